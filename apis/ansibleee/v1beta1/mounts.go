@@ -1,0 +1,63 @@
+package v1beta1
+
+import corev1 "k8s.io/api/core/v1"
+
+// ExtraMount is a group of volumes and their mounts for the runner Pod.
+// The shape is that of VolMounts in lib-common's storage module.
+type ExtraMount struct {
+	// ExtraVolType names what the volumes are for, for example Ceph.
+	// +optional
+	ExtraVolType string `json:"extraVolType,omitempty"`
+
+	// Volumes that the mounts refer to.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Volumes []ExtraVolume `json:"volumes,omitempty"`
+
+	// Mounts of those volumes in the runner container.
+	// +optional
+	// +listType=atomic
+	Mounts []corev1.VolumeMount `json:"mounts,omitempty"`
+}
+
+// ExtraVolume is a volume of the object's own namespace. Volumes of the
+// Kubernetes host (hostPath) and of the network (NFS and the like) are left
+// out on purpose: a runner Pod is meant to run under the restricted Pod
+// security standard.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.secret), has(self.configMap), has(self.persistentVolumeClaim), has(self.projected), has(self.emptyDir)].exists_one(x, x)",message="set exactly one of secret, configMap, persistentVolumeClaim, projected, emptyDir"
+type ExtraVolume struct {
+	// Name by which mounts refer to the volume.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Secret of the same namespace.
+	// +optional
+	Secret *corev1.SecretVolumeSource `json:"secret,omitempty"`
+
+	// ConfigMap of the same namespace.
+	// +optional
+	ConfigMap *corev1.ConfigMapVolumeSource `json:"configMap,omitempty"`
+
+	// PersistentVolumeClaim of the same namespace.
+	// +optional
+	PersistentVolumeClaim *corev1.PersistentVolumeClaimVolumeSource `json:"persistentVolumeClaim,omitempty"`
+
+	// Projected Secrets, ConfigMaps and downward API values.
+	// +optional
+	Projected *corev1.ProjectedVolumeSource `json:"projected,omitempty"`
+
+	// EmptyDir that lives as long as the runner Pod.
+	// +optional
+	EmptyDir *corev1.EmptyDirVolumeSource `json:"emptyDir,omitempty"`
+}
+
+// Volume returns the Pod volume that v stands for.
+func (v ExtraVolume) Volume() corev1.Volume {
+	return corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{
+		Secret: v.Secret, ConfigMap: v.ConfigMap, PersistentVolumeClaim: v.PersistentVolumeClaim,
+		Projected: v.Projected, EmptyDir: v.EmptyDir,
+	}}
+}

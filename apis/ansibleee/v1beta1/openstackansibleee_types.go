@@ -1,0 +1,320 @@
+package v1beta1
+
+import (
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MaxTargets is the most hosts that one run can have. The recap of a run comes
+// back in the termination message of its container, which holds 4,096 bytes:
+// this many hosts with names of 63 characters always fit.
+const MaxTargets = 50
+
+// OpenStackAnsibleEESpec says what to run, where and how.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.playbook) && has(self.playbookContents))",message="playbook and playbookContents exclude each other: name a playbook of the image, or give its text"
+type OpenStackAnsibleEESpec struct {
+	// Playbook of the image: a fully qualified name (namespace.collection.playbook)
+	// or a path under /runner/project. Without it and without playbookContents,
+	// playbook.yaml is run.
+	// +optional
+	Playbook string `json:"playbook,omitempty"`
+
+	// PlaybookContents is the text of a playbook: a YAML list of plays.
+	// +optional
+	PlaybookContents string `json:"playbookContents,omitempty"`
+
+	// Image of the execution environment.
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// Args replaces the arguments of the container.
+	// +optional
+	// +listType=atomic
+	Args []string `json:"args,omitempty"`
+
+	// Name of the container.
+	// +kubebuilder:default=openstackansibleee
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// EnvConfigMapName names a ConfigMap whose entries become environment
+	// variables of the runner. It need not exist.
+	// +kubebuilder:default=openstack-aee-default-env
+	// +optional
+	EnvConfigMapName string `json:"envConfigMapName,omitempty"`
+
+	// Env of the runner container.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Env []corev1.EnvVar `json:"env,omitempty"`
+
+	// RestartPolicy of the runner Pod.
+	// +kubebuilder:validation:Enum=OnFailure;Never
+	// +kubebuilder:default=Never
+	// +optional
+	RestartPolicy corev1.RestartPolicy `json:"restartPolicy,omitempty"`
+
+	// PreserveJobs keeps the finished Job and its logs. When false they are
+	// removed ten minutes after the end.
+	// +kubebuilder:default=true
+	// +optional
+	PreserveJobs *bool `json:"preserveJobs,omitempty"`
+
+	// UID that the runner runs as.
+	// +kubebuilder:default=1001
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	UID *int64 `json:"uid,omitempty"`
+
+	// BackoffLimit is how often Kubernetes retries the whole run.
+	// +kubebuilder:default=6
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
+
+	// Inventory is the text of an Ansible inventory.
+	// +optional
+	Inventory string `json:"inventory,omitempty"`
+
+	// SSHKeySecretName names a Secret whose key ssh-privatekey is the key with
+	// which Ansible logs in.
+	// +optional
+	SSHKeySecretName string `json:"sshKeySecretName,omitempty"`
+
+	// InputsSecretName names a Secret that holds the inputs of a run: its key
+	// inventory is the inventory, and every other key a file under /runner/config.
+	// +optional
+	InputsSecretName string `json:"inputsSecretName,omitempty"`
+
+	// ExtraMounts of the runner Pod.
+	// +optional
+	// +listType=atomic
+	ExtraMounts []ExtraMount `json:"extraMounts,omitempty"`
+
+	// NetworkAttachments are network attachment definitions of the namespace.
+	// +optional
+	// +listType=atomic
+	NetworkAttachments []string `json:"networkAttachments,omitempty"`
+
+	// CmdLine holds more arguments for ansible-playbook.
+	// +optional
+	CmdLine string `json:"cmdLine,omitempty"`
+
+	// AnsibleTags : only tasks with these tags are run.
+	// +optional
+	AnsibleTags string `json:"ansibleTags,omitempty"`
+
+	// AnsibleSkipTags : tasks with these tags are not run.
+	// +optional
+	AnsibleSkipTags string `json:"ansibleSkipTags,omitempty"`
+
+	// AnsibleLimit is a host pattern: only matching hosts are touched.
+	// +optional
+	AnsibleLimit string `json:"ansibleLimit,omitempty"`
+
+	// ServiceAccountName of the runner Pod. It gets no token in any case.
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// DNSConfig of the runner Pod.
+	// +optional
+	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
+
+	// ExtraVars are variables with the highest precedence.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ExtraVars map[string]apiextensionsv1.JSON `json:"extraVars,omitempty"`
+
+	// Step that the run carries out, set by the execution engine.
+	// +optional
+	Step string `json:"step,omitempty"`
+
+	// Role that the hosts of the run have, set by the execution engine.
+	// +optional
+	Role string `json:"role,omitempty"`
+
+	// OwnerKind is the kind of the objects that own the targets. Each is named
+	// like its target's host. Set by the execution engine.
+	// +optional
+	OwnerKind string `json:"ownerKind,omitempty"`
+
+	// Targets are the hosts of the run and what each is brought to, set by the
+	// execution engine.
+	// +optional
+	// +listType=map
+	// +listMapKey=host
+	// +kubebuilder:validation:MaxItems=50
+	Targets []Target `json:"targets,omitempty"`
+}
+
+// Target is one host of a run.
+type Target struct {
+	// Host is the name of the host in the inventory and of the object that owns
+	// the target.
+	Host string `json:"host"`
+
+	// Hash of everything that decides the outcome on the host.
+	Hash string `json:"hash"`
+
+	// Access is a hash of how the host is reached. A change of it alone does not
+	// cause a run, but lets a failed one be tried again at once.
+	// +optional
+	Access string `json:"access,omitempty"`
+
+	// Rerun is the token that asked for this run.
+	// +optional
+	Rerun string `json:"rerun,omitempty"`
+
+	// Attempt counts the runs for this hash, from 1.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+}
+
+// JobStatus is the state of the Job of a run.
+// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed
+type JobStatus string
+
+// States of a run. Succeeded and Failed are final until the spec changes.
+const (
+	JobPending   JobStatus = "Pending"
+	JobRunning   JobStatus = "Running"
+	JobSucceeded JobStatus = "Succeeded"
+	JobFailed    JobStatus = "Failed"
+)
+
+// HostStatus is Ansible's recap for one host.
+type HostStatus struct {
+	// Name of the host in the inventory.
+	Name string `json:"name"`
+	// OK counts the tasks that went well.
+	OK int32 `json:"ok"`
+	// Changed counts the tasks that changed the host.
+	Changed int32 `json:"changed"`
+	// Failed counts the tasks that failed.
+	Failed int32 `json:"failed"`
+	// Unreachable counts the tasks for which the host did not answer.
+	Unreachable int32 `json:"unreachable"`
+	// Skipped counts the tasks that did not apply.
+	Skipped int32 `json:"skipped"`
+	// Message says which task failed and why.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Converged tells whether every task went well on the host. A host for which
+// no task ran at all was not touched, and so has not converged.
+func (h HostStatus) Converged() bool {
+	return h.Failed == 0 && h.Unreachable == 0 && h.OK > 0
+}
+
+// OpenStackAnsibleEEStatus is what became of the run.
+type OpenStackAnsibleEEStatus struct {
+	// ObservedGeneration of the spec that the status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Hash of the inputs of the last Job, key input.
+	// +optional
+	Hash map[string]string `json:"hash,omitempty"`
+
+	// Conditions of the run.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions condition.Conditions `json:"conditions,omitempty"`
+
+	// JobStatus is the state of the Job.
+	// +kubebuilder:default=Pending
+	// +optional
+	JobStatus JobStatus `json:"JobStatus,omitempty"`
+
+	// JobName is the name of the Job.
+	// +optional
+	JobName string `json:"jobName,omitempty"`
+
+	// Hosts are the per-host results.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Hosts []HostStatus `json:"hosts,omitempty"`
+
+	// HostsSummary is the number of converged hosts over all, for example 48/50.
+	// +optional
+	HostsSummary string `json:"hostsSummary,omitempty"`
+
+	// StartTime of the Job.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// CompletionTime of the Job, also when it failed.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+}
+
+// OpenStackAnsibleEE is one run of Ansible in a Job.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=osaee;osaees;osansible;osansibles,categories=edpm
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Step",type=string,JSONPath=`.spec.step`
+// +kubebuilder:printcolumn:name="Hosts",type=string,JSONPath=`.status.hostsSummary`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name: a run becomes a Job of the same name, so at most 63 characters"
+type OpenStackAnsibleEE struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   OpenStackAnsibleEESpec   `json:"spec,omitempty"`
+	Status OpenStackAnsibleEEStatus `json:"status,omitempty"`
+}
+
+// OpenStackAnsibleEEList is a list of OpenStackAnsibleEE.
+//
+// +kubebuilder:object:root=true
+type OpenStackAnsibleEEList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OpenStackAnsibleEE `json:"items"`
+}
+
+// Finished tells whether the state of the run is final.
+func (r *OpenStackAnsibleEE) Finished() bool {
+	return r.Status.ObservedGeneration == r.Generation &&
+		(r.Status.JobStatus == JobSucceeded || r.Status.JobStatus == JobFailed)
+}
+
+// Host returns the result for the named host, and false when there is none.
+func (r *OpenStackAnsibleEE) Host(name string) (HostStatus, bool) {
+	for _, h := range r.Status.Hosts {
+		if h.Name == name {
+			return h, true
+		}
+	}
+	return HostStatus{}, false
+}
+
+// Target returns the target for the named host, and false when there is none.
+func (r *OpenStackAnsibleEE) Target(host string) (Target, bool) {
+	for _, t := range r.Spec.Targets {
+		if t.Host == host {
+			return t, true
+		}
+	}
+	return Target{}, false
+}
+
+// GetConditions returns the conditions, to be changed in place.
+func (r *OpenStackAnsibleEE) GetConditions() *condition.Conditions { return &r.Status.Conditions }
+
+// SetObservedGeneration notes the generation that the status describes.
+func (r *OpenStackAnsibleEE) SetObservedGeneration(g int64) { r.Status.ObservedGeneration = g }
+
+func init() {
+	SchemeBuilder.Register(&OpenStackAnsibleEE{}, &OpenStackAnsibleEEList{})
+}

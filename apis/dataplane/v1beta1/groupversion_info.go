@@ -1,0 +1,22 @@
+// Package v1beta1 is the API of the data plane: hosts outside Kubernetes, the roles they have and the
+// services of phase 0 that are run on them.
+//
+// +kubebuilder:object:generate=true
+// +groupName=dataplane.openstack.org
+package v1beta1
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/scheme"
+)
+
+var (
+	// GroupVersion of the kinds in this package.
+	GroupVersion = schema.GroupVersion{Group: "dataplane.openstack.org", Version: "v1beta1"}
+
+	// SchemeBuilder registers the kinds of this package.
+	SchemeBuilder = &scheme.Builder{GroupVersion: GroupVersion}
+
+	// AddToScheme adds the kinds of this package to a scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)

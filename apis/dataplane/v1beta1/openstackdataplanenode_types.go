@@ -1,0 +1,103 @@
+package v1beta1
+
+import (
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodeFinalizer keeps a node until every service is off its host.
+const NodeFinalizer = "dataplane.openstack.org/node"
+
+// NodeServiceStatus is the state of one OpenStack service on a node. Each entry
+// is owned by the operator of that service, which applies it with server-side
+// apply, so that the data plane need not know any service.
+type NodeServiceStatus struct {
+	// Name of the service, for example nova.
+	Name string `json:"name"`
+	// Ready tells whether the service runs with its current configuration.
+	Ready bool `json:"ready"`
+	// Message says why it is not ready.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Kind of the object that stands for the service on this node.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// ObjectName is the name of that object.
+	// +optional
+	ObjectName string `json:"objectName,omitempty"`
+}
+
+// OpenStackDataPlaneNodeStatus is the state of phases -1 and 0 and, for
+// information, of the services of phase 1.
+type OpenStackDataPlaneNodeStatus struct {
+	// ObservedGeneration of the spec that the status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions of the node.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions condition.Conditions `json:"conditions,omitempty"`
+
+	// Hash of what ran successfully, by service of phase 0.
+	// +optional
+	Hash map[string]string `json:"hash,omitempty"`
+
+	// InventoryConfigMapName is the ConfigMap whose key inventory is the
+	// Ansible inventory of this node.
+	// +optional
+	InventoryConfigMapName string `json:"inventoryConfigMapName,omitempty"`
+
+	// Services of phase 1 on the node.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Services []NodeServiceStatus `json:"services,omitempty"`
+}
+
+// OpenStackDataPlaneNode is one host outside Kubernetes.
+//
+// It is Ready when its inputs are valid, it is provisioned, and every service
+// of phase 0 has run successfully with the current inputs. Ready says nothing
+// about phase 1; status.services does.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=osdpnode;osdpnodes,categories=edpm
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`
+// +kubebuilder:printcolumn:name="Services",type=string,JSONPath=`.status.services[*].name`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type OpenStackDataPlaneNode struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   OpenStackDataPlaneNodeSpec   `json:"spec,omitempty"`
+	Status OpenStackDataPlaneNodeStatus `json:"status,omitempty"`
+}
+
+// OpenStackDataPlaneNodeList is a list of OpenStackDataPlaneNode.
+//
+// +kubebuilder:object:root=true
+type OpenStackDataPlaneNodeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OpenStackDataPlaneNode `json:"items"`
+}
+
+// IsReady tells whether phases -1 and 0 are done for the current spec.
+func (n *OpenStackDataPlaneNode) IsReady() bool {
+	return n.Status.ObservedGeneration == n.Generation && n.Status.Conditions.IsTrue(condition.ReadyCondition)
+}
+
+// GetConditions returns the conditions, to be changed in place.
+func (n *OpenStackDataPlaneNode) GetConditions() *condition.Conditions { return &n.Status.Conditions }
+
+// SetObservedGeneration notes the generation that the status describes.
+func (n *OpenStackDataPlaneNode) SetObservedGeneration(g int64) { n.Status.ObservedGeneration = g }
+
+func init() {
+	SchemeBuilder.Register(&OpenStackDataPlaneNode{}, &OpenStackDataPlaneNodeList{})
+}

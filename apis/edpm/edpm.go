@@ -1,0 +1,29 @@
+// Package edpm holds what the kinds of several API groups share: annotations,
+// labels and the small types that appear in more than one spec.
+package edpm
+
+const (
+	// RerunAnnotation asks for one more run with unchanged inputs. Each new
+	// value of the token causes exactly one run; removing it causes none.
+	RerunAnnotation = "edpm.openstack.org/rerun"
+
+	// SkipCleanupAnnotation with the value "true" lets a deleted object go
+	// without running the cleanup playbook on its host.
+	SkipCleanupAnnotation = "edpm.openstack.org/skip-cleanup"
+
+	// HostsAnnotation on a runner Pod lists its hosts, separated by commas.
+	HostsAnnotation = "edpm.openstack.org/hosts"
+
+	// StepLabel on a run, its Job and its Pod names the step.
+	StepLabel = "edpm.openstack.org/step"
+
+	// RoleLabel on a run, its Job and its Pod names the role of its hosts.
+	RoleLabel = "edpm.openstack.org/role"
+
+	// RunInputsLabel marks the Secrets that hold the inputs of one run.
+	RunInputsLabel = "edpm.openstack.org/run-inputs"
+
+	// ResultsFinalizer keeps a run until its results are recorded by the owners
+	// of its targets, so that deleting a run never makes it happen again.
+	ResultsFinalizer = "edpm.openstack.org/results"
+)

@@ -1,0 +1,45 @@
+package v1beta1
+
+import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+// CellAnnotation on an OpenStackDataPlaneNode, or on its role, makes the node a
+// compute of that NovaCell (seeds/004).
+const CellAnnotation = "nova.openstack.org/cell"
+
+// Cell0Name is the cell for instances that failed to schedule. It has no computes.
+const Cell0Name = "cell0"
+
+// Conditions beside Ready, InputReady, ServiceConfigReady and DeploymentReady.
+const (
+	// NovaCellReadyCondition : the cell of the compute exists and is Ready.
+	NovaCellReadyCondition condition.Type = "NovaCellReady"
+	// DataPlaneNodeReadyCondition : phases -1 and 0 of the node are done.
+	DataPlaneNodeReadyCondition condition.Type = "DataPlaneNodeReady"
+	// NovaAllCellsReadyCondition : every cell of a Nova is Ready.
+	NovaAllCellsReadyCondition condition.Type = "NovaAllCellReady"
+	// NovaComputeServiceConfigReadyCondition : the configuration for the
+	// computes of the cell is generated.
+	NovaComputeServiceConfigReadyCondition condition.Type = "NovaComputeServiceConfigReady"
+)
+
+// Reasons of the conditions.
+const (
+	SecretMissingReason     condition.Reason = "SecretMissing"
+	SecretKeyMissingReason  condition.Reason = "SecretKeyMissing"
+	ConfigMapMissingReason  condition.Reason = "ConfigMapMissing"
+	ConfigMapKeyMissing     condition.Reason = "ConfigMapKeyMissing"
+	InvalidInventoryReason  condition.Reason = "InvalidInventory"
+	InvalidSpecReason       condition.Reason = "InvalidSpec"
+	InvalidConfigReason     condition.Reason = "InvalidServiceConfig"
+	NodeMissingReason       condition.Reason = "DataPlaneNodeMissing"
+	NodeNotReadyReason      condition.Reason = "DataPlaneNodeNotReady"
+	CellMissingReason       condition.Reason = "NovaCellMissing"
+	CellNotReadyReason      condition.Reason = "NovaCellNotReady"
+	CellZeroReason          condition.Reason = "CellZeroHasNoComputes"
+	CellMismatchReason      condition.Reason = "CellMismatch"
+	ConflictReason          condition.Reason = "Conflict"
+	CleanupReason           condition.Reason = "CleaningUp"
+	CleanupFailedReason     condition.Reason = "CleanupFailed"
+	CellsNotReadyReason     condition.Reason = "CellsNotReady"
+	ComputesRemainingReason condition.Reason = "ComputesRemaining"
+)

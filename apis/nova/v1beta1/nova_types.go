@@ -1,0 +1,153 @@
+package v1beta1
+
+import (
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PasswordSelector names the keys of a Nova's Secret.
+type PasswordSelector struct {
+	// +kubebuilder:default=NovaPassword
+	// +optional
+	Service string `json:"service,omitempty"`
+	// +kubebuilder:default=NovaAPIDatabasePassword
+	// +optional
+	APIDatabase string `json:"apiDatabase,omitempty"`
+	// +kubebuilder:default=MetadataSecret
+	// +optional
+	MetadataSecret string `json:"metadataSecret,omitempty"`
+}
+
+// NovaCellTemplate is what a Nova says of one of its cells.
+type NovaCellTemplate struct {
+	// +kubebuilder:default=openstack
+	// +optional
+	CellDatabaseInstance string `json:"cellDatabaseInstance,omitempty"`
+	// +optional
+	CellDatabaseUser string `json:"cellDatabaseUser,omitempty"`
+	// CellMessageBusInstance is the RabbitMQ cluster of the cell.
+	// +kubebuilder:default=rabbitmq
+	// +optional
+	CellMessageBusInstance string `json:"cellMessageBusInstance,omitempty"`
+	// CellMessageBusSecretName is the Secret with the key transport_url. By
+	// default it is the one that the infra operator makes for a TransportURL
+	// named <nova>-<cell>-transport: rabbitmq-transport-url-<nova>-<cell>-transport.
+	// +optional
+	CellMessageBusSecretName string `json:"cellMessageBusSecretName,omitempty"`
+	// HasAPIAccess tells whether the cell reaches the API database.
+	// +optional
+	HasAPIAccess bool `json:"hasAPIAccess,omitempty"`
+	// NoVNCProxyBaseURL is the public address of the console proxy of the cell.
+	// +optional
+	NoVNCProxyBaseURL string `json:"noVNCProxyBaseURL,omitempty"`
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// +optional
+	ConductorServiceTemplate NovaServiceTemplate `json:"conductorServiceTemplate,omitempty"`
+	// +optional
+	MetadataServiceTemplate NovaServiceTemplate `json:"metadataServiceTemplate,omitempty"`
+	// +optional
+	NoVNCProxyServiceTemplate NovaServiceTemplate `json:"noVNCProxyServiceTemplate,omitempty"`
+}
+
+// NovaSpec describes a compute service and its cells.
+type NovaSpec struct {
+	// Secret with the passwords that passwordSelectors name.
+	// +kubebuilder:validation:MinLength=1
+	Secret string `json:"secret"`
+
+	// PasswordSelectors name the keys of the Secret.
+	// +kubebuilder:default={}
+	// +optional
+	PasswordSelectors PasswordSelector `json:"passwordSelectors,omitempty"`
+
+	// KeystoneAuthURL of the identity service.
+	// +kubebuilder:validation:MinLength=1
+	KeystoneAuthURL string `json:"keystoneAuthURL"`
+
+	// ServiceUser of nova in keystone.
+	// +kubebuilder:default=nova
+	// +optional
+	ServiceUser string `json:"serviceUser,omitempty"`
+
+	// Keystone is the region and the domains of the services.
+	// +kubebuilder:default={}
+	// +optional
+	Keystone KeystoneScope `json:"keystone,omitempty"`
+
+	// CellTemplates of the cells, by short name. Each becomes a NovaCell named
+	// <nova>-<cell>.
+	// +kubebuilder:default={cell0: {cellDatabaseUser: nova_cell0, hasAPIAccess: true}, cell1: {cellDatabaseUser: nova_cell1, cellDatabaseInstance: openstack-cell1, cellMessageBusInstance: rabbitmq-cell1, hasAPIAccess: true}}
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 35)",message="the name of a cell has at most 35 characters"
+	// +optional
+	CellTemplates map[string]NovaCellTemplate `json:"cellTemplates,omitempty"`
+
+	// +kubebuilder:default=keystone
+	// +optional
+	KeystoneInstance string `json:"keystoneInstance,omitempty"`
+	// +kubebuilder:default=openstack
+	// +optional
+	APIDatabaseInstance string `json:"apiDatabaseInstance,omitempty"`
+	// +kubebuilder:default=rabbitmq
+	// +optional
+	APIMessageBusInstance string `json:"apiMessageBusInstance,omitempty"`
+	// +kubebuilder:default=nova_api
+	// +optional
+	APIDatabaseUser string `json:"apiDatabaseUser,omitempty"`
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+}
+
+// NovaStatus sums up the cells.
+type NovaStatus struct {
+	// ObservedGeneration of the spec that the status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions of the compute service.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions condition.Conditions `json:"conditions,omitempty"`
+
+	// CellsSummary is the number of ready cells over all, for example 2/2.
+	// +optional
+	CellsSummary string `json:"cellsSummary,omitempty"`
+}
+
+// Nova is a compute service: it creates a NovaCell for each of its cells.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=nova,categories=edpm
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Cells",type=string,JSONPath=`.status.cellsSummary`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Nova struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   NovaSpec   `json:"spec"`
+	Status NovaStatus `json:"status,omitempty"`
+}
+
+// NovaList is a list of Nova.
+//
+// +kubebuilder:object:root=true
+type NovaList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Nova `json:"items"`
+}
+
+// GetConditions returns the conditions, to be changed in place.
+func (n *Nova) GetConditions() *condition.Conditions { return &n.Status.Conditions }
+
+// SetObservedGeneration notes the generation that the status describes.
+func (n *Nova) SetObservedGeneration(g int64) { n.Status.ObservedGeneration = g }
+
+func init() {
+	SchemeBuilder.Register(&Nova{}, &NovaList{})
+}

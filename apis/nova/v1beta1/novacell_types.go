@@ -1,0 +1,180 @@
+package v1beta1
+
+import (
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NovaServiceTemplate is what every podified nova service can be told. The pods
+// themselves are not created yet.
+type NovaServiceTemplate struct {
+	// +optional
+	ContainerImage string `json:"containerImage,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=32
+	Replicas *int32 `json:"replicas,omitempty"`
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// CustomServiceConfig is an oslo.config snippet with a higher priority than
+	// the generated configuration.
+	// +optional
+	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
+	// +optional
+	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+	// +optional
+	// +listType=atomic
+	NetworkAttachments []string `json:"networkAttachments,omitempty"`
+}
+
+// KeystoneScope is the region and the domains in which the services of a cell
+// are found and authenticate.
+type KeystoneScope struct {
+	// Region of the services.
+	// +kubebuilder:default=regionOne
+	// +optional
+	Region string `json:"region,omitempty"`
+	// UserDomainName of the service user.
+	// +kubebuilder:default=Default
+	// +optional
+	UserDomainName string `json:"userDomainName,omitempty"`
+	// ProjectDomainName of the service project.
+	// +kubebuilder:default=Default
+	// +optional
+	ProjectDomainName string `json:"projectDomainName,omitempty"`
+	// CAFile on the compute with which the services' certificates are verified.
+	// +optional
+	CAFile string `json:"caFile,omitempty"`
+}
+
+// NovaCellSpec describes one cell. Everything is optional in the schema, as
+// seeds/004 has a cell without a spec; what is needed and missing is said in
+// the condition InputReady.
+type NovaCellSpec struct {
+	// CellName is the short name of the cell, for example cell1. By default it
+	// is the name of the object.
+	// +optional
+	// +kubebuilder:validation:MaxLength=35
+	CellName string `json:"cellName,omitempty"`
+
+	// Secret whose key ServicePassword is the password of the service user.
+	// +optional
+	Secret string `json:"secret,omitempty"`
+
+	// CellMessageBusSecretName is the Secret whose key transport_url is the
+	// message bus of the cell.
+	// +optional
+	CellMessageBusSecretName string `json:"cellMessageBusSecretName,omitempty"`
+
+	// KeystoneAuthURL of the identity service.
+	// +optional
+	KeystoneAuthURL string `json:"keystoneAuthURL,omitempty"`
+
+	// ServiceUser of nova in keystone.
+	// +kubebuilder:default=nova
+	// +optional
+	ServiceUser string `json:"serviceUser,omitempty"`
+
+	// Keystone is the region and the domains of the services.
+	// +kubebuilder:default={}
+	// +optional
+	Keystone KeystoneScope `json:"keystone,omitempty"`
+
+	// NoVNCProxyBaseURL is the public address of the console proxy, for example
+	// http://console.example.org/vnc_lite.html. Without it computes offer no VNC console.
+	// +optional
+	NoVNCProxyBaseURL string `json:"noVNCProxyBaseURL,omitempty"`
+
+	// +optional
+	CellDatabaseHostname string `json:"cellDatabaseHostname,omitempty"`
+	// +kubebuilder:default=nova
+	// +optional
+	CellDatabaseUser string `json:"cellDatabaseUser,omitempty"`
+	// +optional
+	APIDatabaseHostname string `json:"apiDatabaseHostname,omitempty"`
+	// +kubebuilder:default=nova
+	// +optional
+	APIDatabaseUser string `json:"apiDatabaseUser,omitempty"`
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// +optional
+	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// +optional
+	ConductorServiceTemplate NovaServiceTemplate `json:"conductorServiceTemplate,omitempty"`
+	// +optional
+	MetadataServiceTemplate NovaServiceTemplate `json:"metadataServiceTemplate,omitempty"`
+	// +optional
+	NoVNCProxyServiceTemplate NovaServiceTemplate `json:"noVNCProxyServiceTemplate,omitempty"`
+}
+
+// NovaCellStatus is the state of the cell.
+type NovaCellStatus struct {
+	// ObservedGeneration of the spec that the status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions of the cell.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions condition.Conditions `json:"conditions,omitempty"`
+
+	// Hash of the generated configuration, by name of its Secret.
+	// +optional
+	Hash map[string]string `json:"hash,omitempty"`
+
+	// ComputeConfigSecretName is the Secret with the generated configuration
+	// of the computes.
+	// +optional
+	ComputeConfigSecretName string `json:"computeConfigSecretName,omitempty"`
+}
+
+// NovaCell is a cell of nova: a message bus, a database and the computes on them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=edpm
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Cell",type=string,JSONPath=`.spec.cellName`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type NovaCell struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   NovaCellSpec   `json:"spec,omitempty"`
+	Status NovaCellStatus `json:"status,omitempty"`
+}
+
+// NovaCellList is a list of NovaCell.
+//
+// +kubebuilder:object:root=true
+type NovaCellList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NovaCell `json:"items"`
+}
+
+// ShortName of the cell: spec.cellName, or the name of the object.
+func (c *NovaCell) ShortName() string {
+	if c.Spec.CellName != "" {
+		return c.Spec.CellName
+	}
+	return c.Name
+}
+
+// IsReady tells whether computes of the cell can be configured.
+func (c *NovaCell) IsReady() bool {
+	return c.Status.ObservedGeneration == c.Generation && c.Status.Conditions.IsTrue(condition.ReadyCondition)
+}
+
+// GetConditions returns the conditions, to be changed in place.
+func (c *NovaCell) GetConditions() *condition.Conditions { return &c.Status.Conditions }
+
+// SetObservedGeneration notes the generation that the status describes.
+func (c *NovaCell) SetObservedGeneration(g int64) { c.Status.ObservedGeneration = g }
+
+func init() {
+	SchemeBuilder.Register(&NovaCell{}, &NovaCellList{})
+}

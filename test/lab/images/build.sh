@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# Builds the images of the lab as docker-archive files, without a registry, and
+# prints the path of each on standard output. What is already there is kept: the
+# file name carries a hash of everything the image is made of.
+#
+#   build.sh NAME...     NAME: pause, ansibleee, edpm-host, nova
+#
+# EDPM_CACHE          where files are kept (default ~/.cache/edpm-operators)
+# EDPM_DEBIAN_SUITE   release to build from (default bookworm)
+# EDPM_DEBIAN_MIRROR  mirror to build from (default: those of mmdebstrap)
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repo=$(cd "$here/../../.." && pwd)
+cache=${EDPM_CACHE:-$HOME/.cache/edpm-operators}/images
+suite=${EDPM_DEBIAN_SUITE:-bookworm}
+mirror=${EDPM_DEBIAN_MIRROR:-}
+keep=3 # finished files kept for each name
+
+log() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+die() {
+  log "$*"
+  exit 1
+}
+
+# need TOOL PACKAGE...
+need() {
+  command -v "$1" >/dev/null || die "$1 is missing: apt-get install ${*:2}"
+}
+
+# hash_of PATH...: 16 hex digits over names, modes and content.
+hash_of() {
+  local path
+  for path in "$@"; do
+    [ -e "$path" ] || die "$path does not exist"
+    (
+      cd "$(dirname "$path")"
+      find "$(basename "$path")" -name __pycache__ -prune -o -name '*.pyc' -prune -o \
+        \( -type f -printf '%p %m ' -exec sha256sum {} \; \) -o \( -type l -printf '%p -> %l\n' \) | LC_ALL=C sort
+    )
+  done | sha256sum | cut -c1-16
+}
+
+packages_of() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$1" | tr -d ' \t' | paste -sd,; }
+
+# base NAME PACKAGES [HOOK]: sets base_image to a local image with a root file
+# system of these packages. Call it under the lock of NAME.
+base() {
+  local name=$1 packages=$2 hook=${3:-} hash tar
+  hash=$(echo "$suite $mirror $(hash_of "$packages" ${hook:+"$hook"})" "$(declare -f bootstrap)" | sha256sum | cut -c1-16)
+  tar=$cache/base-$name-$hash.tar
+  base_image=localhost/edpm-base-$name:$hash
+  if ! [ -s "$tar" ]; then
+    log "$name: installing $(packages_of "$packages" | tr , '\n' | wc -l) packages of Debian $suite"
+    bootstrap "$(packages_of "$packages")" "$hook" "$tar.part.tar" >&2
+    mv "$tar.part.tar" "$tar"
+    prune "base-$name" 1
+  fi
+  if ! podman image exists "$base_image"; then
+    log "$name: importing the root file system"
+    podman import --quiet "$tar" "$base_image" >&2
+  fi
+}
+
+# bootstrap PACKAGES HOOK OUTPUT
+bootstrap() {
+  local options=(--variant=minbase --include="$1"
+    --aptopt='Acquire::Retries "3"'
+    --aptopt='APT::Install-Recommends "false"'
+    --dpkgopt='path-exclude=/usr/share/man/*'
+    --dpkgopt='path-exclude=/usr/share/info/*'
+    --dpkgopt='path-exclude=/usr/share/locale/*'
+    --dpkgopt='path-exclude=/usr/share/doc/*'
+    --dpkgopt='path-include=/usr/share/doc/*/copyright'
+    --dpkgopt='path-exclude=/usr/lib/python3/dist-packages/ansible_collections/*/*/*'
+    --dpkgopt='path-include=/usr/lib/python3/dist-packages/ansible_collections/ansible/*'
+    --dpkgopt='path-include=/usr/lib/python3/dist-packages/ansible_collections/containers/*'
+    --dpkgopt='path-include=/usr/lib/python3/dist-packages/ansible_collections/community/general/*')
+  if [ -n "$2" ]; then options+=(--customize-hook="$2"); fi
+  if [ -n "$mirror" ]; then
+    mmdebstrap "${options[@]}" "$suite" "$3" "$mirror"
+  else
+    mmdebstrap "${options[@]}" "$suite" "$3"
+  fi
+}
+
+# prune PREFIX COUNT: keeps the COUNT newest finished files of PREFIX.
+prune() {
+  find "$cache" -maxdepth 1 -name "$1-????????????????.tar" -printf '%T@ %p\n' | sort -rn |
+    tail -n +$(($2 + 1)) | cut -d' ' -f2- | while read -r old; do
+    log "removing $old"
+    rm -f "$old"
+  done
+}
+
+# layer CONTEXT CONTAINERFILE TAG...: builds on $base_image. No step of the
+# Containerfile may run a command: that needs more rights than a CI machine has.
+layer() {
+  local context=$1 containerfile=$2 tags=() tag
+  shift 2
+  for tag in "$@"; do tags+=(--tag "$tag"); done
+  podman build --quiet --pull=never --network=none --build-arg "BASE_IMAGE=$base_image" \
+    --file "$containerfile" "${tags[@]}" "$context" >&2
+}
+
+# Each of the following makes the images of its name and sets tags.
+make_pause() {
+  local dir
+  need go golang
+  dir=$(mktemp -d)
+  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$dir/pause" "$here/pause/main.go" >&2
+  tar -C "$dir" --owner=0 --group=0 -c pause |
+    podman import --quiet --change 'ENTRYPOINT ["/pause"]' --change 'USER 65535:65535' - localhost/pause:latest >&2
+  rm -rf "$dir"
+  tags=(localhost/pause:latest)
+}
+
+make_ansibleee() {
+  tags=(localhost/edpm-ansibleee:latest)
+  base ansibleee "$repo/ansible/execution-environment/packages.txt"
+  layer "$repo/ansible" "$repo/ansible/execution-environment/Containerfile" "${tags[@]}"
+}
+
+make_edpm-host() {
+  tags=(localhost/edpm-host:latest)
+  base edpm-host "$here/edpm-host/packages.txt" "$here/edpm-host/customize.sh"
+  layer "$here/edpm-host" "$here/edpm-host/Containerfile" "${tags[@]}"
+}
+
+make_nova() {
+  tags=(localhost/edpm-nova-compute:latest localhost/edpm-nova-libvirt:latest)
+  base nova "$here/nova/packages.txt" "$here/nova/customize.sh"
+  layer "$here/nova" "$here/nova/Containerfile" "${tags[@]}"
+}
+
+# inputs_of NAME: every file that decides what is in the image.
+inputs_of() {
+  case $1 in
+    ansibleee)
+      local ansible=$repo/ansible
+      printf '%s\n' "$ansible"/{galaxy.yml,meta,roles,playbooks,plugins,execution-environment}
+      ;;
+    pause | edpm-host | nova) echo "$here/$1" ;;
+    *) die "unknown image $1: pause, ansibleee, edpm-host and nova are known" ;;
+  esac
+}
+
+build() {
+  local name=$1 inputs hash tar tags base_image
+  mapfile -t inputs < <(inputs_of "$name")
+  hash=$(echo "$suite $mirror $(hash_of "${inputs[@]}")" "$(declare -f bootstrap)" "$(declare -f "make_$name")" | sha256sum | cut -c1-16)
+  tar=$cache/$name-$hash.tar
+  (
+    flock 9
+    if [ -s "$tar" ]; then
+      touch "$tar" # the newest are kept
+    else
+      "make_$name"
+      log "$name: writing $tar"
+      rm -f "$tar.part"
+      podman save --quiet --format docker-archive --multi-image-archive --output "$tar.part" "${tags[@]}" >&2
+      mv "$tar.part" "$tar"
+      prune "$name" "$keep"
+    fi
+  ) 9>"$cache/.$name.lock"
+  echo "$tar"
+}
+
+[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, edpm-host, nova)"
+for name in "$@"; do inputs_of "$name" >/dev/null; done
+[ "$(id -u)" = 0 ] || die "run as root: root file systems have files of many users"
+need podman podman
+need mmdebstrap mmdebstrap
+need flock util-linux
+mkdir -p "$cache"
+for name in "$@"; do build "$name"; done

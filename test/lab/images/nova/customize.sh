@@ -1,0 +1,20 @@
+#!/bin/sh
+# Finishes the root file system of the nova images. $1 is its directory.
+set -eu
+root=$1
+
+# The configuration comes from the operator alone: no file of the packages
+# may add to it.
+: > "$root/etc/nova/nova.conf"
+: > "$root/etc/nova/nova-compute.conf"
+
+# nova-compute reaches libvirt through its socket, which has the group libvirt.
+chroot "$root" usermod -a -G libvirt,kvm nova
+
+# The compiler suite comes in through dependencies of nova-compute-kvm and is
+# of no use at run time.
+rm -rf "$root"/usr/lib/gcc "$root"/usr/libexec/gcc
+
+# Each host has its own state.
+rm -rf "$root"/var/lib/nova/* "$root"/var/log/* "$root"/etc/machine-id
+: > "$root/etc/machine-id"

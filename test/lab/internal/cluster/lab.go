@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/edpm-operators/edpm-operators/test/lab/internal/proc"
+)
+
+// Lab is one cluster on this machine.
+type Lab struct {
+	Layout
+	// Bin holds the Kubernetes executables, Images the image scripts.
+	Bin, Images string
+	procs       *proc.Supervisor
+	start       time.Time
+}
+
+// New returns the lab of the given layout, running or not.
+func New(layout Layout, bin, images string) *Lab {
+	return &Lab{
+		Layout: layout,
+		Bin:    bin,
+		Images: images,
+		procs:  &proc.Supervisor{RunDir: layout.path("run"), LogDir: layout.path("logs")},
+		start:  time.Now(),
+	}
+}
+
+// logf prints one line of progress with the time since the command started.
+func (l *Lab) logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "[%5.1fs] %s\n", time.Since(l.start).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// lock keeps two commands from changing the lab at once. The kernel drops it
+// when the process ends, however it ends.
+func (l *Lab) lock() (unlock func(), err error) {
+	f, err := os.OpenFile(l.path(marker), os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		l.logf("Waiting for another lab command to finish")
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("locking %s: %w", f.Name(), err)
+		}
+	}
+	return func() { f.Close() }, nil
+}
+
+// component describes a process whose executable is in Bin.
+func (l *Lab) component(name string, port int, args ...string) proc.Component {
+	return proc.Component{Name: name, Argv: append([]string{filepath.Join(l.Bin, name)}, args...), Port: port}
+}
+
+// run makes c run and waits until ready says so. When c dies first or takes
+// longer than two minutes, the error carries the end of its log.
+func (l *Lab) run(ctx context.Context, c proc.Component, ready func(context.Context) error) error {
+	begin := time.Now()
+	started, err := l.procs.Ensure(c)
+	if err != nil {
+		return err
+	}
+	if err := l.waitReady(ctx, c.Name, ready); err != nil {
+		return fmt.Errorf("%w\n--- end of %s\n%s", err, l.procs.LogPath(c.Name), l.procs.Tail(c.Name, 15))
+	}
+	if started {
+		l.logf("%s is ready (%.1fs)", c.Name, time.Since(begin).Seconds())
+	}
+	return nil
+}
+
+func (l *Lab) waitReady(ctx context.Context, name string, ready func(context.Context) error) error {
+	alive := func(ctx context.Context) error {
+		if _, ok := l.procs.Alive(name); !ok {
+			return errFatal{fmt.Errorf("%s ended", name)}
+		}
+		return ready(ctx)
+	}
+	return waitFor(ctx, name, 2*time.Minute, alive)
+}
+
+// errFatal ends a wait at once: waiting longer cannot help.
+type errFatal struct{ error }
+
+// waitFor polls probe until it returns nil.
+func waitFor(ctx context.Context, what string, timeout time.Duration, probe func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		err := probe(ctx)
+		if err == nil {
+			return nil
+		}
+		var fatal errFatal
+		if errors.As(err, &fatal) {
+			return fmt.Errorf("waiting for %s: %w", what, fatal.error)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w; last: %w", what, context.Cause(ctx), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// parallel runs the functions at once and returns all their errors.
+func parallel(funcs ...func() error) error {
+	errs := make([]error, len(funcs))
+	var wg sync.WaitGroup
+	for i, f := range funcs {
+		wg.Go(func() { errs[i] = f() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// command runs a program and returns what it prints; its error says why it failed.
+func command(ctx context.Context, name string, args ...string) (string, error) {
+	return commandWithInput(ctx, "", name, args...)
+}
+
+func commandWithInput(ctx context.Context, input, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin = strings.NewReader(input)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("running %s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err,
+			strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
