@@ -23,6 +23,9 @@ var universalNewlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 func Parse(text string) (*Config, error) {
 	p := parser{cfg: newConfig(text)}
 	for line := range strings.Lines(universalNewlines.Replace(text)) {
+		if len(p.errs) == maxErrors {
+			break
+		}
 		p.line++
 		p.read(line)
 	}
@@ -154,11 +157,12 @@ func (p *parser) reject(line, reason string) {
 }
 
 // fail records an error about line number at; text must be masked already.
+// Without a reason the line lacks a separator, and the remedy quotes its text.
 func (p *parser) fail(at int, text, reason string) {
 	if reason == "" {
 		reason = reasonNoSeparator(text)
 	}
-	if after, found := strings.CutPrefix(text, bom); found && at == 1 {
+	if after, found := strings.CutPrefix(text, bom); found && at == 1 && reason != reasonNotUTF8 {
 		reason = reasonBOM
 		p.lost = p.lost || strings.HasPrefix(after, "[")
 	}

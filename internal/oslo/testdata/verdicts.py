@@ -3,13 +3,14 @@
 Reads JSON lines {"files": [base64, ...]} on stdin; each is a list of files as
 one service would read them. Prints one JSON line for each:
 
-  {"files": [verdict, ...], "merged": options or null}
+  {"files": [verdict, ...], "merged": sections or null}
 
-A verdict is {"ok": true, "sections": options} or
+A verdict is {"ok": true, "sections": sections} or
 {"ok": false, "kind": "parse" or "decode", "line": int, "error": text}.
-Options are [[section, [[key, [value, ...]], ...]], ...] in oslo.config's order.
-"merged" is what the service sees, with the normalised section names, if all
-files are good; each key then is [key, values of a MultiOpt, value of an Opt].
+Sections are [{"name": str, "options": [{"key": str, "values": [str]}]}] in
+oslo.config's own order. "merged" is what the service sees if all files are
+good: sections under their normalised names, with the values of a MultiOpt in
+"values" and the value of any other Opt in "last".
 """
 
 import base64
@@ -42,8 +43,10 @@ def verdict(path, data):
         return {'ok': False, 'kind': 'decode',
                 'line': decode_error_line(data, e), 'error': e.reason}
     return {'ok': True,
-            'sections': [[s, [[k, v] for k, v in keys.items()]]
-                         for s, keys in sections.items()]}
+            'sections': [
+                {'name': s, 'options': [{'key': k, 'values': v}
+                                        for k, v in keys.items()]}
+                for s, keys in sections.items()]}
 
 
 def merged(paths):
@@ -54,10 +57,11 @@ def merged(paths):
     for sections in reversed(namespace._normalized):
         for section, keys in sections.items():
             names.setdefault(section, {}).update(dict.fromkeys(keys))
-    return [[s, [[k,
-                  namespace._get_value([(s, k)], multi=True)[0],
-                  namespace._get_value([(s, k)])[0]] for k in keys]]
-            for s, keys in names.items()]
+    return [{'name': s, 'options': [
+        {'key': k,
+         'values': namespace._get_value([(s, k)], multi=True)[0],
+         'last': namespace._get_value([(s, k)])[0]} for k in keys]}
+        for s, keys in names.items()]
 
 
 def answer(request, paths):

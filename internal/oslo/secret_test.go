@@ -1,0 +1,100 @@
+package oslo
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// hunter2 stands for the secret in these tests and must never be quoted.
+const hunter2 = "hunter2"
+
+func TestErrorsQuoteTheLineButNotTheSecret(t *testing.T) {
+	tests := []struct {
+		name, text, want string // want is the Text of the last error
+	}{
+		{"an option without section", "transport_url = rabbit://u:hunter2@h/\n", "transport_url = ***"},
+		{"an option with a colon", "password: hunter2\n", "password: ***"},
+		{"an option in capitals with dashes", "ADMIN-PASSWORD = hunter2\n", "ADMIN-PASSWORD = ***"},
+		{"an option ending in _key", "memcache_secret_key = hunter2\n", "memcache_secret_key = ***"},
+		{"an option ending in keys", "hmac_keys = hunter2\n", "hmac_keys = ***"},
+		{"a quoted key", "\"password\": \"hunter2\"\n", "\"password\": ***"},
+		{"a key with no separator", "[a]\npassword hunter2\n", "password ***"},
+		{"a key with nothing after it", "[a]\npassword\n", "password"},
+		{"a key in the middle of a line", "[a]\ncrudini --set nova.conf DEFAULT admin_token hunter2\n", "crudini --set nova.conf DEFAULT admin_token ***"},
+		{"a key within a value", "[a]\n  foo = bar password=hunter2\n", "  foo = bar password=***"},
+		{"a key behind a header", "[database] connection = hunter2\n", "[database] connection = ***"},
+		{"a key in an unclosed header", "[password = hunter2\n", "[password = ***"},
+		{"a value that begins with separators", "[a]\n password == hunter2\n", " password =***"},
+		{"a URL under a harmless key", "foo = http://u:hunter2@h/x\n", "foo = http:***@h/x"},
+		{"a URL whose password has @ and spaces", "foo = http://u:a@b hunter2@h\n", "foo = http:***@h"},
+		{"a URL part without scheme", "[a]\n  nova:hunter2@h\n", "  nova:***@h"},
+		{"the next line of an empty secret", "[a]\npassword =\nhunter2\n", "***"},
+		{"a continuation cut off by a blank line", "[a]\npassword = x\n\n  hunter2\n", "***"},
+		{"a continuation cut off by a comment", "[a]\npassword =\n# note\n  hunter2\n", "***"},
+		{"a continuation of a secret that is commented out", "[a]\n#password = x\n  hunter2\n", "***"},
+		{"the line after a rejected secret", "[a]\npassword\nhunter2\n", "***"},
+		{"the line after a rejected header with a secret", "[password\nhunter2\n", "***"},
+		{"a second line in the wake of a secret", "[a]\npassword =\nx\nhunter2\n", "***"},
+		{"a header in the wake of a secret stays readable", "[a]\npassword = hunter2\n[libvirt\n", "[libvirt"},
+		{"a header with text in the wake of a secret", "[a]\npassword = x\n[b] hunter2\n", "***"},
+		{"a header that looks secret stays readable", "[keystone_authtoken] # note\n", "[keystone_authtoken] # note"},
+		{"a section named like a secret", "[password] hunter2\n", "[password] ***"},
+		{"a harmless key ends the wake of a secret", "[a]\npassword = hunter2\nb = 1\n\n  c\n", "  c"},
+		{"a new section ends the wake of a secret", "[a]\npassword = hunter2\n[b]\n  c\n", "  c"},
+		{"a value without key", "[a]\n= hunter2\n", "=***"},
+		{"text that is no UTF-8", "[a]\npassword = \xff hunter2\n", "password = ***"},
+		{"a private key at column one", "[a]\nprivate_key = -----BEGIN\nhunter2\n", "***"},
+		{"a secret behind the cut of a long line", "[a]\n  x:" + strings.Repeat("y", 300) + "hunter2@h\n", "  x:***@h"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Parse(test.text)
+			errs, ok := err.(Errors)
+			if !ok {
+				t.Fatalf("Parse(%q) = %v, want Errors", test.text, err)
+			}
+			if strings.Contains(err.Error(), hunter2) {
+				t.Errorf("the secret is in the message: %v", err)
+			}
+			if got := errs[len(errs)-1].Text; got != test.want {
+				t.Errorf("Text = %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestConfigPrintsWithoutItsContents(t *testing.T) {
+	cfg := mustParse(t, "[a]\npassword = hunter2\n")
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		if got := fmt.Sprintf(format, cfg); got != "oslo.Config{1 sections, 1 options}" {
+			t.Errorf("%s prints %s", format, got)
+		}
+	}
+}
+
+// FuzzErrorsHideSecrets puts a secret behind its key anywhere in any text.
+func FuzzErrorsHideSecrets(f *testing.F) {
+	f.Add("[a]\n", " = ", "\n")
+	f.Add("[a]\nk = http://x@y:", ":", "@")
+	f.Add("[", "\t", "] # x")
+	f.Fuzz(func(t *testing.T, before, between, after string) {
+		between = strings.Map(func(r rune) rune {
+			if strings.ContainsRune(" \t=:", r) {
+				return r
+			}
+			return -1
+		}, between)
+		if between == "" || strings.Contains(before+after, hunter2) {
+			t.Skip("no separator, or the secret is elsewhere as well")
+		}
+		text := before + "password" + between + hunter2 + after
+		_, err := Parse(text)
+		errs, _ := err.(Errors)
+		for _, e := range errs {
+			if strings.Contains(e.Error(), hunter2) {
+				t.Errorf("Parse(%q): the secret is in the message: %v", text, e)
+			}
+		}
+	})
+}
