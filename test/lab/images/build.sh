@@ -71,11 +71,7 @@ bootstrap() {
     --dpkgopt='path-exclude=/usr/share/info/*'
     --dpkgopt='path-exclude=/usr/share/locale/*'
     --dpkgopt='path-exclude=/usr/share/doc/*'
-    --dpkgopt='path-include=/usr/share/doc/*/copyright'
-    --dpkgopt='path-exclude=/usr/lib/python3/dist-packages/ansible_collections/*/*/*'
-    --dpkgopt='path-include=/usr/lib/python3/dist-packages/ansible_collections/ansible/*'
-    --dpkgopt='path-include=/usr/lib/python3/dist-packages/ansible_collections/containers/*'
-    --dpkgopt='path-include=/usr/lib/python3/dist-packages/ansible_collections/community/general/*')
+    --dpkgopt='path-include=/usr/share/doc/*/copyright')
   if [ -n "$2" ]; then options+=(--customize-hook="$2"); fi
   if [ -n "$mirror" ]; then
     mmdebstrap "${options[@]}" "$suite" "$3" "$mirror"
@@ -117,7 +113,7 @@ make_pause() {
 
 make_ansibleee() {
   tags=(localhost/edpm-ansibleee:latest)
-  base ansibleee "$repo/ansible/execution-environment/packages.txt"
+  base ansibleee "$repo/ansible/execution-environment/packages.txt" "$here/ansibleee/customize.sh"
   layer "$repo/ansible" "$repo/ansible/execution-environment/Containerfile" "${tags[@]}"
 }
 
@@ -138,7 +134,7 @@ inputs_of() {
   case $1 in
     ansibleee)
       local ansible=$repo/ansible
-      printf '%s\n' "$ansible"/{galaxy.yml,meta,roles,playbooks,plugins,execution-environment}
+      printf '%s\n' "$here/ansibleee" "$ansible"/{galaxy.yml,README.md,meta,roles,playbooks,plugins,execution-environment}
       ;;
     pause | edpm-host | nova) echo "$here/$1" ;;
     *) die "unknown image $1: pause, ansibleee, edpm-host and nova are known" ;;

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/pki"
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/proc"
@@ -107,26 +106,26 @@ func (l *Lab) etcd() proc.Component {
 // apiserver serves pods and webhooks only where there is a real node; without
 // one it stays on loopback, and no one needs its address from the Endpoints.
 func (l *Lab) apiserver(o Options) proc.Component {
-	pki := func(file string) string { return l.path("pki", file) }
+	key := func(file string) string { return l.path("pki", file) }
 	args := []string{
 		"--etcd-servers=http://127.0.0.1:" + strconv.Itoa(l.etcdPort()),
 		"--secure-port=" + strconv.Itoa(l.apiPort()),
 		"--service-cluster-ip-range=" + serviceCIDR,
-		"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
-		"--client-ca-file=" + pki("ca.crt"),
-		"--kubelet-certificate-authority=" + pki("ca.crt"),
-		"--kubelet-client-certificate=" + pki("apiserver-kubelet-client.crt"),
-		"--kubelet-client-key=" + pki("apiserver-kubelet-client.key"),
+		"--tls-cert-file=" + key("apiserver.crt"), "--tls-private-key-file=" + key("apiserver.key"),
+		"--client-ca-file=" + key("ca.crt"),
+		"--kubelet-certificate-authority=" + key("ca.crt"),
+		"--kubelet-client-certificate=" + key("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key=" + key("apiserver-kubelet-client.key"),
 		"--kubelet-preferred-address-types=InternalIP",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + pki("service-account.pub"),
-		"--service-account-signing-key-file=" + pki("service-account.key"),
-		"--requestheader-client-ca-file=" + pki("front-proxy-ca.crt"),
+		"--service-account-key-file=" + key("service-account.pub"),
+		"--service-account-signing-key-file=" + key("service-account.key"),
+		"--requestheader-client-ca-file=" + key("front-proxy-ca.crt"),
 		"--requestheader-allowed-names=front-proxy",
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + pki("front-proxy.crt"), "--proxy-client-key-file=" + pki("front-proxy.key"),
+		"--proxy-client-cert-file=" + key("front-proxy.crt"), "--proxy-client-key-file=" + key("front-proxy.key"),
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
@@ -184,9 +183,4 @@ func (l *Lab) scheduler(kubeconfig string) proc.Component {
 		config: render("scheduler.yaml", map[string]string{"Kubeconfig": path}),
 	}
 	return c
-}
-
-// controlPlaneNames are the components every lab has, in order of start.
-func controlPlaneNames() []string {
-	return strings.Fields("etcd kube-apiserver kube-controller-manager kube-scheduler")
 }

@@ -36,6 +36,11 @@ func New(layout Layout, bin, images string) *Lab {
 	}
 }
 
+// componentNames are all processes that a lab can have, in order of start.
+func componentNames() []string {
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd", "kwok", "kubelet"}
+}
+
 // logf prints one line of progress with the time since the command started.
 func (l *Lab) logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "[%5.1fs] %s\n", time.Since(l.start).Seconds(), fmt.Sprintf(format, args...))
@@ -123,6 +128,20 @@ func parallel(funcs ...func() error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// forEach calls f for 0 … count-1, workers at a time.
+func forEach(count, workers int, f func(i int)) {
+	slots := make(chan struct{}, workers)
+	var wg sync.WaitGroup
+	for i := range count {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	wg.Wait()
 }
 
 // command runs a program and returns what it prints; its error says why it failed.

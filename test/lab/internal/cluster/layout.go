@@ -22,6 +22,7 @@ const (
 	kwokPodCIDR  = "10.246.0.1/16"
 	hostsCIDR    = "192.168.122.0/24"
 	hostsNetwork = "edpm"
+	cniNetwork   = "edpm-lab"
 )
 
 // Layout says where one lab keeps its files and which ports it uses.
@@ -83,7 +84,7 @@ func (l Layout) adopt() error {
 		return err
 	}
 	if len(entries) > 0 && !l.adopted() {
-		return fmt.Errorf("%s is not empty and not a lab's directory", l.Dir)
+		return fmt.Errorf("%s is not empty and not a lab's directory; if it is what remains of one, remove it", l.Dir)
 	}
 	for _, dir := range []string{"run", "conf", "logs", "images"} {
 		if err := os.MkdirAll(l.path(dir), 0o755); err != nil {

@@ -115,6 +115,17 @@ func (s *Supervisor) Stop(name string, grace time.Duration) error {
 	return fmt.Errorf("stopping %s: pid %d survives SIGKILL", name, r.PID)
 }
 
+// Kill ends a process that has no record, at once.
+func Kill(id Identity) error {
+	if id.Alive() {
+		_ = syscall.Kill(id.PID, syscall.SIGKILL)
+	}
+	if !waitGone(id, 10*time.Second) {
+		return fmt.Errorf("pid %d survives SIGKILL", id.PID)
+	}
+	return nil
+}
+
 // Alive returns the pid of the named component, and false if it is not running.
 func (s *Supervisor) Alive(name string) (int, bool) {
 	r, known := s.load(name)
@@ -195,15 +206,24 @@ func writeFiles(files map[string]string) error {
 	return nil
 }
 
+// portPatience is how long a taken port may stay taken.
+var portPatience = 5 * time.Second
+
+// portIsFree waits a little: a process that just ended may hold its sockets for
+// as long as its last thread lives.
 func portIsFree(port int) error {
 	if port == 0 {
 		return nil
 	}
-	l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
-	if err != nil {
-		return fmt.Errorf("port %d is taken by something else; choose others with EDPM_LAB_PORT_BASE: %w", port, err)
+	var err error
+	for deadline := time.Now().Add(portPatience); time.Now().Before(deadline); {
+		var l net.Listener
+		if l, err = net.Listen("tcp", ":"+strconv.Itoa(port)); err == nil {
+			return l.Close()
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
-	return l.Close()
+	return fmt.Errorf("port %d is taken by something else; choose others with EDPM_LAB_PORT_BASE: %w", port, err)
 }
 
 // cleanEnv keeps what a daemon needs and drops the rest: a CI runner ends every

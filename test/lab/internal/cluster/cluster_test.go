@@ -1,0 +1,229 @@
+package cluster
+
+import (
+	"archive/tar"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func testLab(t *testing.T) *Lab {
+	t.Helper()
+	lab := New(Layout{Dir: t.TempDir(), PortBase: 20000}, "/bin-dir", "/images")
+	if err := lab.adopt(); err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.certificates(); err != nil {
+		t.Fatal(err)
+	}
+	return lab
+}
+
+func TestLayoutRefusesWhatItCannotWorkWith(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		layout Layout
+		fails  bool
+	}{
+		{"the default", Layout{"/var/lib/edpm-lab", 16443}, false},
+		{"a relative directory", Layout{"lab", 16443}, true},
+		{"a space, which iptables listings would split", Layout{"/my lab", 16443}, true},
+		{"a colon, which podman volumes would split", Layout{"/my:lab", 16443}, true},
+		{"privileged ports", Layout{"/lab", 443}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := tc.layout.Validate(); (err != nil) != tc.fails {
+				t.Errorf("error is %v, want one: %v", err, tc.fails)
+			}
+		})
+	}
+}
+
+func TestALabNeverAdoptsADirectoryInUse(t *testing.T) {
+	layout := Layout{Dir: t.TempDir(), PortBase: 20000}
+	treasure := layout.path("kubelet")
+	if err := os.WriteFile(treasure, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := layout.adopt(); err == nil {
+		t.Error("adopt took a directory with other things in it")
+	}
+	if err := New(layout, "", "").removeState(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(treasure); err != nil {
+		t.Errorf("removeState touched a directory that is not a lab's: %v", err)
+	}
+}
+
+// Each component must read every file it is given, or the file has no effect.
+func TestComponentsUseTheirFiles(t *testing.T) {
+	lab := testLab(t)
+	managers, err := lab.managers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubelet := lab.kubeletComponent("kubeconfig")
+	for _, c := range append(managers, kubelet) {
+		argv := strings.Join(c.Argv, " ")
+		for path := range c.Files {
+			if !strings.Contains(argv, path) {
+				t.Errorf("%s gets %s but no argument names it", c.Name, path)
+			}
+		}
+	}
+	config := kubelet.Files[lab.path("conf", "kubelet.yaml")]
+	for _, want := range []string{
+		"port: 20005\n", "containerRuntimeEndpoint: unix://" + lab.Dir + "/containerd/containerd.sock\n",
+	} {
+		if !strings.Contains(config, want) {
+			t.Errorf("kubelet.yaml lacks %q:\n%s", want, config)
+		}
+	}
+}
+
+func TestContainerdKeepsToTheLabsDirectory(t *testing.T) {
+	lab := testLab(t)
+	for path, content := range lab.containerd().Files {
+		if !strings.HasPrefix(path, lab.Dir+"/") {
+			t.Errorf("%s is outside %s", path, lab.Dir)
+		}
+		if strings.Contains(content, "/run/containerd") || strings.Contains(content, "/var/lib/containerd") {
+			t.Errorf("%s refers to the system's containerd:\n%s", path, content)
+		}
+	}
+}
+
+func TestTheApiserverIsOpenOnlyToPods(t *testing.T) {
+	lab := testLab(t)
+	for _, tc := range []struct {
+		name    string
+		kubelet bool
+		want    string
+	}{
+		{"with a kubelet it serves pods", true, "--bind-address=0.0.0.0"},
+		{"without one it stays on loopback", false, "--bind-address=127.0.0.1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if argv := lab.apiserver(Options{Kubelet: tc.kubelet}).Argv; !slices.Contains(argv, tc.want) {
+				t.Errorf("%q lacks %s", argv, tc.want)
+			}
+		})
+	}
+}
+
+func TestOnlyTaggedRulesAreDeleted(t *testing.T) {
+	const listing = `-P FORWARD ACCEPT
+-A FORWARD -i edpmlab0 -m comment --comment "edpm-lab:/a" -j ACCEPT
+-A FORWARD -i edpmlab0 -m comment --comment "edpm-lab:/a/b" -j ACCEPT
+-A FORWARD -m comment --comment "netavark firewall plugin rules" -j NETAVARK_FORWARD
+`
+	want := [][]string{strings.Fields("-D FORWARD -i edpmlab0 -m comment --comment edpm-lab:/a -j ACCEPT")}
+	if got := deletions(listing, "edpm-lab:/a"); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestMountsUnder(t *testing.T) {
+	const table = `36 35 98:0 / /lab rw - ext4 /dev/root rw
+37 35 98:0 / /lab/a rw - ext4 /dev/root rw
+38 37 98:0 / /lab/a/b rw - ext4 /dev/root rw
+39 35 98:0 / /laboratory rw - ext4 /dev/root rw
+`
+	want := []string{"/lab/a/b", "/lab/a"} // the inner one first
+	if got := mountsUnder(table, "/lab"); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestReplacedImages(t *testing.T) {
+	const listing = `REF TYPE DIGEST SIZE PLATFORMS LABELS
+localhost/x:latest docker sha256:new 1 linux/amd64 -
+sha256:id-new docker sha256:new 1 linux/amd64 -
+sha256:id-old docker sha256:old 1 linux/amd64 -
+`
+	if got := replacedImages(listing); !reflect.DeepEqual(got, []string{"sha256:id-old"}) {
+		t.Errorf("got %q, want only the image without a name", got)
+	}
+}
+
+func TestParseHost(t *testing.T) {
+	for _, tc := range []struct {
+		in    string
+		want  Host
+		fails bool
+	}{
+		{"edpm-compute-2=192.168.122.110", Host{"edpm-compute-2", "192.168.122.110"}, false},
+		{"edpm-compute-2", Host{}, true},
+		{"=192.168.122.110", Host{}, true},
+		{"elsewhere=10.0.0.1", Host{}, true},
+		{"nonsense=1.2.3", Host{}, true},
+	} {
+		t.Run(tc.in, func(t *testing.T) {
+			got, err := ParseHost(tc.in)
+			if (err != nil) != tc.fails || got != tc.want {
+				t.Errorf("got %+v, %v; want %+v, an error: %v", got, err, tc.want, tc.fails)
+			}
+		})
+	}
+}
+
+func TestKwokNodesAreTaintedOnlyBesideARealOne(t *testing.T) {
+	if n := kwokNode(4, true); len(n.Spec.Taints) != 1 || n.Metadata.Labels["topology.kubernetes.io/zone"] != "zone-b" {
+		t.Errorf("got %+v, want one taint and zone-b", n)
+	}
+	if n := kwokNode(4, false); len(n.Spec.Taints) != 0 {
+		t.Errorf("got taints %+v, want none", n.Spec.Taints)
+	}
+}
+
+func TestAnImageIsImportedOncePerContent(t *testing.T) {
+	lab := testLab(t)
+	first := writeArchive(t, `[{"Config":"1.json","RepoTags":["localhost/x:latest"]}]`)
+	second := writeArchive(t, `[{"Config":"2.json","RepoTags":["localhost/x:latest"]}]`)
+	var imports int
+	count := func() error { imports++; return nil }
+	for _, step := range []struct {
+		name, store, archive string
+		want                 int
+	}{
+		{"the first time", "containerd", first, 1},
+		{"the same again", "containerd", first, 1},
+		{"into another store", "podman", first, 2},
+		{"another image of the same name", "containerd", second, 3},
+		{"back to the first image", "containerd", first, 4},
+	} {
+		if err := lab.once(step.store, step.archive, count); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if imports != step.want {
+			t.Errorf("%s: %d imports, want %d", step.name, imports, step.want)
+		}
+	}
+}
+
+func writeArchive(t *testing.T, manifest string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "image.tar")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := tar.NewWriter(f)
+	for _, file := range []struct{ name, content string }{{"layer.tar", "layer"}, {"manifest.json", manifest}} {
+		if err := w.WriteHeader(&tar.Header{Name: file.name, Mode: 0o644, Size: int64(len(file.content))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(file.content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,239 @@
+// Command lab runs a real Kubernetes on one Linux machine, for end-to-end tests
+// and benchmarks: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+// a kubelet on its own containerd, KWOK for pretend nodes, and EDPM hosts as
+// containers with systemd and sshd. Nothing is pulled from a registry.
+//
+//	go run ./test/lab binaries                  # build the executables; prints their directory
+//	sudo go run ./test/lab up --hosts --kwok-nodes 20
+//	export KUBECONFIG=$(go run ./test/lab kubeconfig)
+//	sudo go run ./test/lab ssh edpm-compute-0 -- hostname
+//	sudo go run ./test/lab down
+//
+//	EDPM_LAB_DIR=/tmp/bench EDPM_LAB_PORT_BASE=17443 go run ./test/lab up --no-kubelet --kwok-nodes 100
+//
+// The lab lives in $EDPM_LAB_DIR (default /var/lib/edpm-lab): kubeconfig, logs/,
+// ssh/id_ed25519, pki/. Its ports are $EDPM_LAB_PORT_BASE (default 16443, the
+// apiserver) and the seven after it. Executables are cached in
+// $EDPM_CACHE/bin (default $HOME/.cache/edpm-operators/bin).
+//
+// The real node is lab-worker-0 at 10.244.0.1, its pods are in 10.244.0.0/24.
+// Pods reach the apiserver (10.96.0.1:443, as KUBERNETES_SERVICE_HOST says), the
+// hosts (192.168.122.0/24) and whatever the machine reaches. The apiserver
+// reaches webhooks and aggregated APIs at their pods. There is no cluster DNS
+// and no kube-proxy: other ClusterIPs, NodePorts and hostPorts lead nowhere, and
+// pods use IP addresses. Images are imported, never pulled: use imagePullPolicy
+// IfNotPresent or Never.
+//
+// KWOK nodes are kwok-node-0 and on, labelled type=kwok, in zones zone-a, zone-b
+// and zone-c, and tainted kwok.x-k8s.io/node=fake:NoSchedule unless they are the
+// only ones (--no-kubelet). Their pods run and their Jobs complete at once.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/edpm-operators/edpm-operators/test/lab/internal/binaries"
+	"github.com/edpm-operators/edpm-operators/test/lab/internal/cluster"
+)
+
+const usage = `usage: lab <command>
+
+  binaries              build etcd, the Kubernetes components and KWOK; print their directory
+  up [flags]            bring the lab up, or mend it (see lab up -h)
+  down                  stop and remove what up made
+  status                show what runs
+  kubeconfig            print the path of the admin's kubeconfig
+  load TAR...           import docker archives for pods
+  ssh [USER@]HOST [-- COMMAND...]
+`
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		os.Exit(1)
+	}
+}
+
+var commands = map[string]func(context.Context, []string) error{
+	"binaries":   printBinaries,
+	"up":         up,
+	"down":       withLab(func(ctx context.Context, lab *cluster.Lab, _ []string) error { return lab.Down(ctx) }),
+	"status":     withLab(func(ctx context.Context, lab *cluster.Lab, _ []string) error { return lab.Status(ctx, os.Stdout) }),
+	"kubeconfig": withLab(printKubeconfig),
+	"load":       withLab(func(ctx context.Context, lab *cluster.Lab, args []string) error { return lab.Load(ctx, args) }),
+	"ssh":        withLab(ssh),
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New(usage)
+	}
+	command, ok := commands[args[0]]
+	if !ok {
+		return fmt.Errorf("no command %q\n%s", args[0], usage)
+	}
+	return command(ctx, args[1:])
+}
+
+func printBinaries(ctx context.Context, _ []string) error {
+	dir, err := ensureBinaries(ctx)
+	if err == nil {
+		fmt.Println(dir)
+	}
+	return err
+}
+
+func up(ctx context.Context, args []string) error {
+	o, err := parseUp(args)
+	if err != nil {
+		return err
+	}
+	lab, err := newLab()
+	if err != nil {
+		return err
+	}
+	if lab.Bin, err = ensureBinaries(ctx); err != nil {
+		return err
+	}
+	return lab.Up(ctx, o)
+}
+
+func parseUp(args []string) (cluster.Options, error) {
+	var o cluster.Options
+	flags := flag.NewFlagSet("up", flag.ContinueOnError)
+	noKubelet := flags.Bool("no-kubelet", false, "no real node, so no root: control plane and KWOK nodes only")
+	hosts := flags.Bool("hosts", false, "the default EDPM hosts: edpm-compute-0, edpm-compute-1, edpm-storage-0")
+	flags.Func("host", "one more EDPM `name=ip` in 192.168.122.0/24 (repeatable)", func(s string) error {
+		host, err := cluster.ParseHost(s)
+		o.Hosts = append(o.Hosts, host)
+		return err
+	})
+	flags.IntVar(&o.KwokNodes, "kwok-nodes", 0, "make sure that so many KWOK nodes exist")
+	flags.Func("stages", "`file` of further KWOK stages (repeatable)", appendPath(&o.Stages))
+	images := flags.String("images", "ansibleee", "comma-separated `names` of test/lab/images to import for pods, besides pause")
+	flags.Func("archive", "docker archive `file` to import for pods (repeatable)", appendPath(&o.Archives))
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("up takes no argument %q", flags.Arg(0))
+	}
+	o.Kubelet = !*noKubelet
+	o.Images = strings.FieldsFunc(*images, func(r rune) bool { return r == ',' })
+	if *hosts {
+		o.Hosts = append(cluster.DefaultHosts(), o.Hosts...)
+	}
+	return o, nil
+}
+
+// appendPath makes paths absolute: the processes that read them run elsewhere.
+func appendPath(list *[]string) func(string) error {
+	return func(s string) error {
+		path, err := filepath.Abs(s)
+		*list = append(*list, path)
+		return err
+	}
+}
+
+func printKubeconfig(_ context.Context, lab *cluster.Lab, _ []string) error {
+	fmt.Println(lab.Kubeconfig())
+	return nil
+}
+
+// ssh becomes the ssh program, so that terminals and exit codes just work.
+func ssh(ctx context.Context, lab *cluster.Lab, args []string) error {
+	if len(args) == 0 {
+		return errors.New("ssh needs a host: lab ssh edpm-compute-0 -- hostname")
+	}
+	rest := args[1:]
+	if len(rest) > 0 && rest[0] == "--" {
+		rest = rest[1:]
+	}
+	argv, err := lab.SSHCommand(ctx, args[0], rest)
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(argv[0], argv, os.Environ())
+}
+
+func withLab(f func(context.Context, *cluster.Lab, []string) error) func(context.Context, []string) error {
+	return func(ctx context.Context, args []string) error {
+		lab, err := newLab()
+		if err != nil {
+			return err
+		}
+		return f(ctx, lab, args)
+	}
+}
+
+func newLab() (*cluster.Lab, error) {
+	layout := cluster.Layout{Dir: envOr("EDPM_LAB_DIR", "/var/lib/edpm-lab"), PortBase: 16443}
+	if s := os.Getenv("EDPM_LAB_PORT_BASE"); s != "" {
+		port, err := strconv.Atoi(s)
+		if err != nil {
+			return nil, fmt.Errorf("reading EDPM_LAB_PORT_BASE: %w", err)
+		}
+		layout.PortBase = port
+	}
+	source, err := sourceDir()
+	if err != nil {
+		return nil, err
+	}
+	return cluster.New(layout, "", filepath.Join(source, "images")), layout.Validate()
+}
+
+func ensureBinaries(ctx context.Context) (string, error) {
+	source, err := sourceDir()
+	if err != nil {
+		return "", err
+	}
+	cache := os.Getenv("EDPM_CACHE")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		cache = filepath.Join(home, ".cache", "edpm-operators")
+	}
+	builder := binaries.Builder{
+		Source: filepath.Join(source, "binaries"),
+		Cache:  filepath.Join(cache, "bin"),
+		Logf:   func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
+	}
+	return builder.Ensure(ctx)
+}
+
+// sourceDir returns test/lab of the repository that holds the working directory.
+func sourceDir() (string, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := wd; ; dir = filepath.Dir(dir) {
+		source := filepath.Join(dir, "test", "lab")
+		if _, err := os.Stat(filepath.Join(source, "binaries")); err == nil {
+			return source, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("%s is not within the edpm-operators repository", wd)
+		}
+	}
+}
+
+func envOr(name, fallback string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return fallback
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/edpm-operators/edpm-operators/test/lab/internal/cluster"
+)
+
+func TestParseUp(t *testing.T) {
+	more := cluster.Host{Name: "edpm-compute-2", IP: "192.168.122.110"}
+	archive, err := filepath.Abs("x.tar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name  string
+		args  []string
+		want  cluster.Options
+		fails bool
+	}{
+		{"nothing asked: a node and the image for jobs", nil,
+			cluster.Options{Kubelet: true, Images: []string{"ansibleee"}}, false},
+		{"benchmarks", []string{"--no-kubelet", "--kwok-nodes", "100", "--images="},
+			cluster.Options{KwokNodes: 100, Images: []string{}}, false},
+		{"the default hosts and one more", []string{"--hosts", "--host", "edpm-compute-2=192.168.122.110", "--images=a,b"},
+			cluster.Options{Kubelet: true, Hosts: append(cluster.DefaultHosts(), more), Images: []string{"a", "b"}}, false},
+		{"an archive by a relative path", []string{"--images=", "--archive", "x.tar"},
+			cluster.Options{Kubelet: true, Images: []string{}, Archives: []string{archive}}, false},
+		{"a host that is no host", []string{"--host", "x"}, cluster.Options{}, true},
+		{"a forgotten dash", []string{"hosts"}, cluster.Options{}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := parseUp(tc.args)
+			if (err != nil) != tc.fails {
+				t.Fatalf("error is %v, want one: %v", err, tc.fails)
+			}
+			if !tc.fails && !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
