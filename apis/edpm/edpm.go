@@ -1,5 +1,7 @@
 // Package edpm holds what the kinds of several API groups share: annotations,
-// labels and the small types that appear in more than one spec.
+// labels and the small types that appear in more than one status.
+//
+// +kubebuilder:object:generate=true
 package edpm
 
 const (

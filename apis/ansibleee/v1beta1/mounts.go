@@ -13,6 +13,7 @@ type ExtraMount struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
 	Volumes []ExtraVolume `json:"volumes,omitempty"`
 
 	// Mounts of those volumes in the runner container.

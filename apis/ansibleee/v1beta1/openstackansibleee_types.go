@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // MaxTargets is the most hosts that one run can have. The recap of a run comes
@@ -93,6 +94,7 @@ type OpenStackAnsibleEESpec struct {
 	// ExtraMounts of the runner Pod.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
 	ExtraMounts []ExtraMount `json:"extraMounts,omitempty"`
 
 	// NetworkAttachments are network attachment definitions of the namespace.
@@ -160,6 +162,11 @@ type Target struct {
 	// Hash of everything that decides the outcome on the host.
 	Hash string `json:"hash"`
 
+	// OwnerUID is the UID of the object that owns the target. An object of the
+	// same name that is created later knows nothing of this run.
+	// +optional
+	OwnerUID types.UID `json:"ownerUID,omitempty"`
+
 	// Access is a hash of how the host is reached. A change of it alone does not
 	// cause a run, but lets a failed one be tried again at once.
 	// +optional
@@ -168,6 +175,10 @@ type Target struct {
 	// Rerun is the token that asked for this run.
 	// +optional
 	Rerun string `json:"rerun,omitempty"`
+
+	// Serial number of this run among those of the step on this host, from 1.
+	// +optional
+	Serial int64 `json:"serial,omitempty"`
 
 	// Attempt counts the runs for this hash, from 1.
 	// +optional
@@ -209,6 +220,11 @@ type HostStatus struct {
 // no task ran at all was not touched, and so has not converged.
 func (h HostStatus) Converged() bool {
 	return h.Failed == 0 && h.Unreachable == 0 && h.OK > 0
+}
+
+// Untouched tells whether the host never answered, so that nothing on it changed.
+func (h HostStatus) Untouched() bool {
+	return h.Unreachable > 0 && h.OK == 0 && h.Changed == 0 && h.Failed == 0
 }
 
 // OpenStackAnsibleEEStatus is what became of the run.

@@ -50,6 +50,7 @@ type NodeSection struct {
 	// ExtraMounts of the runner Pods.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
 	ExtraMounts []ansibleeev1.ExtraMount `json:"extraMounts,omitempty"`
 
 	// UserData for bare metal provisioning.
@@ -119,7 +120,7 @@ type DeployStrategySection struct {
 	// MaxUnavailable is the most hosts of the role, as a number or a percentage,
 	// that a step may have in a run or failed at the same time.
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="give a number from 1, or a percentage from \"1%\" to \"100%\""
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
@@ -289,4 +290,5 @@ const (
 	BaremetalNotYetReason   condition.Reason = "BaremetalNotSupportedYet"
 	NodesNotReadyReason     condition.Reason = "NodesNotReady"
 	ServicesRemainingReason condition.Reason = "ServicesRemaining"
+	HostUnreachableReason   condition.Reason = "HostUnreachable"
 )

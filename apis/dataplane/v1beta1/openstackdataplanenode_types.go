@@ -3,6 +3,8 @@ package v1beta1
 import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 // NodeFinalizer keeps a node until every service is off its host.
@@ -40,9 +42,8 @@ type OpenStackDataPlaneNodeStatus struct {
 	// +listMapKey=type
 	Conditions condition.Conditions `json:"conditions,omitempty"`
 
-	// Hash of what ran successfully, by service of phase 0.
-	// +optional
-	Hash map[string]string `json:"hash,omitempty"`
+	// Ledger of what ran successfully, by service of phase 0.
+	edpm.Ledger `json:",inline"`
 
 	// InventoryConfigMapName is the ConfigMap whose key inventory is the
 	// Ansible inventory of this node.
@@ -65,6 +66,8 @@ type OpenStackDataPlaneNodeStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=osdpnode;osdpnodes,categories=edpm
+// +kubebuilder:selectablefield:JSONPath=`.spec.role`
+// +kubebuilder:selectablefield:JSONPath=`.spec.ansibleHost`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`
 // +kubebuilder:printcolumn:name="Services",type=string,JSONPath=`.status.services[*].name`

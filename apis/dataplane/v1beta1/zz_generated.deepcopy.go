@@ -383,13 +383,7 @@ func (in *OpenStackDataPlaneNodeStatus) DeepCopyInto(out *OpenStackDataPlaneNode
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
-	if in.Hash != nil {
-		in, out := &in.Hash, &out.Hash
-		*out = make(map[string]string, len(*in))
-		for key, val := range *in {
-			(*out)[key] = val
-		}
-	}
+	in.Ledger.DeepCopyInto(&out.Ledger)
 	if in.Services != nil {
 		in, out := &in.Services, &out.Services
 		*out = make([]NodeServiceStatus, len(*in))

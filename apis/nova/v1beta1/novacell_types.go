@@ -178,3 +178,11 @@ func (c *NovaCell) SetObservedGeneration(g int64) { c.Status.ObservedGeneration 
 func init() {
 	SchemeBuilder.Register(&NovaCell{}, &NovaCellList{})
 }
+
+// GeneratedConfigKey is the key of the generated configuration in the Secret
+// of a cell, and the name of the file on the computes.
+const GeneratedConfigKey = "01-nova.conf"
+
+// ComputeConfigSecretName is the name of the Secret with the generated
+// configuration of the computes of a cell.
+func ComputeConfigSecretName(cell string) string { return cell + "-compute-config" }

@@ -3,6 +3,8 @@ package v1beta1
 import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 // NovaExternalComputeFinalizer keeps a compute until its services are off the host.
@@ -75,9 +77,8 @@ type NovaExternalComputeStatus struct {
 	// +listMapKey=type
 	Conditions condition.Conditions `json:"conditions,omitempty"`
 
-	// Hash of what ran successfully, by step: libvirt and nova.
-	// +optional
-	Hash map[string]string `json:"hash,omitempty"`
+	// Ledger of what ran successfully, by step: libvirt and nova.
+	edpm.Ledger `json:",inline"`
 }
 
 // NovaExternalCompute is a nova-compute service with the libvirt driver on a
@@ -86,6 +87,7 @@ type NovaExternalComputeStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=nec;necs,categories=edpm
+// +kubebuilder:selectablefield:JSONPath=`.spec.cellName`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Cell",type=string,JSONPath=`.spec.cellName`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`

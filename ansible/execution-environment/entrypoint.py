@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Prepares /runner from the environment, runs the given command and says how it ended.
+
+Environment read:
+  RUNNER_PLAYBOOK    text of a playbook      -> project/playbook.yaml
+  RUNNER_INVENTORY   text of an inventory    -> inventory/inventory.yaml
+  RUNNER_CMDLINE     more ansible arguments  -> env/cmdline
+  RUNNER_EXTRA_VARS  variables, as YAML      -> env/extravars
+  ANSIBLE_PRIVATE_KEY_FILE  ssh key; replaced by a copy that ssh accepts
+  EDPM_RECAP_PATH    where the recap of the run goes (/dev/termination-log)
+
+The exit code is that of the command. A run that ends before Ansible could write
+a recap of its hosts leaves one that holds only the category of the error.
+"""
+
+import json
+import os
+import pwd
+import re
+import signal
+import subprocess
+import sys
+
+RUNNER_DIR = os.environ.get("EDPM_RUNNER_DIR", "/runner")
+RECAP_PATH = os.environ.get("EDPM_RECAP_PATH") or "/dev/termination-log"
+TMP_DIR = "/tmp"
+NSS_WRAPPER = "libnss_wrapper.so"
+RECAP_CALLBACK = "edpm.operators.recap"
+
+MATERIALISED = {
+    "RUNNER_PLAYBOOK": "project/playbook.yaml",
+    "RUNNER_INVENTORY": "inventory/inventory.yaml",
+    "RUNNER_CMDLINE": "env/cmdline",
+    "RUNNER_EXTRA_VARS": "env/extravars",
+}
+
+# What Ansible prints when it gives up, and what we say. First match wins. Only
+# the category is passed on: Ansible quotes the lines around a syntax error.
+CATEGORIES = [
+    (r"the playbook: .* could not be found", "the playbook does not exist in the execution environment"),
+    (r"parse .*inventory|inventory .*(unparsed|parse)|inventory source", "the inventory cannot be read"),
+    (r"--limit does not match any hosts", "no host of the inventory matches the limit"),
+    (r"the role '.*' was not found", "a role of the playbook does not exist in the execution environment"),
+    (r"couldn't resolve module/action", "a module of the playbook does not exist in the execution environment"),
+    (r"Syntax Error while loading YAML|is not a valid attribute|conflicting action statements"
+     r"|playbooks must be a list|playbook entries must be|no action detected|no module/action detected"
+     r"|A playbook must", "the playbook is not valid"),
+    (r"Unable to (read|find) .*extra.?vars|Invalid extra vars|extravars", "the extra variables are not valid"),
+    (r"unrecognized arguments|error: argument|usage: ansible", "the command line arguments are not valid"),
+    (r"No space left on device", "no space is left in the execution environment"),
+]
+UNKNOWN_CATEGORY = "Ansible ended before it could report on its hosts; the log of the Pod says why"
+
+
+def log(message):
+    print("edpm-entrypoint: " + message, file=sys.stderr, flush=True)
+
+
+def write_private(path, text):
+    """Writes text to path so that only this user can read it."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def writable(directory):
+    return os.access(directory, os.W_OK)
+
+
+def materialise(environ):
+    """Writes what the environment carries, and takes it out of the environment.
+
+    The inventory directory may be a mount that cannot be written to; then the
+    inventory goes to another directory, which Ansible reads as well.
+    """
+    texts = {path: environ.pop(name, "").strip() for name, path in MATERIALISED.items()}
+    for directory in ("project", "inventory", "env", "artifacts"):
+        os.makedirs(os.path.join(RUNNER_DIR, directory), exist_ok=True)
+    if texts["inventory/inventory.yaml"] and not writable(os.path.join(RUNNER_DIR, "inventory")):
+        directory = os.path.join(TMP_DIR, "inventory")
+        os.makedirs(directory, exist_ok=True)
+        write_private(os.path.join(directory, "inventory.yaml"), texts.pop("inventory/inventory.yaml") + "\n")
+        texts["env/cmdline"] = (texts["env/cmdline"] + " -i " + directory).strip()
+    for path, text in texts.items():
+        if text:
+            write_private(os.path.join(RUNNER_DIR, path), text + "\n")
+
+
+def know_user(environ):
+    """Gives the user id a passwd entry, without which ssh refuses to work."""
+    home = RUNNER_DIR if os.access(RUNNER_DIR, os.W_OK) else TMP_DIR
+    environ["HOME"] = home
+    try:
+        pwd.getpwuid(os.getuid())
+        return
+    except KeyError:
+        pass
+    passwd = os.path.join(TMP_DIR, "passwd")
+    group = os.path.join(TMP_DIR, "group")
+    write_private(passwd, "runner:x:%d:%d:runner:%s:/bin/sh\n" % (os.getuid(), os.getgid(), home))
+    write_private(group, "runner:x:%d:\n" % os.getgid())
+    environ.update(LD_PRELOAD=NSS_WRAPPER, NSS_WRAPPER_PASSWD=passwd, NSS_WRAPPER_GROUP=group)
+
+
+def copy_key(environ):
+    """Copies the ssh key: ssh wants it private and with a final newline.
+
+    A key that cannot be read is left alone: then each host is reported as
+    unreachable, with the reason.
+    """
+    source = environ.get("ANSIBLE_PRIVATE_KEY_FILE")
+    if not source:
+        return
+    try:
+        with open(source, encoding="utf-8") as file:
+            key = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        log("the ssh key %s cannot be read: %s" % (source, type(error).__name__))
+        return
+    copy = os.path.join(TMP_DIR, "ssh-privatekey")
+    write_private(copy, key.replace("\r\n", "\n").strip() + "\n")
+    environ["ANSIBLE_PRIVATE_KEY_FILE"] = copy
+
+
+def configure(environ):
+    """Sets what ansible-runner or a user's settings would otherwise turn off."""
+    environ.setdefault("ANSIBLE_HOST_KEY_CHECKING", "True")
+    environ.setdefault("ANSIBLE_CONFIG", "/etc/ansible/ansible.cfg")
+    callbacks = environ.get("ANSIBLE_CALLBACKS_ENABLED", "").split(",")
+    environ["ANSIBLE_CALLBACKS_ENABLED"] = ",".join(dict.fromkeys([c for c in callbacks if c] + [RECAP_CALLBACK]))
+    environ["EDPM_RECAP_PATH"] = RECAP_PATH
+
+
+def write_recap(text):
+    try:
+        with open(RECAP_PATH, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        log("the recap cannot be written: %s" % error)
+
+
+def has_recap():
+    try:
+        return os.path.getsize(RECAP_PATH) > 0
+    except OSError:
+        return False
+
+
+def last_output():
+    """Returns the end of what Ansible printed in the newest run."""
+    artifacts = os.path.join(RUNNER_DIR, "artifacts")
+    texts = []
+    for directory, _, files in os.walk(artifacts):
+        for name in files:
+            if name in ("stdout", "stderr"):
+                path = os.path.join(directory, name)
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    texts.append((os.path.getmtime(path), file.read()[-20000:]))
+    return "\n".join(text for _, text in sorted(texts))
+
+
+def category(output):
+    """Returns why Ansible gave up, as one of a fixed set of sentences."""
+    errors = "\n".join(re.findall(r"(?:ERROR!|error:|usage:|Errno).*(?:\n.+){0,3}", output))
+    for pattern, sentence in CATEGORIES:
+        if re.search(pattern, errors, re.IGNORECASE):
+            return sentence
+    return UNKNOWN_CATEGORY
+
+
+def run(command, environ):
+    """Runs command as a child, passes signals on and reaps orphans.
+
+    Returns its exit code and whether it was told to stop.
+    """
+    stopped = []
+    child = subprocess.Popen(command, env=environ)
+
+    def forward(number, _frame):
+        stopped.append(number)
+        child.send_signal(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, forward)
+    while True:
+        pid, status = os.wait()
+        if pid == child.pid:
+            code = os.waitstatus_to_exitcode(status)
+            child.returncode = code
+            return (code if code >= 0 else 128 - code), bool(stopped)
+
+
+def main(command):
+    environ = dict(os.environ)
+    os.umask(0o077)
+    write_recap("")
+    try:
+        know_user(environ)
+        materialise(environ)
+        copy_key(environ)
+        configure(environ)
+        code, stopped = run(command, environ)
+    except FileNotFoundError as error:
+        log("%s" % error)
+        code, stopped = 127, False
+    except OSError as error:
+        log("%s" % error)
+        code, stopped = 1, False
+    if stopped:
+        # Nobody knows what the hosts are like now: say nothing about them.
+        write_recap("")
+        return code or 143
+    if code != 0 and not has_recap():
+        write_recap(json.dumps({"v": 1, "hosts": {}, "error": category(last_output())}))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

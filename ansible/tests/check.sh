@@ -1,0 +1,22 @@
+#!/bin/sh
+# Checks the collection without any host: lint, syntax, shell, unit tests.
+# Needs ansible-core, ansible-lint and shellcheck.
+set -eu
+here=$(cd "$(dirname "$0")/.." && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+
+# Names such as edpm.operators.nova resolve only in a tree of collections.
+collection=$tree/ansible_collections/edpm/operators
+mkdir -p "$collection"
+cp -R "$here/." "$collection"
+cd "$collection"
+export ANSIBLE_COLLECTIONS_PATH="$tree" ANSIBLE_HOME="$tree/home" PYTHONDONTWRITEBYTECODE=1
+
+ansible-lint --offline --nocolor -q
+for playbook in playbooks/*.yml; do
+  ansible-playbook --syntax-check -i localhost, "edpm.operators.$(basename "$playbook" .yml)" >/dev/null
+done
+shellcheck tests/check.sh
+shellcheck "$here"/../test/lab/images/*.sh "$here"/../test/lab/images/*/*.sh
+python3 -m unittest discover -s tests -p 'test_*.py'

@@ -1,0 +1,132 @@
+"""Tests of the execution environment's entrypoint, without a container."""
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ENTRYPOINT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "execution-environment", "entrypoint.py")
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("entrypoint", ENTRYPOINT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class EntrypointTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.directory, True)
+        self.recap = os.path.join(self.directory, "recap")
+
+    def start(self, script, **environment):
+        return subprocess.Popen(
+            [sys.executable, ENTRYPOINT, "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            universal_newlines=True,
+            env=dict(os.environ, EDPM_RUNNER_DIR=self.directory, EDPM_RECAP_PATH=self.recap, **environment))
+
+    def run_script(self, script, **environment):
+        process = self.start(script, **environment)
+        output, _ = process.communicate(timeout=20)
+        return process.returncode, output
+
+    def read(self, *path):
+        with open(os.path.join(self.directory, *path), encoding="utf-8") as file:
+            return file.read()
+
+    def test_the_environment_becomes_files_and_is_not_passed_on(self):
+        code, output = self.run_script(
+            'echo "[$RUNNER_PLAYBOOK$RUNNER_EXTRA_VARS]"', RUNNER_PLAYBOOK="\n- hosts: all\n\n", RUNNER_INVENTORY="all: {}",
+            RUNNER_CMDLINE="\n--tags a\n\n", RUNNER_EXTRA_VARS="a: 1")
+        self.assertEqual((code, output), (0, "[]\n"))
+        self.assertEqual(self.read("project", "playbook.yaml"), "- hosts: all\n")
+        self.assertEqual(self.read("inventory", "inventory.yaml"), "all: {}\n")
+        self.assertEqual(self.read("env", "cmdline"), "--tags a\n")
+        self.assertEqual(self.read("env", "extravars"), "a: 1\n")
+        self.assertEqual(os.stat(os.path.join(self.directory, "env", "extravars")).st_mode & 0o777, 0o600)
+
+    def test_an_inventory_that_cannot_be_written_goes_elsewhere(self):
+        entrypoint = load()
+        entrypoint.RUNNER_DIR = self.directory
+        entrypoint.TMP_DIR = os.path.join(self.directory, "tmp")
+        os.makedirs(entrypoint.TMP_DIR)
+        entrypoint.writable = lambda directory: "inventory" not in directory
+        entrypoint.materialise({"RUNNER_INVENTORY": "all: {}", "RUNNER_CMDLINE": "--tags a"})
+        self.assertEqual(self.read("tmp", "inventory", "inventory.yaml"), "all: {}\n")
+        self.assertEqual(self.read("env", "cmdline"), "--tags a -i %s/tmp/inventory\n" % self.directory)
+
+    def test_the_exit_code_and_the_recap_of_the_command_are_kept(self):
+        code, _ = self.run_script('echo mine > "$EDPM_RECAP_PATH"; exit 2')
+        self.assertEqual((code, self.read("recap")), (2, "mine\n"))
+
+    def test_a_recap_from_before_does_not_count(self):
+        with open(self.recap, "w", encoding="utf-8") as file:
+            file.write('{"v":1,"hosts":{"a":[1,0,0,0,0]}}')
+        self.run_script("exit 4")
+        self.assertEqual(json.loads(self.read("recap"))["hosts"], {})
+
+    def test_a_run_that_fails_early_leaves_its_category_but_no_content(self):
+        script = 'mkdir -p "%s/artifacts/x"; echo "$TEXT" > "%s/artifacts/x/stdout"; exit 4' % (self.directory, self.directory)
+        cases = {
+            "ERROR! the playbook: a.b.c could not be found": "the playbook does not exist in the execution environment",
+            "ERROR! Failed to parse /runner/inventory/hosts.yaml with yaml plugin: secret": "the inventory cannot be read",
+            "ERROR! We were unable to read either as JSON nor YAML\nSyntax Error while loading YAML.\nsecret": "the playbook is not valid",
+            "ERROR! Specified hosts and/or --limit does not match any hosts": "no host of the inventory matches the limit",
+            "ERROR! something else: secret": "Ansible ended before it could report on its hosts; the log of the Pod says why",
+        }
+        for text, expected in cases.items():
+            with self.subTest(text):
+                code, _ = self.run_script(script, TEXT=text)
+                self.assertEqual(code, 4)
+                self.assertEqual(json.loads(self.read("recap")), {"v": 1, "hosts": {}, "error": expected})
+
+    def test_a_command_that_does_not_exist(self):
+        process = subprocess.run([sys.executable, ENTRYPOINT, "/nonexistent"], stderr=subprocess.PIPE, check=False,
+                                 env=dict(os.environ, EDPM_RUNNER_DIR=self.directory, EDPM_RECAP_PATH=self.recap))
+        self.assertEqual(process.returncode, 127)
+        self.assertIn("error", json.loads(self.read("recap")))
+
+    def test_a_signal_reaches_the_command_and_leaves_no_recap(self):
+        process = self.start('trap "exit 7" TERM; echo partial > "$EDPM_RECAP_PATH"; echo ready; while :; do sleep 0.1; done')
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 7)
+        self.assertEqual(self.read("recap"), "")
+
+    def test_the_key_is_copied_so_that_ssh_accepts_it(self):
+        entrypoint = load()
+        entrypoint.TMP_DIR = self.directory
+        mounted = os.path.join(self.directory, "mounted")
+        with open(mounted, "w", encoding="utf-8", newline="") as file:
+            file.write("-----BEGIN-----\r\nabc\r\n-----END-----")
+        environ = {"ANSIBLE_PRIVATE_KEY_FILE": mounted}
+        entrypoint.copy_key(environ)
+        copy = environ["ANSIBLE_PRIVATE_KEY_FILE"]
+        self.assertNotEqual(copy, mounted)
+        self.assertEqual(os.stat(copy).st_mode & 0o777, 0o600)
+        with open(copy, encoding="utf-8", newline="") as file:
+            self.assertEqual(file.read(), "-----BEGIN-----\nabc\n-----END-----\n")
+
+    def test_a_missing_key_is_left_to_ansible(self):
+        entrypoint = load()
+        environ = {"ANSIBLE_PRIVATE_KEY_FILE": "/nonexistent"}
+        entrypoint.copy_key(environ)
+        self.assertEqual(environ, {"ANSIBLE_PRIVATE_KEY_FILE": "/nonexistent"})
+
+    def test_the_callback_is_always_enabled(self):
+        _, output = self.run_script('echo "$ANSIBLE_CALLBACKS_ENABLED"', ANSIBLE_CALLBACKS_ENABLED="timer")
+        self.assertEqual(output, "timer,edpm.operators.recap\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,215 @@
+"""Tests of the callback that writes the recap. Needs ansible-core, nothing else."""
+
+import base64
+import importlib.util
+import json
+import os
+import random
+import tempfile
+import unittest
+import zlib
+
+PLUGINS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "plugins")
+
+
+def load(*parts):
+    spec = importlib.util.spec_from_file_location(parts[-1], os.path.join(PLUGINS, *parts) + ".py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+recap = load("callback", "recap")
+mask = load("filter", "mask").mask
+
+
+def decode(data):
+    """Returns the hosts of a recap, and whether it was packed."""
+    value = json.loads(data.decode("utf-8"))
+    if "z" in value:
+        return json.loads(zlib.decompress(base64.b64decode(value["z"]))), True
+    return value["hosts"], False
+
+
+def names(count, length, seed=1):
+    generator = random.Random(seed)
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
+    return ["".join(generator.choice(letters) for _ in range(length)) for _ in range(count)]
+
+
+class EncodeTest(unittest.TestCase):
+    def fits(self, hosts):
+        data = recap.encode(hosts)
+        self.assertLessEqual(len(data), 4096)
+        decoded, packed = decode(data)
+        self.assertEqual(list(decoded), list(hosts))
+        for name, entry in hosts.items():
+            self.assertEqual(decoded[name][:5], entry[:5])
+        return decoded, packed
+
+    def test_the_shape_of_a_small_recap(self):
+        self.assertEqual(recap.encode({"a": [1, 2, 0, 0, 3], "b": [0, 0, 0, 1, 0, "no route"]}),
+                         b'{"v":1,"hosts":{"a":[1,2,0,0,3],"b":[0,0,0,1,0,"no route"]}}')
+
+    def test_no_hosts(self):
+        self.assertEqual(recap.encode({}), b'{"v":1,"hosts":{}}')
+
+    def test_long_messages_are_cut_to_the_same_length(self):
+        hosts = {name: [1, 0, 1, 0, 0, "m" * 200] for name in names(30, 10)}
+        decoded, packed = self.fits(hosts)
+        self.assertFalse(packed)
+        lengths = {len(entry[5]) for entry in decoded.values()}
+        self.assertEqual(len(lengths), 1)
+        self.assertGreater(lengths.pop(), 60)
+
+    def test_short_messages_are_kept_whole_when_long_ones_are_cut(self):
+        hosts = {name: [1, 0, 1, 0, 0, "m" * 200] for name in names(30, 10)}
+        hosts["short"] = [1, 0, 1, 0, 0, "one two three"]
+        decoded, _ = self.fits(hosts)
+        self.assertEqual(decoded["short"][5], "one two three")
+
+    def test_fifty_hosts_with_long_names_and_messages_of_many_bytes_always_fit(self):
+        generator = random.Random(7)
+        for text in ("\u00fc", "\u6f22", "\U0001f600", '"', "\\", "\u2028"):
+            for seed in range(5):
+                hosts = {}
+                for name in names(50, 63, seed):
+                    counts = [generator.choice((0, 7, 42, 1234)) for _ in range(5)]
+                    hosts[name] = counts + [text * generator.choice((1, 20, 200))]
+                self.fits(hosts)
+
+    def test_random_messages_and_counts_of_fifty_hosts_always_fit(self):
+        generator = random.Random(3)
+        for seed in range(20):
+            hosts = {}
+            for name in names(generator.randint(1, 50), generator.randint(1, 63), seed):
+                message = "".join(chr(generator.choice((generator.randint(32, 126), generator.randint(0xa1, 0xd7ff))))
+                                  for _ in range(generator.randint(0, 200)))
+                hosts[name] = [generator.randint(0, 99999) for _ in range(5)] + [message]
+            self.fits(hosts)
+
+    def test_counts_alone_are_packed_when_too_long(self):
+        hosts = {name: [100, 100, 100, 100, 100] for name in names(50, 63)}
+        _, packed = self.fits(hosts)
+        self.assertTrue(packed)
+
+    def test_what_cannot_fit_says_so(self):
+        data = recap.encode({name: [1, 0, 0, 0, 0] for name in names(200, 253)})
+        self.assertLessEqual(len(data), 4096)
+        self.assertEqual(json.loads(data)["error"], "the recap of 200 hosts does not fit")
+
+    def test_lone_surrogates_do_not_break_it(self):
+        self.assertLessEqual(len(recap.encode({"a": [0, 0, 1, 0, 0, "bad \udc80 byte"]})), 4096)
+
+
+class ReasonTest(unittest.TestCase):
+    def test_reasons(self):
+        cases = {
+            "the message of the module": ({"msg": "no such file"}, "no such file"),
+            "hidden results say so": ({"censored": "the output has been hidden"},
+                                      "details are hidden because they may hold secrets (no_log)"),
+            "no_log hides results that were not cleaned": (
+                {"_ansible_no_log": True, "msg": "password"}, "details are hidden because they may hold secrets (no_log)"),
+            "the item of a loop that failed": (
+                {"msg": "One or more items failed", "results": [{"msg": "fine"}, {"failed": True, "msg": "second is bad"}]},
+                "second is bad"),
+            "a command's exit code and last words": (
+                {"msg": "non-zero return code", "rc": 3, "stderr": "first\nlast\n"}, "exit code 3: last"),
+            "a module that broke": (
+                {"msg": "MODULE FAILURE\nSee stdout/stderr for the exact error", "module_stderr": "Traceback\nKeyError: 'x'\n", "rc": 1},
+                "MODULE FAILURE: KeyError: 'x'"),
+            "ssh's reason without its noise": (
+                {"unreachable": True, "msg": "Failed to connect to the host via ssh: Warning: Permanently added '1.2.3.4' (ED25519) "
+                                             "to the list of known hosts.\r\nu@1.2.3.4: Permission denied (publickey)."},
+                "u@1.2.3.4: Permission denied (publickey)."),
+            "colours and control characters go": ({"msg": "\x1b[31mred\x1b[0m\tand\x00\nblue\u200b"}, "red and blue"),
+            "a list of messages": ({"msg": ["one", "two"]}, "one two"),
+            "nothing at all": ({}, "no reason given"),
+        }
+        for name, (result, expected) in cases.items():
+            with self.subTest(name):
+                self.assertEqual(recap.reason(result), expected)
+
+
+class Thing:
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+
+class CallbackTest(unittest.TestCase):
+    def setUp(self):
+        file = tempfile.NamedTemporaryFile(delete=False)
+        file.close()
+        self.addCleanup(os.remove, file.name)
+        self.path = file.name
+        self.callback = recap.CallbackModule()
+        self.callback.get_option = lambda name: self.path
+
+    def play(self, *hosts):
+        variables = Thing(get_vars=lambda play: {"ansible_play_hosts_all": list(hosts)})
+        self.callback.v2_playbook_on_play_start(Thing(get_variable_manager=lambda: variables))
+
+    def result(self, host, task, **result):
+        return Thing(_host=Thing(get_name=lambda: host), task_name=task, _result=result)
+
+    def stats(self, **hosts):
+        fields = ("ok", "changed", "failures", "unreachable", "skipped")
+        summaries = {name: dict(zip(fields, counts)) for name, counts in hosts.items()}
+        empty = dict.fromkeys(fields, 0)
+        self.callback.v2_playbook_on_stats(Thing(
+            processed={name: 1 for name in hosts}, summarize=lambda name: summaries.get(name, empty)))
+        with open(self.path, encoding="utf-8") as file:
+            return json.load(file)["hosts"]
+
+    def test_a_run_with_all_kinds_of_hosts(self):
+        self.play("good", "bad", "gone", "late")
+        self.callback.v2_runner_on_failed(self.result("bad", "Start it", msg="will not"))
+        self.callback.v2_runner_on_unreachable(self.result("gone", "Note the start", msg="no route"))
+        self.assertEqual(self.stats(good=(3, 1, 0, 0, 2), bad=(1, 0, 1, 0, 0), gone=(0, 0, 0, 1, 0)), {
+            "good": [3, 1, 0, 0, 2],
+            "bad": [1, 0, 1, 0, 0, "Start it: will not"],
+            "gone": [0, 0, 0, 1, 0, "Note the start: no route"],
+            "late": [0, 0, 0, 0, 0, "not reached"],
+        })
+
+    def test_an_ignored_or_rescued_failure_leaves_no_message(self):
+        self.play("a", "b")
+        self.callback.v2_runner_on_failed(self.result("a", "Try", msg="no"), ignore_errors=True)
+        self.callback.v2_runner_on_failed(self.result("b", "Try", msg="no"))
+        self.assertEqual(self.stats(a=(2, 0, 0, 0, 0), b=(2, 0, 0, 0, 0)), {"a": [2, 0, 0, 0, 0], "b": [2, 0, 0, 0, 0]})
+
+    def test_the_last_failure_counts(self):
+        self.play("a")
+        self.callback.v2_runner_on_failed(self.result("a", "Start", msg="no"))
+        self.callback.v2_runner_on_failed(self.result("a", "Report", msg="why"))
+        self.assertEqual(self.stats(a=(2, 0, 1, 0, 0))["a"][5], "Report: why")
+
+    def test_messages_have_at_most_200_characters(self):
+        self.play("a")
+        self.callback.v2_runner_on_failed(self.result("a", "T", msg="\u6f22" * 1000))
+        self.assertEqual(len(self.stats(a=(0, 0, 1, 0, 0))["a"][5]), 200)
+
+    def test_a_path_that_cannot_be_written_is_no_failure(self):
+        self.callback.get_option = lambda name: "/nonexistent/recap"
+        self.callback.v2_playbook_on_stats(Thing(processed={}, summarize=None))
+
+
+class MaskTest(unittest.TestCase):
+    def test_lines(self):
+        cases = {
+            "transport_url = rabbit://u:secret@h:5672/": "transport_url = ***",
+            "cannot reach rabbit://u:secret@h:5672/": "cannot reach rabbit://u:***@h:5672/",
+            "admin_password=secret": "admin_password=***",
+            "[service] 'auth_token': 'secret'": "[service] 'auth_token': ***",
+            "Failed to parse /etc/x: at x:3, No ':' or '=' found in assignment: 'secret'":
+                "Failed to parse /etc/x: at x:3, No '***'",
+            "No such file or directory": "No such file or directory",
+        }
+        for line, expected in cases.items():
+            with self.subTest(line):
+                self.assertEqual(mask(line), expected)
+                self.assertNotIn("secret", mask(line))
+
+
+if __name__ == "__main__":
+    unittest.main()

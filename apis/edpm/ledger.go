@@ -1,0 +1,34 @@
+package edpm
+
+// Ledger records, by step, what ran successfully on a host.
+type Ledger struct {
+	// Hash of what ran successfully, by step.
+	// +optional
+	Hash map[string]string `json:"hash,omitempty"`
+
+	// Runs that made the hashes true, by step.
+	// +optional
+	Runs map[string]RunRecord `json:"runs,omitempty"`
+}
+
+// RunRecord is the last run of a step that succeeded on a host.
+type RunRecord struct {
+	// Name of the OpenStackAnsibleEE.
+	Name string `json:"name"`
+	// Serial number of the run among those of the step on this host.
+	Serial int64 `json:"serial"`
+	// Rerun is the token that the run honoured.
+	// +optional
+	Rerun string `json:"rerun,omitempty"`
+}
+
+// Set records a successful run.
+func (l *Ledger) Set(step, hash string, run RunRecord) {
+	if l.Hash == nil {
+		l.Hash = map[string]string{}
+	}
+	if l.Runs == nil {
+		l.Runs = map[string]RunRecord{}
+	}
+	l.Hash[step], l.Runs[step] = hash, run
+}

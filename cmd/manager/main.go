@@ -1,0 +1,109 @@
+// Command manager runs the operators of the suite.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/webhooks"
+)
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=get;create;update
+
+func main() {
+	opts, logging := &options{}, zap.Options{}
+	opts.bind(flag.CommandLine)
+	logging.BindFlags(flag.CommandLine)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	if err := run(ctrl.SetupSignalHandler(), opts); err != nil {
+		ctrl.Log.Error(err, "Failed to run the manager")
+		os.Exit(1)
+	}
+}
+
+// newScheme returns a scheme with everything that the suite reads and writes.
+func newScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func run(ctx context.Context, opts *options) error {
+	if err := controllers.CheckOperators(opts.operatorList()); err != nil {
+		return err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	config := ctrl.GetConfigOrDie()
+	config.QPS, config.Burst = float32(opts.qps), int(opts.qps*2)
+	if opts.qps == 0 {
+		config.QPS = -1
+	}
+	mgr, err := ctrl.NewManager(config, managerOptions(opts, scheme))
+	if err != nil {
+		return fmt.Errorf("creating the manager: %w", err)
+	}
+	setup := controllers.Options{Operators: opts.operatorList(), Engine: opts.engine, Images: images.Env()}
+	if err := controllers.Setup(ctx, mgr, setup); err != nil {
+		return fmt.Errorf("setting up controllers: %w", err)
+	}
+	if err := addWebhooks(mgr, opts); err != nil {
+		return fmt.Errorf("setting up webhooks: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// addWebhooks serves the webhooks. With certificates of its own, the manager
+// serves them once those are there.
+func addWebhooks(mgr manager.Manager, opts *options) error {
+	if !opts.webhooks {
+		return mgr.AddReadyzCheck("ping", healthz.Ping)
+	}
+	if opts.service == "" {
+		if err := webhooks.SetupAll(mgr); err != nil {
+			return err
+		}
+		return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
+	}
+	ready, err := addCertificates(mgr, opts)
+	if err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("webhooks", afterCertificates(mgr, ready)); err != nil {
+		return err
+	}
+	go func() {
+		<-ready
+		if err := webhooks.SetupAll(mgr); err != nil {
+			ctrl.Log.Error(err, "Failed to set up webhooks")
+			os.Exit(1)
+		}
+	}()
+	return nil
+}

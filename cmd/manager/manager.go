@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
+)
+
+// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=get;list;watch;update
+
+func managerOptions(opts *options, scheme *runtime.Scheme) ctrl.Options {
+	runners := labels.SelectorFromSet(labels.Set{openstackansibleee.RunnerLabel: "true"})
+	return ctrl.Options{
+		Scheme:                        scheme,
+		LeaderElection:                opts.leaderElect,
+		LeaderElectionID:              "edpm-operators",
+		LeaderElectionReleaseOnCancel: true,
+		HealthProbeBindAddress:        opts.probes,
+		PprofBindAddress:              opts.pprof,
+		Metrics:                       metricsserver.Options{BindAddress: opts.metrics},
+		WebhookServer:                 webhook.NewServer(webhook.Options{Port: opts.webhookPort, CertDir: opts.certDir}),
+		Cache: cache.Options{
+			SyncPeriod:       ptr.To(resync),
+			DefaultTransform: cache.TransformStripManagedFields(),
+			// Of Pods and Jobs only those of runs are held in memory.
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}:  {Label: runners},
+				&batchv1.Job{}: {Label: runners},
+			},
+		},
+		// Secrets are read by internal/inputs; nothing may cache them by accident.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	}
+}
+
+// addCertificates makes the manager create and rotate the certificates of its
+// webhooks. The channel is closed when they are there.
+func addCertificates(mgr manager.Manager, opts *options) (chan struct{}, error) {
+	ready := make(chan struct{})
+	namespace := podNamespace()
+	return ready, rotator.AddRotator(mgr, &rotator.CertRotator{
+		SecretKey:      types.NamespacedName{Namespace: namespace, Name: opts.service + "-cert"},
+		CertDir:        opts.certDir,
+		CAName:         "edpm-operators-ca",
+		CAOrganization: "edpm-operators",
+		DNSName:        opts.service + "." + namespace + ".svc",
+		IsReady:        ready,
+		Webhooks:       webhookInfos(opts.webhookConfig),
+		// Every replica serves webhooks, whoever leads.
+		RequireLeaderElection: false,
+	})
+}
+
+func webhookInfos(list string) []rotator.WebhookInfo {
+	var infos []rotator.WebhookInfo
+	for _, item := range strings.Split(list, ",") {
+		kind, name, ok := strings.Cut(item, "/")
+		if !ok {
+			continue
+		}
+		t := rotator.Validating
+		if kind == "mutating" {
+			t = rotator.Mutating
+		}
+		infos = append(infos, rotator.WebhookInfo{Name: name, Type: t})
+	}
+	return infos
+}
+
+// podNamespace is the namespace that the manager runs in.
+func podNamespace() string {
+	if ns := os.Getenv("POD_NAMESPACE"); ns != "" {
+		return ns
+	}
+	return "edpm-operators-system"
+}
+
+// afterCertificates is ready once the certificates are there and the webhooks
+// are served.
+func afterCertificates(mgr manager.Manager, ready chan struct{}) healthz.Checker {
+	return func(req *http.Request) error {
+		select {
+		case <-ready:
+			return mgr.GetWebhookServer().StartedChecker()(req)
+		case <-time.After(100 * time.Millisecond):
+			return errWaiting
+		}
+	}
+}
+
+var errWaiting = errors.New("waiting for the certificates of the webhooks")

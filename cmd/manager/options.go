@@ -1,0 +1,60 @@
+package main
+
+import (
+	"flag"
+	"strings"
+	"time"
+
+	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+)
+
+// options are the flags of the manager.
+type options struct {
+	operators     string
+	metrics       string
+	probes        string
+	leaderElect   bool
+	webhooks      bool
+	webhookPort   int
+	certDir       string
+	service       string
+	webhookConfig string
+	pprof         string
+	qps           float64
+	engine        edpm.Options
+}
+
+func (o *options) bind(fs *flag.FlagSet) {
+	o.engine = edpm.DefaultOptions()
+	fs.StringVar(&o.operators, "operators", "", "operators to run, separated by commas; empty means all: "+strings.Join(controllers.Operators, ","))
+	fs.StringVar(&o.metrics, "metrics-bind-address", "0", "address of the metrics endpoint; 0 turns it off")
+	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081", "address of the health and readiness endpoints")
+	fs.BoolVar(&o.leaderElect, "leader-elect", true, "run controllers in one manager at a time only")
+	fs.BoolVar(&o.webhooks, "webhooks", true, "serve the admission webhooks")
+	fs.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the admission webhooks")
+	fs.StringVar(&o.certDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "directory of tls.crt and tls.key of the webhooks")
+	fs.StringVar(&o.service, "webhook-service", "", "name of the Service of the webhooks: when set, the manager makes and rotates their certificates itself, in Secret <name>-cert")
+	fs.StringVar(&o.webhookConfig, "webhook-configurations", "", "webhook configurations that get the manager's own certificate authority, as mutating/NAME or validating/NAME separated by commas")
+	fs.StringVar(&o.pprof, "pprof-bind-address", "", "address of the profiling endpoint; empty turns it off")
+	fs.Float64Var(&o.qps, "kube-api-qps", 0, "requests per second to the API server; 0 leaves the limit to the server's priority and fairness")
+	fs.DurationVar(&o.engine.Debounce, "batch-debounce", o.engine.Debounce, "how long no host may join a batch before a run is started that is not full")
+	fs.DurationVar(&o.engine.Patience, "batch-patience", o.engine.Patience, "how long hosts may keep joining a batch")
+	fs.DurationVar(&o.engine.Backoff.Base, "retry-base", o.engine.Backoff.Base, "time until a failed host is tried again; doubles with each failure")
+	fs.DurationVar(&o.engine.Backoff.Max, "retry-max", o.engine.Backoff.Max, "longest time until a failed host is tried again")
+	fs.IntVar(&o.engine.History, "run-history", o.engine.History, "finished runs that are kept per role and step")
+}
+
+func (o *options) operatorList() []string {
+	var names []string
+	for _, n := range strings.Split(o.operators, ",") {
+		if n = strings.TrimSpace(n); n != "" {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// resync is how often controllers look at every object again. Everything is
+// watched: this is a safety net only.
+const resync = 10 * time.Hour

@@ -1,0 +1,121 @@
+// Package openstackansibleee turns each OpenStackAnsibleEE into one Job of
+// ansible-runner and reports what became of every host.
+package openstackansibleee
+
+import (
+	"context"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees/status,verbs=get;patch
+// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees/finalizers,verbs=update
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=patch
+// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+const (
+	podJobIndex    = "ansibleee.job"
+	attachmentsIdx = "ansibleee.networkAttachments"
+)
+
+// Reconciler of OpenStackAnsibleEE.
+type Reconciler struct {
+	client.Client
+	Runner *phase.Runner
+	// Live reads past the cache.
+	Live client.Reader
+	// DefaultImage of the execution environment, for specs without one.
+	DefaultImage string
+
+	attachments bool // whether the cluster has network attachment definitions
+}
+
+// scope is what one reconciliation works on.
+type scope struct {
+	*Reconciler
+	run  *ansibleeev1.OpenStackAnsibleEE
+	want *batchv1.Job
+	job  *batchv1.Job
+}
+
+// Reconcile brings one run forward.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	run := &ansibleeev1.OpenStackAnsibleEE{}
+	if err := r.Get(ctx, req.NamespacedName, run); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{Reconciler: r, run: run}
+	if !run.DeletionTimestamp.IsZero() {
+		return r.Runner.Run(ctx, run, conditions(run), s.cancel)
+	}
+	return r.Runner.Run(ctx, run, conditions(run), s.inputs, s.networks, s.ensureJob, s.outcome)
+}
+
+func conditions(run *ansibleeev1.OpenStackAnsibleEE) []condition.Type {
+	types := []condition.Type{condition.InputReadyCondition}
+	if len(run.Spec.NetworkAttachments) > 0 {
+		types = append(types, ansibleeev1.NetworkAttachmentsReadyCondition)
+	}
+	return append(types, ansibleeev1.JobReadyCondition)
+}
+
+// SetupWithManager adds the controller and its indexes.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podJobIndex, func(obj client.Object) []string {
+		return []string{obj.GetLabels()[batchv1.JobNameLabel]}
+	})
+	if err != nil {
+		return err
+	}
+	err = mgr.GetFieldIndexer().IndexField(ctx, &ansibleeev1.OpenStackAnsibleEE{}, attachmentsIdx, func(obj client.Object) []string {
+		return obj.(*ansibleeev1.OpenStackAnsibleEE).Spec.NetworkAttachments
+	})
+	if err != nil {
+		return err
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		For(&ansibleeev1.OpenStackAnsibleEE{}, builder.WithPredicates(ownChanges)).
+		Owns(&batchv1.Job{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
+	if r.attachments = hasAttachments(mgr); r.attachments {
+		b = b.WatchesMetadata(attachment(), handler.EnqueueRequestsFromMapFunc(r.usersOf))
+	}
+	return b.Complete(r)
+}
+
+// ownChanges lets through what people change, and not our own status writes.
+var ownChanges = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+
+// usersOf returns the runs that name a network attachment definition.
+func (r *Reconciler) usersOf(ctx context.Context, obj client.Object) []reconcile.Request {
+	runs := &ansibleeev1.OpenStackAnsibleEEList{}
+	if err := r.List(ctx, runs, client.InNamespace(obj.GetNamespace()), client.MatchingFields{attachmentsIdx: obj.GetName()}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list runs of a network attachment definition")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range runs.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: runs.Items[i].Name}})
+	}
+	return requests
+}
+
+// hashAnnotation on a Job is the hash of the inputs it was made from.
+const hashAnnotation = "ansibleee.openstack.org/input-hash"

@@ -1,0 +1,220 @@
+package openstackansibleee
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+)
+
+const (
+	runnerDir = "/runner"
+	sshKey    = "ssh-privatekey"
+	// keepSeconds is how long a Job that is not preserved stays.
+	keepSeconds = 600
+	// deadlineSeconds ends a run that hangs.
+	deadlineSeconds = 2 * 3600
+	defaultUID      = 1001
+	// RunnerLabel is on every Job and Pod of a run.
+	RunnerLabel = "osaee"
+)
+
+// newJob returns the Job of a run, or an error that says which field of the
+// spec is wrong.
+func newJob(run *ansibleeev1.OpenStackAnsibleEE, image string) (*batchv1.Job, error) {
+	env, err := environment(run)
+	if err != nil {
+		return nil, err
+	}
+	uid := ptr.Deref(run.Spec.UID, defaultUID)
+	pod := corev1.PodSpec{
+		RestartPolicy:                orDefault(run.Spec.RestartPolicy, corev1.RestartPolicyNever),
+		ServiceAccountName:           run.Spec.ServiceAccountName,
+		AutomountServiceAccountToken: ptr.To(false),
+		EnableServiceLinks:           ptr.To(false),
+		DNSConfig:                    run.Spec.DNSConfig,
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: ptr.To(true), RunAsUser: &uid, RunAsGroup: &uid, FSGroup: &uid,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+	}
+	if run.Spec.DNSConfig != nil && len(run.Spec.DNSConfig.Nameservers) > 0 {
+		pod.DNSPolicy = corev1.DNSNone
+	}
+	container := corev1.Container{
+		Name: orDefault(run.Spec.Name, "openstackansibleee"), Image: orDefault(run.Spec.Image, image),
+		ImagePullPolicy: corev1.PullIfNotPresent, Args: arguments(run), Env: env,
+		EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: orDefault(run.Spec.EnvConfigMapName, "openstack-aee-default-env")},
+			Optional:             ptr.To(true),
+		}}},
+		// Not FallbackToLogsOnError: a log can hold what a status must not.
+		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+	pod.Volumes, container.VolumeMounts = volumes(run)
+	pod.Containers = []corev1.Container{container}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: run.Name, Namespace: run.Namespace, Labels: podLabels(run)},
+		Spec: batchv1.JobSpec{
+			BackoffLimit: ptr.To(ptr.Deref(run.Spec.BackoffLimit, 6)), ActiveDeadlineSeconds: ptr.To[int64](deadlineSeconds),
+			TTLSecondsAfterFinished: ttl(run),
+			// Never two Pods at once: a host must not be configured by both.
+			PodReplacementPolicy: ptr.To(batchv1.Failed),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: podLabels(run), Annotations: podAnnotations(run)},
+				Spec:       pod,
+			},
+		},
+	}, nil
+}
+
+func orDefault[T ~string](value, fallback T) T {
+	if value != "" {
+		return value
+	}
+	return fallback
+}
+
+func ttl(run *ansibleeev1.OpenStackAnsibleEE) *int32 {
+	if ptr.Deref(run.Spec.PreserveJobs, true) {
+		return nil
+	}
+	return ptr.To[int32](keepSeconds)
+}
+
+func podLabels(run *ansibleeev1.OpenStackAnsibleEE) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, run.Labels)
+	maps.Copy(labels, map[string]string{"app": "openstackansibleee", RunnerLabel: "true", "openstackansibleee_cr": run.Name})
+	return labels
+}
+
+func podAnnotations(run *ansibleeev1.OpenStackAnsibleEE) map[string]string {
+	annotations := map[string]string{}
+	if len(run.Spec.NetworkAttachments) > 0 {
+		annotations[networksAnnotation] = networksValue(run.Namespace, run.Spec.NetworkAttachments)
+	}
+	if len(run.Spec.Targets) > 0 {
+		hosts := make([]string, 0, len(run.Spec.Targets))
+		for _, t := range run.Spec.Targets {
+			hosts = append(hosts, t.Host)
+		}
+		annotations[edpmv1.HostsAnnotation] = strings.Join(hosts, ",")
+	}
+	return annotations
+}
+
+func arguments(run *ansibleeev1.OpenStackAnsibleEE) []string {
+	args := run.Spec.Args
+	if len(args) == 0 {
+		args = []string{"ansible-runner", "run", runnerDir, "-p", orDefault(run.Spec.Playbook, "playbook.yaml")}
+	}
+	for _, a := range args {
+		if a == "-i" || a == "--ident" {
+			return args
+		}
+	}
+	return append(args[:len(args):len(args)], "-i", run.Name)
+}
+
+// environment of the runner. The image's entry point turns the RUNNER_
+// variables into files.
+func environment(run *ansibleeev1.OpenStackAnsibleEE) ([]corev1.EnvVar, error) {
+	env := []corev1.EnvVar{{Name: "ANSIBLE_FORKS", Value: strconv.Itoa(max(5, len(run.Spec.Targets)))}}
+	add := func(name, value string) {
+		if value != "" {
+			env = append(env, corev1.EnvVar{Name: name, Value: value})
+		}
+	}
+	add("RUNNER_PLAYBOOK", run.Spec.PlaybookContents)
+	add("RUNNER_INVENTORY", run.Spec.Inventory)
+	add("RUNNER_CMDLINE", cmdLine(run))
+	if len(run.Spec.ExtraVars) > 0 {
+		vars, err := yaml.Marshal(run.Spec.ExtraVars)
+		if err != nil {
+			return nil, fmt.Errorf("spec.extraVars: %w", err)
+		}
+		add("RUNNER_EXTRA_VARS", string(vars))
+	}
+	if run.Spec.SSHKeySecretName != "" {
+		add("ANSIBLE_PRIVATE_KEY_FILE", runnerDir+"/ssh/"+sshKey)
+	}
+	return append(env, run.Spec.Env...), nil
+}
+
+func cmdLine(run *ansibleeev1.OpenStackAnsibleEE) string {
+	parts := []string{}
+	for _, option := range []struct{ flag, value string }{
+		{"--tags", run.Spec.AnsibleTags}, {"--skip-tags", run.Spec.AnsibleSkipTags}, {"--limit", run.Spec.AnsibleLimit},
+	} {
+		if option.value != "" {
+			parts = append(parts, option.flag, shellQuote(option.value))
+		}
+	}
+	if run.Spec.CmdLine != "" {
+		parts = append(parts, run.Spec.CmdLine)
+	}
+	return strings.Join(parts, " ")
+}
+
+// shellQuote makes one word of a value, as the runner splits like a shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'" }
+
+// volumes of the runner: a writable /runner and /tmp, the key, the inputs of
+// the run and the extra mounts.
+func volumes(run *ansibleeev1.OpenStackAnsibleEE) ([]corev1.Volume, []corev1.VolumeMount) {
+	empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	vols := []corev1.Volume{{Name: "runner", VolumeSource: empty}, {Name: "tmp", VolumeSource: empty}}
+	mounts := []corev1.VolumeMount{{Name: "runner", MountPath: runnerDir}, {Name: "tmp", MountPath: "/tmp"}}
+	if name := run.Spec.SSHKeySecretName; name != "" {
+		vols = append(vols, secretVolume("ssh-key", name, sshKey))
+		mounts = append(mounts, corev1.VolumeMount{Name: "ssh-key", MountPath: runnerDir + "/ssh", ReadOnly: true})
+	}
+	if name := run.Spec.InputsSecretName; name != "" {
+		vols = append(vols, secretVolume("inputs", name))
+		mounts = append(mounts,
+			corev1.VolumeMount{Name: "inputs", MountPath: runnerDir + "/config", ReadOnly: true},
+			corev1.VolumeMount{Name: "inputs", MountPath: runnerDir + "/inventory/hosts.yaml", SubPath: "inventory", ReadOnly: true})
+	}
+	for _, extra := range run.Spec.ExtraMounts {
+		for _, v := range extra.Volumes {
+			vols = append(vols, v.Volume())
+		}
+		mounts = append(mounts, extra.Mounts...)
+	}
+	return vols, mounts
+}
+
+func secretVolume(name, secret string, keys ...string) corev1.Volume {
+	source := &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: ptr.To[int32](0o440)}
+	for _, k := range keys {
+		source.Items = append(source.Items, corev1.KeyToPath{Key: k, Path: k})
+	}
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: source}}
+}
+
+// inputHash changes when the Job has to be run anew.
+func inputHash(run *ansibleeev1.OpenStackAnsibleEE, job *batchv1.Job) (string, error) {
+	text, err := json.Marshal([]any{job.Spec.Template.Spec, job.Spec.Template.Annotations, run.Annotations[edpmv1.RerunAnnotation]})
+	if err != nil {
+		return "", fmt.Errorf("hashing the Job: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16]), nil
+}

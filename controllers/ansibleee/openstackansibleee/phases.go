@@ -1,0 +1,216 @@
+package openstackansibleee
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/recap"
+)
+
+// inputs is the phase that turns the spec into a Job.
+func (s *scope) inputs(context.Context) error {
+	if s.run.Spec.Playbook != "" && s.run.Spec.PlaybookContents != "" {
+		return phase.Stalled(condition.InputReadyCondition, ansibleeev1.InvalidSpecReason, "spec.playbook and spec.playbookContents exclude each other: remove one")
+	}
+	job, err := newJob(s.run, s.DefaultImage)
+	if err != nil {
+		return phase.Stalled(condition.InputReadyCondition, ansibleeev1.InvalidSpecReason, "%v", err)
+	}
+	hash, err := inputHash(s.run, job)
+	if err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&job.ObjectMeta, hashAnnotation, hash)
+	s.want = job
+	s.run.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
+}
+
+// ensureJob is the phase that makes sure that the Job for the current inputs
+// exists, unless it has run already. A Job for other inputs is never cut short.
+func (s *scope) ensureJob(ctx context.Context) error {
+	hash := s.want.Annotations[hashAnnotation]
+	job := &batchv1.Job{}
+	err := s.Get(ctx, client.ObjectKeyFromObject(s.run), job)
+	switch {
+	case apierrors.IsNotFound(err) && s.final(hash):
+		return nil
+	case apierrors.IsNotFound(err):
+		return s.createJob(ctx, hash)
+	case err != nil:
+		return err
+	case !metav1.IsControlledBy(job, s.run):
+		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason,
+			"Job %s exists and belongs to something else: rename this object or remove the Job", job.Name)
+	case job.Annotations[hashAnnotation] == hash:
+		s.job = job
+		return nil
+	case !jobFinished(job):
+		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Waiting for the Job of the previous inputs to finish")
+	}
+	if err := s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the Job of the previous inputs: %w", err)
+	}
+	return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Waiting for the Job of the previous inputs to go")
+}
+
+// final tells whether the inputs have run to their end: the Job may be gone.
+func (s *scope) final(hash string) bool {
+	status := &s.run.Status
+	return status.Hash["input"] == hash && (status.JobStatus == ansibleeev1.JobSucceeded || status.JobStatus == ansibleeev1.JobFailed)
+}
+
+func (s *scope) createJob(ctx context.Context, hash string) error {
+	if err := s.adoptInputs(ctx); err != nil {
+		return err
+	}
+	if err := controllerutil.SetControllerReference(s.run, s.want, s.Scheme()); err != nil {
+		return err
+	}
+	err := s.Create(ctx, s.want)
+	if apierrors.IsAlreadyExists(err) {
+		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Job %s is being created", s.want.Name)
+	}
+	if apierrors.IsInvalid(err) {
+		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "The API server refuses the Job: %v", err)
+	}
+	if err != nil {
+		return fmt.Errorf("creating Job %s: %w", s.want.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Started Job", "hosts", len(s.run.Spec.Targets))
+	s.job = s.want
+	s.run.Status.Hash = map[string]string{"input": hash}
+	s.run.Status.Hosts, s.run.Status.HostsSummary, s.run.Status.CompletionTime = nil, "", nil
+	return nil
+}
+
+// adoptInputs makes the Secret with the inputs go when the run goes.
+func (s *scope) adoptInputs(ctx context.Context) error {
+	if s.run.Spec.InputsSecretName == "" {
+		return nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: s.run.Spec.InputsSecretName}}
+	bare := secret.DeepCopy()
+	if err := controllerutil.SetOwnerReference(s.run, secret, s.Scheme()); err != nil {
+		return err
+	}
+	err := s.Patch(ctx, secret, client.MergeFrom(bare))
+	if apierrors.IsNotFound(err) {
+		return phase.Failing(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "Secret %s with the inputs of the run does not exist", secret.Name)
+	}
+	return err
+}
+
+// outcome is the phase that reads the Job and the recap of its Pod.
+func (s *scope) outcome(ctx context.Context) error {
+	status := &s.run.Status
+	if s.job == nil {
+		return s.verdict(status.JobStatus, recap.Recap{Hosts: status.Hosts}, nil)
+	}
+	status.JobName, status.StartTime = s.job.Name, s.job.Status.StartTime
+	if !jobFinished(s.job) {
+		status.JobStatus = ansibleeev1.JobPending
+		if ptr.Deref(s.job.Status.Ready, 0) > 0 {
+			status.JobStatus = ansibleeev1.JobRunning
+		}
+		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "%s", progress(s.run))
+	}
+	result, rerr := s.readRecap(ctx)
+	if rerr != nil && !isRecapError(rerr) {
+		return rerr
+	}
+	status.JobStatus = ansibleeev1.JobFailed
+	if jobCondition(s.job, batchv1.JobComplete) {
+		status.JobStatus = ansibleeev1.JobSucceeded
+	}
+	status.Hosts, status.CompletionTime = result.Hosts, endOf(s.job)
+	status.Hash = map[string]string{"input": s.want.Annotations[hashAnnotation]}
+	status.HostsSummary = summary(s.run)
+	return s.verdict(status.JobStatus, result, rerr)
+}
+
+// verdict is the condition of a finished run.
+func (s *scope) verdict(job ansibleeev1.JobStatus, result recap.Recap, rerr error) error {
+	switch {
+	case job == ansibleeev1.JobSucceeded:
+		s.run.Status.Conditions.MarkTrue(ansibleeev1.JobReadyCondition, "Job completed")
+		return nil
+	case result.Error != "":
+		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobFailedReason, "No play was run: %s; see the log of Job %s", result.Error, s.run.Name)
+	case rerr != nil:
+		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobLostReason, "%v; see the log and events of Job %s", rerr, s.run.Name)
+	}
+	return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobFailedReason, "%s", failures(result.Hosts))
+}
+
+// cancel is the only phase of a deleted run: it ends its Job, waits until no
+// Pod can touch a host any more, and says that the outcome is unknown.
+func (s *scope) cancel(ctx context.Context) error {
+	status := &s.run.Status
+	s.run.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	if status.JobStatus == ansibleeev1.JobSucceeded || status.JobStatus == ansibleeev1.JobFailed {
+		return s.verdict(status.JobStatus, recap.Recap{Hosts: status.Hosts}, nil)
+	}
+	job := &batchv1.Job{}
+	err := s.Get(ctx, client.ObjectKeyFromObject(s.run), job)
+	if err == nil && job.DeletionTimestamp.IsZero() {
+		err = s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	}
+	if err == nil {
+		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "Cancelling: waiting for the Job to end")
+	}
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	status.JobStatus, status.CompletionTime = ansibleeev1.JobFailed, ptr.To(metav1.Now())
+	return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "The run was deleted before it finished")
+}
+
+func progress(run *ansibleeev1.OpenStackAnsibleEE) string {
+	if n := len(run.Spec.Targets); n > 0 {
+		return fmt.Sprintf("Job in progress on %d hosts", n)
+	}
+	return "Job in progress"
+}
+
+func summary(run *ansibleeev1.OpenStackAnsibleEE) string {
+	converged := 0
+	for _, h := range run.Status.Hosts {
+		if h.Converged() {
+			converged++
+		}
+	}
+	return fmt.Sprintf("%d/%d", converged, max(len(run.Spec.Targets), len(run.Status.Hosts)))
+}
+
+// failures names the first hosts that failed.
+func failures(hosts []ansibleeev1.HostStatus) string {
+	const most = 3
+	var bad []string
+	n := 0
+	for _, h := range hosts {
+		if h.Converged() {
+			continue
+		}
+		if n++; n <= most {
+			bad = append(bad, fmt.Sprintf("%s (%s)", h.Name, orDefault(h.Message, "no message")))
+		}
+	}
+	if n == 0 {
+		return "The Job failed although no host did; see its log"
+	}
+	return fmt.Sprintf("%d of %d hosts failed: %s", n, len(hosts), strings.Join(bad, ", "))
+}

@@ -1,0 +1,106 @@
+// Package openstackdataplanenode takes each node through phases -1 and 0.
+package openstackdataplanenode
+
+import (
+	"context"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes/status,verbs=get;patch
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles;openstackdataplaneservices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch;create;delete;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;delete
+
+// Kind of the objects that this controller reconciles.
+const Kind = "OpenStackDataPlaneNode"
+
+// manager is the field manager of what this controller applies.
+const manager = "edpm-dataplane-node"
+
+// Reconciler of OpenStackDataPlaneNode.
+type Reconciler struct {
+	client.Client
+	Runner *phase.Runner
+	Inputs *inputs.Reader
+	Engine *edpm.Engine
+	// RunnerImage of services that name none.
+	RunnerImage string
+}
+
+// scope is what one reconciliation works on.
+type scope struct {
+	*Reconciler
+	node     *dataplanev1.OpenStackDataPlaneNode
+	role     *dataplanev1.OpenStackDataPlaneRole
+	eff      inherit.Effective
+	vars     map[string]any
+	services []dataplanev1.OpenStackDataPlaneService
+	targets  []edpm.Target
+}
+
+var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.ProvisionReadyCondition, condition.DeploymentReadyCondition}
+
+// Reconcile brings one node forward.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	node := &dataplanev1.OpenStackDataPlaneNode{}
+	if err := r.Get(ctx, req.NamespacedName, node); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{Reconciler: r, node: node}
+	if !node.DeletionTimestamp.IsZero() {
+		return r.Runner.Run(ctx, node, conditions, s.lookUpRole, s.inventory, s.remove)
+	}
+	return r.Runner.Run(ctx, node, conditions,
+		s.ensureFinalizer, s.lookUpRole, s.inventory, s.sshKey, s.lookUpServices, s.buildTargets, s.provision, s.deploy)
+}
+
+// SetupWithManager adds the controller and its indexes.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	r.Engine.Register(edpm.Owner{
+		Kind: Kind,
+		New:  func() client.Object { return &dataplanev1.OpenStackDataPlaneNode{} },
+		Ledger: func(obj client.Object) *edpmv1.Ledger {
+			return &obj.(*dataplanev1.OpenStackDataPlaneNode).Status.Ledger
+		},
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(nodeChanges)).
+		Owns(&corev1.ConfigMap{}).
+		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfRole), builder.WithPredicates(watch.SpecChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneService{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfService), builder.WithPredicates(watch.SpecChanges)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf("ConfigMap"))).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOf("Secret"))).
+		Watches(&ansibleeev1.OpenStackAnsibleEE{}, edpm.OwnerHandler(Kind)).
+		WatchesRawSource(r.Engine.Wakeups(Kind)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
+		Complete(r)
+}
+
+// nodeChanges lets through what people change, and services that come and go
+// on a node that is to be removed.
+var nodeChanges = predicate.Or[client.Object](watch.SpecChanges, predicate.NewPredicateFuncs(func(obj client.Object) bool {
+	return !obj.GetDeletionTimestamp().IsZero()
+}))

@@ -1,0 +1,140 @@
+package openstackdataplanenode
+
+import (
+	"context"
+	"strings"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// builtIn returns a default service: its playbook is in the collection, under
+// the name of the service.
+func builtIn(name string) (dataplanev1.OpenStackDataPlaneService, bool) {
+	svc := dataplanev1.OpenStackDataPlaneService{}
+	for _, known := range dataplanev1.DefaultServices {
+		if known == name {
+			svc.Name, svc.Spec.Playbook = name, "edpm.operators."+strings.ReplaceAll(name, "-", "_")
+			return svc, true
+		}
+	}
+	return svc, false
+}
+
+// lookUpServices is the phase that finds the services of the role. An object
+// takes the place of a built-in service of the same name.
+func (s *scope) lookUpServices(ctx context.Context) error {
+	for _, name := range s.eff.Services {
+		svc := dataplanev1.OpenStackDataPlaneService{}
+		err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: name}, &svc)
+		if apierrors.IsNotFound(err) {
+			var known bool
+			if svc, known = builtIn(name); !known {
+				return phase.Failing(condition.InputReadyCondition, dataplanev1.ServiceMissingReason,
+					"spec.services of role %s: OpenStackDataPlaneService %q does not exist: create it, or remove the name", s.role.Name, name)
+			}
+		} else if err != nil {
+			return err
+		}
+		s.services = append(s.services, svc)
+	}
+	return nil
+}
+
+// buildTargets is the phase that says what the host is wanted to be.
+func (s *scope) buildTargets(ctx context.Context) error {
+	if _, err := edpm.MatchesLimit(s.eff.Deploy.AnsibleLimit, s.node.Name); err != nil {
+		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "spec.deployStrategy: %v", err)
+	}
+	base, err := s.baseTarget(ctx)
+	if err != nil {
+		return inputHalt(err)
+	}
+	for _, svc := range s.services {
+		t := base
+		t.Step = edpm.Step{Name: svc.Name, Playbook: svc.Spec.Playbook, PlaybookContents: svc.Spec.Play}
+		if svc.Spec.OpenStackAnsibleEERunnerImage != "" {
+			t.Image, t.ImageChosen = svc.Spec.OpenStackAnsibleEERunnerImage, true
+		}
+		if t.Files, err = s.files(ctx, svc); err != nil {
+			return inputHalt(err)
+		}
+		s.targets = append(s.targets, t)
+	}
+	return nil
+}
+
+// baseTarget is what all services of the node have in common.
+func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
+	key, err := s.Inputs.Secret(ctx, s.node.Namespace, s.eff.SSHKeySecret)
+	if err != nil {
+		return edpm.Target{}, err
+	}
+	mounted, err := s.mountDigests(ctx)
+	if err != nil {
+		return edpm.Target{}, err
+	}
+	strategy, err := nodes.Strategy(ctx, s.Client, s.node.Namespace, s.role.Name, s.eff.Deploy)
+	if err != nil {
+		return edpm.Target{}, phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "spec.deployStrategy: %v", err)
+	}
+	return edpm.Target{
+		Namespace: s.node.Namespace, Host: s.node.Name, OwnerKind: Kind, OwnerUID: s.node.UID, Role: s.role.Name, Strategy: strategy,
+		Rerun: inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation), Image: s.RunnerImage,
+		SSHKeySecret: s.eff.SSHKeySecret, SSHKeyDigest: inputs.Digest(key),
+		NetworkAttachments: s.eff.NetworkAttachments, Env: s.eff.Env, ExtraMounts: s.eff.ExtraMounts, MountDigests: mounted,
+		Vars: s.vars,
+	}, nil
+}
+
+// files are the entries of the ConfigMaps and Secrets of a service, and for the
+// one that configures the network the template of its configuration.
+func (s *scope) files(ctx context.Context, svc dataplanev1.OpenStackDataPlaneService) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	if s.eff.NetworkTemplate != "" && svc.Name == dataplanev1.DefaultServices[0] {
+		files[networkFile] = []byte(s.eff.NetworkTemplate)
+	}
+	add := func(data map[string][]byte, err error) error {
+		for k, v := range data {
+			files[k] = v
+		}
+		return err
+	}
+	for _, name := range svc.Spec.ConfigMaps {
+		if err := add(s.Inputs.ConfigMap(ctx, s.node.Namespace, name)); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range svc.Spec.Secrets {
+		if err := add(s.Inputs.Secret(ctx, s.node.Namespace, name)); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// mountDigests are digests of what the extra mounts mount.
+func (s *scope) mountDigests(ctx context.Context) (map[string]string, error) {
+	digests := map[string]string{}
+	for _, ref := range mountRefs(s.eff.ExtraMounts) {
+		read := s.Inputs.ConfigMap
+		if ref.kind == "Secret" {
+			read = s.Inputs.Secret
+		}
+		data, err := read(ctx, s.node.Namespace, ref.name)
+		if err != nil {
+			return nil, err
+		}
+		digests[ref.kind+"/"+ref.name] = inputs.Digest(data)
+	}
+	return digests, nil
+}

@@ -1,0 +1,147 @@
+// Package openstackdataplanerole sums up the nodes of each role and publishes
+// their common inventory.
+package openstackdataplanerole
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles/status,verbs=get;patch
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles/finalizers,verbs=update
+
+const (
+	manager = "edpm-dataplane-role"
+	// gather is how long changes of nodes are gathered into one summary.
+	gather = 2 * time.Second
+)
+
+// Reconciler of OpenStackDataPlaneRole.
+type Reconciler struct {
+	client.Client
+	Runner *phase.Runner
+}
+
+type scope struct {
+	*Reconciler
+	role  *dataplanev1.OpenStackDataPlaneRole
+	nodes []dataplanev1.OpenStackDataPlaneNode
+}
+
+var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.NodesReadyCondition}
+
+// Reconcile sums one role up.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	role := &dataplanev1.OpenStackDataPlaneRole{}
+	if err := r.Get(ctx, req.NamespacedName, role); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !role.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	s := &scope{Reconciler: r, role: role}
+	return r.Runner.Run(ctx, role, conditions, s.listNodes, s.inventory, s.sumUp)
+}
+
+// SetupWithManager adds the controller. The index on nodes is that of the node
+// controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	roleOf := func(obj client.Object) []reconcile.Request {
+		name := obj.(*dataplanev1.OpenStackDataPlaneNode).Spec.Role
+		if name == "" {
+			return nil
+		}
+		return []reconcile.Request{watch.Request(obj.GetNamespace(), name)}
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&dataplanev1.OpenStackDataPlaneRole{}, builder.WithPredicates(watch.SpecChanges)).
+		Owns(&corev1.ConfigMap{}).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(gather, roleOf), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Complete(r)
+}
+
+func (s *scope) listNodes(ctx context.Context) error {
+	members, err := nodes.OfRole(ctx, s.Client, s.role.Namespace, s.role.Name)
+	sort.Slice(members, func(i, j int) bool { return members[i].Name < members[j].Name })
+	s.nodes = members
+	return err
+}
+
+// InventoryName is the name of the ConfigMap with the inventory of a role.
+func InventoryName(role string) string { return "dataplanerole-" + role }
+
+// inventory is the phase that publishes the inventory of all nodes, in a group
+// named like the role.
+func (s *scope) inventory(ctx context.Context) error {
+	if _, err := inherit.Vars(s.role.Spec.NodeTemplate.AnsibleVars); err != nil {
+		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "spec.nodeTemplate.ansibleVars: %v", err)
+	}
+	hosts := map[string]map[string]any{}
+	for i := range s.nodes {
+		eff, err := inherit.Node(&s.nodes[i], s.role)
+		if err != nil {
+			continue // the node itself says so
+		}
+		hosts[s.nodes[i].Name] = nodes.HostVars(eff)
+	}
+	group := edpm.InventoryGroup{Hosts: hosts}
+	text, err := edpm.Inventory{All: edpm.InventoryGroup{Children: map[string]edpm.InventoryGroup{s.role.Name: group}}}.Render()
+	if err != nil {
+		return err
+	}
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.role.Namespace, Name: InventoryName(s.role.Name)},
+		Data:       map[string]string{nodes.InventoryKey: text},
+	}
+	err = apply.Child(ctx, s.Client, manager, s.role, cm, &corev1.ConfigMap{})
+	if conflict := (*apply.ConflictError)(nil); errors.As(err, &conflict) {
+		return phase.Stalled(condition.InputReadyCondition, dataplanev1.NodeConflictReason, "%v", conflict)
+	}
+	if err != nil {
+		return err
+	}
+	s.role.Status.InventoryConfigMapName = cm.Name
+	s.role.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
+}
+
+// sumUp is the phase that counts ready nodes.
+func (s *scope) sumUp(context.Context) error {
+	status := &s.role.Status
+	status.Nodes, status.ReadyNodes = int32(len(s.nodes)), 0
+	unready := ""
+	for i := range s.nodes {
+		if s.nodes[i].IsReady() {
+			status.ReadyNodes++
+		} else if unready == "" {
+			unready = s.nodes[i].Name
+		}
+	}
+	status.NodesSummary = fmt.Sprintf("%d/%d", status.ReadyNodes, status.Nodes)
+	if unready != "" {
+		return phase.Waiting(dataplanev1.NodesReadyCondition, dataplanev1.NodesNotReadyReason,
+			"%s nodes are Ready; %s is not: see its conditions", status.NodesSummary, unready)
+	}
+	status.Conditions.MarkTrue(dataplanev1.NodesReadyCondition, "%s nodes are Ready", status.NodesSummary)
+	return nil
+}

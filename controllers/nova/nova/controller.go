@@ -1,0 +1,198 @@
+// Package nova creates the cells of each Nova.
+package nova
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova/status,verbs=get;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova/finalizers,verbs=update
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=create;patch;delete
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes,verbs=get;list;watch
+
+const (
+	manager = "edpm-nova"
+	// secretIndex holds the Secret of a Nova.
+	secretIndex = "spec.secret"
+)
+
+// Reconciler of Nova.
+type Reconciler struct {
+	client.Client
+	Runner *phase.Runner
+	Inputs *inputs.Reader
+}
+
+type scope struct {
+	*Reconciler
+	nova      *novav1.Nova
+	passwords map[string][]byte
+	cells     []*novav1.NovaCell
+}
+
+var conditions = []condition.Type{condition.InputReadyCondition, novav1.NovaAllCellsReadyCondition}
+
+// Reconcile brings the cells of one Nova up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	nova := &novav1.Nova{}
+	if err := r.Get(ctx, req.NamespacedName, nova); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !nova.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	s := &scope{Reconciler: r, nova: nova}
+	return r.Runner.Run(ctx, nova, conditions, s.readInputs, s.applyCells, s.removeCells, s.sumUp)
+}
+
+// SetupWithManager adds the controller and its index.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.Nova{}, secretIndex, func(obj client.Object) []string {
+		return []string{obj.(*novav1.Nova).Spec.Secret}
+	})
+	if err != nil {
+		return err
+	}
+	users := watch.Users(mgr.GetClient(), func() client.ObjectList { return &novav1.NovaList{} }, secretIndex, watch.ByName)
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&novav1.Nova{}, builder.WithPredicates(watch.SpecChanges)).
+		Owns(&novav1.NovaCell{}, builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Owns(&corev1.Secret{}, builder.OnlyMetadata).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(users)).
+		Complete(r)
+}
+
+// CellName is the name of the NovaCell of a cell of a Nova (seeds/004).
+func CellName(nova, cell string) string { return nova + "-" + cell }
+
+// readInputs is the phase that selects the passwords of the cells.
+func (s *scope) readInputs(ctx context.Context) error {
+	spec := s.nova.Spec
+	password, err := s.Inputs.SecretKey(ctx, s.nova.Namespace, spec.Secret, spec.PasswordSelectors.Service)
+	var missing *inputs.MissingError
+	if errors.As(err, &missing) {
+		reason := novav1.SecretMissingReason
+		if missing.Key != "" {
+			reason = novav1.SecretKeyMissingReason
+		}
+		return phase.Failing(condition.InputReadyCondition, reason, "%v", missing)
+	}
+	if err != nil {
+		return err
+	}
+	s.passwords = map[string][]byte{"ServicePassword": password}
+	s.nova.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
+}
+
+// applyCells is the phase that creates and updates the cells, and the Secret of each.
+func (s *scope) applyCells(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(s.nova.Spec.CellTemplates)) {
+		if err := s.applySecret(ctx, CellName(s.nova.Name, name)); err != nil {
+			return err
+		}
+		cell := &novav1.NovaCell{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: CellName(s.nova.Name, name)},
+			Spec:       s.cellSpec(name, s.nova.Spec.CellTemplates[name]),
+		}
+		present := &novav1.NovaCell{}
+		err := apply.Child(ctx, s.Client, manager, s.nova, cell, present)
+		if conflict := (*apply.ConflictError)(nil); errors.As(err, &conflict) {
+			return phase.Stalled(novav1.NovaAllCellsReadyCondition, novav1.ConflictReason, "%v", conflict)
+		}
+		if err != nil {
+			return err
+		}
+		s.cells = append(s.cells, present)
+	}
+	return nil
+}
+
+func (s *scope) applySecret(ctx context.Context, name string) error {
+	present, err := s.Inputs.Secret(ctx, s.nova.Namespace, name)
+	if err == nil && inputs.Digest(present) == inputs.Digest(s.passwords) {
+		return nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: name}, Data: s.passwords}
+	return apply.Write(ctx, s.Client, manager, s.nova, secret)
+}
+
+func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCellSpec {
+	n := s.nova.Spec
+	bus := t.CellMessageBusSecretName
+	if bus == "" {
+		bus = fmt.Sprintf("rabbitmq-transport-url-%s-%s-transport", s.nova.Name, name)
+	}
+	return novav1.NovaCellSpec{
+		CellName: name, Secret: CellName(s.nova.Name, name), CellMessageBusSecretName: bus,
+		KeystoneAuthURL: n.KeystoneAuthURL, ServiceUser: n.ServiceUser, Keystone: n.Keystone,
+		NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser,
+		ConductorServiceTemplate: t.ConductorServiceTemplate, MetadataServiceTemplate: t.MetadataServiceTemplate,
+		NoVNCProxyServiceTemplate: t.NoVNCProxyServiceTemplate,
+	}
+}
+
+// removeCells is the phase that deletes cells that the Nova no longer
+// describes, once they have no computes.
+func (s *scope) removeCells(ctx context.Context) error {
+	all := &novav1.NovaCellList{}
+	if err := s.List(ctx, all, client.InNamespace(s.nova.Namespace)); err != nil {
+		return fmt.Errorf("listing the cells: %w", err)
+	}
+	for i := range all.Items {
+		cell := &all.Items[i]
+		if _, wanted := s.nova.Spec.CellTemplates[cell.ShortName()]; wanted || !metav1.IsControlledBy(cell, s.nova) {
+			continue
+		}
+		computes := &novav1.NovaExternalComputeList{}
+		if err := s.List(ctx, computes, client.InNamespace(s.nova.Namespace), client.MatchingFields{"spec.cellName": cell.Name}); err != nil {
+			return fmt.Errorf("listing the computes of cell %s: %w", cell.Name, err)
+		}
+		if n := len(computes.Items); n > 0 {
+			return phase.Stalled(novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason,
+				"spec.cellTemplates no longer has %s, but NovaCell %s has %d computes: remove their nodes first, or put the cell back", cell.ShortName(), cell.Name, n)
+		}
+		if err := client.IgnoreNotFound(s.Delete(ctx, cell)); err != nil {
+			return fmt.Errorf("deleting NovaCell %s: %w", cell.Name, err)
+		}
+	}
+	return nil
+}
+
+// sumUp is the phase that counts ready cells.
+func (s *scope) sumUp(context.Context) error {
+	ready, unready := 0, ""
+	for _, c := range s.cells {
+		if c.IsReady() {
+			ready++
+		} else if unready == "" {
+			unready = c.Name
+		}
+	}
+	s.nova.Status.CellsSummary = fmt.Sprintf("%d/%d", ready, len(s.nova.Spec.CellTemplates))
+	if unready != "" {
+		return phase.Waiting(novav1.NovaAllCellsReadyCondition, novav1.CellsNotReadyReason,
+			"%s cells are Ready; NovaCell %s is not: see its conditions", s.nova.Status.CellsSummary, unready)
+	}
+	s.nova.Status.Conditions.MarkTrue(novav1.NovaAllCellsReadyCondition, "%s cells are Ready", s.nova.Status.CellsSummary)
+	return nil
+}

@@ -1,0 +1,161 @@
+// Package novacell makes the configuration of the computes of each cell.
+package novacell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/status,verbs=get;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+
+const (
+	manager = "edpm-novacell"
+	// secretIndex holds the Secrets that a cell reads.
+	secretIndex = "novacell.secrets"
+	// passwordKey and transportKey are where a cell finds its secrets.
+	passwordKey  = "ServicePassword"
+	transportKey = "transport_url"
+)
+
+// Reconciler of NovaCell.
+type Reconciler struct {
+	client.Client
+	Runner *phase.Runner
+	Inputs *inputs.Reader
+}
+
+type scope struct {
+	*Reconciler
+	cell   *novav1.NovaCell
+	config configInputs
+}
+
+// Reconcile brings the configuration of one cell up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	cell := &novav1.NovaCell{}
+	if err := r.Get(ctx, req.NamespacedName, cell); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !cell.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	s := &scope{Reconciler: r, cell: cell}
+	if cell.ShortName() == novav1.Cell0Name {
+		return r.Runner.Run(ctx, cell, []condition.Type{condition.InputReadyCondition}, s.readInputs)
+	}
+	types := []condition.Type{condition.InputReadyCondition, novav1.NovaComputeServiceConfigReadyCondition}
+	return r.Runner.Run(ctx, cell, types, s.readInputs, s.computeConfig)
+}
+
+// SetupWithManager adds the controller and its index.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCell{}, secretIndex, func(obj client.Object) []string {
+		spec := obj.(*novav1.NovaCell).Spec
+		return []string{spec.Secret, spec.CellMessageBusSecretName}
+	})
+	if err != nil {
+		return err
+	}
+	users := watch.Users(mgr.GetClient(), func() client.ObjectList { return &novav1.NovaCellList{} }, secretIndex, watch.ByName)
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&novav1.NovaCell{}, builder.WithPredicates(watch.SpecChanges)).
+		Owns(&corev1.Secret{}, builder.OnlyMetadata).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(users)).
+		Complete(r)
+}
+
+// readInputs is the phase that reads what the configuration is made from.
+func (s *scope) readInputs(ctx context.Context) error {
+	spec := s.cell.Spec
+	for field, value := range map[string]string{
+		"spec.secret": spec.Secret, "spec.cellMessageBusSecretName": spec.CellMessageBusSecretName, "spec.keystoneAuthURL": spec.KeystoneAuthURL,
+	} {
+		if value == "" && s.cell.ShortName() != novav1.Cell0Name {
+			return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason,
+				"%s is empty: set it, or let a Nova create this cell", field)
+		}
+	}
+	s.config = configInputs{
+		Cell: s.cell.Name, KeystoneAuthURL: spec.KeystoneAuthURL, ServiceUser: spec.ServiceUser,
+		Keystone: spec.Keystone, NoVNCProxyBaseURL: spec.NoVNCProxyBaseURL,
+	}
+	if err := s.readSecrets(ctx); err != nil {
+		return inputHalt(err)
+	}
+	s.cell.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
+}
+
+func (s *scope) readSecrets(ctx context.Context) error {
+	for _, want := range []struct {
+		secret, key string
+		into        *string
+	}{
+		{s.cell.Spec.Secret, passwordKey, &s.config.ServicePassword},
+		{s.cell.Spec.CellMessageBusSecretName, transportKey, &s.config.TransportURL},
+	} {
+		if want.secret == "" {
+			continue // only cell0 gets here without
+		}
+		value, err := s.Inputs.SecretKey(ctx, s.cell.Namespace, want.secret, want.key)
+		if err != nil {
+			return err
+		}
+		*want.into = strings.TrimRight(string(value), "\r\n")
+	}
+	return nil
+}
+
+func inputHalt(err error) error {
+	var missing *inputs.MissingError
+	if !errors.As(err, &missing) {
+		return err
+	}
+	reason := novav1.SecretMissingReason
+	if missing.Key != "" {
+		reason = novav1.SecretKeyMissingReason
+	}
+	return phase.Failing(condition.InputReadyCondition, reason, "%v", missing)
+}
+
+// computeConfig is the phase that writes the Secret with the configuration of
+// the computes.
+func (s *scope) computeConfig(ctx context.Context) error {
+	text, err := s.config.render()
+	if err != nil {
+		return phase.Stalled(novav1.NovaComputeServiceConfigReadyCondition, novav1.InvalidConfigReason,
+			"%v: check the Secrets %s and %s", err, s.cell.Spec.Secret, s.cell.Spec.CellMessageBusSecretName)
+	}
+	name := novav1.ComputeConfigSecretName(s.cell.Name)
+	data := map[string][]byte{novav1.GeneratedConfigKey: []byte(text)}
+	digest := inputs.Digest(data)
+	if present, err := s.Inputs.Secret(ctx, s.cell.Namespace, name); err != nil || inputs.Digest(present) != digest {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cell.Namespace, Name: name}, Data: data}
+		if err := apply.Write(ctx, s.Client, manager, s.cell, secret); err != nil {
+			return fmt.Errorf("writing the configuration of the computes: %w", err)
+		}
+	}
+	s.cell.Status.ComputeConfigSecretName = name
+	s.cell.Status.Hash = map[string]string{name: digest}
+	s.cell.Status.Conditions.MarkTrue(novav1.NovaComputeServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
+	return nil
+}

@@ -1,0 +1,182 @@
+package novaexternalcompute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/oslo"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// ensureFinalizer makes sure that a compute cannot go while its services are on
+// the host.
+func (s *scope) ensureFinalizer(ctx context.Context) error {
+	return s.patchFinalizers(ctx, controllerutil.AddFinalizer)
+}
+
+func (s *scope) patchFinalizers(ctx context.Context, change func(client.Object, string) bool) error {
+	patched := s.compute.DeepCopy()
+	if !change(patched, novav1.NovaExternalComputeFinalizer) {
+		return nil
+	}
+	if err := s.Patch(ctx, patched, client.MergeFromWithOptions(s.compute, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patching the finalizers: %w", err)
+	}
+	s.compute.Finalizers, s.compute.ResourceVersion = patched.Finalizers, patched.ResourceVersion
+	return nil
+}
+
+// lookUpNode is the phase that finds the node and its role.
+func (s *scope) lookUpNode(ctx context.Context) error {
+	node, role := &dataplanev1.OpenStackDataPlaneNode{}, &dataplanev1.OpenStackDataPlaneRole{}
+	err := s.Get(ctx, types.NamespacedName{Namespace: s.compute.Namespace, Name: s.compute.Spec.DataplaneNodeName}, node)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	s.node = node
+	if err := s.Get(ctx, types.NamespacedName{Namespace: node.Namespace, Name: node.Spec.Role}, role); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	s.role = role
+	return nil
+}
+
+// readInputs is the phase that reads the inventory and the key.
+func (s *scope) readInputs(ctx context.Context) error {
+	if s.node == nil {
+		return phase.Failing(condition.InputReadyCondition, novav1.NodeMissingReason,
+			"spec.dataplaneNodeName: OpenStackDataPlaneNode %q does not exist: create it, or delete this object", s.compute.Spec.DataplaneNodeName)
+	}
+	if err := s.sameCell(); err != nil {
+		return err
+	}
+	if err := s.access(ctx); err != nil {
+		return err
+	}
+	var section dataplanev1.DeployStrategySection
+	if s.role != nil {
+		section = s.role.Spec.DeployStrategy
+	}
+	strategy, err := nodes.Strategy(ctx, s.Client, s.node.Namespace, s.node.Spec.Role, inherit.Strategy(s.node.Spec.DeployStrategy, section))
+	if err != nil {
+		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason, "deployStrategy of the node: %v", err)
+	}
+	s.strategy = strategy
+	s.strategy.Deploy = ptr.Deref(s.compute.Spec.Deploy, true)
+	s.compute.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
+}
+
+// sameCell is the last line of the rule that a compute never changes its cell.
+func (s *scope) sameCell() error {
+	cell := inherit.Annotation(s.node, s.role, novav1.CellAnnotation)
+	if cell == "" || cell == s.compute.Spec.CellName {
+		return nil
+	}
+	return phase.Stalled(condition.InputReadyCondition, novav1.CellMismatchReason,
+		"spec.cellName is %q, but the annotations of the node say %q: nova cannot move a compute between cells; restore annotation %s, or delete the node and create it anew",
+		s.compute.Spec.CellName, cell, novav1.CellAnnotation)
+}
+
+// access reads how the host is reached: its variables and the key.
+func (s *scope) access(ctx context.Context) error {
+	spec := s.compute.Spec
+	for field, value := range map[string]string{"spec.inventoryConfigMapName": spec.InventoryConfigMapName, "spec.sshKeySecretName": spec.SSHKeySecretName} {
+		if value == "" {
+			return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason,
+				"%s is empty: it follows the node; set ansibleSSHPrivateKeySecret on the node or its role", field)
+		}
+	}
+	data, err := s.Inputs.ConfigMap(ctx, s.compute.Namespace, spec.InventoryConfigMapName)
+	if err == nil && len(data[nodes.InventoryKey]) == 0 {
+		err = &inputs.MissingError{Kind: "ConfigMap", Name: spec.InventoryConfigMapName, Key: nodes.InventoryKey}
+	}
+	if err != nil {
+		return inputHalt(err)
+	}
+	if s.vars, err = edpm.ParseInventory(data[nodes.InventoryKey], spec.DataplaneNodeName); err != nil {
+		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidInventoryReason,
+			"ConfigMap %q, key %q: %v", spec.InventoryConfigMapName, nodes.InventoryKey, err)
+	}
+	key, err := s.Inputs.SecretKey(ctx, s.compute.Namespace, spec.SSHKeySecretName, nodes.SSHKeyKey)
+	if err != nil {
+		return inputHalt(err)
+	}
+	s.keyHash = inputs.Digest(map[string][]byte{nodes.SSHKeyKey: key})
+	return nil
+}
+
+// inputHalt turns a missing input into a condition.
+func inputHalt(err error) error {
+	var missing *inputs.MissingError
+	if !errors.As(err, &missing) {
+		return err
+	}
+	reasons := map[[2]bool]condition.Reason{
+		{true, true}: novav1.SecretMissingReason, {true, false}: novav1.SecretKeyMissingReason,
+		{false, true}: novav1.ConfigMapMissingReason, {false, false}: novav1.ConfigMapKeyMissing,
+	}
+	return phase.Failing(condition.InputReadyCondition, reasons[[2]bool{missing.Kind == "Secret", missing.Key == ""}], "%v", missing)
+}
+
+// cell is the phase that waits for the cell.
+func (s *scope) cell(ctx context.Context) error {
+	name := s.compute.Spec.CellName
+	cell := &novav1.NovaCell{}
+	err := s.Get(ctx, types.NamespacedName{Namespace: s.compute.Namespace, Name: name}, cell)
+	switch {
+	case apierrors.IsNotFound(err):
+		return phase.Failing(novav1.NovaCellReadyCondition, novav1.CellMissingReason,
+			"NovaCell %q does not exist in namespace %s: create it, for example through a Nova", name, s.compute.Namespace)
+	case err != nil:
+		return err
+	case cell.ShortName() == novav1.Cell0Name:
+		return phase.Stalled(novav1.NovaCellReadyCondition, novav1.CellZeroReason,
+			"NovaCell %q is cell0, which has no computes: delete the node and create it anew with annotation %s naming another cell", name, novav1.CellAnnotation)
+	case !cell.IsReady():
+		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting for NovaCell %s to become Ready: see its conditions", name)
+	}
+	if s.config, err = s.Inputs.SecretKey(ctx, s.compute.Namespace, cell.Status.ComputeConfigSecretName, novav1.GeneratedConfigKey); err != nil {
+		var missing *inputs.MissingError
+		if errors.As(err, &missing) {
+			return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting for the configuration of NovaCell %s: %v", name, missing)
+		}
+		return err
+	}
+	s.compute.Status.Conditions.MarkTrue(novav1.NovaCellReadyCondition, "NovaCell %s is Ready", name)
+	return nil
+}
+
+// nodeReady is the phase that waits for phases -1 and 0.
+func (s *scope) nodeReady(context.Context) error {
+	if !s.node.IsReady() {
+		return phase.Waiting(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason,
+			"Waiting for OpenStackDataPlaneNode %s to become Ready: see its conditions", s.node.Name)
+	}
+	s.compute.Status.Conditions.MarkTrue(novav1.DataPlaneNodeReadyCondition, "OpenStackDataPlaneNode %s is Ready", s.node.Name)
+	return nil
+}
+
+// serviceConfig is the phase that checks customServiceConfig once more:
+// admission may have been off when it was written.
+func (s *scope) serviceConfig(context.Context) error {
+	if _, err := oslo.Parse(s.compute.Spec.CustomServiceConfig); err != nil {
+		return phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "spec.customServiceConfig: %v", err)
+	}
+	s.compute.Status.Conditions.MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
+	return nil
+}

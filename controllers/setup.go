@@ -1,0 +1,131 @@
+// Package controllers wires the controllers of the suite.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
+	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplane"
+	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplanenode"
+	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplanerole"
+	"github.com/edpm-operators/edpm-operators/controllers/nova/computenode"
+	"github.com/edpm-operators/edpm-operators/controllers/nova/nova"
+	"github.com/edpm-operators/edpm-operators/controllers/nova/novacell"
+	"github.com/edpm-operators/edpm-operators/controllers/nova/novaexternalcompute"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// Operators that the suite consists of.
+var Operators = []string{"ansibleee", "dataplane", "nova"}
+
+// Options of the suite.
+type Options struct {
+	// Operators to run; empty means all.
+	Operators []string
+	Engine    edpm.Options
+	Images    images.Defaults
+}
+
+// setup has what the controllers share.
+type setup struct {
+	manager.Manager
+	Options
+	inputs *inputs.Reader
+	engine *edpm.Engine
+}
+
+// Setup adds the controllers of the chosen operators to the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
+	s := &setup{
+		Manager: mgr, Options: opts,
+		inputs: inputs.NewReader(mgr.GetClient(), mgr.GetAPIReader()),
+		engine: edpm.New(mgr.GetClient(), mgr.GetAPIReader(), opts.Engine),
+	}
+	steps := []func(context.Context) error{s.shared}
+	for _, operator := range Operators {
+		if s.runs(operator) {
+			steps = append(steps, map[string]func(context.Context) error{
+				"ansibleee": s.ansibleEE, "dataplane": s.dataPlane, "nova": s.nova,
+			}[operator])
+		}
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *setup) runs(operator string) bool {
+	return len(s.Operators) == 0 || slices.Contains(s.Operators, operator)
+}
+
+// CheckOperators returns an error that names the first operator that does not exist.
+func CheckOperators(names []string) error {
+	for _, n := range names {
+		if !slices.Contains(Operators, n) {
+			return fmt.Errorf("--operators: %q is not an operator: choose from %s", n, strings.Join(Operators, ", "))
+		}
+	}
+	return nil
+}
+
+// runner reports for one controller.
+func (s *setup) runner(name string) *phase.Runner {
+	return &phase.Runner{Client: s.GetClient(), Events: s.GetEventRecorder(name)}
+}
+
+// shared is what more than one operator needs.
+func (s *setup) shared(ctx context.Context) error {
+	if !s.runs("dataplane") && !s.runs("nova") {
+		return nil
+	}
+	if err := nodes.IndexRole(ctx, s.GetFieldIndexer()); err != nil {
+		return err
+	}
+	return s.engine.SetupWithManager(ctx, s.Manager)
+}
+
+func (s *setup) ansibleEE(ctx context.Context) error {
+	return (&openstackansibleee.Reconciler{
+		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("ansibleee"), DefaultImage: s.Images.AnsibleEE,
+	}).SetupWithManager(ctx, s.Manager)
+}
+
+func (s *setup) dataPlane(ctx context.Context) error {
+	if err := (&openstackdataplane.Reconciler{Client: s.GetClient(), Runner: s.runner("dataplane")}).SetupWithManager(ctx, s.Manager); err != nil {
+		return err
+	}
+	if err := (&openstackdataplanerole.Reconciler{Client: s.GetClient(), Runner: s.runner("dataplane-role")}).SetupWithManager(s.Manager); err != nil {
+		return err
+	}
+	return (&openstackdataplanenode.Reconciler{
+		Client: s.GetClient(), Runner: s.runner("dataplane-node"), Inputs: s.inputs, Engine: s.engine, RunnerImage: s.Images.AnsibleEE,
+	}).SetupWithManager(ctx, s.Manager)
+}
+
+func (s *setup) nova(ctx context.Context) error {
+	if err := (&nova.Reconciler{Client: s.GetClient(), Runner: s.runner("nova"), Inputs: s.inputs}).SetupWithManager(ctx, s.Manager); err != nil {
+		return err
+	}
+	if err := (&novacell.Reconciler{Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs}).SetupWithManager(ctx, s.Manager); err != nil {
+		return err
+	}
+	if err := (&computenode.Reconciler{Client: s.GetClient(), Events: s.GetEventRecorder("nova-computenode")}).SetupWithManager(s.Manager); err != nil {
+		return err
+	}
+	return (&novaexternalcompute.Reconciler{
+		Client: s.GetClient(), Runner: s.runner("novaexternalcompute"), Inputs: s.inputs, Engine: s.engine, Images: s.Images,
+	}).SetupWithManager(ctx, s.Manager)
+}

@@ -1,0 +1,134 @@
+package edpm
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Inventory is the part of Ansible's YAML inventory that the suite writes and reads.
+type Inventory struct {
+	All InventoryGroup `json:"all"`
+}
+
+// InventoryGroup is a group of an inventory.
+type InventoryGroup struct {
+	Hosts    map[string]map[string]any `json:"hosts,omitempty"`
+	Vars     map[string]any            `json:"vars,omitempty"`
+	Children map[string]InventoryGroup `json:"children,omitempty"`
+}
+
+// Render returns the inventory as YAML.
+func (i Inventory) Render() (string, error) {
+	text, err := yaml.Marshal(i)
+	if err != nil {
+		return "", fmt.Errorf("rendering an inventory: %w", err)
+	}
+	return string(text), nil
+}
+
+// ParseInventory returns the variables of one host of a YAML inventory, those
+// of its groups included, the nearest winning. Errors say what is wrong with
+// the text; they do not quote values.
+func ParseInventory(text []byte, host string) (map[string]any, error) {
+	inventory := map[string]InventoryGroup{}
+	if err := yaml.Unmarshal(text, &inventory); err != nil {
+		return nil, fmt.Errorf("not a YAML inventory: %w", err)
+	}
+	for _, group := range inventory {
+		if vars, ok := group.find(host); ok {
+			return vars, nil
+		}
+	}
+	return nil, fmt.Errorf("host %q is not in the inventory: add it under all.hosts", host)
+}
+
+func (g InventoryGroup) find(host string) (map[string]any, bool) {
+	vars := maps.Clone(g.Vars)
+	if vars == nil {
+		vars = map[string]any{}
+	}
+	for _, child := range g.Children {
+		if found, ok := child.find(host); ok {
+			maps.Copy(vars, found)
+			return vars, true
+		}
+	}
+	own, ok := g.Hosts[host]
+	if !ok {
+		return nil, false
+	}
+	maps.Copy(vars, own)
+	return vars, true
+}
+
+// runInputs returns the data of the Secret with the inputs of a run: the
+// inventory and the files by the hash of their content. Variables that all
+// hosts share are written once.
+func runInputs(name string, batch []*offer) (map[string][]byte, error) {
+	data := map[string][]byte{}
+	hosts := map[string]map[string]any{}
+	for _, o := range batch {
+		hosts[o.Host] = hostVars(name, o)
+		for _, content := range o.Files {
+			data[contentKey(content)] = content
+		}
+	}
+	text, err := Inventory{All: InventoryGroup{Vars: shareVars(hosts), Hosts: hosts}}.Render()
+	data[inventoryKey] = []byte(text)
+	return data, err
+}
+
+const (
+	inventoryKey = "inventory"
+	// configDir is where the runner finds the files.
+	configDir = "/runner/config"
+)
+
+func hostVars(run string, o *offer) map[string]any {
+	vars := maps.Clone(o.Vars)
+	if vars == nil {
+		vars = map[string]any{}
+	}
+	files := map[string]any{}
+	for name, content := range o.Files {
+		files[name] = configDir + "/" + contentKey(content)
+	}
+	vars["edpm_run"], vars["edpm_step"], vars["edpm_hash"], vars["edpm_config_files"] = run, o.Step.Name, o.hash, files
+	return vars
+}
+
+// shareVars moves variables with the same value on all hosts out of hosts.
+func shareVars(hosts map[string]map[string]any) map[string]any {
+	shared := map[string]string{}
+	first := true
+	for _, vars := range hosts {
+		if first {
+			for k, v := range vars {
+				shared[k] = encode(v)
+			}
+			first = false
+			continue
+		}
+		for k, text := range shared {
+			if v, ok := vars[k]; !ok || encode(v) != text {
+				delete(shared, k)
+			}
+		}
+	}
+	out := map[string]any{}
+	for k := range shared {
+		for _, vars := range hosts {
+			out[k] = vars[k]
+			delete(vars, k)
+		}
+	}
+	return out
+}
+
+func encode(v any) string {
+	text, _ := json.Marshal(v) // values come from JSON
+	return string(text)
+}

@@ -1,0 +1,155 @@
+package edpm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+)
+
+// prune deletes finished runs beyond the history, and lets go of deleted ones,
+// in both cases only once their results are recorded.
+func (e *Engine) prune(ctx context.Context, g Group) error {
+	runs, err := e.list(ctx, g.Namespace, groupIndex, g.Role+"/"+g.Step)
+	if err != nil {
+		return fmt.Errorf("listing the runs of %s for role %s: %w", g.Step, g.Role, err)
+	}
+	sort.Slice(runs, func(i, j int) bool { return runs[j].CreationTimestamp.Before(&runs[i].CreationTimestamp) })
+	for i := range runs {
+		run := &runs[i]
+		switch {
+		case !run.Finished():
+		case !run.DeletionTimestamp.IsZero():
+			err = errors.Join(err, e.release(ctx, run))
+		case i >= e.History:
+			err = errors.Join(err, e.discard(ctx, run))
+		}
+	}
+	return err
+}
+
+// release drops the finalizer of a deleted run whose successes are recorded.
+func (e *Engine) release(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) error {
+	for _, t := range run.Spec.Targets {
+		if recorded, err := e.recorded(ctx, run, t); err != nil || !recorded {
+			return err
+		}
+	}
+	patched := run.DeepCopy()
+	if !controllerutil.RemoveFinalizer(patched, edpmv1.ResultsFinalizer) {
+		return nil
+	}
+	return client.IgnoreNotFound(e.client.Patch(ctx, patched, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{})))
+}
+
+// discard deletes a run that nothing needs any more.
+func (e *Engine) discard(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) error {
+	for _, t := range run.Spec.Targets {
+		if needed, err := e.needed(ctx, run, t); err != nil || needed {
+			return err
+		}
+	}
+	if err := client.IgnoreNotFound(e.client.Delete(ctx, run)); err != nil {
+		return fmt.Errorf("deleting OpenStackAnsibleEE %s: %w", run.Name, err)
+	}
+	return nil
+}
+
+// recorded tells whether the result for a target is in its owner's ledger, or
+// will never be: it is no success, or the owner is gone.
+func (e *Engine) recorded(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
+	r := newRun(aee, t.Host)
+	if !r.converged() {
+		return true, nil
+	}
+	ledger, err := e.ledger(ctx, aee, t)
+	if err != nil || ledger == nil {
+		return true, err
+	}
+	key := aee.Spec.Step
+	if r.limited != "" {
+		key = limitedKey(key)
+	}
+	return ledger.Runs[key].Serial >= t.Serial, nil
+}
+
+// needed tells whether the run is the newest for a host that failed in it, or
+// is not recorded yet.
+func (e *Engine) needed(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
+	ledger, err := e.ledger(ctx, aee, t)
+	if err != nil || ledger == nil {
+		return false, err
+	}
+	if recorded, err := e.recorded(ctx, aee, t); err != nil || !recorded {
+		return true, err
+	}
+	newest, err := e.newest(ctx, Key{aee.Namespace, aee.Spec.Step, t.Host}, t.OwnerUID)
+	return newest != nil && newest.name == aee.Name && !newest.converged(), err
+}
+
+// ledger of the owner of a target of the run; nil when the owner is gone.
+func (e *Engine) ledger(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (*edpmv1.Ledger, error) {
+	owner, ok := e.owners[aee.Spec.OwnerKind]
+	if !ok {
+		return nil, nil
+	}
+	obj := owner.New()
+	err := e.client.Get(ctx, types.NamespacedName{Namespace: aee.Namespace, Name: t.Host}, obj)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", aee.Spec.OwnerKind, t.Host, err)
+	}
+	if obj.GetUID() != t.OwnerUID {
+		return nil, nil
+	}
+	return owner.Ledger(obj), nil
+}
+
+// sweeper removes, once after a start, inputs whose run was never created
+// because the manager died in between.
+type sweeper struct{ *Engine }
+
+// sweepAge spares inputs whose run may be about to be created.
+const sweepAge = 10 * time.Minute
+
+// NeedLeaderElection is true: only the leader creates runs.
+func (sweeper) NeedLeaderElection() bool { return true }
+
+// Start sweeps and returns.
+func (s sweeper) Start(ctx context.Context) error {
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := s.live.List(ctx, secrets, client.HasLabels{edpmv1.RunInputsLabel}); err != nil {
+		return fmt.Errorf("listing the inputs of runs: %w", err)
+	}
+	for i := range secrets.Items {
+		if err := s.sweep(ctx, &secrets.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s sweeper) sweep(ctx context.Context, secret *metav1.PartialObjectMetadata) error {
+	if s.Clock.Since(secret.CreationTimestamp.Time) < sweepAge {
+		return nil
+	}
+	err := s.live.Get(ctx, client.ObjectKeyFromObject(secret), &ansibleeev1.OpenStackAnsibleEE{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return client.IgnoreNotFound(s.client.Delete(ctx, secret))
+}

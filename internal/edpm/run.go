@@ -1,0 +1,127 @@
+package edpm
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+)
+
+// maxInputs is the most bytes that the inputs of a run may have: a Secret holds
+// 1 MiB, its encoding and metadata included.
+const maxInputs = 900 << 10
+
+func size(data map[string][]byte) int {
+	n := 0
+	for k, v := range data {
+		n += len(k) + len(v)
+	}
+	return n
+}
+
+// runName is made of what the run does, and fits the 63 characters of a Job's name.
+func runName(batch []*offer) string {
+	type part struct {
+		Target ansibleeev1.Target
+		Pod    string
+	}
+	parts := make([]part, 0, len(batch))
+	for _, o := range batch {
+		parts = append(parts, part{o.target(), o.podKey})
+	}
+	const hashLength = 10
+	prefix := batch[0].Step.Name
+	if role := batch[0].Role; role != "" {
+		prefix = role + "-" + prefix
+	}
+	prefix = strings.ToLower(strings.ReplaceAll(prefix, ".", "-"))
+	if longest := 63 - 1 - hashLength; len(prefix) > longest {
+		prefix = prefix[:longest]
+	}
+	return strings.Trim(prefix, "-") + "-" + digest(parts)[:hashLength]
+}
+
+func (o *offer) target() ansibleeev1.Target {
+	return ansibleeev1.Target{Host: o.Host, OwnerUID: o.OwnerUID, Hash: o.hash, Access: o.access, Rerun: o.Rerun, Serial: o.serial, Attempt: o.attempt}
+}
+
+// labels of a run: values that are no label values are left out.
+func labels(o *offer) map[string]string {
+	l := map[string]string{edpmv1.StepLabel: o.Step.Name}
+	if len(o.Role) <= 63 {
+		l[edpmv1.RoleLabel] = o.Role
+	}
+	return l
+}
+
+func newInputs(name string, first *offer, data map[string][]byte) *corev1.Secret {
+	l := labels(first)
+	l[edpmv1.RunInputsLabel] = "true"
+	immutable := true
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: first.Namespace, Labels: l},
+		Immutable:  &immutable,
+		Data:       data,
+	}
+}
+
+func newAnsibleEE(name string, batch []*offer) *ansibleeev1.OpenStackAnsibleEE {
+	first := batch[0]
+	noRetry := int32(0) // the engine retries hosts, not whole runs
+	aee := &ansibleeev1.OpenStackAnsibleEE{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: first.Namespace, Labels: labels(first),
+			Finalizers: []string{edpmv1.ResultsFinalizer},
+		},
+		Spec: ansibleeev1.OpenStackAnsibleEESpec{
+			Playbook: first.Step.Playbook, PlaybookContents: first.Step.PlaybookContents, Image: first.Image,
+			Env: first.Env, ExtraMounts: first.ExtraMounts, NetworkAttachments: first.NetworkAttachments,
+			SSHKeySecretName: first.SSHKeySecret, InputsSecretName: name, BackoffLimit: &noRetry,
+			AnsibleTags: first.Strategy.Tags, AnsibleSkipTags: first.Strategy.SkipTags,
+			Step: first.Step.Name, Role: first.Role, OwnerKind: first.OwnerKind,
+		},
+	}
+	for _, o := range batch {
+		aee.Spec.Targets = append(aee.Spec.Targets, o.target())
+	}
+	return aee
+}
+
+// newRun returns what matters of an object for one of its hosts.
+func newRun(aee *ansibleeev1.OpenStackAnsibleEE, host string) *run {
+	r := &run{name: aee.Name, role: aee.Spec.Role, finished: aee.Finished()}
+	r.target, _ = aee.Target(host)
+	r.limited = Strategy{Tags: aee.Spec.AnsibleTags, SkipTags: aee.Spec.AnsibleSkipTags}.limited()
+	r.result, r.known = aee.Host(host)
+	if aee.Status.CompletionTime != nil {
+		r.end = aee.Status.CompletionTime.Time
+	}
+	return r
+}
+
+// Describe says in words where a target stands.
+func (s State) Describe() string {
+	switch s.Phase {
+	case Running:
+		return fmt.Sprintf("Step %s is running in %s", s.Step, s.Run)
+	case Failed:
+		return fmt.Sprintf("Step %s failed in %s (attempt %d, next at %s): %s", s.Step, s.Run, s.Attempt, s.Retry.UTC().Format("2006-01-02T15:04:05Z"), s.Message)
+	case GaveUp:
+		return fmt.Sprintf("Step %s failed in %s (attempt %d, the last): %s", s.Step, s.Run, s.Attempt, s.Message)
+	case Held:
+		return fmt.Sprintf("Step %s is held: %s", s.Step, s.Message)
+	case Paused:
+		return fmt.Sprintf("Step %s is to be run, but deploy is false: set deploy to true to run it", s.Step)
+	case Excluded:
+		return fmt.Sprintf("Step %s is to be run, but ansibleLimit leaves this host out: change or remove it", s.Step)
+	case Limited:
+		return fmt.Sprintf("Step %s ran in %s restricted by tags; remove ansibleTags and ansibleSkipTags to run the rest", s.Step, s.Run)
+	case Pending:
+		return fmt.Sprintf("Step %s waits for a run", s.Step)
+	}
+	return "Every step has run with the current inputs"
+}

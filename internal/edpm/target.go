@@ -1,0 +1,175 @@
+// Package edpm is the execution engine of the suite: it brings hosts outside
+// Kubernetes to the state that their owners want, by runs of Ansible.
+//
+// Every step, be it a service of phase 0 or nova on a compute, is the same
+// thing: hosts that want hash H for step S. Owners (the controllers of nodes
+// and of services) state what they want with Engine.Converge; the engine
+// gathers hosts that can go together into one OpenStackAnsibleEE, each host
+// exactly once per hash, and tells each owner what became of its own host.
+//
+// All that must outlive the manager is in the API: what succeeded is in the
+// owners' ledgers, what is under way or failed in the OpenStackAnsibleEE
+// objects. What is in memory can be lost at any moment.
+package edpm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+)
+
+// Step is one playbook that brings a host one step further.
+type Step struct {
+	// Name of the step, unique among the steps of the suite.
+	Name string
+	// Playbook of the execution environment, or PlaybookContents, its text.
+	Playbook         string
+	PlaybookContents string
+}
+
+// Strategy says how runs are rolled out over the hosts of a role.
+type Strategy struct {
+	// Deploy tells whether anything may be run.
+	Deploy bool
+	// BatchSize is the most hosts of one run; 0 means ansibleeev1.MaxTargets.
+	BatchSize int
+	// MaxUnavailable is the most hosts of the role that may be in a run or
+	// failed at the same time; 0 means any number.
+	MaxUnavailable int
+	// MaxFailures is the most failed hosts before no new host is started; nil means any number.
+	MaxFailures *int32
+	// Tags, SkipTags and Limit restrict runs as Ansible's options of the same names do.
+	Tags, SkipTags, Limit string
+}
+
+// limited names the restriction to some tasks; empty when all tasks are run.
+func (s Strategy) limited() string {
+	if s.Tags == "" && s.SkipTags == "" {
+		return ""
+	}
+	return fmt.Sprintf("tags=%s skip-tags=%s", s.Tags, s.SkipTags)
+}
+
+// Target is one host that is wanted in a certain state.
+type Target struct {
+	Namespace string
+	// Host is the name of the host in the inventory, and that of its owner.
+	Host string
+	// OwnerKind is the kind of the owner, as registered with the engine.
+	OwnerKind string
+	OwnerUID  types.UID
+	Step      Step
+
+	Role, Cell string
+	Strategy   Strategy
+	// Rerun is a token: each new value causes one run with unchanged inputs.
+	Rerun string
+	// MaxAttempts for one hash, after which the engine gives up; 0 means never.
+	MaxAttempts int32
+
+	// Image of the execution environment.
+	Image string
+	// ImageChosen tells that a person chose the image, so that a change of it
+	// is a change of what is wanted. An upgrade of the operator, which brings
+	// another default image, is not.
+	ImageChosen bool
+
+	SSHKeySecret string
+	// SSHKeyDigest of the content of that Secret.
+	SSHKeyDigest string
+
+	NetworkAttachments []string
+	Env                []corev1.EnvVar
+	ExtraMounts        []ansibleeev1.ExtraMount
+	// MountDigests are digests of the content of what ExtraMounts mounts.
+	MountDigests map[string]string
+
+	// Vars of the host in the inventory.
+	Vars map[string]any
+	// Files that the playbook copies to the host, by name. They may be secret.
+	Files map[string][]byte
+}
+
+// Key names a step of a host.
+type Key struct{ Namespace, Step, Host string }
+
+// Key of the target.
+func (t *Target) Key() Key { return Key{t.Namespace, t.Step.Name, t.Host} }
+
+// Group names the targets that are rolled out together.
+type Group struct{ Namespace, Role, Step string }
+
+// Group of the target.
+func (t *Target) Group() Group { return Group{t.Namespace, t.Role, t.Step.Name} }
+
+// Hash of everything that decides the outcome on the host: playbook, variables,
+// content of files and of mounted Secrets and ConfigMaps, and chosen image. How
+// the host is logged in to is not part of it.
+func (t *Target) Hash() string {
+	image := ""
+	if t.ImageChosen {
+		image = t.Image
+	}
+	files := map[string]string{}
+	for name, content := range t.Files {
+		files[name] = contentKey(content)
+	}
+	_, outcome := splitVars(t.Vars)
+	return digest(map[string]any{
+		"playbook": t.Step.Playbook, "contents": t.Step.PlaybookContents, "image": image,
+		"vars": outcome, "files": files, "env": t.Env, "mounts": t.ExtraMounts, "mounted": t.MountDigests,
+	})
+}
+
+// Access is a hash of how the host is logged in to. When it changes, a failed
+// host is tried again at once.
+func (t *Target) Access() string {
+	access, _ := splitVars(t.Vars)
+	return digest(map[string]any{"vars": access, "key": t.SSHKeyDigest, "attachments": t.NetworkAttachments})
+}
+
+// podKey is equal for targets that can share a Pod.
+func (t *Target) podKey() string {
+	return digest(map[string]any{
+		"owner": t.OwnerKind, "playbook": t.Step.Playbook, "contents": t.Step.PlaybookContents, "cell": t.Cell,
+		"image": t.Image, "key": t.SSHKeySecret, "attachments": t.NetworkAttachments,
+		"env": t.Env, "mounts": t.ExtraMounts, "limited": t.Strategy.limited(),
+	})
+}
+
+// splitVars tells the variables that only say how to log in from the others.
+// The address is among the others: another address is another host.
+func splitVars(vars map[string]any) (access, outcome map[string]any) {
+	access, outcome = map[string]any{}, map[string]any{}
+	for name, value := range vars {
+		if name == "ansible_user" || name == "ansible_port" || strings.HasPrefix(name, "ansible_ssh_") || strings.HasPrefix(name, "ansible_become") {
+			access[name] = value
+		} else {
+			outcome[name] = value
+		}
+	}
+	return access, outcome
+}
+
+// digest of a value that can always be marshalled; maps are sorted by key.
+func digest(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("marshalling a target: %v", err)) // vars come from JSON
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// contentKey names a file by its content.
+func contentKey(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,179 @@
+package edpm
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+)
+
+// Field indexes on OpenStackAnsibleEE.
+const (
+	// targetIndex has <step>/<host> of each target.
+	targetIndex = "edpm.target"
+	// groupIndex has <role>/<step>.
+	groupIndex = "edpm.group"
+	// busyIndex has the hosts of runs that have not finished.
+	busyIndex = "edpm.busy"
+)
+
+func indexTargets(obj client.Object) []string {
+	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
+	var keys []string
+	for _, t := range run.Spec.Targets {
+		keys = append(keys, run.Spec.Step+"/"+t.Host)
+	}
+	return keys
+}
+
+func indexGroup(obj client.Object) []string {
+	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
+	if len(run.Spec.Targets) == 0 {
+		return nil
+	}
+	return []string{run.Spec.Role + "/" + run.Spec.Step}
+}
+
+func indexBusy(obj client.Object) []string {
+	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
+	if run.Finished() {
+		return nil
+	}
+	var hosts []string
+	for _, t := range run.Spec.Targets {
+		hosts = append(hosts, t.Host)
+	}
+	return hosts
+}
+
+// SetupWithManager adds the engine's controller and indexes.
+func (e *Engine) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	run := &ansibleeev1.OpenStackAnsibleEE{}
+	for name, index := range map[string]client.IndexerFunc{targetIndex: indexTargets, groupIndex: indexGroup, busyIndex: indexBusy} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, run, name, index); err != nil {
+			return err
+		}
+	}
+	if err := mgr.Add(sweeper{e}); err != nil {
+		return err
+	}
+	e.states.register()
+	// The queue itself is the source: offers are made by other controllers.
+	takeQueue := source.TypedFunc[Group](func(_ context.Context, q workqueue.TypedRateLimitingInterface[Group]) error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.queue = q
+		for g := range e.groups {
+			e.enqueue(g, e.Debounce)
+		}
+		return nil
+	})
+	return builder.TypedControllerManagedBy[Group](mgr).
+		Named("edpm-engine").
+		WithOptions(controller.TypedOptions[Group]{MaxConcurrentReconciles: 4}).
+		Watches(run, handler.TypedFuncs[client.Object, Group]{
+			CreateFunc: func(_ context.Context, ev event.CreateEvent, q groupQueue) { e.observe(ev.Object, false, q) },
+			UpdateFunc: func(_ context.Context, ev event.UpdateEvent, q groupQueue) {
+				e.observe(ev.ObjectNew, !finished(ev.ObjectOld) && finished(ev.ObjectNew), q)
+			},
+			DeleteFunc: func(_ context.Context, ev event.DeleteEvent, q groupQueue) { e.observe(ev.Object, true, q) },
+		}).
+		WatchesRawSource(takeQueue).
+		Complete(reconcile.TypedFunc[Group](e.reconcile))
+}
+
+type groupQueue = workqueue.TypedRateLimitingInterface[Group]
+
+func finished(obj client.Object) bool { return obj.(*ansibleeev1.OpenStackAnsibleEE).Finished() }
+
+// observe notes that the cache shows a run, and plans its group again. When the
+// run has freed its hosts, every group of the namespace may have waited for one.
+func (e *Engine) observe(obj client.Object, freed bool, q groupQueue) {
+	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
+	if len(run.Spec.Targets) == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range run.Spec.Targets {
+		key := Key{run.Namespace, run.Spec.Step, t.Host}
+		if e.launched[key].name == run.Name {
+			delete(e.launched, key)
+		}
+	}
+	q.AddAfter(Group{run.Namespace, run.Spec.Role, run.Spec.Step}, e.Debounce)
+	if !freed {
+		return
+	}
+	for g := range e.groups {
+		if g.Namespace == run.Namespace {
+			q.Add(g)
+		}
+	}
+}
+
+// OwnerHandler wakes the owners of a kind when a run with their targets
+// appears, finishes or goes.
+func OwnerHandler(kind string) handler.EventHandler {
+	enqueue := func(obj client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		run := obj.(*ansibleeev1.OpenStackAnsibleEE)
+		if run.Spec.OwnerKind != kind {
+			return
+		}
+		for _, t := range run.Spec.Targets {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: run.Namespace, Name: t.Host}})
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, ev event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ev.Object, q)
+		},
+		UpdateFunc: func(_ context.Context, ev event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if finished(ev.ObjectOld) != finished(ev.ObjectNew) {
+				enqueue(ev.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, ev event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ev.Object, q)
+		},
+	}
+}
+
+// Wakeups is a source of events for owners of a kind whose targets are held or
+// no longer held.
+func (e *Engine) Wakeups(kind string) source.Source {
+	return source.Channel(e.wake[kind], &handler.EnqueueRequestForObject{})
+}
+
+// wakeOwner makes the owner of an offer look at its state again.
+func (e *Engine) wakeOwner(o *offer) {
+	owner, ok := e.owners[o.OwnerKind]
+	if !ok {
+		return
+	}
+	obj := owner.New()
+	obj.SetNamespace(o.Namespace)
+	obj.SetName(o.Host)
+	e.wake[o.OwnerKind] <- event.GenericEvent{Object: obj}
+}
+
+func (e *Engine) runsOf(ctx context.Context, key Key) ([]ansibleeev1.OpenStackAnsibleEE, error) {
+	return e.list(ctx, key.Namespace, targetIndex, key.Step+"/"+key.Host)
+}
+
+// list returns runs by an index. They are the cache's own: not to be changed.
+func (e *Engine) list(ctx context.Context, namespace, index, value string) ([]ansibleeev1.OpenStackAnsibleEE, error) {
+	runs := &ansibleeev1.OpenStackAnsibleEEList{}
+	err := e.client.List(ctx, runs, client.InNamespace(namespace), client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
+	return runs.Items, err
+}

@@ -1,0 +1,73 @@
+// Package images knows the container images that are used when a spec names
+// none. The defaulting webhooks and the controllers share it, so that an
+// object that was admitted while the webhook was away gets the same images.
+//
+// The names of the variables and the fallbacks are those of the OpenStack
+// operators (nova-operator api/v1beta1/common_types.go); OLM fills the
+// variables and mirrors what they name.
+package images
+
+import (
+	"os"
+	"sync"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// Defaults are the images for specs that name none.
+type Defaults struct {
+	NovaCompute   string
+	NovaLibvirt   string
+	NovaAnsibleEE string
+	AnsibleEE     string
+}
+
+// From returns the defaults that the variables found by lookup give. A
+// variable that is missing or empty leaves the fallback.
+func From(lookup func(string) (string, bool)) Defaults {
+	get := func(variable, fallback string) string {
+		if image, ok := lookup(variable); ok && image != "" {
+			return image
+		}
+		return fallback
+	}
+	const (
+		podified = "quay.io/podified-antelope-centos9/"
+		runner   = "quay.io/openstack-k8s-operators/openstack-ansibleee-runner:latest"
+	)
+	return Defaults{
+		NovaCompute:   get("RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT", podified+"openstack-nova-compute:current-podified"),
+		NovaLibvirt:   get("RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT", podified+"openstack-nova-libvirt:current-podified"),
+		NovaAnsibleEE: get("RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT", runner),
+		AnsibleEE:     get("RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT", runner),
+	}
+}
+
+// Env returns the defaults of the environment of the process, which is read once.
+var Env = sync.OnceValue(func() Defaults { return From(os.LookupEnv) })
+
+// NovaComputeDefault returns the image of nova-compute.
+func NovaComputeDefault() string { return Env().NovaCompute }
+
+// NovaLibvirtDefault returns the image of the libvirt daemons.
+func NovaLibvirtDefault() string { return Env().NovaLibvirt }
+
+// NovaAnsibleEEDefault returns the execution environment of nova's runs.
+func NovaAnsibleEEDefault() string { return Env().NovaAnsibleEE }
+
+// AnsibleEEDefault returns the execution environment of all other runs.
+func AnsibleEEDefault() string { return Env().AnsibleEE }
+
+// FillCompute sets the images that the spec leaves empty (seeds/004: they "can
+// be changed later independently from their defaults").
+func (d Defaults) FillCompute(spec *novav1.NovaExternalComputeSpec) {
+	fill(&spec.NovaComputeContainerImage, d.NovaCompute)
+	fill(&spec.NovaLibvirtContainerImage, d.NovaLibvirt)
+	fill(&spec.AnsibleEEContainerImage, d.NovaAnsibleEE)
+}
+
+func fill(image *string, value string) {
+	if *image == "" {
+		*image = value
+	}
+}

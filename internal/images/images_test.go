@@ -1,0 +1,77 @@
+package images_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/images"
+)
+
+func env(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := vars[name]
+		return value, ok
+	}
+}
+
+func TestFrom(t *testing.T) {
+	const (
+		compute = "quay.io/podified-antelope-centos9/openstack-nova-compute:current-podified"
+		libvirt = "quay.io/podified-antelope-centos9/openstack-nova-libvirt:current-podified"
+		runner  = "quay.io/openstack-k8s-operators/openstack-ansibleee-runner:latest"
+	)
+	tests := map[string]struct {
+		vars map[string]string
+		want images.Defaults
+	}{
+		"no variable leaves every fallback": {
+			nil, images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaAnsibleEE: runner, AnsibleEE: runner},
+		},
+		"an empty variable leaves the fallback": {
+			map[string]string{"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT": ""},
+			images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaAnsibleEE: runner, AnsibleEE: runner},
+		},
+		"each variable sets its own image": {
+			map[string]string{
+				"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT":    "r/compute@sha256:1",
+				"RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT":    "r/libvirt@sha256:2",
+				"RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT": "r/nova-ee@sha256:3",
+				"RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT":       "r/ee@sha256:4",
+			},
+			images.Defaults{
+				NovaCompute: "r/compute@sha256:1", NovaLibvirt: "r/libvirt@sha256:2",
+				NovaAnsibleEE: "r/nova-ee@sha256:3", AnsibleEE: "r/ee@sha256:4",
+			},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, images.From(env(tt.vars))); diff != "" {
+				t.Errorf("From (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFillComputeKeepsWhatIsSet(t *testing.T) {
+	spec := novav1.NovaExternalComputeSpec{NovaLibvirtContainerImage: "mine"}
+	images.Defaults{NovaCompute: "c", NovaLibvirt: "l", NovaAnsibleEE: "e"}.FillCompute(&spec)
+	want := novav1.NovaExternalComputeSpec{
+		NovaComputeContainerImage: "c", NovaLibvirtContainerImage: "mine", AnsibleEEContainerImage: "e",
+	}
+	if diff := cmp.Diff(want, spec); diff != "" {
+		t.Errorf("FillCompute (-want +got):\n%s", diff)
+	}
+}
+
+func TestEveryDefaultIsOfItsOwnKind(t *testing.T) {
+	got := images.Defaults{
+		NovaCompute: images.NovaComputeDefault(), NovaLibvirt: images.NovaLibvirtDefault(),
+		NovaAnsibleEE: images.NovaAnsibleEEDefault(), AnsibleEE: images.AnsibleEEDefault(),
+	}
+	if diff := cmp.Diff(images.Env(), got); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,163 @@
+// Package inherit computes what is in force for a node given its role. It is
+// the only place that knows the rule: the node wins field by field, ansibleVars
+// are merged by their top-level keys, lists are replaced whole.
+package inherit
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+)
+
+// Effective is what is in force for a node.
+type Effective struct {
+	HostName, AnsibleHost string
+	AnsibleUser           string
+	AnsiblePort           int32
+	ManagementNetwork     string
+	Networks              []dataplanev1.NetworkSection
+	NetworkTemplate       string
+	Vars                  map[string]any
+	SSHKeySecret          string
+	ExtraMounts           []ansibleeev1.ExtraMount
+	Env                   []corev1.EnvVar
+	NetworkAttachments    []string
+	Services              []string
+	Deploy                dataplanev1.DeployStrategySection
+}
+
+// Node returns what is in force for a node of the role, which can be nil. The
+// error says which ansibleVars cannot be read.
+func Node(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) (Effective, error) {
+	if role == nil {
+		role = &dataplanev1.OpenStackDataPlaneRole{}
+	}
+	own, base := &node.Spec.Node, &role.Spec.NodeTemplate
+	vars, err := mergeVars(base.AnsibleVars, own.AnsibleVars)
+	return Effective{
+		HostName:           first(node.Spec.HostName, node.Name),
+		AnsibleHost:        first(node.Spec.AnsibleHost, node.Spec.HostName, node.Name),
+		AnsibleUser:        first(own.AnsibleUser, base.AnsibleUser),
+		AnsiblePort:        first(own.AnsiblePort, base.AnsiblePort),
+		ManagementNetwork:  first(own.ManagementNetwork, base.ManagementNetwork),
+		Networks:           firstList(own.Networks, base.Networks),
+		NetworkTemplate:    first(template(own), template(base)),
+		Vars:               vars,
+		SSHKeySecret:       SSHKeySecret(node, role),
+		ExtraMounts:        firstList(own.ExtraMounts, base.ExtraMounts),
+		Env:                firstList(node.Spec.Env, role.Spec.Env),
+		NetworkAttachments: NetworkAttachments(node, role),
+		Services:           firstList(role.Spec.Services, dataplanev1.DefaultServices),
+		Deploy:             Strategy(node.Spec.DeployStrategy, role.Spec.DeployStrategy),
+	}, err
+}
+
+// SSHKeySecret of a node; empty when neither the node nor the role, which can
+// be nil, names one.
+func SSHKeySecret(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) string {
+	if own := node.Spec.Node.AnsibleSSHPrivateKeySecret; own != "" || role == nil {
+		return own
+	}
+	return role.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret
+}
+
+// NetworkAttachments of a node; the role can be nil.
+func NetworkAttachments(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) []string {
+	if own := node.Spec.NetworkAttachments; len(own) > 0 || role == nil {
+		return own
+	}
+	return role.Spec.NetworkAttachments
+}
+
+// Deploy tells whether anything may be run on a node; the role can be nil.
+func Deploy(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) bool {
+	if role == nil {
+		role = &dataplanev1.OpenStackDataPlaneRole{}
+	}
+	return ptr.Deref(Strategy(node.Spec.DeployStrategy, role.Spec.DeployStrategy).Deploy, true)
+}
+
+// Strategy merges two deploy strategies field by field; the first wins.
+func Strategy(own, base dataplanev1.DeployStrategySection) dataplanev1.DeployStrategySection {
+	return dataplanev1.DeployStrategySection{
+		Deploy:          first(own.Deploy, base.Deploy),
+		AnsibleTags:     first(own.AnsibleTags, base.AnsibleTags),
+		AnsibleLimit:    first(own.AnsibleLimit, base.AnsibleLimit),
+		AnsibleSkipTags: first(own.AnsibleSkipTags, base.AnsibleSkipTags),
+		BatchSize:       first(own.BatchSize, base.BatchSize),
+		MaxUnavailable:  first(own.MaxUnavailable, base.MaxUnavailable),
+		MaxFailures:     first(own.MaxFailures, base.MaxFailures),
+	}
+}
+
+func template(s *dataplanev1.NodeSection) string {
+	if s.NetworkConfig == nil {
+		return ""
+	}
+	return s.NetworkConfig.Template
+}
+
+// first returns the first value that is set.
+func first[T comparable](values ...T) T {
+	var none T
+	for _, v := range values {
+		if v != none {
+			return v
+		}
+	}
+	return none
+}
+
+func firstList[T any](own, base []T) []T {
+	if len(own) > 0 {
+		return own
+	}
+	return base
+}
+
+func mergeVars(base, own *apiextensionsv1.JSON) (map[string]any, error) {
+	merged, err := Vars(base)
+	if err != nil {
+		return nil, fmt.Errorf("ansibleVars of the role: %w", err)
+	}
+	more, err := Vars(own)
+	if err != nil {
+		return nil, fmt.Errorf("ansibleVars of the node: %w", err)
+	}
+	maps.Copy(merged, more)
+	return merged, nil
+}
+
+// Vars returns ansibleVars as a mapping: they are a mapping already, or the
+// text of a YAML mapping. The error says what they are instead.
+func Vars(raw *apiextensionsv1.JSON) (map[string]any, error) {
+	vars := map[string]any{}
+	if raw == nil || len(raw.Raw) == 0 || string(raw.Raw) == "null" {
+		return vars, nil
+	}
+	if raw.Raw[0] != '"' {
+		if err := json.Unmarshal(raw.Raw, &vars); err != nil {
+			return nil, fmt.Errorf("must be a mapping, or the text of a YAML mapping, and is neither")
+		}
+		return vars, nil
+	}
+	var text string
+	if err := json.Unmarshal(raw.Raw, &text); err != nil {
+		return nil, fmt.Errorf("reading text: %w", err)
+	}
+	if err := yaml.Unmarshal([]byte(text), &vars); err != nil {
+		return nil, fmt.Errorf("must be the text of a YAML mapping: %w", err)
+	}
+	if vars == nil {
+		vars = map[string]any{}
+	}
+	return vars, nil
+}

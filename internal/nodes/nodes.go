@@ -1,0 +1,99 @@
+// Package nodes holds what several controllers need to know of data plane nodes.
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/inherit"
+)
+
+const (
+	// RoleIndex is a field index on OpenStackDataPlaneNode.
+	RoleIndex = "spec.role"
+	// InventoryKey of the ConfigMap of a node or role.
+	InventoryKey = "inventory"
+	// SSHKeyKey of the Secret with the key with which Ansible logs in.
+	SSHKeyKey = "ssh-privatekey"
+)
+
+// IndexRole adds RoleIndex. It is added once, by whoever wires the controllers.
+func IndexRole(ctx context.Context, indexer client.FieldIndexer) error {
+	return indexer.IndexField(ctx, &dataplanev1.OpenStackDataPlaneNode{}, RoleIndex, func(o client.Object) []string {
+		return []string{o.(*dataplanev1.OpenStackDataPlaneNode).Spec.Role}
+	})
+}
+
+// OfRole returns the nodes of a role. They are the cache's own: not to be changed.
+func OfRole(ctx context.Context, c client.Reader, namespace, role string) ([]dataplanev1.OpenStackDataPlaneNode, error) {
+	list := &dataplanev1.OpenStackDataPlaneNodeList{}
+	err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{RoleIndex: role}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the nodes of role %s: %w", role, err)
+	}
+	return list.Items, nil
+}
+
+// InventoryName is the name of the ConfigMap with the inventory of a node.
+func InventoryName(node string) string { return "dataplanenode-" + node }
+
+// HostVars are the variables of the host in the inventory. What people write in
+// ansibleVars wins over what the suite derives.
+func HostVars(eff inherit.Effective) map[string]any {
+	vars := map[string]any{"ansible_host": eff.AnsibleHost, "canonical_hostname": eff.HostName}
+	if eff.AnsibleUser != "" {
+		vars["ansible_user"] = eff.AnsibleUser
+	}
+	if eff.AnsiblePort != 0 {
+		vars["ansible_port"] = eff.AnsiblePort
+	}
+	if eff.ManagementNetwork != "" {
+		vars["management_network"] = eff.ManagementNetwork
+	}
+	if len(eff.Networks) > 0 {
+		networks := []map[string]any{}
+		for _, n := range eff.Networks {
+			networks = append(networks, map[string]any{"network": n.Network, "fixedIP": n.FixedIP})
+			if n.FixedIP != "" {
+				vars[strings.ToLower(n.Network)+"_ip"] = n.FixedIP
+			}
+		}
+		vars["networks"] = networks
+	}
+	maps.Copy(vars, eff.Vars)
+	return vars
+}
+
+// Strategy resolves how runs are rolled out over the nodes of a role. The error
+// says what is wrong with the fields.
+func Strategy(ctx context.Context, c client.Reader, namespace, role string, d dataplanev1.DeployStrategySection) (edpm.Strategy, error) {
+	out := edpm.Strategy{
+		Deploy: ptr.Deref(d.Deploy, true), BatchSize: int(ptr.Deref(d.BatchSize, 0)), MaxFailures: d.MaxFailures,
+		Tags: d.AnsibleTags, SkipTags: d.AnsibleSkipTags, Limit: d.AnsibleLimit,
+	}
+	if d.MaxUnavailable == nil {
+		return out, nil
+	}
+	total := 0
+	if d.MaxUnavailable.Type == intstr.String {
+		members, err := OfRole(ctx, c, namespace, role)
+		if err != nil {
+			return out, err
+		}
+		total = len(members)
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(d.MaxUnavailable, total, true)
+	if err != nil {
+		return out, fmt.Errorf("maxUnavailable: %w: give a number or a percentage", err)
+	}
+	out.MaxUnavailable = max(n, 1)
+	return out, nil
+}

@@ -1,0 +1,69 @@
+// Package nodestatus keeps the entry of a service in the status of a node: the
+// one place that shows whether everything on the node is up.
+package nodestatus
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+)
+
+// Nova is the name of the entry of nova.
+const Nova = "nova"
+
+// Apply makes the node show the entry, and tells whether that was a change.
+// Each service applies its own entry under its own field manager.
+func Apply(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDataPlaneNode, entry dataplanev1.NodeServiceStatus) (bool, error) {
+	if old, ok := find(node, entry.Name); ok && old == entry {
+		return false, nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entry)
+	if err != nil {
+		return false, err
+	}
+	return true, send(ctx, c, node, entry.Name, []any{fields})
+}
+
+// Remove takes the entry off the node, and tells whether it was there.
+func Remove(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDataPlaneNode, service string) (bool, error) {
+	if _, ok := find(node, service); !ok {
+		return false, nil
+	}
+	return true, send(ctx, c, node, service, []any{})
+}
+
+// Has tells whether the node shows an entry of the service.
+func Has(node *dataplanev1.OpenStackDataPlaneNode, service string) bool {
+	_, ok := find(node, service)
+	return ok
+}
+
+func find(node *dataplanev1.OpenStackDataPlaneNode, service string) (dataplanev1.NodeServiceStatus, bool) {
+	for _, s := range node.Status.Services {
+		if s.Name == service {
+			return s, true
+		}
+	}
+	return dataplanev1.NodeServiceStatus{}, false
+}
+
+// send applies the service's part of the status. The UID keeps it from
+// creating a node that has gone meanwhile.
+func send(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDataPlaneNode, service string, entries []any) error {
+	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"services": entries}}}
+	obj.SetGroupVersionKind(dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneNode"))
+	obj.SetNamespace(node.Namespace)
+	obj.SetName(node.Name)
+	obj.SetUID(node.UID)
+	err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("edpm-service-"+service), client.ForceOwnership)
+	if err != nil && client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("showing service %s on node %s: %w", service, node.Name, err)
+	}
+	return nil
+}

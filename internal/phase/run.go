@@ -1,0 +1,138 @@
+package phase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Object is what controllers of this suite reconcile.
+type Object interface {
+	client.Object
+	GetConditions() *condition.Conditions
+	SetObservedGeneration(int64)
+}
+
+// Func is one phase. It works on its receiver's scope, marks its own condition
+// True when it is through, and returns a *Halt to stop with a reason, or any
+// other error for a fault that is to be retried.
+type Func func(context.Context) error
+
+// Runner reports the outcome of reconciliations.
+type Runner struct {
+	Client client.Client
+	Events events.EventRecorder
+}
+
+// Run runs the phases in order until one ends with an error. It then computes
+// the conditions (each of types, and Ready as the worst of them), writes the
+// status once if it changed, and emits an event for each condition that got
+// into another state. The error of a fault is returned, that of a Halt is not.
+func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, phases ...Func) (ctrl.Result, error) {
+	before := obj.DeepCopyObject().(Object)
+	begin(obj, types)
+	result, err := report(obj, types, runAll(ctx, phases))
+	finish(obj, *before.GetConditions())
+	if werr := r.write(ctx, obj, before); werr != nil {
+		return ctrl.Result{}, errors.Join(err, werr)
+	}
+	return result, err
+}
+
+func runAll(ctx context.Context, phases []Func) error {
+	for _, run := range phases {
+		if err := run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin forgets the old conditions, so that none can outlive its cause.
+func begin(obj Object, types []condition.Type) {
+	fresh := condition.Conditions{}
+	for _, t := range types {
+		fresh = append(fresh, *condition.UnknownCondition(t, condition.InitReason, "Not checked yet: see the conditions that are not True"))
+	}
+	*obj.GetConditions() = fresh
+	obj.SetObservedGeneration(obj.GetGeneration())
+}
+
+// report turns the error of the phases into a condition.
+func report(obj Object, types []condition.Type, err error) (ctrl.Result, error) {
+	var halt *Halt
+	switch {
+	case err == nil:
+		return ctrl.Result{}, nil
+	case errors.As(err, &halt):
+		obj.GetConditions().MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
+		return ctrl.Result{RequeueAfter: halt.After}, nil
+	case apierrors.IsConflict(err):
+		// Somebody else wrote first; the watch brings the newer object.
+		return ctrl.Result{}, err
+	}
+	obj.GetConditions().MarkFalse(firstUnknown(obj, types), condition.ErrorReason, condition.SeverityWarning, "Trying again after an error: %v", err)
+	return ctrl.Result{}, err
+}
+
+// firstUnknown is the condition of the phase that was running.
+func firstUnknown(obj Object, types []condition.Type) condition.Type {
+	for _, t := range types {
+		if obj.GetConditions().IsUnknown(t) {
+			return t
+		}
+	}
+	return types[len(types)-1]
+}
+
+// finish adds Ready, keeps the times of conditions that stayed as they were,
+// and sorts.
+func finish(obj Object, before condition.Conditions) {
+	conditions := obj.GetConditions()
+	ready := condition.TrueCondition(condition.ReadyCondition, condition.ReadyMessage)
+	if !conditions.AllSubConditionIsTrue() {
+		ready = conditions.Mirror(condition.ReadyCondition)
+	}
+	conditions.Set(ready)
+	condition.RestoreLastTransitionTimes(conditions, before)
+	conditions.Sort()
+}
+
+// write patches the status if it changed and then tells what changed.
+func (r *Runner) write(ctx context.Context, obj, before Object) error {
+	if equality.Semantic.DeepEqual(obj, before) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil // it was deleted meanwhile
+		}
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	r.emit(obj, *before.GetConditions())
+	return nil
+}
+
+// emit tells of each problem when it appears and of Ready when it is reached.
+func (r *Runner) emit(obj Object, before condition.Conditions) {
+	for _, c := range *obj.GetConditions() {
+		old := before.Get(c.Type)
+		if old != nil && old.Status == c.Status && old.Reason == c.Reason {
+			continue
+		}
+		switch {
+		case c.Type == condition.ReadyCondition && c.Status == corev1.ConditionTrue:
+			r.Events.Eventf(obj, nil, corev1.EventTypeNormal, string(c.Reason), "Reconciling", "%s", c.Message)
+		case c.Type != condition.ReadyCondition && c.Status == corev1.ConditionFalse && c.Severity != condition.SeverityInfo:
+			r.Events.Eventf(obj, nil, corev1.EventTypeWarning, string(c.Reason), "Reconciling", "%s: %s", c.Type, c.Message)
+		}
+	}
+}

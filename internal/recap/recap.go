@@ -1,0 +1,109 @@
+// Package recap reads what the callback plugin of the execution environment
+// writes into the termination message of a runner container.
+package recap
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+)
+
+// ErrNone says that the container left no recap: it was killed, or never ran Ansible.
+var ErrNone = errors.New("the runner left no recap")
+
+// maxInflated bounds what a compressed recap may become.
+const maxInflated = 1 << 20
+
+// document is the message, version 1: hosts in the clear, or z, the hosts
+// compressed with zlib and encoded with base64.
+type document struct {
+	Version int                          `json:"v"`
+	Hosts   map[string][]json.RawMessage `json:"hosts"`
+	Zipped  string                       `json:"z"`
+	Error   string                       `json:"error"`
+}
+
+// Recap is the outcome of a run.
+type Recap struct {
+	// Hosts are the results, sorted by name.
+	Hosts []ansibleeev1.HostStatus
+	// Error says why no play was run at all.
+	Error string
+}
+
+// Parse returns the recap in a termination message. It returns ErrNone for an
+// empty message, and another error for one that cannot be understood.
+func Parse(message string) (Recap, error) {
+	if message == "" {
+		return Recap{}, ErrNone
+	}
+	var doc document
+	if err := json.Unmarshal([]byte(message), &doc); err != nil {
+		return Recap{}, fmt.Errorf("the recap is not JSON: %w", err)
+	}
+	if doc.Version != 1 {
+		return Recap{}, fmt.Errorf("the recap has version %d, and only 1 is known: use an execution environment that fits this operator", doc.Version)
+	}
+	if doc.Zipped != "" {
+		if err := inflate(doc.Zipped, &doc.Hosts); err != nil {
+			return Recap{}, err
+		}
+	}
+	result := Recap{Error: doc.Error}
+	for name, fields := range doc.Hosts {
+		host, err := parseHost(name, fields)
+		if err != nil {
+			return Recap{}, err
+		}
+		result.Hosts = append(result.Hosts, host)
+	}
+	sort.Slice(result.Hosts, func(i, j int) bool { return result.Hosts[i].Name < result.Hosts[j].Name })
+	return result, nil
+}
+
+// parseHost reads [ok, changed, failed, unreachable, skipped, message]; the
+// message can be missing.
+func parseHost(name string, fields []json.RawMessage) (ansibleeev1.HostStatus, error) {
+	h := ansibleeev1.HostStatus{Name: name}
+	counts := []*int32{&h.OK, &h.Changed, &h.Failed, &h.Unreachable, &h.Skipped}
+	if len(fields) < len(counts) {
+		return h, fmt.Errorf("the recap of host %s has %d fields and needs %d", name, len(fields), len(counts))
+	}
+	for i, count := range counts {
+		if err := json.Unmarshal(fields[i], count); err != nil {
+			return h, fmt.Errorf("field %d of the recap of host %s is no count: %w", i+1, name, err)
+		}
+	}
+	if len(fields) > len(counts) {
+		if err := json.Unmarshal(fields[len(counts)], &h.Message); err != nil {
+			return h, fmt.Errorf("the message of host %s is no text: %w", name, err)
+		}
+	}
+	return h, nil
+}
+
+func inflate(text string, hosts *map[string][]json.RawMessage) error {
+	packed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return fmt.Errorf("the compressed recap is not base64: %w", err)
+	}
+	r, err := zlib.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return fmt.Errorf("the compressed recap is not zlib: %w", err)
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, maxInflated))
+	if err != nil {
+		return fmt.Errorf("inflating the recap: %w", err)
+	}
+	if err := json.Unmarshal(plain, hosts); err != nil {
+		return fmt.Errorf("the inflated recap is not JSON: %w", err)
+	}
+	return nil
+}

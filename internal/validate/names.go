@@ -1,0 +1,78 @@
+package validate
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// taskDebugger lets Ansible wait for a person at a keyboard when a task fails.
+const taskDebugger = "ANSIBLE_ENABLE_TASK_DEBUGGER"
+
+// ObjectName checks the name of a Secret, ConfigMap or other object of the
+// same namespace (DNS-1123 subdomain, Kubernetes object names).
+func ObjectName(path *field.Path, value string) field.ErrorList {
+	return named(path, value, validation.IsDNS1123Subdomain, `name an object of the same namespace: lower case letters, digits, "-" and "."`)
+}
+
+// RequiredName checks the name of an object that must be there.
+func RequiredName(path *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Invalid(path, value, `is empty: remove the entry, or give it a name of lower case letters, digits, "-" and "."`)}
+	}
+	return ObjectName(path, value)
+}
+
+// ObjectNames checks each name of a list.
+func ObjectNames(path *field.Path, values []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, value := range values {
+		errs = append(errs, RequiredName(path.Index(i), value)...)
+	}
+	return errs
+}
+
+// Label checks a name that becomes part of other names (DNS-1123 label).
+func Label(path *field.Path, value string) field.ErrorList {
+	return named(path, value, validation.IsDNS1123Label, `use at most 63 lower case letters, digits and "-"`)
+}
+
+func named(path *field.Path, value string, problems func(string) []string, remedy string) field.ErrorList {
+	if value == "" {
+		return nil
+	}
+	found := problems(value)
+	if len(found) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, value, remedy+" ("+strings.Join(found, "; ")+")")}
+}
+
+// Env checks the environment of a runner. The task debugger is refused as
+// openstack-ansibleee-operator refuses it: a run would wait forever.
+func Env(path *field.Path, env []corev1.EnvVar) field.ErrorList {
+	var errs field.ErrorList
+	for i, v := range env {
+		at := path.Index(i).Child("name")
+		if found := validation.IsEnvVarName(v.Name); len(found) > 0 {
+			errs = append(errs, field.Invalid(at, v.Name, `is not the name of an environment variable: use letters, digits and "_", for example ANSIBLE_FORKS`))
+		}
+		if v.Name == taskDebugger {
+			errs = append(errs, field.Invalid(at, v.Name, "would make a failed run wait for a person at a keyboard: remove it"))
+		}
+	}
+	return errs
+}
+
+// Ratchet returns the errors of an updated object without those that the old
+// object has as well. Thus an object stored under older rules, or while the
+// webhook was away, can still be changed elsewhere.
+func Ratchet(old, updated field.ErrorList) field.ErrorList {
+	known := map[string]bool{}
+	for _, err := range old {
+		known[err.Error()] = true
+	}
+	return updated.Filter(func(err error) bool { return known[err.Error()] })
+}

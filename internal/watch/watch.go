@@ -1,0 +1,76 @@
+// Package watch holds event handlers and predicates that controllers share.
+package watch
+
+import (
+	"context"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// Queue of a controller.
+type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Request names an object.
+func Request(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// SpecChanges lets through what people change, and not status writes.
+var SpecChanges = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+
+// SpecOrReadyChanges lets through what people change, and changes of Ready.
+var SpecOrReadyChanges = predicate.Or[client.Object](SpecChanges, predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool { return readiness(e.ObjectOld) != readiness(e.ObjectNew) },
+})
+
+func readiness(obj client.Object) string {
+	o, ok := obj.(phase.Object)
+	if !ok {
+		return ""
+	}
+	if ready := o.GetConditions().Get(condition.ReadyCondition); ready != nil {
+		return string(ready.Status)
+	}
+	return ""
+}
+
+// Gather returns a handler that maps objects to requests and lets requests that
+// come within the delay be one: for objects that sum up many others.
+func Gather(delay time.Duration, toRequests func(client.Object) []reconcile.Request) handler.EventHandler {
+	enqueue := func(obj client.Object, q Queue) {
+		for _, r := range toRequests(obj) {
+			q.AddAfter(r, delay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q Queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q Queue) {
+			enqueue(e.ObjectOld, q)
+			enqueue(e.ObjectNew, q)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q Queue) { enqueue(e.Object, q) },
+	}
+}
+
+// Users returns a map function to the objects of a list that the index relates
+// to an object by its name.
+func Users(c client.Reader, list func() client.ObjectList, index string, value func(client.Object) string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		users := list()
+		err := c.List(ctx, users, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index: value(obj)}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil // the index is missing: SetupWithManager has failed already
+		}
+		return requests(users)
+	}
+}

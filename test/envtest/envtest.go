@@ -1,0 +1,168 @@
+// Package envtest gives a test suite an API server of its own, with the
+// resource definitions and, if asked for, the webhook configurations that are
+// deployed. There is no controller manager and no kubelet: nothing is garbage
+// collected, no Job runs.
+package envtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// T is what a suite passes: a *testing.T, or GinkgoT() from BeforeSuite.
+type T interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+}
+
+// Options say what the API server has beside the resource definitions.
+type Options struct {
+	// Webhooks installs config/webhook/manifests.yaml, pointing at the webhook
+	// server of a manager made with [Env.ManagerOptions].
+	Webhooks bool
+	// CRDPaths are more files or directories of resource definitions, for
+	// kinds that this project does not define.
+	CRDPaths []string
+	// AddToScheme are the types of such kinds.
+	AddToScheme []func(*apiruntime.Scheme) error
+}
+
+// Env is a running API server.
+type Env struct {
+	// Config authenticates an administrator.
+	Config *rest.Config
+	// Client reads and writes without a cache, as an administrator.
+	Client client.Client
+	Scheme *apiruntime.Scheme
+
+	webhooks crenvtest.WebhookInstallOptions
+}
+
+// Start starts an API server and stops it when the suite ends. The binaries
+// are those that the environment variable KUBEBUILDER_ASSETS points to.
+func Start(t T, opts Options) *Env {
+	t.Helper()
+	requireAssets(t)
+	scheme := newScheme(t, opts.AddToScheme)
+	server := &crenvtest.Environment{
+		Scheme:                scheme,
+		CRDDirectoryPaths:     append([]string{File("config", "crd", "bases")}, opts.CRDPaths...),
+		ErrorIfCRDPathMissing: true,
+	}
+	if opts.Webhooks {
+		server.WebhookInstallOptions.Paths = []string{File("config", "webhook", "manifests.yaml")}
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Fatalf("stopping the API server: %v", err)
+		}
+	})
+	config, err := server.Start()
+	if err != nil {
+		t.Fatalf("starting the API server: %v", err)
+	}
+	admin, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatalf("making a client: %v", err)
+	}
+	return &Env{Config: config, Client: admin, Scheme: scheme, webhooks: server.WebhookInstallOptions}
+}
+
+// ManagerOptions are those of a manager that serves the installed webhooks and
+// no metrics.
+func (e *Env) ManagerOptions() ctrl.Options {
+	return ctrl.Options{
+		Scheme:  e.Scheme,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Host: e.webhooks.LocalServingHost, Port: e.webhooks.LocalServingPort, CertDir: e.webhooks.LocalServingCertDir,
+		}),
+	}
+}
+
+// StartManager starts a manager and stops it before the API server. It returns
+// once the installed webhooks are served and the caches are filled.
+func (e *Env) StartManager(t T, mgr ctrl.Manager) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Fatalf("running the manager: %v", err)
+		}
+	})
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return e.up(mgr), nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for the manager to be up: %v", err)
+	}
+}
+
+func (e *Env) up(mgr ctrl.Manager) bool {
+	select {
+	case <-mgr.Elected():
+	default:
+		return false
+	}
+	return e.webhooks.LocalServingPort == 0 || mgr.GetWebhookServer().StartedChecker()(nil) == nil
+}
+
+// File returns the path of a file of the repository.
+func File(elements ...string) string {
+	_, source, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(source), "..", "..")
+	return filepath.Join(append([]string{root}, elements...)...)
+}
+
+func newScheme(t T, more []func(*apiruntime.Scheme) error) *apiruntime.Scheme {
+	t.Helper()
+	scheme := apiruntime.NewScheme()
+	add := append([]func(*apiruntime.Scheme) error{
+		clientgoscheme.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, ansibleeev1.AddToScheme,
+	}, more...)
+	for _, f := range add {
+		if err := f(scheme); err != nil {
+			t.Fatalf("adding types to the scheme: %v", err)
+		}
+	}
+	return scheme
+}
+
+// requireAssets says what to do where envtest would name a path of its own.
+func requireAssets(t T) {
+	t.Helper()
+	dir := os.Getenv("KUBEBUILDER_ASSETS")
+	for _, name := range []string{"kube-apiserver", "etcd"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); dir == "" || err != nil {
+			t.Fatalf("%s", missing(dir, name))
+		}
+	}
+}
+
+func missing(dir, name string) string {
+	return fmt.Sprintf("this suite needs %s, but KUBEBUILDER_ASSETS=%q does not have it.\n"+
+		"Run `make test`, or build the binaries and point to them:\n\n"+
+		"\texport KUBEBUILDER_ASSETS=$(go run ./test/lab binaries)\n", name, dir)
+}

@@ -1,0 +1,52 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
+)
+
+var dataPlaneRules = hook.Rules[*dataplanev1.OpenStackDataPlane]{
+	Kind:     dataplanev1.GroupVersion.WithKind("OpenStackDataPlane").GroupKind(),
+	Errors:   dataPlaneErrors,
+	Warnings: dataPlaneWarnings,
+}
+
+// SetupOpenStackDataPlaneWithManager serves the rules of OpenStackDataPlane.
+func SetupOpenStackDataPlaneWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewWebhookManagedBy(mgr, &dataplanev1.OpenStackDataPlane{}).WithValidator(dataPlaneRules).Complete()
+}
+
+// dataPlaneErrors checks the nested specs as those of the objects that they
+// become, which else would be refused where nobody looks.
+func dataPlaneErrors(dataPlane *dataplanev1.OpenStackDataPlane) field.ErrorList {
+	spec, at := dataPlane.Spec, field.NewPath("spec")
+	errs := named(at.Child("roles"), spec.Roles, roleSpec)
+	errs = append(errs, named(at.Child("nodes"), spec.Nodes, nodeSpec)...)
+	return append(errs, deployStrategy(at.Child("deployStrategy"), spec.DeployStrategy)...)
+}
+
+// dataPlaneWarnings names roles that are not part of the data plane, which may
+// exist by themselves, and hosts that two nodes share.
+func dataPlaneWarnings(_ context.Context, _, dataPlane *dataplanev1.OpenStackDataPlane) []string {
+	var warnings []string
+	hosts := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(dataPlane.Spec.Nodes)) {
+		node, at := dataPlane.Spec.Nodes[name], field.NewPath("spec", "nodes").Key(name)
+		if _, ok := dataPlane.Spec.Roles[node.Role]; !ok && node.Role != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: role %s is not in spec.roles; the node waits until a role of that name exists", at.Child("role"), node.Role))
+		}
+		if other, ok := hosts[node.AnsibleHost]; ok && node.AnsibleHost != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: %s is the host of node %s as well; two nodes must not configure one host", at.Child("ansibleHost"), node.AnsibleHost, other))
+		}
+		hosts[node.AnsibleHost] = name
+	}
+	return warnings
+}

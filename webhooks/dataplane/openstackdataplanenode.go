@@ -1,0 +1,58 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
+)
+
+// SetupOpenStackDataPlaneNodeWithManager serves the rules of
+// OpenStackDataPlaneNode. The reader must read from the API server: its field
+// selectors need no index.
+func SetupOpenStackDataPlaneNodeWithManager(mgr ctrl.Manager, reader client.Reader) error {
+	return ctrl.NewWebhookManagedBy(mgr, &dataplanev1.OpenStackDataPlaneNode{}).WithValidator(nodeRules(reader)).Complete()
+}
+
+func nodeRules(reader client.Reader) hook.Rules[*dataplanev1.OpenStackDataPlaneNode] {
+	return hook.Rules[*dataplanev1.OpenStackDataPlaneNode]{
+		Kind:     dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneNode").GroupKind(),
+		Errors:   nodeErrors,
+		Warnings: sameHost{reader}.warnings,
+	}
+}
+
+func nodeErrors(node *dataplanev1.OpenStackDataPlaneNode) field.ErrorList {
+	return nodeSpec(field.NewPath("spec"), node.Spec)
+}
+
+// sameHost finds nodes that stand for one host. It only warns: while a node is
+// replaced by one of another name, both exist for a moment.
+type sameHost struct{ client.Reader }
+
+func (s sameHost) warnings(ctx context.Context, old, node *dataplanev1.OpenStackDataPlaneNode) []string {
+	host := node.Spec.AnsibleHost
+	if host == "" || old != nil && old.Spec.AnsibleHost == host {
+		return nil
+	}
+	others := &metav1.PartialObjectMetadataList{}
+	others.SetGroupVersionKind(dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneNodeList"))
+	if err := s.List(ctx, others, client.InNamespace(node.Namespace), client.MatchingFields{"spec.ansibleHost": host}); err != nil {
+		// A warning is not worth refusing the write.
+		logf.FromContext(ctx).Error(err, "Listing nodes of the same host")
+		return nil
+	}
+	for _, other := range others.Items {
+		if other.Name != node.Name {
+			return []string{fmt.Sprintf("spec.ansibleHost: %s is the host of node %s as well; two nodes must not configure one host, correct the address or delete a node", host, other.Name)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package webhooks_test
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+var _ = Describe("Container images", func() {
+	var w world
+	BeforeEach(func() { w = newWorld() })
+
+	images := func(c *novav1.NovaExternalCompute) []string {
+		return []string{c.Spec.NovaComputeContainerImage, c.Spec.NovaLibvirtContainerImage, c.Spec.AnsibleEEContainerImage}
+	}
+	// apply writes as the controller that creates computes does: it knows
+	// nothing of images.
+	apply := func(inventory string) *novav1.NovaExternalCompute {
+		GinkgoHelper()
+		compute := w.newCompute("n", "cell1")
+		text := fmt.Sprintf(`{"apiVersion":"nova.openstack.org/v1beta1","kind":"NovaExternalCompute","metadata":{"name":"n"},`+
+			`"spec":{"dataplaneNodeName":"n","cellName":"cell1","inventoryConfigMapName":%q}}`, inventory)
+		Expect(api.Patch(ctx, compute, client.RawPatch(types.ApplyYAMLPatchType, []byte(text)), client.FieldOwner("nova-node"), client.ForceOwnership)).To(Succeed())
+		return compute
+	}
+
+	It("of a compute are those of the operator's environment", func() {
+		compute := w.newCompute("n", "cell1")
+		create(compute)
+		Expect(images(compute)).To(Equal([]string{computeImage, libvirtImage, novaEEImage}))
+	})
+	It("of a compute that names some are kept, and only the rest is filled", func() {
+		compute := w.newCompute("n", "cell1")
+		compute.Spec.NovaLibvirtContainerImage = "mine"
+		create(compute)
+		Expect(images(compute)).To(Equal([]string{computeImage, "mine", novaEEImage}))
+	})
+	It("of a compute that a controller applies stay when it applies again", func() {
+		Expect(images(apply("first"))).To(Equal([]string{computeImage, libvirtImage, novaEEImage}))
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"novaComputeContainerImage":"mine"}}`))
+		Expect(api.Patch(ctx, w.newCompute("n", ""), patch)).To(Succeed())
+		again := apply("second")
+		Expect(again.Spec.InventoryConfigMapName).To(Equal("second"))
+		Expect(images(again)).To(Equal([]string{"mine", libvirtImage, novaEEImage}), "a person can change an image for good")
+	})
+	It("of a compute come back when they are emptied", func() {
+		compute := w.newCompute("n", "cell1")
+		create(compute)
+		compute.Spec.NovaComputeContainerImage = ""
+		Expect(api.Update(ctx, compute)).To(Succeed())
+		Expect(images(compute)).To(Equal([]string{computeImage, libvirtImage, novaEEImage}))
+	})
+	It("of a run is that of the operator's environment unless it names one", func() {
+		run := &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: w.meta("run", "-")}
+		create(run)
+		Expect(run.Spec.Image).To(Equal(aeeImage))
+		other := &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: w.meta("other", "-"), Spec: ansibleeev1.OpenStackAnsibleEESpec{Image: "mine"}}
+		create(other)
+		Expect(other.Spec.Image).To(Equal("mine"))
+	})
+})

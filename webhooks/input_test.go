@@ -1,0 +1,224 @@
+package webhooks_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// kinds makes an object of each kind that is in order, for a test to spoil.
+var kinds = map[string]func(world) client.Object{
+	"OpenStackDataPlane": func(w world) client.Object {
+		return &dataplanev1.OpenStackDataPlane{ObjectMeta: w.meta("x", "-")}
+	},
+	"OpenStackDataPlaneRole":    func(w world) client.Object { return w.newRole("x", "-") },
+	"OpenStackDataPlaneNode":    func(w world) client.Object { return w.newNode("x", "", "-") },
+	"OpenStackDataPlaneService": func(w world) client.Object { return newService(w) },
+	"OpenStackAnsibleEE": func(w world) client.Object {
+		return &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: w.meta("x", "-")}
+	},
+	"Nova": func(w world) client.Object {
+		return &novav1.Nova{ObjectMeta: w.meta("x", "-"), Spec: novav1.NovaSpec{Secret: "osp-secret", KeystoneAuthURL: "http://keystone:5000"}}
+	},
+	"NovaCell":            func(w world) client.Object { return &novav1.NovaCell{ObjectMeta: w.meta("x", "-")} },
+	"NovaExternalCompute": func(w world) client.Object { return w.newCompute("x", "cell1") },
+}
+
+func newService(w world) client.Object {
+	return &dataplanev1.OpenStackDataPlaneService{
+		ObjectMeta: w.meta("x", "-"), Spec: dataplanev1.OpenStackDataPlaneServiceSpec{Playbook: "edpm.operators.run_os"},
+	}
+}
+
+// with returns an object of the kind with the fields of a YAML spec set.
+func with(w world, kind, spec string) client.Object {
+	GinkgoHelper()
+	obj := kinds[kind](w)
+	Expect(yaml.UnmarshalStrict([]byte("spec:\n  "+strings.ReplaceAll(spec, "\n", "\n  ")), obj)).To(Succeed())
+	return obj
+}
+
+var _ = Describe("Inputs", func() {
+	var w world
+	BeforeEach(func() { w = newWorld() })
+
+	DescribeTable("that are wrong are refused with field, value and remedy",
+		func(kind, spec string, parts ...string) {
+			refused(api.Create(ctx, with(w, kind, spec)), parts...)
+		},
+		Entry("a node whose hostName has an underscore", "OpenStackDataPlaneNode", `hostName: edpm_0`,
+			`spec.hostName: Invalid value: "edpm_0"`, "RFC 1123", "for example edpm-compute-0.example.com"),
+		Entry("a node whose ansibleHost is a mistyped address", "OpenStackDataPlaneNode", `ansibleHost: 192.168.122.300`,
+			`spec.ansibleHost: Invalid value: "192.168.122.300"`, "for example 192.168.122.100"),
+		Entry("a node with a fixed address that is a network", "OpenStackDataPlaneNode", `node: {networks: [{network: ctlplane}, {network: tenant, fixedIP: 172.17.0.1/24}]}`,
+			`spec.node.networks[1].fixedIP: Invalid value: "172.17.0.1/24"`, "without a prefix length"),
+		Entry("a node whose role is no name", "OpenStackDataPlaneNode", `role: Edpm`, `spec.role: Invalid value: "Edpm"`, "lower case"),
+		Entry("a node whose variables are a list", "OpenStackDataPlaneNode", `node: {ansibleVars: [secret]}`,
+			`spec.node.ansibleVars: Invalid value: "***": is a list`, "write a mapping"),
+		Entry("a node whose variables are no YAML", "OpenStackDataPlaneNode", `node: {ansibleVars: "a: 1\nb: secret: c"}`,
+			`spec.node.ansibleVars: Invalid value: "***": line 2:`, `write one "name: value" per line`),
+		Entry("a node whose user is an option of ssh", "OpenStackDataPlaneNode", `node: {ansibleUser: -oProxyCommand=x}`,
+			`spec.node.ansibleUser: Invalid value: "-oProxyCommand=x"`, "for example cloud-admin"),
+		Entry("a node whose key is no name", "OpenStackDataPlaneNode", `node: {ansibleSSHPrivateKeySecret: my_key}`,
+			`spec.node.ansibleSSHPrivateKeySecret: Invalid value: "my_key"`, "lower case"),
+		Entry("a node whose user data is in no namespace", "OpenStackDataPlaneNode", `node: {userData: {name: a, namespace: B}}`,
+			`spec.node.userData.namespace: Invalid value: "B"`, "lower case"),
+		Entry("a node with the task debugger", "OpenStackDataPlaneNode", `env: [{name: ANSIBLE_ENABLE_TASK_DEBUGGER, value: "True"}]`,
+			`spec.env[0].name: Invalid value: "ANSIBLE_ENABLE_TASK_DEBUGGER"`, "remove it"),
+		Entry("a node limited to a file", "OpenStackDataPlaneNode", `deployStrategy: {ansibleLimit: "@/etc/shadow"}`,
+			`spec.deployStrategy.ansibleLimit: Invalid value: "@/etc/shadow"`, "for example edpm-compute-0,edpm-compute-1"),
+		Entry("a node with a mount over the key", "OpenStackDataPlaneNode",
+			`node: {extraMounts: [{volumes: [{name: v, emptyDir: {}}], mounts: [{name: v, mountPath: /runner/ssh}]}]}`,
+			`spec.node.extraMounts[0].mounts[0].mountPath: Invalid value: "/runner/ssh"`, "mount somewhere else"),
+		Entry("a role with a service that is no name", "OpenStackDataPlaneRole", `services: [configure-network, Install_OS]`,
+			`spec.services[1]: Invalid value: "Install_OS"`, "lower case"),
+		Entry("a role that names a service twice", "OpenStackDataPlaneRole", `services: [run-os, run-os]`, "spec.services", "each service can be named once"),
+		Entry("a role with wrong tags", "OpenStackDataPlaneRole", `deployStrategy: {ansibleSkipTags: "a, b"}`,
+			`spec.deployStrategy.ansibleSkipTags: Invalid value: "a, b"`, "for example install,configure"),
+		Entry("a role with an attachment in another namespace", "OpenStackDataPlaneRole", `networkAttachments: [other/ctlplane]`,
+			`spec.networkAttachments[0]: Invalid value: "other/ctlplane"`, "same namespace"),
+		Entry("a role whose template has wrong variables", "OpenStackDataPlaneRole", `nodeTemplate: {ansibleVars: 12}`,
+			`spec.nodeTemplate.ansibleVars: Invalid value: "***": is a single value`, "write a mapping"),
+		Entry("a role with too large a share", "OpenStackDataPlaneRole", `deployStrategy: {maxUnavailable: 150%}`,
+			`spec.deployStrategy.maxUnavailable`, `"150%"`, `100)%`),
+		Entry("a role with no host at a time", "OpenStackDataPlaneRole", `deployStrategy: {maxUnavailable: 0}`,
+			`spec.deployStrategy.maxUnavailable: Invalid value: "0"`, "give a number from 1"),
+		Entry("a data plane with a role that is no name", "OpenStackDataPlane", `roles: {Edpm: {}}`, `spec.roles[Edpm]: Invalid value: "Edpm"`, "lower case"),
+		Entry("a data plane with a node that has a wrong host", "OpenStackDataPlane", `nodes: {edpm-0: {hostName: a_b}}`,
+			`spec.nodes[edpm-0].hostName: Invalid value: "a_b"`, "RFC 1123"),
+		Entry("a data plane with a role that has a wrong template", "OpenStackDataPlane", `roles: {edpm: {nodeTemplate: {ansibleUser: "a b"}}}`,
+			`spec.roles[edpm].nodeTemplate.ansibleUser: Invalid value: "a b"`, "for example cloud-admin"),
+		Entry("a service with a playbook outside the project", "OpenStackDataPlaneService", `playbook: ../site.yaml`,
+			`spec.playbook: Invalid value: "../site.yaml"`, "under /runner/project"),
+		Entry("a service with a play that is none", "OpenStackDataPlaneService", "playbook: ''\nplay: '- secret'",
+			`spec.play: Invalid value: "***": line 1: is a single value, not a play`, `"- hosts:"`),
+		Entry("a service with both", "OpenStackDataPlaneService", "play: '- hosts: all'", "set exactly one of playbook", "and play"),
+		Entry("a service with a Secret that is no name", "OpenStackDataPlaneService", `secrets: [A]`, `spec.secrets[0]: Invalid value: "A"`, "lower case"),
+		Entry("a run of an absolute playbook", "OpenStackAnsibleEE", `playbook: /etc/site.yaml`,
+			`spec.playbook: Invalid value: "/etc/site.yaml"`, "for example edpm.operators.install_os"),
+		Entry("a run of a text that is no playbook", "OpenStackAnsibleEE", `playbookContents: "hosts: all"`,
+			`spec.playbookContents: Invalid value: "***": line 1: is a mapping, not a list of plays`, `"- hosts:"`),
+		Entry("a run with both", "OpenStackAnsibleEE", "playbook: a.b.c\nplaybookContents: '- hosts: all'", "playbook and playbookContents exclude each other"),
+		Entry("a run with a broken inventory", "OpenStackAnsibleEE", "inventory: \"all:\\n  hosts: a: secret\\n\"",
+			`spec.inventory: Invalid value: "***": line 2:`, "YAML mapping of groups"),
+		Entry("a run with the task debugger", "OpenStackAnsibleEE", `env: [{name: ANSIBLE_ENABLE_TASK_DEBUGGER, value: "1"}]`,
+			`spec.env[0].name: Invalid value: "ANSIBLE_ENABLE_TASK_DEBUGGER"`, "remove it"),
+		Entry("a run with a mount that leads up", "OpenStackAnsibleEE",
+			`extraMounts: [{volumes: [{name: v, emptyDir: {}}], mounts: [{name: v, mountPath: /etc/../runner}]}]`,
+			`spec.extraMounts[0].mounts[0].mountPath: Invalid value: "/etc/../runner"`, "clean absolute path"),
+		Entry("a run with a volume of two kinds", "OpenStackAnsibleEE",
+			`extraMounts: [{volumes: [{name: v, emptyDir: {}, secret: {secretName: s}}]}]`, `spec.extraMounts[0].volumes[0]`, "set exactly one of secret"),
+		Entry("a run with inputs that are no name", "OpenStackAnsibleEE", `inputsSecretName: A`, `spec.inputsSecretName: Invalid value: "A"`, "lower case"),
+		Entry("a run with a key that is no name", "OpenStackAnsibleEE", `sshKeySecretName: a/b`, `spec.sshKeySecretName: Invalid value: "a/b"`, "lower case"),
+		Entry("a run with a container that is no name", "OpenStackAnsibleEE", `name: a.b`, `spec.name: Invalid value: "a.b"`, "63 lower case"),
+		Entry("a run limited to an option", "OpenStackAnsibleEE", `ansibleLimit: --help`, `spec.ansibleLimit: Invalid value: "--help"`, "host pattern"),
+		Entry("a compute with a line that is no option", "NovaExternalCompute", `customServiceConfig: "[DEFAULT]\ndebug True\n"`,
+			`spec.customServiceConfig: Invalid value: "debug True": line 2`, `write "debug = <value>"`),
+		Entry("a compute with a secret in a wrong line", "NovaExternalCompute", `customServiceConfig: "[DEFAULT]\ntransport_url hunter2\n"`,
+			`spec.customServiceConfig: Invalid value: "transport_url ***": line 2`, `write "transport_url = <value>"`),
+		Entry("a compute with options before any section", "NovaExternalCompute", `customServiceConfig: "debug = True"`,
+			`spec.customServiceConfig: Invalid value: "debug = True": line 1`, `put "[DEFAULT]"`),
+		Entry("a compute of a cell that is no name", "NovaExternalCompute", `cellName: Cell1`, `spec.cellName: Invalid value: "Cell1"`, "lower case"),
+		Entry("a compute with an inventory that is no name", "NovaExternalCompute", `inventoryConfigMapName: a_b`, `spec.inventoryConfigMapName: Invalid value: "a_b"`, "lower case"),
+		Entry("a compute named unlike its node", "NovaExternalCompute", `dataplaneNodeName: y`, "metadata.name must be the same as spec.dataplaneNodeName"),
+		Entry("a cell with a long name", "NovaCell", `cellName: a-name-that-has-thirty-six-characters`, "spec.cellName", "35"),
+		Entry("a cell with a name that is no label", "NovaCell", `cellName: cell.1`, `spec.cellName: Invalid value: "cell.1"`, "lower case"),
+		Entry("cell0 with metadata", "NovaCell", `{cellName: cell0, metadataServiceTemplate: {replicas: 1}}`,
+			`spec.metadataServiceTemplate.replicas: Invalid value: 1`, "should be 0 for cell0"),
+		Entry("a cell with a wrong console address", "NovaCell", `noVNCProxyBaseURL: console.example.org`,
+			`spec.noVNCProxyBaseURL: Invalid value: "console.example.org"`, "write http:// or https://"),
+		Entry("a cell with a wrong identity address", "NovaCell", `keystoneAuthURL: "keystone:5000"`,
+			`spec.keystoneAuthURL: Invalid value: "keystone:5000"`, "write http:// or https://"),
+		Entry("a cell with a broken snippet", "NovaCell", `conductorServiceTemplate: {customServiceConfig: "[DEFAULT"}`,
+			`spec.conductorServiceTemplate.customServiceConfig: Invalid value: "[DEFAULT": line 1`),
+		Entry("a cell with a bus that is no name", "NovaCell", `cellMessageBusSecretName: A`, `spec.cellMessageBusSecretName: Invalid value: "A"`, "lower case"),
+		Entry("a nova with a wrong identity address", "Nova", `keystoneAuthURL: keystone`, `spec.keystoneAuthURL: Invalid value: "keystone"`, "write http:// or https://"),
+		Entry("a nova with a cell that is no label", "Nova", `cellTemplates: {Cell1: {}}`, `spec.cellTemplates[Cell1]: Invalid value: "Cell1"`, "lower case"),
+		Entry("a nova with a cell of a long name", "Nova", `cellTemplates: {a-name-that-has-thirty-six-characters: {}}`, "spec.cellTemplates", "35 characters"),
+		Entry("a nova with metadata in cell0", "Nova", `cellTemplates: {cell0: {metadataServiceTemplate: {replicas: 2}}}`,
+			`spec.cellTemplates[cell0].metadataServiceTemplate.replicas: Invalid value: 2`, "should be 0 for cell0"),
+		Entry("a nova with a broken snippet", "Nova", `cellTemplates: {cell1: {noVNCProxyServiceTemplate: {customServiceConfig: "x"}}}`,
+			`spec.cellTemplates[cell1].noVNCProxyServiceTemplate.customServiceConfig: Invalid value: "x": line 1`),
+	)
+
+	It("never show a secret", func() {
+		err := api.Create(ctx, with(w, "NovaExternalCompute", `customServiceConfig: "[DEFAULT]\ntransport_url hunter2\n"`))
+		Expect(err).To(HaveOccurred())
+		Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
+		err = api.Create(ctx, with(w, "OpenStackDataPlaneNode", `node: {ansibleVars: "pw: *hunter2"}`))
+		Expect(err).To(HaveOccurred())
+		Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
+	})
+
+	It("that are in order are accepted for every kind", func() {
+		for kind, spec := range map[string]string{
+			"OpenStackDataPlane":        `{roles: {edpm: {}}, nodes: {edpm-0: {role: edpm, hostName: edpm-0, ansibleHost: 10.0.0.1}}}`,
+			"OpenStackDataPlaneRole":    `{nodeTemplate: {ansibleVars: {a: {b: 1}}, ansibleUser: cloud-admin}, deployStrategy: {maxUnavailable: 10%, ansibleLimit: "edpm-*:!edpm-7"}}`,
+			"OpenStackDataPlaneNode":    `{hostName: edpm-0.example.com, ansibleHost: "fd00::1", node: {ansibleVars: "a: 1\nb: 2\n"}, deployStrategy: {maxUnavailable: 3}}`,
+			"OpenStackDataPlaneService": `{secrets: [ceph], openStackAnsibleEERunnerImage: "quay.io/a/b:c"}`,
+			"OpenStackAnsibleEE":        `{playbook: edpm.operators.run_os, inventory: "all: {hosts: {a: {}}}", ansibleTags: "a,b"}`,
+			"Nova":                      `{cellTemplates: {cell0: {metadataServiceTemplate: {replicas: 0}}, cell1: {}}}`,
+			"NovaCell":                  `{cellName: cell1, keystoneAuthURL: "https://k:5000", noVNCProxyBaseURL: "http://c/vnc_lite.html"}`,
+			"NovaExternalCompute":       `{customServiceConfig: "[libvirt]\ncpu_mode = host-model\n", networkAttachments: [ctlplane]}`,
+		} {
+			Expect(api.Create(ctx, with(w, kind, spec))).To(Succeed(), kind)
+		}
+	})
+
+	It("that a compute is made of cannot be changed", func() {
+		w.compute("x", "cell1")
+		compute := w.newCompute("x", "")
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(compute), compute)).To(Succeed())
+		compute.Spec.DataplaneNodeName = "y"
+		refused(api.Update(ctx, compute), "spec.dataplaneNodeName", `"y"`, "cannot be changed", "create a NovaExternalCompute for the other node")
+	})
+})
+
+var _ = Describe("Warnings", func() {
+	var w world
+	BeforeEach(func() {
+		w = newWorld()
+		warnings.take()
+	})
+
+	It("name options that the deployment owns, once", func() {
+		create(with(w, "NovaExternalCompute", `customServiceConfig: "[DEFAULT]\ntransport_url = rabbit://nova:hunter2@host\ndebug = True\n"`))
+		Expect(warnings.take()).To(ConsistOf(And(
+			HavePrefix("spec.customServiceConfig: line 2: [DEFAULT] transport_url"), Not(ContainSubstring("hunter2")))))
+		compute := w.newCompute("x", "")
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(compute), compute)).To(Succeed())
+		compute.Spec.SSHKeySecretName = "key"
+		Expect(api.Update(ctx, compute)).To(Succeed())
+		Expect(warnings.take()).To(BeEmpty(), "the snippet has not changed")
+	})
+	It("name the node that has the same host", func() {
+		newWorld().apiNode("elsewhere", "10.0.0.1")
+		w.apiNode("a", "10.0.0.1")
+		Expect(warnings.take()).To(BeEmpty())
+		w.apiNode("b", "10.0.0.1")
+		Expect(warnings.take()).To(ConsistOf(And(ContainSubstring("10.0.0.1 is the host of node a as well"), ContainSubstring("correct the address"))))
+		w.apiNode("c", "10.0.0.2")
+		Expect(w.updateNode("b", func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.HostName = "b" })).To(Succeed())
+		Expect(warnings.take()).To(BeEmpty(), "the address has not changed")
+	})
+	It("name roles that a data plane does not have, and shared hosts", func() {
+		create(with(w, "OpenStackDataPlane", `{roles: {edpm: {}}, nodes: {a: {role: edpm, ansibleHost: h}, b: {role: other, ansibleHost: h}}}`))
+		Expect(warnings.take()).To(ConsistOf(
+			ContainSubstring("spec.nodes[b].role: role other is not in spec.roles"),
+			ContainSubstring("spec.nodes[b].ansibleHost: h is the host of node a as well")))
+	})
+})
+
+func (w world) apiNode(name, host string) {
+	GinkgoHelper()
+	node := w.newNode(name, "", "-")
+	node.Spec.AnsibleHost = host
+	create(node)
+}

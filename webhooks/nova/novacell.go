@@ -1,0 +1,64 @@
+package nova
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
+	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
+)
+
+// maxCellName is the longest short name of a cell (nova-operator
+// api/v1beta1/novacell_webhook.go).
+const maxCellName = 35
+
+var cellRules = hook.Rules[*novav1.NovaCell]{
+	Kind:   novav1.GroupVersion.WithKind("NovaCell").GroupKind(),
+	Errors: cellErrors,
+}
+
+// SetupNovaCellWithManager serves the rules of NovaCell.
+func SetupNovaCellWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewWebhookManagedBy(mgr, &novav1.NovaCell{}).WithValidator(cellRules).Complete()
+}
+
+func cellErrors(cell *novav1.NovaCell) field.ErrorList {
+	spec, at := cell.Spec, field.NewPath("spec")
+	errs := shortName(at.Child("cellName"), spec.CellName)
+	errs = append(errs, validate.ObjectName(at.Child("secret"), spec.Secret)...)
+	errs = append(errs, validate.ObjectName(at.Child("cellMessageBusSecretName"), spec.CellMessageBusSecretName)...)
+	errs = append(errs, validate.HTTPURL(at.Child("keystoneAuthURL"), spec.KeystoneAuthURL)...)
+	errs = append(errs, validate.HTTPURL(at.Child("noVNCProxyBaseURL"), spec.NoVNCProxyBaseURL)...)
+	return append(errs, cellServices{spec.ConductorServiceTemplate, spec.MetadataServiceTemplate, spec.NoVNCProxyServiceTemplate}.
+		errors(at, cell.ShortName())...)
+}
+
+// shortName checks the short name of a cell. It becomes part of the names of
+// the NovaCell and of what belongs to it.
+func shortName(at *field.Path, name string) field.ErrorList {
+	if len(name) > maxCellName {
+		return field.ErrorList{field.Invalid(at, name, "should be shorter than 36 characters: choose a short name, for example cell1")}
+	}
+	return validate.Label(at, name)
+}
+
+// cellServices are the templates of the podified services of a cell, which a
+// NovaCell and a NovaCellTemplate have alike.
+type cellServices struct{ conductor, metadata, noVNCProxy novav1.NovaServiceTemplate }
+
+func (s cellServices) errors(at *field.Path, cell string) field.ErrorList {
+	errs := serviceTemplate(at.Child("conductorServiceTemplate"), s.conductor)
+	errs = append(errs, serviceTemplate(at.Child("metadataServiceTemplate"), s.metadata)...)
+	errs = append(errs, serviceTemplate(at.Child("noVNCProxyServiceTemplate"), s.noVNCProxy)...)
+	if replicas := s.metadata.Replicas; cell == novav1.Cell0Name && replicas != nil && *replicas != 0 {
+		errs = append(errs, field.Invalid(at.Child("metadataServiceTemplate", "replicas"), *replicas,
+			"should be 0 for cell0: it has no computes that could ask for metadata"))
+	}
+	return errs
+}
+
+func serviceTemplate(at *field.Path, t novav1.NovaServiceTemplate) field.ErrorList {
+	errs := validate.ServiceConfig(at.Child("customServiceConfig"), t.CustomServiceConfig)
+	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), t.NetworkAttachments)...)
+}

@@ -1,0 +1,104 @@
+package nova
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
+	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
+)
+
+var computeKind = novav1.GroupVersion.WithKind("NovaExternalCompute").GroupKind()
+
+// SetupNovaExternalComputeWithManager serves the defaults and rules of
+// NovaExternalCompute. The reader must read from the API server.
+func SetupNovaExternalComputeWithManager(mgr ctrl.Manager, reader client.Reader, defaults images.Defaults) error {
+	return ctrl.NewWebhookManagedBy(mgr, &novav1.NovaExternalCompute{}).
+		WithDefaulter(computeImages{defaults}).
+		WithValidator(newComputeValidator(reader)).
+		Complete()
+}
+
+// computeImages fills the images (seeds/004).
+type computeImages struct{ defaults images.Defaults }
+
+// Default sets the images that the spec leaves empty.
+func (d computeImages) Default(_ context.Context, compute *novav1.NovaExternalCompute) error {
+	d.defaults.FillCompute(&compute.Spec)
+	return nil
+}
+
+// computeValidator adds to the rules of the object itself that it is not
+// created in a cell other than its node's.
+type computeValidator struct {
+	hook.Rules[*novav1.NovaExternalCompute]
+	cells cellReader
+}
+
+func newComputeValidator(reader client.Reader) computeValidator {
+	return computeValidator{
+		hook.Rules[*novav1.NovaExternalCompute]{Kind: computeKind, Errors: computeErrors, Warnings: computeWarnings},
+		cellReader{reader},
+	}
+}
+
+// ValidateCreate refuses, beside what is wrong by itself, a cell that is not
+// the node's: it could never be corrected. A compute made before its node, or
+// for a node without a cell, is in order.
+func (v computeValidator) ValidateCreate(ctx context.Context, compute *novav1.NovaExternalCompute) (admission.Warnings, error) {
+	cell, err := v.nodeCell(ctx, compute.Namespace, compute.Spec.DataplaneNodeName)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if errs := nodeCellErrors(compute, cell); len(errs) > 0 {
+		return nil, hook.Invalid(computeKind, compute.Name, errs)
+	}
+	return v.Rules.ValidateCreate(ctx, compute)
+}
+
+func (v computeValidator) nodeCell(ctx context.Context, namespace, name string) (string, error) {
+	node := &dataplanev1.OpenStackDataPlaneNode{}
+	found, err := v.cells.find(ctx, namespace, name, node)
+	if !found {
+		return "", err
+	}
+	role, err := v.cells.role(ctx, namespace, node.Spec.Role)
+	return inherit.Annotation(node, role, novav1.CellAnnotation), err
+}
+
+// nodeCellErrors compares the compute with the effective cell of its node.
+func nodeCellErrors(compute *novav1.NovaExternalCompute, cell string) field.ErrorList {
+	if cell == "" || cell == compute.Spec.CellName {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "cellName"), compute.Spec.CellName, fmt.Sprintf(
+		"node %s is in cell %s by the annotation %s of the node or its role: write %s", compute.Spec.DataplaneNodeName, cell, novav1.CellAnnotation, cell))}
+}
+
+func computeErrors(compute *novav1.NovaExternalCompute) field.ErrorList {
+	spec, at := compute.Spec, field.NewPath("spec")
+	errs := validate.ServiceConfig(at.Child("customServiceConfig"), spec.CustomServiceConfig)
+	errs = append(errs, validate.ObjectName(at.Child("cellName"), spec.CellName)...)
+	errs = append(errs, validate.ObjectName(at.Child("inventoryConfigMapName"), spec.InventoryConfigMapName)...)
+	errs = append(errs, validate.ObjectName(at.Child("sshKeySecretName"), spec.SSHKeySecretName)...)
+	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
+}
+
+// computeWarnings speaks of the snippet only when it changes: the controller
+// that applies the other fields has no use for it.
+func computeWarnings(_ context.Context, old, compute *novav1.NovaExternalCompute) []string {
+	if old != nil && old.Spec.CustomServiceConfig == compute.Spec.CustomServiceConfig {
+		return nil
+	}
+	return validate.ServiceConfigWarnings(field.NewPath("spec", "customServiceConfig"), compute.Spec.CustomServiceConfig)
+}

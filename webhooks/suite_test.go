@@ -1,0 +1,217 @@
+package webhooks_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2/textlogger"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/webhooks"
+)
+
+const (
+	computeImage = "registry.example.com/compute@sha256:1"
+	libvirtImage = "registry.example.com/libvirt@sha256:2"
+	novaEEImage  = "registry.example.com/nova-ee@sha256:3"
+	aeeImage     = "registry.example.com/ee@sha256:4"
+
+	// timeout is for what the API server takes up from a watch of its own.
+	timeout = 20 * time.Second
+)
+
+var (
+	env      *envtest.Env
+	api      client.Client
+	warnings = &warningLog{}
+	reads    = &gate{}
+	ctx      = context.Background()
+)
+
+func TestWebhooks(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Admission")
+}
+
+var _ = BeforeSuite(func() {
+	for name, image := range map[string]string{
+		"NOVA_COMPUTE_IMAGE_URL_DEFAULT": computeImage, "NOVA_LIBVIRT_IMAGE_URL_DEFAULT": libvirtImage,
+		"NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT": novaEEImage, "ANSIBLEEE_IMAGE_URL_DEFAULT": aeeImage,
+	} {
+		Expect(os.Setenv("RELATED_IMAGE_"+name, image)).To(Succeed())
+	}
+	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(GinkgoWriter))))
+	env = envtest.Start(GinkgoT(), envtest.Options{Webhooks: true})
+
+	config := rest.CopyConfig(env.Config)
+	config.WarningHandler = warnings
+	var err error
+	api, err = client.New(config, client.Options{Scheme: env.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+
+	mgr, err := ctrl.NewManager(env.Config, env.ManagerOptions())
+	Expect(err).NotTo(HaveOccurred())
+	reads.Reader = mgr.GetAPIReader()
+	Expect(webhooks.SetupAll(gatedManager{mgr})).To(Succeed())
+	env.StartManager(GinkgoT(), mgr)
+})
+
+// gatedManager gives the webhooks the gate to read through.
+type gatedManager struct{ ctrl.Manager }
+
+func (gatedManager) GetAPIReader() client.Reader { return reads }
+
+// gate lets a story happen between what a webhook reads and its verdict.
+type gate struct {
+	client.Reader
+	mu    sync.Mutex
+	after map[string]func()
+}
+
+// once runs f after the next read of a NovaExternalCompute of that name.
+func (g *gate) once(compute string, f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.after = map[string]func(){compute: f}
+}
+
+func (g *gate) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := g.Reader.Get(ctx, key, obj, opts...)
+	if _, ok := obj.(*novav1.NovaExternalCompute); ok {
+		g.mu.Lock()
+		f := g.after[key.Name]
+		delete(g.after, key.Name)
+		g.mu.Unlock()
+		if f != nil {
+			f()
+		}
+	}
+	return err
+}
+
+// warningLog keeps the warnings that the API server sent.
+type warningLog struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (w *warningLog) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = append(w.seen, text)
+}
+
+// take returns the warnings since the last call.
+func (w *warningLog) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := w.seen
+	w.seen = nil
+	return seen
+}
+
+// world is a namespace with short ways to tell a story in it.
+type world string
+
+func newWorld() world {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
+	Expect(api.Create(ctx, ns)).To(Succeed())
+	return world(ns.Name)
+}
+
+// annotated is an annotation map with the cell; "-" stands for no annotation.
+func annotated(cell string) map[string]string {
+	if cell == "-" {
+		return nil
+	}
+	return map[string]string{novav1.CellAnnotation: cell}
+}
+
+func (w world) meta(name, cell string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: string(w), Name: name, Annotations: annotated(cell)}
+}
+
+func (w world) newRole(name, cell string) *dataplanev1.OpenStackDataPlaneRole {
+	return &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: w.meta(name, cell)}
+}
+
+func (w world) newNode(name, role, cell string) *dataplanev1.OpenStackDataPlaneNode {
+	return &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: w.meta(name, cell), Spec: dataplanev1.OpenStackDataPlaneNodeSpec{Role: role}}
+}
+
+func (w world) newCompute(node, cell string) *novav1.NovaExternalCompute {
+	return &novav1.NovaExternalCompute{ObjectMeta: w.meta(node, "-"), Spec: novav1.NovaExternalComputeSpec{DataplaneNodeName: node, CellName: cell}}
+}
+
+func (w world) role(name, cell string)       { GinkgoHelper(); create(w.newRole(name, cell)) }
+func (w world) node(name, role, cell string) { GinkgoHelper(); create(w.newNode(name, role, cell)) }
+func (w world) compute(node, cell string)    { GinkgoHelper(); create(w.newCompute(node, cell)) }
+
+func create(obj client.Object) {
+	GinkgoHelper()
+	Expect(api.Create(ctx, obj)).To(Succeed())
+}
+
+// updateNode changes a stored node and returns what the API server says.
+func (w world) updateNode(name string, change func(*dataplanev1.OpenStackDataPlaneNode)) error {
+	GinkgoHelper()
+	node := &dataplanev1.OpenStackDataPlaneNode{}
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: string(w), Name: name}, node)).To(Succeed())
+	change(node)
+	return api.Update(ctx, node)
+}
+
+// annotateNode sets the annotation of a stored node; "-" removes it.
+func (w world) annotateNode(name, cell string) error {
+	GinkgoHelper()
+	return w.updateNode(name, func(n *dataplanev1.OpenStackDataPlaneNode) { n.Annotations = annotated(cell) })
+}
+
+func (w world) moveNode(name, role string) error {
+	GinkgoHelper()
+	return w.updateNode(name, func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Role = role })
+}
+
+// updateRole changes a stored role and returns what the API server says.
+func (w world) updateRole(name string, change func(*dataplanev1.OpenStackDataPlaneRole)) error {
+	GinkgoHelper()
+	role := &dataplanev1.OpenStackDataPlaneRole{}
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: string(w), Name: name}, role)).To(Succeed())
+	change(role)
+	return api.Update(ctx, role)
+}
+
+// annotateRole sets the annotation of a stored role; "-" removes it.
+func (w world) annotateRole(name, cell string) error {
+	GinkgoHelper()
+	return w.updateRole(name, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Annotations = annotated(cell) })
+}
+
+func (w world) delete(obj client.Object) {
+	GinkgoHelper()
+	Expect(api.Delete(ctx, obj)).To(Succeed())
+}
+
+// refused expects a rejection as invalid whose message has all the parts.
+func refused(err error, parts ...string) {
+	GinkgoHelper()
+	Expect(err).To(HaveOccurred(), "the write should be refused")
+	Expect(apierrors.IsInvalid(err)).To(BeTrue(), fmt.Sprintf("should be refused as invalid, got: %v", err))
+	for _, part := range parts {
+		Expect(err.Error()).To(ContainSubstring(part))
+	}
+}
