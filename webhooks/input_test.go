@@ -141,7 +141,7 @@ var _ = Describe("Inputs", func() {
 		Entry("a cell with a bus that is no name", "NovaCell", `cellMessageBusSecretName: A`, `spec.cellMessageBusSecretName: Invalid value: "A"`, "lower case"),
 		Entry("a nova with a wrong identity address", "Nova", `keystoneAuthURL: keystone`, `spec.keystoneAuthURL: Invalid value: "keystone"`, "write http:// or https://"),
 		Entry("a nova with a cell that is no label", "Nova", `cellTemplates: {Cell1: {}}`, `spec.cellTemplates[Cell1]: Invalid value: "Cell1"`, "lower case"),
-		Entry("a nova with a cell of a long name", "Nova", `cellTemplates: {a-name-that-has-thirty-six-characters: {}}`, "spec.cellTemplates", "35 characters"),
+		Entry("a nova with a cell of a long name", "Nova", `cellTemplates: {a-name-that-has-thirty-six-characters: {}}`, `spec.cellTemplates[a-name-that-has-thirty-six-characters]: Invalid value: "a-name-that-has-thirty-six-characters"`, "should be shorter than 36 characters", "for example cell1"),
 		Entry("a nova with metadata in cell0", "Nova", `cellTemplates: {cell0: {metadataServiceTemplate: {replicas: 2}}}`,
 			`spec.cellTemplates[cell0].metadataServiceTemplate.replicas: Invalid value: 2`, "should be 0 for cell0"),
 		Entry("a nova with a broken snippet", "Nova", `cellTemplates: {cell1: {noVNCProxyServiceTemplate: {customServiceConfig: "x"}}}`,

@@ -30,9 +30,10 @@ func splitYAML(text []byte) [][]byte {
 	return docs
 }
 
-// samples returns the files that config/samples/kustomization.yaml lists.
-func samples() []string {
-	text, err := os.ReadFile(envtest.File("config", "samples", "kustomization.yaml"))
+// resources returns the files that config/<dir>/kustomization.yaml lists.
+func resources(dir string) []string {
+	GinkgoHelper()
+	text, err := os.ReadFile(envtest.File("config", dir, "kustomization.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	var kustomization struct{ Resources []string }
 	Expect(yaml.Unmarshal(text, &kustomization)).To(Succeed())
@@ -54,7 +55,7 @@ func (w world) apply(file string) error {
 
 var _ = Describe("The examples of the specification", func() {
 	It("apply as they are, in any order, with strict field validation", func() {
-		files := samples()
+		files := resources("samples")
 		Expect(files).To(HaveLen(5))
 		onDisk, err := filepath.Glob(envtest.File("config", "samples", "*_*.yaml"))
 		Expect(err).NotTo(HaveOccurred())
@@ -69,7 +70,7 @@ var _ = Describe("The examples of the specification", func() {
 
 	It("put edpm-compute-0 in the cell of its role and edpm-compute-1 in its own", func() {
 		w := newWorld()
-		for _, file := range samples() {
+		for _, file := range resources("samples") {
 			Expect(w.apply(file)).To(Succeed())
 		}
 		role := w.newRole("edpm-compute", "-")
@@ -79,5 +80,17 @@ var _ = Describe("The examples of the specification", func() {
 			Expect(api.Get(ctx, client.ObjectKey{Namespace: string(w), Name: name}, node)).To(Succeed())
 			Expect(inherit.Annotation(node, role, novav1.CellAnnotation)).To(Equal(cell))
 		}
+	})
+})
+
+var _ = Describe("The resource definitions", func() {
+	It("are all deployed", func() {
+		var files []string
+		for _, file := range resources("crd") {
+			files = append(files, envtest.File("config", "crd", file))
+		}
+		generated, err := filepath.Glob(envtest.File("config", "crd", "bases", "*.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(files).To(ConsistOf(generated))
 	})
 })

@@ -21,6 +21,8 @@ import signal
 import subprocess
 import sys
 
+import yaml
+
 RUNNER_DIR = os.environ.get("EDPM_RUNNER_DIR", "/runner")
 RECAP_PATH = os.environ.get("EDPM_RECAP_PATH") or "/dev/termination-log"
 TMP_DIR = "/tmp"
@@ -34,18 +36,21 @@ MATERIALISED = {
     "RUNNER_EXTRA_VARS": "env/extravars",
 }
 
+INVENTORY_CATEGORY = "the inventory cannot be read"
+VARIABLES_CATEGORY = "the extra variables are not valid"
+
 # What Ansible prints when it gives up, and what we say. First match wins. Only
 # the category is passed on: Ansible quotes the lines around a syntax error.
 CATEGORIES = [
     (r"the playbook: .* could not be found", "the playbook does not exist in the execution environment"),
-    (r"parse .*inventory|inventory .*(unparsed|parse)|inventory source", "the inventory cannot be read"),
+    (r"parse .*inventory|inventory .*(unparsed|parse)|inventory source", INVENTORY_CATEGORY),
     (r"--limit does not match any hosts", "no host of the inventory matches the limit"),
     (r"the role '.*' was not found", "a role of the playbook does not exist in the execution environment"),
     (r"couldn't resolve module/action", "a module of the playbook does not exist in the execution environment"),
     (r"Syntax Error while loading YAML|is not a valid attribute|conflicting action statements"
      r"|playbooks must be a list|playbook entries must be|no action detected|no module/action detected"
      r"|A playbook must", "the playbook is not valid"),
-    (r"Unable to (read|find) .*extra.?vars|Invalid extra vars|extravars", "the extra variables are not valid"),
+    (r"Unable to (read|find) .*extra.?vars|Invalid extra vars|extravars", VARIABLES_CATEGORY),
     (r"unrecognized arguments|error: argument|usage: ansible", "the command line arguments are not valid"),
     (r"No space left on device", "no space is left in the execution environment"),
 ]
@@ -83,6 +88,31 @@ def materialise(environ):
     for path, text in texts.items():
         if text:
             write_private(os.path.join(RUNNER_DIR, path), text + "\n")
+
+
+def check_syntax():
+    """Returns what is wrong with the inventory or the variables, or None.
+
+    Ansible would quote the lines around a syntax error, which may hold secrets.
+    """
+    inventory = os.path.join(RUNNER_DIR, "inventory")
+    paths = [(os.path.join(inventory, name), INVENTORY_CATEGORY) for name in sorted(os.listdir(inventory))
+             if name.endswith((".yaml", ".yml", ".json"))]
+    paths.append((os.path.join(RUNNER_DIR, MATERIALISED["RUNNER_EXTRA_VARS"]), VARIABLES_CATEGORY))
+    for path, sentence in paths:
+        try:
+            with open(path, encoding="utf-8") as file:
+                yaml.compose(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            log("%s: %s" % (path, type(error).__name__))
+            return sentence
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            log("%s is not valid YAML%s" % (path, mark and ": line %d, column %d" % (mark.line + 1, mark.column + 1) or ""))
+            return sentence
+    return None
 
 
 def know_user(environ):
@@ -198,6 +228,10 @@ def main(command):
         materialise(environ)
         copy_key(environ)
         configure(environ)
+        wrong = check_syntax()
+        if wrong:
+            write_recap(json.dumps({"v": 1, "hosts": {}, "error": wrong}))
+            return 4
         code, stopped = run(command, environ)
     except FileNotFoundError as error:
         log("%s" % error)

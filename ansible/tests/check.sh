@@ -19,4 +19,6 @@ for playbook in playbooks/*.yml; do
 done
 shellcheck tests/check.sh
 shellcheck "$here"/../test/lab/images/*.sh "$here"/../test/lab/images/*/*.sh
-python3 -m unittest discover -s tests -p 'test_*.py'
+# The interpreter that has Ansible.
+python=$(sed -n '1s/^#! *//p' "$(command -v ansible-playbook)")
+$python -m unittest discover -s tests -p 'test_*.py'

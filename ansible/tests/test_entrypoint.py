@@ -88,6 +88,21 @@ class EntrypointTest(unittest.TestCase):
                 self.assertEqual(code, 4)
                 self.assertEqual(json.loads(self.read("recap")), {"v": 1, "hosts": {}, "error": expected})
 
+    def test_syntax_errors_are_found_without_showing_content(self):
+        for variable, expected in (("RUNNER_INVENTORY", "the inventory cannot be read"),
+                                   ("RUNNER_EXTRA_VARS", "the extra variables are not valid")):
+            with self.subTest(variable):
+                code, output = self.run_script("echo ran", **{variable: "all: [secret"})
+                self.assertEqual(code, 4)
+                self.assertEqual(json.loads(self.read("recap"))["error"], expected)
+                self.assertNotIn("secret", output)
+                self.assertNotIn("ran", output)
+                shutil.rmtree(self.directory)
+                os.mkdir(self.directory)
+
+    def test_tags_of_ansible_are_no_syntax_error(self):
+        self.assertEqual(self.run_script("true", RUNNER_INVENTORY="a: !unsafe 'x'\nb: !vault |\n  x\n")[0], 0)
+
     def test_a_command_that_does_not_exist(self):
         process = subprocess.run([sys.executable, ENTRYPOINT, "/nonexistent"], stderr=subprocess.PIPE, check=False,
                                  env=dict(os.environ, EDPM_RUNNER_DIR=self.directory, EDPM_RECAP_PATH=self.recap))

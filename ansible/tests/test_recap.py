@@ -122,6 +122,10 @@ class ReasonTest(unittest.TestCase):
                 {"unreachable": True, "msg": "Failed to connect to the host via ssh: Warning: Permanently added '1.2.3.4' (ED25519) "
                                              "to the list of known hosts.\r\nu@1.2.3.4: Permission denied (publickey)."},
                 "u@1.2.3.4: Permission denied (publickey)."),
+            "the same when data was to be sent": (
+                {"unreachable": True, "msg": 'Data could not be sent to remote host "1.2.3.4". Make sure this host can be reached '
+                                             "over ssh: ssh: connect to host 1.2.3.4 port 22: No route to host\r\n"},
+                "ssh: connect to host 1.2.3.4 port 22: No route to host"),
             "colours and control characters go": ({"msg": "\x1b[31mred\x1b[0m\tand\x00\nblue\u200b"}, "red and blue"),
             "a list of messages": ({"msg": ["one", "two"]}, "one two"),
             "nothing at all": ({}, "no reason given"),
@@ -168,7 +172,7 @@ class CallbackTest(unittest.TestCase):
         self.assertEqual(self.stats(good=(3, 1, 0, 0, 2), bad=(1, 0, 1, 0, 0), gone=(0, 0, 0, 1, 0)), {
             "good": [3, 1, 0, 0, 2],
             "bad": [1, 0, 1, 0, 0, "Start it: will not"],
-            "gone": [0, 0, 0, 1, 0, "Note the start: no route"],
+            "gone": [0, 0, 0, 1, 0, "no route"],
             "late": [0, 0, 0, 0, 0, "not reached"],
         })
 

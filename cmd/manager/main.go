@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,7 +26,7 @@ import (
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=get;create;update
 
 func main() {
-	opts, logging := &options{}, zap.Options{}
+	opts, logging := &options{}, zap.Options{StacktraceLevel: zapcore.PanicLevel}
 	opts.bind(flag.CommandLine)
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()

@@ -24,7 +24,7 @@ func (e *Engine) reconcile(ctx context.Context, g Group) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	p := makePlan(offers, m)
-	e.setHeld(g, offers, p.held)
+	e.settle(g, offers, m, &p)
 	for _, batch := range p.batches {
 		err = errors.Join(err, e.launch(ctx, batch))
 	}
@@ -37,14 +37,15 @@ func (e *Engine) reconcile(ctx context.Context, g Group) (ctrl.Result, error) {
 
 // moment takes a snapshot of a group.
 func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) {
-	m := moment{now: e.Clock.Now(), debounce: e.Debounce, patience: e.Patience, inFlight: map[string]bool{}, busy: map[string]bool{}}
+	m := moment{now: e.Clock.Now(), debounce: e.Debounce, patience: e.Patience, inFlight: map[string]bool{}, retrying: map[string]bool{}, busy: map[string]bool{}}
 	runs, err := e.list(ctx, g.Namespace, groupIndex, g.Role+"/"+g.Step)
 	if err != nil {
 		return nil, m, fmt.Errorf("listing the runs of %s for role %s: %w", g.Step, g.Role, err)
 	}
 	for i := range runs {
 		for _, host := range indexBusy(&runs[i]) {
-			m.inFlight[host] = true
+			t, _ := runs[i].Target(host)
+			m.start(t)
 		}
 	}
 	offers := e.snapshot(g, &m)
@@ -71,7 +72,7 @@ func (e *Engine) snapshot(g Group, m *moment) []*offer {
 		}
 		m.busy[key.Host] = true
 		if key.Step == g.Step && l.role == g.Role {
-			m.inFlight[key.Host] = true
+			m.start(l.target)
 		}
 	}
 	grp := e.groups[g]
@@ -86,22 +87,34 @@ func (e *Engine) snapshot(g Group, m *moment) []*offer {
 	return offers
 }
 
-// setHeld notes which hosts are held, and wakes the owners of those for which
-// that has changed.
-func (e *Engine) setHeld(g Group, offers []*offer, held map[string]string) {
+// start notes that a host of the group is in a run.
+func (m *moment) start(t ansibleeev1.Target) {
+	m.inFlight[t.Host] = true
+	if t.Attempt > 1 {
+		m.retrying[t.Host] = true
+	}
+}
+
+// settle notes what the plan says of hosts that are not started: which are
+// held, and whether any wait for others. It wakes the owners of those that are
+// newly held, or no longer.
+func (e *Engine) settle(g Group, offers []*offer, m moment, p *plan) {
 	e.mu.Lock()
 	var changed []*offer
 	if grp := e.groups[g]; grp != nil {
 		for _, o := range offers {
-			if grp.held[o.Host] != held[o.Host] {
+			if grp.held[o.Host] != p.held[o.Host] {
 				changed = append(changed, o)
 			}
 		}
-		grp.held = held
+		grp.held = p.held
+		if !p.gathering && grp.first.Equal(m.first) && grp.last.Equal(m.last) {
+			grp.first = time.Time{}
+		}
 	}
 	e.mu.Unlock()
 	for _, o := range changed {
-		e.wakeOwner(o)
+		e.wakeOwner(o.owner())
 	}
 }
 
@@ -119,7 +132,8 @@ func (e *Engine) launch(ctx context.Context, batch []*offer) error {
 		return errors.Join(e.launch(ctx, batch[:half]), e.launch(ctx, batch[half:]))
 	}
 	if !e.claim(name, batch) {
-		return nil // an owner changed its mind meanwhile; it has offered anew
+		e.nudge(batch[0].Group()) // an owner changed its mind meanwhile
+		return nil
 	}
 	secret := newInputs(name, batch[0], data)
 	if err := e.client.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -127,12 +141,20 @@ func (e *Engine) launch(ctx context.Context, batch []*offer) error {
 		return fmt.Errorf("creating Secret %s: %w", name, err)
 	}
 	if err := e.client.Create(ctx, newAnsibleEE(name, batch)); err != nil && !apierrors.IsAlreadyExists(err) {
-		e.unclaim(batch)
+		if refused(err) {
+			e.unclaim(batch)
+		} // otherwise it may exist: resolveDoubts finds out
 		return fmt.Errorf("creating OpenStackAnsibleEE %s: %w", name, err)
 	}
 	e.settleClaim(batch)
 	runsStarted.WithLabelValues(batch[0].Step.Name).Inc()
 	return nil
+}
+
+// refused tells whether the API server has certainly not done what it was asked.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
 }
 
 // claim marks the hosts of the batch as being in a run, before it is created:
@@ -147,7 +169,7 @@ func (e *Engine) claim(name string, batch []*offer) bool {
 	}
 	for _, o := range batch {
 		r := run{name: name, role: o.Role, target: o.target(), limited: o.Strategy.limited()}
-		e.launched[o.Key()] = launch{run: r, at: e.Clock.Now()}
+		e.launched[o.Key()] = launch{run: r, owner: o.owner(), at: e.Clock.Now()}
 	}
 	return true
 }
@@ -175,31 +197,35 @@ func (e *Engine) settleClaim(batch []*offer) {
 // that the cache does not show. It tells whether any run is still unseen.
 func (e *Engine) resolveDoubts(ctx context.Context, g Group) (bool, error) {
 	unseen, doubtful := e.unseen(g)
-	for key, name := range doubtful {
-		err := e.live.Get(ctx, types.NamespacedName{Namespace: g.Namespace, Name: name}, &ansibleeev1.OpenStackAnsibleEE{})
+	for key, l := range doubtful {
+		id, run := types.NamespacedName{Namespace: g.Namespace, Name: l.name}, &ansibleeev1.OpenStackAnsibleEE{}
+		err := e.live.Get(ctx, id, run)
+		if err == nil && e.client.Get(ctx, id, run) != nil {
+			continue // it exists, and the cache is late
+		}
 		if err != nil && !apierrors.IsNotFound(err) {
-			return unseen, fmt.Errorf("looking for OpenStackAnsibleEE %s: %w", name, err)
+			return unseen, fmt.Errorf("looking for OpenStackAnsibleEE %s: %w", l.name, err)
 		}
-		if err != nil {
-			e.mu.Lock()
-			delete(e.launched, key)
-			e.mu.Unlock()
-		}
+		e.mu.Lock()
+		delete(e.launched, key)
+		e.enqueue(g, e.Debounce)
+		e.mu.Unlock()
+		e.wakeOwner(l.owner)
 	}
 	return unseen, nil
 }
 
-func (e *Engine) unseen(g Group) (unseen bool, doubtful map[Key]string) {
+func (e *Engine) unseen(g Group) (unseen bool, doubtful map[Key]launch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	doubtful = map[Key]string{}
+	doubtful = map[Key]launch{}
 	for key, l := range e.launched {
 		if key.Namespace != g.Namespace || key.Step != g.Step || l.role != g.Role {
 			continue
 		}
 		unseen = true
 		if e.Clock.Since(l.at) > doubt {
-			doubtful[key] = l.name
+			doubtful[key] = l
 		}
 	}
 	return unseen, doubtful

@@ -1,8 +1,10 @@
 package edpm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,20 +62,24 @@ type Engine struct {
 	groups map[Group]*group
 	// offered says in which group a target waits.
 	offered map[Key]Group
+	// wanted is what each owner waits for: one step at a time.
+	wanted map[ownerID]Key
 	// launched are runs that were created and that the cache has not shown yet.
 	launched map[Key]launch
 	queue    workqueue.TypedRateLimitingInterface[Group]
 }
 
 type group struct {
-	offers      map[string]*offer
+	offers map[string]*offer
+	// first and last time that a target joined since none waited for others.
 	first, last time.Time
 	held        map[string]string
 }
 
 type launch struct {
 	run
-	at time.Time
+	owner ownerID
+	at    time.Time
 }
 
 // New returns an engine that writes with c and checks doubts with live, a
@@ -82,7 +88,7 @@ func New(c client.Client, live client.Reader, opts Options) *Engine {
 	return &Engine{
 		Options: opts, client: c, live: live,
 		owners: map[string]Owner{}, wake: map[string]chan event.GenericEvent{}, states: newStates(),
-		groups: map[Group]*group{}, offered: map[Key]Group{}, launched: map[Key]launch{},
+		groups: map[Group]*group{}, offered: map[Key]Group{}, wanted: map[ownerID]Key{}, launched: map[Key]launch{},
 	}
 }
 
@@ -98,26 +104,28 @@ func (e *Engine) Register(o Owner) {
 // one. All targets are of one host.
 func (e *Engine) Converge(ctx context.Context, ledger *edpmv1.Ledger, targets ...Target) (State, error) {
 	state := State{Phase: Converged}
+	var err error
 	for i := range targets {
-		var err error
 		if state, err = e.converge(ctx, ledger, &targets[i]); err != nil || state.Phase != Converged {
-			e.withdraw(targets[i+1:])
-			return state, err
+			break
 		}
 	}
-	return state, nil
+	if len(targets) > 0 && !state.offered {
+		e.Withdraw(targets[0].OwnerKind, targets[0].Namespace, targets[0].Host)
+	}
+	return state, err
 }
 
 func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (State, error) {
-	newest, err := e.newest(ctx, t.Key(), t.OwnerUID)
+	runs, err := e.history(ctx, t.Key(), t.OwnerUID)
 	if err != nil {
 		return State{}, err
 	}
-	note(ledger, t.Step.Name, newest)
+	note(ledger, t.Step.Name, runs)
 	w := want{hash: t.Hash(), access: t.Access(), rerun: t.Rerun, limited: t.Strategy.limited()}
-	state := judge(ledger, t.Step.Name, newest, w, e.Backoff)
+	state := judge(ledger, t.Step.Name, runs, w, e.Backoff)
 	state.Step = t.Step.Name
-	if err := e.act(t, w, &state, nextSerial(ledger, t.Step.Name, newest)); err != nil {
+	if err := e.act(t, w, &state, nextSerial(ledger, t.Step.Name, runs)); err != nil {
 		return State{}, err
 	}
 	e.states.set(t.Key(), t.Cell, state.Phase, e.Clock.Now())
@@ -127,12 +135,10 @@ func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target)
 // act offers the target for a run, or takes it back.
 func (e *Engine) act(t *Target, w want, state *State, serial int64) error {
 	if state.Phase != Pending && state.Phase != Failed {
-		e.withdraw([]Target{*t})
 		e.nudge(t.Group())
 		return nil
 	}
 	if restricted, err := restriction(t, state); err != nil || restricted != "" {
-		e.withdraw([]Target{*t})
 		state.Phase = restricted
 		return err
 	}
@@ -140,6 +146,7 @@ func (e *Engine) act(t *Target, w want, state *State, serial int64) error {
 	if state.Phase == Failed {
 		o.attempt, o.notBefore = state.Attempt+1, state.Retry
 	}
+	state.offered = true
 	if reason := e.offer(o); reason != "" {
 		state.Phase, state.Message = Held, reason
 	}
@@ -151,7 +158,7 @@ func restriction(t *Target, state *State) (Phase, error) {
 	if !t.Strategy.Deploy {
 		return Paused, nil
 	}
-	if t.MaxAttempts > 0 && state.Attempt >= t.MaxAttempts {
+	if t.MaxAttempts > 0 && state.Attempt >= t.MaxAttempts && !state.mended {
 		return GaveUp, nil
 	}
 	if t.Strategy.Limit == "" {
@@ -169,15 +176,15 @@ func (e *Engine) offer(o *offer) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	g := o.Group()
-	if old, ok := e.offered[o.Key()]; ok && old != g {
-		delete(e.groups[old].offers, o.Host)
+	if old, ok := e.wanted[o.owner()]; ok && (old != o.Key() || e.offered[old] != g) {
+		e.drop(old)
 	}
 	if e.groups[g] == nil {
 		e.groups[g] = &group{offers: map[string]*offer{}, held: map[string]string{}}
 	}
 	grp, now := e.groups[g], e.Clock.Now()
 	if old := grp.offers[o.Host]; old == nil || old.hash != o.hash || old.attempt != o.attempt || old.Rerun != o.Rerun {
-		if len(grp.offers) == 0 {
+		if grp.first.IsZero() {
 			grp.first = now
 		}
 		grp.last = now
@@ -185,16 +192,17 @@ func (e *Engine) offer(o *offer) string {
 	} else if !old.notBefore.Equal(o.notBefore) {
 		e.enqueue(g, 0)
 	}
-	grp.offers[o.Host], e.offered[o.Key()] = o, g
+	grp.offers[o.Host], e.offered[o.Key()], e.wanted[o.owner()] = o, g, o.Key()
 	return grp.held[o.Host]
 }
 
-// withdraw takes targets back that no longer wait for a run.
-func (e *Engine) withdraw(targets []Target) {
+// Withdraw takes back whatever the owner waits for. Owners call it when they
+// cannot say any more what they want, for example because an input is missing.
+func (e *Engine) Withdraw(kind, namespace, host string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for i := range targets {
-		e.drop(targets[i].Key())
+	if key, ok := e.wanted[ownerID{kind, namespace, host}]; ok {
+		e.drop(key)
 	}
 }
 
@@ -205,6 +213,7 @@ func (e *Engine) drop(key Key) {
 		return
 	}
 	delete(e.offered, key)
+	delete(e.wanted, e.groups[g].offers[key.Host].owner())
 	delete(e.groups[g].offers, key.Host)
 	delete(e.groups[g].held, key.Host)
 	if len(e.groups[g].offers) == 0 {
@@ -241,33 +250,33 @@ func (e *Engine) enqueue(g Group, after time.Duration) {
 // as the ledger and the existing runs tell.
 func (e *Engine) Touched(ctx context.Context, ledger *edpmv1.Ledger, owner client.Object, steps ...string) (bool, error) {
 	for _, step := range steps {
-		newest, err := e.newest(ctx, Key{owner.GetNamespace(), step, owner.GetName()}, owner.GetUID())
-		if err != nil || newest != nil || ledger.Hash[step] != "" {
+		runs, err := e.history(ctx, Key{owner.GetNamespace(), step, owner.GetName()}, owner.GetUID())
+		if err != nil || len(runs) > 0 || lastSerial(ledger, step) > 0 {
 			return true, err
 		}
 	}
 	return false, nil
 }
 
-// newest returns the run with the highest serial number for a step of a host
-// and its present owner, or nil. A run that was just created counts before the
-// cache shows it.
-func (e *Engine) newest(ctx context.Context, key Key, owner types.UID) (*run, error) {
-	runs, err := e.runsOf(ctx, key)
+// history returns the runs of a step of a host for its present owner, the oldest
+// first. A run that was just created counts before the cache shows it.
+func (e *Engine) history(ctx context.Context, key Key, owner types.UID) ([]*run, error) {
+	objects, err := e.runsOf(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("listing the runs of %s on %s: %w", key.Step, key.Host, err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var newest *run
-	if l, ok := e.launched[key]; ok && l.target.OwnerUID == owner {
-		newest = &l.run
-	}
-	for i := range runs {
-		r := newRun(&runs[i], key.Host)
-		if r.target.OwnerUID == owner && (newest == nil || r.target.Serial >= newest.target.Serial) {
-			newest = r
+	l, unseen := e.launched[key]
+	var runs []*run
+	for i := range objects {
+		if r := newRun(&objects[i], key.Host); r.target.OwnerUID == owner {
+			runs, unseen = append(runs, r), unseen && r.name != l.name
 		}
 	}
-	return newest, nil
+	if unseen && l.target.OwnerUID == owner {
+		runs = append(runs, &l.run)
+	}
+	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(a.target.Serial, b.target.Serial) })
+	return runs, nil
 }

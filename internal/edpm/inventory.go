@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -37,31 +38,30 @@ func ParseInventory(text []byte, host string) (map[string]any, error) {
 	if err := yaml.Unmarshal(text, &inventory); err != nil {
 		return nil, fmt.Errorf("not a YAML inventory: %w", err)
 	}
-	for _, group := range inventory {
-		if vars, ok := group.find(host); ok {
-			return vars, nil
-		}
-	}
-	return nil, fmt.Errorf("host %q is not in the inventory: add it under all.hosts", host)
-}
-
-func (g InventoryGroup) find(host string) (map[string]any, bool) {
-	vars := maps.Clone(g.Vars)
-	if vars == nil {
-		vars = map[string]any{}
-	}
-	for _, child := range g.Children {
-		if found, ok := child.find(host); ok {
-			maps.Copy(vars, found)
-			return vars, true
-		}
-	}
-	own, ok := g.Hosts[host]
-	if !ok {
-		return nil, false
+	vars, own, found := InventoryGroup{Children: inventory}.find(host)
+	if !found {
+		return nil, fmt.Errorf("host %q is not in the inventory: add it under all.hosts", host)
 	}
 	maps.Copy(vars, own)
-	return vars, true
+	return vars, nil
+}
+
+// find returns what the groups say of the host, and what is said of the host
+// itself, which wins wherever it is said. Of groups side by side the later by
+// name wins, as Ansible has it: the same text always gives the same result.
+func (g InventoryGroup) find(host string) (groups, own map[string]any, found bool) {
+	groups, own = map[string]any{}, map[string]any{}
+	self, found := g.Hosts[host]
+	maps.Copy(groups, g.Vars)
+	maps.Copy(own, self)
+	for _, name := range slices.Sorted(maps.Keys(g.Children)) {
+		if theirs, more, ok := g.Children[name].find(host); ok {
+			found = true
+			maps.Copy(groups, theirs)
+			maps.Copy(own, more)
+		}
+	}
+	return groups, own, found
 }
 
 // runInputs returns the data of the Secret with the inputs of a run: the

@@ -47,6 +47,9 @@ type State struct {
 	Attempt int32
 	// Retry is when a failed host is tried again.
 	Retry time.Time
+
+	mended  bool // whether the host is reached in another way than when it failed
+	offered bool // whether it waits for a run
 }
 
 // want is what a target asks for.
@@ -68,56 +71,101 @@ func (r *run) converged() bool { return r.finished && r.known && r.result.Conver
 // limitedKey is where the ledger keeps runs that were restricted by tags.
 func limitedKey(step string) string { return step + "@limited" }
 
-// note writes the success of the newest run into the ledger. It does so
-// whatever is wanted now: the ledger says what is true of the host.
-func note(l *edpmv1.Ledger, step string, newest *run) {
-	if newest == nil || !newest.converged() {
-		return
-	}
-	key, hash := step, newest.target.Hash
-	if newest.limited != "" {
-		key, hash = limitedKey(step), hash+" "+newest.limited
-	}
-	if newest.target.Serial > l.Runs[key].Serial {
-		l.Set(key, hash, edpmv1.RunRecord{Name: newest.name, Serial: newest.target.Serial, Rerun: newest.target.Rerun})
+// touchedKey is where the ledger keeps the last run that may have changed the
+// host and did not bring it to a hash: it failed, its outcome is unknown, or it
+// was restricted by tags. What the ledger says of the step is true of the host
+// as long as no such run came later.
+func touchedKey(step string) string { return step + "@touched" }
+
+// note writes what the runs, the oldest first, did to the host into the ledger.
+// It does so whatever is wanted now: the ledger says what is true of the host,
+// also once the runs are gone.
+func note(l *edpmv1.Ledger, step string, runs []*run) {
+	for _, r := range runs {
+		if !r.finished || recorded(l, step, r) {
+			continue
+		}
+		record := edpmv1.RunRecord{Name: r.name, Serial: r.target.Serial, Rerun: r.target.Rerun}
+		switch {
+		case !r.converged():
+			touch(l, step, record)
+		case r.limited == "":
+			l.Set(step, r.target.Hash, record)
+		default:
+			if l.Hash[step] != r.target.Hash {
+				touch(l, step, record)
+			}
+			l.Set(limitedKey(step), r.target.Hash+" "+r.limited, record)
+		}
 	}
 }
 
-// judge says where a target stands, given the ledger (after note) and the
-// newest run of the step on the host.
-func judge(l *edpmv1.Ledger, step string, newest *run, w want, backoff Backoff) State {
+func touch(l *edpmv1.Ledger, step string, record edpmv1.RunRecord) {
+	if l.Runs == nil {
+		l.Runs = map[string]edpmv1.RunRecord{}
+	}
+	l.Runs[touchedKey(step)] = record
+}
+
+// lastSerial of the runs of the step on the host that the ledger knows of.
+func lastSerial(l *edpmv1.Ledger, step string) int64 {
+	return max(l.Runs[step].Serial, l.Runs[limitedKey(step)].Serial, l.Runs[touchedKey(step)].Serial)
+}
+
+// recorded tells whether the ledger knows of the finished run, or need not.
+func recorded(l *edpmv1.Ledger, step string, r *run) bool {
+	return r.known && r.result.Untouched() || r.target.Serial <= lastSerial(l, step)
+}
+
+// judge says where a target stands, given the ledger (after note) and the runs
+// of the step on the host, the oldest first.
+func judge(l *edpmv1.Ledger, step string, runs []*run, w want, backoff Backoff) State {
+	for _, r := range runs {
+		if !r.finished {
+			return State{Phase: Running, Run: r.name}
+		}
+	}
+	last := newest(runs)
 	switch {
-	case newest != nil && !newest.finished:
-		return State{Phase: Running, Run: newest.name}
-	case clean(l, step, newest) && satisfied(l, step, w.hash, w.rerun):
+	case clean(l, step) && satisfied(l, step, w.hash, w.rerun):
 		return State{Phase: Converged}
-	case w.limited != "" && newest != nil && newest.converged() && asked(newest, w):
-		return State{Phase: Limited, Run: newest.name}
-	case newest != nil && !newest.converged() && asked(newest, w):
-		return failure(newest, w, backoff)
+	case w.limited != "" && partly(l, step, w):
+		return State{Phase: Limited, Run: l.Runs[limitedKey(step)].Name}
+	case last != nil && !last.converged() && asked(last, w):
+		return failure(last, w, backoff)
 	}
 	return State{Phase: Pending}
 }
 
-// satisfied tells whether the ledger has what is wanted.
-func satisfied(l *edpmv1.Ledger, step, hash, rerun string) bool {
-	return l.Hash[step] == hash && (rerun == "" || l.Runs[step].Rerun == rerun)
+// newest of the runs, or nil.
+func newest(runs []*run) *run {
+	if len(runs) == 0 {
+		return nil
+	}
+	return runs[len(runs)-1]
+}
+
+// satisfied tells whether the ledger has what is wanted under the key.
+func satisfied(l *edpmv1.Ledger, key, hash, rerun string) bool {
+	return l.Hash[key] == hash && (rerun == "" || l.Runs[key].Rerun == rerun)
 }
 
 // clean tells whether nothing has touched the host since what the ledger says.
-func clean(l *edpmv1.Ledger, step string, newest *run) bool {
-	switch {
-	case newest == nil, newest.target.Serial <= l.Runs[step].Serial:
-		return true
-	case newest.known && newest.result.Untouched():
-		return true
-	}
-	return newest.converged() && newest.limited != "" && newest.target.Hash == l.Hash[step]
+func clean(l *edpmv1.Ledger, step string) bool {
+	return l.Runs[touchedKey(step)].Serial <= l.Runs[step].Serial
 }
 
-// asked tells whether the run was started for what is wanted.
+// partly tells whether the part that the tags select has run, and nothing else since.
+func partly(l *edpmv1.Ledger, step string, w want) bool {
+	serial := l.Runs[limitedKey(step)].Serial
+	return satisfied(l, limitedKey(step), w.hash+" "+w.limited, w.rerun) &&
+		serial >= l.Runs[touchedKey(step)].Serial && serial > l.Runs[step].Serial
+}
+
+// asked tells whether the run was started for what is wanted. A rerun token
+// that was taken back asks for nothing.
 func asked(r *run, w want) bool {
-	return r.target.Hash == w.hash && r.target.Rerun == w.rerun && r.limited == w.limited
+	return r.target.Hash == w.hash && (w.rerun == "" || r.target.Rerun == w.rerun) && r.limited == w.limited
 }
 
 func failure(r *run, w want, backoff Backoff) State {
@@ -125,17 +173,17 @@ func failure(r *run, w want, backoff Backoff) State {
 	if r.known {
 		s.Message, s.Unreachable = r.result.Message, r.result.Unreachable > 0
 	}
-	if r.target.Access == w.access {
+	if s.mended = r.target.Access != w.access; !s.mended {
 		s.Retry = r.end.Add(backoff.After(r.target.Attempt, r.name))
 	}
 	return s
 }
 
 // nextSerial of a run on the host.
-func nextSerial(l *edpmv1.Ledger, step string, newest *run) int64 {
-	last := max(l.Runs[step].Serial, l.Runs[limitedKey(step)].Serial)
-	if newest != nil {
-		last = max(last, newest.target.Serial)
+func nextSerial(l *edpmv1.Ledger, step string, runs []*run) int64 {
+	n := lastSerial(l, step)
+	if last := newest(runs); last != nil {
+		n = max(n, last.target.Serial)
 	}
-	return last + 1
+	return n + 1
 }

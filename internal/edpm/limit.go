@@ -58,7 +58,7 @@ func matchesPattern(pattern, host string) (bool, error) {
 		}
 		return re.MatchString(host), nil
 	}
-	matched, err := path.Match(pattern, host)
+	matched, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), host)
 	if err != nil {
 		return false, fmt.Errorf("ansibleLimit: %q is not a host pattern: close the bracket, or write \\[ for a bracket", pattern)
 	}

@@ -2,6 +2,7 @@ package edpm
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -17,19 +18,26 @@ type offer struct {
 	notBefore            time.Time
 }
 
+// ownerID names an object that owns targets.
+type ownerID struct{ kind, namespace, name string }
+
+func (o *offer) owner() ownerID { return ownerID{o.OwnerKind, o.Namespace, o.Host} }
+
 // retry tells whether the host has failed before for the same hash.
 func (o *offer) retry() bool { return o.attempt > 1 }
 
 // moment is the state of a group at which a plan is made.
 type moment struct {
 	now time.Time
-	// first and last time that a target was offered since the last plan.
+	// first and last time that a target joined since none waited for others.
 	first, last time.Time
 	// debounce is how long no target may be offered before a run is started
 	// that is not full; after patience it is started in any case.
 	debounce, patience time.Duration
 	// inFlight are the hosts of the group that are in a run.
 	inFlight map[string]bool
+	// retrying are those of them that have failed before.
+	retrying map[string]bool
 	// busy are the hosts that are in a run of any step.
 	busy map[string]bool
 }
@@ -41,6 +49,8 @@ type plan struct {
 	held map[string]string
 	// wake is when to plan again; zero means when something changes.
 	wake time.Duration
+	// gathering tells that hosts wait for others to join them.
+	gathering bool
 }
 
 // makePlan decides which offers become which runs. It changes nothing.
@@ -54,13 +64,14 @@ func makePlan(offers []*offer, m moment) plan {
 		quiet = patience
 	}
 	for _, together := range byPod(due) {
-		size := batchSize(together)
-		for len(together) >= size || (len(together) > 0 && !m.now.Before(quiet)) {
+		size, settled := batchSize(together), !m.now.Before(quiet)
+		for len(together) > 0 && (settled || len(together) >= size && !cautious(together)) {
 			n := min(size, len(together))
 			p.batches = append(p.batches, together[:n])
 			together = together[n:]
 		}
 		if len(together) > 0 {
+			p.gathering = true
 			p.wakeAt(quiet, m.now)
 		}
 	}
@@ -86,13 +97,11 @@ func (p *plan) selectDue(offers []*offer, m moment) []*offer {
 // hold keeps hosts back that maxFailures or maxUnavailable forbid. Hosts that
 // failed before count as unavailable already, so they can always be tried again.
 func (p *plan) hold(due, all []*offer, m moment) []*offer {
-	failed, unavailable := 0, len(m.inFlight)
+	failed, unavailable := len(m.retrying), len(m.inFlight)
 	for _, o := range all {
-		if o.retry() {
+		if o.retry() && !m.inFlight[o.Host] {
 			failed++
-			if !m.inFlight[o.Host] {
-				unavailable++
-			}
+			unavailable++
 		}
 	}
 	var started []*offer
@@ -111,6 +120,13 @@ func (p *plan) hold(due, all []*offer, m moment) []*offer {
 		started = append(started, o)
 	}
 	return started
+}
+
+// cautious tells whether the offers are rolled out with limits. Such a rollout
+// waits until nobody joins any more even when a run is full: after a restart
+// the hosts that have failed must be known before another is started.
+func cautious(offers []*offer) bool {
+	return slices.ContainsFunc(offers, func(o *offer) bool { return o.Strategy.MaxFailures != nil || o.Strategy.MaxUnavailable > 0 })
 }
 
 func (p *plan) wakeAt(t, now time.Time) {

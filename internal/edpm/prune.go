@@ -19,7 +19,8 @@ import (
 )
 
 // prune deletes finished runs beyond the history, and lets go of deleted ones,
-// in both cases only once their results are recorded.
+// in both cases only once their results are recorded. Runs of owners that this
+// manager does not look after are left to the one that does.
 func (e *Engine) prune(ctx context.Context, g Group) error {
 	runs, err := e.list(ctx, g.Namespace, groupIndex, g.Role+"/"+g.Step)
 	if err != nil {
@@ -28,8 +29,9 @@ func (e *Engine) prune(ctx context.Context, g Group) error {
 	sort.Slice(runs, func(i, j int) bool { return runs[j].CreationTimestamp.Before(&runs[i].CreationTimestamp) })
 	for i := range runs {
 		run := &runs[i]
+		_, mine := e.owners[run.Spec.OwnerKind]
 		switch {
-		case !run.Finished():
+		case !mine || !run.Finished():
 		case !run.DeletionTimestamp.IsZero():
 			err = errors.Join(err, e.release(ctx, run))
 		case i >= e.History:
@@ -42,7 +44,7 @@ func (e *Engine) prune(ctx context.Context, g Group) error {
 // release drops the finalizer of a deleted run whose successes are recorded.
 func (e *Engine) release(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) error {
 	for _, t := range run.Spec.Targets {
-		if recorded, err := e.recorded(ctx, run, t); err != nil || !recorded {
+		if settled, err := e.settled(ctx, run, t); err != nil || !settled {
 			return err
 		}
 	}
@@ -66,22 +68,14 @@ func (e *Engine) discard(ctx context.Context, run *ansibleeev1.OpenStackAnsibleE
 	return nil
 }
 
-// recorded tells whether the result for a target is in its owner's ledger, or
-// will never be: it is no success, or the owner is gone.
-func (e *Engine) recorded(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
-	r := newRun(aee, t.Host)
-	if !r.converged() {
-		return true, nil
-	}
+// settled tells whether what the run did to the host of a target is in its
+// owner's ledger, or will never be: the owner is gone.
+func (e *Engine) settled(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
 	ledger, err := e.ledger(ctx, aee, t)
 	if err != nil || ledger == nil {
-		return true, err
+		return err == nil, err
 	}
-	key := aee.Spec.Step
-	if r.limited != "" {
-		key = limitedKey(key)
-	}
-	return ledger.Runs[key].Serial >= t.Serial, nil
+	return recorded(ledger, aee.Spec.Step, newRun(aee, t.Host)), nil
 }
 
 // needed tells whether the run is the newest for a host that failed in it, or
@@ -91,11 +85,12 @@ func (e *Engine) needed(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE
 	if err != nil || ledger == nil {
 		return false, err
 	}
-	if recorded, err := e.recorded(ctx, aee, t); err != nil || !recorded {
-		return true, err
+	if !recorded(ledger, aee.Spec.Step, newRun(aee, t.Host)) {
+		return true, nil
 	}
-	newest, err := e.newest(ctx, Key{aee.Namespace, aee.Spec.Step, t.Host}, t.OwnerUID)
-	return newest != nil && newest.name == aee.Name && !newest.converged(), err
+	runs, err := e.history(ctx, Key{aee.Namespace, aee.Spec.Step, t.Host}, t.OwnerUID)
+	last := newest(runs)
+	return last != nil && last.name == aee.Name && !last.converged(), err
 }
 
 // ledger of the owner of a target of the run; nil when the owner is gone.

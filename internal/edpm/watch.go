@@ -155,16 +155,16 @@ func (e *Engine) Wakeups(kind string) source.Source {
 	return source.Channel(e.wake[kind], &handler.EnqueueRequestForObject{})
 }
 
-// wakeOwner makes the owner of an offer look at its state again.
-func (e *Engine) wakeOwner(o *offer) {
-	owner, ok := e.owners[o.OwnerKind]
+// wakeOwner makes an owner of targets look at their state again.
+func (e *Engine) wakeOwner(id ownerID) {
+	owner, ok := e.owners[id.kind]
 	if !ok {
 		return
 	}
 	obj := owner.New()
-	obj.SetNamespace(o.Namespace)
-	obj.SetName(o.Host)
-	e.wake[o.OwnerKind] <- event.GenericEvent{Object: obj}
+	obj.SetNamespace(id.namespace)
+	obj.SetName(id.name)
+	e.wake[id.kind] <- event.GenericEvent{Object: obj}
 }
 
 func (e *Engine) runsOf(ctx context.Context, key Key) ([]ansibleeev1.OpenStackAnsibleEE, error) {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,8 +104,18 @@ func finish(obj Object, before condition.Conditions) {
 		ready = conditions.Mirror(condition.ReadyCondition)
 	}
 	conditions.Set(ready)
+	stamp(*conditions, metav1.NewTime(time.Now().UTC().Truncate(time.Second)))
 	condition.RestoreLastTransitionTimes(conditions, before)
 	conditions.Sort()
+}
+
+// stamp gives conditions a time that have none.
+func stamp(conditions condition.Conditions, now metav1.Time) {
+	for i := range conditions {
+		if conditions[i].LastTransitionTime.IsZero() {
+			conditions[i].LastTransitionTime = now
+		}
+	}
 }
 
 // write patches the status if it changed and then tells what changed.

@@ -14,13 +14,14 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 )
 
-// reserved are the paths under /runner that a run itself fills. A mount over
-// one of them, in one of the directories, or over a directory above it would
-// hide the key, the inventory or the results of the run.
-var reserved = []string{
-	"/runner/ssh", "/runner/config", "/runner/artifacts",
-	"/runner/inventory/hosts.yaml", "/runner/inventory/inventory.yaml",
-}
+// What a run itself puts into its Pod (controllers/ansibleee and the image). A
+// mount over one of the paths, or over a directory above it, would hide the key,
+// the inventory or the results of the run; nothing belongs into the directories.
+var (
+	runDirectories = []string{"/runner/ssh", "/runner/config", "/runner/artifacts"}
+	runPaths       = append([]string{"/runner/inventory/hosts.yaml", "/runner/inventory/inventory.yaml", "/tmp"}, runDirectories...)
+	runVolumes     = []string{"runner", "tmp", "ssh-key", "inputs"}
+)
 
 // ExtraMounts checks the volumes and mounts that a spec adds to runner Pods:
 // a Pod with a wrong one would be refused, or run with its inputs hidden.
@@ -44,6 +45,9 @@ func volumeNames(at *field.Path, volumes []ansibleeev1.ExtraVolume, seen map[str
 		name := at.Index(i).Child("name")
 		errs = append(errs, Label(name, v.Name)...)
 		errs = append(errs, once(name, v.Name, seen, "is the name of a volume above: give each volume of the Pod its own name")...)
+		if slices.Contains(runVolumes, v.Name) {
+			errs = append(errs, field.Invalid(name, v.Name, "is the name of a volume that the run adds itself: choose another"))
+		}
 		errs = append(errs, volumeSource(at.Index(i), v)...)
 	}
 	return errs
@@ -88,12 +92,18 @@ func once(at *field.Path, value string, seen map[string]bool, problem string) fi
 
 // free checks that a mount hides nothing that the run needs.
 func free(at *field.Path, target string) field.ErrorList {
-	for _, r := range reserved {
-		if inside(r, target) || inside(target, r) {
-			return field.ErrorList{field.Invalid(at, target, fmt.Sprintf("would hide or change %s, which the run fills itself: mount somewhere else, for example under /etc", r))}
-		}
+	hidden := slices.IndexFunc(runPaths, func(p string) bool { return inside(p, target) })
+	entered := slices.IndexFunc(runDirectories, func(dir string) bool { return inside(target, dir) })
+	var taken string
+	switch {
+	case hidden >= 0:
+		taken = runPaths[hidden]
+	case entered >= 0:
+		taken = runDirectories[entered]
+	default:
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.Invalid(at, target, fmt.Sprintf("would hide or change %s, which the run fills itself: mount somewhere else, for example under /etc", taken))}
 }
 
 // inside tells whether p is dir or lies below it.

@@ -46,6 +46,7 @@ ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-_])")
 NOISE = (
     re.compile(r"Warning: Permanently added .* to the list of known hosts\.?"),
     re.compile(r"Failed to connect to the host via ssh:"),
+    re.compile(r"Data could not be sent to remote host \"[^\"]*\"\. Make sure this host can be reached over ssh:"),
     re.compile(r"Shared connection to \S+ closed\.?"),
     re.compile(r"Connection to \S+ closed\.?"),
 )
@@ -160,7 +161,8 @@ class CallbackModule(CallbackBase):
             self._remember(result)
 
     def v2_runner_on_unreachable(self, result):
-        self._remember(result)
+        # Which task met it first says nothing about an unreachable host.
+        self.messages[result._host.get_name()] = shorten(reason(result._result), MAX_MESSAGE)
 
     def v2_playbook_on_stats(self, stats):
         self.hosts.update((name, None) for name in stats.processed)

@@ -76,10 +76,9 @@ type NovaSpec struct {
 	Keystone KeystoneScope `json:"keystone,omitempty"`
 
 	// CellTemplates of the cells, by short name. Each becomes a NovaCell named
-	// <nova>-<cell>.
+	// <nova>-<cell>. A short name has at most 35 characters.
 	// +kubebuilder:default={cell0: {cellDatabaseUser: nova_cell0, hasAPIAccess: true}, cell1: {cellDatabaseUser: nova_cell1, cellDatabaseInstance: openstack-cell1, cellMessageBusInstance: rabbitmq-cell1, hasAPIAccess: true}}
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 35)",message="the name of a cell has at most 35 characters"
 	// +optional
 	CellTemplates map[string]NovaCellTemplate `json:"cellTemplates,omitempty"`
 
