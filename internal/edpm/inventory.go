@@ -38,7 +38,11 @@ func ParseInventory(text []byte, host string) (map[string]any, error) {
 	if err := yaml.Unmarshal(text, &inventory); err != nil {
 		return nil, fmt.Errorf("not a YAML inventory: %w", err)
 	}
-	vars, own, found := InventoryGroup{Children: inventory}.find(host)
+	root := inventory["all"]
+	delete(inventory, "all")
+	maps.Copy(inventory, root.Children)
+	root.Children = inventory // every group is within all, which any other group beats
+	vars, own, found := root.find(host)
 	if !found {
 		return nil, fmt.Errorf("host %q is not in the inventory: add it under all.hosts", host)
 	}

@@ -41,7 +41,12 @@ type Runner struct {
 func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, phases ...Func) (ctrl.Result, error) {
 	before := obj.DeepCopyObject().(Object)
 	begin(obj, types)
-	result, err := report(obj, types, runAll(ctx, phases))
+	err := runAll(ctx, phases)
+	if apierrors.IsConflict(err) {
+		// Somebody else wrote first: no fault, the newer object is on its way.
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	result, err := report(obj, types, err)
 	finish(obj, *before.GetConditions())
 	if werr := r.write(ctx, obj, before); werr != nil {
 		return ctrl.Result{}, errors.Join(err, werr)
@@ -57,6 +62,9 @@ func runAll(ctx context.Context, phases []Func) error {
 	}
 	return nil
 }
+
+// conflictDelay is how long the cache is given to show a newer object.
+const conflictDelay = 100 * time.Millisecond
 
 // begin forgets the old conditions, so that none can outlive its cause.
 func begin(obj Object, types []condition.Type) {
@@ -77,9 +85,6 @@ func report(obj Object, types []condition.Type, err error) (ctrl.Result, error) 
 	case errors.As(err, &halt):
 		obj.GetConditions().MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
 		return ctrl.Result{RequeueAfter: halt.After}, nil
-	case apierrors.IsConflict(err):
-		// Somebody else wrote first; the watch brings the newer object.
-		return ctrl.Result{}, err
 	}
 	obj.GetConditions().MarkFalse(firstUnknown(obj, types), condition.ErrorReason, condition.SeverityWarning, "Trying again after an error: %v", err)
 	return ctrl.Result{}, err

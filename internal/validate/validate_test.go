@@ -49,8 +49,8 @@ func TestValues(t *testing.T) {
 			[]string{"/etc/site.yaml", "../site.yaml", "a/../../site.yaml", "..", ".", "a//b.yaml", "./a.yaml", "-e", "a\nb.yaml"},
 		},
 		"Limit": {
-			[]string{"", "all", "edpm-compute-0,edpm-compute-1", "edpm-compute-*:!edpm-compute-7", "a:&b", "edpm-compute-[0:3]", `~web\d+`, "fd00--1"},
-			[]string{"@/etc/passwd", "a,@file", "-l", "a b", ",", ":", "!", "a,!", "a[0:3", "a]", "a,-b", "a\tb"},
+			[]string{"", "all", "edpm-compute-0,edpm-compute-1", "edpm-compute-*:!edpm-compute-7", "a:&b", "edpm-compute-[0-3]", `~web\d+`, "fd00--1"},
+			[]string{"@/etc/passwd", "a,@file", "-l", "a b", ",", ":", "!", "a,!", "a[0-3", "edpm-compute-[0:3]", "~(", "a,-b", "a\tb"},
 		},
 		"Tags":       {[]string{"", "install", "install,configure", "a:b"}, []string{"a b", ",a", "a,", "a,,b", "-t", "a,-t", "a\n"}},
 		"ObjectName": {[]string{"", "a", "dataplane-ansible-ssh", "a.b"}, []string{"A", "a_b", "a/b", "-a", strings.Repeat("a", 254), "a\n"}},

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"errors"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ var remedies = map[string]string{
 	httpURL:   `is not a URL: write http:// or https:// and a host, for example https://keystone.example.com:5000`,
 	playbook:  `is neither a fully qualified playbook name (namespace.collection.playbook, for example edpm.operators.install_os) nor a relative path that stays under /runner/project, for example playbooks/site.yaml`,
 	user:      `is not a user name: start with a letter or "_" and use no spaces, for example cloud-admin`,
-	limit:     `is not a host pattern: separate names or patterns by "," or ":" without spaces, for example edpm-compute-0,edpm-compute-1 or edpm-compute-*:!edpm-compute-7`,
+	limit:     `is not a host pattern: separate names or patterns by "," or ":" without spaces, for example edpm-compute-0,edpm-compute-1 or edpm-compute-[0-3]:!edpm-compute-2`,
 	tags:      `is not a list of tags: separate them by "," without spaces, for example install,configure`,
 	mountPath: `is not a clean absolute path: start with "/" and leave out "..", "." , "//", ":" and a "/" at the end, for example /etc/ceph`,
 	subPath:   `is not a relative path: leave out a leading "/" and "..", for example ceph.conf`,
@@ -121,18 +122,23 @@ func Tags(path *field.Path, value string) field.ErrorList { return check(path, v
 
 func lastLabel(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 
-// hostPattern tells whether each part between separators can be a pattern. A
-// ":" inside brackets belongs to a range such as edpm-compute-[0:3].
+// hostPattern tells whether each part between separators can be a pattern over
+// host names, as edpm.MatchesLimit reads it. A ":" separates even in brackets:
+// name[0:3] would be a slice of a group, and hosts are meant here.
 func hostPattern(s string) bool {
-	open := 0
-	parts := strings.FieldsFunc(s, func(r rune) bool {
-		switch r {
-		case '[':
-			open++
-		case ']':
-			open--
-		}
-		return r == ',' || r == ':' && open == 0
-	})
-	return open == 0 && len(parts) > 0 && !slices.ContainsFunc(parts, func(p string) bool { return !limitPart.MatchString(p) })
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ':' })
+	return len(parts) > 0 && !slices.ContainsFunc(parts, func(p string) bool { return !limitPart.MatchString(p) || !readable(p) })
+}
+
+// readable tells whether the wildcards or the regular expression of a part are
+// well formed.
+func readable(part string) bool {
+	pattern := strings.TrimLeft(part, "!&")
+	var err error
+	if expr, ok := strings.CutPrefix(pattern, "~"); ok {
+		_, err = regexp.Compile(expr)
+	} else {
+		_, err = path.Match(pattern, "")
+	}
+	return err == nil
 }

@@ -143,16 +143,27 @@ func (l *Lab) createHost(ctx context.Context, h Host, store string) error {
 		}
 	}
 	args := []string{"--runtime", "runc", "run", "--detach", "--name", h.Name, "--hostname", h.Name, "--label", label,
-		"--privileged", "--systemd=always", "--cgroupns=private",
+		"--privileged", "--cgroupns=private",
 		"--network", hostsNetwork, "--ip", h.IP,
 		// podman inside the host keeps its layers here: overlay on overlay is refused.
 		"--volume", volume + ":/var/lib/containers",
 		"--volume", store + ":" + imageStore + ":ro",
 	}
+	args = append(args, systemdMode()...)
 	args = append(args, ulimits()...)
 	args = append(args, hostImage, "/sbin/init")
 	_, err := command(ctx, "podman", args...)
 	return err
+}
+
+// systemdMode is what --systemd=always does, but for one thing: on cgroup v1
+// podman would give every host the name=systemd hierarchy of this machine, where
+// the units of all hosts, and of the machine itself, would get in each other's way.
+func systemdMode() []string {
+	return []string{
+		"--systemd=false", "--env", "container=podman", "--stop-signal", "SIGRTMIN+3",
+		"--tmpfs", "/run:rw,mode=755", "--tmpfs", "/run/lock", "--tmpfs", "/tmp",
+	}
 }
 
 // ulimits keeps the host's limits at or under this process's hard limits:

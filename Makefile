@@ -1,0 +1,129 @@
+# make help lists the targets.
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+# Images: of the manager, and the execution environment that runs Ansible.
+IMG ?= localhost/edpm-operators:latest
+RUNNER_IMG ?=
+export IMG RUNNER_IMG
+
+# Tools are pinned in go.tools.mod, compiled by Go and kept in its cache.
+TOOL := go tool -modfile=go.tools.mod
+LAB := go run ./test/lab
+
+# The race detector needs a C compiler.
+CC ?= gcc
+RACE := $(if $(shell command -v $(CC)),-race)
+# What make test tests: everything but the end-to-end tests, which need a cluster.
+UNIT = $$(go list ./... | grep -v /test/e2e)
+
+##@ General
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Generate
+
+.PHONY: manifests
+manifests: ## Make the resource definitions and the manager's rights from the code.
+	$(TOOL) controller-gen crd 'paths=./apis/...' output:crd:dir=config/crd/bases
+	$(TOOL) controller-gen rbac:roleName=manager-role 'paths=./controllers/...;./webhooks/...;./internal/...;./cmd/...' output:rbac:dir=config/rbac
+
+.PHONY: generate
+generate: ## Make the deep-copy functions of the API.
+	$(TOOL) controller-gen object 'paths=./apis/...'
+
+.PHONY: docs
+docs: ## Make the reference of the API, docs/reference.md.
+	hack/reference.sh
+
+.PHONY: fmt
+fmt: ## Format the Go code.
+	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+##@ Check
+
+.PHONY: vet
+vet: ## Run go vet.
+	go vet ./...
+
+.PHONY: lint
+lint: ## Run golangci-lint, and where they are installed ansible-lint and shellcheck.
+	$(TOOL) golangci-lint run ./...
+	hack/lint-scripts.sh
+
+.PHONY: verify
+verify: ## Make everything again that is made, and fail if anything differs.
+	hack/verify.sh
+
+.PHONY: test
+test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
+	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test $(RACE) $(UNIT)
+	hack/test-python.sh
+
+.PHONY: e2e
+e2e: lab-needs ## Run the end-to-end tests on a real cluster and real hosts on this machine (root).
+	go test ./test/e2e/... -count=1 -timeout 60m
+
+.PHONY: bench
+bench: ## Measure the suite with thousands of nodes; prints a table.
+	go run ./test/bench
+
+##@ Try
+
+.PHONY: demo
+demo: lab-needs ## Show the main job, from nothing to nova-compute on two hosts (root).
+	test/demo/demo.sh
+
+.PHONY: demo-down
+demo-down: lab-down ## Take away what make demo made.
+
+.PHONY: lab-up
+lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root).
+	$(LAB) up --hosts
+
+.PHONY: lab-down
+lab-down: ## Take the lab down.
+	$(LAB) down
+
+.PHONY: lab-kubeconfig
+lab-kubeconfig: ## Print the path of the lab's kubeconfig; with make -s nothing else.
+	@$(LAB) kubeconfig
+
+.PHONY: lab-needs
+lab-needs:
+	@hack/install-packages.sh lab
+
+##@ Build and deploy
+
+.PHONY: build
+build: ## Build the manager, bin/manager.
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/manager ./cmd/manager
+
+.PHONY: image
+image: image-manager image-runner ## Build both images with podman (root for the second).
+
+.PHONY: image-manager
+image-manager: build ## Build the image of the manager, IMG, and save it as bin/manager.tar.
+	podman build --quiet --pull=never --network=none --tag '$(IMG)' --file Containerfile .
+	rm -f bin/manager.tar
+	podman save --quiet --format docker-archive --output bin/manager.tar '$(IMG)'
+
+.PHONY: image-runner
+image-runner: ## Build the execution environment with the collection, localhost/edpm-ansibleee (root).
+	test/lab/images/build.sh ansibleee
+
+.PHONY: deploy
+deploy: ## Deploy to the cluster of the current kubeconfig: IMG=... RUNNER_IMG=...
+	hack/deploy.sh apply
+
+.PHONY: undeploy
+undeploy: ## Remove the manager; the resource definitions and all objects stay.
+	hack/deploy.sh delete

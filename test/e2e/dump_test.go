@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// dump attaches to a failed story what a person would look at first.
+func dump(ctx context.Context) {
+	var out strings.Builder
+	for _, ns := range testNamespaces {
+		dumpConditions(ctx, &out, ns)
+		events, _ := cluster.Kubectl(ctx, "get", "events", "-n", ns, "--sort-by=.lastTimestamp",
+			"-o=custom-columns=TIME:.lastTimestamp,TYPE:.type,REASON:.reason,OBJECT:.involvedObject.name,MESSAGE:.message")
+		fmt.Fprintf(&out, "--- events of %s, the last ones\n%s\n", ns, tail(events, 30))
+		dumpLastLogs(&out, ns, 3)
+	}
+	logs, _ := manager.Logs(ctx)
+	fmt.Fprintf(&out, "--- manager\n%s\n", tail(logs, 40))
+	for _, h := range allHosts() {
+		text, _ := h.Console(ctx, "tail -n 20 /var/log/edpm/runs.log 2>/dev/null; systemctl --no-legend --plain list-units 'edpm_*'; true")
+		fmt.Fprintf(&out, "--- %s\n%s\n", h.Name, text)
+	}
+	AddReportEntry("state", out.String(), ReportEntryVisibilityFailureOrVerbose)
+}
+
+func dumpConditions(ctx context.Context, out *strings.Builder, ns string) {
+	for _, list := range []client.ObjectList{
+		&novav1.NovaList{}, &novav1.NovaCellList{}, &dataplanev1.OpenStackDataPlaneNodeList{},
+		&novav1.NovaExternalComputeList{}, &ansibleeev1.OpenStackAnsibleEEList{},
+	} {
+		if err := k8s.List(ctx, list, client.InNamespace(ns)); err != nil {
+			fmt.Fprintln(out, err)
+			continue
+		}
+		items, _ := apimeta.ExtractList(list)
+		for _, item := range items {
+			obj := item.(phase.Object)
+			fmt.Fprintf(out, "%s %T %s: %s\n", ns, obj, obj.GetName(), describe(obj))
+		}
+	}
+}
+
+// dumpLastLogs writes the ends of the logs of the newest pods of a namespace.
+func dumpLastLogs(out *strings.Builder, ns string, most int) {
+	logs, _ := filepath.Glob(filepath.Join(cluster.PodLogs(), ns+"_*", "*", "*.log"))
+	sort.Slice(logs, func(i, j int) bool { return modified(logs[i]) > modified(logs[j]) })
+	for _, path := range logs[:min(most, len(logs))] {
+		text, _ := os.ReadFile(path)
+		fmt.Fprintf(out, "--- %s\n%s\n", path, tail(string(text), 40))
+	}
+}
+
+func modified(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.ModTime().UnixNano()
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,225 @@
+// Package lab is how the end-to-end tests reach the lab of test/lab: its
+// cluster, its hosts by ssh, and their consoles.
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// Lab is a running lab.
+type Lab struct {
+	// Root of the repository.
+	Root string
+	// Kubeconfig of the administrator.
+	Kubeconfig string
+	Config     *rest.Config
+	// Client reads and writes without a cache, as the administrator.
+	Client client.Client
+
+	program, kubectl, key string
+}
+
+// Host is an EDPM host.
+type Host struct {
+	Name, IP string
+	lab      *Lab
+}
+
+// New returns the lab of the repository at root. It starts nothing: see Up.
+func New(ctx context.Context, root, dir string) (*Lab, error) {
+	l := &Lab{Root: root, program: filepath.Join(dir, "lab")}
+	if _, err := l.Run(ctx, "go", "build", "-o", l.program, "./test/lab"); err != nil {
+		return nil, err
+	}
+	binaries, err := l.Run(ctx, l.program, "binaries")
+	if err != nil {
+		return nil, err
+	}
+	l.kubectl = filepath.Join(lastLine(binaries), "kubectl")
+	if l.Kubeconfig, err = l.Run(ctx, l.program, "kubeconfig"); err != nil {
+		return nil, err
+	}
+	l.key = filepath.Join(filepath.Dir(l.Kubeconfig), "ssh", "id_ed25519")
+	return l, nil
+}
+
+// Up brings the lab up, or mends it, with further hosts beside the default
+// ones, and connects to its cluster.
+func (l *Lab) Up(ctx context.Context, progress io.Writer, more ...Host) error {
+	args := []string{"up", "--hosts"}
+	for _, h := range more {
+		args = append(args, "--host", h.Name+"="+h.IP)
+	}
+	cmd := exec.CommandContext(ctx, l.program, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = l.Root, progress, progress
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("bringing the lab up: %w", err)
+	}
+	return l.connect()
+}
+
+func (l *Lab) connect() error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	l.Config = config
+	l.Client, err = client.New(config, client.Options{Scheme: scheme})
+	return err
+}
+
+// Down stops the lab and removes what it made.
+func (l *Lab) Down(ctx context.Context) error {
+	_, err := l.Run(ctx, l.program, "down")
+	return err
+}
+
+// Load makes the images of docker archives known to pods.
+func (l *Lab) Load(ctx context.Context, archives ...string) error {
+	_, err := l.Run(ctx, l.program, append([]string{"load"}, archives...)...)
+	return err
+}
+
+// PodLogs is the directory with the logs of pods, by namespace, pod and container.
+func (l *Lab) PodLogs() string { return filepath.Join(filepath.Dir(l.Kubeconfig), "pod-logs") }
+
+// Host returns the host of a name and address.
+func (l *Lab) Host(name, ip string) Host { return Host{Name: name, IP: ip, lab: l} }
+
+// PrivateKey is the key that the hosts let in.
+func (l *Lab) PrivateKey() ([]byte, error) { return os.ReadFile(l.key) }
+
+// Run runs a command in the root of the repository and returns what it printed
+// on standard output, without the last line break.
+func (l *Lab) Run(ctx context.Context, name string, args ...string) (string, error) {
+	return l.RunWithInput(ctx, "", name, args...)
+}
+
+// RunWithInput is Run with something on standard input.
+func (l *Lab) RunWithInput(ctx context.Context, input, name string, args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = l.Root, strings.NewReader(input), &stdout, &stderr
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	out := strings.TrimRight(stdout.String(), "\n")
+	if err != nil {
+		return out, fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err, out, stderr.String())
+	}
+	return out, nil
+}
+
+// Kubectl runs kubectl as the administrator.
+func (l *Lab) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return l.Run(ctx, l.kubectl, append([]string{"--kubeconfig", l.Kubeconfig}, args...)...)
+}
+
+// Apply applies YAML as a person would, with strict validation of fields.
+func (l *Lab) Apply(ctx context.Context, yaml string, args ...string) error {
+	_, err := l.RunWithInput(ctx, yaml, l.kubectl,
+		append([]string{"--kubeconfig", l.Kubeconfig, "apply", "--server-side", "--validate=strict", "-f", "-"}, args...)...)
+	return err
+}
+
+// Kustomize renders a kustomization of the repository.
+func (l *Lab) Kustomize(ctx context.Context, dir string) (string, error) {
+	return l.Run(ctx, l.kubectl, "kustomize", dir)
+}
+
+// SSH runs a shell script on the host as root and returns its standard output.
+func (h Host) SSH(ctx context.Context, script string) (string, error) {
+	return h.lab.Run(ctx, "ssh", "-i", h.lab.key, "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=no",
+		"-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "BatchMode=yes",
+		"root@"+h.IP, script)
+}
+
+// Console runs a shell script on the host as root, also when sshd is down.
+func (h Host) Console(ctx context.Context, script string) (string, error) {
+	return h.lab.Run(ctx, "podman", "exec", h.Name, "sh", "-c", script)
+}
+
+// Run is one line of the audit trail of a host.
+type Run struct {
+	Event, Run, Step, Hash string
+}
+
+// Runs returns what the runs noted on the host, in order. A host that was never
+// configured has none.
+func (h Host) Runs(ctx context.Context) ([]Run, error) {
+	text, err := h.Console(ctx, "cat /var/log/edpm/runs.log 2>/dev/null || true")
+	if err != nil {
+		return nil, err
+	}
+	var runs []Run
+	for line := range strings.Lines(text) {
+		run, err := parseRun(line)
+		if err != nil {
+			return nil, fmt.Errorf("runs.log of %s: %w", h.Name, err)
+		}
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
+
+func parseRun(line string) (Run, error) {
+	fields := strings.Fields(line)
+	if len(fields) != 5 {
+		return Run{}, fmt.Errorf("%q has %d fields and needs 5", line, len(fields))
+	}
+	run := Run{Event: fields[1]}
+	for i, into := range []*string{&run.Run, &run.Step, &run.Hash} {
+		key, value, ok := strings.Cut(fields[i+2], "=")
+		if !ok || key != []string{"run", "step", "hash"}[i] {
+			return Run{}, fmt.Errorf("%q: field %d is not what was expected", line, i+3)
+		}
+		*into = value
+	}
+	return run, nil
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// FindRoot returns the root of the repository that holds the working directory.
+func FindRoot() (string, error) {
+	dir, err := os.Getwd()
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if _, statErr := os.Stat(filepath.Join(dir, "go.mod")); statErr == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("the working directory is not within the repository")
+		}
+	}
+	return "", err
+}

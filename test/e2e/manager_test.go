@@ -1,0 +1,265 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// runningManager is the manager under test.
+type runningManager interface {
+	// Build makes the program or the image.
+	Build(context.Context) error
+	// Deploy starts it and waits until it is ready.
+	Deploy(context.Context) error
+	// Kill ends it as a crash would; it comes back by itself. Ready waits for that.
+	Kill(context.Context) error
+	Ready(context.Context) error
+	// Logs of this manager and of those that were killed.
+	Logs(context.Context) (string, error)
+	// Metrics in the text format of Prometheus.
+	Metrics(context.Context) (string, error)
+	Stop()
+}
+
+func chooseManager() runningManager {
+	if localManager() {
+		return &processManager{}
+	}
+	return &podManager{}
+}
+
+func localManager() bool { return os.Getenv("E2E_LOCAL_MANAGER") == "1" }
+
+// needPod skips what a manager without webhooks cannot show.
+func needPod() {
+	GinkgoHelper()
+	if localManager() {
+		Skip("E2E_LOCAL_MANAGER=1: there are no webhooks and there is no pod")
+	}
+}
+
+const managerImage = "localhost/edpm-operators:latest"
+
+// podManager is deployed as people would, from config/overlays/lab.
+type podManager struct {
+	mu  sync.Mutex
+	old strings.Builder // logs of pods that were killed
+}
+
+func managerDeployment() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: systemNS, Name: "edpm-operators-manager"}}
+}
+
+func (m *podManager) Build(ctx context.Context) error {
+	if _, err := goBuild(ctx, "bin/manager"); err != nil {
+		return err
+	}
+	if _, err := cluster.Run(ctx, "podman", "build", "--quiet", "--pull=never", "--network=none", "--tag", managerImage, "."); err != nil {
+		return err
+	}
+	_ = os.Remove(artifact("manager.tar"))
+	_, err := cluster.Run(ctx, "podman", "save", "--quiet", "--format", "docker-archive", "--output", artifact("manager.tar"), managerImage)
+	return err
+}
+
+// goBuild builds the manager as one static program.
+func goBuild(ctx context.Context, output string) (string, error) {
+	return cluster.Run(ctx, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-o", output, "./cmd/manager")
+}
+
+func (m *podManager) Deploy(ctx context.Context) error {
+	if err := cluster.Load(ctx, artifact("manager.tar")); err != nil {
+		return err
+	}
+	yaml, err := cluster.Kustomize(ctx, "config/overlays/lab")
+	if err != nil {
+		return err
+	}
+	if err := cluster.Apply(ctx, yaml); err != nil {
+		return err
+	}
+	return m.Ready(ctx)
+}
+
+// pods of the manager that are not on their way out.
+func (m *podManager) pods(ctx context.Context) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	err := k8s.List(ctx, pods, client.InNamespace(systemNS), client.MatchingLabels{"app.kubernetes.io/component": "manager"})
+	var alive []corev1.Pod
+	for _, p := range pods.Items {
+		if p.DeletionTimestamp.IsZero() {
+			alive = append(alive, p)
+		}
+	}
+	return alive, err
+}
+
+// Kill deletes the pod without grace: the kubelet kills its process at once.
+func (m *podManager) Kill(ctx context.Context) error {
+	m.keepLogs(ctx)
+	pods, err := m.pods(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		if err := client.IgnoreNotFound(k8s.Delete(ctx, &pods[i], client.GracePeriodSeconds(0))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ready waits for the pod, its webhooks included, and for the leader to work.
+func (m *podManager) Ready(ctx context.Context) error {
+	return wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		deployment := managerDeployment()
+		if err := k8s.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		pods, err := m.pods(ctx)
+		want := ptr.Deref(deployment.Spec.Replicas, 1)
+		return len(pods) == int(want) && deployment.Status.ReadyReplicas == want && deployment.Status.ObservedGeneration == deployment.Generation, err
+	})
+}
+
+func (m *podManager) keepLogs(ctx context.Context) {
+	text, _ := cluster.Kubectl(ctx, "logs", "-n", systemNS, "deployment/edpm-operators-manager", "--prefix")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.old.WriteString(text + "\n")
+}
+
+func (m *podManager) Logs(ctx context.Context) (string, error) {
+	text, err := cluster.Kubectl(ctx, "logs", "-n", systemNS, "deployment/edpm-operators-manager")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.old.String() + text, err
+}
+
+func (m *podManager) Metrics(ctx context.Context) (string, error) {
+	pods, err := m.pods(ctx)
+	if err != nil || len(pods) != 1 {
+		return "", fmt.Errorf("there are %d pods of the manager: %w", len(pods), err)
+	}
+	return get(ctx, "http://"+pods[0].Status.PodIP+":8080/metrics")
+}
+
+func (m *podManager) Stop() {}
+
+// get returns the body of a web page.
+func get(ctx context.Context, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return string(body), err
+}
+
+// processManager runs on the machine, for quick development.
+type processManager struct {
+	mu  sync.Mutex
+	cmd *exec.Cmd
+}
+
+func (m *processManager) program() string { return artifact("manager") }
+func (m *processManager) log() string     { return artifact("manager.log") }
+
+func (m *processManager) Build(ctx context.Context) error {
+	_, err := goBuild(ctx, m.program())
+	return err
+}
+
+func (m *processManager) Deploy(ctx context.Context) error {
+	yaml, err := cluster.Kustomize(ctx, "config/crd")
+	if err != nil {
+		return err
+	}
+	if err := cluster.Apply(ctx, yaml); err != nil {
+		return err
+	}
+	if _, err := cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"); err != nil {
+		return err
+	}
+	return m.start()
+}
+
+// start runs the program until it is stopped, again whenever it was killed.
+func (m *processManager) start() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out, err := os.OpenFile(m.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	m.cmd = exec.Command(m.program(), "--leader-elect=false", "--webhooks=false", "--kubeconfig="+cluster.Kubeconfig,
+		"--metrics-bind-address=127.0.0.1:18380", "--health-probe-bind-address=127.0.0.1:18381",
+		"--batch-debounce=500ms", "--batch-patience=5s", "--retry-base=5s")
+	m.cmd.Env = append(os.Environ(),
+		"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT=localhost/edpm-nova-compute:latest",
+		"RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT=localhost/edpm-nova-libvirt:latest",
+		"RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest",
+		"RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest")
+	m.cmd.Stdout, m.cmd.Stderr = out, out
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return m.cmd.Start()
+}
+
+func (m *processManager) Kill(context.Context) error {
+	m.Stop()
+	time.Sleep(time.Second)
+	return m.start()
+}
+
+func (m *processManager) Ready(ctx context.Context) error {
+	return wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := get(ctx, "http://127.0.0.1:18381/readyz")
+		return err == nil, nil
+	})
+}
+
+func (m *processManager) Logs(context.Context) (string, error) {
+	text, err := os.ReadFile(filepath.Clean(m.log()))
+	return string(text), err
+}
+
+func (m *processManager) Metrics(ctx context.Context) (string, error) {
+	return get(ctx, "http://127.0.0.1:18380/metrics")
+}
+
+func (m *processManager) Stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cmd != nil && m.cmd.Process != nil {
+		_ = m.cmd.Process.Kill()
+		_ = m.cmd.Wait()
+		m.cmd = nil
+	}
+}

@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
+)
+
+var (
+	cluster *lab.Lab
+	k8s     client.Client
+	manager runningManager
+	// tmp is for what the suite builds and collects.
+	tmp string
+
+	compute0, compute1, storage0 lab.Host
+	// spare hosts, for the stories that break things.
+	spare []lab.Host
+)
+
+func TestE2E(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the end-to-end tests take long")
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("the end-to-end tests need root: a kubelet and hosts with systemd are started; -short skips them")
+	}
+	log.SetLogger(GinkgoLogr)
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "edpm-operators end to end")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	tmp = GinkgoT().TempDir()
+	root, err := lab.FindRoot()
+	Expect(err).NotTo(HaveOccurred())
+	cluster, err = lab.New(ctx, root, tmp)
+	Expect(err).NotTo(HaveOccurred())
+	nameHosts()
+	manager = chooseManager()
+
+	By("bringing the lab up and building the manager")
+	DeferCleanup(takeDown)
+	Expect(parallel(
+		func() error { return cluster.Up(ctx, GinkgoWriter, spare...) },
+		func() error { return manager.Build(ctx) },
+	)).To(Succeed())
+	k8s = cluster.Client
+
+	By("clearing what an earlier run left")
+	Expect(clearCluster(ctx)).To(Succeed())
+	Expect(resetHosts(ctx)).To(Succeed())
+
+	By("deploying the manager")
+	Expect(manager.Deploy(ctx)).To(Succeed())
+	Expect(makeNamespaces(ctx)).To(Succeed())
+}, NodeTimeout(25*time.Minute))
+
+func nameHosts() {
+	compute0 = cluster.Host("edpm-compute-0", "192.168.122.100")
+	compute1 = cluster.Host("edpm-compute-1", "192.168.122.101")
+	storage0 = cluster.Host("edpm-storage-0", "192.168.122.102")
+	for i := range 4 {
+		spare = append(spare, cluster.Host(fmt.Sprintf("e2e-host-%d", i), fmt.Sprintf("192.168.122.%d", 110+i)))
+	}
+}
+
+func allHosts() []lab.Host { return append([]lab.Host{compute0, compute1, storage0}, spare...) }
+
+func takeDown(ctx SpecContext) {
+	if os.Getenv("E2E_KEEP") == "1" {
+		GinkgoWriter.Println("E2E_KEEP=1: the lab stays. export KUBECONFIG=" + cluster.Kubeconfig)
+		return
+	}
+	manager.Stop()
+	Expect(cluster.Down(ctx)).To(Succeed())
+}
+
+// artifact is the path of a file that the suite keeps until its end.
+func artifact(name string) string { return filepath.Join(tmp, name) }
