@@ -26,7 +26,7 @@ UNIT = $$(go list ./... | grep -v /test/e2e)
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	  /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Generate
 
@@ -112,7 +112,7 @@ image: image-manager image-runner ## Build both images with podman (root for the
 
 .PHONY: image-manager
 image-manager: build ## Build the image of the manager, IMG, and save it as bin/manager.tar.
-	podman build --quiet --pull=never --network=none --tag '$(IMG)' --file Containerfile .
+	podman build --quiet --pull=never --network=none --timestamp 0 --tag '$(IMG)' --file Containerfile .
 	rm -f bin/manager.tar
 	podman save --quiet --format docker-archive --output bin/manager.tar '$(IMG)'
 
@@ -123,6 +123,11 @@ image-runner: ## Build the execution environment with the collection, localhost/
 .PHONY: deploy
 deploy: ## Deploy to the cluster of the current kubeconfig: IMG=... RUNNER_IMG=...
 	hack/deploy.sh apply
+
+.PHONY: deploy-lab
+deploy-lab: IMG = localhost/edpm-operators:latest
+deploy-lab: image-manager ## Build the manager and deploy it to the lab, which must be up (root).
+	hack/deploy.sh lab
 
 .PHONY: undeploy
 undeploy: ## Remove the manager; the resource definitions and all objects stay.

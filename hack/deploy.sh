@@ -2,58 +2,71 @@
 # Applies or deletes the suite in the cluster of the current kubeconfig.
 #
 #   hack/deploy.sh apply    resource definitions, rights, webhooks and manager
-#   hack/deploy.sh delete   all of that but the resource definitions, so that the
-#                           objects stay
+#   hack/deploy.sh lab      the same in the lab, with bin/manager.tar as the image
+#   hack/deploy.sh delete   rights, webhooks and manager; the resource definitions
+#                           and so the objects stay
 #
 # IMG         image of the manager (default localhost/edpm-operators:latest)
 # RUNNER_IMG  execution environment for specs that name none (default: the
 #             manager's own choice)
 # KUBECTL     default kubectl
 set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 image=${IMG:-localhost/edpm-operators:latest}
 runner=${RUNNER_IMG:-}
 kubectl=${KUBECTL:-kubectl}
 
-# overlay BASE: a kustomization over BASE with the images; prints its directory.
-overlay() {
-  local dir=$repo/bin/deploy name=${image%@*} variable
-  mkdir -p "$dir"
+# images: the kustomization's entry for the image of the manager.
+images() {
+  local name=${image%@*} tag
   [[ ${name##*/} != *:* ]] || name=${name%:*}
-  {
-    echo "resources: [../../config/$1]"
-    echo "images:"
-    if [[ $image == *@* ]]; then
-      echo "- {name: edpm-operators, newName: \"$name\", digest: \"${image#*@}\"}"
-    else
-      local tag=${image#"$name"}
-      tag=${tag#:}
-      echo "- {name: edpm-operators, newName: \"$name\", newTag: \"${tag:-latest}\"}"
-    fi
-    if [ -n "$runner" ]; then
-      echo "patches:"
-      echo "- target: {kind: Deployment, name: edpm-operators-manager}"
-      echo "  patch: |-"
-      echo "    apiVersion: apps/v1"
-      echo "    kind: Deployment"
-      echo "    metadata: {name: edpm-operators-manager}"
-      echo "    spec: {template: {spec: {containers: [{name: manager, env: ["
-      for variable in RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT; do
-        echo "      {name: $variable, value: \"$runner\"},"
-      done
-      echo "    ]}]}}}"
-    fi
-  } >"$dir/kustomization.yaml"
-  echo "$dir"
+  tag=${image#"$name"}
+  echo "images:"
+  case $tag in
+    @*) echo "- {name: edpm-operators, newName: \"$name\", digest: \"${tag#@}\"}" ;;
+    *) echo "- {name: edpm-operators, newName: \"$name\", newTag: \"${tag#:}\"}" ;;
+  esac
 }
 
-build() { (cd "$repo" && go tool -modfile=go.tools.mod kustomize build "$(overlay "$1")"); }
+# patch PODSPEC: a patch of the manager's pod template, as YAML in one line.
+patch() {
+  echo "- patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: edpm-operators-manager, namespace: edpm-operators-system}, spec: {template: $1}}'"
+}
+
+# build BASE [PODSPEC]...: config/BASE with the images and patches, on stdout.
+build() {
+  local dir=bin/deploy base=$1 pod
+  shift
+  mkdir -p "$dir"
+  {
+    echo "resources: [../../config/$base]"
+    images
+    [ $# = 0 ] || echo "patches:"
+    for pod in "$@"; do patch "$pod"; done
+  } >"$dir/kustomization.yaml"
+  go tool -modfile=go.tools.mod kustomize build "$dir"
+}
+
+apply() {
+  build "$@" | "$kubectl" apply --server-side -f -
+  "$kubectl" -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout 5m
+}
 
 case ${1:-} in
   apply)
-    build default | "$kubectl" apply --server-side -f -
-    "$kubectl" -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout 5m
+    pods=()
+    [ -z "$runner" ] || pods+=("{spec: {containers: [{name: manager, env: [
+      {name: RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT, value: \"$runner\"},
+      {name: RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT, value: \"$runner\"}]}]}}")
+    apply default "${pods[@]}"
+    ;;
+  lab)
+    go run ./test/lab load bin/manager.tar
+    image=localhost/edpm-operators:latest
+    # The name of the image is always the same: only this tells that it is new.
+    id=$(sha256sum bin/manager | cut -c1-16)
+    apply overlays/lab "{metadata: {annotations: {edpm.openstack.org/manager-build: \"$id\"}}}"
     ;;
   delete)
     build operator | "$kubectl" delete --ignore-not-found -f -
@@ -61,7 +74,7 @@ case ${1:-} in
     echo "  $kubectl delete -k config/crd"
     ;;
   *)
-    echo "usage: ${0##*/} apply|delete" >&2
+    echo "usage: ${0##*/} apply|lab|delete" >&2
     exit 2
     ;;
 esac

@@ -1,43 +1,39 @@
 #!/usr/bin/env bash
-# Makes everything again that is made by a tool and fails if anything differs
-# from before. What it has made stays, to be looked at and committed.
+# Makes everything again that is made by a tool, in a copy of the tree, and fails
+# if anything differs from what is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+repo=$PWD
 
-generated() {
-  git ls-files --cached --others --exclude-standard -- \
-    config/crd/bases config/rbac/role.yaml docs/reference.md 'apis/**/zz_generated.*.go'
-}
+files() { git ls-files --cached --others --exclude-standard "$@"; }
 
-before=$(mktemp -d)
-trap 'rm -rf "$before"' EXIT
-mkdir "$before/tree" "$before/out"
-generated | xargs -r cp --parents -t "$before/tree"
-# Left-overs of kinds that are gone must show as well.
-rm -f config/crd/bases/*.yaml
+# existing: of the names on standard input, those of files that are there.
+existing() { while read -r name; do [ ! -e "$name" ] || echo "$name"; done; }
 
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+files | existing | tr '\n' '\0' | xargs -0 cp --parents --no-dereference -t "$copy"
+
+# Paths of the copy would make the compiler's cache useless.
+cd "$copy"
+export GOFLAGS="${GOFLAGS:-} -trimpath"
+git init -q . # for the scripts that ask git for files
+rm -f config/crd/bases/*.yaml config/rbac/role.yaml docs/reference.md
 make --no-print-directory generate manifests docs
 
-stale=0
-for file in $( (generated; cd "$before/tree" && find . -type f -printf '%P\n') | sort -u); do
-  old=$before/tree/$file
-  [ -e "$old" ] || old=/dev/null
-  new=$file
-  [ -e "$new" ] || new=/dev/null
-  diff -u --label "$file (before)" --label "$file (made again)" "$old" "$new" || stale=1
-done
-
-unformatted=$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r gofmt -l)
-[ -z "$unformatted" ] || {
-  echo "not formatted: $unformatted" >&2
-  stale=1
+failed=0
+complain() {
+  echo "verify: $*" >&2
+  failed=1
 }
-go mod tidy -diff || stale=1
-for overlay in default overlays/lab samples; do
-  go tool -modfile=go.tools.mod kustomize build "config/$overlay" >"$before/out/build.yaml" || stale=1
-done
 
-if [ "$stale" != 0 ]; then
-  echo "verify: the files above were not up to date; run make generate manifests docs fmt, and commit" >&2
-  exit 1
-fi
+for path in config/crd/bases config/rbac/role.yaml docs/reference.md apis; do
+  diff -ruN "$repo/$path" "$path" || complain "$path is not what the tools make of the code: run make generate manifests docs"
+done
+unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)
+[ -z "$unformatted" ] || complain "not formatted, run make fmt: $unformatted"
+go mod tidy -diff || complain "go.mod is not tidy: run go mod tidy"
+for dir in default overlays/lab samples; do
+  go tool -modfile=go.tools.mod kustomize build "config/$dir" >/dev/null || complain "config/$dir cannot be built"
+done
+exit "$failed"

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 )
@@ -135,16 +137,9 @@ func (e *Engine) launch(ctx context.Context, batch []*offer) error {
 		e.nudge(batch[0].Group()) // an owner changed its mind meanwhile
 		return nil
 	}
-	secret := newInputs(name, batch[0], data)
-	if err := e.client.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := e.create(ctx, newInputs(name, batch[0], data), newAnsibleEE(name, batch)); err != nil {
 		e.unclaim(batch)
-		return fmt.Errorf("creating Secret %s: %w", name, err)
-	}
-	if err := e.client.Create(ctx, newAnsibleEE(name, batch)); err != nil && !apierrors.IsAlreadyExists(err) {
-		if refused(err) {
-			e.unclaim(batch)
-		} // otherwise it may exist: resolveDoubts finds out
-		return fmt.Errorf("creating OpenStackAnsibleEE %s: %w", name, err)
+		return err
 	}
 	e.settleClaim(batch)
 	runsStarted.WithLabelValues(batch[0].Step.Name).Inc()
@@ -155,6 +150,40 @@ func (e *Engine) launch(ctx context.Context, batch []*offer) error {
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
+}
+
+// create creates a run and, before it, its inputs.
+func (e *Engine) create(ctx context.Context, secret *corev1.Secret, aee *ansibleeev1.OpenStackAnsibleEE) error {
+	err := e.client.Create(ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = e.reuse(ctx, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("creating Secret %s: %w", secret.Name, err)
+	}
+	if err := e.client.Create(ctx, aee); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating OpenStackAnsibleEE %s: %w", aee.Name, err)
+	}
+	return nil
+}
+
+// reuse decides about inputs of the same name, and so of the same content. They
+// are used when their run exists or was never created. Those of a run that is
+// gone are about to be collected: they are removed, to be created anew.
+func (e *Engine) reuse(ctx context.Context, secret *corev1.Secret) error {
+	key := client.ObjectKeyFromObject(secret)
+	err := e.live.Get(ctx, key, &ansibleeev1.OpenStackAnsibleEE{})
+	if err == nil || !apierrors.IsNotFound(err) {
+		return err
+	}
+	present := &corev1.Secret{}
+	if err := e.live.Get(ctx, key, present); err != nil || len(present.OwnerReferences) == 0 {
+		return err
+	}
+	if err := e.client.Delete(ctx, present, client.Preconditions{UID: &present.UID}); err != nil {
+		return err
+	}
+	return errors.New("the inputs of a deleted run are in the way and are being removed")
 }
 
 // claim marks the hosts of the batch as being in a run, before it is created:

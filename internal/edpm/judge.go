@@ -64,6 +64,8 @@ type run struct {
 	end        time.Time
 	result     ansibleeev1.HostStatus
 	known      bool // whether there is a result
+	// problem is what the run itself complains of.
+	problem string
 }
 
 func (r *run) converged() bool { return r.finished && r.known && r.result.Converged() }
@@ -170,6 +172,9 @@ func asked(r *run, w want) bool {
 
 func failure(r *run, w want, backoff Backoff) State {
 	s := State{Phase: Failed, Run: r.name, Attempt: r.target.Attempt, Message: "the run ended without a result for this host", Retry: r.end}
+	if r.problem != "" {
+		s.Message += ": " + r.problem
+	}
 	if r.known {
 		s.Message, s.Unreachable = r.result.Message, r.result.Unreachable > 0
 	}

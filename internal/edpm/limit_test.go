@@ -22,7 +22,7 @@ func TestMatchesLimit(t *testing.T) {
 		"wildcards are those of a shell":              {"compute-?", []string{"compute-0"}, []string{"compute-10", "compute-"}},
 		"a star crosses dots":                         {"*.example.org", []string{"a.b.example.org"}, []string{"example.org", "a.example.com"}},
 		"a class selects one character":               {"compute-[0-2]", []string{"compute-0", "compute-2"}, []string{"compute-3"}},
-		"a class can be negated as in a shell":        {"compute-[!0]", []string{"compute-1"}, []string{"compute-0", "compute-!"}},
+		"a class can be negated as in a shell":        {"compute-[!0]", []string{"compute-1"}, []string{"compute-0"}},
 		"an exclamation mark excludes":                {"all:!b", []string{"a"}, []string{"b"}},
 		"an exclusion alone means all but":            {"!b*", []string{"a"}, []string{"b", "b1"}},
 		"exclusions win wherever they stand":          {"!a,a,b", []string{"b"}, []string{"a"}},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -100,13 +101,26 @@ func newRun(aee *ansibleeev1.OpenStackAnsibleEE, host string) *run {
 	if aee.Status.CompletionTime != nil {
 		r.end = aee.Status.CompletionTime.Time
 	}
+	r.problem = problem(aee)
 	return r
+}
+
+// problem is what a run complains of; empty when it gets on.
+func problem(aee *ansibleeev1.OpenStackAnsibleEE) string {
+	ready := aee.Status.Conditions.Get(condition.ReadyCondition)
+	if ready == nil || ready.Severity == condition.SeverityInfo || ready.Severity == condition.SeverityNone {
+		return ""
+	}
+	return ready.Message
 }
 
 // Describe says in words where a target stands.
 func (s State) Describe() string {
 	switch s.Phase {
 	case Running:
+		if s.Message != "" {
+			return fmt.Sprintf("Step %s does not get on in %s: %s", s.Step, s.Run, s.Message)
+		}
 		return fmt.Sprintf("Step %s is running in %s", s.Step, s.Run)
 	case Failed:
 		return fmt.Sprintf("Step %s failed in %s (attempt %d, next at %s): %s", s.Step, s.Run, s.Attempt, s.Retry.UTC().Format("2006-01-02T15:04:05Z"), s.Message)

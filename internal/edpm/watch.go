@@ -94,6 +94,8 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 
 type groupQueue = workqueue.TypedRateLimitingInterface[Group]
 
+func complaint(obj client.Object) string { return problem(obj.(*ansibleeev1.OpenStackAnsibleEE)) }
+
 func finished(obj client.Object) bool { return obj.(*ansibleeev1.OpenStackAnsibleEE).Finished() }
 
 // observe notes that the cache shows a run, and plans its group again. When the
@@ -123,7 +125,7 @@ func (e *Engine) observe(obj client.Object, freed bool, q groupQueue) {
 }
 
 // OwnerHandler wakes the owners of a kind when a run with their targets
-// appears, finishes or goes.
+// appears, has a problem, finishes or goes.
 func OwnerHandler(kind string) handler.EventHandler {
 	enqueue := func(obj client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		run := obj.(*ansibleeev1.OpenStackAnsibleEE)
@@ -139,7 +141,7 @@ func OwnerHandler(kind string) handler.EventHandler {
 			enqueue(ev.Object, q)
 		},
 		UpdateFunc: func(_ context.Context, ev event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if finished(ev.ObjectOld) != finished(ev.ObjectNew) {
+			if finished(ev.ObjectOld) != finished(ev.ObjectNew) || complaint(ev.ObjectOld) != complaint(ev.ObjectNew) {
 				enqueue(ev.ObjectNew, q)
 			}
 		},

@@ -51,7 +51,11 @@ bring_up() {
 
 deploy_manager() {
   say 'Deploying the manager as a pod'
-  make --no-print-directory deploy-lab
+  make --no-print-directory image-manager
+  lab load bin/manager.tar
+  kubectl apply --server-side --force-conflicts -k config/overlays/lab >/dev/null
+  # The tag stays the same when the image is built anew.
+  kubectl -n edpm-operators-system rollout restart deployment/edpm-operators-manager
   kubectl -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout=180s
 }
 
@@ -89,7 +93,7 @@ show_result() {
     printf '\n$ systemctl is-active edpm_nova_compute.service\n'
     on $host systemctl is-active edpm_nova_compute.service
     printf '\n$ virsh list\n'
-    on $host podman exec libvirt_virtqemud virsh list
+    on $host podman exec edpm_libvirt_virtqemud virsh list
     printf '\n$ what the running nova-compute logged of its options\n'
     wait_logged $host
   done

@@ -47,10 +47,10 @@ func noteSecret(word, of string) {
 	secretWords.words[word] = of
 }
 
-func meta(ns, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: ns, Name: name} }
+func named(ns, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: ns, Name: name} }
 
 func newSecretObject(ns, name string, data map[string]string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: meta(ns, name), StringData: data}
+	return &corev1.Secret{ObjectMeta: named(ns, name), StringData: data}
 }
 
 // sshKey returns the Secret with the key that the hosts let in.
@@ -93,7 +93,7 @@ func control(ns string) []client.Object {
 		newSecretObject(ns, passwordSecret, map[string]string{"NovaPassword": newSecret("the password of nova")}),
 		newSecretObject(ns, busSecret("cell1"), map[string]string{"transport_url": transportURL("cell1")}),
 		newSecretObject(ns, busSecret("cell2"), map[string]string{"transport_url": transportURL("cell2")}),
-		&novav1.Nova{ObjectMeta: meta(ns, novaName), Spec: novav1.NovaSpec{
+		&novav1.Nova{ObjectMeta: named(ns, novaName), Spec: novav1.NovaSpec{
 			Secret: passwordSecret, KeystoneAuthURL: "http://127.0.0.1:5000",
 			CellTemplates: map[string]novav1.NovaCellTemplate{"cell1": {HasAPIAccess: true}, "cell2": {HasAPIAccess: true}},
 		}},
@@ -121,18 +121,18 @@ func quickService(ns, name string) *dataplanev1.OpenStackDataPlaneService {
       vars:
         edpm_audit_event: end
 `
-	return &dataplanev1.OpenStackDataPlaneService{ObjectMeta: meta(ns, name), Spec: dataplanev1.OpenStackDataPlaneServiceSpec{Play: play}}
+	return &dataplanev1.OpenStackDataPlaneService{ObjectMeta: named(ns, name), Spec: dataplanev1.OpenStackDataPlaneServiceSpec{Play: play}}
 }
 
 func newRole(ns, name string, services ...string) *dataplanev1.OpenStackDataPlaneRole {
-	return &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta(ns, name), Spec: dataplanev1.OpenStackDataPlaneRoleSpec{
+	return &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: named(ns, name), Spec: dataplanev1.OpenStackDataPlaneRoleSpec{
 		NodeTemplate: dataplanev1.NodeSection{AnsibleSSHPrivateKeySecret: keySecret},
 		Services:     services,
 	}}
 }
 
 func newNode(ns, role string, host lab.Host) *dataplanev1.OpenStackDataPlaneNode {
-	return &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: meta(ns, host.Name), Spec: dataplanev1.OpenStackDataPlaneNodeSpec{
+	return &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(ns, host.Name), Spec: dataplanev1.OpenStackDataPlaneNodeSpec{
 		Role: role, HostName: host.Name, AnsibleHost: host.IP,
 	}}
 }
@@ -197,17 +197,17 @@ func compute(ctx context.Context, ns, name string) *novav1.NovaExternalCompute {
 
 // newNodeKey and the like are objects of which only the name is known.
 func nodeNamed(ns, name string) *dataplanev1.OpenStackDataPlaneNode {
-	return &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: meta(ns, name)}
+	return &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(ns, name)}
 }
 
 func computeNamed(ns, name string) *novav1.NovaExternalCompute {
-	return &novav1.NovaExternalCompute{ObjectMeta: meta(ns, name)}
+	return &novav1.NovaExternalCompute{ObjectMeta: named(ns, name)}
 }
 
 func roleNamed(ns, name string) *dataplanev1.OpenStackDataPlaneRole {
-	return &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta(ns, name)}
+	return &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: named(ns, name)}
 }
 
 func secretNamed(ns, name string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: meta(ns, name)}
+	return &corev1.Secret{ObjectMeta: named(ns, name)}
 }

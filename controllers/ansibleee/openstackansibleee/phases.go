@@ -85,6 +85,8 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Job %s is being created", s.want.Name)
 	}
 	if apierrors.IsInvalid(err) {
+		s.run.Status.JobStatus, s.run.Status.CompletionTime = ansibleeev1.JobFailed, ptr.To(metav1.Now())
+		s.run.Status.Hash = map[string]string{"input": hash}
 		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "The API server refuses the Job: %v", err)
 	}
 	if err != nil {

@@ -1,0 +1,329 @@
+package edpm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+)
+
+// offers returns one offer per host; change can alter them.
+func offers(change func(*offer), hosts ...string) []*offer {
+	var out []*offer
+	for _, h := range hosts {
+		o := &offer{Target: Target{Host: h}, attempt: 1}
+		if change != nil {
+			change(o)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func numbered(n int) []string {
+	var hosts []string
+	for i := range n {
+		hosts = append(hosts, fmt.Sprintf("h%03d", i))
+	}
+	return hosts
+}
+
+func size10(o *offer)     { o.Strategy.BatchSize = 10 }
+func oneAtATime(o *offer) { o.Strategy.MaxUnavailable = 1 }
+func canary(o *offer)     { o.Strategy.MaxUnavailable, o.Strategy.MaxFailures = 1, ptr.To[int32](0) }
+func failedBefore(o *offer) {
+	o.attempt = 2
+}
+
+// later is a moment at which nobody has joined for long.
+func later() moment {
+	return moment{
+		now: noon, first: noon.Add(-time.Hour), last: noon.Add(-time.Hour), debounce: time.Second, patience: 10 * time.Second,
+		inFlight: map[string]bool{}, retrying: map[string]bool{}, busy: map[string]bool{},
+	}
+}
+
+// justNow is a moment at which the last host joined d ago and the first long before d.
+func joined(first, last time.Duration) moment {
+	m := later()
+	m.first, m.last = noon.Add(-first), noon.Add(-last)
+	return m
+}
+
+func inRun(m moment, hosts ...string) moment {
+	for _, h := range hosts {
+		m.inFlight[h], m.busy[h] = true, true
+	}
+	return m
+}
+
+func retrying(m moment, hosts ...string) moment {
+	m = inRun(m, hosts...)
+	for _, h := range hosts {
+		m.retrying[h] = true
+	}
+	return m
+}
+
+// shape shows a plan: the hosts of each batch, who is held, and when to wake.
+type shape struct {
+	Batches []string
+	Held    []string
+	Wake    time.Duration
+}
+
+func shapeOf(p plan) shape {
+	s := shape{Wake: p.wake}
+	for _, b := range p.batches {
+		var hosts []string
+		for _, o := range b {
+			hosts = append(hosts, o.Host)
+		}
+		s.Batches = append(s.Batches, strings.Join(hosts, ","))
+	}
+	for h := range p.held {
+		s.Held = append(s.Held, h)
+	}
+	slices.Sort(s.Held)
+	return s
+}
+
+func TestMakePlan(t *testing.T) {
+	in := func(d time.Duration) func(*offer) {
+		return func(o *offer) { o.attempt, o.notBefore = 2, noon.Add(d) }
+	}
+	for name, c := range map[string]struct {
+		offers []*offer
+		at     moment
+		want   shape
+	}{
+		"nothing is offered, nothing is done": {nil, later(), shape{}},
+		"hosts that can share a Pod make one run, in order of their names": {
+			offers(nil, "b", "a", "c"), later(), shape{Batches: []string{"a,b,c"}},
+		},
+		"hosts that cannot share a Pod make a run each": {
+			append(offers(nil, "a", "c"), offers(func(o *offer) { o.podKey = "other" }, "b", "d")...), later(),
+			shape{Batches: []string{"a,c", "b,d"}},
+		},
+		"a run has at most batchSize hosts": {
+			offers(func(o *offer) { o.Strategy.BatchSize = 2 }, "a", "b", "c", "d", "e"), later(),
+			shape{Batches: []string{"a,b", "c,d", "e"}},
+		},
+		"the smallest batchSize of those that share a Pod counts": {
+			append(offers(func(o *offer) { o.Strategy.BatchSize = 1 }, "a"), offers(nil, "b", "c")...), later(),
+			shape{Batches: []string{"a", "b", "c"}},
+		},
+		"a batchSize above what a run can hold is cut": {
+			offers(func(o *offer) { o.Strategy.BatchSize = 1000 }, numbered(51)...), later(),
+			shape{Batches: []string{strings.Join(numbered(50), ","), "h050"}},
+		},
+		"a run that is not full waits until nobody joined for the debounce": {
+			offers(nil, "a", "b"), joined(600*time.Millisecond, 300*time.Millisecond),
+			shape{Wake: 700 * time.Millisecond},
+		},
+		"a run that is not full starts when nobody joined for the debounce": {
+			offers(nil, "a", "b"), joined(3*time.Second, time.Second), shape{Batches: []string{"a,b"}},
+		},
+		"hosts that keep joining are waited for no longer than the patience": {
+			offers(nil, "a", "b"), joined(9900*time.Millisecond, 0), shape{Wake: 100 * time.Millisecond},
+		},
+		"after the patience the run starts though hosts keep joining": {
+			offers(nil, "a", "b"), joined(10*time.Second, 0), shape{Batches: []string{"a,b"}},
+		},
+		"full runs start at once and the rest waits": {
+			offers(size10, numbered(25)...), joined(0, 0),
+			shape{Batches: []string{strings.Join(numbered(25)[:10], ","), strings.Join(numbered(25)[10:20], ",")}, Wake: time.Second},
+		},
+		"a full run with limits waits as well, for failures that are not known yet": {
+			offers(func(o *offer) { o.Strategy.BatchSize = 1; canary(o) }, "a", "b"), joined(0, 0),
+			shape{Held: []string{"b"}, Wake: time.Second},
+		},
+		"a host that is in a run waits for it": {
+			offers(nil, "a", "b"), inRun(later(), "a"), shape{Batches: []string{"b"}},
+		},
+		"a host that is in a run of another step waits for it": {
+			offers(nil, "a", "b"), func() moment { m := later(); m.busy["a"] = true; return m }(), shape{Batches: []string{"b"}},
+		},
+		"a failed host waits for its time": {
+			append(offers(in(time.Minute), "a"), offers(nil, "b")...), later(),
+			shape{Batches: []string{"b"}, Wake: time.Minute},
+		},
+		"the next of several times counts": {
+			append(offers(in(time.Minute), "a"), offers(in(time.Second), "b")...), later(), shape{Wake: time.Second},
+		},
+		"a failed host whose time has come is tried": {
+			offers(in(0), "a"), later(), shape{Batches: []string{"a"}},
+		},
+		"maxUnavailable starts no more than that": {
+			offers(func(o *offer) { o.Strategy.MaxUnavailable = 2 }, "a", "b", "c"), later(),
+			shape{Batches: []string{"a,b"}, Held: []string{"c"}},
+		},
+		"maxUnavailable counts hosts in a run": {
+			offers(oneAtATime, "b", "c"), inRun(later(), "a"), shape{Held: []string{"b", "c"}},
+		},
+		"maxUnavailable counts failed hosts": {
+			append(offers(in(time.Minute), "a"), offers(oneAtATime, "b")...), later(),
+			shape{Held: []string{"b"}, Wake: time.Minute},
+		},
+		"maxUnavailable does not keep failed hosts from being tried again": {
+			append(offers(func(o *offer) { oneAtATime(o); failedBefore(o) }, "a", "b"), offers(oneAtATime, "c")...), later(),
+			shape{Batches: []string{"a,b"}, Held: []string{"c"}},
+		},
+		"a failed host that is in its next attempt counts once": {
+			append(offers(func(o *offer) { o.Strategy.MaxUnavailable = 2; failedBefore(o) }, "a"),
+				offers(func(o *offer) { o.Strategy.MaxUnavailable = 2 }, "b", "c")...), retrying(later(), "a"),
+			shape{Batches: []string{"b"}, Held: []string{"c"}},
+		},
+		"maxFailures zero stops everything after the first failure": {
+			append(offers(in(time.Minute), "a"), offers(canary, "b", "c")...), later(),
+			shape{Held: []string{"b", "c"}, Wake: time.Minute},
+		},
+		"maxFailures still stops everything while the failed host is tried again": {
+			offers(func(o *offer) { o.Strategy.MaxFailures = ptr.To[int32](0) }, "b", "c"), retrying(later(), "a"),
+			shape{Held: []string{"b", "c"}},
+		},
+		"maxFailures lets as many fail": {
+			append(offers(in(time.Minute), "a"), offers(func(o *offer) { o.Strategy.MaxFailures = ptr.To[int32](1) }, "b")...), later(),
+			shape{Batches: []string{"b"}, Wake: time.Minute},
+		},
+		"maxFailures does not keep failed hosts from being tried again": {
+			offers(func(o *offer) { canary(o); failedBefore(o) }, "a", "b"), later(), shape{Batches: []string{"a,b"}},
+		},
+		"a canary goes first and alone": {
+			offers(canary, "a", "b", "c"), later(), shape{Batches: []string{"a"}, Held: []string{"b", "c"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, shapeOf(makePlan(c.offers, c.at))); diff != "" {
+				t.Errorf("the plan differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHeldHostsAreToldWhy(t *testing.T) {
+	held := makePlan(offers(oneAtATime, "a", "b"), later()).held
+	if diff := cmp.Diff(map[string]string{"b": "1 hosts are in a run or have failed and maxUnavailable is 1"}, held); diff != "" {
+		t.Errorf("what is held differs (-want +got):\n%s", diff)
+	}
+	all := append(offers(failedBefore, "a"), offers(canary, "b")...)
+	all[0].notBefore = noon.Add(time.Hour)
+	held = makePlan(all, later()).held
+	if diff := cmp.Diff(map[string]string{"b": "1 hosts have failed and maxFailures is 0"}, held); diff != "" {
+		t.Errorf("what is held differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestEveryDueHostHasItsPlace holds makePlan to its promises on random groups.
+func TestEveryDueHostHasItsPlace(t *testing.T) {
+	for seed := range uint64(5000) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		all, m := randomGroup(rng)
+		p := makePlan(slices.Clone(all), m)
+		if problem := violated(all, m, p); problem != "" {
+			t.Fatalf("seed %d: %s\nplan: %+v\nmoment: %+v", seed, problem, shapeOf(p), m)
+		}
+		again := makePlan(shuffled(rng, all), m)
+		if diff := cmp.Diff(shapeOf(p), shapeOf(again)); diff != "" {
+			t.Fatalf("seed %d: the order of the offers changes the plan:\n%s", seed, diff)
+		}
+	}
+}
+
+func shuffled(rng *rand.Rand, all []*offer) []*offer {
+	out := slices.Clone(all)
+	rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+func randomGroup(rng *rand.Rand) ([]*offer, moment) {
+	m := joined(time.Duration(rng.IntN(12))*time.Second, time.Duration(rng.IntN(3))*time.Second)
+	strategy := Strategy{BatchSize: rng.IntN(6), MaxUnavailable: rng.IntN(4)}
+	if rng.IntN(2) == 0 {
+		strategy.MaxFailures = ptr.To(rng.Int32N(3))
+	}
+	var all []*offer
+	for _, h := range numbered(rng.IntN(20)) {
+		o := &offer{Target: Target{Host: h, Strategy: strategy}, attempt: 1, podKey: fmt.Sprint(rng.IntN(3))}
+		if rng.IntN(4) == 0 {
+			o.attempt, o.notBefore = 2, noon.Add(time.Duration(rng.IntN(3)-1)*time.Minute)
+		}
+		switch rng.IntN(8) {
+		case 0:
+			m.busy[h] = true
+		case 1: // it was claimed since it was offered
+			m.inFlight[h], m.busy[h], m.retrying[h] = true, true, o.retry()
+			if !o.retry() {
+				delete(m.retrying, h)
+			}
+		}
+		all = append(all, o)
+	}
+	return all, inRun(m, numbered(30)[20:20+rng.IntN(3)]...)
+}
+
+// violated returns the promise that the plan breaks.
+func violated(all []*offer, m moment, p plan) string {
+	places := map[string]int{}
+	fresh := 0
+	for _, batch := range p.batches {
+		if n := batchSize(batch); len(batch) > n {
+			return fmt.Sprintf("a batch has %d hosts and may have %d", len(batch), n)
+		}
+		for _, o := range batch {
+			places[o.Host]++
+			if o.podKey != batch[0].podKey {
+				return o.Host + " is in a run of others that it cannot share a Pod with"
+			}
+			if m.busy[o.Host] || o.notBefore.After(m.now) {
+				return o.Host + " is started though it is not due"
+			}
+			if !o.retry() {
+				fresh++
+			}
+		}
+	}
+	for h := range p.held {
+		places[h]++
+	}
+	failed, unavailable := len(m.retrying), len(m.inFlight)
+	for _, o := range all {
+		due := !m.busy[o.Host] && !o.notBefore.After(m.now)
+		switch n := places[o.Host]; {
+		case due && n == 0 && (!p.gathering || p.wake == 0):
+			return o.Host + " is due, and neither started nor held nor waiting for others"
+		case due && n > 1:
+			return o.Host + " has more than one place"
+		case !due && n > 0:
+			return o.Host + " is not due and has a place"
+		case !due && !m.busy[o.Host] && p.wake == 0:
+			return o.Host + " has a time and nobody wakes for it"
+		case o.retry() && p.held[o.Host] != "":
+			return o.Host + " failed before and is held"
+		}
+		if o.retry() && !m.inFlight[o.Host] {
+			failed, unavailable = failed+1, unavailable+1
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	s := all[0].Strategy
+	if s.MaxUnavailable > 0 && fresh > 0 && unavailable+fresh > s.MaxUnavailable {
+		return fmt.Sprintf("%d hosts are started beside %d unavailable ones, and maxUnavailable is %d", fresh, unavailable, s.MaxUnavailable)
+	}
+	if s.MaxFailures != nil && fresh > 0 && failed > int(*s.MaxFailures) {
+		return fmt.Sprintf("%d hosts are started though %d failed and maxFailures is %d", fresh, failed, *s.MaxFailures)
+	}
+	if slices.ContainsFunc(p.batches, func(b []*offer) bool { return len(b) > ansibleeev1.MaxTargets }) {
+		return "a run is too large"
+	}
+	return ""
+}
