@@ -337,7 +337,7 @@ class HostsTest(unittest.TestCase):
             self.assertEqual(host.run("podman ps --all --quiet"), "")
             self.assertEqual(host.run("ls /etc/systemd/system | grep edpm_ || true"), "")
             self.assertEqual(host.run("ls /var/lib/openstack"), "")
-            self.assertEqual(host.run("grep -rl %s /var/lib /etc /run 2>/dev/null || true" % PASSWORD), "")
+            self.assertEqual(host.run("grep -rl --exclude-dir=edpm-images %s /var/lib /etc 2>/dev/null || true" % PASSWORD), "")
             self.assertEqual(host.run("ls /var/lib/nova/instances"), "disk")
 
     def test_a_settings_of_the_operating_system(self):

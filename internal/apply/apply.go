@@ -34,8 +34,9 @@ func (e *ConflictError) Error() string {
 // that desired has are set, those it had before and has no longer are dropped,
 // and those of others are left alone. A nil owner means none. existing is an
 // empty object of the same type into which the present state is read from the
-// cache. Nothing is written when the present state has all that is wanted. An
-// object that another controller owns is left alone: a *ConflictError is returned.
+// cache; after a write it has the state that the API server answered with.
+// Nothing is written when the present state has all that is wanted. An object
+// that another controller owns is left alone: a *ConflictError is returned.
 func Child(ctx context.Context, c client.Client, manager string, owner client.Object, desired, existing client.Object) error {
 	err := c.Get(ctx, client.ObjectKeyFromObject(desired), existing)
 	if client.IgnoreNotFound(err) != nil {
@@ -54,7 +55,10 @@ func Child(ctx context.Context, c client.Client, manager string, owner client.Ob
 			return err
 		}
 	}
-	return send(ctx, c, manager, want)
+	if err := send(ctx, c, manager, want); err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, existing)
 }
 
 // Write applies desired as a child of owner without looking at the present

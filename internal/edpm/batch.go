@@ -137,8 +137,10 @@ func (e *Engine) launch(ctx context.Context, batch []*offer) error {
 		e.nudge(batch[0].Group()) // an owner changed its mind meanwhile
 		return nil
 	}
-	if err := e.create(ctx, newInputs(name, batch[0], data), newAnsibleEE(name, batch)); err != nil {
-		e.unclaim(batch)
+	if doubtful, err := e.create(ctx, newInputs(name, batch[0], data), newAnsibleEE(name, batch)); err != nil {
+		if !doubtful {
+			e.unclaim(batch)
+		} // otherwise resolveDoubts finds out
 		return err
 	}
 	e.settleClaim(batch)
@@ -152,19 +154,20 @@ func refused(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
 }
 
-// create creates a run and, before it, its inputs.
-func (e *Engine) create(ctx context.Context, secret *corev1.Secret, aee *ansibleeev1.OpenStackAnsibleEE) error {
-	err := e.client.Create(ctx, secret)
+// create creates a run and, before it, its inputs. After an error it tells
+// whether the run may exist all the same.
+func (e *Engine) create(ctx context.Context, secret *corev1.Secret, aee *ansibleeev1.OpenStackAnsibleEE) (doubtful bool, err error) {
+	err = e.client.Create(ctx, secret)
 	if apierrors.IsAlreadyExists(err) {
 		err = e.reuse(ctx, secret)
 	}
 	if err != nil {
-		return fmt.Errorf("creating Secret %s: %w", secret.Name, err)
+		return false, fmt.Errorf("creating Secret %s: %w", secret.Name, err)
 	}
 	if err := e.client.Create(ctx, aee); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating OpenStackAnsibleEE %s: %w", aee.Name, err)
+		return !refused(err), fmt.Errorf("creating OpenStackAnsibleEE %s: %w", aee.Name, err)
 	}
-	return nil
+	return false, nil
 }
 
 // reuse decides about inputs of the same name, and so of the same content. They

@@ -124,7 +124,7 @@ func recorded(l *edpmv1.Ledger, step string, r *run) bool {
 func judge(l *edpmv1.Ledger, step string, runs []*run, w want, backoff Backoff) State {
 	for _, r := range runs {
 		if !r.finished {
-			return State{Phase: Running, Run: r.name}
+			return State{Phase: Running, Run: r.name, Message: r.problem}
 		}
 	}
 	last := newest(runs)

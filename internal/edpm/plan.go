@@ -32,7 +32,8 @@ type moment struct {
 	// first and last time that a target joined since none waited for others.
 	first, last time.Time
 	// debounce is how long no target may be offered before a run is started
-	// that is not full; after patience it is started in any case.
+	// that is not full; after patience it is started in any case. While a run of
+	// the group is under way only patience counts.
 	debounce, patience time.Duration
 	// inFlight are the hosts of the group that are in a run.
 	inFlight map[string]bool
@@ -59,10 +60,7 @@ func makePlan(offers []*offer, m moment) plan {
 	p := plan{held: map[string]string{}}
 	due := p.selectDue(offers, m)
 	due = p.hold(due, offers, m)
-	quiet := m.last.Add(m.debounce)
-	if patience := m.first.Add(m.patience); patience.Before(quiet) {
-		quiet = patience
-	}
+	quiet := m.quiet()
 	for _, together := range byPod(due) {
 		size, settled := batchSize(together), !m.now.Before(quiet)
 		for len(together) > 0 && (settled || len(together) >= size && !cautious(together)) {
@@ -76,6 +74,17 @@ func makePlan(offers []*offer, m moment) plan {
 		}
 	}
 	return p
+}
+
+// quiet is when runs are started that are not full. While a run of the group is
+// under way its hosts' fellows gather, as the next run can take them all: else a
+// rollout that the API server slows down would fall apart into a run per host.
+func (m moment) quiet() time.Time {
+	patience, quiet := m.first.Add(m.patience), m.last.Add(m.debounce)
+	if len(m.inFlight) > 0 || patience.Before(quiet) {
+		return patience
+	}
+	return quiet
 }
 
 // selectDue leaves out hosts that are in a run, and those whose time to be

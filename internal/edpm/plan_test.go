@@ -137,6 +137,15 @@ func TestMakePlan(t *testing.T) {
 		"after the patience the run starts though hosts keep joining": {
 			offers(nil, "a", "b"), joined(10*time.Second, 0), shape{Batches: []string{"a,b"}},
 		},
+		"while a run of the group is under way others gather for longer than the debounce": {
+			offers(nil, "b", "c"), inRun(joined(3*time.Second, 2*time.Second), "a"), shape{Wake: 7 * time.Second},
+		},
+		"while a run of the group is under way a full run starts at once": {
+			offers(size10, numbered(10)...), inRun(joined(0, 0), "a"), shape{Batches: []string{strings.Join(numbered(10), ",")}},
+		},
+		"while a run of the group is under way others wait for no longer than the patience": {
+			offers(nil, "b", "c"), inRun(joined(10*time.Second, 2*time.Second), "a"), shape{Batches: []string{"b,c"}},
+		},
 		"full runs start at once and the rest waits": {
 			offers(size10, numbered(25)...), joined(0, 0),
 			shape{Batches: []string{strings.Join(numbered(25)[:10], ","), strings.Join(numbered(25)[10:20], ",")}, Wake: time.Second},

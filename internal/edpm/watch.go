@@ -2,6 +2,7 @@ package edpm
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -92,6 +93,11 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 		Complete(reconcile.TypedFunc[Group](e.reconcile))
 }
 
+// waitsForAny tells whether any of the hosts waits in the group.
+func (g *group) waitsForAny(targets []ansibleeev1.Target) bool {
+	return slices.ContainsFunc(targets, func(t ansibleeev1.Target) bool { return g.offers[t.Host] != nil })
+}
+
 type groupQueue = workqueue.TypedRateLimitingInterface[Group]
 
 func complaint(obj client.Object) string { return problem(obj.(*ansibleeev1.OpenStackAnsibleEE)) }
@@ -99,7 +105,8 @@ func complaint(obj client.Object) string { return problem(obj.(*ansibleeev1.Open
 func finished(obj client.Object) bool { return obj.(*ansibleeev1.OpenStackAnsibleEE).Finished() }
 
 // observe notes that the cache shows a run, and plans its group again. When the
-// run has freed its hosts, every group of the namespace may have waited for one.
+// run has freed its hosts, groups that wait for one of them are planned at once,
+// and so is its own, in which hosts may wait for the run to end.
 func (e *Engine) observe(obj client.Object, freed bool, q groupQueue) {
 	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
 	if len(run.Spec.Targets) == 0 {
@@ -117,8 +124,8 @@ func (e *Engine) observe(obj client.Object, freed bool, q groupQueue) {
 	if !freed {
 		return
 	}
-	for g := range e.groups {
-		if g.Namespace == run.Namespace {
+	for g, grp := range e.groups {
+		if g.Namespace == run.Namespace && (g.Role == run.Spec.Role && g.Step == run.Spec.Step || grp.waitsForAny(run.Spec.Targets)) {
 			q.Add(g)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 // Nova is the name of the entry of nova.
 const Nova = "nova"
 
-// Apply makes the node show the entry, and tells whether that was a change.
-// Each service applies its own entry under its own field manager.
+// Apply makes the node show the entry, and tells whether that was a change. When
+// the node has gone the error is NotFound. Each service applies its own entry under its own field manager.
 func Apply(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDataPlaneNode, entry dataplanev1.NodeServiceStatus) (bool, error) {
 	if old, ok := find(node, entry.Name); ok && old == entry {
 		return false, nil
@@ -35,7 +35,7 @@ func Remove(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDat
 	if _, ok := find(node, service); !ok {
 		return false, nil
 	}
-	return true, send(ctx, c, node, service, []any{})
+	return true, client.IgnoreNotFound(send(ctx, c, node, service, []any{}))
 }
 
 // Has tells whether the node shows an entry of the service.
@@ -62,7 +62,7 @@ func send(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDataP
 	obj.SetName(node.Name)
 	obj.SetUID(node.UID)
 	err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("edpm-service-"+service), client.ForceOwnership)
-	if err != nil && client.IgnoreNotFound(err) != nil {
+	if err != nil {
 		return fmt.Errorf("showing service %s on node %s: %w", service, node.Name, err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package watch
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -33,7 +34,13 @@ var SpecOrReadyChanges = predicate.Or[client.Object](SpecChanges, predicate.Func
 	UpdateFunc: func(e event.UpdateEvent) bool { return readiness(e.ObjectOld) != readiness(e.ObjectNew) },
 })
 
+// readiness is what others see of the state of an object. Kinds that can tell
+// whether they are ready for their current spec do so: the status that catches
+// up with a changed spec is a change although the condition stays as it was.
 func readiness(obj client.Object) string {
+	if o, ok := obj.(interface{ IsReady() bool }); ok {
+		return strconv.FormatBool(o.IsReady())
+	}
 	o, ok := obj.(phase.Object)
 	if !ok {
 		return ""

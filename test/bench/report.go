@@ -36,7 +36,7 @@ func table(results []result) string {
 			return fmt.Sprintf("**%.0f KiB**", float64(r.peak-r.base)/1024/float64(r.nodes))
 		}},
 		{"Idle manager / peak", func(_ int, r result) string { return fmt.Sprintf("%d / %d MiB", r.base>>20, r.peak>>20) }},
-		{"Runs (steps × batches of roles)", func(_ int, r result) string { return fmt.Sprint(r.runs) }},
+		{"Runs (steps × batches of roles)", func(_ int, r result) string { return fmt.Sprint(r.started) }},
 		{"Reconciliations per node", func(_ int, r result) string {
 			total := 0
 			for _, n := range r.reconciles {

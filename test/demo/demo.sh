@@ -51,11 +51,14 @@ bring_up() {
 
 deploy_manager() {
   say 'Deploying the manager as a pod'
+  local there
+  there=$(kubectl get deployment --ignore-not-found -n edpm-operators-system -o name edpm-operators-manager)
   make --no-print-directory image-manager
   lab load bin/manager.tar
   kubectl apply --server-side --force-conflicts -k config/overlays/lab >/dev/null
-  # The tag stays the same when the image is built anew.
-  kubectl -n edpm-operators-system rollout restart deployment/edpm-operators-manager
+  if [ -n "$there" ]; then # the tag stays the same when the image is built anew
+    kubectl -n edpm-operators-system rollout restart deployment/edpm-operators-manager
+  fi
   kubectl -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout=180s
 }
 
@@ -93,23 +96,18 @@ show_result() {
     printf '\n$ systemctl is-active edpm_nova_compute.service\n'
     on $host systemctl is-active edpm_nova_compute.service
     printf '\n$ virsh list\n'
-    on $host podman exec edpm_libvirt_virtqemud virsh list
-    printf '\n$ what the running nova-compute logged of its options\n'
-    wait_logged $host
+    on $host podman exec edpm_libvirt_libvirtd virsh list
+    printf '\n$ what the running nova-compute reports of its options\n'
+    effective $host
   done
 }
 
-# wait_logged HOST: nova-compute logs its options when it starts.
-wait_logged() {
-  local end=$((SECONDS + 90)) out=''
-  until out=$(on "$1" "grep -hoE '(debug|reserved_host_memory_mb|initial_cpu_allocation_ratio) += +[^ ]+' /var/log/containers/nova/nova-compute.log | sort -u") && [ -n "$out" ]; do
-    if [ $SECONDS -ge $end ]; then
-      echo "nova-compute on $1 has not logged its options" >&2
-      return 1
-    fi
-    sleep 2
-  done
-  printf '%s\n' "$out"
+# effective HOST: what the running nova-compute says of its options when it is
+# asked for a report (oslo.reports does so on SIGUSR2, and masks secrets).
+effective() {
+  on "$1" "podman exec edpm_nova_compute pkill -USR2 -x nova-compute && sleep 3 &&
+    journalctl -b -o cat --no-pager | awk '/^[a-z_]+: *\$/ { default_section = /^default:/ }
+      default_section && /^ +(debug|reserved_host_memory_mb|initial_cpu_allocation_ratio|transport_url) =/' | tail -n 4"
 }
 
 try_to_move() {
@@ -127,4 +125,8 @@ wait_all
 show_result
 try_to_move
 say 'Done. Look around:'
-printf '  export KUBECONFIG=%s\n  export PATH=%s:$PATH\n  make demo-down    # takes everything away\n' "$KUBECONFIG" "$(lab binaries)"
+cat <<TXT
+  export KUBECONFIG=$KUBECONFIG
+  export PATH=$(lab binaries):\$PATH
+  make demo-down    # takes everything away
+TXT

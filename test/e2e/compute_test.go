@@ -155,10 +155,13 @@ func sshOutput(ctx context.Context, host lab.Host, script string) string {
 	return out
 }
 
-// loggedOption returns the last value of an option that nova-compute logged.
+// loggedOption returns the value of an option that the running nova-compute
+// logs when it is asked for a report (oslo.reports, SIGUSR2). It logs its
+// options by itself only once its message bus answers, and none does here.
 func loggedOption(ctx context.Context, host lab.Host, option string) string {
 	GinkgoHelper()
-	line := sshOutput(ctx, host, fmt.Sprintf("grep -E ' %s +=' %s | tail -n 1", option, novaLog))
+	line := sshOutput(ctx, host, fmt.Sprintf("podman exec edpm_nova_compute pkill -USR2 -x nova-compute && sleep 3 && "+
+		"journalctl -b -o cat --no-pager | awk '/^[a-z_]+: *$/ { section = $1 } section == \"default:\" && /^ +%s +=/' | tail -n 1", option))
 	_, value, ok := strings.Cut(line, option)
 	Expect(ok).To(BeTrue(), "%s: nova-compute has not logged %s", host.Name, option)
 	fields := strings.Fields(strings.TrimLeft(value, " ="))

@@ -68,24 +68,12 @@ func managerDeployment() *appsv1.Deployment {
 }
 
 func (m *podManager) Build(ctx context.Context) error {
-	if _, err := goBuild(ctx, "bin/manager"); err != nil {
-		return err
-	}
-	if _, err := cluster.Run(ctx, "podman", "build", "--quiet", "--pull=never", "--network=none", "--tag", managerImage, "."); err != nil {
-		return err
-	}
-	_ = os.Remove(artifact("manager.tar"))
-	_, err := cluster.Run(ctx, "podman", "save", "--quiet", "--format", "docker-archive", "--output", artifact("manager.tar"), managerImage)
+	_, err := cluster.Run(ctx, "make", "--silent", "image-manager", "IMG="+managerImage)
 	return err
 }
 
-// goBuild builds the manager as one static program.
-func goBuild(ctx context.Context, output string) (string, error) {
-	return cluster.Run(ctx, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-o", output, "./cmd/manager")
-}
-
 func (m *podManager) Deploy(ctx context.Context) error {
-	if err := cluster.Load(ctx, artifact("manager.tar")); err != nil {
+	if err := cluster.Load(ctx, "bin/manager.tar"); err != nil {
 		return err
 	}
 	yaml, err := cluster.Kustomize(ctx, "config/overlays/lab")
@@ -193,7 +181,7 @@ func (m *processManager) program() string { return artifact("manager") }
 func (m *processManager) log() string     { return artifact("manager.log") }
 
 func (m *processManager) Build(ctx context.Context) error {
-	_, err := goBuild(ctx, m.program())
+	_, err := cluster.Run(ctx, "go", "build", "-o", m.program(), "./cmd/manager")
 	return err
 }
 

@@ -222,9 +222,10 @@ func (h HostStatus) Converged() bool {
 	return h.Failed == 0 && h.Unreachable == 0 && h.OK > 0
 }
 
-// Untouched tells whether the host never answered, so that nothing on it changed.
+// Untouched tells whether no task ran on the host, because it did not answer or
+// the run ended before its turn, so that nothing on it changed.
 func (h HostStatus) Untouched() bool {
-	return h.Unreachable > 0 && h.OK == 0 && h.Changed == 0 && h.Failed == 0
+	return h.OK == 0 && h.Changed == 0 && h.Failed == 0
 }
 
 // OpenStackAnsibleEEStatus is what became of the run.
@@ -299,10 +300,11 @@ type OpenStackAnsibleEEList struct {
 	Items           []OpenStackAnsibleEE `json:"items"`
 }
 
-// Finished tells whether the state of the run is final.
+// Finished tells whether the state of the run is final. That it is being deleted
+// makes a new generation, and no other state.
 func (r *OpenStackAnsibleEE) Finished() bool {
-	return r.Status.ObservedGeneration == r.Generation &&
-		(r.Status.JobStatus == JobSucceeded || r.Status.JobStatus == JobFailed)
+	current := r.Status.ObservedGeneration == r.Generation || !r.DeletionTimestamp.IsZero()
+	return current && (r.Status.JobStatus == JobSucceeded || r.Status.JobStatus == JobFailed)
 }
 
 // Host returns the result for the named host, and false when there is none.

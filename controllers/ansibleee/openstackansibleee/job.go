@@ -209,11 +209,19 @@ func secretVolume(name, secret string, keys ...string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: source}}
 }
 
-// inputHash changes when the Job has to be run anew.
-func inputHash(run *ansibleeev1.OpenStackAnsibleEE, job *batchv1.Job) (string, error) {
-	text, err := json.Marshal([]any{job.Spec.Template.Spec, job.Spec.Template.Annotations, run.Annotations[edpmv1.RerunAnnotation]})
+// rerunToken is the token on the run, or the last one that was honoured: taking
+// it away asks for nothing.
+func rerunToken(run *ansibleeev1.OpenStackAnsibleEE) string {
+	return orDefault(run.Annotations[edpmv1.RerunAnnotation], run.Status.Hash[rerunKey])
+}
+
+// inputHash changes when the Job has to be run anew: when a person has changed
+// the spec or the token. Another version of the operator, which may make another
+// Job of the same spec, is no reason.
+func inputHash(run *ansibleeev1.OpenStackAnsibleEE) (string, error) {
+	text, err := json.Marshal([]any{run.Spec, rerunToken(run)})
 	if err != nil {
-		return "", fmt.Errorf("hashing the Job: %w", err)
+		return "", fmt.Errorf("hashing the spec: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16]), nil

@@ -29,7 +29,7 @@ func (s *scope) inputs(context.Context) error {
 	if err != nil {
 		return phase.Stalled(condition.InputReadyCondition, ansibleeev1.InvalidSpecReason, "%v", err)
 	}
-	hash, err := inputHash(s.run, job)
+	hash, err := inputHash(s.run)
 	if err != nil {
 		return err
 	}
@@ -41,13 +41,20 @@ func (s *scope) inputs(context.Context) error {
 
 // ensureJob is the phase that makes sure that the Job for the current inputs
 // exists, unless it has run already. A Job for other inputs is never cut short.
+// A run with targets is never run twice: the engine starts another one instead.
 func (s *scope) ensureJob(ctx context.Context) error {
 	hash := s.want.Annotations[hashAnnotation]
+	once := len(s.run.Spec.Targets) > 0
+	if once && ended(s.run.Status.JobStatus) {
+		return nil
+	}
 	job := &batchv1.Job{}
 	err := s.Get(ctx, client.ObjectKeyFromObject(s.run), job)
 	switch {
 	case apierrors.IsNotFound(err) && s.final(hash):
 		return nil
+	case apierrors.IsNotFound(err) && s.run.Status.Hash[inputKey] == hash:
+		return s.missingJob(ctx)
 	case apierrors.IsNotFound(err):
 		return s.createJob(ctx, hash)
 	case err != nil:
@@ -55,7 +62,7 @@ func (s *scope) ensureJob(ctx context.Context) error {
 	case !metav1.IsControlledBy(job, s.run):
 		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason,
 			"Job %s exists and belongs to something else: rename this object or remove the Job", job.Name)
-	case job.Annotations[hashAnnotation] == hash:
+	case once || job.Annotations[hashAnnotation] == hash:
 		s.job = job
 		return nil
 	case !jobFinished(job):
@@ -69,8 +76,26 @@ func (s *scope) ensureJob(ctx context.Context) error {
 
 // final tells whether the inputs have run to their end: the Job may be gone.
 func (s *scope) final(hash string) bool {
-	status := &s.run.Status
-	return status.Hash["input"] == hash && (status.JobStatus == ansibleeev1.JobSucceeded || status.JobStatus == ansibleeev1.JobFailed)
+	return s.run.Status.Hash[inputKey] == hash && ended(s.run.Status.JobStatus)
+}
+
+func ended(status ansibleeev1.JobStatus) bool {
+	return status == ansibleeev1.JobSucceeded || status == ansibleeev1.JobFailed
+}
+
+const (
+	// inputKey of status.hash is the hash of the inputs of the last Job.
+	inputKey = "input"
+	// rerunKey of status.hash is the rerun token that it honoured.
+	rerunKey = "rerun"
+)
+
+// started notes what the last Job was made from.
+func (s *scope) started(hash string) {
+	s.run.Status.Hash = map[string]string{inputKey: hash}
+	if token := rerunToken(s.run); token != "" {
+		s.run.Status.Hash[rerunKey] = token
+	}
 }
 
 func (s *scope) createJob(ctx context.Context, hash string) error {
@@ -85,8 +110,8 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Job %s is being created", s.want.Name)
 	}
 	if apierrors.IsInvalid(err) {
-		s.run.Status.JobStatus, s.run.Status.CompletionTime = ansibleeev1.JobFailed, ptr.To(metav1.Now())
-		s.run.Status.Hash = map[string]string{"input": hash}
+		s.fail()
+		s.started(hash)
 		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "The API server refuses the Job: %v", err)
 	}
 	if err != nil {
@@ -94,7 +119,7 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 	}
 	ctrl.LoggerFrom(ctx).Info("Started Job", "hosts", len(s.run.Spec.Targets))
 	s.job = s.want
-	s.run.Status.Hash = map[string]string{"input": hash}
+	s.started(hash)
 	s.run.Status.Hosts, s.run.Status.HostsSummary, s.run.Status.CompletionTime = nil, "", nil
 	return nil
 }
@@ -111,7 +136,8 @@ func (s *scope) adoptInputs(ctx context.Context) error {
 	}
 	err := s.Patch(ctx, secret, client.MergeFrom(bare))
 	if apierrors.IsNotFound(err) {
-		return phase.Failing(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "Secret %s with the inputs of the run does not exist", secret.Name)
+		s.fail() // nobody creates it again for this run
+		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "Secret %s with the inputs of the run does not exist", secret.Name)
 	}
 	return err
 }
@@ -139,7 +165,7 @@ func (s *scope) outcome(ctx context.Context) error {
 		status.JobStatus = ansibleeev1.JobSucceeded
 	}
 	status.Hosts, status.CompletionTime = result.Hosts, endOf(s.job)
-	status.Hash = map[string]string{"input": s.want.Annotations[hashAnnotation]}
+	s.started(s.job.Annotations[hashAnnotation])
 	status.HostsSummary = summary(s.run)
 	return s.verdict(status.JobStatus, result, rerr)
 }
@@ -156,29 +182,6 @@ func (s *scope) verdict(job ansibleeev1.JobStatus, result recap.Recap, rerr erro
 		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobLostReason, "%v; see the log and events of Job %s", rerr, s.run.Name)
 	}
 	return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobFailedReason, "%s", failures(result.Hosts))
-}
-
-// cancel is the only phase of a deleted run: it ends its Job, waits until no
-// Pod can touch a host any more, and says that the outcome is unknown.
-func (s *scope) cancel(ctx context.Context) error {
-	status := &s.run.Status
-	s.run.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
-	if status.JobStatus == ansibleeev1.JobSucceeded || status.JobStatus == ansibleeev1.JobFailed {
-		return s.verdict(status.JobStatus, recap.Recap{Hosts: status.Hosts}, nil)
-	}
-	job := &batchv1.Job{}
-	err := s.Get(ctx, client.ObjectKeyFromObject(s.run), job)
-	if err == nil && job.DeletionTimestamp.IsZero() {
-		err = s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground))
-	}
-	if err == nil {
-		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "Cancelling: waiting for the Job to end")
-	}
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	status.JobStatus, status.CompletionTime = ansibleeev1.JobFailed, ptr.To(metav1.Now())
-	return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "The run was deleted before it finished")
 }
 
 func progress(run *ansibleeev1.OpenStackAnsibleEE) string {

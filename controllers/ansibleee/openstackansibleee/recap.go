@@ -34,24 +34,35 @@ func (s *scope) readRecap(ctx context.Context) (recap.Recap, error) {
 }
 
 func (s *scope) recapFrom(ctx context.Context, reader client.Reader, selector client.ListOption) (recap.Recap, error) {
-	pods := &corev1.PodList{}
-	if err := reader.List(ctx, pods, client.InNamespace(s.run.Namespace), selector); err != nil {
-		return recap.Recap{}, fmt.Errorf("listing the Pods of Job %s: %w", s.job.Name, err)
+	pod, err := s.lastPod(ctx, reader, selector)
+	if err != nil {
+		return recap.Recap{}, err
 	}
 	message := ""
-	var last metav1.Time
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if !metav1.IsControlledBy(pod, s.job) || pod.CreationTimestamp.Before(&last) {
-			continue
-		}
-		message, last = terminationMessage(pod), pod.CreationTimestamp
+	if pod != nil {
+		message = terminationMessage(pod)
 	}
 	result, err := recap.Parse(message)
 	if err != nil {
 		return recap.Recap{}, lostError{err}
 	}
 	return result, nil
+}
+
+// lastPod of the Job, or nil.
+func (s *scope) lastPod(ctx context.Context, reader client.Reader, selector client.ListOption) (*corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := reader.List(ctx, pods, client.InNamespace(s.run.Namespace), selector); err != nil {
+		return nil, fmt.Errorf("listing the Pods of Job %s: %w", s.job.Name, err)
+	}
+	var last *corev1.Pod
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if metav1.IsControlledBy(pod, s.job) && (last == nil || !pod.CreationTimestamp.Before(&last.CreationTimestamp)) {
+			last = pod
+		}
+	}
+	return last, nil
 }
 
 func terminationMessage(pod *corev1.Pod) string {

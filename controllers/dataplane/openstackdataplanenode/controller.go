@@ -56,6 +56,8 @@ type scope struct {
 	vars     map[string]any
 	services []dataplanev1.OpenStackDataPlaneService
 	targets  []edpm.Target
+	// deploying tells that phase 0 was reached.
+	deploying bool
 }
 
 var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.ProvisionReadyCondition, condition.DeploymentReadyCondition}
@@ -63,15 +65,25 @@ var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.Pro
 // Reconcile brings one node forward.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	node := &dataplanev1.OpenStackDataPlaneNode{}
-	if err := r.Get(ctx, req.NamespacedName, node); err != nil {
+	err := r.Get(ctx, req.NamespacedName, node)
+	s := &scope{Reconciler: r, node: node}
+	defer s.withdraw(req)
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	s := &scope{Reconciler: r, node: node}
 	if !node.DeletionTimestamp.IsZero() {
-		return r.Runner.Run(ctx, node, conditions, s.lookUpRole, s.inventory, s.remove)
+		return r.Runner.Run(ctx, node, conditions, s.keepInventory, s.remove)
 	}
 	return r.Runner.Run(ctx, node, conditions,
 		s.ensureFinalizer, s.lookUpRole, s.inventory, s.sshKey, s.lookUpServices, s.buildTargets, s.provision, s.deploy)
+}
+
+// withdraw takes back what the node waited for when it cannot say any more what
+// it wants: nothing is run with inputs that are no longer valid.
+func (s *scope) withdraw(req ctrl.Request) {
+	if !s.deploying {
+		s.Engine.Withdraw(Kind, req.Namespace, req.Name)
+	}
 }
 
 // SetupWithManager adds the controller and its indexes.

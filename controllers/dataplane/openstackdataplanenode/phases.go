@@ -67,6 +67,23 @@ func (s *scope) lookUpRole(ctx context.Context) error {
 	return nil
 }
 
+// keepInventory is the first phase of a node that is being deleted. As long as
+// services are to be taken off the host they need the inventory, also when the
+// role has gone or the variables have become invalid: then it stays as it is.
+func (s *scope) keepInventory(ctx context.Context) error {
+	if len(s.node.Status.Services) == 0 {
+		return nil
+	}
+	err := s.lookUpRole(ctx)
+	if halt := (*phase.Halt)(nil); errors.As(err, &halt) || err == nil && s.role == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.inventory(ctx)
+}
+
 // inventory is the phase that publishes the inventory of the node. A node that
 // is being deleted keeps it, but no longer as a child: its services need it to
 // be taken off the host.
@@ -137,6 +154,7 @@ func (s *scope) provision(context.Context) error {
 
 // deploy is phase 0.
 func (s *scope) deploy(ctx context.Context) error {
+	s.deploying = true
 	state, err := s.Engine.Converge(ctx, &s.node.Status.Ledger, s.targets...)
 	if err != nil {
 		return err
@@ -193,7 +211,8 @@ func (s *scope) remove(ctx context.Context) error {
 
 func stepsOf(node *dataplanev1.OpenStackDataPlaneNode) []string {
 	steps := []string{}
-	for step := range node.Status.Hash {
+	for key := range node.Status.Runs {
+		step, _, _ := strings.Cut(key, "@")
 		steps = append(steps, step)
 	}
 	return append(steps, dataplanev1.DefaultServices...)

@@ -52,7 +52,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.remove(ctx, node)
 	}
 	role, err := r.role(ctx, node)
-	if err != nil {
+	if err != nil || role == nil {
+		// Without its role nobody knows what is in force for the node, which says
+		// so itself: a compute that is there stays as it is.
 		return ctrl.Result{}, err
 	}
 	cell := inherit.Annotation(node, role, novav1.CellAnnotation)
@@ -137,6 +139,7 @@ func labelValue(name string) string {
 func (r *Reconciler) refuse(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode, reason, message string) error {
 	entry := dataplanev1.NodeServiceStatus{Name: nodestatus.Nova, Message: message, Kind: "NovaExternalCompute", ObjectName: node.Name}
 	changed, err := nodestatus.Apply(ctx, r.Client, node, entry)
+	err = client.IgnoreNotFound(err)
 	if changed && err == nil {
 		r.Events.Eventf(node, nil, corev1.EventTypeWarning, reason, "Reconciling", "%s", message)
 	}

@@ -163,6 +163,10 @@ func (s *scope) cell(ctx context.Context) error {
 
 // nodeReady is the phase that waits for phases -1 and 0.
 func (s *scope) nodeReady(context.Context) error {
+	if !s.node.DeletionTimestamp.IsZero() {
+		return phase.Waiting(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason,
+			"OpenStackDataPlaneNode %s is being deleted: nothing more is put on its host", s.node.Name)
+	}
 	if !s.node.IsReady() {
 		return phase.Waiting(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason,
 			"Waiting for OpenStackDataPlaneNode %s to become Ready: see its conditions", s.node.Name)

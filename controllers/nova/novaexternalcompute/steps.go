@@ -6,6 +6,8 @@ import (
 	"maps"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -37,6 +39,7 @@ func (s *scope) deploy(ctx context.Context) error {
 	if err := s.announce(ctx); err != nil {
 		return err
 	}
+	s.converging = true
 	state, err := s.Engine.Converge(ctx, &s.compute.Status.Ledger, s.libvirt(), s.nova())
 	if err != nil {
 		return err
@@ -55,7 +58,9 @@ func (s *scope) announce(ctx context.Context) error {
 		return nil
 	}
 	entry := s.entry(false, "being deployed")
-	if _, err := nodestatus.Apply(ctx, s.Client, s.node, entry); err != nil {
+	if _, err := nodestatus.Apply(ctx, s.Client, s.node, entry); apierrors.IsNotFound(err) {
+		return phase.Failing(novav1.DataPlaneNodeReadyCondition, novav1.NodeMissingReason, "OpenStackDataPlaneNode %s has gone meanwhile", s.node.Name)
+	} else if err != nil {
 		return err
 	}
 	s.node = s.node.DeepCopy()
@@ -68,9 +73,10 @@ func (s *scope) entry(ready bool, message string) dataplanev1.NodeServiceStatus 
 }
 
 // show tells on the node how the compute stands: that it is ready, what is
-// wrong, or that it is under way.
+// wrong, or that it is under way. When the node cannot have this compute, the
+// controller that watches nodes says so there.
 func (s *scope) show(ctx context.Context) error {
-	if s.node == nil || !s.node.DeletionTimestamp.IsZero() {
+	if s.node == nil || !s.node.DeletionTimestamp.IsZero() || s.refused() {
 		return nil
 	}
 	ready := s.compute.Status.Conditions.Get(condition.ReadyCondition)
@@ -82,7 +88,15 @@ func (s *scope) show(ctx context.Context) error {
 		entry.Message = string(ready.Reason) + ": see the conditions of the object"
 	}
 	_, err := nodestatus.Apply(ctx, s.Client, s.node, entry)
-	return err
+	return client.IgnoreNotFound(err)
+}
+
+// refused tells whether the node wants another compute than this one: in
+// another cell, or one that does not belong to something else.
+func (s *scope) refused() bool {
+	cell := inherit.Annotation(s.node, s.role, novav1.CellAnnotation)
+	owner := metav1.GetControllerOf(s.compute)
+	return cell != "" && (cell != s.compute.Spec.CellName || owner != nil && owner.UID != s.node.UID)
 }
 
 // base is what all steps of the compute have in common.
@@ -176,6 +190,7 @@ func (s *scope) cleanUpHost(ctx context.Context) error {
 	if err := s.access(ctx); err != nil {
 		return s.leftBehind(err)
 	}
+	s.converging = true
 	state, err := s.Engine.Converge(ctx, &s.compute.Status.Ledger, s.cleanup())
 	if err != nil || state.Phase == edpm.Converged {
 		return err
@@ -190,6 +205,6 @@ func (s *scope) cleanUpHost(ctx context.Context) error {
 func (s *scope) leftBehind(err error) error {
 	host, _ := s.vars["ansible_host"].(string)
 	return phase.Stalled(condition.DeploymentReadyCondition, novav1.CleanupFailedReason,
-		"Cannot clean up host %s: %v. Left on it: units edpm_nova_compute and edpm_libvirt_*, and /var/lib/openstack/nova with passwords. Mend the access, or let go with annotation %s: \"true\"",
-		first(host, s.compute.Name), err, edpmv1.SkipCleanupAnnotation)
+		"Cannot clean up host %s: %v. Left on it: units edpm_nova_compute and edpm_libvirt_*, and /var/lib/openstack/nova with passwords. Mend the access, try again with a new value of annotation %s, or let go with annotation %s: \"true\"",
+		first(host, s.compute.Name), err, edpmv1.RerunAnnotation, edpmv1.SkipCleanupAnnotation)
 }

@@ -145,7 +145,7 @@ func (l *Lab) Kubectl(ctx context.Context, args ...string) (string, error) {
 // Apply applies YAML as a person would, with strict validation of fields.
 func (l *Lab) Apply(ctx context.Context, yaml string, args ...string) error {
 	_, err := l.RunWithInput(ctx, yaml, l.kubectl,
-		append([]string{"--kubeconfig", l.Kubeconfig, "apply", "--server-side", "--validate=strict", "-f", "-"}, args...)...)
+		append([]string{"--kubeconfig", l.Kubeconfig, "apply", "--server-side", "--force-conflicts", "--validate=strict", "-f", "-"}, args...)...)
 	return err
 }
 
@@ -222,4 +222,13 @@ func FindRoot() (string, error) {
 		}
 	}
 	return "", err
+}
+
+// NewKey makes a key pair at path and returns the private half.
+func (l *Lab) NewKey(ctx context.Context, path string) (string, error) {
+	if _, err := l.Run(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path); err != nil {
+		return "", err
+	}
+	key, err := os.ReadFile(path)
+	return string(key), err
 }

@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"os"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
+)
+
+const batchRole = "e2e-batch"
+
+var batchSteps = []string{"quick-a", "quick-b", "libvirt", "nova"}
+
+// batchStories tell how four hosts are configured together when two of them
+// have problems, and when the manager dies over and over.
+func batchStories() {
+	var good, bad []lab.Host // without and with problems
+	var silent, broken lab.Host
+
+	BeforeAll(func(ctx SpecContext) {
+		good, bad = spare[:2], spare[2:]
+		silent, broken = spare[2], spare[3]
+		Expect(silent.Console(ctx, "systemctl stop ssh")).Error().NotTo(HaveOccurred())
+		Expect(broken.Console(ctx, "touch /etc/e2e-broken")).Error().NotTo(HaveOccurred())
+		create(ctx, control(batchNS)...)
+		create(ctx, quickService(batchNS, "quick-a"), quickService(batchNS, "quick-b"))
+		create(ctx, inCell(newRole(batchNS, batchRole, "quick-a", "quick-b"), "nova-cell1"))
+		for _, host := range spare {
+			create(ctx, newNode(batchNS, batchRole, host))
+		}
+	}, NodeTimeout(time.Minute))
+
+	It("is one run, with a result for each host", func(ctx SpecContext) {
+		Eventually(func(g Gomega) {
+			for _, host := range spare {
+				run, ok := runsByStep(ctx, batchNS, host.Name)["quick-a"]
+				g.Expect(ok).To(BeTrue(), "no run has %s", host.Name)
+				g.Expect(run.Spec.Targets).To(HaveLen(len(spare)))
+				g.Expect(run.Finished()).To(BeTrue())
+				result, known := run.Host(host.Name)
+				g.Expect(known).To(BeTrue(), host.Name)
+				g.Expect(result.Unreachable > 0).To(Equal(host.Name == silent.Name), host.Name)
+				g.Expect(result.Failed > 0).To(Equal(host.Name == broken.Name), host.Name)
+			}
+		}).WithTimeout(2 * time.Minute).Should(Succeed())
+	}, SpecTimeout(3*time.Minute))
+
+	It("says of the two with problems which problem", func(ctx SpecContext) {
+		Eventually(current(ctx, nodeNamed(batchNS, silent.Name))).WithTimeout(time.Minute).Should(
+			haveProblem(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, "quick-a", "refused", "next at"))
+		Eventually(current(ctx, nodeNamed(batchNS, broken.Name))).WithTimeout(time.Minute).Should(
+			haveProblem(condition.DeploymentReadyCondition, "Failed", "quick-a", "Check that the host is whole", "next at"))
+		for _, host := range bad {
+			Expect(current(ctx, computeNamed(batchNS, host.Name))()).To(
+				haveProblem(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason, host.Name))
+		}
+		Eventually(warnings).WithArguments(ctx, batchNS).WithTimeout(20 * time.Second).Should(ContainElements(
+			silent.Name+": "+string(dataplanev1.HostUnreachableReason), broken.Name+": Failed"))
+	}, SpecTimeout(3*time.Minute))
+
+	It("brings the two without problems all the way", func(ctx SpecContext) {
+		for _, host := range good {
+			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(5 * time.Minute).Should(beReady())
+			Expect(trail(ctx, host)).To(HaveExactElements(startAndEnd(batchSteps...)), host.Name)
+		}
+		Expect(historyOf(ctx, silent)[silent.Name]).To(BeEmpty())
+		Expect(trail(ctx, broken)).To(HaveEach("start quick-a"))
+	}, SpecTimeout(6*time.Minute))
+
+	It("heals by itself once the hosts are mended", func(ctx SpecContext) {
+		Expect(silent.Console(ctx, "systemctl start ssh")).Error().NotTo(HaveOccurred())
+		Expect(broken.Console(ctx, "rm /etc/e2e-broken")).Error().NotTo(HaveOccurred())
+		for _, host := range bad {
+			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(6 * time.Minute).Should(beReady())
+			Expect(node(ctx, batchNS, host.Name)).To(beReady())
+			Expect(sshOutput(ctx, host, "systemctl is-active edpm_nova_compute.service")).To(Equal("active"))
+		}
+		for _, host := range good {
+			Expect(trail(ctx, host)).To(HaveExactElements(startAndEnd(batchSteps...)), "%s had to suffer for the others", host.Name)
+		}
+	}, SpecTimeout(8*time.Minute))
+
+	It("is configured exactly once for each hash, however often the manager dies", func(ctx SpecContext) {
+		random := rand.New(rand.NewSource(seed()))
+		for _, host := range bad { // they were started over and over before
+			Expect(host.Console(ctx, "rm -f /var/log/edpm/runs.log")).Error().NotTo(HaveOccurred())
+		}
+		const deaths = 10
+		rounds, inFlight := 0, 0
+		before := novaHashes(ctx)
+		for range deaths {
+			if rounds == 0 || rolledOut(ctx, before) {
+				rounds++
+				before = novaHashes(ctx)
+				startRound(ctx, rounds)
+			}
+			pause := time.Duration(random.Int63n(int64(8 * time.Second)))
+			By(fmt.Sprintf("killing the manager in round %d after %v", rounds, pause.Round(time.Millisecond)))
+			time.Sleep(pause)
+			if unfinished(ctx, batchNS) > 0 {
+				inFlight++
+			}
+			Expect(manager.Kill(ctx)).To(Succeed())
+			Expect(manager.Ready(ctx)).To(Succeed())
+		}
+		By("waiting for the last round")
+		Eventually(rolledOut).WithArguments(ctx, before).WithTimeout(6 * time.Minute).WithPolling(2 * time.Second).Should(BeTrue())
+		for _, host := range spare {
+			for what, n := range starts(ctx, host) {
+				Expect(n).To(Equal(1), "%s was started %d times on %s", what, n, host.Name)
+			}
+		}
+		for _, host := range bad { // their trail began with the rounds
+			Expect(trail(ctx, host)).To(HaveLen(2*len(batchSteps)*rounds), host.Name)
+		}
+		Expect(inFlight).To(BeNumerically(">=", 3), "the manager hardly died while anything ran")
+		AddReportEntry(fmt.Sprintf("the manager died %d times in %d rounds, %d times while runs were under way", deaths, rounds, inFlight))
+	}, SpecTimeout(18*time.Minute))
+
+	It("is not configured again because its runs were deleted, nor because the manager has forgotten them", func(ctx SpecContext) {
+		before := historyOf(ctx, spare...)
+		Expect(k8s.DeleteAllOf(ctx, &ansibleeev1.OpenStackAnsibleEE{}, client.InNamespace(batchNS))).To(Succeed())
+		Eventually(allRuns).WithArguments(ctx, batchNS).WithTimeout(time.Minute).Should(BeEmpty())
+		Expect(manager.Kill(ctx)).To(Succeed())
+		Expect(manager.Ready(ctx)).To(Succeed())
+		Consistently(allRuns).WithArguments(ctx, batchNS).WithTimeout(20 * time.Second).WithPolling(2 * time.Second).Should(BeEmpty())
+		before.untouched(ctx, spare...)
+		for _, host := range spare {
+			Expect(current(ctx, computeNamed(batchNS, host.Name))()).To(beReady())
+		}
+	}, SpecTimeout(4*time.Minute))
+}
+
+func seed() int64 {
+	n, err := strconv.ParseInt(os.Getenv("E2E_SEED"), 10, 64)
+	if err != nil {
+		n = time.Now().UnixNano() % 1_000_000
+	}
+	AddReportEntry(fmt.Sprintf("E2E_SEED=%d tells when the manager is killed", n), ReportEntryVisibilityAlways)
+	return n
+}
+
+// startRound changes something that every step of every host has to do with.
+func startRound(ctx context.Context, round int) {
+	GinkgoHelper()
+	mustChange(ctx, roleNamed(batchNS, batchRole), func(r *dataplanev1.OpenStackDataPlaneRole) {
+		r.Spec.DeployStrategy.BatchSize = ptr.To[int32](2)
+		r.Spec.NodeTemplate.AnsibleVars = jsonVars(map[string]any{"e2e_round": round})
+	})
+}
+
+// novaHashes returns what nova runs for on each host of the batch.
+func novaHashes(ctx context.Context) map[string]string {
+	GinkgoHelper()
+	hashes := map[string]string{}
+	for _, host := range spare {
+		hashes[host.Name] = compute(ctx, batchNS, host.Name).Status.Hash["nova"]
+	}
+	return hashes
+}
+
+// rolledOut tells whether every host runs for something else than before, and is Ready.
+func rolledOut(ctx context.Context, before map[string]string) bool {
+	GinkgoHelper()
+	for _, host := range spare {
+		c := compute(ctx, batchNS, host.Name)
+		if c.Status.Hash["nova"] == before[host.Name] || !c.Status.Conditions.IsTrue(condition.ReadyCondition) {
+			return false
+		}
+	}
+	return true
+}
+
+// unfinished counts the runs that are under way.
+func unfinished(ctx context.Context, ns string) int {
+	GinkgoHelper()
+	n := 0
+	for _, run := range allRuns(ctx, ns) {
+		if !run.Finished() {
+			n++
+		}
+	}
+	return n
+}

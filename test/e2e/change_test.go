@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// changeStories tell which hosts are run on after a change: those whose
+// configuration it decides, and only those.
+func changeStories() {
+	var before history
+
+	BeforeEach(func(ctx SpecContext) {
+		for _, host := range []string{compute0.Name, compute1.Name} {
+			Expect(current(ctx, computeNamed(samplesNS, host))()).To(beReady(), "an earlier story has failed")
+		}
+		before = historyOf(ctx, compute0, compute1, storage0)
+	}, NodeTimeout(time.Minute))
+
+	It("of the message bus of a cell reaches the computes of that cell", func(ctx SpecContext) {
+		url := transportURL("cell1, the second one")
+		started0, started1 := startedAt(ctx, compute0, novaContainer), startedAt(ctx, compute1, novaContainer)
+		mustChange(ctx, secretNamed(samplesNS, busSecret("cell1")), func(s *corev1.Secret) {
+			s.Data["transport_url"] = []byte(url)
+		})
+		Eventually(before.since).WithArguments(ctx, compute0).WithTimeout(2 * time.Minute).Should(Equal(startAndEnd("nova")))
+		Eventually(current(ctx, computeNamed(samplesNS, compute0.Name))).WithTimeout(time.Minute).Should(beReady())
+		before.untouched(ctx, compute1, storage0)
+		Expect(startedAt(ctx, compute0, novaContainer)).NotTo(Equal(started0), "nova-compute still runs with the old configuration")
+		Expect(startedAt(ctx, compute1, novaContainer)).To(Equal(started1))
+		Expect(sshOutput(ctx, compute0, "grep ^transport_url "+configDir+"/01-nova.conf")).To(ContainSubstring(url[len(url)-40:]))
+	}, SpecTimeout(4*time.Minute))
+
+	It("of one customServiceConfig reaches that compute", func(ctx SpecContext) {
+		Expect(setOverride(ctx, compute1, 8)).To(Succeed())
+		Eventually(before.since).WithArguments(ctx, compute1).WithTimeout(2 * time.Minute).Should(Equal(startAndEnd("nova")))
+		Eventually(current(ctx, computeNamed(samplesNS, compute1.Name))).WithTimeout(time.Minute).Should(beReady())
+		before.untouched(ctx, compute0, storage0)
+		Expect(loggedOption(ctx, compute1, "max_concurrent_live_migrations")).To(Equal("8"))
+	}, SpecTimeout(4*time.Minute))
+
+	It("of one image reaches that compute", func(ctx SpecContext) {
+		const image = "localhost/edpm-nova-libvirt:latest" // it has nova-compute, too
+		started := startedAt(ctx, compute1, novaContainer)
+		mustChange(ctx, computeNamed(samplesNS, compute0.Name), func(c *novav1.NovaExternalCompute) {
+			c.Spec.NovaComputeContainerImage = image
+		})
+		Eventually(before.since).WithArguments(ctx, compute0).WithTimeout(2 * time.Minute).Should(Equal(startAndEnd("nova")))
+		Eventually(current(ctx, computeNamed(samplesNS, compute0.Name))).WithTimeout(time.Minute).Should(beReady())
+		before.untouched(ctx, compute1, storage0)
+		Expect(sshOutput(ctx, compute0, "podman inspect --format '{{.Config.Image}}' "+novaContainer)).To(Equal(image))
+		Expect(startedAt(ctx, compute1, novaContainer)).To(Equal(started))
+	}, SpecTimeout(4*time.Minute))
+
+	It("waits, and says so, while deploy is false", func(ctx SpecContext) {
+		deploy := func(value bool) {
+			mustChange(ctx, nodeNamed(samplesNS, compute0.Name), func(n *dataplanev1.OpenStackDataPlaneNode) {
+				n.Spec.DeployStrategy.Deploy = ptr.To(value)
+			})
+		}
+		deploy(false)
+		Eventually(func() *bool { return compute(ctx, samplesNS, compute0.Name).Spec.Deploy }).WithTimeout(20 * time.Second).Should(HaveValue(BeFalse()))
+		Expect(setOverride(ctx, compute0, 5)).To(Succeed())
+		Eventually(current(ctx, computeNamed(samplesNS, compute0.Name))).WithTimeout(20 * time.Second).Should(
+			haveProblem(condition.DeploymentReadyCondition, "DeployDisabled", "nova", "deploy is false"))
+		Consistently(before.since).WithArguments(ctx, compute0).WithTimeout(6 * time.Second).WithPolling(2 * time.Second).Should(BeEmpty())
+		Expect(node(ctx, samplesNS, compute0.Name)).To(beReady(), "phase 0 has nothing to do")
+
+		deploy(true)
+		Eventually(before.since).WithArguments(ctx, compute0).WithTimeout(2 * time.Minute).Should(Equal(startAndEnd("nova")))
+		Eventually(current(ctx, computeNamed(samplesNS, compute0.Name))).WithTimeout(time.Minute).Should(beReady())
+		Expect(loggedOption(ctx, compute0, "max_concurrent_live_migrations")).To(Equal("5"))
+		before.untouched(ctx, compute1, storage0)
+	}, SpecTimeout(5*time.Minute))
+
+	It("of what decides nothing causes no run", func(ctx SpecContext) {
+		mustChange(ctx, secretNamed(samplesNS, busSecret("cell1")), func(s *corev1.Secret) {
+			annotated(s, "example.com/note", "the content is the same")
+			s.Data["unused"] = []byte("nobody reads this key")
+		})
+		mustChange(ctx, nodeNamed(samplesNS, compute1.Name), func(n *dataplanev1.OpenStackDataPlaneNode) {
+			n.Spec.DeployStrategy.BatchSize = ptr.To[int32](7)
+		})
+		Consistently(before.since).WithArguments(ctx, compute0).WithTimeout(5 * time.Second).WithPolling(2 * time.Second).Should(BeEmpty())
+		before.untouched(ctx, compute0, compute1, storage0)
+	}, SpecTimeout(time.Minute))
+}

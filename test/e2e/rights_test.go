@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const managerAccount = "system:serviceaccount:" + systemNS + ":edpm-operators-manager"
+
+// allowed asks whether the manager may do something: "verb group/resource[/subresource] [namespace]".
+func allowed(ctx context.Context, question string) (bool, error) {
+	words := strings.Fields(question + " ")
+	group, resource, _ := strings.Cut(words[1], "/")
+	resource, sub, _ := strings.Cut(resource, "/")
+	attributes := &authorizationv1.ResourceAttributes{Verb: words[0], Group: group, Resource: resource, Subresource: sub}
+	if len(words) > 2 {
+		attributes.Namespace = words[2]
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: managerAccount, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: attributes,
+	}}
+	err := k8s.Create(ctx, review)
+	return review.Status.Allowed, err
+}
+
+// rightsStories tell what the manager and the runs may do, and what not.
+func rightsStories() {
+	It("the manager may do what it does", func(ctx SpecContext) {
+		needPod()
+		for _, question := range []string{
+			"create batch/jobs " + batchNS, "create ansibleee.openstack.org/openstackansibleees " + batchNS,
+			"patch nova.openstack.org/novaexternalcomputes/status " + batchNS, "get /secrets " + batchNS,
+		} {
+			Expect(allowed(ctx, question)).To(BeTrue(), question)
+		}
+	}, SpecTimeout(time.Minute))
+
+	It("the manager may not do what it need not", func(ctx SpecContext) {
+		needPod()
+		for _, question := range []string{
+			"create /pods " + batchNS, "create /pods/exec " + batchNS, "delete /pods " + batchNS, "get /pods/log " + batchNS,
+			"create /serviceaccounts/token " + batchNS, "impersonate /users", "delete /namespaces", "patch /nodes", "list /nodes",
+			"create rbac.authorization.k8s.io/clusterrolebindings", "escalate rbac.authorization.k8s.io/clusterroles", "bind rbac.authorization.k8s.io/roles " + batchNS,
+			"patch apps/deployments " + systemNS, "create apps/daemonsets " + batchNS, "patch batch/jobs " + batchNS,
+			"patch apiextensions.k8s.io/customresourcedefinitions", "delete apiextensions.k8s.io/customresourcedefinitions",
+			"create admissionregistration.k8s.io/validatingwebhookconfigurations", "delete admissionregistration.k8s.io/validatingwebhookconfigurations",
+			"patch nova.openstack.org/nova " + batchNS, "delete nova.openstack.org/nova " + batchNS,
+			"delete dataplane.openstack.org/openstackdataplanes " + batchNS, "create coordination.k8s.io/leases " + batchNS, "* */*",
+		} {
+			Expect(allowed(ctx, question)).To(BeFalse(), question)
+		}
+	}, SpecTimeout(time.Minute))
+
+	It("the manager's pod is confined, and its namespace lets no other kind in", func(ctx SpecContext) {
+		needPod()
+		pods, err := (&podManager{}).pods(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pods).To(HaveLen(1))
+		expectConfined(&pods[0])
+		Expect(k8s.Create(ctx, privilegedPod(systemNS), client.DryRunAll)).To(MatchError(ContainSubstring("violates PodSecurity")))
+	}, SpecTimeout(time.Minute))
+
+	It("the runs' pods are confined and have no token of the cluster", func(ctx SpecContext) {
+		Expect(k8s.Create(ctx, privilegedPod(batchNS), client.DryRunAll)).To(MatchError(ContainSubstring("violates PodSecurity")))
+		runs := 0
+		for _, ns := range testNamespaces {
+			pods := &corev1.PodList{}
+			Expect(k8s.List(ctx, pods, client.InNamespace(ns), client.MatchingLabels{"osaee": "true"})).To(Succeed())
+			runs += len(pods.Items)
+			for i := range pods.Items {
+				expectConfined(&pods.Items[i])
+				Expect(pods.Items[i].Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+			}
+		}
+		Expect(runs).To(BeNumerically(">", 0), "there are no runs to look at")
+	}, SpecTimeout(time.Minute))
+}
+
+func expectConfined(pod *corev1.Pod) {
+	GinkgoHelper()
+	Expect(pod.Spec.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()), pod.Name)
+	Expect(pod.Spec.HostNetwork || pod.Spec.HostPID || pod.Spec.HostIPC).To(BeFalse(), pod.Name)
+	for _, c := range pod.Spec.Containers {
+		Expect(c.SecurityContext.ReadOnlyRootFilesystem).To(HaveValue(BeTrue()), pod.Name)
+		Expect(c.SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()), pod.Name)
+		Expect(c.SecurityContext.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")), pod.Name)
+	}
+	for _, v := range pod.Spec.Volumes {
+		Expect(v.HostPath).To(BeNil(), pod.Name)
+	}
+}
+
+func privilegedPod(ns string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: named(ns, "privileged"), Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "c", Image: managerImage, SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+	}}}}
+}
+
+// warnings returns the warnings of a namespace as "<object>: <reason>".
+func warnings(ctx context.Context, ns string) ([]string, error) {
+	list := &eventsv1.EventList{}
+	err := k8s.List(ctx, list, client.InNamespace(ns))
+	var lines []string
+	for _, e := range list.Items {
+		if e.Type == corev1.EventTypeWarning {
+			lines = append(lines, e.Regarding.Name+": "+e.Reason)
+		}
+	}
+	return lines, err
+}
+
+// osloStories tell that what admission accepts is what oslo.config accepts.
+func osloStories() {
+	It("is judged as the real oslo.config judges it", func(ctx SpecContext) {
+		out, err := cluster.Run(ctx, "env", "EDPM_REQUIRE_OSLO=1", "go", "test", "-count=1", "./internal/oslo/...")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("ok"))
+	}, SpecTimeout(5*time.Minute))
+}
