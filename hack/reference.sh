@@ -2,5 +2,9 @@
 # Makes docs/reference.md from the Go types of the API.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-go tool -modfile=go.tools.mod crd-ref-docs --source-path=apis --config=hack/reference.yaml \
+go tool -modfile=go.tools.mod crd-ref-docs --log-level=ERROR --source-path=apis --config=hack/reference.yaml \
   --renderer=markdown --output-path=docs/reference.md --max-depth=20
+# What the tool writes for +optional, in words; and no line that ends in a break.
+# shellcheck disable=SC2016 # backticks of Markdown
+sed -i -e '1s/.*/# API reference\n\nGenerated from the code by `make docs`. What is not marked *optional* has to be given./' \
+  -e 's/Optional: \\{\\} <br \/>/*optional* <br \/>/g' -e 's/ *<br \/> *|$/ |/' docs/reference.md

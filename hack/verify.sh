@@ -5,14 +5,12 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 repo=$PWD
 
-files() { git ls-files --cached --others --exclude-standard "$@"; }
-
 # existing: of the names on standard input, those of files that are there.
 existing() { while read -r name; do [ ! -e "$name" ] || echo "$name"; done; }
 
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-files | existing | tr '\n' '\0' | xargs -0 cp --parents --no-dereference -t "$copy"
+git ls-files --cached --others --exclude-standard | existing | tr '\n' '\0' | xargs -0 cp --parents --no-dereference -t "$copy"
 
 # Paths of the copy would make the compiler's cache useless.
 cd "$copy"

@@ -13,6 +13,10 @@ var (
 		Name: "edpm_runs_started_total", Help: "Runs of Ansible that were started, by step.",
 	}, []string{"step"})
 
+	runsFinished = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "edpm_runs_finished_total", Help: "Runs of Ansible that ended, by step and result (Succeeded or Failed).",
+	}, []string{"step", "result"})
+
 	convergeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "edpm_host_converge_seconds", Help: "Time from when a host needed a step until it had run successfully.",
 		Buckets: []float64{5, 15, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600},
@@ -21,7 +25,7 @@ var (
 	hostsDesc = prometheus.NewDesc("edpm_hosts", "Hosts by step, cell and where they stand.", []string{"step", "cell", "state"}, nil)
 )
 
-func init() { metrics.Registry.MustRegister(runsStarted, convergeSeconds) }
+func init() { metrics.Registry.MustRegister(runsStarted, runsFinished, convergeSeconds) }
 
 // states knows where each target stands, for the metrics.
 type states struct {

@@ -85,7 +85,11 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(run, handler.TypedFuncs[client.Object, Group]{
 			CreateFunc: func(_ context.Context, ev event.CreateEvent, q groupQueue) { e.observe(ev.Object, false, q) },
 			UpdateFunc: func(_ context.Context, ev event.UpdateEvent, q groupQueue) {
-				e.observe(ev.ObjectNew, !finished(ev.ObjectOld) && finished(ev.ObjectNew), q)
+				ended := !finished(ev.ObjectOld) && finished(ev.ObjectNew)
+				if ended {
+					countFinished(ev.ObjectNew)
+				}
+				e.observe(ev.ObjectNew, ended, q)
 			},
 			DeleteFunc: func(_ context.Context, ev event.DeleteEvent, q groupQueue) { e.observe(ev.Object, true, q) },
 		}).
@@ -99,6 +103,13 @@ func (g *group) waitsForAny(targets []ansibleeev1.Target) bool {
 }
 
 type groupQueue = workqueue.TypedRateLimitingInterface[Group]
+
+func countFinished(obj client.Object) {
+	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
+	if run.Spec.Step != "" && run.DeletionTimestamp.IsZero() {
+		runsFinished.WithLabelValues(run.Spec.Step, string(run.Status.JobStatus)).Inc()
+	}
+}
 
 func complaint(obj client.Object) string { return problem(obj.(*ansibleeev1.OpenStackAnsibleEE)) }
 

@@ -17,8 +17,9 @@ import (
 // Nova is the name of the entry of nova.
 const Nova = "nova"
 
-// Apply makes the node show the entry, and tells whether that was a change. When
-// the node has gone the error is NotFound. Each service applies its own entry under its own field manager.
+// Apply makes the node show the entry, and tells whether that was a change. Each
+// service applies its own entry under its own field manager. When the node has
+// gone the error is NotFound.
 func Apply(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDataPlaneNode, entry dataplanev1.NodeServiceStatus) (bool, error) {
 	if old, ok := find(node, entry.Name); ok && old == entry {
 		return false, nil

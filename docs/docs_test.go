@@ -1,0 +1,289 @@
+// Package docs_test keeps the documentation true: what it shows applies, what it
+// links to is there, and what a person can meet is explained.
+package docs_test
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2/textlogger"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/webhooks"
+)
+
+// namespace of the examples.
+const namespace = "openstack"
+
+// pages are the files that are written by hand.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(envtest.File("docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, envtest.File("README.md"), envtest.File("CONTRIBUTING.md"), envtest.File("ansible", "README.md"))
+	texts := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(file) != "reference.md" {
+			texts[file] = string(text)
+		}
+	}
+	return texts
+}
+
+// example is one YAML document of a page.
+type example struct {
+	place string // page and line
+	text  string
+}
+
+var fence = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
+
+func examples(t *testing.T) []example {
+	t.Helper()
+	var found []example
+	for file, page := range pages(t) {
+		for _, m := range fence.FindAllStringSubmatchIndex(page, -1) {
+			indent, body := page[m[2]:m[3]], page[m[4]:m[5]]
+			line := strings.Count(page[:m[4]], "\n") + 1
+			for _, doc := range strings.Split(body, "---\n") {
+				text := strings.ReplaceAll("\n"+doc, "\n"+indent, "\n")
+				found = append(found, example{fmt.Sprintf("%s:%d", filepath.Base(file), line), text})
+				line += strings.Count(doc, "\n") + 1
+			}
+		}
+	}
+	return found
+}
+
+func TestExamplesApply(t *testing.T) {
+	api := startAPI(t)
+	kinds := map[string]bool{}
+	for _, e := range examples(t) {
+		t.Run(e.place, func(t *testing.T) {
+			obj := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict([]byte(e.text), &obj.Object); err != nil {
+				t.Fatalf("this is no YAML: %v", err)
+			}
+			if obj.GetAPIVersion() == "" {
+				return // a part of an object
+			}
+			kinds[obj.GetKind()] = true
+			if obj.GetNamespace() != namespace {
+				t.Errorf("the example is in namespace %q; all others are in %q", obj.GetNamespace(), namespace)
+			}
+			if err := api.Create(context.Background(), obj, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, kind := range []string{
+		"OpenStackDataPlane", "OpenStackDataPlaneRole", "OpenStackDataPlaneNode", "OpenStackDataPlaneService",
+		"Nova", "NovaCell", "NovaExternalCompute", "OpenStackAnsibleEE",
+	} {
+		if !kinds[kind] {
+			t.Errorf("no page has an example of %s", kind)
+		}
+	}
+}
+
+// startAPI starts an API server with the resource definitions and the webhooks.
+func startAPI(t *testing.T) client.Client {
+	t.Helper()
+	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard))))
+	env := envtest.Start(t, envtest.Options{Webhooks: true})
+	mgr, err := ctrl.NewManager(env.Config, env.ManagerOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := webhooks.SetupAll(mgr); err != nil {
+		t.Fatal(err)
+	}
+	env.StartManager(t, mgr)
+	if err := env.Client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	return env.Client
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for file, page := range pages(t) {
+		for _, m := range link.FindAllStringSubmatch(page, -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			path := file
+			if target != "" {
+				path = filepath.Join(filepath.Dir(file), target)
+			}
+			if err := leads(path, anchor); err != nil {
+				t.Errorf("%s: link %s: %v", filepath.Base(file), m[1], err)
+			}
+		}
+	}
+}
+
+func leads(path, anchor string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() || anchor == "" {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "#") && slug(line) == anchor {
+			return nil
+		}
+	}
+	return fmt.Errorf("no heading gives the anchor %q", anchor)
+}
+
+var punctuation = regexp.MustCompile(`[^a-z0-9 _-]`)
+
+// slug is the anchor of a heading, as forges make it.
+func slug(heading string) string {
+	text := strings.TrimSpace(strings.TrimLeft(heading, "#"))
+	return strings.ReplaceAll(punctuation.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
+}
+
+func TestEveryConditionAndReasonIsExplained(t *testing.T) {
+	var all strings.Builder
+	for _, page := range pages(t) {
+		all.WriteString(page)
+	}
+	names := constants(t, envtest.File("apis"), "Type", "Reason")
+	names = append(names, constants(t, envtest.File("internal", "edpm"), "Phase")...)
+	if len(names) < 50 {
+		t.Fatalf("found only %d conditions and reasons in the code: %v", len(names), names)
+	}
+	for _, name := range names {
+		if !strings.Contains(all.String(), "`"+name+"`") {
+			t.Errorf("no page explains `%s`", name)
+		}
+	}
+}
+
+// constants returns the values of the string constants of the given types.
+func constants(t *testing.T, dir string, types ...string) []string {
+	t.Helper()
+	var values []string
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 {
+				return true
+			}
+			literal, ok := spec.Values[0].(*ast.BasicLit)
+			for _, name := range types {
+				if ok && literal.Kind == token.STRING && typeName(spec.Type) == name {
+					value, _ := strconv.Unquote(literal.Value) // the parser accepted it
+					values = append(values, value)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+func typeName(expr ast.Expr) string {
+	switch e := expr.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+// What of the code a page repeats, and how it is found there.
+var repeated = map[string]struct {
+	source, page string
+	find         *regexp.Regexp
+	show         string
+}{
+	"flags of the manager":   {"cmd/manager/options.go", "docs/operations.md", regexp.MustCompile(`Var\(&[\w.]+, "([\w-]+)"`), "`--%s`"},
+	"metrics":                {"internal/edpm/metrics.go", "docs/operations.md", regexp.MustCompile(`"(edpm_\w+)"`), "`%s`"},
+	"annotations and labels": {"apis/edpm/edpm.go", "docs/operations.md", regexp.MustCompile(`= "([\w.]+/[\w-]+)"`), "`%s`"},
+	"variables for images":   {"internal/images/images.go", "docs/install.md", regexp.MustCompile(`"(RELATED_IMAGE_\w+)"`), "`%s`"},
+}
+
+func TestPagesNameEverything(t *testing.T) {
+	for what, r := range repeated {
+		t.Run(what, func(t *testing.T) {
+			source, err := os.ReadFile(envtest.File(r.source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			page, err := os.ReadFile(envtest.File(r.page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := r.find.FindAllStringSubmatch(string(source), -1)
+			if len(found) == 0 {
+				t.Fatalf("nothing in %s looks like %s", r.source, r.find)
+			}
+			for _, m := range found {
+				if shown := fmt.Sprintf(r.show, m[1]); !strings.Contains(string(page), shown) {
+					t.Errorf("%s does not tell of %s", r.page, shown)
+				}
+			}
+		})
+	}
+}
+
+var target = regexp.MustCompile(`\bmake ((?:-s )?[a-z0-9-]+)`)
+
+func TestCommandsExist(t *testing.T) {
+	makefile, err := os.ReadFile(envtest.File("Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inCode := regexp.MustCompile("(?s)```sh\n.*?```|`[^`\n]+`")
+	for file, page := range pages(t) {
+		for _, code := range inCode.FindAllString(page, -1) {
+			for _, m := range target.FindAllStringSubmatch(code, -1) {
+				if name := strings.TrimPrefix(m[1], "-s "); !strings.Contains(string(makefile), "\n"+name+":") {
+					t.Errorf("%s: the Makefile has no target %s", filepath.Base(file), name)
+				}
+			}
+		}
+	}
+}

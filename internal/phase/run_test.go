@@ -1,0 +1,322 @@
+package phase
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+const (
+	first  condition.Type = "FirstReady"
+	second condition.Type = "SecondReady"
+)
+
+var types = []condition.Type{first, second}
+
+// stage is a runner, one object and what became of them.
+type stage struct {
+	*Runner
+	api    client.Client
+	events *events.FakeRecorder
+	writes int
+	fail   error // what the next write of the status ends with
+	cell   *novav1.NovaCell
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := novav1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{events: events.NewFakeRecorder(100)}
+	cell := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cell", Generation: 3}}
+	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cell).WithStatusSubresource(cell).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			s.writes++
+			if s.fail != nil {
+				return s.fail
+			}
+			return c.SubResource(sub).Patch(ctx, obj, p, opts...)
+		},
+	}).Build()
+	s.Runner = &Runner{Client: s.api, Events: s.events}
+	s.read(t)
+	return s
+}
+
+func (s *stage) read(t *testing.T) {
+	t.Helper()
+	s.cell = &novav1.NovaCell{}
+	if err := s.api.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "cell"}, s.cell); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run reconciles what is stored and reads it back.
+func (s *stage) run(t *testing.T, phases ...Func) (ctrl.Result, error) {
+	t.Helper()
+	s.read(t)
+	result, err := s.Run(context.Background(), s.cell, types, phases...)
+	s.read(t)
+	return result, err
+}
+
+// said returns the events since the last call.
+func (s *stage) said() []string {
+	var out []string
+	for {
+		select {
+		case e := <-s.events.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func (s *stage) mark(t condition.Type) Func {
+	return func(context.Context) error { s.cell.Status.Conditions.MarkTrue(t, "Fine"); return nil }
+}
+
+func ends(err error) Func { return func(context.Context) error { return err } }
+
+// standing shows the conditions as status/reason: message.
+func (s *stage) standing() map[condition.Type]string {
+	out := map[condition.Type]string{}
+	for _, c := range s.cell.Status.Conditions {
+		out[c.Type] = string(c.Status) + "/" + string(c.Reason) + ": " + c.Message
+	}
+	return out
+}
+
+func (s *stage) expect(t *testing.T, want map[condition.Type]string) {
+	t.Helper()
+	got := s.standing()
+	for kind, text := range got {
+		if strings.HasPrefix(text, "Unknown/Init") {
+			got[kind] = "Unknown"
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the conditions differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestPhasesThatGoThroughMakeTheObjectReady(t *testing.T) {
+	s := newStage(t)
+	result, err := s.run(t, s.mark(first), s.mark(second))
+	if err != nil || !result.IsZero() {
+		t.Errorf("Run = %v, %v; want nothing more to do", result, err)
+	}
+	s.expect(t, map[condition.Type]string{
+		"Ready": "True/Ready: Setup complete", first: "True/Ready: Fine", second: "True/Ready: Fine",
+	})
+	if s.cell.Status.ObservedGeneration != 3 {
+		t.Errorf("observedGeneration is %d; want 3", s.cell.Status.ObservedGeneration)
+	}
+	if diff := cmp.Diff([]string{"Normal Ready Setup complete"}, s.said()); diff != "" {
+		t.Errorf("the events differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheStatusIsWrittenOnceAndOnlyWhenItChanged(t *testing.T) {
+	s := newStage(t)
+	for range 10 {
+		if _, err := s.run(t, s.mark(first), s.mark(second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.writes != 1 {
+		t.Errorf("the status was written %d times; want once", s.writes)
+	}
+	if got := s.said(); len(got) != 1 {
+		t.Errorf("the events are %q; want one", got)
+	}
+}
+
+func TestReadyMirrorsTheWorst(t *testing.T) {
+	broken := errors.New("boom")
+	for name, c := range map[string]struct {
+		err    error
+		want   map[condition.Type]string
+		events []string
+		after  time.Duration
+	}{
+		"something is awaited": {
+			err: Waiting(second, "CellNotReady", "Waiting for %s", "cell"),
+			want: map[condition.Type]string{
+				"Ready": "False/CellNotReady: Waiting for cell", first: "True/Ready: Fine", second: "False/CellNotReady: Waiting for cell",
+			},
+		},
+		"something went wrong that is tried again": {
+			err: Failing(second, "SecretMissing", "Secret %q is missing", "s"),
+			want: map[condition.Type]string{
+				"Ready": `False/SecretMissing: Secret "s" is missing`, first: "True/Ready: Fine", second: `False/SecretMissing: Secret "s" is missing`,
+			},
+			events: []string{`Warning SecretMissing SecretReady`},
+		},
+		"a person has to change something, and it is looked at again": {
+			err: &Halt{Type: second, Reason: "Invalid", Severity: condition.SeverityError, Message: "100% wrong", After: time.Minute},
+			want: map[condition.Type]string{
+				"Ready": "False/Invalid: 100% wrong", first: "True/Ready: Fine", second: "False/Invalid: 100% wrong",
+			},
+			events: []string{"Warning Invalid SecondReady: 100% wrong"}, after: time.Minute,
+		},
+		"an earlier phase halts and the later are not known": {
+			err: Stalled(first, "Invalid", "wrong"),
+			want: map[condition.Type]string{
+				"Ready": "False/Invalid: wrong", first: "False/Invalid: wrong", second: "Unknown",
+			},
+			events: []string{"Warning Invalid FirstReady: wrong"},
+		},
+		"a fault is the condition of the phase that was running": {
+			err: broken,
+			want: map[condition.Type]string{
+				"Ready": "False/Error: Trying again after an error: boom", first: "True/Ready: Fine", second: "False/Error: Trying again after an error: boom",
+			},
+			events: []string{"Warning Error SecondReady: Trying again after an error: boom"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			result, err := s.run(t, s.mark(first), ends(c.err))
+			var halt *Halt
+			if isHalt := errors.As(c.err, &halt); isHalt && err != nil {
+				t.Errorf("Run returns %v; a halt is no fault", err)
+			} else if !isHalt && !errors.Is(err, c.err) {
+				t.Errorf("Run returns %v; a fault is to be retried", err)
+			}
+			if result.RequeueAfter != c.after {
+				t.Errorf("Run wants to look again after %v; want %v", result.RequeueAfter, c.after)
+			}
+			s.expect(t, c.want)
+			got := s.said()
+			if len(got) != len(c.events) {
+				t.Errorf("the events are %q; want %q", got, c.events)
+			}
+		})
+	}
+}
+
+func TestAPhaseThatHaltsStopsTheOthers(t *testing.T) {
+	s := newStage(t)
+	_, err := s.run(t, ends(Waiting(first, "X", "y")), func(context.Context) error { t.Error("the second phase was run"); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEventsTellTransitionsOnly(t *testing.T) {
+	s := newStage(t)
+	failing := func(message string) Func { return ends(Failing(second, "Broken", "%s", message)) }
+	for _, c := range []struct {
+		why   string
+		phase Func
+		want  []string
+	}{
+		{"a problem appears", failing("one"), []string{"Warning Broken SecondReady: one"}},
+		{"it goes on", failing("one"), nil},
+		{"its message changes, as with each attempt", failing("two"), nil},
+		{"it is another problem", ends(Failing(second, "Worse", "three")), []string{"Warning Worse SecondReady: three"}},
+		{"it is mended", s.mark(second), []string{"Normal Ready Setup complete"}},
+		{"it stays so", s.mark(second), nil},
+		{"it waits, which is no problem", ends(Waiting(second, "Running", "four")), nil},
+		{"it is through again", s.mark(second), []string{"Normal Ready Setup complete"}},
+		{"the first problem is back", failing("one"), []string{"Warning Broken SecondReady: one"}},
+	} {
+		if _, err := s.run(t, s.mark(first), c.phase); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, s.said()); diff != "" {
+			t.Errorf("%s: the events differ (-want +got):\n%s", c.why, diff)
+		}
+	}
+}
+
+func TestNoEventWithoutTheWriteThatMadeItTrue(t *testing.T) {
+	s := newStage(t)
+	s.fail = errors.New("the API server is away")
+	if _, err := s.run(t, s.mark(first), s.mark(second)); !errors.Is(err, s.fail) {
+		t.Errorf("Run returns %v; want the error of the write", err)
+	}
+	if got := s.said(); len(got) > 0 {
+		t.Errorf("the events are %q; nothing was written", got)
+	}
+	s.fail = nil
+	if _, err := s.run(t, s.mark(first), s.mark(second)); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.said(); len(got) != 1 {
+		t.Errorf("the events are %q; want one", got)
+	}
+}
+
+func TestAnObjectThatHasGoneIsNoFault(t *testing.T) {
+	s := newStage(t)
+	gone := schema.GroupResource{Resource: "novacells"}
+	s.fail = apierrors.NewNotFound(gone, "cell")
+	if _, err := s.run(t, s.mark(first), s.mark(second)); err != nil {
+		t.Errorf("Run returns %v; the object has gone", err)
+	}
+	if got := s.said(); len(got) > 0 {
+		t.Errorf("the events are %q; nobody is left to tell", got)
+	}
+}
+
+func TestAConflictLeavesTheStatusAsItIs(t *testing.T) {
+	s := newStage(t)
+	if _, err := s.run(t, s.mark(first), s.mark(second)); err != nil {
+		t.Fatal(err)
+	}
+	want := s.standing()
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "novacells"}, "cell", errors.New("newer"))
+	if result, err := s.run(t, ends(conflict)); err == nil && result.RequeueAfter == 0 {
+		t.Error("Run is through; a conflict is to be looked at again")
+	}
+	if diff := cmp.Diff(want, s.standing()); diff != "" || s.writes != 1 {
+		t.Errorf("there were %d writes and the conditions differ (-before +after):\n%s", s.writes, diff)
+	}
+}
+
+func TestTransitionTimesAreThoseOfTransitions(t *testing.T) {
+	s := newStage(t)
+	if _, err := s.run(t, s.mark(first), ends(Failing(second, "Broken", "x"))); err != nil {
+		t.Fatal(err)
+	}
+	old := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	for i := range s.cell.Status.Conditions {
+		s.cell.Status.Conditions[i].LastTransitionTime = old
+	}
+	if err := s.api.Status().Update(context.Background(), s.cell); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.run(t, s.mark(first), s.mark(second)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range s.cell.Status.Conditions {
+		if changed := !c.LastTransitionTime.Equal(&old); changed != (c.Type != first) {
+			t.Errorf("whether the time of %s changed is %v", c.Type, changed)
+		}
+		if c.Status != corev1.ConditionTrue {
+			t.Errorf("%s is %s; want True", c.Type, c.Status)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package recap
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+)
+
+func zipped(text string) string {
+	var out bytes.Buffer
+	w := zlib.NewWriter(&out)
+	_, _ = w.Write([]byte(text))
+	_ = w.Close()
+	return base64.StdEncoding.EncodeToString(out.Bytes())
+}
+
+func TestParse(t *testing.T) {
+	type hosts = []ansibleeev1.HostStatus
+	for name, c := range map[string]struct {
+		message string
+		want    Recap
+	}{
+		"no hosts": {`{"v":1,"hosts":{}}`, Recap{}},
+		"hosts in order of their names": {
+			`{"v":1,"hosts":{"b":[1,2,3,4,5],"a":[0,0,0,1,0,"no route"]}}`,
+			Recap{Hosts: hosts{{Name: "a", Unreachable: 1, Message: "no route"}, {Name: "b", OK: 1, Changed: 2, Failed: 3, Unreachable: 4, Skipped: 5}}},
+		},
+		"compressed hosts": {
+			fmt.Sprintf(`{"v":1,"z":%q}`, zipped(`{"a":[7,0,0,0,1]}`)), Recap{Hosts: hosts{{Name: "a", OK: 7, Skipped: 1}}},
+		},
+		"an error without a play": {`{"v":1,"hosts":{},"error":"no inventory"}`, Recap{Error: "no inventory"}},
+		"fields of a later callback": {
+			`{"v":1,"hosts":{"a":[1,0,0,0,0,"",{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1}}},
+		},
+		"a message in another script": {`{"v":1,"hosts":{"a":[0,0,1,0,0,"kaputt – ü…"]}}`, Recap{Hosts: hosts{{Name: "a", Failed: 1, Message: "kaputt – ü…"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse(c.message)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("the recap differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for name, c := range map[string]struct{ message, want string }{
+		"a log":                      {"PLAY RECAP ****", "not JSON"},
+		"a message that was cut":     {`{"v":1,"hosts":{"a":[1,0`, "not JSON"},
+		"a version that is unknown":  {`{"v":2,"hosts":{}}`, "version 2, and only 1 is known"},
+		"no version":                 {`{"hosts":{}}`, "version 0"},
+		"too few fields":             {`{"v":1,"hosts":{"a":[1,2]}}`, "host a has 2 fields and needs 5"},
+		"a host that is null":        {`{"v":1,"hosts":{"a":null}}`, "host a has 0 fields"},
+		"a count that is text":       {`{"v":1,"hosts":{"a":[1,"2",0,0,0]}}`, "field 2 of the recap of host a is no count"},
+		"a count that is a fraction": {`{"v":1,"hosts":{"a":[1.5,0,0,0,0]}}`, "field 1"},
+		"a count that is too large":  {`{"v":1,"hosts":{"a":[1,0,0,0,4294967296]}}`, "field 5"},
+		"a message that is no text":  {`{"v":1,"hosts":{"a":[1,0,0,0,0,7]}}`, "message of host a is no text"},
+		"what is not base64":         {`{"v":1,"z":"!"}`, "not base64"},
+		"what is not zlib":           {`{"v":1,"z":"aGVsbG8="}`, "not zlib"},
+		"zlib that was cut": {
+			fmt.Sprintf(`{"v":1,"z":%q}`, base64.StdEncoding.EncodeToString([]byte{0x78, 0x9c, 0xab, 0x56})), "inflating",
+		},
+		"zlib of no JSON": {fmt.Sprintf(`{"v":1,"z":%q}`, zipped("hello")), "not JSON"},
+		"zlib that becomes huge": {
+			fmt.Sprintf(`{"v":1,"z":%q}`, zipped(`{"a":[1,0,0,0,0,"`+strings.Repeat("x", 2<<20)+`"]}`)), "not JSON",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse(c.message)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v; want one with %q", err, c.want)
+			}
+			if len(got.Hosts) > 0 {
+				t.Errorf("hosts are returned with the error: %+v", got.Hosts)
+			}
+		})
+	}
+	if _, err := Parse(""); !errors.Is(err, ErrNone) {
+		t.Errorf("the error of no message is %v; want ErrNone", err)
+	}
+}
+
+var seeds = []string{
+	`{"v":1,"hosts":{"b":[1,2,3,4,5],"a":[0,0,0,1,0,"no route"]}}`, fmt.Sprintf(`{"v":1,"z":%q}`, zipped(`{"a":[7,0,0,0,1]}`)),
+	`{"v":1,"hosts":{},"error":"x"}`, `{"v":1,"hosts":{"a":[1,0,0,0,0,null]}}`, "null", "[]", "1", "",
+}
+
+// sound holds what Parse returns to its promises.
+func sound(t *testing.T, message string) {
+	t.Helper()
+	got, err := Parse(message)
+	if err != nil {
+		if len(got.Hosts) > 0 || got.Error != "" {
+			t.Errorf("Parse(%q) returns %+v with the error %v", message, got, err)
+		}
+		return
+	}
+	if !slices.IsSortedFunc(got.Hosts, func(a, b ansibleeev1.HostStatus) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Errorf("Parse(%q) returns hosts out of order: %+v", message, got.Hosts)
+	}
+	again, err := Parse(message)
+	if diff := cmp.Diff(got, again); err != nil || diff != "" {
+		t.Errorf("Parse(%q) returns something else the second time: %v\n%s", message, err, diff)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range seeds {
+		f.Add(s)
+	}
+	f.Fuzz(sound)
+}
+
+func TestParseOfGarbledMessages(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	alphabet := `{}[]",:0123456789-.eavhostsz` + "\x00\n\\"
+	for range 30000 {
+		text := []byte(seeds[rng.IntN(len(seeds))])
+		for range 1 + rng.IntN(4) {
+			i := rng.IntN(len(text) + 1)
+			switch rng.IntN(3) {
+			case 0:
+				text = slices.Insert(text, i, alphabet[rng.IntN(len(alphabet))])
+			case 1:
+				text = text[:i]
+			default:
+				if i < len(text) {
+					text[i] = alphabet[rng.IntN(len(alphabet))]
+				}
+			}
+		}
+		sound(t, string(text))
+	}
+}
