@@ -45,7 +45,7 @@ docs: ## Make the reference of the API, docs/reference.md.
 
 .PHONY: fmt
 fmt: ## Format the Go code.
-	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+	gofmt -l -w .
 
 ##@ Check
 
@@ -69,7 +69,8 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 	hack/test-python.sh
 
 .PHONY: e2e
-e2e: lab-needs ## Run the end-to-end tests on a real cluster and real hosts on this machine (root).
+e2e: ## Run the end-to-end tests on a real cluster and real hosts on this machine (root).
+	@hack/install-packages.sh lab test
 	go test ./test/e2e/... -count=1 -timeout 60m
 
 .PHONY: bench

@@ -48,7 +48,7 @@ type setup struct {
 func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 	s := &setup{
 		Manager: mgr, Options: opts,
-		inputs: inputs.NewReader(mgr.GetClient(), mgr.GetAPIReader()),
+		inputs: inputs.NewReader(mgr.GetCache(), mgr.GetAPIReader()),
 		engine: edpm.New(mgr.GetClient(), mgr.GetAPIReader(), opts.Engine),
 	}
 	steps := []func(context.Context) error{s.shared}

@@ -199,7 +199,9 @@ func TestExistingIsWhatIsStored(t *testing.T) {
 func TestAFaultIsReturned(t *testing.T) {
 	boom := errors.New("boom")
 	failing := interceptor.NewClient(newDesk().Client.(client.WithWatch), interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return boom },
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return boom
+		},
 	})
 	if err := Child(ctx, failing, "manager", owner("me"), configMap(nil), &corev1.ConfigMap{}); !errors.Is(err, boom) {
 		t.Errorf("the error is %v; want boom", err)

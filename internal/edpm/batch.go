@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +40,7 @@ func (e *Engine) reconcile(ctx context.Context, g Group) (ctrl.Result, error) {
 
 // moment takes a snapshot of a group.
 func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) {
-	m := moment{now: e.Clock.Now(), debounce: e.Debounce, patience: e.Patience, inFlight: map[string]bool{}, retrying: map[string]bool{}, busy: map[string]bool{}}
+	m := moment{now: e.Clock.Now(), debounce: e.Debounce, patience: e.Patience, inFlight: map[string]bool{}, retrying: map[string]bool{}, failed: map[string]bool{}, busy: map[string]bool{}}
 	runs, err := e.list(ctx, g.Namespace, groupIndex, g.Role+"/"+g.Step)
 	if err != nil {
 		return nil, m, fmt.Errorf("listing the runs of %s for role %s: %w", g.Step, g.Role, err)
@@ -51,6 +52,9 @@ func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) 
 		}
 	}
 	offers := e.snapshot(g, &m)
+	if err := e.unheard(ctx, g, runs, offers, &m); err != nil {
+		return nil, m, err
+	}
 	for _, o := range offers {
 		busy, err := e.list(ctx, g.Namespace, busyIndex, o.Host)
 		if err != nil {
@@ -61,6 +65,46 @@ func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) 
 		}
 	}
 	return offers, m, nil
+}
+
+// unheard finds the hosts that have failed and whose owners have not heard of it
+// yet, because the run has just ended or the manager has just been started.
+// Without them another host would be started that the limits forbid.
+func (e *Engine) unheard(ctx context.Context, g Group, runs []ansibleeev1.OpenStackAnsibleEE, offers []*offer, m *moment) error {
+	if !slices.ContainsFunc(offers, func(o *offer) bool { return o.Strategy.MaxFailures != nil || o.Strategy.MaxUnavailable > 0 }) {
+		return nil
+	}
+	for host, r := range lastOf(runs) {
+		key := Key{g.Namespace, g.Step, host}
+		e.mu.Lock()
+		judged := e.judged[key] == r.name
+		e.mu.Unlock()
+		if judged || r.converged() || !r.finished || m.inFlight[host] || slices.ContainsFunc(offers, func(o *offer) bool { return o.Host == host }) {
+			continue
+		}
+		ledger, err := e.ledger(ctx, r.object, r.target)
+		if err != nil {
+			return err
+		}
+		if ledger != nil {
+			m.failed[host] = true
+		}
+	}
+	return nil
+}
+
+// lastOf returns the run of each host that was created last.
+func lastOf(runs []ansibleeev1.OpenStackAnsibleEE) map[string]*run {
+	last := map[string]*run{}
+	for i := range runs {
+		for _, t := range runs[i].Spec.Targets {
+			r := newRun(&runs[i], t.Host)
+			if old := last[t.Host]; old == nil || !r.object.CreationTimestamp.Before(&old.object.CreationTimestamp) && (old.target.OwnerUID != t.OwnerUID || old.target.Serial < t.Serial) {
+				last[t.Host] = r
+			}
+		}
+	}
+	return last
 }
 
 // snapshot copies what waits in the group and adds runs that the cache does not
@@ -81,6 +125,7 @@ func (e *Engine) snapshot(g Group, m *moment) []*offer {
 	if grp == nil {
 		return nil
 	}
+	m.heard = e.newest[g.Namespace]
 	m.first, m.last = grp.first, grp.last
 	offers := make([]*offer, 0, len(grp.offers))
 	for _, o := range grp.offers {

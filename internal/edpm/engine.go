@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -43,7 +44,7 @@ type Options struct {
 // DefaultOptions for production.
 func DefaultOptions() Options {
 	return Options{
-		Debounce: time.Second, Patience: 10 * time.Second,
+		Debounce: time.Second, Patience: 30 * time.Second,
 		Backoff: Backoff{Base: 15 * time.Second, Max: 10 * time.Minute},
 		History: 10, Clock: clock.RealClock{},
 	}
@@ -64,6 +65,12 @@ type Engine struct {
 	offered map[Key]Group
 	// wanted is what each owner waits for: one step at a time.
 	wanted map[ownerID]Key
+	// heard are the hosts that the engine has ever known, and newest, by
+	// namespace, is when it first heard of the last of them.
+	heard  map[types.NamespacedName]bool
+	newest map[string]time.Time
+	// judged is the newest run that each owner has heard of.
+	judged map[Key]string
 	// launched are runs that were created and that the cache has not shown yet.
 	launched map[Key]launch
 	queue    workqueue.TypedRateLimitingInterface[Group]
@@ -88,7 +95,8 @@ func New(c client.Client, live client.Reader, opts Options) *Engine {
 	return &Engine{
 		Options: opts, client: c, live: live,
 		owners: map[string]Owner{}, wake: map[string]chan event.GenericEvent{}, states: newStates(),
-		groups: map[Group]*group{}, offered: map[Key]Group{}, wanted: map[ownerID]Key{}, launched: map[Key]launch{},
+		groups: map[Group]*group{}, offered: map[Key]Group{}, wanted: map[ownerID]Key{}, judged: map[Key]string{}, launched: map[Key]launch{},
+		heard: map[types.NamespacedName]bool{}, newest: map[string]time.Time{},
 	}
 }
 
@@ -117,6 +125,7 @@ func (e *Engine) Converge(ctx context.Context, ledger *edpmv1.Ledger, targets ..
 }
 
 func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (State, error) {
+	e.hear(types.NamespacedName{Namespace: t.Namespace, Name: t.Host})
 	runs, err := e.history(ctx, t.Key(), t.OwnerUID)
 	if err != nil {
 		return State{}, err
@@ -129,7 +138,28 @@ func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target)
 		return State{}, err
 	}
 	e.states.set(t.Key(), t.Cell, state.Phase, e.Clock.Now())
+	e.hasHeard(t.Key(), newest(runs))
 	return state, nil
+}
+
+// hear notes that there is a host.
+func (e *Engine) hear(host types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.heard[host] {
+		e.heard[host], e.newest[host.Namespace] = true, e.Clock.Now()
+	}
+}
+
+// hasHeard notes that an owner knows how its last run has ended, and has offered
+// its host anew if it is to be tried again.
+func (e *Engine) hasHeard(key Key, last *run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.judged, key)
+	if last != nil && last.finished {
+		e.judged[key] = last.name
+	}
 }
 
 // act offers the target for a run, or takes it back.
@@ -189,7 +219,7 @@ func (e *Engine) offer(o *offer) string {
 		}
 		grp.last = now
 		e.enqueue(g, e.Debounce)
-	} else if !old.notBefore.Equal(o.notBefore) {
+	} else if !old.notBefore.Equal(o.notBefore) || !reflect.DeepEqual(old.Strategy, o.Strategy) {
 		e.enqueue(g, 0)
 	}
 	grp.offers[o.Host], e.offered[o.Key()], e.wanted[o.owner()] = o, g, o.Key()
@@ -229,6 +259,7 @@ func (e *Engine) Forget(namespace, host string, steps ...string) {
 	for _, step := range steps {
 		e.drop(Key{namespace, step, host})
 		e.states.remove(Key{namespace, step, host})
+		delete(e.judged, Key{namespace, step, host})
 	}
 }
 

@@ -66,6 +66,7 @@ type run struct {
 	known      bool // whether there is a result
 	// problem is what the run itself complains of.
 	problem string
+	object  *ansibleeev1.OpenStackAnsibleEE
 }
 
 func (r *run) converged() bool { return r.finished && r.known && r.result.Converged() }

@@ -2,7 +2,6 @@ package edpm
 
 import (
 	"fmt"
-	"slices"
 	"sort"
 	"time"
 
@@ -31,14 +30,18 @@ type moment struct {
 	now time.Time
 	// first and last time that a target joined since none waited for others.
 	first, last time.Time
+	// heard is when the engine first heard of the newest host of the namespace.
+	heard time.Time
 	// debounce is how long no target may be offered before a run is started
-	// that is not full; after patience it is started in any case. While a run of
-	// the group is under way only patience counts.
+	// that is not full; after patience it is started in any case.
 	debounce, patience time.Duration
 	// inFlight are the hosts of the group that are in a run.
 	inFlight map[string]bool
 	// retrying are those of them that have failed before.
 	retrying map[string]bool
+	// failed are hosts that have failed and are not offered yet: their owners
+	// have not heard of it.
+	failed map[string]bool
 	// busy are the hosts that are in a run of any step.
 	busy map[string]bool
 }
@@ -63,7 +66,7 @@ func makePlan(offers []*offer, m moment) plan {
 	quiet := m.quiet()
 	for _, together := range byPod(due) {
 		size, settled := batchSize(together), !m.now.Before(quiet)
-		for len(together) > 0 && (settled || len(together) >= size && !cautious(together)) {
+		for len(together) >= size || len(together) > 0 && settled {
 			n := min(size, len(together))
 			p.batches = append(p.batches, together[:n])
 			together = together[n:]
@@ -76,15 +79,19 @@ func makePlan(offers []*offer, m moment) plan {
 	return p
 }
 
-// quiet is when runs are started that are not full. While a run of the group is
-// under way its hosts' fellows gather, as the next run can take them all: else a
-// rollout that the API server slows down would fall apart into a run per host.
+// quiet is when runs are started that are not full: when nobody has joined for
+// the debounce and no host new to the engine has been heard of anywhere. While
+// the nodes of a rollout are still coming in, their order and pace are those of
+// the API server, and runs of the few that came first would slow the rest down.
 func (m moment) quiet() time.Time {
-	patience, quiet := m.first.Add(m.patience), m.last.Add(m.debounce)
-	if len(m.inFlight) > 0 || patience.Before(quiet) {
+	last := m.last
+	if m.heard.After(last) {
+		last = m.heard
+	}
+	if patience := m.first.Add(m.patience); patience.Before(last.Add(m.debounce)) {
 		return patience
 	}
-	return quiet
+	return last.Add(m.debounce)
 }
 
 // selectDue leaves out hosts that are in a run, and those whose time to be
@@ -106,7 +113,7 @@ func (p *plan) selectDue(offers []*offer, m moment) []*offer {
 // hold keeps hosts back that maxFailures or maxUnavailable forbid. Hosts that
 // failed before count as unavailable already, so they can always be tried again.
 func (p *plan) hold(due, all []*offer, m moment) []*offer {
-	failed, unavailable := len(m.retrying), len(m.inFlight)
+	failed, unavailable := len(m.retrying)+len(m.failed), len(m.inFlight)+len(m.failed)
 	for _, o := range all {
 		if o.retry() && !m.inFlight[o.Host] {
 			failed++
@@ -129,13 +136,6 @@ func (p *plan) hold(due, all []*offer, m moment) []*offer {
 		started = append(started, o)
 	}
 	return started
-}
-
-// cautious tells whether the offers are rolled out with limits. Such a rollout
-// waits until nobody joins any more even when a run is full: after a restart
-// the hosts that have failed must be known before another is started.
-func cautious(offers []*offer) bool {
-	return slices.ContainsFunc(offers, func(o *offer) bool { return o.Strategy.MaxFailures != nil || o.Strategy.MaxUnavailable > 0 })
 }
 
 func (p *plan) wakeAt(t, now time.Time) {

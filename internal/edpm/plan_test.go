@@ -46,7 +46,7 @@ func failedBefore(o *offer) {
 func later() moment {
 	return moment{
 		now: noon, first: noon.Add(-time.Hour), last: noon.Add(-time.Hour), debounce: time.Second, patience: 10 * time.Second,
-		inFlight: map[string]bool{}, retrying: map[string]bool{}, busy: map[string]bool{},
+		inFlight: map[string]bool{}, retrying: map[string]bool{}, failed: map[string]bool{}, busy: map[string]bool{},
 	}
 }
 
@@ -54,6 +54,12 @@ func later() moment {
 func joined(first, last time.Duration) moment {
 	m := later()
 	m.first, m.last = noon.Add(-first), noon.Add(-last)
+	return m
+}
+
+// heard is a moment at which a host new to the engine was heard of d ago.
+func heard(m moment, d time.Duration) moment {
+	m.heard = noon.Add(-d)
 	return m
 }
 
@@ -68,6 +74,13 @@ func retrying(m moment, hosts ...string) moment {
 	m = inRun(m, hosts...)
 	for _, h := range hosts {
 		m.retrying[h] = true
+	}
+	return m
+}
+
+func unheard(m moment, hosts ...string) moment {
+	for _, h := range hosts {
+		m.failed[h] = true
 	}
 	return m
 }
@@ -137,22 +150,26 @@ func TestMakePlan(t *testing.T) {
 		"after the patience the run starts though hosts keep joining": {
 			offers(nil, "a", "b"), joined(10*time.Second, 0), shape{Batches: []string{"a,b"}},
 		},
-		"while a run of the group is under way others gather for longer than the debounce": {
-			offers(nil, "b", "c"), inRun(joined(3*time.Second, 2*time.Second), "a"), shape{Wake: 7 * time.Second},
+		"while new hosts are heard of others gather for longer than the debounce": {
+			offers(nil, "b", "c"), heard(joined(5*time.Second, 3*time.Second), 400*time.Millisecond), shape{Wake: 600 * time.Millisecond},
 		},
-		"while a run of the group is under way a full run starts at once": {
-			offers(size10, numbered(10)...), inRun(joined(0, 0), "a"), shape{Batches: []string{strings.Join(numbered(10), ",")}},
+		"while new hosts are heard of a full run starts at once": {
+			offers(size10, numbered(10)...), heard(joined(0, 0), 0), shape{Batches: []string{strings.Join(numbered(10), ",")}},
 		},
-		"while a run of the group is under way others wait for no longer than the patience": {
-			offers(nil, "b", "c"), inRun(joined(10*time.Second, 2*time.Second), "a"), shape{Batches: []string{"b,c"}},
+		"while new hosts are heard of others wait for no longer than the patience": {
+			offers(nil, "b", "c"), heard(joined(10*time.Second, 3*time.Second), 0), shape{Batches: []string{"b,c"}},
 		},
 		"full runs start at once and the rest waits": {
 			offers(size10, numbered(25)...), joined(0, 0),
 			shape{Batches: []string{strings.Join(numbered(25)[:10], ","), strings.Join(numbered(25)[10:20], ",")}, Wake: time.Second},
 		},
-		"a full run with limits waits as well, for failures that are not known yet": {
-			offers(func(o *offer) { o.Strategy.BatchSize = 1; canary(o) }, "a", "b"), joined(0, 0),
-			shape{Held: []string{"b"}, Wake: time.Second},
+		"maxFailures counts failures that the owners have not heard of": {
+			offers(func(o *offer) { o.Strategy.MaxFailures = ptr.To[int32](0) }, "b", "c"), unheard(later(), "a"),
+			shape{Held: []string{"b", "c"}},
+		},
+		"maxUnavailable counts failures that the owners have not heard of": {
+			offers(func(o *offer) { o.Strategy.MaxUnavailable = 2 }, "b", "c"), unheard(later(), "a"),
+			shape{Batches: []string{"b"}, Held: []string{"c"}},
 		},
 		"a host that is in a run waits for it": {
 			offers(nil, "a", "b"), inRun(later(), "a"), shape{Batches: []string{"b"}},
@@ -275,7 +292,7 @@ func randomGroup(rng *rand.Rand) ([]*offer, moment) {
 		}
 		all = append(all, o)
 	}
-	return all, inRun(m, numbered(30)[20:20+rng.IntN(3)]...)
+	return all, inRun(unheard(m, numbered(40)[30:30+rng.IntN(2)]...), numbered(30)[20:20+rng.IntN(3)]...)
 }
 
 // violated returns the promise that the plan breaks.
@@ -302,7 +319,7 @@ func violated(all []*offer, m moment, p plan) string {
 	for h := range p.held {
 		places[h]++
 	}
-	failed, unavailable := len(m.retrying), len(m.inFlight)
+	failed, unavailable := len(m.retrying)+len(m.failed), len(m.inFlight)+len(m.failed)
 	for _, o := range all {
 		due := !m.busy[o.Host] && !o.notBefore.After(m.now)
 		switch n := places[o.Host]; {

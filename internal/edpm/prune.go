@@ -52,7 +52,11 @@ func (e *Engine) release(ctx context.Context, run *ansibleeev1.OpenStackAnsibleE
 	if !controllerutil.RemoveFinalizer(patched, edpmv1.ResultsFinalizer) {
 		return nil
 	}
-	return client.IgnoreNotFound(e.client.Patch(ctx, patched, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{})))
+	err := e.client.Patch(ctx, patched, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return nil // the newer object comes by itself
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // discard deletes a run that nothing needs any more.

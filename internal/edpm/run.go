@@ -94,7 +94,7 @@ func newAnsibleEE(name string, batch []*offer) *ansibleeev1.OpenStackAnsibleEE {
 
 // newRun returns what matters of an object for one of its hosts.
 func newRun(aee *ansibleeev1.OpenStackAnsibleEE, host string) *run {
-	r := &run{name: aee.Name, role: aee.Spec.Role, finished: aee.Finished()}
+	r := &run{name: aee.Name, role: aee.Spec.Role, finished: aee.Finished(), object: aee}
 	r.target, _ = aee.Target(host)
 	r.limited = Strategy{Tags: aee.Spec.AnsibleTags, SkipTags: aee.Spec.AnsibleSkipTags}.limited()
 	r.result, r.known = aee.Host(host)

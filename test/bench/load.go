@@ -139,15 +139,16 @@ func allReady(ctx context.Context, c client.Client, n int) (bool, error) {
 	return ready == n, nil
 }
 
-// runs counts the runs and tells how long their Jobs took on average.
-func runs(ctx context.Context, c client.Client) (int, time.Duration, error) {
+// runs counts the runs and their hosts, and tells how long their Jobs took on
+// average.
+func runs(ctx context.Context, c client.Client) (count, targets int, mean time.Duration, err error) {
 	list := &ansibleeev1.OpenStackAnsibleEEList{}
 	jobs := &batchv1.JobList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	if err := c.List(ctx, jobs, client.InNamespace(namespace)); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	var total time.Duration
 	for i := range jobs.Items {
@@ -155,7 +156,10 @@ func runs(ctx context.Context, c client.Client) (int, time.Duration, error) {
 			total += end.Sub(jobs.Items[i].CreationTimestamp.Time)
 		}
 	}
-	return len(list.Items), total / time.Duration(max(1, len(jobs.Items))), nil
+	for i := range list.Items {
+		targets += len(list.Items[i].Spec.Targets)
+	}
+	return len(list.Items), targets, total / time.Duration(max(1, len(jobs.Items))), nil
 }
 
 // probeJob is as short as a Job of a run can be.

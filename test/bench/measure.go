@@ -28,11 +28,13 @@ type bench struct {
 type result struct {
 	nodes             int
 	time, floor       time.Duration
+	floorCPU          time.Duration // of the API server and etcd
 	floorWrites       int
 	writes, conflicts int
 	lists             map[string]int
 	base, peak        int64
 	started, runs     int // runs that were started, and that are left
+	targets           int // hosts of all runs
 	jobMean           time.Duration
 	oneJob, manyJobs  time.Duration
 	cpu               map[string]time.Duration
@@ -93,7 +95,9 @@ func (b *bench) measure(ctx context.Context, n int, last bool) (result, error) {
 	}
 	m.stop()
 	log.Printf("%d nodes: the floor", n)
+	before := s.server()
 	r.floor, r.floorWrites, err = b.floor(ctx, s.config, r.requests, r.writes)
+	r.floorCPU = s.server() - before
 	return r, err
 }
 
@@ -114,6 +118,12 @@ func (b *bench) newStand(ctx context.Context, l *lab) (*stand, error) {
 	}
 	raw, err := kubernetes.NewForConfig(config)
 	return &stand{bench: b, lab: l, config: config, client: c, raw: raw}, err
+}
+
+// server is the processor time that the API server and etcd have used.
+func (s *stand) server() time.Duration {
+	used := s.lab.cpu()
+	return used["kube-apiserver"] + used["etcd"]
 }
 
 func (s *stand) requests(ctx context.Context) (requests, error) {
@@ -174,7 +184,7 @@ func (s *stand) converge(ctx context.Context, m *managerProcess, r *result) erro
 		return err
 	}
 	r.started = r.requests[request{"ansibleee.openstack.org", "openstackansibleees", "", "POST"}]
-	r.runs, r.jobMean, err = runs(ctx, s.client)
+	r.runs, r.targets, r.jobMean, err = runs(ctx, s.client)
 	log.Printf("%d nodes: Ready after %s; reconciliations %v, errors %d; requests %v", r.nodes, r.time, r.reconciles, after.errors, describe(r.requests))
 	return err
 }
@@ -258,7 +268,7 @@ func (s *stand) disturb(ctx context.Context, m *managerProcess, r *result) (*man
 		return next, err
 	}
 	again := edit{what: "Manager restarted", quiet: last.Sub(next.started), writes: a.writes, reconcile: a.reconciles}
-	again.runs, _, err = runs(ctx, s.client)
+	again.runs, _, _, err = runs(ctx, s.client)
 	again.runs -= r.runs
 	r.edits = append(r.edits, again)
 	return next, err
@@ -282,7 +292,7 @@ func (s *stand) editRole(ctx context.Context, m *managerProcess, change func(*da
 	if err != nil {
 		return edit{}, err
 	}
-	count, _, err := runs(ctx, s.client)
+	count, _, _, err := runs(ctx, s.client)
 	return edit{quiet: last.Sub(start), writes: a.writes - before.writes, reconcile: a.reconciles - before.reconciles, runs: count}, err
 }
 
@@ -290,7 +300,7 @@ func (s *stand) editRole(ctx context.Context, m *managerProcess, change func(*da
 func describe(counts requests) []string {
 	var out []string
 	for k, n := range counts {
-		if slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "LIST"}, k.verb) && n > 2 {
+		if slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "LIST", "GET"}, k.verb) && n > 2 {
 			out = append(out, fmt.Sprintf("%s %s/%s=%d", k.verb, k.resource, k.subresource, n))
 		}
 	}

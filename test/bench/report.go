@@ -8,7 +8,10 @@ import (
 	"time"
 )
 
-// column of the table: a name, and what it says of each size.
+// steps that a host goes through: five services, libvirt and nova.
+const steps = 7
+
+// row of the table: a name, and what it says of each size.
 type row struct {
 	name  string
 	value func(i int, r result) string
@@ -35,8 +38,17 @@ func table(results []result) string {
 		{"**Peak memory per node** above the idle manager (aim: under 64 KiB)", func(_ int, r result) string {
 			return fmt.Sprintf("**%.0f KiB**", float64(r.peak-r.base)/1024/float64(r.nodes))
 		}},
+		{"the same, from the peak of the size before", func(i int, r result) string {
+			if i == 0 {
+				return ""
+			}
+			return fmt.Sprintf("%.0f KiB", float64(r.peak-results[i-1].peak)/1024/float64(r.nodes-results[i-1].nodes))
+		}},
 		{"Idle manager / peak", func(_ int, r result) string { return fmt.Sprintf("%d / %d MiB", r.base>>20, r.peak>>20) }},
 		{"Runs (steps × batches of roles)", func(_ int, r result) string { return fmt.Sprint(r.started) }},
+		{fmt.Sprintf("Times that a host was in a run, per host and step (%d steps; exactly once: 1)", steps), func(_ int, r result) string {
+			return fmt.Sprintf("%.3f", float64(r.targets)/float64(r.nodes*steps))
+		}},
 		{"Reconciliations per node", func(_ int, r result) string {
 			total := 0
 			for _, n := range r.reconciles {
@@ -49,6 +61,7 @@ func table(results []result) string {
 		{"Mean time of a Job during the measurement", func(_ int, r result) string { return seconds(r.jobMean) }},
 		{"Processor time: manager", func(_ int, r result) string { return seconds(r.cpu["manager"]) }},
 		{"Processor time: kube-apiserver and etcd", func(_ int, r result) string { return seconds(r.cpu["kube-apiserver"] + r.cpu["etcd"]) }},
+		{"the same, for the floor", func(_ int, r result) string { return seconds(r.floorCPU) }},
 		{"Processor time: Job controller, scheduler, KWOK", func(_ int, r result) string {
 			return seconds(r.cpu["kube-controller-manager"] + r.cpu["kube-scheduler"] + r.cpu["kwok"])
 		}},

@@ -88,7 +88,7 @@ func cellRuleStories() {
 
 	It("has left every compute where it was, and no run was caused by any of this", func(ctx SpecContext) {
 		Eventually(current(ctx, computeNamed(samplesNS, compute0.Name))).WithTimeout(30 * time.Second).Should(beReady())
-		Consistently(func() { before.untouched(ctx, compute0, compute1, storage0) }).WithTimeout(8 * time.Second).WithPolling(2 * time.Second)
+		Consistently(before.since).WithArguments(ctx, compute0).WithTimeout(6 * time.Second).Should(BeEmpty())
 		before.untouched(ctx, compute0, compute1, storage0)
 		Expect(compute(ctx, samplesNS, compute0.Name).Spec.CellName).To(Equal("nova-cell1"))
 		Expect(compute(ctx, samplesNS, compute1.Name).Spec.CellName).To(Equal("nova-cell2"))

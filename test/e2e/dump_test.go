@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,6 +38,7 @@ func dump(ctx context.Context) {
 	AddReportEntry("state", out.String(), ReportEntryVisibilityFailureOrVerbose)
 }
 
+// dumpConditions writes the conditions of what is not Ready.
 func dumpConditions(ctx context.Context, out *strings.Builder, ns string) {
 	for _, list := range []client.ObjectList{
 		&novav1.NovaList{}, &novav1.NovaCellList{}, &dataplanev1.OpenStackDataPlaneNodeList{},
@@ -49,7 +51,9 @@ func dumpConditions(ctx context.Context, out *strings.Builder, ns string) {
 		items, _ := apimeta.ExtractList(list)
 		for _, item := range items {
 			obj := item.(phase.Object)
-			fmt.Fprintf(out, "%s %T %s: %s\n", ns, obj, obj.GetName(), describe(obj))
+			if !obj.GetConditions().IsTrue(condition.ReadyCondition) {
+				fmt.Fprintf(out, "%s %T %s: %s\n", ns, obj, obj.GetName(), describe(obj))
+			}
 		}
 	}
 }

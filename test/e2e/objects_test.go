@@ -86,9 +86,10 @@ func transportURL(cell string) string {
 }
 
 // control is what stands for the control plane in a namespace: a Nova with two
-// cells, their Secrets, and the ssh key.
+// cells, their Secrets, the ssh key, and who logs in, which the samples do not say.
 func control(ns string) []client.Object {
 	return []client.Object{
+		&corev1.ConfigMap{ObjectMeta: named(ns, "openstack-aee-default-env"), Data: map[string]string{"ANSIBLE_REMOTE_USER": "cloud-admin"}},
 		sshKey(ns),
 		newSecretObject(ns, passwordSecret, map[string]string{"NovaPassword": newSecret("the password of nova")}),
 		newSecretObject(ns, busSecret("cell1"), map[string]string{"transport_url": transportURL("cell1")}),

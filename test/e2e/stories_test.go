@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 )
 
@@ -10,16 +12,23 @@ var _ = Describe("edpm-operators", func() {
 		if CurrentSpecReport().Failed() {
 			dump(ctx)
 		}
-		collectLeaks(ctx)
-	})
+	}, NodeTimeout(2*time.Minute))
 
-	Describe("A compute", Ordered, ContinueOnFailure, computeStories)
-	Describe("The cell rule", Ordered, ContinueOnFailure, cellRuleStories)
-	Describe("A change", Ordered, ContinueOnFailure, changeStories)
-	Describe("A node that is deleted", Ordered, ContinueOnFailure, deletionStories)
-	Describe("A batch of four hosts", Ordered, batchStories)
-	Describe("Wrong inputs", Ordered, inputStories)
+	Describe("A compute", Ordered, ContinueOnFailure, watchedForLeaks(computeStories))
+	Describe("The cell rule", Ordered, ContinueOnFailure, watchedForLeaks(cellRuleStories))
+	Describe("A change", Ordered, ContinueOnFailure, watchedForLeaks(changeStories))
+	Describe("A node that is deleted", Ordered, ContinueOnFailure, watchedForLeaks(deletionStories))
+	Describe("A batch of four hosts", Ordered, watchedForLeaks(batchStories))
+	Describe("Wrong inputs", Ordered, watchedForLeaks(inputStories))
 	Describe("Rights", rightsStories)
 	Describe("customServiceConfig", osloStories)
 	Describe("Secrets", secretsStories)
 })
+
+// watchedForLeaks looks for secrets where a story has left its traces.
+func watchedForLeaks(stories func()) func() {
+	return func() {
+		AfterAll(func(ctx SpecContext) { collectLeaks(ctx) }, NodeTimeout(2*time.Minute))
+		stories()
+	}
+}

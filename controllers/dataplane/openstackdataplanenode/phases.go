@@ -41,7 +41,9 @@ func (s *scope) patchFinalizers(ctx context.Context, change func(client.Object, 
 	if err := s.Patch(ctx, patched, client.MergeFromWithOptions(s.node, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patching the finalizers: %w", err)
 	}
-	s.node.Finalizers, s.node.ResourceVersion = patched.Finalizers, patched.ResourceVersion
+	// Not the new resource version: it would make the status write conflict with
+	// that of a service on the node.
+	s.node.Finalizers = patched.Finalizers
 	return nil
 }
 

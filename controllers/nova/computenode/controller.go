@@ -70,7 +70,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nova-computenode").
 		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(watch.SpecChanges)).
-		Owns(&novav1.NovaExternalCompute{}, builder.WithPredicates(watch.SpecChanges)).
+		// Named like its node, also when it belongs to something else.
+		Watches(&novav1.NovaExternalCompute{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(nodesOfRole), builder.WithPredicates(watch.SpecChanges)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
 		Complete(r)

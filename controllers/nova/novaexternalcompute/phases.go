@@ -36,7 +36,8 @@ func (s *scope) patchFinalizers(ctx context.Context, change func(client.Object, 
 	if err := s.Patch(ctx, patched, client.MergeFromWithOptions(s.compute, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patching the finalizers: %w", err)
 	}
-	s.compute.Finalizers, s.compute.ResourceVersion = patched.Finalizers, patched.ResourceVersion
+	// Not the new resource version: the status write needs no lock.
+	s.compute.Finalizers = patched.Finalizers
 	return nil
 }
 

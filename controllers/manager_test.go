@@ -1,0 +1,169 @@
+package controllers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
+)
+
+// running is a manager at work in one namespace.
+type running struct {
+	wire *wire
+	stop context.CancelFunc
+	done chan error
+}
+
+// startManager starts a manager with every controller of the suite, wired as
+// cmd/manager does it, that sees one namespace only.
+func startManager(namespace string, opts controllers.Options) *running {
+	GinkgoHelper()
+	r := &running{wire: &wire{}, done: make(chan error, 1)}
+	config := rest.CopyConfig(env.Config)
+	config.QPS = -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return r.wire.over(next) })
+	runners := labels.SelectorFromSet(labels.Set{openstackansibleee.RunnerLabel: "true"})
+	options := ctrl.Options{
+		Scheme: env.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: ptr.To(10 * time.Second),
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{namespace: {}},
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			ByObject:          map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: runners}, &batchv1.Job{}: {Label: runners}},
+		},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	}
+	options.Controller.SkipNameValidation = ptr.To(true)
+	mgr, err := ctrl.NewManager(config, options)
+	Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	Expect(controllers.Setup(running, mgr, opts)).To(Succeed())
+	go func() { r.done <- mgr.Start(running) }()
+	Expect(mgr.GetCache().WaitForCacheSync(running)).To(BeTrue(), "the caches should fill")
+	return r
+}
+
+// end stops the manager, whatever it was doing.
+func (r *running) end() {
+	GinkgoHelper()
+	r.stop()
+	var err error
+	Eventually(r.done).WithTimeout(soon).Should(Receive(&err), "the manager should stop")
+	if !r.wire.broken() {
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// wire counts what a manager writes, and can be cut.
+type wire struct {
+	mu     sync.Mutex
+	writes []string
+	// cutAt is the write after which nothing goes through any more; answered
+	// tells whether the manager still learns that this one succeeded.
+	cutAt    int
+	answered bool
+	cut      chan struct{}
+}
+
+var errCut = errors.New("the manager is dead")
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (w *wire) over(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		last, dead := w.note(r)
+		if dead {
+			return nil, errCut
+		}
+		answer, err := next.RoundTrip(r)
+		if last && !w.answered {
+			if err == nil {
+				_ = answer.Body.Close()
+			}
+			return nil, errCut
+		}
+		return answer, err
+	})
+}
+
+// note counts a request, and tells whether it is the last one that goes through
+// or comes too late.
+func (w *wire) note(r *http.Request) (last, dead bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cutAt > 0 && len(w.writes) >= w.cutAt {
+		return false, true
+	}
+	if r.Method == http.MethodGet {
+		return false, false
+	}
+	w.writes = append(w.writes, fmt.Sprintf("%s %s", r.Method, r.URL.Path))
+	if last = w.cutAt > 0 && len(w.writes) == w.cutAt; last {
+		close(w.cut)
+	}
+	return last, false
+}
+
+// cutAfter makes the manager lose its API server at the n-th write from now. The
+// channel is closed when it has happened.
+func (w *wire) cutAfter(n int, answered bool) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cutAt, w.answered, w.cut = len(w.writes)+n, answered, make(chan struct{})
+	return w.cut
+}
+
+func (w *wire) broken() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cutAt > 0 && len(w.writes) >= w.cutAt
+}
+
+// since returns the writes after the first n.
+func (w *wire) since(n int) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.writes[n:]...)
+}
+
+// reconciliations of all controllers of the process so far.
+func reconciliations() float64 {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	total := 0.0
+	for _, f := range families {
+		if f.GetName() != "controller_runtime_reconcile_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "controller" && !strings.HasPrefix(l.GetValue(), "fake-") {
+					total += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return total
+}

@@ -1,0 +1,347 @@
+package controllers_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"k8s.io/utils/ptr"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/fakekube"
+)
+
+// sick decides by a table of hosts, which can be changed while runs go on.
+type sick struct {
+	mu    sync.Mutex
+	hosts map[string]fakekube.Outcome
+}
+
+func (w *world) sick(hosts map[string]fakekube.Outcome) *sick {
+	s := &sick{hosts: hosts}
+	w.hosts.Decide(func(host, step string) fakekube.Outcome {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, key := range []string{host + "/" + step, host} {
+			if o, ok := s.hosts[key]; ok {
+				return o
+			}
+		}
+		return fakekube.OK
+	})
+	return s
+}
+
+func (s *sick) heal(hosts ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range hosts {
+		delete(s.hosts, h)
+	}
+}
+
+// patient gives hosts that come together the time that they have in production.
+func patient(o *controllers.Options) {
+	o.Engine = edpm.DefaultOptions()
+}
+
+var _ = Describe("A rollout", func() {
+	It("goes through the services of the role in order, and then through libvirt and nova", func() {
+		w := newCloud()
+		w.make(MakeRole("compute", w.ns).SSHKey("ssh-key").Cell("cell1").Obj())
+		w.makeNodes(2, "compute")
+		w.computesReady(nodeNames(2)...)
+		want := append(slices.Clone(dataplanev1.DefaultServices), "libvirt", "nova")
+		for _, n := range nodeNames(2) {
+			Expect(w.steps(n)).To(Equal(want), "of %s", n)
+			node := get(Default, w.node(n))
+			for _, s := range dataplanev1.DefaultServices {
+				Expect(node.Status.Hash).To(HaveKey(s))
+			}
+			Expect(w.entry(Default, n)).To(Equal(dataplanev1.NodeServiceStatus{Name: "nova", Ready: true, Kind: "NovaExternalCompute", ObjectName: n}))
+		}
+		w.exactlyOnce()
+	})
+
+	It("runs services that people define, with their playbooks and files", func() {
+		w := newCloud()
+		own := MakeService("own", w.ns)
+		own.Spec.ConfigMaps, own.Spec.Secrets = []string{"files"}, []string{"more"}
+		inline := MakeService("inline", w.ns)
+		inline.Spec.Playbook, inline.Spec.Play, inline.Spec.OpenStackAnsibleEERunnerImage = "", "- hosts: all\n  tasks: []\n", "mine:1"
+		w.make(own, inline, MakeConfigMap("files", w.ns, "a.conf", "text"), MakeSecret("more", w.ns, "b.conf", "secret"))
+		w.make(w.role("r").Services("own", "install-os", "inline").Obj(), MakeNode("n", w.ns).Role("r").Obj())
+		w.nodesReady("n")
+		Expect(w.steps("n")).To(Equal([]string{"own", "install-os", "inline"}))
+		Expect(w.did("n", "own")[0].Files).To(Equal(map[string]string{"a.conf": "text", "b.conf": "secret"}))
+		for _, r := range w.runs() {
+			switch r.Spec.Step {
+			case "own":
+				Expect(r.Spec.Playbook).To(Equal("example.services.own"))
+			case "inline":
+				Expect(r.Spec.PlaybookContents).To(Equal(inline.Spec.Play))
+				Expect(r.Spec.Image).To(Equal("mine:1"))
+			}
+		}
+	})
+
+	It("does nothing of phase 1 before the node is Ready", func() {
+		w := newCloud()
+		release := w.hosts.Hold()
+		DeferCleanup(release)
+		w.make(w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
+		w.halted(w.compute("n"), novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason, "Waiting for OpenStackDataPlaneNode n")
+		w.halted(w.node("n"), condition.DeploymentReadyCondition, condition.Reason(edpm.Running), "Step install-os is running in")
+		Consistently(func() []string { return w.steps("n") }).ShouldNot(ContainElement("libvirt"))
+		release()
+		w.computesReady("n")
+		Expect(w.steps("n")).To(Equal([]string{"install-os", "libvirt", "nova"}))
+	})
+
+	It("stops phase 1 again while phase 0 is repeated", func() {
+		w := newCloud()
+		ill := w.sick(map[string]fakekube.Outcome{"n/nova": fakekube.Failed})
+		w.make(w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
+		w.halted(w.compute("n"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
+		release := w.hosts.Hold()
+		DeferCleanup(release)
+		change(w.node("n"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = JSON(`{"x": 1}`) })
+		w.condition(w.compute("n"), novav1.DataPlaneNodeReadyCondition, "False/DataPlaneNodeNotReady/Info")
+		before := w.times("n", "nova")
+		time.Sleep(2 * time.Second) // longer than its next attempt is away
+		Expect(w.times("n", "nova")).To(BeNumerically("<=", before+1), "its next attempt was taken back")
+		ill.heal("n/nova")
+		release()
+		w.computesReady("n")
+	})
+
+	It("of 40 nodes that come at once makes one run of each step", func() {
+		w := newCloud(patient)
+		w.make(MakeRole("compute", w.ns).SSHKey("ssh-key").Cell("cell1").Services("install-os", "run-os").Obj())
+		w.makeNodes(40, "compute")
+		w.computesReady(nodeNames(40)...)
+		steps := map[string]int{}
+		for _, r := range w.runs() {
+			steps[r.Spec.Step]++
+			Expect(r.Status.HostsSummary).To(Equal("40/40"))
+		}
+		Expect(steps).To(Equal(map[string]int{"install-os": 1, "run-os": 1, "libvirt": 1, "nova": 1}))
+		w.exactlyOnce()
+	})
+
+	It("of 40 nodes in batches of 10 makes four runs of each step", func() {
+		w := newCloud(patient)
+		w.make(w.role("compute").BatchSize(10).Obj())
+		w.makeNodes(40, "compute")
+		w.nodesReady(nodeNames(40)...)
+		var sizes []int
+		for _, r := range w.runs() {
+			sizes = append(sizes, len(r.Spec.Targets))
+		}
+		Expect(sizes).To(Equal([]int{10, 10, 10, 10}))
+		w.exactlyOnce()
+	})
+
+	It("goes on without hosts that fail or do not answer, which heal by themselves when mended", func() {
+		w := newCloud()
+		ill := w.sick(map[string]fakekube.Outcome{"n001": fakekube.Failed, "n002": fakekube.Unreachable})
+		w.make(w.role("compute").BatchSize(4).Cell("cell1").Obj())
+		w.makeNodes(4, "compute")
+		w.computesReady("n000", "n003")
+		w.halted(w.node("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed), "Step install-os failed in compute-install-os-", "task Configure: boom on n001", "next at ")
+		w.condition(w.node("n001"), dataplanev1.ProvisionReadyCondition, "True/Ready/", "The host answers")
+		w.halted(w.node("n002"), dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, "no route to host")
+		Expect(w.hosts.Book()[:4]).To(HaveEach(HaveField("Job", w.hosts.Book()[0].Job)), "the four should have been in one run")
+
+		By("showing further attempts")
+		w.condition(w.node("n001"), condition.DeploymentReadyCondition, "False/Failed/Warning", "attempt 3")
+		Expect(w.events("n001")).To(ContainElement(ContainSubstring("Warning Failed")))
+		Expect(w.times("n000", "install-os")).To(Equal(1), "the failures of others are not its own")
+
+		By("mending them")
+		ill.heal("n001", "n002")
+		w.computesReady("n001", "n002")
+		for _, n := range nodeNames(4) {
+			ok := 0
+			for _, e := range w.did(n, "install-os") {
+				if e.Outcome == fakekube.OK {
+					ok++
+				}
+			}
+			Expect(ok).To(Equal(1), "successes of install-os on %s", n)
+		}
+		Expect(w.hosts.Overlaps()).To(BeEmpty())
+	})
+
+	DescribeTable("tries again when nobody knows what became of a host",
+		func(outcome fakekube.Outcome, message string) {
+			w := newCloud()
+			ill := w.sick(map[string]fakekube.Outcome{"n": outcome})
+			w.make(w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
+			w.halted(w.node("n"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed), "the run ended without a result for this host", message)
+			ill.heal("n")
+			w.nodesReady("n")
+		},
+		Entry("because its Pod was killed", fakekube.Killed, "The outcome is unknown: the runner left no recap"),
+		Entry("because the recap leaves it out", fakekube.Missing, "The Job failed although no host did"),
+	)
+
+	It("with maxUnavailable 1 goes one by one, and a failed host stops the others", func() {
+		w := newCloud()
+		ill := w.sick(map[string]fakekube.Outcome{"n001": fakekube.Failed})
+		w.hosts.Delay(100 * time.Millisecond)
+		w.make(w.role("compute").MaxUnavailable(1).Obj())
+		w.makeNodes(4, "compute")
+		w.halted(w.node("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
+		w.halted(w.node("n002"), condition.DeploymentReadyCondition, condition.Reason(edpm.Held), "maxUnavailable is 1")
+		Consistently(func() []string { return append(w.steps("n002"), w.steps("n003")...) }).Should(BeEmpty(), "the failed host is the one that may be unavailable")
+		ill.heal("n001")
+		w.nodesReady(nodeNames(4)...)
+		book := w.hosts.Book()
+		for i := range book[1:] {
+			Expect(book[i+1].Start).To(BeTemporally(">=", book[i].End), "%s and %s should not run together", book[i].Host, book[i+1].Host)
+		}
+	})
+
+	It("with maxFailures 0 stops for good at the first failure, also while it is tried again", func() {
+		w := newCloud()
+		ill := w.sick(map[string]fakekube.Outcome{"n000": fakekube.Failed})
+		w.hosts.Delay(200 * time.Millisecond)
+		w.make(w.role("compute").BatchSize(1).MaxUnavailable(1).MaxFailures(0).Obj())
+		w.makeNodes(3, "compute")
+		w.halted(w.node("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Held), "1 hosts have failed and maxFailures is 0")
+		Eventually(func() int { return w.times("n000", "install-os") }).Should(BeNumerically(">=", 3))
+		Expect(append(w.steps("n001"), w.steps("n002")...)).To(BeEmpty())
+
+		By("restarting the manager, which must not forget it")
+		w.restart()
+		Eventually(func() int { return w.times("n000", "install-os") }).Should(BeNumerically(">=", 5))
+		Expect(append(w.steps("n001"), w.steps("n002")...)).To(BeEmpty())
+
+		By("allowing more failures")
+		change(w.role("compute").Obj(), func(r *dataplanev1.OpenStackDataPlaneRole) {
+			r.Spec.DeployStrategy.MaxFailures, r.Spec.DeployStrategy.MaxUnavailable = ptr.To[int32](1), nil
+		})
+		w.nodesReady("n001", "n002")
+		ill.heal("n000")
+		w.nodesReady("n000")
+	})
+
+	It("leaves hosts outside ansibleLimit alone, and says so", func() {
+		w := newCloud()
+		role := w.role("compute").Obj()
+		role.Spec.DeployStrategy.AnsibleLimit = "n00[0-1],!n001"
+		w.make(role)
+		w.makeNodes(3, "compute")
+		w.nodesReady("n000")
+		for _, n := range []string{"n001", "n002"} {
+			w.halted(w.node(n), condition.DeploymentReadyCondition, condition.Reason(edpm.Excluded), "ansibleLimit leaves this host out")
+		}
+		Expect(w.book()).To(Equal(map[string]int{"n000/install-os": 1}))
+
+		By("taking the limit away")
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.AnsibleLimit = "" })
+		w.nodesReady(nodeNames(3)...)
+		w.exactlyOnce()
+	})
+
+	It("restricted by tags never marks a host as converged, and runs once", func() {
+		w := newCloud()
+		role := w.role("compute").Cell("cell1").Obj()
+		role.Spec.DeployStrategy.AnsibleTags, role.Spec.DeployStrategy.AnsibleSkipTags = "packages", "slow"
+		w.make(role)
+		w.makeNodes(2, "compute")
+		for _, n := range nodeNames(2) {
+			w.halted(w.node(n), condition.DeploymentReadyCondition, condition.Reason(edpm.Limited), "remove ansibleTags and ansibleSkipTags")
+			Expect(get(Default, w.node(n)).Status.Hash).NotTo(HaveKey("install-os"))
+		}
+		run := w.runs()[0]
+		Expect(run.Spec.AnsibleTags + "/" + run.Spec.AnsibleSkipTags).To(Equal("packages/slow"))
+		remove(&run)
+		gone(&run)
+		w.restart()
+		w.quiet()
+		Expect(w.book()).To(Equal(map[string]int{"n000/install-os": 1, "n001/install-os": 1}), "neither a restart nor the deletion of the run repeats it")
+
+		By("taking the tags away")
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) {
+			r.Spec.DeployStrategy.AnsibleTags, r.Spec.DeployStrategy.AnsibleSkipTags = "", ""
+		})
+		w.computesReady(nodeNames(2)...)
+		Expect(w.times("n000", "install-os")).To(Equal(2))
+	})
+
+	It("with deploy false computes everything, runs nothing and says so, and goes on when it is true", func() {
+		w := newCloud()
+		role := w.role("compute").Cell("cell1").Deploy(false).Obj()
+		w.make(role, MakeNode("n", w.ns).Role("compute").Obj())
+		w.halted(w.node("n"), condition.DeploymentReadyCondition, condition.Reason(edpm.Paused), "deploy is false: set deploy to true")
+		w.condition(w.node("n"), condition.InputReadyCondition, "True/Ready/")
+		Expect(get(Default, MakeConfigMap("dataplanenode-n", w.ns, "", "")).Data["inventory"]).To(ContainSubstring("ansible_host"))
+		Eventually(w.computes).Should(HaveKey("n"))
+		Expect(get(Default, w.compute("n")).Spec.Deploy).To(Equal(ptr.To(false)))
+		w.nothingRuns()
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = nil })
+		w.computesReady("n")
+
+		By("pausing a node that has converged, and changing it")
+		change(w.node("n"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.DeployStrategy.Deploy = ptr.To(false) })
+		w.nodesReady("n") // there is nothing to be done
+		change(w.node("n"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = JSON(`{"x": 1}`) })
+		w.halted(w.node("n"), condition.DeploymentReadyCondition, condition.Reason(edpm.Paused))
+		w.nothingRuns()
+		change(w.node("n"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.DeployStrategy.Deploy = ptr.To(true) })
+		w.computesReady("n")
+		w.exactlyOnce()
+	})
+
+	It("runs again once for each new rerun token, on the node, its role or its compute", func() {
+		w := newCloud()
+		role := w.role("compute").Cell("cell1").Obj()
+		w.make(role)
+		w.makeNodes(2, "compute")
+		w.computesReady(nodeNames(2)...)
+		all := func(n000, n001 int) map[string]int {
+			out := map[string]int{}
+			for _, s := range []string{"install-os", "libvirt", "nova"} {
+				out["n000/"+s], out["n001/"+s] = n000, n001
+			}
+			return out
+		}
+		annotate(w.node("n000"), edpmv1.RerunAnnotation, "A")
+		Eventually(w.book).Should(Equal(all(2, 1)), "the token of a node is that of its services too")
+		w.computesReady(nodeNames(2)...)
+		annotate(role, edpmv1.RerunAnnotation, "B")
+		Eventually(w.book).Should(Equal(all(2, 2)), "the token of the node wins over that of the role")
+		w.computesReady(nodeNames(2)...)
+		annotate(w.compute("n001"), edpmv1.RerunAnnotation, "C")
+		want := all(2, 2)
+		want["n001/libvirt"], want["n001/nova"] = 3, 3
+		Eventually(w.book).Should(Equal(want), "the token of a compute is its own")
+		w.computesReady(nodeNames(2)...)
+
+		By("taking the token of the node back, after which that of the role counts for it")
+		change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Annotations = nil })
+		for _, s := range []string{"install-os", "libvirt", "nova"} {
+			want["n000/"+s] = 3
+		}
+		Eventually(w.book).Should(Equal(want))
+		w.computesReady(nodeNames(2)...)
+
+		By("taking all of them back")
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { delete(r.Annotations, edpmv1.RerunAnnotation) })
+		change(w.compute("n001"), func(c *novav1.NovaExternalCompute) { delete(c.Annotations, edpmv1.RerunAnnotation) })
+		w.nothingRuns()
+		w.computesReady(nodeNames(2)...)
+		Expect(w.book()).To(Equal(want), fmt.Sprint("no token asks for nothing"))
+	})
+})

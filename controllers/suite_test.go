@@ -1,0 +1,56 @@
+package controllers_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2/textlogger"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/test/fakekube"
+)
+
+const (
+	// soon is for what takes a few reconciliations, on a busy machine.
+	soon = 60 * time.Second
+	// later is for what takes many runs.
+	later = 3 * time.Minute
+	// still is for what must not happen.
+	still = 700 * time.Millisecond
+)
+
+var (
+	env  *envtest.Env
+	api  client.Client
+	kube *fakekube.Cluster
+	ctx  = context.Background()
+)
+
+func TestControllers(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(soon)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	SetDefaultConsistentlyDuration(still)
+	SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
+	RunSpecs(t, "Controllers")
+}
+
+var _ = BeforeSuite(func() {
+	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(GinkgoWriter))))
+	env = envtest.Start(GinkgoT(), envtest.Options{CRDPaths: []string{envtest.File("controllers", "testdata")}})
+	config := rest.CopyConfig(env.Config)
+	config.QPS = -1
+	var err error
+	api, err = client.New(config, client.Options{Scheme: env.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	background, stop := context.WithCancel(context.Background())
+	DeferCleanup(stop)
+	kube, err = fakekube.Start(background, config, ctrl.Options{Scheme: env.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+})

@@ -1,0 +1,205 @@
+// Package builders makes objects for tests in one line each.
+package builders
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+func meta(name, ns string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: ns, Name: name} }
+
+func annotate(m *metav1.ObjectMeta, key, value string) { metav1.SetMetaDataAnnotation(m, key, value) }
+
+// JSON is a value of a field that holds any JSON.
+func JSON(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }
+
+// MakeSecret returns a Secret with one entry.
+func MakeSecret(name, ns, key, value string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: meta(name, ns), Data: map[string][]byte{key: []byte(value)}}
+}
+
+// MakeConfigMap returns a ConfigMap with one entry.
+func MakeConfigMap(name, ns, key, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: meta(name, ns), Data: map[string]string{key: value}}
+}
+
+// NodeWrapper wraps an OpenStackDataPlaneNode.
+type NodeWrapper struct {
+	dataplanev1.OpenStackDataPlaneNode
+}
+
+// MakeNode returns a node without a role.
+func MakeNode(name, ns string) *NodeWrapper {
+	return &NodeWrapper{dataplanev1.OpenStackDataPlaneNode{ObjectMeta: meta(name, ns)}}
+}
+
+// Obj returns the node.
+func (w *NodeWrapper) Obj() *dataplanev1.OpenStackDataPlaneNode { return &w.OpenStackDataPlaneNode }
+
+// Role sets the role.
+func (w *NodeWrapper) Role(role string) *NodeWrapper { w.Spec.Role = role; return w }
+
+// Annotation adds an annotation.
+func (w *NodeWrapper) Annotation(key, value string) *NodeWrapper {
+	annotate(&w.ObjectMeta, key, value)
+	return w
+}
+
+// Cell annotates the node with a cell.
+func (w *NodeWrapper) Cell(cell string) *NodeWrapper {
+	return w.Annotation(novav1.CellAnnotation, cell)
+}
+
+// Host sets the address.
+func (w *NodeWrapper) Host(address string) *NodeWrapper { w.Spec.AnsibleHost = address; return w }
+
+// Vars sets ansibleVars, as JSON.
+func (w *NodeWrapper) Vars(text string) *NodeWrapper {
+	w.Spec.Node.AnsibleVars = JSON(text)
+	return w
+}
+
+// Deploy says whether anything may be run.
+func (w *NodeWrapper) Deploy(deploy bool) *NodeWrapper {
+	w.Spec.DeployStrategy.Deploy = &deploy
+	return w
+}
+
+// RoleWrapper wraps an OpenStackDataPlaneRole.
+type RoleWrapper struct {
+	dataplanev1.OpenStackDataPlaneRole
+}
+
+// MakeRole returns a role with the default services.
+func MakeRole(name, ns string) *RoleWrapper {
+	return &RoleWrapper{dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta(name, ns)}}
+}
+
+// Obj returns the role.
+func (w *RoleWrapper) Obj() *dataplanev1.OpenStackDataPlaneRole { return &w.OpenStackDataPlaneRole }
+
+// Annotation adds an annotation.
+func (w *RoleWrapper) Annotation(key, value string) *RoleWrapper {
+	annotate(&w.ObjectMeta, key, value)
+	return w
+}
+
+// Cell annotates the role with a cell.
+func (w *RoleWrapper) Cell(cell string) *RoleWrapper {
+	return w.Annotation(novav1.CellAnnotation, cell)
+}
+
+// SSHKey names the Secret with the key.
+func (w *RoleWrapper) SSHKey(secret string) *RoleWrapper {
+	w.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = secret
+	return w
+}
+
+// Services sets the services of phase 0.
+func (w *RoleWrapper) Services(names ...string) *RoleWrapper { w.Spec.Services = names; return w }
+
+// Vars sets ansibleVars, as JSON.
+func (w *RoleWrapper) Vars(text string) *RoleWrapper {
+	w.Spec.NodeTemplate.AnsibleVars = JSON(text)
+	return w
+}
+
+// Networks names network attachments.
+func (w *RoleWrapper) Networks(names ...string) *RoleWrapper {
+	w.Spec.NetworkAttachments = names
+	return w
+}
+
+// Mount mounts a Secret into the runner Pods.
+func (w *RoleWrapper) Mount(secret string) *RoleWrapper {
+	w.Spec.NodeTemplate.ExtraMounts = append(w.Spec.NodeTemplate.ExtraMounts, ansibleeev1.ExtraMount{
+		Volumes: []ansibleeev1.ExtraVolume{{Name: secret, Secret: &corev1.SecretVolumeSource{SecretName: secret}}},
+		Mounts:  []corev1.VolumeMount{{Name: secret, MountPath: "/mnt/" + secret}},
+	})
+	return w
+}
+
+// Deploy says whether anything may be run.
+func (w *RoleWrapper) Deploy(deploy bool) *RoleWrapper {
+	w.Spec.DeployStrategy.Deploy = &deploy
+	return w
+}
+
+// BatchSize bounds the hosts of a run.
+func (w *RoleWrapper) BatchSize(n int32) *RoleWrapper {
+	w.Spec.DeployStrategy.BatchSize = &n
+	return w
+}
+
+// MaxUnavailable bounds the hosts that are in a run or failed.
+func (w *RoleWrapper) MaxUnavailable(n int) *RoleWrapper {
+	value := intstr.FromInt32(int32(n))
+	w.Spec.DeployStrategy.MaxUnavailable = &value
+	return w
+}
+
+// MaxFailures bounds the hosts that may have failed.
+func (w *RoleWrapper) MaxFailures(n int32) *RoleWrapper {
+	w.Spec.DeployStrategy.MaxFailures = &n
+	return w
+}
+
+// MakeService returns a service with a playbook of the same name.
+func MakeService(name, ns string) *dataplanev1.OpenStackDataPlaneService {
+	return &dataplanev1.OpenStackDataPlaneService{
+		ObjectMeta: meta(name, ns), Spec: dataplanev1.OpenStackDataPlaneServiceSpec{Playbook: "example.services." + name},
+	}
+}
+
+// MakeDataPlane returns a data plane without roles and nodes.
+func MakeDataPlane(name, ns string) *dataplanev1.OpenStackDataPlane {
+	return &dataplanev1.OpenStackDataPlane{ObjectMeta: meta(name, ns), Spec: dataplanev1.OpenStackDataPlaneSpec{
+		Roles: map[string]dataplanev1.OpenStackDataPlaneRoleSpec{}, Nodes: map[string]dataplanev1.OpenStackDataPlaneNodeSpec{},
+	}}
+}
+
+// CellWrapper wraps a NovaCell.
+type CellWrapper struct{ novav1.NovaCell }
+
+// MakeCell returns a cell that finds its secrets in <name>-password and <name>-bus.
+func MakeCell(name, ns string) *CellWrapper {
+	return &CellWrapper{novav1.NovaCell{ObjectMeta: meta(name, ns), Spec: novav1.NovaCellSpec{
+		Secret: name + "-password", CellMessageBusSecretName: name + "-bus", KeystoneAuthURL: "http://keystone.example:5000",
+	}}}
+}
+
+// Obj returns the cell.
+func (w *CellWrapper) Obj() *novav1.NovaCell { return &w.NovaCell }
+
+// ShortName sets spec.cellName.
+func (w *CellWrapper) ShortName(name string) *CellWrapper { w.Spec.CellName = name; return w }
+
+// Console sets the address of the console proxy.
+func (w *CellWrapper) Console(url string) *CellWrapper { w.Spec.NoVNCProxyBaseURL = url; return w }
+
+// MakeNova returns a Nova with cell0 and the given cells.
+func MakeNova(name, ns, secret string, cells ...string) *novav1.Nova {
+	templates := map[string]novav1.NovaCellTemplate{novav1.Cell0Name: {}}
+	for _, c := range cells {
+		templates[c] = novav1.NovaCellTemplate{}
+	}
+	return &novav1.Nova{ObjectMeta: meta(name, ns), Spec: novav1.NovaSpec{
+		Secret: secret, KeystoneAuthURL: "http://keystone.example:5000", CellTemplates: templates,
+	}}
+}
+
+// MakeCompute returns a NovaExternalCompute as a person would make it beforehand.
+func MakeCompute(node, ns, cell string) *novav1.NovaExternalCompute {
+	return &novav1.NovaExternalCompute{ObjectMeta: meta(node, ns), Spec: novav1.NovaExternalComputeSpec{DataplaneNodeName: node, CellName: cell}}
+}
+
+// MakeRun returns an OpenStackAnsibleEE with a playbook, as a person would make it.
+func MakeRun(name, ns string) *ansibleeev1.OpenStackAnsibleEE {
+	return &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: meta(name, ns), Spec: ansibleeev1.OpenStackAnsibleEESpec{Playbook: "example.collection.play"}}
+}

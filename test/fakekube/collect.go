@@ -1,0 +1,110 @@
+package fakekube
+
+import (
+	"context"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+var (
+	secrets    = corev1.SchemeGroupVersion.WithKind("Secret")
+	configMaps = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	pods       = corev1.SchemeGroupVersion.WithKind("Pod")
+	jobs       = batchv1.SchemeGroupVersion.WithKind("Job")
+	nodes      = dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneNode")
+	roles      = dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneRole")
+	computes   = novav1.GroupVersion.WithKind("NovaExternalCompute")
+	cells      = novav1.GroupVersion.WithKind("NovaCell")
+)
+
+// children are the kinds that an object of a kind can own.
+var children = map[client.Object][]schema.GroupVersionKind{
+	&ansibleeev1.OpenStackAnsibleEE{}:     {jobs, secrets},
+	&batchv1.Job{}:                        {pods},
+	&dataplanev1.OpenStackDataPlaneNode{}: {computes, configMaps},
+	&dataplanev1.OpenStackDataPlaneRole{}: {configMaps},
+	&dataplanev1.OpenStackDataPlane{}:     {roles, nodes},
+	&novav1.Nova{}:                        {cells, secrets},
+	&novav1.NovaCell{}:                    {secrets},
+}
+
+// collect makes the children of deleted objects go, as the garbage collector does.
+func (c *Cluster) collect(ctx context.Context, mgr manager.Manager) error {
+	for kind, owned := range children {
+		informer, err := mgr.GetCache().GetInformer(ctx, kind)
+		if err != nil {
+			return err
+		}
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+			if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = last.Obj
+			}
+			if owner, ok := obj.(client.Object); ok {
+				go c.orphans(ctx, owner, owned)
+			}
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orphans deletes what the owner that has gone leaves behind.
+func (c *Cluster) orphans(ctx context.Context, owner client.Object, kinds []schema.GroupVersionKind) {
+	for _, kind := range kinds {
+		for range 3 { // errors pass; the collector never gives up either
+			if err := c.orphansOfKind(ctx, owner, kind); err == nil {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+func (c *Cluster) orphansOfKind(ctx context.Context, owner client.Object, kind schema.GroupVersionKind) error {
+	list := &metav1.PartialObjectMetadataList{}
+	kind.Kind += "List"
+	list.SetGroupVersionKind(kind)
+	if err := c.live.List(ctx, list, client.InNamespace(owner.GetNamespace())); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		child := &list.Items[i]
+		refs := child.OwnerReferences
+		if len(refs) != 1 || refs[0].UID != owner.GetUID() {
+			continue
+		}
+		err := c.client.Delete(ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &child.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finalize deletes the Pods of a Job that is deleted in the foreground, and then
+// lets the Job go.
+func (c *Cluster) finalize(ctx context.Context, job *batchv1.Job) error {
+	if !controllerutil.ContainsFinalizer(job, metav1.FinalizerDeleteDependents) {
+		return nil
+	}
+	if err := c.orphansOfKind(ctx, job, pods); err != nil {
+		return err
+	}
+	patched := job.DeepCopy()
+	controllerutil.RemoveFinalizer(patched, metav1.FinalizerDeleteDependents)
+	return client.IgnoreNotFound(c.client.Patch(ctx, patched, client.MergeFrom(job)))
+}

@@ -1,0 +1,418 @@
+// Package fakekube stands in for the parts of Kubernetes that envtest lacks, as
+// far as the suite needs them: Jobs get Pods that "run Ansible" on pretend hosts
+// and leave a recap, and the children of what was deleted are collected.
+//
+// It keeps a book of every execution: which host was configured for which step
+// and hash, and by which run. The book is what the promise "exactly once" is
+// held against.
+package fakekube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+)
+
+// Outcome is how a run ends on a host.
+type Outcome string
+
+// Outcomes.
+const (
+	OK          Outcome = "ok"
+	Failed      Outcome = "failed"
+	Unreachable Outcome = "unreachable"
+	// Missing : the recap does not have the host.
+	Missing Outcome = "missing"
+	// Killed : the Pod ends without a recap; so it does for all hosts of the run.
+	Killed Outcome = "killed"
+	// Cancelled : the Job was deleted before it ended.
+	Cancelled Outcome = "cancelled"
+)
+
+// Execution is one run on one host.
+type Execution struct {
+	Host, Step, Hash, Job string
+	Outcome               Outcome
+	// Vars of the host in the inventory that the run was given.
+	Vars map[string]any
+	// Files that it was given, by name.
+	Files      map[string]string
+	Start, End time.Time
+}
+
+// Rule decides how a run ends on a host.
+type Rule func(host, step string) Outcome
+
+// Cluster runs the Jobs of any number of namespaces.
+type Cluster struct {
+	client client.Client
+	live   client.Reader
+
+	mu     sync.Mutex
+	spaces map[string]*Space
+	active map[types.UID]bool
+}
+
+// Space is what is known of one namespace.
+type Space struct {
+	mu    sync.Mutex
+	rule  Rule
+	delay time.Duration
+	gate  chan struct{} // closed when Jobs may end
+	book  []Execution
+	busy  map[string]string // host -> Job
+	pods  int
+	// overlaps are hosts on which two Jobs were at work at the same time.
+	overlaps []string
+}
+
+// Start starts the stand-ins. They stop with the context.
+func Start(ctx context.Context, config *rest.Config, opts ctrl.Options) (*Cluster, error) {
+	opts.Metrics = metricsserver.Options{BindAddress: "0"}
+	opts.Controller.SkipNameValidation = ptr.To(true)
+	opts.WebhookServer = nil
+	opts.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	opts.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Pod{}}}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	mgr, err := manager.New(config, opts)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{client: mgr.GetClient(), live: mgr.GetAPIReader(), spaces: map[string]*Space{}, active: map[types.UID]bool{}}
+	err = ctrl.NewControllerManagedBy(mgr).Named("fake-jobs").For(&batchv1.Job{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).Complete(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.collect(ctx, mgr); err != nil {
+		return nil, err
+	}
+	go func() { _ = mgr.Start(ctx) }()
+	return c, nil
+}
+
+// Space returns the namespace's part.
+func (c *Cluster) Space(namespace string) *Space {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.spaces[namespace]
+	if !ok {
+		s = &Space{rule: func(string, string) Outcome { return OK }, busy: map[string]string{}, gate: make(chan struct{})}
+		close(s.gate)
+		c.spaces[namespace] = s
+	}
+	return s
+}
+
+// Decide makes the rule decide how runs end from now on.
+func (s *Space) Decide(rule Rule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rule = rule
+}
+
+// Delay makes runs take some time.
+func (s *Space) Delay(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = d
+}
+
+// Hold keeps runs from ending until the returned function is called.
+func (s *Space) Hold() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gate := make(chan struct{})
+	s.gate = gate
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// Book returns all executions so far, in order of their start.
+func (s *Space) Book() []Execution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.book)
+}
+
+// Pods returns how many Pods were made.
+func (s *Space) Pods() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pods
+}
+
+// Overlaps returns the hosts on which two Jobs were at work at the same time.
+func (s *Space) Overlaps() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.overlaps)
+}
+
+// Reconcile runs a Job, or cleans up behind one that is being deleted.
+func (c *Cluster) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	job := &batchv1.Job{}
+	if err := c.client.Get(ctx, req.NamespacedName, job); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !job.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, c.finalize(ctx, job)
+	}
+	if finished(job) {
+		return ctrl.Result{}, nil
+	}
+	c.mu.Lock()
+	started := c.active[job.UID]
+	c.active[job.UID] = true
+	c.mu.Unlock()
+	if !started {
+		go c.run(ctx, job.DeepCopy())
+	}
+	return ctrl.Result{}, nil
+}
+
+func finished(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
+}
+
+// run plays the Job through, with as many Pods as its backoffLimit allows.
+func (c *Cluster) run(ctx context.Context, job *batchv1.Job) {
+	space := c.Space(job.Namespace)
+	start := metav1.NewTime(time.Now().Truncate(time.Second))
+	good := false
+	var failures int32
+	for !good && failures <= ptr.Deref(job.Spec.BackoffLimit, 6) {
+		pod, err := c.createPod(ctx, job, space)
+		if err != nil {
+			return // the Job has gone
+		}
+		hosts, message, ok := c.play(ctx, job, pod, space)
+		if !c.alive(ctx, job) {
+			space.close(job.Name, hosts, Cancelled)
+			return
+		}
+		space.close(job.Name, hosts, "")
+		if err := c.endPod(ctx, pod, message, ok); err != nil {
+			return
+		}
+		if good = ok; !ok {
+			failures++
+		}
+	}
+	c.endJob(ctx, job, start, good, failures)
+}
+
+func (c *Cluster) alive(ctx context.Context, job *batchv1.Job) bool {
+	now := &batchv1.Job{}
+	err := c.live.Get(ctx, client.ObjectKeyFromObject(job), now)
+	return err == nil && now.UID == job.UID && now.DeletionTimestamp.IsZero()
+}
+
+func (c *Cluster) createPod(ctx context.Context, job *batchv1.Job, space *Space) (*corev1.Pod, error) {
+	space.mu.Lock()
+	space.pods++
+	n := space.pods
+	space.mu.Unlock()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: job.Namespace, Name: fmt.Sprintf("%s-%d", job.Name, n), Annotations: maps.Clone(job.Spec.Template.Annotations),
+		Labels:          map[string]string{batchv1.JobNameLabel: job.Name, batchv1.ControllerUidLabel: string(job.UID)},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
+	}, Spec: *job.Spec.Template.Spec.DeepCopy()}
+	maps.Copy(pod.Labels, job.Spec.Template.Labels)
+	return pod, c.client.Create(ctx, pod)
+}
+
+// play waits for the inputs as a kubelet would, does the work on the hosts, and
+// returns the executions, the termination message, and whether all went well.
+func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, space *Space) (indexes []int, message string, good bool) {
+	inputs, err := c.inputs(ctx, job, pod)
+	if err != nil {
+		return nil, "", false
+	}
+	hosts := []string{"localhost"}
+	if list := pod.Annotations[edpmv1.HostsAnnotation]; list != "" {
+		hosts = strings.Split(list, ",")
+	}
+	space.mu.Lock()
+	recap, good, killed := map[string][]any{}, true, false
+	for _, host := range hosts {
+		e := execution(host, job, inputs)
+		e.Outcome = space.rule(host, e.Step)
+		if other, ok := space.busy[host]; ok && other != job.Name {
+			space.overlaps = append(space.overlaps, fmt.Sprintf("%s: %s and %s", host, other, job.Name))
+		}
+		space.busy[host] = job.Name
+		indexes = append(indexes, len(space.book))
+		space.book = append(space.book, e)
+		switch e.Outcome {
+		case OK:
+			recap[host] = []any{3, 1, 0, 0, 0}
+		case Failed:
+			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: boom on " + host}, false
+		case Unreachable:
+			recap[host], good = []any{0, 0, 0, 1, 0, "connect to " + host + ": no route to host"}, false
+		case Missing:
+			good = false
+		default:
+			good, killed = false, true
+		}
+	}
+	delay, gate := space.delay, space.gate
+	space.mu.Unlock()
+	if delay > 0 {
+		time.Sleep(delay)
+	}
+	select {
+	case <-gate:
+	case <-c.gone(ctx, job):
+	}
+	if killed {
+		return indexes, "", false
+	}
+	text, _ := json.Marshal(map[string]any{"v": 1, "hosts": recap})
+	return indexes, string(text), good
+}
+
+// gone is closed when the Job is deleted.
+func (c *Cluster) gone(ctx context.Context, job *batchv1.Job) <-chan struct{} {
+	out := make(chan struct{})
+	go func() {
+		defer close(out)
+		for c.alive(ctx, job) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			if c.Space(job.Namespace).open() {
+				return
+			}
+		}
+	}()
+	return out
+}
+
+func (s *Space) open() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.gate:
+		return true
+	default:
+		return false
+	}
+}
+
+// close notes the end of executions; an outcome takes the place of theirs.
+func (s *Space) close(job string, indexes []int, outcome Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range indexes {
+		s.book[i].End = time.Now()
+		if outcome != "" {
+			s.book[i].Outcome = outcome
+		}
+		if s.busy[s.book[i].Host] == job {
+			delete(s.busy, s.book[i].Host)
+		}
+	}
+}
+
+// inputs waits for the Secret with the inputs of the run, as a kubelet does.
+func (c *Cluster) inputs(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (map[string][]byte, error) {
+	name := ""
+	for _, v := range pod.Spec.Volumes {
+		if v.Name == "inputs" && v.Secret != nil {
+			name = v.Secret.SecretName
+		}
+	}
+	if name == "" {
+		return nil, nil
+	}
+	for {
+		secret := &corev1.Secret{}
+		err := c.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, secret)
+		if err == nil {
+			return secret.Data, nil
+		}
+		if !apierrors.IsNotFound(err) || !c.alive(ctx, job) {
+			return nil, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// execution is what the inputs say of the host.
+func execution(host string, job *batchv1.Job, inputs map[string][]byte) Execution {
+	e := Execution{Host: host, Job: job.Name, Start: time.Now()}
+	vars, err := edpm.ParseInventory(inputs["inventory"], host)
+	if err != nil {
+		return e // a run that a person made
+	}
+	e.Vars, e.Files = vars, map[string]string{}
+	e.Step, _ = vars["edpm_step"].(string)
+	e.Hash, _ = vars["edpm_hash"].(string)
+	files, _ := vars["edpm_config_files"].(map[string]any)
+	for name, path := range files {
+		text, _ := path.(string)
+		e.Files[name] = string(inputs[text[strings.LastIndex(text, "/")+1:]])
+	}
+	return e
+}
+
+func (c *Cluster) endPod(ctx context.Context, pod *corev1.Pod, message string, good bool) error {
+	pod.Status.Phase = corev1.PodSucceeded
+	exit := int32(0)
+	if !good {
+		pod.Status.Phase, exit = corev1.PodFailed, 2
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: pod.Spec.Containers[0].Name, Image: "x", ImageID: "x",
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exit, Message: message, FinishedAt: metav1.Now()}},
+	}}
+	return c.client.Status().Update(ctx, pod)
+}
+
+// endJob ends the Job in the way that the API server accepts: the criterion is
+// met first, and then the Job is complete or failed.
+func (c *Cluster) endJob(ctx context.Context, job *batchv1.Job, start metav1.Time, good bool, failures int32) {
+	patched := job.DeepCopy()
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	end := func(t batchv1.JobConditionType, reason string) batchv1.JobCondition {
+		return batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now, LastProbeTime: now}
+	}
+	patched.Status = batchv1.JobStatus{StartTime: &start, Failed: failures, UncountedTerminatedPods: &batchv1.UncountedTerminatedPods{}, Ready: ptr.To[int32](0), Terminating: ptr.To[int32](0)}
+	if good {
+		patched.Status.Succeeded, patched.Status.CompletionTime = 1, &now
+		patched.Status.Conditions = []batchv1.JobCondition{end(batchv1.JobSuccessCriteriaMet, "CompletionsReached"), end(batchv1.JobComplete, "CompletionsReached")}
+	} else {
+		patched.Status.Conditions = []batchv1.JobCondition{end(batchv1.JobFailureTarget, "BackoffLimitExceeded"), end(batchv1.JobFailed, "BackoffLimitExceeded")}
+	}
+	if err := c.client.Status().Patch(ctx, patched, client.MergeFrom(job)); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		panic(fmt.Sprintf("the API server refuses the status of a Job: %v", err))
+	}
+}
