@@ -20,7 +20,7 @@ var kinds = map[string]func(world) client.Object{
 	},
 	"OpenStackDataPlaneRole":    func(w world) client.Object { return w.newRole("x", "-") },
 	"OpenStackDataPlaneNode":    func(w world) client.Object { return w.newNode("x", "", "-") },
-	"OpenStackDataPlaneService": func(w world) client.Object { return newService(w) },
+	"OpenStackDataPlaneService": newService,
 	"OpenStackAnsibleEE": func(w world) client.Object {
 		return &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: w.meta("x", "-")}
 	},

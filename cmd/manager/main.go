@@ -24,6 +24,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create;patch
 
 func main() {
 	opts, logging := &options{}, zap.Options{StacktraceLevel: zapcore.PanicLevel}

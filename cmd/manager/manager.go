@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,7 +24,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
 )
 
-// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=webhook-service-cert,verbs=update
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=get;list;watch;update
 
 func managerOptions(opts *options, scheme *runtime.Scheme) ctrl.Options {
@@ -51,24 +50,6 @@ func managerOptions(opts *options, scheme *runtime.Scheme) ctrl.Options {
 		// Secrets are read by internal/inputs; nothing may cache them by accident.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	}
-}
-
-// addCertificates makes the manager create and rotate the certificates of its
-// webhooks. The channel is closed when they are there.
-func addCertificates(mgr manager.Manager, opts *options) (chan struct{}, error) {
-	ready := make(chan struct{})
-	namespace := podNamespace()
-	return ready, rotator.AddRotator(mgr, &rotator.CertRotator{
-		SecretKey:      types.NamespacedName{Namespace: namespace, Name: opts.service + "-cert"},
-		CertDir:        opts.certDir,
-		CAName:         "edpm-operators-ca",
-		CAOrganization: "edpm-operators",
-		DNSName:        opts.service + "." + namespace + ".svc",
-		IsReady:        ready,
-		Webhooks:       webhookInfos(opts.webhookConfig),
-		// Every replica serves webhooks, whoever leads.
-		RequireLeaderElection: false,
-	})
 }
 
 func webhookInfos(list string) []rotator.WebhookInfo {

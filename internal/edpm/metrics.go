@@ -1,6 +1,7 @@
 package edpm
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -64,11 +65,10 @@ func (s *states) remove(key Key) {
 // register makes the states visible; an engine that is made anew (in tests)
 // takes the place of the one before.
 func (s *states) register() {
-	if err := metrics.Registry.Register(s); err != nil {
-		if old, ok := err.(prometheus.AlreadyRegisteredError); ok {
-			metrics.Registry.Unregister(old.ExistingCollector)
-			metrics.Registry.MustRegister(s)
-		}
+	var taken prometheus.AlreadyRegisteredError
+	if err := metrics.Registry.Register(s); errors.As(err, &taken) {
+		metrics.Registry.Unregister(taken.ExistingCollector)
+		metrics.Registry.MustRegister(s)
 	}
 }
 

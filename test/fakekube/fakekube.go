@@ -80,6 +80,7 @@ type Space struct {
 	mu    sync.Mutex
 	rule  Rule
 	delay time.Duration
+	lag   time.Duration
 	gate  chan struct{} // closed when Jobs may end
 	book  []Execution
 	busy  map[string]string // host -> Job
@@ -139,6 +140,13 @@ func (s *Space) Delay(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delay = d
+}
+
+// Lag makes Jobs end some time after their Pods.
+func (s *Space) Lag(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lag = d
 }
 
 // Hold keeps runs from ending until the returned function is called.
@@ -223,6 +231,10 @@ func (c *Cluster) run(ctx context.Context, job *batchv1.Job) {
 			failures++
 		}
 	}
+	space.mu.Lock()
+	lag := space.lag
+	space.mu.Unlock()
+	time.Sleep(lag)
 	c.endJob(ctx, job, start, good, failures)
 }
 
@@ -288,7 +300,11 @@ func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, s
 	}
 	select {
 	case <-gate:
-	case <-c.gone(ctx, job):
+	default:
+		select {
+		case <-gate:
+		case <-c.gone(ctx, job):
+		}
 	}
 	if killed {
 		return indexes, "", false

@@ -334,5 +334,5 @@ func (r *OpenStackAnsibleEE) GetConditions() *condition.Conditions { return &r.S
 func (r *OpenStackAnsibleEE) SetObservedGeneration(g int64) { r.Status.ObservedGeneration = g }
 
 func init() {
-	SchemeBuilder.Register(&OpenStackAnsibleEE{}, &OpenStackAnsibleEEList{})
+	register(&OpenStackAnsibleEE{}, &OpenStackAnsibleEEList{})
 }

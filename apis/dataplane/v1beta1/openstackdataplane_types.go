@@ -74,5 +74,5 @@ func (d *OpenStackDataPlane) GetConditions() *condition.Conditions { return &d.S
 func (d *OpenStackDataPlane) SetObservedGeneration(g int64) { d.Status.ObservedGeneration = g }
 
 func init() {
-	SchemeBuilder.Register(&OpenStackDataPlane{}, &OpenStackDataPlaneList{})
+	register(&OpenStackDataPlane{}, &OpenStackDataPlaneList{})
 }

@@ -102,5 +102,5 @@ func (n *OpenStackDataPlaneNode) GetConditions() *condition.Conditions { return 
 func (n *OpenStackDataPlaneNode) SetObservedGeneration(g int64) { n.Status.ObservedGeneration = g }
 
 func init() {
-	SchemeBuilder.Register(&OpenStackDataPlaneNode{}, &OpenStackDataPlaneNodeList{})
+	register(&OpenStackDataPlaneNode{}, &OpenStackDataPlaneNodeList{})
 }

@@ -69,5 +69,5 @@ func (r *OpenStackDataPlaneRole) GetConditions() *condition.Conditions { return 
 func (r *OpenStackDataPlaneRole) SetObservedGeneration(g int64) { r.Status.ObservedGeneration = g }
 
 func init() {
-	SchemeBuilder.Register(&OpenStackDataPlaneRole{}, &OpenStackDataPlaneRoleList{})
+	register(&OpenStackDataPlaneRole{}, &OpenStackDataPlaneRoleList{})
 }

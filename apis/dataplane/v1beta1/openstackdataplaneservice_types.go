@@ -66,5 +66,5 @@ type OpenStackDataPlaneServiceList struct {
 }
 
 func init() {
-	SchemeBuilder.Register(&OpenStackDataPlaneService{}, &OpenStackDataPlaneServiceList{})
+	register(&OpenStackDataPlaneService{}, &OpenStackDataPlaneServiceList{})
 }

@@ -148,5 +148,5 @@ func (n *Nova) GetConditions() *condition.Conditions { return &n.Status.Conditio
 func (n *Nova) SetObservedGeneration(g int64) { n.Status.ObservedGeneration = g }
 
 func init() {
-	SchemeBuilder.Register(&Nova{}, &NovaList{})
+	register(&Nova{}, &NovaList{})
 }

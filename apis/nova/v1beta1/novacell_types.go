@@ -176,7 +176,7 @@ func (c *NovaCell) GetConditions() *condition.Conditions { return &c.Status.Cond
 func (c *NovaCell) SetObservedGeneration(g int64) { c.Status.ObservedGeneration = g }
 
 func init() {
-	SchemeBuilder.Register(&NovaCell{}, &NovaCellList{})
+	register(&NovaCell{}, &NovaCellList{})
 }
 
 // GeneratedConfigKey is the key of the generated configuration in the Secret

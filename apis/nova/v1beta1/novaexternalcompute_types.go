@@ -117,5 +117,5 @@ func (c *NovaExternalCompute) GetConditions() *condition.Conditions { return &c.
 func (c *NovaExternalCompute) SetObservedGeneration(g int64) { c.Status.ObservedGeneration = g }
 
 func init() {
-	SchemeBuilder.Register(&NovaExternalCompute{}, &NovaExternalComputeList{})
+	register(&NovaExternalCompute{}, &NovaExternalComputeList{})
 }

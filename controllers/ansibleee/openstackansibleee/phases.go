@@ -124,9 +124,25 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 	return nil
 }
 
+// ownInputs tells whether the inputs were made for this run alone, by the
+// execution engine. Those that a person named are left as they are.
+func (s *scope) ownInputs() bool { return s.run.Spec.InputsSecretName == s.run.Name }
+
+// dropInputs deletes inputs that have served: they hold passwords.
+func (s *scope) dropInputs(ctx context.Context) error {
+	if !s.ownInputs() {
+		return nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: s.run.Spec.InputsSecretName}}
+	if err := client.IgnoreNotFound(s.Delete(ctx, secret)); err != nil {
+		return fmt.Errorf("deleting the inputs of the run: %w", err)
+	}
+	return nil
+}
+
 // adoptInputs makes the Secret with the inputs go when the run goes.
 func (s *scope) adoptInputs(ctx context.Context) error {
-	if s.run.Spec.InputsSecretName == "" {
+	if !s.ownInputs() {
 		return nil
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: s.run.Spec.InputsSecretName}}
@@ -159,6 +175,11 @@ func (s *scope) outcome(ctx context.Context) error {
 	result, rerr := s.readRecap(ctx)
 	if rerr != nil && !isRecapError(rerr) {
 		return rerr
+	}
+	if !s.final(s.want.Annotations[hashAnnotation]) {
+		if err := s.dropInputs(ctx); err != nil {
+			return err
+		}
 	}
 	status.JobStatus = ansibleeev1.JobFailed
 	if jobCondition(s.job, batchv1.JobComplete) {
