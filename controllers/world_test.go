@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
@@ -346,3 +347,7 @@ func (w *world) events(name string) []string {
 	}
 	return out
 }
+
+func metaKey(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }
+
+func jsonPatch(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }

@@ -3,7 +3,7 @@
 
 Environment read:
   RUNNER_PLAYBOOK    text of a playbook      -> project/playbook.yaml
-  RUNNER_INVENTORY   text of an inventory    -> inventory/inventory.yaml
+  RUNNER_INVENTORY   text of an inventory    -> inventory/inventory.yaml, or inventory/inventory if it is no YAML
   RUNNER_CMDLINE     more ansible arguments  -> env/cmdline
   RUNNER_EXTRA_VARS  variables, as YAML      -> env/extravars
   ANSIBLE_PRIVATE_KEY_FILE  ssh key; replaced by a copy that ssh accepts
@@ -35,6 +35,9 @@ MATERIALISED = {
     "RUNNER_CMDLINE": "env/cmdline",
     "RUNNER_EXTRA_VARS": "env/extravars",
 }
+
+# How an inventory begins that is meant as YAML; admission judges by the same.
+YAML_START = re.compile(r"---|\{|[^\s:=\[]+:(\s|$)")
 
 INVENTORY_CATEGORY = "the inventory cannot be read"
 VARIABLES_CATEGORY = "the extra variables are not valid"
@@ -71,6 +74,14 @@ def writable(directory):
     return os.access(directory, os.W_OK)
 
 
+def inventory_name(text):
+    """Returns the name of the file for an inventory, by which its format is told."""
+    for line in text.splitlines():
+        if line.strip() and line[0] not in "#;":
+            return "inventory.yaml" if YAML_START.match(line.rstrip()) else "inventory"
+    return "inventory.yaml"
+
+
 def materialise(environ):
     """Writes what the environment carries, and takes it out of the environment.
 
@@ -80,11 +91,14 @@ def materialise(environ):
     texts = {path: environ.pop(name, "").strip() for name, path in MATERIALISED.items()}
     for directory in ("project", "inventory", "env", "artifacts"):
         os.makedirs(os.path.join(RUNNER_DIR, directory), exist_ok=True)
-    if texts["inventory/inventory.yaml"] and not writable(os.path.join(RUNNER_DIR, "inventory")):
+    inventory = texts.pop("inventory/inventory.yaml")
+    if inventory and not writable(os.path.join(RUNNER_DIR, "inventory")):
         directory = os.path.join(TMP_DIR, "inventory")
         os.makedirs(directory, exist_ok=True)
-        write_private(os.path.join(directory, "inventory.yaml"), texts.pop("inventory/inventory.yaml") + "\n")
+        write_private(os.path.join(directory, inventory_name(inventory)), inventory + "\n")
         texts["env/cmdline"] = (texts["env/cmdline"] + " -i " + directory).strip()
+    elif inventory:
+        texts["inventory/" + inventory_name(inventory)] = inventory
     for path, text in texts.items():
         if text:
             write_private(os.path.join(RUNNER_DIR, path), text + "\n")

@@ -53,6 +53,15 @@ class EntrypointTest(unittest.TestCase):
         self.assertEqual(self.read("env", "extravars"), "a: 1\n")
         self.assertEqual(os.stat(os.path.join(self.directory, "env", "extravars")).st_mode & 0o777, 0o600)
 
+    def test_the_name_of_an_inventory_tells_its_format(self):
+        name = load().inventory_name
+        for text in ("all: {}", "# notes\n\n---\nall:\n", '{"all": {}}', "# nothing"):
+            self.assertEqual(name(text), "inventory.yaml", text)
+        for text in ("[all]\nlocalhost", "# notes\n; more\nlocalhost ansible_connection=local", "host:2222"):
+            self.assertEqual(name(text), "inventory", text)
+        code, _ = self.run_script("true", RUNNER_INVENTORY="[all]\nlocalhost ansible_connection=local\n")
+        self.assertEqual((code, self.read("inventory", "inventory")), (0, "[all]\nlocalhost ansible_connection=local\n"))
+
     def test_an_inventory_that_cannot_be_written_goes_elsewhere(self):
         entrypoint = load()
         entrypoint.RUNNER_DIR = self.directory

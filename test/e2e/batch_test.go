@@ -107,13 +107,16 @@ func batchStories() {
 				before = novaHashes(ctx)
 				startRound(ctx, rounds)
 			}
-			pause := time.Duration(random.Int63n(int64(8 * time.Second)))
-			By(fmt.Sprintf("killing the manager in round %d after %v", rounds, pause.Round(time.Millisecond)))
+			pause, end, how := time.Duration(random.Int63n(int64(8*time.Second))), manager.Kill, "killing"
+			if random.Intn(2) == 0 {
+				end, how = manager.Evict, "evicting"
+			}
 			time.Sleep(pause)
 			if unfinished(ctx, batchNS) > 0 {
 				inFlight++
 			}
-			Expect(manager.Kill(ctx)).To(Succeed())
+			By(fmt.Sprintf("%s the manager in round %d, %v after it was ready", how, rounds, pause.Round(time.Millisecond)))
+			Expect(end(ctx)).To(Succeed())
 			Expect(manager.Ready(ctx)).To(Succeed())
 		}
 		By("waiting for the last round")

@@ -70,7 +70,7 @@ func cellRuleStories() {
 	It("keeps being refused while the manager is away, and nothing else is", func(ctx SpecContext) {
 		Expect(scaleManager(ctx, 0)).To(Succeed())
 		for what, write := range cellChanges(ctx) {
-			Expect(write()).To(MatchError(ContainSubstring("failed calling webhook")), what)
+			Eventually(write).WithTimeout(20*time.Second).Should(MatchError(ContainSubstring("failed calling webhook")), what)
 		}
 		for _, obj := range []client.Object{
 			nodeNamed(samplesNS, compute0.Name), roleNamed(samplesNS, "edpm-compute"), computeNamed(samplesNS, compute0.Name),

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -28,8 +30,11 @@ type runningManager interface {
 	Build(context.Context) error
 	// Deploy starts it and waits until it is ready.
 	Deploy(context.Context) error
-	// Kill ends it as a crash would; it comes back by itself. Ready waits for that.
+	// Kill ends it as a crash would: it has no chance to let go of anything.
 	Kill(context.Context) error
+	// Evict ends it as a drained node would. In both cases it comes back by itself.
+	Evict(context.Context) error
+	// Ready waits until it serves and leads.
 	Ready(context.Context) error
 	// Logs of this manager and of those that were killed.
 	Logs(context.Context) (string, error)
@@ -99,7 +104,8 @@ func (m *podManager) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return alive, err
 }
 
-// Kill deletes the pod without grace: the kubelet kills its process at once.
+// Kill sends SIGKILL from the machine, and then removes the pod, because the
+// kubelet would make a container that dies often wait.
 func (m *podManager) Kill(ctx context.Context) error {
 	m.keepLogs(ctx)
 	pods, err := m.pods(ctx)
@@ -107,24 +113,87 @@ func (m *podManager) Kill(ctx context.Context) error {
 		return err
 	}
 	for i := range pods {
-		if err := client.IgnoreNotFound(k8s.Delete(ctx, &pods[i], client.GracePeriodSeconds(0))); err != nil {
+		for _, c := range pods[i].Status.ContainerStatuses {
+			_, id, _ := strings.Cut(c.ContainerID, "://")
+			if err := killContainer(id); err != nil {
+				return err
+			}
+		}
+	}
+	return m.remove(ctx, pods, 0)
+}
+
+// Evict deletes the pod: the process is told to stop.
+func (m *podManager) Evict(ctx context.Context) error {
+	m.keepLogs(ctx)
+	pods, err := m.pods(ctx)
+	if err != nil {
+		return err
+	}
+	return m.remove(ctx, pods, 5)
+}
+
+func (m *podManager) remove(ctx context.Context, pods []corev1.Pod, grace int64) error {
+	for i := range pods {
+		if err := client.IgnoreNotFound(k8s.Delete(ctx, &pods[i], client.GracePeriodSeconds(grace))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Ready waits for the pod, its webhooks included, and for the leader to work.
+// killContainer kills the processes in the cgroup of a container.
+func killContainer(id string) error {
+	if len(id) < 32 {
+		return fmt.Errorf("%q is no id of a container", id)
+	}
+	cgroups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return err
+	}
+	killed := 0
+	for _, path := range cgroups {
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), id) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid > 1 && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	if killed == 0 {
+		return fmt.Errorf("no process of container %s is there to be killed", id)
+	}
+	return nil
+}
+
+// Ready waits for a single pod that is ready, webhooks included, and that leads.
 func (m *podManager) Ready(ctx context.Context) error {
+	deployment := managerDeployment()
+	if err := k8s.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+		return err
+	}
+	want := int(ptr.Deref(deployment.Spec.Replicas, 1))
 	return wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		deployment := managerDeployment()
-		if err := k8s.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+		pods, err := m.pods(ctx)
+		if err != nil || len(pods) != want || want == 0 {
+			return len(pods) == want, err
+		}
+		lease := &coordinationv1.Lease{ObjectMeta: named(systemNS, "edpm-operators")}
+		if err := k8s.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
-		pods, err := m.pods(ctx)
-		want := ptr.Deref(deployment.Spec.Replicas, 1)
-		return len(pods) == int(want) && deployment.Status.ReadyReplicas == want && deployment.Status.ObservedGeneration == deployment.Generation, err
+		return podReady(&pods[0]) && strings.HasPrefix(ptr.Deref(lease.Spec.HolderIdentity, ""), pods[0].Name+"_"), nil
 	})
+}
+
+func podReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
 }
 
 func (m *podManager) keepLogs(ctx context.Context) {
@@ -209,7 +278,7 @@ func (m *processManager) start() error {
 	}
 	m.cmd = exec.Command(m.program(), "--leader-elect=false", "--webhooks=false", "--kubeconfig="+cluster.Kubeconfig,
 		"--metrics-bind-address=127.0.0.1:18380", "--health-probe-bind-address=127.0.0.1:18381",
-		"--batch-debounce=500ms", "--batch-patience=5s", "--retry-base=5s")
+		"--batch-debounce=500ms", "--batch-patience=5s", "--retry-base=5s", "--retry-max=20s")
 	m.cmd.Env = append(os.Environ(),
 		"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT=localhost/edpm-nova-compute:latest",
 		"RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT=localhost/edpm-nova-libvirt:latest",
@@ -222,7 +291,12 @@ func (m *processManager) start() error {
 
 func (m *processManager) Kill(context.Context) error {
 	m.Stop()
-	time.Sleep(time.Second)
+	return m.start()
+}
+
+func (m *processManager) Evict(context.Context) error {
+	_ = m.cmd.Process.Signal(syscall.SIGTERM)
+	_ = m.cmd.Wait()
 	return m.start()
 }
 

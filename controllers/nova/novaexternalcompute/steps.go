@@ -160,18 +160,42 @@ func first(values ...string) string {
 // services off the host, and then lets the compute go.
 func (s *scope) release(ctx context.Context) error {
 	s.Engine.Forget(s.compute.Namespace, s.compute.Name, libvirtStep.Name, novaStep.Name)
+	if err := s.leaving(ctx, "being removed"); err != nil {
+		return err
+	}
 	if controllerutil.ContainsFinalizer(s.compute, novav1.NovaExternalComputeFinalizer) && !s.skipCleanup() {
 		if err := s.cleanUpHost(ctx); err != nil {
 			return err
 		}
 	}
 	s.Engine.Forget(s.compute.Namespace, s.compute.Name, cleanupStep.Name)
-	if s.node != nil {
-		if _, err := nodestatus.Remove(ctx, s.Client, s.node, nodestatus.Nova); err != nil {
-			return err
-		}
+	if err := s.farewell(ctx); err != nil {
+		return err
 	}
 	return client.IgnoreNotFound(s.patchFinalizers(ctx, controllerutil.RemoveFinalizer))
+}
+
+// leaving shows on the node that the compute is on its way out.
+func (s *scope) leaving(ctx context.Context, message string) error {
+	if s.node == nil || !nodestatus.Has(s.node, nodestatus.Nova) || s.refused() {
+		return nil
+	}
+	_, err := nodestatus.Apply(ctx, s.Client, s.node, s.entry(false, message))
+	return client.IgnoreNotFound(err)
+}
+
+// farewell takes the compute off the list of services of its node. When the node
+// is to have a new one at once the entry is left to it: in between the node
+// could go while its host is being configured.
+func (s *scope) farewell(ctx context.Context) error {
+	if s.node == nil {
+		return nil
+	}
+	if s.node.DeletionTimestamp.IsZero() && inherit.Annotation(s.node, s.role, novav1.CellAnnotation) != "" {
+		return s.leaving(ctx, "being deployed")
+	}
+	_, err := nodestatus.Remove(ctx, s.Client, s.node, nodestatus.Nova)
+	return err
 }
 
 func (s *scope) skipCleanup() bool {

@@ -1,0 +1,260 @@
+package controllers_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/fakekube"
+)
+
+const cleanup = "nova-cleanup"
+
+var _ = Describe("A node that is deleted", func() {
+	var w *world
+	var role *dataplanev1.OpenStackDataPlaneRole
+
+	BeforeEach(func() {
+		w = newCloud()
+		role = w.role("compute").Cell("cell1").Vars(`{"ansible_user": "stack"}`).Obj()
+		w.make(role)
+	})
+
+	computeNode := func() {
+		GinkgoHelper()
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.computesReady("n")
+	}
+
+	It("has its services removed from its host, and then goes with all that belongs to it", func() {
+		computeNode()
+		release := w.hosts.Hold()
+		DeferCleanup(release)
+		remove(w.node("n"))
+		Eventually(func() int { return w.times("n", cleanup) }).Should(Equal(1))
+		w.halted(w.node("n"), condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason, "waiting for services to be taken off the host: nova (NovaExternalCompute/n")
+		w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/CleaningUp/Info", "Step nova-cleanup is running in")
+		Expect(w.did("n", cleanup)[0].Vars).To(And(HaveKeyWithValue("ansible_user", "stack"), HaveKeyWithValue("ansible_host", "n")))
+		release()
+		gone(w.node("n"))
+		gone(w.compute("n"))
+		gone(MakeConfigMap("dataplanenode-n", w.ns, "", ""))
+		w.exactlyOnce()
+	})
+
+	It("has them removed also when nothing may be deployed", func() {
+		computeNode()
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.times("n", cleanup)).To(Equal(1))
+	})
+
+	It("goes at once when nothing was ever put on its host", func() {
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		Eventually(w.computes).Should(HaveKey("n"))
+		remove(w.node("n"))
+		gone(w.node("n"))
+		gone(w.compute("n"))
+		Expect(w.hosts.Book()).To(BeEmpty())
+	})
+
+	It("is cleaned up once though the manager is restarted meanwhile", func() {
+		computeNode()
+		release := w.hosts.Hold()
+		DeferCleanup(release)
+		remove(w.node("n"))
+		Eventually(func() int { return w.times("n", cleanup) }).Should(Equal(1))
+		w.restart()
+		release()
+		w.restart()
+		gone(w.node("n"))
+		w.exactlyOnce()
+	})
+
+	It("waits for a run that is at work on its host, and is cleaned up after it", func() {
+		computeNode()
+		release := w.hosts.Hold()
+		DeferCleanup(release)
+		change(w.compute("n"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		Eventually(func() int { return w.times("n", "nova") }).Should(Equal(2))
+		remove(w.node("n"))
+		Consistently(func() int { return w.times("n", cleanup) }).Should(BeZero())
+		release()
+		gone(w.node("n"))
+		Expect(w.times("n", cleanup)).To(Equal(1))
+		w.exactlyOnce()
+	})
+
+	It("takes back what it still waited for", func() {
+		ill := w.sick(map[string]fakekube.Outcome{"n/install-os": fakekube.Unreachable})
+		DeferCleanup(func() { ill.heal("n/install-os") })
+		w.make(MakeService("own", w.ns))
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.Services = []string{"install-os", "own"} })
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "False/HostUnreachable/Warning")
+		remove(w.node("n"))
+		gone(w.node("n"))
+		before := len(w.hosts.Book())
+		time.Sleep(2 * time.Second) // longer than its next attempt is away
+		Expect(len(w.hosts.Book())).To(BeNumerically("<=", before+1), "only a run that had been started before may end later")
+	})
+
+	Context("and whose host does not answer", func() {
+		var ill *sick
+
+		BeforeEach(func() {
+			computeNode()
+			ill = w.sick(map[string]fakekube.Outcome{"n": fakekube.Unreachable})
+			remove(w.node("n"))
+			w.halted(w.compute("n"), condition.DeploymentReadyCondition, novav1.CleanupFailedReason,
+				"Cannot clean up host n", "no route to host", "Left on it: units edpm_nova_compute", "edpm.openstack.org/skip-cleanup", "edpm.openstack.org/rerun")
+		})
+
+		It("is tried a number of times, says what is left, and is let go on demand", func() {
+			w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/CleanupFailed/Error", "attempt 5, the last")
+			w.halted(w.node("n"), condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason)
+			time.Sleep(2 * time.Second) // longer than another attempt would be away
+			Expect(w.times("n", cleanup)).To(Equal(5))
+			annotate(w.node("n"), edpmv1.SkipCleanupAnnotation, "true")
+			gone(w.node("n"))
+			gone(w.compute("n"))
+			Expect(w.times("n", cleanup)).To(Equal(5))
+		})
+
+		It("is let go by the annotation on the compute as well", func() {
+			annotate(w.compute("n"), edpmv1.SkipCleanupAnnotation, "true")
+			gone(w.node("n"))
+		})
+
+		It("is cleaned up when it answers in time", func() {
+			ill.heal("n")
+			gone(w.node("n"))
+		})
+
+		It("is tried again after the last attempt when its access is mended", func() {
+			w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/CleanupFailed/Error", "attempt 5, the last")
+			ill.heal("n")
+			w.nothingRuns()
+			w.setSecret("ssh-key", "ssh-privatekey", "key-2")
+			gone(w.node("n"))
+			Expect(w.times("n", cleanup)).To(Equal(6))
+		})
+
+		It("is tried again after the last attempt on demand", func() {
+			w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/CleanupFailed/Error", "attempt 5, the last")
+			ill.heal("n")
+			annotate(w.node("n"), edpmv1.RerunAnnotation, "again")
+			gone(w.node("n"))
+			Expect(w.times("n", cleanup)).To(Equal(6))
+		})
+	})
+
+	It("says when its key has gone, and is cleaned up when it is back", func() {
+		computeNode()
+		remove(MakeSecret("ssh-key", w.ns, "", ""))
+		remove(w.node("n"))
+		w.halted(w.compute("n"), condition.DeploymentReadyCondition, novav1.CleanupFailedReason, `Secret "ssh-key" does not exist`)
+		Expect(w.times("n", cleanup)).To(BeZero())
+		w.make(MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"))
+		gone(w.node("n"))
+		Expect(w.times("n", cleanup)).To(Equal(1))
+	})
+
+	It("is cleaned up with what its role had said, when the role has gone", func() {
+		computeNode()
+		remove(role)
+		w.halted(w.node("n"), condition.InputReadyCondition, dataplanev1.RoleMissingReason)
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.did("n", cleanup)).To(HaveLen(1))
+		Expect(w.did("n", cleanup)[0].Vars).To(HaveKeyWithValue("ansible_user", "stack"))
+	})
+
+	DescribeTable("goes although it is invalid",
+		func(spec dataplanev1.OpenStackDataPlaneNodeSpec, reason condition.Reason) {
+			n := MakeNode("n", w.ns).Obj()
+			n.Spec = spec
+			w.make(n)
+			w.condition(n, condition.InputReadyCondition, "False/"+string(reason)+"/Error")
+			remove(n)
+			gone(n)
+		},
+		Entry("without a role", dataplanev1.OpenStackDataPlaneNodeSpec{}, dataplanev1.RoleMissingReason),
+		Entry("with variables that cannot be read", dataplanev1.OpenStackDataPlaneNodeSpec{
+			Role: "compute", Node: dataplanev1.NodeSection{AnsibleVars: JSON(`"a: ["`)},
+		}, dataplanev1.InvalidVarsReason),
+	)
+
+	It("runs everything anew when it is created again", func() {
+		computeNode()
+		remove(w.node("n"))
+		gone(w.node("n"))
+		gone(w.compute("n"))
+		computeNode()
+		Expect(w.steps("n")).To(Equal([]string{"install-os", "libvirt", "nova", cleanup, "install-os", "libvirt", "nova"}))
+		w.consistent("n")
+	})
+
+	It("and created again while a run of before is at work waits for that", func() {
+		release := w.hosts.Hold()
+		DeferCleanup(release)
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		Eventually(func() int { return w.times("n", "install-os") }).Should(Equal(1))
+		remove(w.node("n"))
+		gone(w.node("n"))
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		Consistently(func() int { return w.times("n", "install-os") }).Should(Equal(1))
+		release()
+		w.computesReady("n")
+		Expect(w.times("n", "install-os")).To(Equal(2))
+		w.consistent("n")
+	})
+
+	It("leaves other nodes alone", func() {
+		computeNode()
+		w.make(MakeNode("other", w.ns).Role("compute").Obj())
+		w.computesReady("other")
+		remove(w.node("n"))
+		gone(w.node("n"))
+		w.computesReady("other")
+		Expect(w.steps("other")).To(Equal([]string{"install-os", "libvirt", "nova"}))
+	})
+
+	It("is not cleaned up twice when its compute is deleted first; the compute comes back and is deployed anew", func() {
+		computeNode()
+		old := get(Default, w.compute("n")).UID
+		remove(w.compute("n"))
+		Eventually(func(g Gomega) bool {
+			c := w.compute("n")
+			return api.Get(ctx, metaKey(c), c) == nil && c.UID != old
+		}).Should(BeTrue(), "the node is still annotated")
+		w.computesReady("n")
+		Expect(w.steps("n")).To(Equal([]string{"install-os", "libvirt", "nova", cleanup, "libvirt", "nova"}))
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.times("n", cleanup)).To(Equal(2))
+	})
+
+	It("keeps waiting visibly for a service of somebody else", func() {
+		computeNode()
+		n := w.node("n")
+		n.ManagedFields = nil
+		Expect(api.Status().Patch(ctx, n, jsonPatch(`{"status":{"services":[{"name":"nova","ready":true,"kind":"NovaExternalCompute","objectName":"n"},{"name":"ovn","ready":true,"kind":"OVNMetadataAgent","objectName":"x","message":"busy"}]}}`))).To(Succeed())
+		remove(w.node("n"))
+		w.halted(w.node("n"), condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason, "ovn (OVNMetadataAgent/x: busy)")
+		gone(w.compute("n"))
+		Consistently(func(g Gomega) *metav1.Time { return get(g, w.node("n")).DeletionTimestamp }).ShouldNot(BeNil())
+		Expect(api.Status().Patch(ctx, w.node("n"), jsonPatch(`{"status":{"services":null}}`))).To(Succeed())
+		gone(w.node("n"))
+	})
+})
