@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
@@ -351,3 +353,14 @@ func (w *world) events(name string) []string {
 func metaKey(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }
 
 func jsonPatch(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
+
+func ownedBy(name, uid, apiVersion, kind string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}
+}
+
+func asText(v any) string {
+	GinkgoHelper()
+	text, err := json.Marshal(v)
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}

@@ -41,10 +41,11 @@ func managerOptions(opts *options, scheme *runtime.Scheme) ctrl.Options {
 		Cache: cache.Options{
 			SyncPeriod:       ptr.To(resync),
 			DefaultTransform: cache.TransformStripManagedFields(),
-			// Of Pods and Jobs only those of runs are held in memory.
+			// Of Pods and Jobs only those of runs are held in memory, and of
+			// those not what they were made from.
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:  {Label: runners},
-				&batchv1.Job{}: {Label: runners},
+				&corev1.Pod{}:  {Label: runners, Transform: withoutTemplate},
+				&batchv1.Job{}: {Label: runners, Transform: withoutTemplate},
 			},
 		},
 		// Secrets are read by internal/inputs; nothing may cache them by accident.
@@ -90,3 +91,16 @@ func afterCertificates(mgr manager.Manager, ready chan struct{}) healthz.Checker
 }
 
 var errWaiting = errors.New("waiting for the certificates of the webhooks")
+
+// withoutTemplate drops what nobody reads of a cached Pod or Job: with many runs
+// it is most of the manager's memory. The controller of runs looks at metadata
+// and status only, and neither object is ever written back.
+func withoutTemplate(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		o.ManagedFields, o.Spec = nil, corev1.PodSpec{}
+	case *batchv1.Job:
+		o.ManagedFields, o.Spec.Template = nil, corev1.PodTemplateSpec{}
+	}
+	return obj, nil
+}

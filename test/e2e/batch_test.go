@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -145,6 +146,28 @@ func batchStories() {
 			Expect(current(ctx, computeNamed(batchNS, host.Name))()).To(beReady())
 		}
 	}, SpecTimeout(4*time.Minute))
+
+	It("is run on again when a run ends without a result, or is deleted midway", func(ctx SpecContext) {
+		before := historyOf(ctx, spare...)
+		mustChange(ctx, &dataplanev1.OpenStackDataPlaneService{ObjectMeta: named(batchNS, "quick-b")}, func(s *dataplanev1.OpenStackDataPlaneService) {
+			s.Spec.Play = slowPlay
+		})
+		for _, host := range spare {
+			Eventually(before.since).WithArguments(ctx, host).WithTimeout(time.Minute).Should(Equal([]string{"start quick-b"}))
+		}
+		runs := allRuns(ctx, batchNS)
+		Expect(runs).To(HaveLen(2), "batchSize is 2")
+		Expect(k8s.Delete(ctx, &runs[0])).To(Succeed())
+		Expect(k8s.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(batchNS), client.GracePeriodSeconds(1),
+			client.MatchingLabels{"openstackansibleee_cr": runs[1].Name})).To(Succeed())
+		for _, host := range spare {
+			Eventually(before.since).WithArguments(ctx, host).WithTimeout(2*time.Minute).Should(
+				Equal([]string{"start quick-b", "start quick-b", "end quick-b"}), host.Name)
+			Eventually(current(ctx, nodeNamed(batchNS, host.Name))).WithTimeout(30 * time.Second).Should(beReady())
+			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(30 * time.Second).Should(beReady())
+		}
+		Expect(gone(ctx, &runs[0])()).To(BeTrue())
+	}, SpecTimeout(6*time.Minute))
 }
 
 func seed() int64 {

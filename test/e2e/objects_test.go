@@ -105,7 +105,10 @@ func control(ns string) []client.Object {
 // and does next to nothing, for stories in which phase 0 is not the point. It
 // fails where the file /etc/e2e-broken is.
 func quickService(ns, name string) *dataplanev1.OpenStackDataPlaneService {
-	const play = `- name: Do next to nothing
+	return &dataplanev1.OpenStackDataPlaneService{ObjectMeta: named(ns, name), Spec: dataplanev1.OpenStackDataPlaneServiceSpec{Play: quickPlay}}
+}
+
+const quickPlay = `- name: Do next to nothing
   hosts: all
   become: true
   gather_facts: false
@@ -122,8 +125,9 @@ func quickService(ns, name string) *dataplanev1.OpenStackDataPlaneService {
       vars:
         edpm_audit_event: end
 `
-	return &dataplanev1.OpenStackDataPlaneService{ObjectMeta: named(ns, name), Spec: dataplanev1.OpenStackDataPlaneServiceSpec{Play: play}}
-}
+
+// slowPlay is quickPlay with a pause, in which something can happen to the run.
+var slowPlay = strings.Replace(quickPlay, "command: test", "shell: sleep 10; test", 1)
 
 func newRole(ns, name string, services ...string) *dataplanev1.OpenStackDataPlaneRole {
 	return &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: named(ns, name), Spec: dataplanev1.OpenStackDataPlaneRoleSpec{

@@ -176,7 +176,7 @@ func (s *scope) outcome(ctx context.Context) error {
 	if rerr != nil && !isRecapError(rerr) {
 		return rerr
 	}
-	if !s.final(s.want.Annotations[hashAnnotation]) {
+	if !s.final(s.job.Annotations[hashAnnotation]) {
 		if err := s.dropInputs(ctx); err != nil {
 			return err
 		}

@@ -1,0 +1,309 @@
+package controllers_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+)
+
+// calm expects that nobody reconciles in a loop and nothing is run or written.
+func (w *world) calm() {
+	GinkgoHelper()
+	w.quiet()
+	before, executions := reconciliations(), len(w.hosts.Book())
+	time.Sleep(2 * time.Second)
+	Expect(reconciliations()-before).To(BeNumerically("<", 10), "reconciliations in two seconds in which nothing happens")
+	Expect(w.hosts.Book()).To(HaveLen(executions))
+}
+
+// plight is a wrong input and its remedy, in a cloud with role compute and node n.
+type plight struct {
+	// wrong makes the input wrong, before the role and the node are made.
+	wrong func(*world, *dataplanev1.OpenStackDataPlaneRole, *dataplanev1.OpenStackDataPlaneNode)
+	// on the compute instead of the node.
+	compute bool
+	shows   condition.Type
+	reason  condition.Reason
+	says    []string
+	mend    func(*world)
+}
+
+func (w *world) changeRole(f func(*dataplanev1.OpenStackDataPlaneRole)) {
+	GinkgoHelper()
+	change(MakeRole("compute", w.ns).Obj(), f)
+}
+
+func (w *world) changeNode(f func(*dataplanev1.OpenStackDataPlaneNode)) {
+	GinkgoHelper()
+	change(w.node("n"), f)
+}
+
+var _ = DescribeTable("A wrong input is named with its remedy, causes no run and no loop, and heals on mending:",
+	func(p plight) {
+		w := newCloud()
+		role, node := w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj()
+		p.wrong(w, role, node)
+		if role.Name != "" {
+			w.make(role)
+		}
+		w.make(node)
+		object := judged(w.node("n"))
+		if p.compute {
+			object = w.compute("n")
+			Eventually(w.computes).Should(HaveKey("n"))
+		}
+		w.halted(object, p.shows, p.reason, p.says...)
+		w.calm()
+		p.mend(w)
+		w.computesReady("n")
+		w.exactlyOnce()
+	},
+	Entry("no ssh key Secret", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other"
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, says: []string{`Secret "other" does not exist: create it`},
+		mend: func(w *world) { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
+	}),
+	Entry("no key in the ssh key Secret", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			w.make(MakeSecret("other", w.ns, "id_rsa", "key"))
+			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other"
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.SecretKeyMissingReason, says: []string{`Secret "other" has no key "ssh-privatekey"`, "add it"},
+		mend: func(w *world) { w.setSecret("other", "ssh-privatekey", "key") },
+	}),
+	Entry("no ssh key named", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = ""
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, says: []string{"set ansibleSSHPrivateKeySecret in spec.node, or in spec.nodeTemplate of role compute"},
+		mend: func(w *world) {
+			w.changeNode(func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleSSHPrivateKeySecret = "ssh-key" })
+		},
+	}),
+	Entry("no role", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Name = ""
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.RoleMissingReason, says: []string{`OpenStackDataPlaneRole "compute" does not exist: create it, or name another`},
+		mend: func(w *world) { w.make(w.role("compute").Cell("cell1").Obj()) },
+	}),
+	Entry("no role named", plight{
+		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, n *dataplanev1.OpenStackDataPlaneNode) {
+			n.Spec.Role = ""
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.RoleMissingReason, says: []string{"spec.role is empty: name the OpenStackDataPlaneRole"},
+		mend: func(w *world) {
+			w.changeNode(func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Role = "compute" })
+		},
+	}),
+	Entry("an unknown service", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.Services = []string{"install-os", "own"}
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.ServiceMissingReason, says: []string{`OpenStackDataPlaneService "own" does not exist: create it, or remove the name`},
+		mend: func(w *world) { w.make(MakeService("own", w.ns)) },
+	}),
+	Entry("no ConfigMap of a service", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			own := MakeService("own", w.ns)
+			own.Spec.ConfigMaps = []string{"files"}
+			w.make(own)
+			r.Spec.Services = []string{"own"}
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.ConfigMapMissingReason, says: []string{`ConfigMap "files" does not exist: create it`},
+		mend: func(w *world) { w.make(MakeConfigMap("files", w.ns, "a", "b")) },
+	}),
+	Entry("no Secret of a service", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			own := MakeService("own", w.ns)
+			own.Spec.Secrets = []string{"files"}
+			w.make(own)
+			r.Spec.Services = []string{"own"}
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, says: []string{`Secret "files" does not exist: create it`},
+		mend: func(w *world) { w.make(MakeSecret("files", w.ns, "a", "b")) },
+	}),
+	Entry("no Secret of an extra mount", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.NodeTemplate.ExtraMounts = MakeRole("", "").Mount("ceph").Spec.NodeTemplate.ExtraMounts
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, says: []string{`Secret "ceph" does not exist`},
+		mend: func(w *world) { w.make(MakeSecret("ceph", w.ns, "a", "b")) },
+	}),
+	Entry("variables of the role that are no mapping", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.NodeTemplate.AnsibleVars = JSON(`"- a\n- b\n"`)
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidVarsReason, says: []string{"ansibleVars of the role: must be the text of a YAML mapping"},
+		mend: func(w *world) {
+			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.NodeTemplate.AnsibleVars = JSON(`"a: b"`) })
+		},
+	}),
+	Entry("variables of the node that are no YAML", plight{
+		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, n *dataplanev1.OpenStackDataPlaneNode) {
+			n.Spec.Node.AnsibleVars = JSON(`"a: [b"`)
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidVarsReason, says: []string{"ansibleVars of the node"},
+		mend: func(w *world) {
+			w.changeNode(func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = nil })
+		},
+	}),
+	Entry("a limit that cannot be read", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.DeployStrategy.AnsibleLimit = "n,~("
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidSpecReason, says: []string{`ansibleLimit: "(" is not a regular expression`},
+		mend: func(w *world) {
+			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.AnsibleLimit = "~n.*" })
+		},
+	}),
+	Entry("bare metal, which is not supported yet", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.BaremetalSetTemplate = &dataplanev1.BaremetalSetTemplate{BaremetalHosts: map[string]dataplanev1.BaremetalHost{"n": {}}}
+		},
+		shows: dataplanev1.ProvisionReadyCondition, reason: dataplanev1.BaremetalNotYetReason, says: []string{"not supported yet", "set preProvisioned: true, or remove baremetalSetTemplate.baremetalHosts"},
+		mend: func(w *world) {
+			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.PreProvisioned = ptr.To(true) })
+		},
+	}),
+	Entry("an inventory ConfigMap of somebody else", plight{
+		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			theirs := MakeConfigMap("dataplanenode-n", w.ns, "inventory", "x")
+			cell := get(Default, MakeCell("cell1", w.ns).Obj())
+			theirs.OwnerReferences = ownedBy(cell.Name, string(cell.UID), "nova.openstack.org/v1beta1", "NovaCell")
+			w.make(theirs)
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.NodeConflictReason, says: []string{`ConfigMap "dataplanenode-n" belongs to NovaCell/cell1: remove it or rename`},
+		mend: func(w *world) {
+			remove(MakeConfigMap("dataplanenode-n", w.ns, "", ""))
+			annotate(w.node("n"), "look", "again")
+		},
+	}),
+	Entry("no such cell", plight{
+		wrong: func(_ *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Annotations[novav1.CellAnnotation] = "cell2"
+		},
+		compute: true, shows: novav1.NovaCellReadyCondition, reason: novav1.CellMissingReason, says: []string{`NovaCell "cell2" does not exist in namespace`, "create it"},
+		mend: func(w *world) { w.makeCell("cell2") },
+	}),
+	Entry("a cell that is not Ready", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Annotations[novav1.CellAnnotation] = "cell2"
+			w.make(MakeCell("cell2", w.ns).Obj(), MakeSecret("cell2-password", w.ns, "ServicePassword", "p"))
+		},
+		compute: true, shows: novav1.NovaCellReadyCondition, reason: novav1.CellNotReadyReason, says: []string{"Waiting for NovaCell cell2 to become Ready"},
+		mend: func(w *world) { w.make(MakeSecret("cell2-bus", w.ns, "transport_url", "rabbit://x")) },
+	}),
+	Entry("a snippet that is no configuration", plight{
+		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			early := MakeCompute("n", w.ns, "cell1")
+			early.Spec.CustomServiceConfig = "[DEFAULT\ndebug = true\n"
+			w.make(early)
+		},
+		compute: true, shows: condition.ServiceConfigReadyCondition, reason: novav1.InvalidConfigReason, says: []string{"spec.customServiceConfig", "line 1"},
+		mend: func(w *world) {
+			change(w.compute("n"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		},
+	}),
+)
+
+var _ = Describe("A compute that a person makes without an annotation", func() {
+	var w *world
+	var nec *novav1.NovaExternalCompute
+
+	BeforeEach(func() {
+		w = newCloud()
+		w.make(w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj(), MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {n: {ansible_host: 10.1.1.1}}}"))
+		w.nodesReady("n")
+		nec = MakeCompute("n", w.ns, "cell1")
+		nec.Spec.InventoryConfigMapName, nec.Spec.SSHKeySecretName = "inventory", "ssh-key"
+	})
+
+	It("is deployed with the inventory that it names", func() {
+		w.make(nec)
+		w.computesReady("n")
+		Expect(w.did("n", "nova")[0].Vars).To(HaveKeyWithValue("ansible_host", "10.1.1.1"))
+		Expect(get(Default, nec).Finalizers).To(ContainElement(novav1.NovaExternalComputeFinalizer))
+	})
+
+	It("says when it is in cell0, which has no computes", func() {
+		w.make(MakeCell("zero", w.ns).ShortName(novav1.Cell0Name).Obj())
+		nec.Spec.CellName = "zero"
+		w.make(nec)
+		w.halted(nec, novav1.NovaCellReadyCondition, novav1.CellZeroReason, "cell0, which has no computes", "delete the node")
+		w.calm()
+		remove(nec)
+		gone(nec)
+		Expect(w.times("n", cleanup)).To(BeZero(), "nothing was put on the host")
+	})
+
+	DescribeTable("says what is wrong with its inventory or key, and heals",
+		func(wrong, mend func(), reason condition.Reason, says string) {
+			wrong()
+			w.make(nec)
+			w.halted(nec, condition.InputReadyCondition, reason, says)
+			w.calm()
+			mend()
+			w.ready(nec)
+		},
+		Entry("no ConfigMap", func() { remove(MakeConfigMap("inventory", w.ns, "", "")) },
+			func() { w.make(MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {n: }}")) },
+			novav1.ConfigMapMissingReason, `ConfigMap "inventory" does not exist`),
+		Entry("no key in the ConfigMap", func() { w.setConfigMap("inventory", "other", "x") },
+			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {n: }}") },
+			novav1.ConfigMapKeyMissing, `ConfigMap "inventory" has no key "inventory"`),
+		Entry("no YAML", func() { w.setConfigMap("inventory", "inventory", "[all]\nn\n") },
+			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {n: }}") },
+			novav1.InvalidInventoryReason, `ConfigMap "inventory", key "inventory": not a YAML inventory`),
+		Entry("another host", func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {x: }}") },
+			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {n: }}") },
+			novav1.InvalidInventoryReason, `host "n" is not in the inventory: add it under all.hosts`),
+		Entry("no Secret", func() { nec.Spec.SSHKeySecretName = "other" },
+			func() { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
+			novav1.SecretMissingReason, `Secret "other" does not exist`),
+		Entry("no key in the Secret", func() { w.make(MakeSecret("other", w.ns, "x", "y")); nec.Spec.SSHKeySecretName = "other" },
+			func() { w.setSecret("other", "ssh-privatekey", "key") },
+			novav1.SecretKeyMissingReason, `Secret "other" has no key "ssh-privatekey"`),
+		Entry("no key named", func() { nec.Spec.SSHKeySecretName = "" },
+			func() {
+				change(nec, func(c *novav1.NovaExternalCompute) { c.Spec.SSHKeySecretName = "ssh-key" })
+			},
+			novav1.InvalidSpecReason, "spec.sshKeySecretName is empty"),
+	)
+
+	It("is no longer Ready when its inventory goes away, and heals", func() {
+		w.make(nec)
+		w.computesReady("n")
+		remove(MakeConfigMap("inventory", w.ns, "", ""))
+		w.halted(nec, condition.InputReadyCondition, novav1.ConfigMapMissingReason)
+		w.make(MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {n: {ansible_host: 10.1.1.1}}}"))
+		w.computesReady("n")
+		w.exactlyOnce()
+	})
+
+	It("shows no secret in any condition, event or ConfigMap", func() {
+		w.setSecret("cell1-password", "ServicePassword", "hunter2-word")
+		w.setSecret("ssh-key", "ssh-privatekey", "hunter2-key")
+		w.make(nec)
+		w.computesReady("n")
+		w.quiet()
+		for _, list := range []client.ObjectList{
+			&corev1.ConfigMapList{}, &corev1.EventList{}, &novav1.NovaCellList{}, &novav1.NovaExternalComputeList{},
+			&dataplanev1.OpenStackDataPlaneNodeList{}, &corev1.PodList{},
+		} {
+			Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+			Expect(asText(list)).NotTo(ContainSubstring("hunter2"), "%T", list)
+		}
+	})
+})
