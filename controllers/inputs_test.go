@@ -15,13 +15,13 @@ import (
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
-// calm expects that nobody reconciles in a loop and nothing is run or written.
+// calm expects that nobody reconciles in a loop and nothing is run.
 func (w *world) calm() {
 	GinkgoHelper()
-	w.quiet()
+	time.Sleep(300 * time.Millisecond)
 	before, executions := reconciliations(), len(w.hosts.Book())
-	time.Sleep(2 * time.Second)
-	Expect(reconciliations()-before).To(BeNumerically("<", 10), "reconciliations in two seconds in which nothing happens")
+	time.Sleep(still)
+	Expect(reconciliations()-before).To(BeNumerically("<", 10), "reconciliations in %v in which nothing happens", still)
 	Expect(w.hosts.Book()).To(HaveLen(executions))
 }
 
@@ -224,7 +224,7 @@ var _ = Describe("A compute that a person makes without an annotation", func() {
 
 	BeforeEach(func() {
 		w = newCloud()
-		w.make(w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj(), MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {n: {ansible_host: 10.1.1.1}}}"))
+		w.make(w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj(), MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {\"n\": {ansible_host: 10.1.1.1}}}"))
 		w.nodesReady("n")
 		nec = MakeCompute("n", w.ns, "cell1")
 		nec.Spec.InventoryConfigMapName, nec.Spec.SSHKeySecretName = "inventory", "ssh-key"
@@ -258,16 +258,16 @@ var _ = Describe("A compute that a person makes without an annotation", func() {
 			w.ready(nec)
 		},
 		Entry("no ConfigMap", func() { remove(MakeConfigMap("inventory", w.ns, "", "")) },
-			func() { w.make(MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {n: }}")) },
+			func() { w.make(MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {\"n\": }}")) },
 			novav1.ConfigMapMissingReason, `ConfigMap "inventory" does not exist`),
 		Entry("no key in the ConfigMap", func() { w.setConfigMap("inventory", "other", "x") },
-			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {n: }}") },
+			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {\"n\": }}") },
 			novav1.ConfigMapKeyMissing, `ConfigMap "inventory" has no key "inventory"`),
 		Entry("no YAML", func() { w.setConfigMap("inventory", "inventory", "[all]\nn\n") },
-			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {n: }}") },
+			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {\"n\": }}") },
 			novav1.InvalidInventoryReason, `ConfigMap "inventory", key "inventory": not a YAML inventory`),
 		Entry("another host", func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {x: }}") },
-			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {n: }}") },
+			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {\"n\": }}") },
 			novav1.InvalidInventoryReason, `host "n" is not in the inventory: add it under all.hosts`),
 		Entry("no Secret", func() { nec.Spec.SSHKeySecretName = "other" },
 			func() { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
@@ -287,7 +287,7 @@ var _ = Describe("A compute that a person makes without an annotation", func() {
 		w.computesReady("n")
 		remove(MakeConfigMap("inventory", w.ns, "", ""))
 		w.halted(nec, condition.InputReadyCondition, novav1.ConfigMapMissingReason)
-		w.make(MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {n: {ansible_host: 10.1.1.1}}}"))
+		w.make(MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {\"n\": {ansible_host: 10.1.1.1}}}"))
 		w.computesReady("n")
 		w.exactlyOnce()
 	})

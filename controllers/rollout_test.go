@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -342,6 +341,6 @@ var _ = Describe("A rollout", func() {
 		change(w.compute("n001"), func(c *novav1.NovaExternalCompute) { delete(c.Annotations, edpmv1.RerunAnnotation) })
 		w.nothingRuns()
 		w.computesReady(nodeNames(2)...)
-		Expect(w.book()).To(Equal(want), fmt.Sprint("no token asks for nothing"))
+		Expect(w.book()).To(Equal(want), "no token asks for nothing")
 	})
 })

@@ -73,13 +73,19 @@ func (l *lab) up(ctx context.Context, stages string) (*rest.Config, error) {
 	return config, nil
 }
 
-// down stops everything, whatever has become of the bench.
+// down stops everything, whatever has become of the bench: it is tried again
+// when whoever interrupted the bench interrupts it too.
 func (l *lab) down() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	if err := l.command(ctx, "down").Run(); err != nil {
-		log.Printf("Failed to take the lab in %s down: %v", l.dir, err)
+	var err error
+	for range 3 {
+		if err = l.command(ctx, "down").Run(); err == nil {
+			return
+		}
+		time.Sleep(time.Second)
 	}
+	log.Printf("Failed to take the lab down: run EDPM_LAB_DIR=%s go run ./test/lab down: %v", l.dir, err)
 }
 
 func (l *lab) kubeconfig() string { return filepath.Join(l.dir, "kubeconfig") }

@@ -65,6 +65,13 @@ func table(results []result) string {
 		{"Processor time: Job controller, scheduler, KWOK", func(_ int, r result) string {
 			return seconds(r.cpu["kube-controller-manager"] + r.cpu["kube-scheduler"] + r.cpu["kwok"])
 		}},
+		{"**Floor / time in processor time**, of all processes", func(_ int, r result) string {
+			all := r.cpu["manager"]
+			for _, name := range []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", "kwok"} {
+				all += r.cpu[name]
+			}
+			return fmt.Sprintf("**%.2f**", r.floorCPU.Seconds()/all.Seconds())
+		}},
 	}
 	var out strings.Builder
 	out.WriteString("| |")

@@ -40,7 +40,7 @@ func computeStories() {
 		create(ctx, storage, newNode(samplesNS, storage.Name, storage0))
 		_, err := cluster.Kubectl(ctx, "apply", "--validate=strict", "-n", samplesNS, "-k", "config/samples")
 		Expect(err).NotTo(HaveOccurred())
-		setOverride(ctx, compute0, 4)
+		Expect(setOverride(ctx, compute0, 4)).To(Succeed())
 		Eventually(setOverride).WithArguments(ctx, compute1, 7).WithTimeout(time.Minute).Should(Succeed())
 	}, NodeTimeout(2*time.Minute))
 
