@@ -294,7 +294,7 @@ func inputStories() {
 		made := reconciles(ctx) - before
 		AddReportEntry(fmt.Sprintf("%d reconciles in %v with %d mistakes", made, window, len(mistakes)))
 		// Five of them are tried again now and then, each time with a run that starts and ends.
-		Expect(made).To(BeNumerically("<", 250))
+		Expect(made).To(BeNumerically("<", 150))
 		for host, runs := range runsPerHost(ctx, inputsNS) {
 			Expect(runs).To(BeNumerically("<=", 7), "%s is tried too often", host)
 		}
