@@ -65,7 +65,7 @@ verify: ## Make everything again that is made, and fail if anything differs.
 .PHONY: test
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
 	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
-	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test $(RACE) $(UNIT)
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 40m $(RACE) $(UNIT)
 	hack/test-python.sh
 
 .PHONY: e2e
