@@ -125,7 +125,7 @@ func (e *Engine) snapshot(g Group, m *moment) []*offer {
 	if grp == nil {
 		return nil
 	}
-	m.heard = e.newest[g.Namespace]
+	m.awaited = e.awaited(g)
 	m.first, m.last = grp.first, grp.last
 	offers := make([]*offer, 0, len(grp.offers))
 	for _, o := range grp.offers {

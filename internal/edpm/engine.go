@@ -32,7 +32,8 @@ type Options struct {
 	// Debounce is how long no host may join a group before a run is started
 	// that is not full.
 	Debounce time.Duration
-	// Patience is how long hosts may keep joining.
+	// Patience is how long hosts may keep joining, and how long a run waits for
+	// the next host of its role that is expected.
 	Patience time.Duration
 	// Backoff of failed hosts.
 	Backoff Backoff
@@ -65,10 +66,9 @@ type Engine struct {
 	offered map[Key]Group
 	// wanted is what each owner waits for: one step at a time.
 	wanted map[ownerID]Key
-	// heard are the hosts that the engine has ever known, and newest, by
-	// namespace, is when it first heard of the last of them.
-	heard  map[types.NamespacedName]bool
-	newest map[string]time.Time
+	// crews are the roles with owners that are expected, by expected.
+	crews    map[crew]*expectation
+	expected map[ownerID]crew
 	// judged is the newest run that each owner has heard of.
 	judged map[Key]string
 	// launched are runs that were created and that the cache has not shown yet.
@@ -96,7 +96,7 @@ func New(c client.Client, live client.Reader, opts Options) *Engine {
 		Options: opts, client: c, live: live,
 		owners: map[string]Owner{}, wake: map[string]chan event.GenericEvent{}, states: newStates(),
 		groups: map[Group]*group{}, offered: map[Key]Group{}, wanted: map[ownerID]Key{}, judged: map[Key]string{}, launched: map[Key]launch{},
-		heard: map[types.NamespacedName]bool{}, newest: map[string]time.Time{},
+		crews: map[crew]*expectation{}, expected: map[ownerID]crew{},
 	}
 }
 
@@ -118,14 +118,13 @@ func (e *Engine) Converge(ctx context.Context, ledger *edpmv1.Ledger, targets ..
 			break
 		}
 	}
-	if len(targets) > 0 && !state.offered {
-		e.Withdraw(targets[0].OwnerKind, targets[0].Namespace, targets[0].Host)
+	if len(targets) > 0 {
+		e.conclude(ownerID{targets[0].OwnerKind, targets[0].Namespace, targets[0].Host}, state.offered)
 	}
 	return state, err
 }
 
 func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (State, error) {
-	e.hear(types.NamespacedName{Namespace: t.Namespace, Name: t.Host})
 	runs, err := e.history(ctx, t.Key(), t.OwnerUID)
 	if err != nil {
 		return State{}, err
@@ -140,15 +139,6 @@ func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target)
 	e.states.set(t.Key(), t.Cell, state.Phase, e.Clock.Now())
 	e.hasHeard(t.Key(), newest(runs))
 	return state, nil
-}
-
-// hear notes that there is a host.
-func (e *Engine) hear(host types.NamespacedName) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.heard[host] {
-		e.heard[host], e.newest[host.Namespace] = true, e.Clock.Now()
-	}
 }
 
 // hasHeard notes that an owner knows how its last run has ended, and has offered
@@ -229,11 +219,18 @@ func (e *Engine) offer(o *offer) string {
 // Withdraw takes back whatever the owner waits for. Owners call it when they
 // cannot say any more what they want, for example because an input is missing.
 func (e *Engine) Withdraw(kind, namespace, host string) {
+	e.conclude(ownerID{kind, namespace, host}, false)
+}
+
+// conclude notes that an owner has been looked at, and takes back what it waited
+// for unless it has just offered that.
+func (e *Engine) conclude(id ownerID, offered bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if key, ok := e.wanted[ownerID{kind, namespace, host}]; ok {
+	if key, ok := e.wanted[id]; ok && !offered {
 		e.drop(key)
 	}
+	e.reported(id)
 }
 
 // drop forgets an offer. The caller holds the lock.

@@ -30,8 +30,8 @@ type moment struct {
 	now time.Time
 	// first and last time that a target joined since none waited for others.
 	first, last time.Time
-	// heard is when the engine first heard of the newest host of the namespace.
-	heard time.Time
+	// awaited is until when hosts of the role are expected; zero if none is.
+	awaited time.Time
 	// debounce is how long no target may be offered before a run is started
 	// that is not full; after patience it is started in any case.
 	debounce, patience time.Duration
@@ -79,19 +79,16 @@ func makePlan(offers []*offer, m moment) plan {
 	return p
 }
 
-// quiet is when runs are started that are not full: when nobody has joined for
-// the debounce and no host new to the engine has been heard of anywhere. While
-// the nodes of a rollout are still coming in, their order and pace are those of
-// the API server, and runs of the few that came first would slow the rest down.
+// quiet is when runs are started that are not full: when nobody is expected any
+// more and nobody has joined for the debounce.
 func (m moment) quiet() time.Time {
-	last := m.last
-	if m.heard.After(last) {
-		last = m.heard
+	if !m.awaited.IsZero() {
+		return m.awaited
 	}
-	if patience := m.first.Add(m.patience); patience.Before(last.Add(m.debounce)) {
+	if patience := m.first.Add(m.patience); patience.Before(m.last.Add(m.debounce)) {
 		return patience
 	}
-	return last.Add(m.debounce)
+	return m.last.Add(m.debounce)
 }
 
 // selectDue leaves out hosts that are in a run, and those whose time to be

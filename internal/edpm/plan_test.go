@@ -57,9 +57,9 @@ func joined(first, last time.Duration) moment {
 	return m
 }
 
-// heard is a moment at which a host new to the engine was heard of d ago.
-func heard(m moment, d time.Duration) moment {
-	m.heard = noon.Add(-d)
+// awaiting is a moment at which owners are expected for d more.
+func awaiting(m moment, d time.Duration) moment {
+	m.awaited = noon.Add(d)
 	return m
 }
 
@@ -150,14 +150,17 @@ func TestMakePlan(t *testing.T) {
 		"after the patience the run starts though hosts keep joining": {
 			offers(nil, "a", "b"), joined(10*time.Second, 0), shape{Batches: []string{"a,b"}},
 		},
-		"while new hosts are heard of others gather for longer than the debounce": {
-			offers(nil, "b", "c"), heard(joined(5*time.Second, 3*time.Second), 400*time.Millisecond), shape{Wake: 600 * time.Millisecond},
+		"while owners are expected others gather for longer than the debounce": {
+			offers(nil, "b", "c"), awaiting(joined(5*time.Second, 3*time.Second), 4*time.Second), shape{Wake: 4 * time.Second},
 		},
-		"while new hosts are heard of a full run starts at once": {
-			offers(size10, numbered(10)...), heard(joined(0, 0), 0), shape{Batches: []string{strings.Join(numbered(10), ",")}},
+		"while owners are expected a full run starts at once": {
+			offers(size10, numbered(10)...), awaiting(joined(0, 0), time.Second), shape{Batches: []string{strings.Join(numbered(10), ",")}},
 		},
-		"while new hosts are heard of others wait for no longer than the patience": {
-			offers(nil, "b", "c"), heard(joined(10*time.Second, 3*time.Second), 0), shape{Batches: []string{"b,c"}},
+		"while owners are expected and come in, others wait beyond the patience": {
+			offers(nil, "b", "c"), awaiting(joined(time.Minute, 3*time.Second), 9*time.Second), shape{Wake: 9 * time.Second},
+		},
+		"once nobody is expected those that have waited beyond the patience start": {
+			offers(nil, "b", "c"), joined(time.Minute, 300*time.Millisecond), shape{Batches: []string{"b,c"}},
 		},
 		"full runs start at once and the rest waits": {
 			offers(size10, numbered(25)...), joined(0, 0),

@@ -144,11 +144,14 @@ func (e *Engine) observe(obj client.Object, freed bool, q groupQueue) {
 
 // OwnerHandler wakes the owners of a kind when a run with their targets
 // appears, has a problem, finishes or goes.
-func OwnerHandler(kind string) handler.EventHandler {
+func (e *Engine) OwnerHandler(kind string) handler.EventHandler {
 	enqueue := func(obj client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		run := obj.(*ansibleeev1.OpenStackAnsibleEE)
 		if run.Spec.OwnerKind != kind {
 			return
+		}
+		if run.Finished() {
+			e.expectTargets(run)
 		}
 		for _, t := range run.Spec.Targets {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: run.Namespace, Name: t.Host}})

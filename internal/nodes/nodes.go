@@ -27,10 +27,11 @@ const (
 
 // IndexRole adds RoleIndex. It is added once, by whoever wires the controllers.
 func IndexRole(ctx context.Context, indexer client.FieldIndexer) error {
-	return indexer.IndexField(ctx, &dataplanev1.OpenStackDataPlaneNode{}, RoleIndex, func(o client.Object) []string {
-		return []string{o.(*dataplanev1.OpenStackDataPlaneNode).Spec.Role}
-	})
+	return indexer.IndexField(ctx, &dataplanev1.OpenStackDataPlaneNode{}, RoleIndex, func(o client.Object) []string { return []string{Role(o)} })
 }
+
+// Role of a node.
+func Role(node client.Object) string { return node.(*dataplanev1.OpenStackDataPlaneNode).Spec.Role }
 
 // OfRole returns the nodes of a role. They are the cache's own: not to be changed.
 func OfRole(ctx context.Context, c client.Reader, namespace, role string) ([]dataplanev1.OpenStackDataPlaneNode, error) {

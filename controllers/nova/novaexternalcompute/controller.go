@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
@@ -22,6 +21,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -116,12 +116,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&novav1.NovaExternalCompute{}, builder.WithPredicates(watch.SpecChanges)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, handler.EnqueueRequestsFromMapFunc(sameName), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, r.Engine.Expecting(Kind, nodes.Role), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, watch.ByName)), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Watches(&corev1.ConfigMap{}, users("ConfigMap")).
 		WatchesMetadata(&corev1.Secret{}, users("Secret")).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, cellOfConfig))).
-		Watches(&ansibleeev1.OpenStackAnsibleEE{}, edpm.OwnerHandler(Kind)).
+		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.Engine.OwnerHandler(Kind)).
 		WatchesRawSource(r.Engine.Wakeups(Kind)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
 		Complete(r)
@@ -143,9 +143,4 @@ func cellOfConfig(secret client.Object) string {
 		return ""
 	}
 	return cell
-}
-
-// sameName maps a node to its compute.
-func sameName(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{watch.Request(obj.GetNamespace(), obj.GetName())}
 }

@@ -1,0 +1,100 @@
+package edpm
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+)
+
+// crew is the hosts of a role that the engine follows.
+type crew struct{ namespace, role string }
+
+// expectation is what the engine knows of owners that have been woken and have
+// not said yet what they want. Hosts of a role that started together, or that
+// were together in a run, come back one by one: as fast as their owners are
+// reconciled. A run is not started without those that are about to come.
+type expectation struct {
+	owners map[ownerID]bool
+	// progress is when an owner was woken or heard of last.
+	progress time.Time
+}
+
+// expect notes that an owner was woken.
+func (e *Engine) expect(c crew, id ownerID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if old, ok := e.expected[id]; ok && old != c {
+		e.reported(id)
+	}
+	if e.crews[c] == nil {
+		e.crews[c] = &expectation{owners: map[ownerID]bool{}}
+	}
+	e.crews[c].owners[id], e.crews[c].progress, e.expected[id] = true, e.Clock.Now(), c
+}
+
+// expectTargets notes that the owners of all hosts of a run are being woken.
+func (e *Engine) expectTargets(run *ansibleeev1.OpenStackAnsibleEE) {
+	for _, t := range run.Spec.Targets {
+		e.expect(crew{run.Namespace, run.Spec.Role}, ownerID{run.Spec.OwnerKind, run.Namespace, t.Host})
+	}
+}
+
+// reported notes that an owner has said what it wants, or that it wants nothing.
+// The caller holds the lock.
+func (e *Engine) reported(id ownerID) {
+	c, ok := e.expected[id]
+	if !ok {
+		return
+	}
+	delete(e.expected, id)
+	delete(e.crews[c].owners, id)
+	e.crews[c].progress = e.Clock.Now()
+	if len(e.crews[c].owners) == 0 {
+		e.assemble(c)
+	}
+}
+
+// assemble ends the expectations of a role: its groups wait for nobody more.
+// The caller holds the lock.
+func (e *Engine) assemble(c crew) {
+	for id := range e.crews[c].owners {
+		delete(e.expected, id)
+	}
+	delete(e.crews, c)
+	for g := range e.groups {
+		if g.Namespace == c.namespace && g.Role == c.role {
+			e.enqueue(g, 0)
+		}
+	}
+}
+
+// awaited is until when a group waits for owners of its role, at most: while
+// they are heard of one after the other it goes on waiting. Zero means that
+// none is expected. The caller holds the lock.
+func (e *Engine) awaited(g Group) time.Time {
+	c := crew{g.Namespace, g.Role}
+	x := e.crews[c]
+	if x == nil {
+		return time.Time{}
+	}
+	until := x.progress.Add(e.Patience)
+	if !until.After(e.Clock.Now()) {
+		e.assemble(c)
+		return time.Time{}
+	}
+	return until
+}
+
+// Expecting returns a handler that reconciles the owner with the name of the
+// object, and lets the hosts of its role wait for what the owner will want.
+func (e *Engine) Expecting(kind string, role func(client.Object) string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		e.expect(crew{obj.GetNamespace(), role(obj)}, ownerID{kind, obj.GetNamespace(), obj.GetName()})
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+	})
+}

@@ -1,0 +1,79 @@
+package edpm
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+)
+
+var role1 = crew{group1.Namespace, group1.Role}
+
+// wakened are the owners of hosts that have been woken.
+func (y *yard) wakened(hosts ...string) {
+	for _, h := range hosts {
+		y.expect(role1, ownerID{kind, group1.Namespace, h})
+	}
+}
+
+func (y *yard) pass(d time.Duration) { y.clock.SetTime(y.clock.Now().Add(d)) }
+
+func TestARunWaitsForOwnersThatWereWoken(t *testing.T) {
+	y := newYard(t)
+	y.wakened("a", "b", "c")
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.pass(y.Patience - 2*time.Second)
+	y.plan(group1)
+	if n := len(y.runs()); n > 0 {
+		t.Fatalf("there are %d runs though owners are expected", n)
+	}
+	y.converge(&edpmv1.Ledger{}, wantedOf("b", nil))
+	y.Withdraw(kind, group1.Namespace, "c") // it has been looked at and wants nothing
+	y.plan(group1)
+	if hosts := slices.Sorted(slices.Values(y.runs()[y.onlyRun().Name])); !slices.Equal(hosts, []string{"a", "b"}) {
+		t.Errorf("the run is of %v; want a and b", hosts)
+	}
+}
+
+func TestARunDoesNotWaitForAnOwnerThatStaysSilent(t *testing.T) {
+	y := newYard(t)
+	y.wakened("a", "silent")
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.pass(y.Patience)
+	y.plan(group1)
+	if hosts := y.runs()[y.onlyRun().Name]; !slices.Equal(hosts, []string{"a"}) {
+		t.Errorf("the run is of %v; want a", hosts)
+	}
+	if len(y.expected)+len(y.crews) > 0 {
+		t.Errorf("owners are still expected: %v", y.expected)
+	}
+}
+
+func TestARunDoesNotWaitForOwnersOfAnotherRole(t *testing.T) {
+	y := newYard(t)
+	y.expect(crew{group1.Namespace, "other"}, ownerID{kind, group1.Namespace, "x"})
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.plan(group1)
+	y.onlyRun()
+}
+
+func TestAnExpectedOwnerThatMovedToAnotherRoleIsNotWaitedForInTheOld(t *testing.T) {
+	y := newYard(t)
+	y.wakened("x")
+	y.expect(crew{group1.Namespace, "other"}, ownerID{kind, group1.Namespace, "x"})
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.plan(group1)
+	y.onlyRun()
+}
+
+func TestNothingIsKeptOfOwnersThatWereHeardOf(t *testing.T) {
+	y := newYard(t)
+	y.wakened("a", "b")
+	y.wakened("a")
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.Withdraw(kind, group1.Namespace, "b")
+	if len(y.expected)+len(y.crews) > 0 {
+		t.Errorf("owners are still expected: %v", y.expected)
+	}
+}
