@@ -364,3 +364,6 @@ func asText(v any) string {
 	Expect(err).NotTo(HaveOccurred())
 	return string(text)
 }
+
+// backgroundDeletion is how kubectl deletes.
+var backgroundDeletion = client.PropagationPolicy(metav1.DeletePropagationBackground)

@@ -148,7 +148,7 @@ type OpenStackDataPlaneNodeSpec struct {
 
 	// Node holds what differs from the role.
 	// +optional
-	Node NodeSection `json:"node,omitempty"`
+	Node NodeSection `json:"node,omitempty,omitzero"`
 
 	// Env of the runner Pods. When set it replaces that of the role.
 	// +optional
@@ -163,7 +163,7 @@ type OpenStackDataPlaneNodeSpec struct {
 
 	// DeployStrategy says whether and how Ansible is run.
 	// +optional
-	DeployStrategy DeployStrategySection `json:"deployStrategy,omitempty"`
+	DeployStrategy DeployStrategySection `json:"deployStrategy,omitempty,omitzero"`
 }
 
 // OpenStackDataPlaneRoleSpec is what all nodes of a role have in common.
@@ -174,7 +174,7 @@ type OpenStackDataPlaneRoleSpec struct {
 
 	// NodeTemplate holds the defaults for the nodes of the role.
 	// +optional
-	NodeTemplate NodeSection `json:"nodeTemplate,omitempty"`
+	NodeTemplate NodeSection `json:"nodeTemplate,omitempty,omitzero"`
 
 	// Env of the runner Pods.
 	// +optional
@@ -207,7 +207,7 @@ type OpenStackDataPlaneRoleSpec struct {
 
 	// DeployStrategy says whether and how Ansible is run.
 	// +optional
-	DeployStrategy DeployStrategySection `json:"deployStrategy,omitempty"`
+	DeployStrategy DeployStrategySection `json:"deployStrategy,omitempty,omitzero"`
 }
 
 // BaremetalSetTemplate is the shape of the spec of an OpenStackBaremetalSet.

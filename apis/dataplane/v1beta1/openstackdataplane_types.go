@@ -21,7 +21,7 @@ type OpenStackDataPlaneSpec struct {
 	// plane, whatever its role and itself say. The other fields are defaults
 	// for roles that do not set them.
 	// +optional
-	DeployStrategy DeployStrategySection `json:"deployStrategy,omitempty"`
+	DeployStrategy DeployStrategySection `json:"deployStrategy,omitempty,omitzero"`
 }
 
 // OpenStackDataPlaneStatus sums up the roles and nodes of the data plane.

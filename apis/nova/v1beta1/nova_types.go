@@ -43,11 +43,11 @@ type NovaCellTemplate struct {
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// +optional
-	ConductorServiceTemplate NovaServiceTemplate `json:"conductorServiceTemplate,omitempty"`
+	ConductorServiceTemplate NovaServiceTemplate `json:"conductorServiceTemplate,omitempty,omitzero"`
 	// +optional
-	MetadataServiceTemplate NovaServiceTemplate `json:"metadataServiceTemplate,omitempty"`
+	MetadataServiceTemplate NovaServiceTemplate `json:"metadataServiceTemplate,omitempty,omitzero"`
 	// +optional
-	NoVNCProxyServiceTemplate NovaServiceTemplate `json:"noVNCProxyServiceTemplate,omitempty"`
+	NoVNCProxyServiceTemplate NovaServiceTemplate `json:"noVNCProxyServiceTemplate,omitempty,omitzero"`
 }
 
 // NovaSpec describes a compute service and its cells.
@@ -59,7 +59,7 @@ type NovaSpec struct {
 	// PasswordSelectors name the keys of the Secret.
 	// +kubebuilder:default={}
 	// +optional
-	PasswordSelectors PasswordSelector `json:"passwordSelectors,omitempty"`
+	PasswordSelectors PasswordSelector `json:"passwordSelectors,omitempty,omitzero"`
 
 	// KeystoneAuthURL of the identity service.
 	// +kubebuilder:validation:MinLength=1
@@ -73,7 +73,7 @@ type NovaSpec struct {
 	// Keystone is the region and the domains of the services.
 	// +kubebuilder:default={}
 	// +optional
-	Keystone KeystoneScope `json:"keystone,omitempty"`
+	Keystone KeystoneScope `json:"keystone,omitempty,omitzero"`
 
 	// CellTemplates of the cells, by short name. Each becomes a NovaCell named
 	// <nova>-<cell>. A short name has at most 35 characters.

@@ -22,7 +22,7 @@ type NovaServiceTemplate struct {
 	// +optional
 	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
 	// +optional
-	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+	Resources corev1.ResourceRequirements `json:"resources,omitempty,omitzero"`
 	// +optional
 	// +listType=atomic
 	NetworkAttachments []string `json:"networkAttachments,omitempty"`
@@ -79,7 +79,7 @@ type NovaCellSpec struct {
 	// Keystone is the region and the domains of the services.
 	// +kubebuilder:default={}
 	// +optional
-	Keystone KeystoneScope `json:"keystone,omitempty"`
+	Keystone KeystoneScope `json:"keystone,omitempty,omitzero"`
 
 	// NoVNCProxyBaseURL is the public address of the console proxy, for example
 	// http://console.example.org/vnc_lite.html. Without it computes offer no VNC console.
@@ -101,11 +101,11 @@ type NovaCellSpec struct {
 	// +optional
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 	// +optional
-	ConductorServiceTemplate NovaServiceTemplate `json:"conductorServiceTemplate,omitempty"`
+	ConductorServiceTemplate NovaServiceTemplate `json:"conductorServiceTemplate,omitempty,omitzero"`
 	// +optional
-	MetadataServiceTemplate NovaServiceTemplate `json:"metadataServiceTemplate,omitempty"`
+	MetadataServiceTemplate NovaServiceTemplate `json:"metadataServiceTemplate,omitempty,omitzero"`
 	// +optional
-	NoVNCProxyServiceTemplate NovaServiceTemplate `json:"noVNCProxyServiceTemplate,omitempty"`
+	NoVNCProxyServiceTemplate NovaServiceTemplate `json:"noVNCProxyServiceTemplate,omitempty,omitzero"`
 }
 
 // NovaCellStatus is the state of the cell.

@@ -11,10 +11,14 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
@@ -78,7 +82,28 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Owns(&novav1.NovaCell{}, builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Owns(&corev1.Secret{}, builder.OnlyMetadata).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(users)).
+		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
 		Complete(r)
+}
+
+// departures lets through computes that are gone: their cell may go as well.
+var departures = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	UpdateFunc:  func(event.UpdateEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// novaOf is the Nova whose cell a compute is in.
+func (r *Reconciler) novaOf(ctx context.Context, compute client.Object) []reconcile.Request {
+	cell := &novav1.NovaCell{}
+	name := types.NamespacedName{Namespace: compute.GetNamespace(), Name: compute.(*novav1.NovaExternalCompute).Spec.CellName}
+	if err := r.Get(ctx, name, cell); err != nil {
+		return nil // the cell has gone, and took its Nova's interest with it
+	}
+	if owner := metav1.GetControllerOf(cell); owner != nil && owner.Kind == "Nova" {
+		return []reconcile.Request{watch.Request(compute.GetNamespace(), owner.Name)}
+	}
+	return nil
 }
 
 // CellName is the name of the NovaCell of a cell of a Nova (seeds/004).

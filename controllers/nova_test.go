@@ -1,0 +1,193 @@
+package controllers_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+)
+
+var _ = Describe("Nova", func() {
+	var w *world
+	var nova *novav1.Nova
+
+	BeforeEach(func() {
+		w = newWorld()
+		w.make(MakeSecret("osp-secret", w.ns, "NovaPassword", "password-1"))
+		nova = MakeNova("nova", w.ns, "osp-secret", "cell1")
+	})
+	cell := func(name string) *novav1.NovaCell { return MakeCell(name, w.ns).Obj() }
+	bus := func(cell string) {
+		GinkgoHelper()
+		w.make(MakeSecret("rabbitmq-transport-url-nova-"+cell+"-transport", w.ns, "transport_url", "rabbit://"+cell))
+	}
+
+	It("makes a NovaCell of each cell, with its passwords, and is Ready once they are", func() {
+		w.make(nova)
+		w.halted(nova, novav1.NovaAllCellsReadyCondition, novav1.CellsNotReadyReason, "0/2 cells are Ready", "NovaCell nova-cell0 is not")
+		w.halted(cell("nova-cell1"), condition.InputReadyCondition, novav1.SecretMissingReason, `Secret "rabbitmq-transport-url-nova-cell1-transport" does not exist`)
+		bus("cell0")
+		bus("cell1")
+		w.ready(nova, cell("nova-cell0"), cell("nova-cell1"))
+		Expect(get(Default, nova).Status.CellsSummary).To(Equal("2/2"))
+		one := get(Default, cell("nova-cell1"))
+		Expect(one.Spec.CellName + " " + one.Spec.Secret).To(Equal("cell1 nova-cell1"))
+		Expect(metav1.GetControllerOf(one).Name).To(Equal("nova"))
+		Expect(get(Default, MakeSecret("nova-cell1", w.ns, "", "")).Data).To(Equal(map[string][]byte{"ServicePassword": []byte("password-1")}))
+		Expect(one.Status.ComputeConfigSecretName).To(Equal("nova-cell1-compute-config"))
+
+		By("having no configuration for computes of cell0")
+		zero := get(Default, cell("nova-cell0"))
+		Expect(zero.Status.ComputeConfigSecretName).To(BeEmpty())
+		Expect(zero.Status.Conditions.Get(novav1.NovaComputeServiceConfigReadyCondition)).To(BeNil())
+	})
+
+	It("is never Ready before its cells are", func() {
+		bus("cell0")
+		bus("cell1")
+		w.make(nova)
+		Eventually(func(g Gomega) bool {
+			ready := shown(g, nova, condition.ReadyCondition)
+			summary := nova.Status.CellsSummary
+			if len(ready) > 4 && ready[:4] == "True" {
+				Expect(summary).To(Equal("2/2"), "when it says that it is Ready")
+				return true
+			}
+			return false
+		}).WithPolling(1).Should(BeTrue())
+	})
+
+	It("says what is wrong with its Secret, and heals", func() {
+		nova.Spec.Secret = "other"
+		w.make(nova)
+		w.halted(nova, condition.InputReadyCondition, novav1.SecretMissingReason, `Secret "other" does not exist`)
+		w.make(MakeSecret("other", w.ns, "x", "y"))
+		w.halted(nova, condition.InputReadyCondition, novav1.SecretKeyMissingReason, `Secret "other" has no key "NovaPassword"`)
+		w.calm()
+		w.setSecret("other", "NovaPassword", "p")
+		bus("cell0")
+		bus("cell1")
+		w.ready(nova)
+	})
+
+	It("carries a changed password to its cells", func() {
+		bus("cell0")
+		bus("cell1")
+		w.make(nova)
+		w.ready(nova)
+		before := get(Default, cell("nova-cell1")).Status.Hash
+		w.setSecret("osp-secret", "NovaPassword", "password-2")
+		Eventually(func(g Gomega) map[string]string { return get(g, cell("nova-cell1")).Status.Hash }).ShouldNot(Equal(before))
+		w.ready(nova)
+		Expect(string(get(Default, MakeSecret("nova-cell1-compute-config", w.ns, "", "")).Data["01-nova.conf"])).To(ContainSubstring("password = password-2\n"))
+	})
+
+	It("does not remove a cell that has computes, and says so", func() {
+		for _, c := range []string{"cell0", "cell1", "cell2"} {
+			bus(c)
+		}
+		nova.Spec.CellTemplates["cell2"] = novav1.NovaCellTemplate{}
+		w.make(nova, MakeSecret("ssh-key", w.ns, "ssh-privatekey", "k"), w.role("compute").Cell("nova-cell2").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
+		w.computesReady("n")
+		w.ready(nova)
+		change(nova, func(n *novav1.Nova) { delete(n.Spec.CellTemplates, "cell2") })
+		w.halted(nova, novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason, "NovaCell nova-cell2 has 1 computes: remove their nodes first, or put the cell back")
+		w.calm()
+		w.computesReady("n")
+
+		By("removing the node")
+		remove(w.node("n"))
+		gone(w.node("n"))
+		gone(cell("nova-cell2"))
+		w.ready(nova)
+		Expect(get(Default, nova).Status.CellsSummary).To(Equal("2/2"))
+	})
+
+	It("leaves a NovaCell of somebody else alone, and says so", func() {
+		theirs := cell("nova-cell1")
+		owner := get(Default, MakeSecret("osp-secret", w.ns, "", ""))
+		theirs.OwnerReferences = ownedBy("osp-secret", string(owner.UID), "v1", "Secret")
+		w.make(theirs, nova)
+		w.halted(nova, novav1.NovaAllCellsReadyCondition, novav1.ConflictReason, `NovaCell "nova-cell1" belongs to Secret/osp-secret`)
+		w.calm()
+		remove(theirs)
+		bus("cell0")
+		bus("cell1")
+		annotate(nova, "look", "again")
+		w.ready(nova)
+	})
+})
+
+var _ = Describe("A cell", func() {
+	var w *world
+
+	BeforeEach(func() { w = newWorld() })
+	config := func(g Gomega) string {
+		return string(get(g, MakeSecret("c-compute-config", w.ns, "", "")).Data[novav1.GeneratedConfigKey])
+	}
+	make := func(password, url string) *novav1.NovaCell {
+		GinkgoHelper()
+		c := MakeCell("c", w.ns).Obj()
+		w.make(MakeSecret("c-password", w.ns, "ServicePassword", password), MakeSecret("c-bus", w.ns, "transport_url", url), c)
+		return c
+	}
+
+	It("makes the configuration of its computes, and makes it again when its inputs change", func() {
+		c := make("pa$$word\n", "rabbit://u:p$1@h/?ssl=1\n")
+		w.ready(c)
+		Expect(config(Default)).To(And(
+			ContainSubstring("\ntransport_url = rabbit://u:p$$1@h/?ssl=1\n"), ContainSubstring("\npassword = pa$$$$word\n"),
+			ContainSubstring("\nauth_url = http://keystone.example:5000\n"), ContainSubstring("\nusername = nova\n"),
+			ContainSubstring("[vnc]\nenabled = False\n"), ContainSubstring("region_name = regionOne\n"),
+		))
+		hash := get(Default, c).Status.Hash
+		Expect(hash).To(HaveKey("c-compute-config"))
+
+		By("giving it a console")
+		change(c, func(c *novav1.NovaCell) { c.Spec.NoVNCProxyBaseURL = "http://console.example/vnc_lite.html" })
+		Eventually(config).Should(And(ContainSubstring("[vnc]\nenabled = True\n"), ContainSubstring("novncproxy_base_url = http://console.example/vnc_lite.html\n")))
+		w.ready(c)
+		Expect(get(Default, c).Status.Hash).NotTo(Equal(hash))
+
+		By("somebody changing the Secret by hand")
+		w.setSecret("c-compute-config", "01-nova.conf", "mine")
+		Eventually(config).Should(ContainSubstring("enabled = True"))
+	})
+
+	DescribeTable("refuses what would become other configuration",
+		func(password, url string) {
+			c := make(password, url)
+			w.halted(c, novav1.NovaComputeServiceConfigReadyCondition, novav1.InvalidConfigReason, "a value has a line break", "check the Secrets c-password and c-bus")
+			Expect(get(Default, c).Status.ComputeConfigSecretName).To(BeEmpty())
+			Expect(asText(get(Default, c))).NotTo(ContainSubstring("hunter2"))
+			w.calm()
+			w.setSecret("c-password", "ServicePassword", "good")
+			w.setSecret("c-bus", "transport_url", "rabbit://good")
+			w.ready(c)
+		},
+		Entry("a line break in the password", "hunter2\n[DEFAULT]\ndebug = true", "rabbit://x"),
+		Entry("a line break in the message bus", "x", "rabbit://hunter2\n\ndebug = true"),
+	)
+
+	It("keeps its computes deployed with the last good configuration while its inputs are wrong", func() {
+		cloud := newCloud()
+		cloud.make(cloud.role("compute").Cell("cell1").Obj(), MakeNode("n", cloud.ns).Role("compute").Obj())
+		cloud.computesReady("n")
+		remove(MakeSecret("cell1-bus", cloud.ns, "", ""))
+		cloud.halted(cloud.compute("n"), novav1.NovaCellReadyCondition, novav1.CellNotReadyReason)
+		cloud.nothingRuns()
+		cloud.make(MakeSecret("cell1-bus", cloud.ns, "transport_url", "rabbit://user:pass@cell1/?ssl=1"))
+		cloud.computesReady("n")
+		cloud.exactlyOnce()
+	})
+
+	It("says which field is missing when a person makes it without", func() {
+		c := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "c"}}
+		w.make(c)
+		w.halted(c, condition.InputReadyCondition, novav1.InvalidSpecReason, "is empty: set it, or let a Nova create this cell")
+		w.calm()
+	})
+})
