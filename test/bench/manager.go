@@ -97,6 +97,8 @@ type activity struct {
 	reconciles, writes, depth, conflicts int
 	// hosts that have converged, by step.
 	hosts map[string]int
+	// runs that were started, by step.
+	runs map[string]int
 	// byController has the reconciliations of each.
 	byController map[string]int
 	errors       int
@@ -114,8 +116,8 @@ func (m *managerProcess) read() *activity {
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return nil
 	}
-	a := &activity{hosts: map[string]int{}, byController: map[string]int{}}
-	for _, s := range parseMetrics(text, "controller_runtime_reconcile_total", "rest_client_requests_total", "workqueue_depth", "edpm_hosts") {
+	a := &activity{hosts: map[string]int{}, runs: map[string]int{}, byController: map[string]int{}}
+	for _, s := range parseMetrics(text, "controller_runtime_reconcile_total", "rest_client_requests_total", "workqueue_depth", "edpm_hosts", "edpm_runs_started_total") {
 		a.add(s)
 	}
 	return a
@@ -136,6 +138,8 @@ func (a *activity) add(s sample) {
 		if s.labels["state"] == "Converged" {
 			a.hosts[s.labels["step"]] += n
 		}
+	case "edpm_runs_started_total":
+		a.runs[s.labels["step"]] += n
 	case "rest_client_requests_total":
 		if s.labels["method"] != http.MethodGet {
 			a.writes += n

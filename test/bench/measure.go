@@ -185,7 +185,7 @@ func (s *stand) converge(ctx context.Context, m *managerProcess, r *result) erro
 	}
 	r.started = r.requests[request{"ansibleee.openstack.org", "openstackansibleees", "", "POST"}]
 	r.runs, r.targets, r.jobMean, err = runs(ctx, s.client)
-	log.Printf("%d nodes: Ready after %s; reconciliations %v, errors %d; requests %v", r.nodes, r.time, r.reconciles, after.errors, describe(r.requests))
+	log.Printf("%d nodes: Ready after %s; runs %v, reconciliations %v, errors %d; requests %v", r.nodes, r.time, after.runs, r.reconciles, after.errors, describe(r.requests))
 	return err
 }
 
@@ -206,7 +206,7 @@ func (s *stand) awaitReady(ctx context.Context, m *managerProcess, n int) error 
 		}
 		if a != nil && time.Since(reported) > 15*time.Second {
 			reported = time.Now()
-			log.Printf("%d nodes: converged %v", n, a.hosts)
+			log.Printf("%d nodes: converged %v, runs %v", n, a.hosts, a.runs)
 		}
 		if err := m.sleep(ctx, 250*time.Millisecond); err != nil {
 			return err
