@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // BenchmarkPredict plays the roll-out of three pods with one constraint in a
@@ -47,6 +48,7 @@ func largeWorld(nodes, pods int) World {
 	for i := range pods {
 		pod := makePod(fmt.Sprintf("p%d", i), w.Nodes[i%nodes].Name, "service", fmt.Sprintf("s%d", i%20))
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
+		pod.UID = types.UID(pod.Name)
 		w.Pods = append(w.Pods, pod)
 	}
 	return w

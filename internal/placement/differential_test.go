@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -157,7 +158,7 @@ func startScheduler(t *testing.T, kubeconfig []byte) {
 
 // compare plays one draw in both and returns the first disagreement.
 func (c *cluster) compare(d *draw, seen map[string]int) error {
-	defer c.clean()
+	defer c.clean(d)
 	if err := c.load(d); err != nil {
 		return fmt.Errorf("loading the cluster: %w", err)
 	}
@@ -176,39 +177,52 @@ func (c *cluster) compare(d *draw, seen map[string]int) error {
 	defer s.scheduler.stop()
 	create := func(ordinal int32) error {
 		said, err := c.comparePod(s, ordinal)
-		seen[said]++
+		for _, reason := range said {
+			seen[reason]++
+		}
 		return err
 	}
 	remove := func(pod *corev1.Pod) error { return errors.Join(c.deleteNow(pod), s.scheduler.remove(pod)) }
 	return s.inOrder(create, remove)
 }
 
-func (c *cluster) comparePod(s *simulation, ordinal int32) (string, error) {
+// comparePod returns what both say of a pod.
+func (c *cluster) comparePod(s *simulation, ordinal int32) ([]string, error) {
 	if old := s.existing[ordinal]; old != nil {
 		if err := c.deleteNow(old); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	predicted, err := s.try(c.ctx, ordinal)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	pod := s.workload.pod(ordinal)
 	if err := c.createAsIs(pod); err != nil {
-		return "", err
+		return nil, err
 	}
 	real, err := c.verdict(pod)
 	if err != nil {
-		return "", fmt.Errorf("waiting for what kube-scheduler says of %s: %w", pod.Name, err)
+		return nil, fmt.Errorf("waiting for what kube-scheduler says of %s: %w", pod.Name, err)
 	}
 	if err := agree(predicted, real); err != nil {
-		return "", fmt.Errorf("pod %s: %w", pod.Name, err)
+		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
 	}
 	if real.node == "" {
 		// It must not find a place later, which the what-if does not play.
-		return strings.TrimPrefix(predicted.message(), "0/"), c.deleteNow(pod)
+		return reasons(predicted.message()), c.deleteNow(pod)
 	}
-	return real.kind, s.scheduler.place(c.ctx, predicted, real.node)
+	return []string{real.kind}, s.scheduler.place(c.ctx, predicted, real.node)
+}
+
+// reasons returns those of a message, without the counts.
+func reasons(message string) []string {
+	_, list, _ := strings.Cut(message, " nodes are available: ")
+	all := strings.Split(strings.TrimSuffix(list, "."), ", ")
+	for i := range all {
+		all[i] = strings.TrimLeft(all[i], "0123456789 ")
+	}
+	return all
 }
 
 func agree(predicted outcome, real verdict) error {
@@ -308,16 +322,33 @@ func (d *draw) newClaims() []*corev1.PersistentVolumeClaim {
 // createAsIs creates an object with the status that it has.
 func (c *cluster) createAsIs(object client.Object) error {
 	object.SetUID("")
-	pv, ok := object.(*corev1.PersistentVolume)
-	if !ok {
-		return c.Create(c.ctx, object)
+	switch o := object.(type) {
+	case *corev1.PersistentVolume:
+		phase := o.Status.Phase
+		if err := c.Create(c.ctx, o); err != nil {
+			return err
+		}
+		o.Status.Phase = phase
+		return c.Status().Update(c.ctx, o)
+	case *corev1.Pod:
+		return c.createPod(o)
 	}
-	phase := pv.Status.Phase
-	if err := c.Create(c.ctx, pv); err != nil {
+	return c.Create(c.ctx, object)
+}
+
+func (c *cluster) createPod(pod *corev1.Pod) error {
+	phase, terminating := pod.Status.Phase, pod.DeletionTimestamp != nil
+	if err := c.Create(c.ctx, pod); err != nil {
 		return err
 	}
-	pv.Status.Phase = phase
-	return c.Status().Update(c.ctx, pv)
+	switch {
+	case terminating:
+		return c.deleteNow(pod)
+	case phase != "":
+		pod.Status.Phase = phase
+		return c.Status().Update(c.ctx, pod)
+	}
+	return nil
 }
 
 const (
@@ -367,7 +398,12 @@ func (c *cluster) deleteNow(pod *corev1.Pod) error {
 
 // clean deletes what a draw and its roll-out have left. That volumes are still
 // promised to pods of the last draw harms no other: no names are alike.
-func (c *cluster) clean() {
+func (c *cluster) clean(d *draw) {
+	for _, pod := range d.world.Pods {
+		if len(pod.Finalizers) > 0 {
+			_ = c.Patch(c.ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		}
+	}
 	type sweep struct {
 		kind      client.Object
 		namespace string

@@ -17,6 +17,8 @@ const (
 	// bySelf is a class whose volumes are made when a pod comes, byHand one whose
 	// volumes are there already, atOnce one whose claims are bound at once.
 	bySelf, byHand, atOnce = "by-self", "by-hand", "at-once"
+	// held is a finalizer that keeps a pod terminating.
+	held = "example.com/held"
 )
 
 // draw is a random cluster and a StatefulSet to be. Its objects are as an API
@@ -119,6 +121,12 @@ func (d *draw) drawPods() {
 			}}
 		}
 		d.request(pod.Spec.Containers)
+		switch {
+		case d.maybe(0.06):
+			pod.Status.Phase = corev1.PodSucceeded
+		case d.maybe(0.08):
+			pod.DeletionTimestamp, pod.Finalizers = ptr.To(metav1.Unix(1, 0)), []string{held}
+		}
 		d.world.Pods = append(d.world.Pods, pod)
 	}
 	d.drawRunningPods()
