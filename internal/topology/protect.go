@@ -42,15 +42,22 @@ func Ensure(ctx context.Context, c client.Client, consumer client.Object, want, 
 	return t, nil
 }
 
-// Release lets go of the Topology that was applied, for a consumer that is
-// being deleted or refers to none any more. A nil reference and a Topology that
-// is gone are in order.
-func Release(ctx context.Context, c client.Client, consumer client.Object, applied *topologyv1.TopologyRef) error {
-	if applied == nil {
-		return nil
+// Release lets go of Topologies, for a consumer that is being deleted or refers
+// to none any more. A consumer that is being deleted passes what was applied and
+// what it refers to, since it may hold the latter already. References to nothing
+// and to what is gone are in order.
+func Release(ctx context.Context, c client.Client, consumer client.Object, refs ...*topologyv1.TopologyRef) error {
+	for _, name := range NamesOf(refs...) {
+		if err := release(ctx, c, consumer, name); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func release(ctx context.Context, c client.Client, consumer client.Object, name string) error {
 	t := &topologyv1.Topology{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: consumer.GetNamespace(), Name: applied.Name}, t); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: consumer.GetNamespace(), Name: name}, t); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	who, err := ConsumerOf(c.Scheme(), consumer)
@@ -62,7 +69,7 @@ func Release(ctx context.Context, c client.Client, consumer client.Object, appli
 		err = strike(ctx, c, now, who.Finalizer())
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("releasing Topology %s: %w", t.Name, err)
+		return fmt.Errorf("releasing Topology %s: %w", name, err)
 	}
 	return nil
 }

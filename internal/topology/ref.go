@@ -23,6 +23,14 @@ func Nearest(refs ...*topologyv1.TopologyRef) *topologyv1.TopologyRef {
 	return nil
 }
 
+// NameOf returns the name that the reference has, "" for none.
+func NameOf(ref *topologyv1.TopologyRef) string {
+	if ref == nil {
+		return ""
+	}
+	return ref.Name
+}
+
 // ValidateRef checks the reference at the path, for webhooks, of an object in
 // the namespace. The text about the namespace is that of infra-operator
 // (apis/topology/v1beta1 ValidateTopologyRef).

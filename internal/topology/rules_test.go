@@ -130,7 +130,7 @@ func TestApply(t *testing.T) {
 			topologyv1.TopologySpec{Affinity: &corev1.Affinity{NodeAffinity: inZone("zoneC")}}, nil,
 			pods{nil, &corev1.Affinity{NodeAffinity: inZone("zoneC")}},
 		},
-		"a constraint without a selector gets that of the service, and an empty one keeps selecting every pod": {
+		"a constraint without a selector gets that of the service, and an empty one stays empty": {
 			topologyv1.TopologySpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{constraint("zone", nil), constraint("rack", &metav1.LabelSelector{})}}, nil,
 			pods{[]corev1.TopologySpreadConstraint{constraint("zone", own), constraint("rack", &metav1.LabelSelector{})}, nil},
 		},

@@ -2,6 +2,7 @@ package topology_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,7 +54,11 @@ type recorder struct {
 }
 
 func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	r.note(fmt.Sprint(obj))
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	r.note(string(text))
 	return r.Client.Apply(ctx, obj, opts...)
 }
 

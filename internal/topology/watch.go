@@ -25,8 +25,8 @@ func IndexRefs(ctx context.Context, indexer client.FieldIndexer, kind client.Obj
 func NamesOf(refs ...*topologyv1.TopologyRef) []string {
 	var names []string
 	for _, ref := range refs {
-		if ref != nil && ref.Name != "" {
-			names = append(names, ref.Name)
+		if name := NameOf(ref); name != "" {
+			names = append(names, name)
 		}
 	}
 	return names

@@ -8,6 +8,9 @@
 package topology
 
 import (
+	"context"
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -16,8 +19,9 @@ import (
 )
 
 var rules = hook.Rules[*topologyv1.Topology]{
-	Kind:   topologyv1.GroupVersion.WithKind("Topology").GroupKind(),
-	Errors: topologyErrors,
+	Kind:     topologyv1.GroupVersion.WithKind("Topology").GroupKind(),
+	Errors:   topologyErrors,
+	Warnings: topologyWarnings,
 }
 
 // SetupTopologyWithManager serves the rules of Topology.
@@ -32,4 +36,17 @@ func topologyErrors(t *topologyv1.Topology) field.ErrorList {
 		errs = append(errs, constraint(at.Child("topologySpreadConstraints").Index(i), c)...)
 	}
 	return append(errs, affinity(at.Child("affinity"), t.Spec.Affinity)...)
+}
+
+// topologyWarnings tells of selectors that are empty: other than anywhere else,
+// one of a constraint selects nothing (kube-scheduler, podtopologyspread).
+func topologyWarnings(_ context.Context, _, t *topologyv1.Topology) []string {
+	var warnings []string
+	for i, c := range t.Spec.TopologySpreadConstraints {
+		if s := c.LabelSelector; s != nil && len(keysOf(s)) == 0 && len(c.MatchLabelKeys) == 0 {
+			at := field.NewPath("spec", "topologySpreadConstraints").Index(i).Child("labelSelector")
+			warnings = append(warnings, fmt.Sprintf("%s: {} selects no pods, so that the constraint only keeps pods on nodes with the label: leave labelSelector out to spread the pods of each service, or name labels", at))
+		}
+	}
+	return warnings
 }

@@ -31,10 +31,10 @@ type TopologySpec struct {
 	// +listMapKey=topologyKey
 	// +listMapKey=whenUnsatisfiable
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:XValidation:rule="self.maxSkew >= 1",messageExpression="'is ' + string(self.maxSkew) + ', but two domains cannot differ by less than 1 pod: give a number from 1'",fieldPath=".maxSkew"
+	// +kubebuilder:validation:items:XValidation:rule="self.maxSkew >= 1",message="is less than 1, but pods do not always divide evenly: give a number from 1",fieldPath=".maxSkew"
 	// +kubebuilder:validation:items:XValidation:rule="size(self.topologyKey) > 0",message="is empty: give the label of the nodes that names their domain, for example topology.kubernetes.io/zone",fieldPath=".topologyKey"
 	// +kubebuilder:validation:items:XValidation:rule="self.whenUnsatisfiable in ['DoNotSchedule', 'ScheduleAnyway']",message="is neither DoNotSchedule (pods wait until the constraint holds) nor ScheduleAnyway (they run in any case): write one of these",fieldPath=".whenUnsatisfiable"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.minDomains) || self.minDomains >= 1",messageExpression="'is ' + string(self.minDomains) + ': give a number from 1, or leave it out'",fieldPath=".minDomains"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.minDomains) || self.minDomains >= 1",message="is less than 1: give a number from 1, or leave it out",fieldPath=".minDomains"
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable != 'ScheduleAnyway'",message="is only kept to with whenUnsatisfiable DoNotSchedule: change that, or leave minDomains out",fieldPath=".minDomains"
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.nodeAffinityPolicy) || self.nodeAffinityPolicy in ['Honor', 'Ignore']",message="is neither Honor (only nodes that the affinity allows are counted) nor Ignore (all nodes are): write one of these",fieldPath=".nodeAffinityPolicy"
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.nodeTaintsPolicy) || self.nodeTaintsPolicy in ['Honor', 'Ignore']",message="is neither Honor (only nodes whose taints are tolerated are counted) nor Ignore (all nodes are): write one of these",fieldPath=".nodeTaintsPolicy"
