@@ -100,7 +100,7 @@ func Get(ctx context.Context, c client.Reader, namespace string, ref *topologyv1
 }
 
 func missing(namespace string, ref *topologyv1.TopologyRef) error {
-	return phase.Waiting(condition.TopologyReadyCondition, topologyv1.TopologyMissingReason,
+	return phase.Failing(condition.TopologyReadyCondition, topologyv1.TopologyMissingReason,
 		"topologyRef: Topology %q does not exist in namespace %s: create it, or refer to another", ref.Name, namespace)
 }
 
