@@ -18,6 +18,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/nova/nova"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacell"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novaexternalcompute"
+	"github.com/edpm-operators/edpm-operators/controllers/topology/topology"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
@@ -26,7 +27,7 @@ import (
 )
 
 // Operators that the suite consists of.
-var Operators = []string{"ansibleee", "dataplane", "nova"}
+var Operators = []string{"ansibleee", "dataplane", "nova", "topology"}
 
 // Options of the suite.
 type Options struct {
@@ -55,7 +56,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 	for _, operator := range Operators {
 		if s.runs(operator) {
 			steps = append(steps, map[string]func(context.Context) error{
-				"ansibleee": s.ansibleEE, "dataplane": s.dataPlane, "nova": s.nova,
+				"ansibleee": s.ansibleEE, "dataplane": s.dataPlane, "nova": s.nova, "topology": s.topology,
 			}[operator])
 		}
 	}
@@ -128,4 +129,8 @@ func (s *setup) nova(ctx context.Context) error {
 	return (&novaexternalcompute.Reconciler{
 		Client: s.GetClient(), Runner: s.runner("novaexternalcompute"), Inputs: s.inputs, Engine: s.engine, Images: s.Images,
 	}).SetupWithManager(ctx, s.Manager)
+}
+
+func (s *setup) topology(ctx context.Context) error {
+	return (&topology.Reconciler{Client: s.GetClient(), Runner: s.runner("topology")}).SetupWithManager(ctx, s.Manager)
 }
