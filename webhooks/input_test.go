@@ -11,6 +11,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // kinds makes an object of each kind that is in order, for a test to spoil.
@@ -29,6 +30,7 @@ var kinds = map[string]func(world) client.Object{
 	},
 	"NovaCell":            func(w world) client.Object { return &novav1.NovaCell{ObjectMeta: w.meta("x", "-")} },
 	"NovaExternalCompute": func(w world) client.Object { return w.newCompute("x", "cell1") },
+	"Topology":            func(w world) client.Object { return &topologyv1.Topology{ObjectMeta: w.meta("x", "-")} },
 }
 
 func newService(w world) client.Object {

@@ -9,6 +9,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/webhooks/ansibleee"
 	"github.com/edpm-operators/edpm-operators/webhooks/dataplane"
 	"github.com/edpm-operators/edpm-operators/webhooks/nova"
+	"github.com/edpm-operators/edpm-operators/webhooks/topology"
 )
 
 // SetupAll serves the webhooks of every kind, whichever operators this manager
@@ -26,6 +27,7 @@ func SetupAll(mgr ctrl.Manager) error {
 		func() error { return dataplane.SetupOpenStackDataPlaneNodeWithManager(mgr, reader) },
 		func() error { return dataplane.SetupOpenStackDataPlaneServiceWithManager(mgr) },
 		func() error { return ansibleee.SetupOpenStackAnsibleEEWithManager(mgr, defaults) },
+		func() error { return topology.SetupTopologyWithManager(mgr) },
 	} {
 		if err := setup(); err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/webhooks"
@@ -42,7 +43,7 @@ func main() {
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme,
+		clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, topologyv1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, err

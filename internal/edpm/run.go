@@ -10,6 +10,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // maxInputs is the most bytes that the inputs of a run may have: a Secret holds
@@ -85,6 +86,9 @@ func newAnsibleEE(name string, batch []*offer) *ansibleeev1.OpenStackAnsibleEE {
 			AnsibleTags: first.Strategy.Tags, AnsibleSkipTags: first.Strategy.SkipTags,
 			Step: first.Step.Name, Role: first.Role, OwnerKind: first.OwnerKind,
 		},
+	}
+	if first.Topology != "" {
+		aee.Spec.TopologyRef = &topologyv1.TopologyRef{Name: first.Topology}
 	}
 	for _, o := range batch {
 		aee.Spec.Targets = append(aee.Spec.Targets, o.target())

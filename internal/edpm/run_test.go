@@ -13,6 +13,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // target is a complete target, to be changed by the cases.
@@ -70,6 +71,7 @@ func TestHashLeavesOutWhatDoesNot(t *testing.T) {
 		"the content of the key":                {func(t *Target) { t.SSHKeyDigest = "d2" }, true},
 		"the name of the key's Secret":          {func(t *Target) { t.SSHKeySecret = "key2" }, false},
 		"network attachments":                   {func(t *Target) { t.NetworkAttachments = nil }, true},
+		"where the run is made from":            {func(t *Target) { t.Topology = "zone-b" }, true},
 		"the strategy":                          {func(t *Target) { t.Strategy = Strategy{Tags: "x", MaxUnavailable: 1} }, false},
 		"the rerun token":                       {func(t *Target) { t.Rerun = "A" }, false},
 		"the owner":                             {func(t *Target) { t.OwnerUID = "other" }, false},
@@ -115,6 +117,7 @@ func TestPodKeyKeepsApartWhatCannotShareAPod(t *testing.T) {
 		"image": func(t *Target) { t.Image = "ee:2" }, "key": func(t *Target) { t.SSHKeySecret = "x" },
 		"attachments": func(t *Target) { t.NetworkAttachments = nil }, "env": func(t *Target) { t.Env = nil },
 		"mounts": func(t *Target) { t.ExtraMounts = []ansibleeev1.ExtraMount{{}} }, "tags": func(t *Target) { t.Strategy.Tags = "x" },
+		"topology": func(t *Target) { t.Topology = "zone-b" },
 	} {
 		if changed := target(change); changed.podKey() == base.podKey() {
 			t.Errorf("%s: targets that differ in it would share a Pod", name)
@@ -178,12 +181,12 @@ func TestRunNameIsMadeOfWhatTheRunDoes(t *testing.T) {
 
 func TestNewAnsibleEE(t *testing.T) {
 	a, b := offerOf(target(nil)), offerOf(target(func(t *Target) { t.Host, t.Rerun = "i", "A" }))
-	a.Strategy.Tags, a.Strategy.SkipTags, a.Strategy.Limit = "t", "s", "h"
+	a.Strategy.Tags, a.Strategy.SkipTags, a.Strategy.Limit, a.Topology = "t", "s", "h", "zone-a"
 	got := newAnsibleEE("run-1", []*offer{a, b})
 	want := ansibleeev1.OpenStackAnsibleEESpec{
 		Playbook: "edpm.operators.nova", Image: "ee:1", Env: a.Env, NetworkAttachments: []string{"net"},
 		SSHKeySecretName: "key", InputsSecretName: "run-1", BackoffLimit: ptr.To[int32](0), AnsibleTags: "t", AnsibleSkipTags: "s",
-		Step: "nova", Role: "role", OwnerKind: "Kind",
+		TopologyRef: &topologyv1.TopologyRef{Name: "zone-a"}, Step: "nova", Role: "role", OwnerKind: "Kind",
 		Targets: []ansibleeev1.Target{
 			{Host: "h", OwnerUID: "uid", Hash: a.hash, Access: a.access, Serial: 3, Attempt: 2},
 			{Host: "i", OwnerUID: "uid", Hash: b.hash, Access: b.access, Serial: 3, Attempt: 2, Rerun: "A"},
@@ -201,6 +204,12 @@ func TestNewAnsibleEE(t *testing.T) {
 	secret := newInputs("run-1", a, map[string][]byte{"inventory": []byte("x")})
 	if !ptr.Deref(secret.Immutable, false) || secret.Labels[edpmv1.RunInputsLabel] != "true" || secret.Name != "run-1" {
 		t.Errorf("the inputs are %+v; want an immutable Secret run-1 with its label", secret.ObjectMeta)
+	}
+}
+
+func TestARunWithoutATopologyRefersToNone(t *testing.T) {
+	if ref := newAnsibleEE("run-1", []*offer{offerOf(target(nil))}).Spec.TopologyRef; ref != nil {
+		t.Errorf("the run refers to %+v", ref)
 	}
 }
 

@@ -86,8 +86,10 @@ type Target struct {
 	SSHKeyDigest string
 
 	NetworkAttachments []string
-	Env                []corev1.EnvVar
-	ExtraMounts        []ansibleeev1.ExtraMount
+	// Topology that the runner Pod follows, in the namespace; empty means none.
+	Topology    string
+	Env         []corev1.EnvVar
+	ExtraMounts []ansibleeev1.ExtraMount
 	// MountDigests are digests of the content of what ExtraMounts mounts.
 	MountDigests map[string]string
 
@@ -111,7 +113,7 @@ func (t *Target) Group() Group { return Group{t.Namespace, t.Role, t.Step.Name} 
 
 // Hash of everything that decides the outcome on the host: playbook, variables,
 // content of files and of mounted Secrets and ConfigMaps, and chosen image. How
-// the host is logged in to is not part of it.
+// the host is logged in to, and from where, is not part of it.
 func (t *Target) Hash() string {
 	image := ""
 	if t.ImageChosen {
@@ -128,20 +130,29 @@ func (t *Target) Hash() string {
 	})
 }
 
-// Access is a hash of how the host is logged in to. When it changes, a failed
+// Access is a hash of how the host is logged in to, and from where. When it changes, a failed
 // host is tried again at once.
 func (t *Target) Access() string {
 	access, _ := splitVars(t.Vars)
-	return digest(map[string]any{"vars": access, "key": t.SSHKeyDigest, "attachments": t.NetworkAttachments})
+	return digest(t.placed(map[string]any{"vars": access, "key": t.SSHKeyDigest, "attachments": t.NetworkAttachments}))
 }
 
 // podKey is equal for targets that can share a Pod.
 func (t *Target) podKey() string {
-	return digest(map[string]any{
+	return digest(t.placed(map[string]any{
 		"owner": t.OwnerKind, "playbook": t.Step.Playbook, "contents": t.Step.PlaybookContents, "cell": t.Cell,
 		"image": t.Image, "key": t.SSHKeySecret, "attachments": t.NetworkAttachments,
 		"env": t.Env, "mounts": t.ExtraMounts, "limited": t.Strategy.limited(),
-	})
+	}))
+}
+
+// placed adds the Topology to what a digest is made of. Without one nothing is
+// added, so that digests that runs have stored stay what they were.
+func (t *Target) placed(parts map[string]any) map[string]any {
+	if t.Topology != "" {
+		parts["topology"] = t.Topology
+	}
+	return parts
 }
 
 // splitVars tells the variables that only say how to log in from the others.

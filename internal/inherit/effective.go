@@ -15,6 +15,8 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
 // Effective is what is in force for a node.
@@ -30,6 +32,7 @@ type Effective struct {
 	ExtraMounts           []ansibleeev1.ExtraMount
 	Env                   []corev1.EnvVar
 	NetworkAttachments    []string
+	TopologyRef           *topologyv1.TopologyRef
 	Services              []string
 	Deploy                dataplanev1.DeployStrategySection
 }
@@ -55,6 +58,7 @@ func Node(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackD
 		ExtraMounts:        firstList(own.ExtraMounts, base.ExtraMounts),
 		Env:                firstList(node.Spec.Env, role.Spec.Env),
 		NetworkAttachments: NetworkAttachments(node, role),
+		TopologyRef:        TopologyRef(node, role),
 		Services:           firstList(role.Spec.Services, dataplanev1.DefaultServices),
 		Deploy:             Strategy(node.Spec.DeployStrategy, role.Spec.DeployStrategy),
 	}, err
@@ -75,6 +79,18 @@ func NetworkAttachments(node *dataplanev1.OpenStackDataPlaneNode, role *dataplan
 		return own
 	}
 	return role.Spec.NetworkAttachments
+}
+
+// TopologyRef of the runner Pods of a node, nil for none; both can be nil.
+func TopologyRef(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) *topologyv1.TopologyRef {
+	var refs []*topologyv1.TopologyRef
+	if node != nil {
+		refs = append(refs, node.Spec.TopologyRef)
+	}
+	if role != nil {
+		refs = append(refs, role.Spec.TopologyRef)
+	}
+	return topology.Nearest(refs...)
 }
 
 // Deploy tells whether anything may be run on a node; the role can be nil.

@@ -14,6 +14,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 func vars(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }
@@ -42,7 +43,7 @@ func strategy(tag string, n int32, deploy bool) dataplanev1.DeployStrategySectio
 func fullRole() *dataplanev1.OpenStackDataPlaneRole {
 	return &dataplanev1.OpenStackDataPlaneRole{Spec: dataplanev1.OpenStackDataPlaneRoleSpec{
 		NodeTemplate: full("role"), Env: []corev1.EnvVar{{Name: "ROLE"}}, NetworkAttachments: []string{"att-role"},
-		Services: []string{"one", "two"}, DeployStrategy: strategy("role", 7, true),
+		TopologyRef: &topologyv1.TopologyRef{Name: "zone-role"}, Services: []string{"one", "two"}, DeployStrategy: strategy("role", 7, true),
 	}}
 }
 
@@ -57,7 +58,8 @@ func TestANodeThatSaysNothingHasWhatItsRoleSays(t *testing.T) {
 		Networks: []dataplanev1.NetworkSection{{Network: "net-role"}}, NetworkTemplate: "template-role",
 		Vars: map[string]any{"role": true, "both": "role"}, SSHKeySecret: "key-role",
 		ExtraMounts: []ansibleeev1.ExtraMount{{ExtraVolType: "role"}}, Env: []corev1.EnvVar{{Name: "ROLE"}},
-		NetworkAttachments: []string{"att-role"}, Services: []string{"one", "two"}, Deploy: strategy("role", 7, true),
+		NetworkAttachments: []string{"att-role"}, TopologyRef: &topologyv1.TopologyRef{Name: "zone-role"},
+		Services: []string{"one", "two"}, Deploy: strategy("role", 7, true),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is in force differs (-want +got):\n%s", diff)
@@ -67,7 +69,7 @@ func TestANodeThatSaysNothingHasWhatItsRoleSays(t *testing.T) {
 func TestANodeThatSaysEverythingHasThat(t *testing.T) {
 	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: dataplanev1.OpenStackDataPlaneNodeSpec{
 		HostName: "host", AnsibleHost: "10.0.0.1", Node: full("node1"), Env: []corev1.EnvVar{{Name: "NODE"}},
-		NetworkAttachments: []string{"att-node"}, DeployStrategy: strategy("node", 9, false),
+		NetworkAttachments: []string{"att-node"}, TopologyRef: &topologyv1.TopologyRef{Name: "zone-node"}, DeployStrategy: strategy("node", 9, false),
 	}}
 	got, err := Node(node, fullRole())
 	if err != nil {
@@ -78,7 +80,8 @@ func TestANodeThatSaysEverythingHasThat(t *testing.T) {
 		Networks: []dataplanev1.NetworkSection{{Network: "net-node1"}}, NetworkTemplate: "template-node1",
 		Vars: map[string]any{"role": true, "node1": true, "both": "node1"}, SSHKeySecret: "key-node1",
 		ExtraMounts: []ansibleeev1.ExtraMount{{ExtraVolType: "node1"}}, Env: []corev1.EnvVar{{Name: "NODE"}},
-		NetworkAttachments: []string{"att-node"}, Services: []string{"one", "two"}, Deploy: strategy("node", 9, false),
+		NetworkAttachments: []string{"att-node"}, TopologyRef: &topologyv1.TopologyRef{Name: "zone-node"},
+		Services: []string{"one", "two"}, Deploy: strategy("node", 9, false),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is in force differs (-want +got):\n%s", diff)
@@ -243,5 +246,32 @@ func TestAnnotation(t *testing.T) {
 	}
 	if got := Annotation(nil, nil, key); got != "" {
 		t.Errorf("without objects the annotation is %q", got)
+	}
+}
+
+func TestTopologyRef(t *testing.T) {
+	named, none := &topologyv1.TopologyRef{Name: "zone-node"}, &topologyv1.TopologyRef{}
+	node := func(ref *topologyv1.TopologyRef) *dataplanev1.OpenStackDataPlaneNode {
+		return &dataplanev1.OpenStackDataPlaneNode{Spec: dataplanev1.OpenStackDataPlaneNodeSpec{TopologyRef: ref}}
+	}
+	for name, c := range map[string]struct {
+		node *dataplanev1.OpenStackDataPlaneNode
+		role *dataplanev1.OpenStackDataPlaneRole
+		want string
+	}{
+		"nobody says anything":               {node(nil), &dataplanev1.OpenStackDataPlaneRole{}, ""},
+		"a node inherits":                    {node(nil), fullRole(), "zone-role"},
+		"the node wins":                      {node(named), fullRole(), "zone-node"},
+		"a node opts out":                    {node(none), fullRole(), ""},
+		"a node whose role is gone":          {node(named), nil, "zone-node"},
+		"a node that is gone leaves nothing": {nil, nil, ""},
+	} {
+		got := ""
+		if ref := TopologyRef(c.node, c.role); ref != nil {
+			got = ref.Name
+		}
+		if got != c.want {
+			t.Errorf("%s: the Topology is %q; want %q", name, got, c.want)
+		}
 	}
 }

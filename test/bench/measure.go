@@ -17,6 +17,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 type bench struct {
@@ -107,7 +108,7 @@ func (b *bench) newStand(ctx context.Context, l *lab) (*stand, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, topologyv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}

@@ -25,6 +25,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // T is what a suite passes: a *testing.T, or GinkgoT() from BeforeSuite.
@@ -140,7 +141,7 @@ func newScheme(t T, more []func(*apiruntime.Scheme) error) *apiruntime.Scheme {
 	t.Helper()
 	scheme := apiruntime.NewScheme()
 	add := append([]func(*apiruntime.Scheme) error{
-		clientgoscheme.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, ansibleeev1.AddToScheme,
+		clientgoscheme.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, ansibleeev1.AddToScheme, topologyv1.AddToScheme,
 	}, more...)
 	for _, f := range add {
 		if err := f(scheme); err != nil {

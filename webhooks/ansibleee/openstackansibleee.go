@@ -9,6 +9,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
@@ -48,6 +49,7 @@ func runErrors(run *ansibleeev1.OpenStackAnsibleEE) field.ErrorList {
 	errs = append(errs, validate.Limit(at.Child("ansibleLimit"), spec.AnsibleLimit)...)
 	errs = append(errs, validate.Tags(at.Child("ansibleTags"), spec.AnsibleTags)...)
 	errs = append(errs, validate.Tags(at.Child("ansibleSkipTags"), spec.AnsibleSkipTags)...)
+	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, run.Namespace)...)
 	return append(errs, nameErrors(at, spec)...)
 }
 

@@ -7,18 +7,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 func TestEveryCheckedFieldIsNamed(t *testing.T) {
 	spec := ansibleeev1.OpenStackAnsibleEESpec{
 		Playbook: "/a", PlaybookContents: "a", Inventory: "a: {", Env: []corev1.EnvVar{{Name: "a b"}},
 		ExtraMounts:  []ansibleeev1.ExtraMount{{Volumes: []ansibleeev1.ExtraVolume{{Name: "V"}}}},
-		AnsibleLimit: "@f", AnsibleTags: "a b", AnsibleSkipTags: "a b",
+		AnsibleLimit: "@f", AnsibleTags: "a b", AnsibleSkipTags: "a b", TopologyRef: &topologyv1.TopologyRef{Namespace: "other"},
 		Name: "N", EnvConfigMapName: "E", SSHKeySecretName: "S", InputsSecretName: "I", ServiceAccountName: "A", NetworkAttachments: []string{"N"},
 	}
 	want := []string{
 		"spec.playbook", "spec.playbookContents", "spec.inventory", "spec.env[0].name", "spec.extraMounts[0].volumes[0].name",
-		"spec.ansibleLimit", "spec.ansibleTags", "spec.ansibleSkipTags",
+		"spec.ansibleLimit", "spec.ansibleTags", "spec.ansibleSkipTags", "spec.topologyRef.namespace",
 		"spec.name", "spec.envConfigMapName", "spec.sshKeySecretName", "spec.inputsSecretName", "spec.serviceAccountName", "spec.networkAttachments[0]",
 	}
 	var got []string

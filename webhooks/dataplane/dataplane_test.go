@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // wrong has a mistake in every field of a section that is checked.
@@ -42,21 +43,21 @@ func fieldsOf(errs field.ErrorList) []string {
 
 func TestEveryCheckedFieldIsNamed(t *testing.T) {
 	node := dataplanev1.OpenStackDataPlaneNodeSpec{
-		Role: "R", HostName: "a_b", AnsibleHost: "a_b", Node: wrong, Env: wrongEnv, NetworkAttachments: []string{"N"}, DeployStrategy: wrongStrategy,
+		Role: "R", HostName: "a_b", AnsibleHost: "a_b", Node: wrong, Env: wrongEnv, NetworkAttachments: []string{"N"}, TopologyRef: &topologyv1.TopologyRef{Name: "T"}, DeployStrategy: wrongStrategy,
 	}
 	role := dataplanev1.OpenStackDataPlaneRoleSpec{
-		DataPlane: "D", NodeTemplate: wrong, Env: wrongEnv, NetworkAttachments: []string{"N"}, Services: []string{"S"}, DeployStrategy: wrongStrategy,
+		DataPlane: "D", NodeTemplate: wrong, Env: wrongEnv, NetworkAttachments: []string{"N"}, TopologyRef: &topologyv1.TopologyRef{Namespace: "other"}, Services: []string{"S"}, DeployStrategy: wrongStrategy,
 	}
 	nodeFields := []string{
 		"role", "hostName", "ansibleHost",
 		"node.ansibleUser", "node.ansibleVars", "node.ansibleSSHPrivateKeySecret", "node.userData.name", "node.networkData.namespace", "node.networks[0].fixedIP",
-		"env[0].name", "networkAttachments[0]",
+		"env[0].name", "networkAttachments[0]", "topologyRef.name",
 		"deployStrategy.ansibleLimit", "deployStrategy.ansibleTags", "deployStrategy.ansibleSkipTags", "deployStrategy.maxUnavailable",
 	}
 	roleFields := []string{
 		"dataPlane",
 		"nodeTemplate.ansibleUser", "nodeTemplate.ansibleVars", "nodeTemplate.ansibleSSHPrivateKeySecret", "nodeTemplate.userData.name", "nodeTemplate.networkData.namespace", "nodeTemplate.networks[0].fixedIP",
-		"env[0].name", "networkAttachments[0]", "services[0]",
+		"env[0].name", "networkAttachments[0]", "topologyRef.namespace", "services[0]",
 		"deployStrategy.ansibleLimit", "deployStrategy.ansibleTags", "deployStrategy.ansibleSkipTags", "deployStrategy.maxUnavailable",
 	}
 	tests := map[string]struct{ got, want []string }{

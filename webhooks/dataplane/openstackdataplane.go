@@ -28,8 +28,8 @@ func SetupOpenStackDataPlaneWithManager(mgr ctrl.Manager) error {
 // become, which else would be refused where nobody looks.
 func dataPlaneErrors(dataPlane *dataplanev1.OpenStackDataPlane) field.ErrorList {
 	spec, at := dataPlane.Spec, field.NewPath("spec")
-	errs := named(at.Child("roles"), spec.Roles, roleSpec)
-	errs = append(errs, named(at.Child("nodes"), spec.Nodes, nodeSpec)...)
+	errs := named(at.Child("roles"), dataPlane.Namespace, spec.Roles, roleSpec)
+	errs = append(errs, named(at.Child("nodes"), dataPlane.Namespace, spec.Nodes, nodeSpec)...)
 	return append(errs, deployStrategy(at.Child("deployStrategy"), spec.DeployStrategy)...)
 }
 

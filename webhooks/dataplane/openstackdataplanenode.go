@@ -30,7 +30,7 @@ func nodeRules(reader client.Reader) hook.Rules[*dataplanev1.OpenStackDataPlaneN
 }
 
 func nodeErrors(node *dataplanev1.OpenStackDataPlaneNode) field.ErrorList {
-	return nodeSpec(field.NewPath("spec"), node.Spec)
+	return nodeSpec(field.NewPath("spec"), node.Namespace, node.Spec)
 }
 
 // sameHost finds nodes that stand for one host. It only warns: while a node is

@@ -19,5 +19,5 @@ func SetupOpenStackDataPlaneRoleWithManager(mgr ctrl.Manager) error {
 }
 
 func roleErrors(role *dataplanev1.OpenStackDataPlaneRole) field.ErrorList {
-	return roleSpec(field.NewPath("spec"), role.Spec)
+	return roleSpec(field.NewPath("spec"), role.Namespace, role.Spec)
 }

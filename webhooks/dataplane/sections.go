@@ -9,26 +9,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
-// nodeSpec checks the spec of a node, wherever it is written.
-func nodeSpec(at *field.Path, spec dataplanev1.OpenStackDataPlaneNodeSpec) field.ErrorList {
+// nodeSpec checks the spec of a node of the namespace, wherever it is written.
+func nodeSpec(at *field.Path, namespace string, spec dataplanev1.OpenStackDataPlaneNodeSpec) field.ErrorList {
 	errs := validate.ObjectName(at.Child("role"), spec.Role)
 	errs = append(errs, validate.Hostname(at.Child("hostName"), spec.HostName)...)
 	errs = append(errs, validate.Address(at.Child("ansibleHost"), spec.AnsibleHost)...)
 	errs = append(errs, section(at.Child("node"), spec.Node)...)
 	errs = append(errs, validate.Env(at.Child("env"), spec.Env)...)
 	errs = append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
+	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, namespace)...)
 	return append(errs, deployStrategy(at.Child("deployStrategy"), spec.DeployStrategy)...)
 }
 
-// roleSpec checks the spec of a role, wherever it is written.
-func roleSpec(at *field.Path, spec dataplanev1.OpenStackDataPlaneRoleSpec) field.ErrorList {
+// roleSpec checks the spec of a role of the namespace, wherever it is written.
+func roleSpec(at *field.Path, namespace string, spec dataplanev1.OpenStackDataPlaneRoleSpec) field.ErrorList {
 	errs := validate.ObjectName(at.Child("dataPlane"), spec.DataPlane)
 	errs = append(errs, section(at.Child("nodeTemplate"), spec.NodeTemplate)...)
 	errs = append(errs, validate.Env(at.Child("env"), spec.Env)...)
 	errs = append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
+	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, namespace)...)
 	errs = append(errs, validate.ObjectNames(at.Child("services"), spec.Services)...)
 	return append(errs, deployStrategy(at.Child("deployStrategy"), spec.DeployStrategy)...)
 }
@@ -67,12 +70,12 @@ func deployStrategy(at *field.Path, s dataplanev1.DeployStrategySection) field.E
 }
 
 // named applies a check to each entry of a map whose keys become names of
-// objects, in the order of the keys.
-func named[S any](at *field.Path, specs map[string]S, check func(*field.Path, S) field.ErrorList) field.ErrorList {
+// objects of the namespace, in the order of the keys.
+func named[S any](at *field.Path, namespace string, specs map[string]S, check func(*field.Path, string, S) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		errs = append(errs, validate.RequiredName(at.Key(name), name)...)
-		errs = append(errs, check(at.Key(name), specs[name])...)
+		errs = append(errs, check(at.Key(name), namespace, specs[name])...)
 	}
 	return errs
 }

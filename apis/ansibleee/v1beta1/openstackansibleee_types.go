@@ -6,6 +6,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // MaxTargets is the most hosts that one run can have. The recap of a run comes
@@ -101,6 +103,11 @@ type OpenStackAnsibleEESpec struct {
 	// +optional
 	// +listType=atomic
 	NetworkAttachments []string `json:"networkAttachments,omitempty"`
+
+	// TopologyRef is the Topology that the runner Pod follows. It is read when the
+	// Job is created; what becomes of it later matters to other runs only.
+	// +optional
+	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
 
 	// CmdLine holds more arguments for ansible-playbook.
 	// +optional

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // NodeSection is what a role says for all its nodes and a node for itself.
@@ -161,6 +162,11 @@ type OpenStackDataPlaneNodeSpec struct {
 	// +listType=atomic
 	NetworkAttachments []string `json:"networkAttachments,omitempty"`
 
+	// TopologyRef is the Topology that the runner Pods follow. Without it that of
+	// the role is meant; {} means none.
+	// +optional
+	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
+
 	// DeployStrategy says whether and how Ansible is run.
 	// +optional
 	DeployStrategy DeployStrategySection `json:"deployStrategy,omitempty,omitzero"`
@@ -186,6 +192,11 @@ type OpenStackDataPlaneRoleSpec struct {
 	// +optional
 	// +listType=atomic
 	NetworkAttachments []string `json:"networkAttachments,omitempty"`
+
+	// TopologyRef is the Topology that the runner Pods follow, so that they run
+	// where they can reach the hosts of the role.
+	// +optional
+	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
 
 	// Services of phase 0, in the order in which they are run on each node.
 	// +kubebuilder:default={configure-network,validate-network,install-os,configure-os,run-os}

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/edpm-operators/edpm-operators/apis/edpm"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // NodeFinalizer keeps a node until every service is off its host.
@@ -49,6 +50,11 @@ type OpenStackDataPlaneNodeStatus struct {
 	// Ansible inventory of this node.
 	// +optional
 	InventoryConfigMapName string `json:"inventoryConfigMapName,omitempty"`
+
+	// LastAppliedTopology is the Topology of the object's own topologyRef, which
+	// cannot go while it is noted here.
+	// +optional
+	LastAppliedTopology *topologyv1.TopologyRef `json:"lastAppliedTopology,omitempty"`
 
 	// Services of phase 1 on the node.
 	// +optional

@@ -3,7 +3,12 @@ package v1beta1
 import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
+
+// RoleFinalizer keeps a role that refers to a Topology until it has let go of it.
+const RoleFinalizer = "dataplane.openstack.org/role"
 
 // OpenStackDataPlaneRoleStatus sums up the nodes of the role.
 type OpenStackDataPlaneRoleStatus struct {
@@ -33,6 +38,11 @@ type OpenStackDataPlaneRoleStatus struct {
 	// Ansible inventory of all nodes of the role.
 	// +optional
 	InventoryConfigMapName string `json:"inventoryConfigMapName,omitempty"`
+
+	// LastAppliedTopology is the Topology of the object's own topologyRef, which
+	// cannot go while it is noted here.
+	// +optional
+	LastAppliedTopology *topologyv1.TopologyRef `json:"lastAppliedTopology,omitempty"`
 }
 
 // OpenStackDataPlaneRole is what a group of nodes has in common.

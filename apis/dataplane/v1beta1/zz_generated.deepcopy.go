@@ -6,6 +6,7 @@ package v1beta1
 
 import (
 	ansibleeev1beta1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	topologyv1beta1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -360,6 +361,11 @@ func (in *OpenStackDataPlaneNodeSpec) DeepCopyInto(out *OpenStackDataPlaneNodeSp
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.TopologyRef != nil {
+		in, out := &in.TopologyRef, &out.TopologyRef
+		*out = new(topologyv1beta1.TopologyRef)
+		**out = **in
+	}
 	in.DeployStrategy.DeepCopyInto(&out.DeployStrategy)
 }
 
@@ -384,6 +390,11 @@ func (in *OpenStackDataPlaneNodeStatus) DeepCopyInto(out *OpenStackDataPlaneNode
 		}
 	}
 	in.Ledger.DeepCopyInto(&out.Ledger)
+	if in.LastAppliedTopology != nil {
+		in, out := &in.LastAppliedTopology, &out.LastAppliedTopology
+		*out = new(topologyv1beta1.TopologyRef)
+		**out = **in
+	}
 	if in.Services != nil {
 		in, out := &in.Services, &out.Services
 		*out = make([]NodeServiceStatus, len(*in))
@@ -476,6 +487,11 @@ func (in *OpenStackDataPlaneRoleSpec) DeepCopyInto(out *OpenStackDataPlaneRoleSp
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.TopologyRef != nil {
+		in, out := &in.TopologyRef, &out.TopologyRef
+		*out = new(topologyv1beta1.TopologyRef)
+		**out = **in
+	}
 	if in.Services != nil {
 		in, out := &in.Services, &out.Services
 		*out = make([]string, len(*in))
@@ -513,6 +529,11 @@ func (in *OpenStackDataPlaneRoleStatus) DeepCopyInto(out *OpenStackDataPlaneRole
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
+	}
+	if in.LastAppliedTopology != nil {
+		in, out := &in.LastAppliedTopology, &out.LastAppliedTopology
+		*out = new(topologyv1beta1.TopologyRef)
+		**out = **in
 	}
 }
 

@@ -18,7 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
 // +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch
@@ -65,13 +67,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !run.DeletionTimestamp.IsZero() {
 		return r.Runner.Run(ctx, run, conditions(run), s.cancel)
 	}
-	return r.Runner.Run(ctx, run, conditions(run), s.inputs, s.networks, s.ensureJob, s.outcome)
+	return r.Runner.Run(ctx, run, conditions(run), s.inputs, s.networks, s.ensureJob, s.placed, s.outcome)
 }
 
 func conditions(run *ansibleeev1.OpenStackAnsibleEE) []condition.Type {
 	types := []condition.Type{condition.InputReadyCondition}
 	if len(run.Spec.NetworkAttachments) > 0 {
 		types = append(types, ansibleeev1.NetworkAttachmentsReadyCondition)
+	}
+	if topology.Nearest(run.Spec.TopologyRef) != nil {
+		types = append(types, condition.TopologyReadyCondition)
 	}
 	return append(types, ansibleeev1.JobReadyCondition)
 }
@@ -90,9 +95,17 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
+	err = topology.IndexRefs(ctx, mgr.GetFieldIndexer(), &ansibleeev1.OpenStackAnsibleEE{}, func(obj client.Object) []string {
+		return topology.NamesOf(obj.(*ansibleeev1.OpenStackAnsibleEE).Spec.TopologyRef)
+	})
+	if err != nil {
+		return err
+	}
+	usersOf := topology.Users(mgr.GetClient(), func() client.ObjectList { return &ansibleeev1.OpenStackAnsibleEEList{} })
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&ansibleeev1.OpenStackAnsibleEE{}, builder.WithPredicates(ownChanges)).
 		Owns(&batchv1.Job{}).
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(topology.Existence)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
 	if r.attachments = hasAttachments(mgr); r.attachments {
 		b = b.WatchesMetadata(attachment(), handler.EnqueueRequestsFromMapFunc(r.usersOf))

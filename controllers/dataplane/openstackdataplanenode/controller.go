@@ -17,11 +17,13 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
@@ -77,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.Runner.Run(ctx, node, conditions, s.keepInventory, s.remove)
 	}
 	return r.Runner.Run(ctx, node, conditions,
-		s.ensureFinalizer, s.lookUpRole, s.inventory, s.sshKey, s.lookUpServices, s.buildTargets, s.provision, s.deploy)
+		s.ensureFinalizer, s.lookUpRole, s.inventory, s.sshKey, s.lookUpServices, s.buildTargets, s.provision, s.topology, s.deploy)
 }
 
 // withdraw takes back what the node waited for when it cannot say any more what
@@ -106,6 +108,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Owns(&corev1.ConfigMap{}).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfRole), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneService{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfService), builder.WithPredicates(watch.SpecChanges)).
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfTopology), builder.WithPredicates(topology.Existence)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf("ConfigMap"))).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOf("Secret"))).
 		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.Engine.OwnerHandler(Kind)).

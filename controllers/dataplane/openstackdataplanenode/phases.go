@@ -22,6 +22,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
 // networkFile is the name under which the network template is given to its service.
@@ -154,6 +155,23 @@ func (s *scope) provision(context.Context) error {
 	return nil
 }
 
+// topology is the phase that sees to it that runs have the Topology that they
+// are to follow. The node holds the one that it refers to itself; that of its
+// role is held by the role.
+func (s *scope) topology(ctx context.Context) error {
+	own := topology.Nearest(s.node.Spec.TopologyRef)
+	if _, err := topology.Ensure(ctx, s.Client, s.node, own, s.node.Status.LastAppliedTopology); err != nil {
+		return err
+	}
+	s.node.Status.LastAppliedTopology = own
+	t, err := topology.Get(ctx, s.Client, s.node.Namespace, s.eff.TopologyRef)
+	if err != nil || t == nil {
+		return err
+	}
+	s.node.Status.Conditions.MarkTrue(condition.TopologyReadyCondition, "Runs follow Topology %s", t.Name)
+	return nil
+}
+
 // deploy is phase 0.
 func (s *scope) deploy(ctx context.Context) error {
 	s.deploying = true
@@ -207,6 +225,9 @@ func (s *scope) remove(ctx context.Context) error {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.node.Namespace, Name: nodes.InventoryName(s.node.Name)}}
 	if err := client.IgnoreNotFound(s.Delete(ctx, cm)); err != nil {
 		return fmt.Errorf("deleting the inventory: %w", err)
+	}
+	if err := topology.Release(ctx, s.Client, s.node, s.node.Status.LastAppliedTopology, s.node.Spec.TopologyRef); err != nil {
+		return err
 	}
 	return client.IgnoreNotFound(s.patchFinalizers(ctx, controllerutil.RemoveFinalizer))
 }

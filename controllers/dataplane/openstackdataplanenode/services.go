@@ -15,6 +15,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
 // builtIn returns a default service: its playbook is in the collection, under
@@ -91,7 +92,7 @@ func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 		Namespace: s.node.Namespace, Host: s.node.Name, OwnerKind: Kind, OwnerUID: s.node.UID, Role: s.role.Name, Strategy: strategy,
 		Rerun: inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation), Image: s.RunnerImage,
 		SSHKeySecret: s.eff.SSHKeySecret, SSHKeyDigest: inputs.Digest(key),
-		NetworkAttachments: s.eff.NetworkAttachments, Env: s.eff.Env, ExtraMounts: s.eff.ExtraMounts, MountDigests: mounted,
+		NetworkAttachments: s.eff.NetworkAttachments, Topology: topology.NameOf(s.eff.TopologyRef), Env: s.eff.Env, ExtraMounts: s.eff.ExtraMounts, MountDigests: mounted,
 		Vars: s.vars,
 	}, nil
 }

@@ -11,6 +11,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
@@ -36,6 +37,13 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{role, servicesIndex, func(o client.Object) []string { return o.(*dataplanev1.OpenStackDataPlaneRole).Spec.Services }},
 		{service, inputIndex, func(o client.Object) []string {
 			return serviceInputs(o.(*dataplanev1.OpenStackDataPlaneService).Spec)
+		}},
+		{node, topology.RefIndex, func(o client.Object) []string {
+			return topology.NamesOf(o.(*dataplanev1.OpenStackDataPlaneNode).Spec.TopologyRef)
+		}},
+		// The controller of roles uses it as well.
+		{role, topology.RefIndex, func(o client.Object) []string {
+			return topology.NamesOf(o.(*dataplanev1.OpenStackDataPlaneRole).Spec.TopologyRef)
 		}},
 	} {
 		if err := indexer.IndexField(ctx, i.obj, i.name, i.extract); err != nil {
@@ -128,27 +136,46 @@ func (r *Reconciler) nodesOfService(ctx context.Context, service client.Object) 
 	return requests
 }
 
+// nodesOfTopology maps a Topology to the nodes that refer to it, themselves or
+// through their role.
+func (r *Reconciler) nodesOfTopology(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.namedBy(ctx, obj.GetNamespace(), client.MatchingFields{topology.RefIndex: obj.GetName()})
+}
+
 // usersOf maps a Secret or ConfigMap to the nodes that it is an input of:
 // directly, through their role, or through a service of their role.
 func (r *Reconciler) usersOf(kind string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		direct, roles, services := &dataplanev1.OpenStackDataPlaneNodeList{}, &dataplanev1.OpenStackDataPlaneRoleList{}, &dataplanev1.OpenStackDataPlaneServiceList{}
-		for _, list := range []client.ObjectList{direct, roles, services} {
-			if err := r.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{inputIndex: kind + "/" + obj.GetName()}); err != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "Failed to list the users of an input")
-				return nil
-			}
-		}
-		var requests []reconcile.Request
-		for i := range direct.Items {
-			requests = append(requests, watch.Request(obj.GetNamespace(), direct.Items[i].Name))
-		}
-		for i := range roles.Items {
-			requests = append(requests, r.nodesOfRole(ctx, &roles.Items[i])...)
+		index := client.MatchingFields{inputIndex: kind + "/" + obj.GetName()}
+		requests := r.namedBy(ctx, obj.GetNamespace(), index)
+		services := &dataplanev1.OpenStackDataPlaneServiceList{}
+		if err := r.List(ctx, services, client.InNamespace(obj.GetNamespace()), index); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to list the services with an input")
+			return requests
 		}
 		for i := range services.Items {
 			requests = append(requests, r.nodesOfService(ctx, &services.Items[i])...)
 		}
 		return requests
 	}
+}
+
+// namedBy returns the nodes that an index finds, and those of the roles that it
+// finds.
+func (r *Reconciler) namedBy(ctx context.Context, namespace string, index client.MatchingFields) []reconcile.Request {
+	direct, roles := &dataplanev1.OpenStackDataPlaneNodeList{}, &dataplanev1.OpenStackDataPlaneRoleList{}
+	for _, list := range []client.ObjectList{direct, roles} {
+		if err := r.List(ctx, list, client.InNamespace(namespace), index); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to list the nodes and roles that name an object")
+			return nil
+		}
+	}
+	var requests []reconcile.Request
+	for i := range direct.Items {
+		requests = append(requests, watch.Request(namespace, direct.Items[i].Name))
+	}
+	for i := range roles.Items {
+		requests = append(requests, r.nodesOfRole(ctx, &roles.Items[i])...)
+	}
+	return requests
 }

@@ -15,18 +15,21 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles/status,verbs=get;patch
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles/finalizers,verbs=update
 
@@ -56,14 +59,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Get(ctx, req.NamespacedName, role); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !role.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
-	}
 	s := &scope{Reconciler: r, role: role}
-	return r.Runner.Run(ctx, role, conditions, s.listNodes, s.inventory, s.sumUp)
+	if !role.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, s.release(ctx)
+	}
+	return r.Runner.Run(ctx, role, conditions, s.listNodes, s.inventory, s.count, s.topology, s.ready)
 }
 
-// SetupWithManager adds the controller. The index on nodes is that of the node
+// SetupWithManager adds the controller. The indexes are those of the node
 // controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	roleOf := func(obj client.Object) []reconcile.Request {
@@ -73,9 +76,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}
 		return []reconcile.Request{watch.Request(obj.GetNamespace(), name)}
 	}
+	usersOf := topology.Users(mgr.GetClient(), func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneRoleList{} })
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&dataplanev1.OpenStackDataPlaneRole{}, builder.WithPredicates(watch.SpecChanges)).
 		Owns(&corev1.ConfigMap{}).
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(topology.Existence)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(gather, roleOf), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Complete(r)
 }
@@ -125,22 +130,27 @@ func (s *scope) inventory(ctx context.Context) error {
 	return nil
 }
 
-// sumUp is the phase that counts ready nodes.
-func (s *scope) sumUp(context.Context) error {
+// count is the phase that counts nodes and ready nodes.
+func (s *scope) count(context.Context) error {
 	status := &s.role.Status
 	status.Nodes, status.ReadyNodes = int32(len(s.nodes)), 0
-	unready := ""
 	for i := range s.nodes {
 		if s.nodes[i].IsReady() {
 			status.ReadyNodes++
-		} else if unready == "" {
-			unready = s.nodes[i].Name
 		}
 	}
 	status.NodesSummary = fmt.Sprintf("%d/%d", status.ReadyNodes, status.Nodes)
-	if unready != "" {
-		return phase.Waiting(dataplanev1.NodesReadyCondition, dataplanev1.NodesNotReadyReason,
-			"%s nodes are Ready; %s is not: see its conditions", status.NodesSummary, unready)
+	return nil
+}
+
+// ready is the phase that says whether every node is.
+func (s *scope) ready(context.Context) error {
+	status := &s.role.Status
+	for i := range s.nodes {
+		if !s.nodes[i].IsReady() {
+			return phase.Waiting(dataplanev1.NodesReadyCondition, dataplanev1.NodesNotReadyReason,
+				"%s nodes are Ready; %s is not: see its conditions", status.NodesSummary, s.nodes[i].Name)
+		}
 	}
 	status.Conditions.MarkTrue(dataplanev1.NodesReadyCondition, "%s nodes are Ready", status.NodesSummary)
 	return nil

@@ -114,9 +114,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	users := func(kind string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, inputIndex, func(o client.Object) string { return kind + "/" + o.GetName() }))
 	}
+	// Computes are named like their nodes.
+	ofRole := watch.Users(mgr.GetClient(), func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneNodeList{} }, nodes.RoleIndex, watch.ByName)
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&novav1.NovaExternalCompute{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, r.Engine.Expecting(Kind, nodes.Role), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(ofRole), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, watch.ByName)), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Watches(&corev1.ConfigMap{}, users("ConfigMap")).
 		WatchesMetadata(&corev1.Secret{}, users("Secret")).

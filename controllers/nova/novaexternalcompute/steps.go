@@ -18,6 +18,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/nodestatus"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
 // Steps of a compute, in order, and the one that takes both off the host.
@@ -106,7 +107,8 @@ func (s *scope) base(step edpm.Step) edpm.Target {
 		Role: s.roleName(), Cell: s.compute.Spec.CellName, Strategy: s.strategy, Rerun: s.rerun(),
 		Image: first(s.compute.Spec.AnsibleEEContainerImage, s.Images.NovaAnsibleEE), ImageChosen: s.compute.Spec.AnsibleEEContainerImage != "",
 		SSHKeySecret: s.compute.Spec.SSHKeySecretName, SSHKeyDigest: s.keyHash, NetworkAttachments: s.compute.Spec.NetworkAttachments,
-		Vars: maps.Clone(s.vars),
+		Topology: topology.NameOf(inherit.TopologyRef(s.node, s.role)),
+		Vars:     maps.Clone(s.vars),
 	}
 }
 

@@ -1,0 +1,45 @@
+package v1beta1
+
+import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+// Conditions of Topology beside Ready. Objects that refer to a Topology have
+// lib-common's TopologyReady.
+const (
+	// ConsumersReadyCondition is True while the objects that refer to the
+	// Topology can do so, and False while they hold up its deletion.
+	ConsumersReadyCondition condition.Type = "ConsumersReady"
+	// SpreadReadyCondition is True while the running pods keep to every
+	// constraint that is DoNotSchedule.
+	SpreadReadyCondition condition.Type = "SpreadReady"
+)
+
+// Reasons of ConsumersReady.
+const (
+	// InUseReason : the Topology is deleted and objects still refer to it.
+	InUseReason condition.Reason = "InUse"
+)
+
+// Reasons of SpreadReady.
+const (
+	// NoDomainReason : no node has the topologyKey of a constraint.
+	NoDomainReason condition.Reason = "NoDomain"
+	// SkewExceededReason : pods are further apart than maxSkew allows.
+	SkewExceededReason condition.Reason = "SkewExceeded"
+)
+
+// Reasons of TopologyReady, a condition of objects that refer to a Topology.
+const (
+	// TopologyMissingReason : the Topology does not exist.
+	TopologyMissingReason condition.Reason = "TopologyMissing"
+	// TopologyDeletingReason : the Topology is being deleted and takes no new users.
+	TopologyDeletingReason condition.Reason = "TopologyDeleting"
+)
+
+// Annotations of pod templates that a Topology was applied to. They tell the
+// controller of Topologies which pods are whose.
+const (
+	// NameAnnotation is the name of the Topology.
+	NameAnnotation = "topology.openstack.org/name"
+	// ConsumersAnnotation lists whose pods these are, as Kind/name separated by commas.
+	ConsumersAnnotation = "topology.openstack.org/consumers"
+)

@@ -1,0 +1,17 @@
+package v1beta1
+
+// TopologyRef refers to a Topology of the same namespace. A field that holds
+// one is nil to inherit what the object above refers to, and an empty reference,
+// topologyRef: {}, to refer to none at all.
+type TopologyRef struct {
+	// Name of the Topology. An empty name opts out of an inherited reference.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// Namespace of the Topology. It can only be that of the object itself, and
+	// is best left out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+}

@@ -1,0 +1,90 @@
+package topology
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+)
+
+const (
+	finalizerPrefix = "openstack.org/"
+	// maxFinalizer is the longest name that may follow the prefix.
+	maxFinalizer = 63
+	hashLength   = 10
+)
+
+// Consumer is an object that refers to a Topology.
+type Consumer struct{ Kind, Name string }
+
+// ConsumerOf returns the object as a consumer. The error says that the scheme
+// does not know its kind.
+func ConsumerOf(scheme *runtime.Scheme, obj client.Object) (Consumer, error) {
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	if err != nil {
+		return Consumer{}, fmt.Errorf("naming the consumer of a Topology: %w", err)
+	}
+	return Consumer{Kind: gvk.Kind, Name: obj.GetName()}, nil
+}
+
+// String is Kind/name.
+func (c Consumer) String() string { return c.Kind + "/" + c.Name }
+
+// Finalizer returns the finalizer by which the consumer holds its Topology. It
+// is that of the OpenStack operators, openstack.org/<kind>-<name>; a longer one
+// than a finalizer may be is cut and ends with a hash.
+func (c Consumer) Finalizer() string {
+	name := strings.ToLower(c.Kind) + "-" + c.Name
+	if len(name) > maxFinalizer {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:maxFinalizer-hashLength-1] + "-" + hex.EncodeToString(sum[:])[:hashLength]
+	}
+	return finalizerPrefix + name
+}
+
+// ConsumersOf returns the consumers that hold the Topology, by their finalizers,
+// in the order of these. Kinds that the scheme does not know stay in lower case.
+func ConsumersOf(scheme *runtime.Scheme, t *topologyv1.Topology) []Consumer {
+	var consumers []Consumer
+	kinds := knownKinds(scheme)
+	for _, f := range t.Finalizers {
+		rest, ours := strings.CutPrefix(f, finalizerPrefix)
+		kind, name, named := strings.Cut(rest, "-")
+		if !ours || !named {
+			continue
+		}
+		if known, ok := kinds[kind]; ok {
+			kind = known
+		}
+		consumers = append(consumers, Consumer{Kind: kind, Name: name})
+	}
+	return consumers
+}
+
+// knownKinds are the kinds of the suite by their names in lower case.
+func knownKinds(scheme *runtime.Scheme) map[string]string {
+	kinds := map[string]string{}
+	for gvk := range scheme.AllKnownTypes() {
+		if strings.HasSuffix(gvk.Group, ".openstack.org") {
+			kinds[strings.ToLower(gvk.Kind)] = gvk.Kind
+		}
+	}
+	return kinds
+}
+
+// ParseConsumers returns the consumers that Apply noted on a pod.
+func ParseConsumers(pod client.Object) []Consumer {
+	var consumers []Consumer
+	for _, text := range strings.Split(pod.GetAnnotations()[topologyv1.ConsumersAnnotation], ",") {
+		if kind, name, ok := strings.Cut(text, "/"); ok {
+			consumers = append(consumers, Consumer{Kind: kind, Name: name})
+		}
+	}
+	return consumers
+}

@@ -1,0 +1,15 @@
+// Package topology applies a Topology to the pods of a service and keeps it from
+// going while somebody refers to it. Every controller whose objects have a
+// topologyRef uses it in the same way:
+//
+//	ref := topology.Nearest(api.Spec.TopologyRef, glance.Spec.TopologyRef)
+//	t, err := topology.Ensure(ctx, c, api, ref, api.Status.LastAppliedTopology)
+//	if err != nil {
+//		return err // a *phase.Halt when the Topology cannot be had
+//	}
+//	api.Status.LastAppliedTopology = ref
+//	template.Spec.Affinity = topology.Default("glance")
+//	topology.Apply(&template, t, selector, topology.Consumer{Kind: "GlanceAPI", Name: api.Name})
+//
+// and calls Release when the object is deleted, IndexRefs and Users to be woken.
+package topology

@@ -1,0 +1,148 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies,verbs=get;list;watch;patch
+
+// Ensure returns the Topology that the consumer is to have, nil when want is
+// nil, and sees to it that it cannot go before the consumer lets go of it. The
+// one that was applied before is released after the new one is held, so that
+// the pods that still follow it never follow one that is gone. A Topology that
+// cannot be had, because it does not exist or is on its way out, is a
+// *phase.Halt of the condition TopologyReady, and the old one stays held.
+func Ensure(ctx context.Context, c client.Client, consumer client.Object, want, applied *topologyv1.TopologyRef) (*topologyv1.Topology, error) {
+	if want == nil {
+		return nil, Release(ctx, c, consumer, applied)
+	}
+	t, err := Get(ctx, c, consumer.GetNamespace(), want)
+	if err != nil {
+		return nil, err
+	}
+	if err := hold(ctx, c, consumer, t); err != nil {
+		return nil, err
+	}
+	if applied != nil && applied.Name != want.Name {
+		if err := Release(ctx, c, consumer, applied); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// Release lets go of Topologies, for a consumer that is being deleted or refers
+// to none any more. A consumer that is being deleted passes what was applied and
+// what it refers to, since it may hold the latter already. References to nothing
+// and to what is gone are in order.
+func Release(ctx context.Context, c client.Client, consumer client.Object, refs ...*topologyv1.TopologyRef) error {
+	for _, name := range NamesOf(refs...) {
+		if err := release(ctx, c, consumer, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func release(ctx context.Context, c client.Client, consumer client.Object, name string) error {
+	t := &topologyv1.Topology{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: consumer.GetNamespace(), Name: name}, t); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	who, err := ConsumerOf(c.Scheme(), consumer)
+	if err != nil || !slices.Contains(t.Finalizers, who.Finalizer()) {
+		return err
+	}
+	now, err := setFinalizers(ctx, c, t, who)
+	if err == nil && slices.Contains(now.GetFinalizers(), who.Finalizer()) {
+		err = strike(ctx, c, now, who.Finalizer())
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("releasing Topology %s: %w", name, err)
+	}
+	return nil
+}
+
+// strike removes a finalizer that somebody else applied as well, for example
+// with the object from a backup.
+func strike(ctx context.Context, c client.Client, t *unstructured.Unstructured, finalizer string) error {
+	before := t.DeepCopy()
+	controllerutil.RemoveFinalizer(t, finalizer)
+	return c.Patch(ctx, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// Get returns the Topology that is referred to, nil for a nil reference. One
+// that does not exist is a *phase.Halt of the condition TopologyReady.
+func Get(ctx context.Context, c client.Reader, namespace string, ref *topologyv1.TopologyRef) (*topologyv1.Topology, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	t := &topologyv1.Topology{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, t)
+	if apierrors.IsNotFound(err) {
+		return nil, missing(namespace, ref)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Topology %s: %w", ref.Name, err)
+	}
+	return t, nil
+}
+
+func missing(namespace string, ref *topologyv1.TopologyRef) error {
+	return phase.Waiting(condition.TopologyReadyCondition, topologyv1.TopologyMissingReason,
+		"topologyRef: Topology %q does not exist in namespace %s: create it, or refer to another", ref.Name, namespace)
+}
+
+// hold adds the finalizer of the consumer unless it is there.
+func hold(ctx context.Context, c client.Client, consumer client.Object, t *topologyv1.Topology) error {
+	who, err := ConsumerOf(c.Scheme(), consumer)
+	if err != nil || slices.Contains(t.Finalizers, who.Finalizer()) {
+		return err
+	}
+	if !t.DeletionTimestamp.IsZero() {
+		return deleting(t)
+	}
+	switch _, err := setFinalizers(ctx, c, t, who, who.Finalizer()); {
+	case apierrors.IsNotFound(err):
+		return missing(t.Namespace, &topologyv1.TopologyRef{Name: t.Name})
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		// The API server adds no finalizer to what is being deleted.
+		return deleting(t)
+	case err != nil:
+		return fmt.Errorf("holding Topology %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+func deleting(t *topologyv1.Topology) error {
+	return phase.Failing(condition.TopologyReadyCondition, topologyv1.TopologyDeletingReason,
+		"topologyRef: Topology %q is being deleted and takes no new users: refer to another, or wait until it is gone and create it anew", t.Name)
+}
+
+// setFinalizers applies the finalizers of one consumer, or none, and returns the
+// Topology as it is then. Each consumer applies under a field manager of its
+// own, and finalizers are a set: those of others are not touched, however many
+// write at the same time. The UID keeps a Topology that is gone from being
+// created anew: that is a conflict, as when too many write, and is to be tried
+// again with what the cache shows then.
+func setFinalizers(ctx context.Context, c client.Client, t *topologyv1.Topology, who Consumer, finalizers ...string) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(topologyv1.GroupVersion.WithKind("Topology"))
+	u.SetNamespace(t.Namespace)
+	u.SetName(t.Name)
+	u.SetUID(t.UID)
+	u.SetFinalizers(finalizers)
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(who.Finalizer()), client.ForceOwnership)
+	return u, err
+}

@@ -1,0 +1,317 @@
+package topology_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/test/envtest"
+)
+
+// namespace of all objects of the tests.
+const namespace = "default"
+
+// TestProtection runs the stories of holding and releasing against one API server.
+func TestProtection(t *testing.T) {
+	api := envtest.Start(t, envtest.Options{}).Client
+	for name, story := range map[string]func(*testing.T, client.Client){
+		"the new one is held before the old one is released":  newBeforeOld,
+		"what is in order is not written":                     noNeedlessWrites,
+		"what does not exist is awaited and the old one held": missingIsAwaited,
+		"what is being deleted takes no new users":            deletingIsRefused,
+		"what is being deleted stays with those that hold it": deletingIsKept,
+		"many consumers lose none of each other's finalizers": manyAtOnce,
+		"what is gone is not created by who wants to hold it": goneIsNotCreated,
+		"what came from a backup with finalizers is released": foreignFinalizer,
+		"a deleted consumer releases, also what is gone":      releaseOfNothing,
+	} {
+		t.Run(name, func(t *testing.T) { story(t, api) })
+	}
+}
+
+// recorder counts writes, and tells of each what it was about.
+type recorder struct {
+	client.Client
+	mu     sync.Mutex
+	writes []string
+}
+
+func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	r.note(string(text))
+	return r.Client.Apply(ctx, obj, opts...)
+}
+
+func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	r.note("patch of " + obj.GetName())
+	return r.Client.Patch(ctx, obj, patch, opts...)
+}
+
+func (r *recorder) note(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes = append(r.writes, what)
+}
+
+func makeTopology(t *testing.T, api client.Client, name string, finalizers ...string) *topologyv1.Topology {
+	t.Helper()
+	topo := &topologyv1.Topology{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers},
+		Spec:       topologyv1.TopologySpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{constraint("zone", matching("service", "glance"))}},
+	}
+	if err := api.Create(t.Context(), topo); err != nil {
+		t.Fatal(err)
+	}
+	return topo
+}
+
+// consumer is any object; a ConfigMap does as well as another.
+func consumer(name string) client.Object {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func finalizerOf(name string) string {
+	return topology.Consumer{Kind: "ConfigMap", Name: name}.Finalizer()
+}
+
+// finalizers of a stored Topology, sorted; "gone" when there is none.
+func finalizers(t *testing.T, api client.Client, name string) []string {
+	t.Helper()
+	topo := &topologyv1.Topology{}
+	err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, topo)
+	if apierrors.IsNotFound(err) {
+		return []string{"gone"}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(slices.Values(topo.Finalizers))
+}
+
+func expectFinalizers(t *testing.T, api client.Client, name string, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	if got := finalizers(t, api, name); !slices.Equal(got, want) {
+		t.Errorf("Topology %s has finalizers %v; want %v", name, got, want)
+	}
+}
+
+func ensure(t *testing.T, api client.Client, who string, want, applied *topologyv1.TopologyRef) *topologyv1.Topology {
+	t.Helper()
+	topo, err := topology.Ensure(t.Context(), api, consumer(who), want, applied)
+	if err != nil {
+		t.Fatalf("ensuring %v: %v", want, err)
+	}
+	return topo
+}
+
+func expectHalt(t *testing.T, err error, reason condition.Reason, parts ...string) {
+	t.Helper()
+	var halt *phase.Halt
+	if !errors.As(err, &halt) || halt.Type != condition.TopologyReadyCondition || halt.Reason != reason {
+		t.Fatalf("the error is %+v; want a halt of TopologyReady for %s", err, reason)
+	}
+	for _, p := range parts {
+		if !strings.Contains(halt.Message, p) {
+			t.Errorf("the message %q does not say %q", halt.Message, p)
+		}
+	}
+}
+
+func newBeforeOld(t *testing.T, api client.Client) {
+	makeTopology(t, api, "order-old")
+	makeTopology(t, api, "order-new")
+	if got := ensure(t, api, "a", ref("order-old"), nil); got == nil || got.Name != "order-old" {
+		t.Fatalf("Ensure returned %v; want order-old", got)
+	}
+	expectFinalizers(t, api, "order-old", finalizerOf("a"))
+	watched := &recorder{Client: api}
+	ensure(t, watched, "a", ref("order-new"), ref("order-old"))
+	if len(watched.writes) != 2 || !strings.Contains(watched.writes[0], "order-new") || !strings.Contains(watched.writes[1], "order-old") {
+		t.Errorf("the writes are %q; want first order-new, then order-old", watched.writes)
+	}
+	expectFinalizers(t, api, "order-new", finalizerOf("a"))
+	expectFinalizers(t, api, "order-old")
+	if got := ensure(t, api, "a", nil, ref("order-new")); got != nil {
+		t.Errorf("without a reference Ensure returned %s", got.Name)
+	}
+	expectFinalizers(t, api, "order-new")
+}
+
+func noNeedlessWrites(t *testing.T, api client.Client) {
+	makeTopology(t, api, "still")
+	ensure(t, api, "a", ref("still"), nil)
+	watched := &recorder{Client: api}
+	for range 3 {
+		ensure(t, watched, "a", ref("still"), ref("still"))
+		ensure(t, watched, "other", nil, nil)
+		ensure(t, watched, "other", nil, ref("still"))
+	}
+	if len(watched.writes) > 0 {
+		t.Errorf("%d needless writes: %q", len(watched.writes), watched.writes)
+	}
+	expectFinalizers(t, api, "still", finalizerOf("a"))
+}
+
+func missingIsAwaited(t *testing.T, api client.Client) {
+	makeTopology(t, api, "present")
+	ensure(t, api, "a", ref("present"), nil)
+	_, err := topology.Ensure(t.Context(), api, consumer("a"), ref("absent"), ref("present"))
+	expectHalt(t, err, topologyv1.TopologyMissingReason, `"absent"`, "namespace default", "create it")
+	expectFinalizers(t, api, "present", finalizerOf("a"))
+	makeTopology(t, api, "absent")
+	ensure(t, api, "a", ref("absent"), ref("present"))
+	expectFinalizers(t, api, "present")
+	expectFinalizers(t, api, "absent", finalizerOf("a"))
+}
+
+func deletingIsRefused(t *testing.T, api client.Client) {
+	leaving := makeTopology(t, api, "leaving")
+	makeTopology(t, api, "staying")
+	ensure(t, api, "holder", ref("leaving"), nil)
+	ensure(t, api, "newcomer", ref("staying"), nil)
+	stale := &frozen{Client: api}
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(leaving), &stale.topo); err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Delete(t.Context(), leaving); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]client.Client{"seen by the cache": api, "not seen by the cache yet": stale} {
+		_, err := topology.Ensure(t.Context(), c, consumer("newcomer"), ref("leaving"), ref("staying"))
+		t.Run(name, func(t *testing.T) {
+			expectHalt(t, err, topologyv1.TopologyDeletingReason, `"leaving"`, "refer to another")
+		})
+	}
+	expectFinalizers(t, api, "staying", finalizerOf("newcomer"))
+	expectFinalizers(t, api, "leaving", finalizerOf("holder"))
+}
+
+func deletingIsKept(t *testing.T, api client.Client) {
+	held := makeTopology(t, api, "held")
+	ensure(t, api, "a", ref("held"), nil)
+	if err := api.Delete(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	if got := ensure(t, api, "a", ref("held"), ref("held")); got == nil {
+		t.Error("a consumer lost its Topology because somebody deleted it")
+	}
+	if err := topology.Release(t.Context(), api, consumer("a"), ref("held")); err != nil {
+		t.Fatal(err)
+	}
+	expectFinalizers(t, api, "held", "gone")
+}
+
+func manyAtOnce(t *testing.T, api client.Client) {
+	const consumers = 40
+	makeTopology(t, api, "popular", "example.com/mine")
+	want := []string{"example.com/mine"}
+	var group sync.WaitGroup
+	for i := range consumers {
+		name := fmt.Sprintf("c%02d", i)
+		group.Go(func() { persist(t, func() error { return holdAgain(t, api, name) }) })
+		if i%2 == 0 {
+			want = append(want, finalizerOf(name))
+		}
+	}
+	group.Wait()
+	if got := finalizers(t, api, "popular"); len(got) != consumers+1 {
+		t.Errorf("after %d consumers held it at once it has %d finalizers: %v", consumers, len(got), got)
+	}
+	for i := range consumers {
+		if i%2 == 1 {
+			who := consumer(fmt.Sprintf("c%02d", i))
+			group.Go(func() { persist(t, func() error { return topology.Release(t.Context(), api, who, ref("popular")) }) })
+		}
+	}
+	group.Wait()
+	expectFinalizers(t, api, "popular", want...)
+}
+
+func holdAgain(t *testing.T, api client.Client, name string) error {
+	_, err := topology.Ensure(t.Context(), api, consumer(name), ref("popular"), nil)
+	return err
+}
+
+// persist tries again after conflicts, as phase.Runner does.
+func persist(t *testing.T, try func() error) {
+	for range 100 {
+		err := try()
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			t.Error(err)
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Error("still conflicts after 100 times")
+}
+
+func goneIsNotCreated(t *testing.T, api client.Client) {
+	topo := makeTopology(t, api, "ghost")
+	stale := &frozen{Client: api, topo: *topo}
+	if err := api.Delete(t.Context(), topo); err != nil {
+		t.Fatal(err)
+	}
+	_, err := topology.Ensure(t.Context(), stale, consumer("a"), ref("ghost"), nil)
+	if !apierrors.IsConflict(err) {
+		t.Errorf("the error is %v; want a conflict, so that it is tried again when the cache has caught up", err)
+	}
+	expectFinalizers(t, api, "ghost", "gone")
+	if err := topology.Release(t.Context(), api, consumer("a"), ref("ghost")); err != nil {
+		t.Errorf("releasing what is gone: %v", err)
+	}
+}
+
+func foreignFinalizer(t *testing.T, api client.Client) {
+	makeTopology(t, api, "restored", finalizerOf("a"), finalizerOf("b"))
+	ensure(t, api, "a", ref("restored"), nil)
+	if err := topology.Release(t.Context(), api, consumer("a"), ref("restored")); err != nil {
+		t.Fatal(err)
+	}
+	expectFinalizers(t, api, "restored", finalizerOf("b"))
+}
+
+func releaseOfNothing(t *testing.T, api client.Client) {
+	for name, applied := range map[string]*topologyv1.TopologyRef{"nothing": nil, "what is gone": ref("never-was")} {
+		if err := topology.Release(t.Context(), api, consumer("a"), applied); err != nil {
+			t.Errorf("releasing %s: %v", name, err)
+		}
+	}
+}
+
+// frozen reads a Topology as a cache that lags behind shows it.
+type frozen struct {
+	client.Client
+	topo topologyv1.Topology
+}
+
+func (f *frozen) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if topo, ok := obj.(*topologyv1.Topology); ok && key == (types.NamespacedName{Namespace: f.topo.Namespace, Name: f.topo.Name}) {
+		f.topo.DeepCopyInto(topo)
+		return nil
+	}
+	return f.Client.Get(ctx, key, obj, opts...)
+}

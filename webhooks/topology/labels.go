@@ -1,0 +1,92 @@
+package topology
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// constraint checks what the schema of a constraint does not.
+func constraint(at *field.Path, c corev1.TopologySpreadConstraint) field.ErrorList {
+	errs := topologyKey(at.Child("topologyKey"), c.TopologyKey)
+	errs = append(errs, selector(at.Child("labelSelector"), c.LabelSelector)...)
+	return append(errs, matchLabelKeys(at.Child("matchLabelKeys"), c.MatchLabelKeys, c.LabelSelector)...)
+}
+
+// topologyKey checks the label of nodes by which they are in a domain. An empty
+// one is refused by the schema of constraints, and here for affinity.
+func topologyKey(at *field.Path, key string) field.ErrorList {
+	if key == "" {
+		return field.ErrorList{field.Required(at, "give the label of the nodes that names their domain, for example topology.kubernetes.io/zone")}
+	}
+	return labelName(at, key, "give a label of the nodes, for example topology.kubernetes.io/zone")
+}
+
+func labelName(at *field.Path, key, remedy string) field.ErrorList {
+	if len(validation.IsQualifiedName(key)) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, key, "can be the name of no label: "+remedy)}
+}
+
+func labelValues(at *field.Path, values []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, v := range values {
+		if len(validation.IsValidLabelValue(v)) > 0 {
+			errs = append(errs, field.Invalid(at.Index(i), v, `can be the value of no label: use at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit`))
+		}
+	}
+	return errs
+}
+
+// selector checks a selector of pods or namespaces; none is in order.
+func selector(at *field.Path, s *metav1.LabelSelector) field.ErrorList {
+	errs := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
+	for _, err := range errs {
+		if strings.HasSuffix(err.Field, ".operator") {
+			err.Detail = "is no operator of selectors: write In, NotIn, Exists or DoesNotExist"
+		}
+	}
+	return errs
+}
+
+// matchLabelKeys checks the keys of labels whose values are taken from each pod,
+// which add to a selector.
+func matchLabelKeys(at *field.Path, keys []string, s *metav1.LabelSelector) field.ErrorList {
+	if len(keys) == 0 {
+		return nil
+	}
+	if s == nil {
+		return field.ErrorList{field.Forbidden(at, "the keys add to a labelSelector, and there is none: add it, for example labelSelector: {matchLabels: {service: glance}}, or leave them out")}
+	}
+	selected, seen := keysOf(s), map[string]bool{}
+	var errs field.ErrorList
+	for i, key := range keys {
+		errs = append(errs, labelName(at.Index(i), key, "give a label of the pods, for example controller-revision-hash")...)
+		switch {
+		case slices.Contains(selected, key):
+			errs = append(errs, field.Invalid(at.Index(i), key, "is in labelSelector as well: leave it out of one of the two"))
+		case seen[key]:
+			errs = append(errs, field.Invalid(at.Index(i), key, "is there twice: leave it out once"))
+		}
+		seen[key] = true
+	}
+	return errs
+}
+
+// keysOf returns the labels that a selector is about.
+func keysOf(s *metav1.LabelSelector) []string {
+	var keys []string
+	for key := range s.MatchLabels {
+		keys = append(keys, key)
+	}
+	for _, e := range s.MatchExpressions {
+		keys = append(keys, e.Key)
+	}
+	return keys
+}
