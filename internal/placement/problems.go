@@ -34,17 +34,18 @@ var telling = []string{VolumeNodeAffinityConflict, MissingNodeLabel, MinDomainsU
 // Problem is one cause that keeps pods from their place.
 type Problem struct {
 	// Reason is one of the constants.
-	Reason string
+	Reason string `json:"reason"`
 	// Pods that it is about, by name.
-	Pods []string
+	Pods []string `json:"pods,omitempty"`
 	// Node, if it is about a single one.
-	Node string
+	Node string `json:"node,omitempty"`
 	// Volume is the name of a PersistentVolume.
-	Volume string
+	Volume string `json:"volume,omitempty"`
 	// Key of a node label.
-	Key string
+	Key string `json:"key,omitempty"`
 	// Message says what is wrong, and Remedy what to do.
-	Message, Remedy string
+	Message string `json:"message"`
+	Remedy  string `json:"remedy"`
 }
 
 // merge joins the pods of problems that have one cause and one remedy, and sorts

@@ -54,6 +54,12 @@ func (w Workload) ordinal(pod *corev1.Pod) (int32, bool) {
 	return int32(n), err == nil && n >= 0 && strconv.FormatInt(n, 10) == suffix
 }
 
+// Owns returns whether a pod is one of this workload, by its name.
+func (w Workload) Owns(pod *corev1.Pod) bool {
+	_, ok := w.ordinal(pod)
+	return ok
+}
+
 // order returns the ordinals in the order in which the StatefulSet controller
 // makes their pods with RollingUpdate: the missing ones from the lowest up, then
 // the others from the highest down. It would stop at the first pod that does not

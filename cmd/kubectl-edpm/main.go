@@ -1,0 +1,34 @@
+// Command kubectl-edpm is a kubectl plugin: kubectl edpm.
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func main() {
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	if err := newRoot(streams).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		os.Exit(1)
+	}
+}
+
+// newRoot returns the command with all that is below it.
+func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
+	flags := genericclioptions.NewConfigFlags(true)
+	root := &cobra.Command{
+		Use: "kubectl-edpm", Short: "Look at OpenStack on Kubernetes and on external data plane nodes",
+		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl edpm"},
+		SilenceUsage: true,
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(newTopology(flags))
+	return root
+}

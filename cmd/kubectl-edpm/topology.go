@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/placement"
+	"github.com/edpm-operators/edpm-operators/internal/topologymap"
+)
+
+// defaultKey is the label of nodes that Kubernetes reserves for zones.
+const defaultKey = corev1.LabelTopologyZone
+
+// picture is what both commands print.
+type picture interface {
+	Text(io.Writer) error
+	SVG(io.Writer) error
+}
+
+// session is one call of a command.
+type session struct {
+	flags       *genericclioptions.ConfigFlags
+	key, output string
+
+	client    client.Client
+	namespace string
+}
+
+func newTopology(flags *genericclioptions.ConfigFlags) *cobra.Command {
+	s := &session{flags: flags}
+	cmd := &cobra.Command{Use: "topology", Short: "See where the pods of services are, and where a Topology would put them"}
+	cmd.PersistentFlags().StringVar(&s.key, "key", "", "label of the nodes that names their domain (default: what the Topologies of the namespace name most, else "+defaultKey+")")
+	cmd.PersistentFlags().StringVarP(&s.output, "output", "o", "text", "text, json or svg")
+	cmd.AddCommand(newMap(s), newSimulate(s))
+	return cmd
+}
+
+func newMap(s *session) *cobra.Command {
+	var selector string
+	cmd := &cobra.Command{
+		Use: "map", Short: "Draw the domains with their nodes and pods, and the skew of each constraint", Args: cobra.NoArgs,
+		Example: "  kubectl edpm topology map -n openstack\n  kubectl edpm topology map -n openstack -l service=glance -o svg > map.svg",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.showMap(cmd.Context(), cmd.OutOrStdout(), selector)
+		},
+	}
+	cmd.Flags().StringVarP(&selector, "selector", "l", "service", "which pods to draw")
+	return cmd
+}
+
+func (s *session) showMap(ctx context.Context, out io.Writer, selector string) error {
+	chosen, err := labels.Parse(selector)
+	if err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	world, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := topologymap.New(world, s.key, func(p *corev1.Pod) bool {
+		return p.Namespace == s.namespace && chosen.Matches(labels.Set(p.Labels))
+	})
+	if err != nil {
+		return err
+	}
+	return s.print(out, m)
+}
+
+// begin connects, reads the cluster, and finds the key of the domains.
+func (s *session) begin(ctx context.Context) (placement.World, error) {
+	if !slices.Contains([]string{"text", "json", "svg"}, s.output) {
+		return placement.World{}, fmt.Errorf("--output %q is neither text, json nor svg", s.output)
+	}
+	if err := s.connect(); err != nil {
+		return placement.World{}, err
+	}
+	if err := s.chooseKey(ctx); err != nil {
+		return placement.World{}, err
+	}
+	return placement.Read(ctx, s.client)
+}
+
+func (s *session) connect() error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), topologyv1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	config, err := s.flags.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	if s.namespace, _, err = s.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
+		return err
+	}
+	s.client, err = client.New(config, client.Options{Scheme: scheme})
+	return err
+}
+
+// chooseKey takes the key that most constraints of the namespace have.
+func (s *session) chooseKey(ctx context.Context) error {
+	if s.key != "" {
+		return nil
+	}
+	list := &topologyv1.TopologyList{}
+	if err := s.client.List(ctx, list, client.InNamespace(s.namespace)); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing the Topologies of namespace %s: %w", s.namespace, err)
+	}
+	s.key = mostNamed(list.Items)
+	return nil
+}
+
+// mostNamed is the topology key that most constraints have, of several the
+// first in the alphabet.
+func mostNamed(topologies []topologyv1.Topology) string {
+	times := map[string]int{}
+	for _, t := range topologies {
+		for _, c := range t.Spec.TopologySpreadConstraints {
+			times[c.TopologyKey]++
+		}
+	}
+	best := defaultKey
+	for _, key := range slices.Sorted(maps.Keys(times)) {
+		if times[key] > times[best] {
+			best = key
+		}
+	}
+	return best
+}
+
+func (s *session) print(out io.Writer, p picture) error {
+	switch s.output {
+	case "svg":
+		return p.SVG(out)
+	case "json":
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(p)
+	default:
+		return p.Text(out)
+	}
+}
+
+// statefulSets returns those of a service, or of one of its parts: for example
+// glance, glance/default.
+func (s *session) statefulSets(ctx context.Context, service, part string) ([]appsv1.StatefulSet, error) {
+	list := &appsv1.StatefulSetList{}
+	if err := s.client.List(ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{"service": service}); err != nil {
+		return nil, fmt.Errorf("listing the StatefulSets of service %s: %w", service, err)
+	}
+	var sets []appsv1.StatefulSet
+	var parts []string
+	for _, set := range list.Items {
+		names := []string{set.Name, set.Labels["glanceAPI"], set.Labels["owner"]}
+		parts = append(parts, set.Name)
+		if part == "" || slices.Contains(names, part) {
+			sets = append(sets, set)
+		}
+	}
+	if len(sets) == 0 {
+		return nil, fmt.Errorf("--for: no StatefulSet of service %q in namespace %s is named or labelled %q; there are: %v", service, s.namespace, part, parts)
+	}
+	return sets, nil
+}
