@@ -108,6 +108,10 @@ lab-needs:
 build: ## Build the manager, bin/manager.
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/manager ./cmd/manager
 
+.PHONY: plugin
+plugin: ## Build the kubectl plugin, bin/kubectl-edpm.
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/kubectl-edpm ./cmd/kubectl-edpm
+
 .PHONY: image
 image: image-manager image-runner ## Build both images with podman (root for the second).
 

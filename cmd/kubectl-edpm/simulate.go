@@ -74,7 +74,7 @@ func readTopology(in io.Reader, file string) (*topologyv1.Topology, error) {
 		return nil, fmt.Errorf("--filename: %w", err)
 	}
 	t := &topologyv1.Topology{}
-	if err := yaml.UnmarshalStrict(text, t); err != nil {
+	if err := yaml.Unmarshal(text, t); err != nil {
 		return nil, fmt.Errorf("--filename %s: %w", file, err)
 	}
 	if t.Kind != "Topology" || t.GroupVersionKind().GroupVersion() != topologyv1.GroupVersion {
@@ -82,6 +82,9 @@ func readTopology(in io.Reader, file string) (*topologyv1.Topology, error) {
 	}
 	if len(t.Spec.TopologySpreadConstraint) > 0 {
 		return nil, fmt.Errorf("--filename %s: spec.topologySpreadConstraint: there is no such field: write topologySpreadConstraints", file)
+	}
+	if err := yaml.UnmarshalStrict(text, t); err != nil {
+		return nil, fmt.Errorf("--filename %s: %w", file, err)
 	}
 	return t, nil
 }
