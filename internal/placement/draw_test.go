@@ -268,16 +268,14 @@ func (d *draw) term() corev1.PodAffinityTerm {
 		TopologyKey:   pick(d, "zone", "rack", corev1.LabelHostname),
 		LabelSelector: &metav1.LabelSelector{MatchLabels: pick(d, labelled("service", "glance"), labelled("app", "a"), labelled("app", "b"))},
 	}
-	switch {
-	case d.maybe(0.15):
+	if d.maybe(0.15) {
 		term.MatchLabelKeys = []string{"tier"}
-	case d.maybe(0.1):
+	} else if d.maybe(0.1) {
 		term.MismatchLabelKeys = []string{"tier"}
 	}
-	switch {
-	case d.maybe(0.1):
+	if d.maybe(0.1) {
 		term.Namespaces = []string{ns, otherNS}
-	case d.maybe(0.1):
+	} else if d.maybe(0.1) {
 		term.NamespaceSelector = &metav1.LabelSelector{MatchLabels: labelled("team", "other")}
 	}
 	return term
@@ -313,12 +311,11 @@ func (d *draw) drawClaims() {
 
 func (d *draw) volume(name, class, size string) *corev1.PersistentVolume {
 	key, value := corev1.LabelHostname, d.node()
-	switch {
-	case d.maybe(0.25):
+	if d.maybe(0.25) {
 		key, value = "zone", pick(d, "zone0", "zone1", "zone2")
-	case d.maybe(0.1):
+	} else if d.maybe(0.1) {
 		key = ""
-	case d.maybe(0.1):
+	} else if d.maybe(0.1) {
 		value = "gone"
 	}
 	return makeVolume(d.prefix+name, class, size, key, value)
