@@ -1,0 +1,187 @@
+package placement
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Verdict is what would become of a roll-out.
+type Verdict struct {
+	// Pods of the workload, by ordinal.
+	Pods []PodVerdict
+	// Problems that a person should look at, the most telling first. There are
+	// some whenever a pod does not fit; InertSelector also comes alone.
+	Problems []Problem
+	// Spread of each topology spread constraint of the template, in its order,
+	// once the roll-out is done.
+	Spread []Spread
+}
+
+// PodVerdict is where one pod would go.
+type PodVerdict struct {
+	Name string
+	// Node that the scheduler would choose; of several that score alike, the
+	// first by name. Empty if the pod fits nowhere.
+	Node string
+	Fits bool
+	// Message is the scheduler's own, of a pod that does not fit.
+	Message string
+}
+
+// Fits returns whether every pod would find a node.
+func (v Verdict) Fits() bool {
+	return !slices.ContainsFunc(v.Pods, func(p PodVerdict) bool { return !p.Fits })
+}
+
+// Predict returns what would happen if every pod of the workload were made anew
+// from its template, in the order of the StatefulSet controller: missing pods
+// from the lowest ordinal up, then those that run from the highest down, each
+// leaving its node first. Pods beyond the replicas go away. All other pods of
+// the world stay. Claims that exist keep their volumes; others are made, and
+// bound as their storage class says.
+//
+// A pod that fits nowhere stays pending; the real roll-out would wait there. The
+// same arguments give the same verdict. The error is about the arguments (a name
+// or a selector that is not valid) or says which step of the scheduler failed.
+func Predict(ctx context.Context, world World, workload Workload) (Verdict, error) {
+	s, err := newSimulation(ctx, world, workload)
+	if err != nil {
+		return Verdict{}, err
+	}
+	defer s.scheduler.stop()
+	outcomes, problems, err := s.rollOut(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	inert, err := workload.inertSelectors()
+	if err != nil {
+		return Verdict{}, err
+	}
+	spread, err := s.spread()
+	return Verdict{Pods: verdicts(outcomes), Problems: merge(append(problems, inert...)), Spread: spread}, err
+}
+
+// simulation is a roll-out that is under way.
+type simulation struct {
+	world    *World
+	workload Workload
+	storage  storage
+	// existing pods of the workload, by ordinal.
+	existing  map[int32]*corev1.Pod
+	scheduler *scheduler
+}
+
+func newSimulation(ctx context.Context, world World, workload Workload) (*simulation, error) {
+	if err := workload.validate(); err != nil {
+		return nil, err
+	}
+	objects, err := newObjects(&world, workload.statefulSet())
+	if err != nil {
+		return nil, err
+	}
+	existing := map[int32]*corev1.Pod{}
+	for _, pod := range world.Pods {
+		if ordinal, ok := workload.ordinal(pod); ok && !ended(pod) {
+			existing[ordinal] = pod
+		}
+	}
+	scheduler, err := newScheduler(ctx, objects, world.Nodes, world.Pods)
+	return &simulation{&world, workload, storage{objects}, existing, scheduler}, err
+}
+
+// rollOut plays the whole roll-out and returns the outcome of each ordinal.
+func (s *simulation) rollOut(ctx context.Context) ([]outcome, []Problem, error) {
+	outcomes := make([]outcome, s.workload.Replicas)
+	var problems []Problem
+	step := func(ordinal int32) error {
+		o, err := s.try(ctx, ordinal)
+		if err != nil {
+			return err
+		}
+		outcomes[ordinal] = o
+		if o.node != "" {
+			return s.scheduler.place(ctx, o, o.node)
+		}
+		why, err := s.explain(o)
+		problems = append(problems, why...)
+		return err
+	}
+	err := s.inOrder(step)
+	return outcomes, problems, err
+}
+
+// inOrder takes the steps of the StatefulSet controller (updateStatefulSet in
+// pkg/controller/statefulset): it makes missing pods, removes those beyond the
+// replicas, and makes the others anew.
+func (s *simulation) inOrder(step func(int32) error) error {
+	missing, running := s.workload.order(s.existing)
+	for _, ordinal := range missing {
+		if err := step(ordinal); err != nil {
+			return err
+		}
+	}
+	if err := s.scaleDown(); err != nil {
+		return err
+	}
+	for _, ordinal := range running {
+		if err := step(ordinal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scaleDown removes the pods beyond the replicas.
+func (s *simulation) scaleDown() error {
+	for ordinal, pod := range s.existing {
+		if ordinal >= s.workload.Replicas {
+			if err := s.scheduler.remove(pod); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// try returns where the pod of an ordinal would go once the one that is there
+// has gone.
+func (s *simulation) try(ctx context.Context, ordinal int32) (outcome, error) {
+	if old := s.existing[ordinal]; old != nil {
+		if err := s.scheduler.remove(old); err != nil {
+			return outcome{}, err
+		}
+	}
+	for _, claim := range s.workload.claims(ordinal) {
+		if err := s.storage.provide(claim); err != nil {
+			return outcome{}, err
+		}
+	}
+	return s.scheduler.schedule(ctx, admit(s.workload.pod(ordinal)))
+}
+
+func (s *simulation) spread() ([]Spread, error) {
+	pods, err := s.scheduler.pods()
+	if err != nil {
+		return nil, err
+	}
+	self := admit(s.workload.pod(0))
+	var result []Spread
+	for _, constraint := range self.Spec.TopologySpreadConstraints {
+		spread, err := Measure(constraint, self, s.world.Nodes, pods)
+		if err != nil {
+			return nil, err
+		}
+		result = append(result, spread)
+	}
+	return result, nil
+}
+
+func verdicts(outcomes []outcome) []PodVerdict {
+	result := make([]PodVerdict, len(outcomes))
+	for i, o := range outcomes {
+		result[i] = PodVerdict{Name: o.pod.Name, Node: o.node, Fits: o.node != "", Message: o.message()}
+	}
+	return result
+}

@@ -1,0 +1,142 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Reasons of problems.
+const (
+	// VolumeNodeAffinityConflict: a pod's volume can only be reached from nodes
+	// that refuse the pod, as in the last case of seeds/001.
+	VolumeNodeAffinityConflict = "VolumeNodeAffinityConflict"
+	// MissingNodeLabel: nodes lack the topology key of a constraint with
+	// DoNotSchedule.
+	MissingNodeLabel = "MissingNodeLabel"
+	// MinDomainsUnmet: there are fewer domains than minDomains of a constraint,
+	// which then counts as if an empty domain were there.
+	MinDomainsUnmet = "MinDomainsUnmet"
+	// Unsatisfiable: no node takes a pod, for any other reason.
+	Unsatisfiable = "Unsatisfiable"
+	// InertSelector: a constraint selects none of the workload's own pods, so it
+	// spreads nothing.
+	InertSelector = "InertSelector"
+)
+
+// telling is the order of reasons in a verdict.
+var telling = []string{VolumeNodeAffinityConflict, MissingNodeLabel, MinDomainsUnmet, Unsatisfiable, InertSelector}
+
+// Problem is one cause that keeps pods from their place.
+type Problem struct {
+	// Reason is one of the constants.
+	Reason string
+	// Pods that it is about, by name.
+	Pods []string
+	// Node, if it is about a single one.
+	Node string
+	// Volume is the name of a PersistentVolume.
+	Volume string
+	// Key of a node label.
+	Key string
+	// Message says what is wrong, and Remedy what to do.
+	Message, Remedy string
+}
+
+// merge joins the pods of problems that have one cause and one remedy, and sorts
+// by how telling the reason is. The message is that of the first pod.
+func merge(problems []Problem) []Problem {
+	type cause struct{ reason, node, volume, key, remedy string }
+	var merged []Problem
+	at := map[cause]int{}
+	for _, p := range problems {
+		c := cause{p.Reason, p.Node, p.Volume, p.Key, p.Remedy}
+		if i, ok := at[c]; ok {
+			merged[i].Pods = append(merged[i].Pods, p.Pods...)
+			continue
+		}
+		at[c] = len(merged)
+		merged = append(merged, p)
+	}
+	slices.SortStableFunc(merged, func(a, b Problem) int {
+		return slices.Index(telling, a.Reason) - slices.Index(telling, b.Reason)
+	})
+	return merged
+}
+
+// inertSelectors returns the constraints of the template that select none of the
+// workload's pods. An empty selector is one: kube-scheduler counts no pods for it.
+func (w Workload) inertSelectors() ([]Problem, error) {
+	var pods []*corev1.Pod
+	for ordinal := range max(w.Replicas, 1) {
+		pods = append(pods, w.pod(ordinal))
+	}
+	var problems []Problem
+	for _, c := range w.Template.Spec.TopologySpreadConstraints {
+		inert, err := selectsNone(c, pods)
+		if err != nil {
+			return nil, err
+		}
+		if inert {
+			problems = append(problems, w.inert(c, pods))
+		}
+	}
+	return problems, nil
+}
+
+func selectsNone(c corev1.TopologySpreadConstraint, pods []*corev1.Pod) (bool, error) {
+	for _, pod := range pods {
+		selector, err := selectorOf(c, pod.Labels)
+		if err != nil {
+			return false, err
+		}
+		if !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (w Workload) inert(c corev1.TopologySpreadConstraint, pods []*corev1.Pod) Problem {
+	p := Problem{
+		Reason: InertSelector, Key: c.TopologyKey, Pods: names(pods[:w.Replicas], (*corev1.Pod).GetName),
+		Message: fmt.Sprintf("the topology spread constraint on %q selects %s, but the pods of %s have the labels %s: it spreads nothing",
+			c.TopologyKey, selected(c), w.Name, labels.Set(w.Template.Labels)),
+		Remedy: "mend the labelSelector so that it matches the labels of the pods themselves",
+	}
+	if len(w.Template.Labels) > 0 {
+		key := slices.Sorted(maps.Keys(w.Template.Labels))[0]
+		p.Remedy += fmt.Sprintf(", for example matchLabels: {%s: %s}", key, w.Template.Labels[key])
+	}
+	return p
+}
+
+// selected writes a selector as kubectl does.
+func selected(c corev1.TopologySpreadConstraint) string {
+	selector, err := selectorOf(c, nil)
+	if err != nil || selector.String() == "" {
+		return "nothing"
+	}
+	return "pods with " + selector.String()
+}
+
+func names[T any](all []T, name func(T) string) []string {
+	result := make([]string, len(all))
+	for i := range all {
+		result[i] = name(all[i])
+	}
+	return result
+}
+
+// enumerate lists a few names, and says how many more there are.
+func enumerate(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few-1], ", "), len(names)-few+1)
+}

@@ -1,0 +1,242 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	plugin "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+)
+
+// notPlayed are the plugins of the default profile that the what-if leaves out:
+// they evict other pods, and hand out devices.
+var notPlayed = sets.New(plugin.DefaultPreemption, plugin.DynamicResources)
+
+// profile returns the default profile of kube-scheduler without notPlayed.
+var profile = sync.OnceValues(func() (*config.KubeSchedulerProfile, error) {
+	metrics.Register() // the framework writes to them unasked
+	defaults, err := latest.Default()
+	if err != nil {
+		return nil, fmt.Errorf("making the default profile of kube-scheduler: %w", err)
+	}
+	profile := &defaults.Profiles[0]
+	enabled := &profile.Plugins.MultiPoint.Enabled
+	*enabled = slices.DeleteFunc(*enabled, func(p config.Plugin) bool { return notPlayed.Has(p.Name) })
+	return profile, nil
+})
+
+// scheduler is kube-scheduler's framework over a snapshot that can be changed:
+// one scheduling cycle at a time, no queue, no binding, no API.
+type scheduler struct {
+	framework.Framework
+	snapshot *cache.Snapshot
+	stop     context.CancelFunc
+}
+
+// newScheduler makes a scheduler. The objects of the informers may still change;
+// the informers never run. It holds a goroutine until stop is called.
+func newScheduler(ctx context.Context, objects informers.SharedInformerFactory, nodes []*corev1.Node, pods []*corev1.Pod) (*scheduler, error) {
+	profile, err := profile()
+	if err != nil {
+		return nil, err
+	}
+	snapshot := cache.NewSnapshot(withUIDs(onKnownNodes(pods, nodes)), nodes)
+	if err := snapshot.StartMutations(); err != nil {
+		return nil, fmt.Errorf("opening the scheduler's snapshot: %w", err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	f, err := frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
+		frameworkruntime.WithSnapshotSharedLister(snapshot),
+		frameworkruntime.WithInformerFactory(objects),
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(objects.Storage().V1().CSINodes().Lister())),
+		frameworkruntime.WithParallelism(1), // a what-if must not take the manager's processors
+	)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("making the scheduler's framework: %w", err)
+	}
+	return &scheduler{Framework: f, snapshot: snapshot, stop: stop}, nil
+}
+
+// onKnownNodes leaves out pods whose node is gone: the scheduler holds them, but
+// no plugin sees them.
+func onKnownNodes(pods []*corev1.Pod, nodes []*corev1.Node) []*corev1.Pod {
+	known := sets.New[string]()
+	for _, node := range nodes {
+		known.Insert(node.Name)
+	}
+	return slices.DeleteFunc(placed(pods), func(p *corev1.Pod) bool { return !known.Has(p.Spec.NodeName) })
+}
+
+// withUIDs gives pods from outside a cluster the identity that the snapshot
+// tells them apart by.
+func withUIDs(pods []*corev1.Pod) []*corev1.Pod {
+	for i, pod := range pods {
+		if pod.UID == "" {
+			named := *pod
+			named.UID = types.UID(pod.Namespace + "/" + pod.Name)
+			pods[i] = &named
+		}
+	}
+	return pods
+}
+
+// outcome of one scheduling cycle.
+type outcome struct {
+	pod *corev1.Pod
+	// node that scores highest, the first by name if several do; empty if the
+	// pod fits nowhere.
+	node string
+	// feasible are all nodes that the pod fits on, sorted.
+	feasible []string
+	// refusal says why it fits nowhere; nil if it fits.
+	refusal *framework.FitError
+	// state is what the plugins know, for reserve.
+	state fwk.CycleState
+}
+
+// message is what the scheduler says of a pod that fits nowhere.
+func (o outcome) message() string {
+	switch {
+	case o.refusal == nil:
+		return ""
+	case o.refusal.NumAllNodes == 0:
+		return "no nodes available to schedule pods"
+	}
+	return o.refusal.Error()
+}
+
+// schedule runs one scheduling cycle as schedulePod of pkg/scheduler does, but
+// looks at every node, whatever the size of the cluster.
+func (s *scheduler) schedule(ctx context.Context, pod *corev1.Pod) (outcome, error) {
+	nodes, err := s.snapshot.List()
+	if err != nil {
+		return outcome{}, err
+	}
+	o := outcome{pod: pod, state: framework.NewCycleState()}
+	fits, refusal, err := s.filter(ctx, o.state, pod, nodes)
+	if err != nil || len(fits) == 0 {
+		o.refusal = refusal
+		return o, err
+	}
+	for _, n := range fits {
+		o.feasible = append(o.feasible, n.Node().Name)
+	}
+	slices.Sort(o.feasible)
+	o.node, err = s.best(ctx, o.state, pod, fits)
+	return o, err
+}
+
+// filter returns the nodes that the pod fits on, and why not the others.
+func (s *scheduler) filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, all []fwk.NodeInfo) ([]fwk.NodeInfo, *framework.FitError, error) {
+	refusal := &framework.FitError{Pod: pod, NumAllNodes: len(all)}
+	statuses := framework.NewDefaultNodeToStatus()
+	refusal.Diagnosis.NodeToStatus = statuses
+	restriction, status, plugins := s.RunPreFilterPlugins(ctx, state, pod)
+	if !status.IsSuccess() {
+		if !status.IsRejected() {
+			return nil, nil, fmt.Errorf("scheduling pod %s: %w", pod.Name, status.AsError())
+		}
+		statuses.SetAbsentNodesStatus(status)
+		refusal.Diagnosis.PreFilterMsg = status.Message()
+		return nil, refusal, nil
+	}
+	candidates := all
+	if !restriction.AllNodes() {
+		candidates = slices.DeleteFunc(slices.Clone(all), func(n fwk.NodeInfo) bool { return !restriction.NodeNames.Has(n.Node().Name) })
+		reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(plugins))
+		statuses.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason))
+	}
+	fits, err := s.filterEach(ctx, state, pod, candidates, statuses)
+	return fits, refusal, err
+}
+
+func (s *scheduler) filterEach(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo, statuses *framework.NodeToStatus) ([]fwk.NodeInfo, error) {
+	var fits []fwk.NodeInfo
+	for _, node := range nodes {
+		status := s.RunFilterPlugins(ctx, state, pod, node)
+		if status.IsSuccess() {
+			fits = append(fits, node)
+			continue
+		}
+		if status.Code() == fwk.Error {
+			return nil, fmt.Errorf("trying pod %s on node %s: %w", pod.Name, node.Node().Name, status.AsError())
+		}
+		statuses.Set(node.Node().Name, status)
+	}
+	return fits, nil
+}
+
+func (s *scheduler) best(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (string, error) {
+	if len(nodes) == 1 {
+		return nodes[0].Node().Name, nil
+	}
+	if status := s.RunPreScorePlugins(ctx, state, pod, nodes); !status.IsSuccess() {
+		return "", fmt.Errorf("scoring nodes for pod %s: %w", pod.Name, status.AsError())
+	}
+	scores, status := s.RunScorePlugins(ctx, state, pod, nodes)
+	if !status.IsSuccess() {
+		return "", fmt.Errorf("scoring nodes for pod %s: %w", pod.Name, status.AsError())
+	}
+	best := slices.MinFunc(scores, func(a, b fwk.NodePluginScores) int {
+		if a.TotalScore != b.TotalScore {
+			return int(b.TotalScore - a.TotalScore)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return best.Name, nil
+}
+
+// place puts the pod of an outcome on a feasible node, and promises it the
+// volumes that the scheduler would choose for it there.
+func (s *scheduler) place(ctx context.Context, o outcome, node string) error {
+	pod := o.pod.DeepCopy()
+	pod.Spec.NodeName = node
+	if status := s.RunReservePluginsReserve(ctx, o.state, pod, node); !status.IsSuccess() {
+		return fmt.Errorf("reserving volumes of pod %s on node %s: %w", pod.Name, node, status.AsError())
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return fmt.Errorf("reading the affinity terms of pod %s: %w", pod.Name, err)
+	}
+	return s.snapshot.AddPod(info, node)
+}
+
+// remove takes a pod off its node; no error if it is on none.
+func (s *scheduler) remove(pod *corev1.Pod) error {
+	if pod.Spec.NodeName == "" || ended(pod) {
+		return nil
+	}
+	if _, err := s.snapshot.Get(pod.Spec.NodeName); err != nil {
+		return nil //nolint:nilerr // the node is gone, and the pod with it
+	}
+	return s.snapshot.RemovePod(klog.Background(), withUIDs([]*corev1.Pod{pod})[0], pod.Spec.NodeName)
+}
+
+// pods returns those that are on nodes now.
+func (s *scheduler) pods() ([]*corev1.Pod, error) {
+	nodes, err := s.snapshot.List()
+	var pods []*corev1.Pod
+	for _, node := range nodes {
+		for _, info := range node.GetPods() {
+			pods = append(pods, info.GetPod())
+		}
+	}
+	return pods, err
+}
