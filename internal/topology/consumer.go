@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,9 +55,8 @@ func ConsumersOf(scheme *runtime.Scheme, t *topologyv1.Topology) []Consumer {
 	var consumers []Consumer
 	kinds := knownKinds(scheme)
 	for _, f := range t.Finalizers {
-		rest, ours := strings.CutPrefix(f, finalizerPrefix)
-		kind, name, named := strings.Cut(rest, "-")
-		if !ours || !named {
+		kind, name, ok := consumerOf(f)
+		if !ok {
 			continue
 		}
 		if known, ok := kinds[kind]; ok {
@@ -87,4 +87,19 @@ func ParseConsumers(pod client.Object) []Consumer {
 		}
 	}
 	return consumers
+}
+
+// OtherFinalizers returns the finalizers of a Topology that are no consumer's.
+func OtherFinalizers(t *topologyv1.Topology) []string {
+	return slices.DeleteFunc(slices.Clone(t.Finalizers), func(f string) bool {
+		_, _, ours := consumerOf(f)
+		return ours
+	})
+}
+
+// consumerOf returns the kind in lower case and the name that a finalizer has.
+func consumerOf(finalizer string) (kind, name string, ok bool) {
+	rest, ours := strings.CutPrefix(finalizer, finalizerPrefix)
+	kind, name, named := strings.Cut(rest, "-")
+	return kind, name, ours && named
 }

@@ -1,0 +1,76 @@
+package topology
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+)
+
+// maxNamed is how many consumers a condition names.
+const maxNamed = 10
+
+// consumers is the phase that shows who holds the Topology, by the finalizers,
+// and with how many pods.
+func (s *scope) consumers(context.Context) error {
+	all := s.consumersWithPods()
+	status := &s.topology.Status
+	status.ConsumerCount = int32(len(all))
+	status.Consumers = all[:min(len(all), topologyv1.MaxConsumers)]
+	switch {
+	case !s.topology.DeletionTimestamp.IsZero():
+		status.Conditions.MarkFalse(topologyv1.ConsumersReadyCondition, topologyv1.InUseReason, condition.SeverityWarning,
+			"Deleting: held by %s. It goes once they refer to another Topology, or to none, and their pods have followed", s.holders(all))
+	case len(all) == 0:
+		status.Conditions.MarkTrue(topologyv1.ConsumersReadyCondition, "Nobody refers to the Topology")
+	default:
+		status.Conditions.MarkTrue(topologyv1.ConsumersReadyCondition, "Used by %d objects", len(all))
+	}
+	return nil
+}
+
+// consumersWithPods returns the consumers by kind and name. Pods tell the whole
+// name of one whose finalizer is cut.
+func (s *scope) consumersWithPods() []topologyv1.Consumer {
+	pods, names := map[string]int32{}, map[string]topology.Consumer{}
+	for _, pod := range s.own {
+		for _, c := range topology.ParseConsumers(pod) {
+			pods[c.Finalizer()]++
+			names[c.Finalizer()] = c
+		}
+	}
+	var all []topologyv1.Consumer
+	for _, c := range topology.ConsumersOf(s.Scheme(), s.topology) {
+		finalizer := c.Finalizer()
+		if named, ok := names[finalizer]; ok {
+			c = named
+		}
+		all = append(all, topologyv1.Consumer{Kind: c.Kind, Name: c.Name, Pods: pods[finalizer]})
+	}
+	slices.SortFunc(all, func(a, b topologyv1.Consumer) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// holders names what keeps a deleted Topology: consumers, and finalizers that
+// are nobody's.
+func (s *scope) holders(all []topologyv1.Consumer) string {
+	var names []string
+	for _, c := range all {
+		names = append(names, c.Kind+"/"+c.Name)
+	}
+	for _, f := range topology.OtherFinalizers(s.topology) {
+		names = append(names, "finalizer "+f)
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}

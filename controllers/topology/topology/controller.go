@@ -1,0 +1,114 @@
+// Package topology shows of each Topology who uses it, and how the pods are
+// spread over the domains of its constraints.
+package topology
+
+import (
+	"context"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies/status,verbs=get;patch
+// +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=get;list;watch
+
+const (
+	// podIndex has the name of the Topology that a pod was made with.
+	podIndex = "topology.name"
+	// gather is how long changes of pods, nodes and consumers are gathered into
+	// one summary: a roll-out of many services is a storm of them.
+	gather = 2 * time.Second
+)
+
+// Reconciler of Topology.
+type Reconciler struct {
+	client.Client
+	Runner *phase.Runner
+}
+
+// scope is what one reconciliation works on. Nodes and pods are those of the
+// cache: not to be changed.
+type scope struct {
+	*Reconciler
+	topology *topologyv1.Topology
+	nodes    []*corev1.Node
+	// pods of the namespace, and those of them that were made with the Topology.
+	pods, own []*corev1.Pod
+}
+
+var conditions = []condition.Type{topologyv1.ConsumersReadyCondition, topologyv1.SpreadReadyCondition}
+
+// Reconcile sums one Topology up.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	topology := &topologyv1.Topology{}
+	if err := r.Get(ctx, req.NamespacedName, topology); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{Reconciler: r, topology: topology}
+	return r.Runner.Run(ctx, topology, conditions, s.look, s.consumers, s.spread)
+}
+
+// SetupWithManager adds the controller and its index.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podIndex, topologyOf); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&topologyv1.Topology{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&topologyv1.Topology{}, watch.Gather(gather, itself), builder.WithPredicates(finalizerChanges)).
+		Watches(&corev1.Pod{}, watch.Gather(gather, r.topologiesOfPod), builder.WithPredicates(podChanges)).
+		Watches(&corev1.Node{}, watch.Gather(gather, r.topologiesOfNode), builder.WithPredicates(nodeChanges)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
+		Complete(r)
+}
+
+// look is the phase that reads what the Topology is measured against.
+func (s *scope) look(ctx context.Context) error {
+	own := client.MatchingFields{podIndex: s.topology.Name}
+	var err error
+	if s.own, err = s.listPods(ctx, own); err != nil || len(s.topology.Spec.TopologySpreadConstraints) == 0 {
+		return err
+	}
+	if s.pods, err = s.listPods(ctx); err != nil {
+		return err
+	}
+	nodes := &corev1.NodeList{}
+	if err := s.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		s.nodes = append(s.nodes, &nodes.Items[i])
+	}
+	return nil
+}
+
+// listPods of the namespace that have not ended.
+func (s *scope) listPods(ctx context.Context, opts ...client.ListOption) ([]*corev1.Pod, error) {
+	list := &corev1.PodList{}
+	opts = append(opts, client.InNamespace(s.topology.Namespace), client.UnsafeDisableDeepCopy)
+	if err := s.List(ctx, list, opts...); err != nil {
+		return nil, err
+	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if !ended(&list.Items[i]) {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	return pods, nil
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
