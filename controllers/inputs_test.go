@@ -202,7 +202,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Annotations[novav1.CellAnnotation] = "cell2"
 			w.make(MakeCell("cell2", w.ns).Obj(), MakeSecret("cell2-password", w.ns, "ServicePassword", "p"))
 		},
-		compute: true, shows: novav1.NovaCellReadyCondition, reason: novav1.CellNotReadyReason, says: []string{"Waiting for NovaCell cell2 to become Ready"},
+		compute: true, shows: novav1.NovaCellReadyCondition, reason: novav1.CellNotReadyReason, says: []string{"Waiting for NovaCell cell2 to configure its computes"},
 		mend: func(w *world) { w.make(MakeSecret("cell2-bus", w.ns, "transport_url", "rabbit://x")) },
 	}),
 	Entry("a snippet that is no configuration", plight{

@@ -10,23 +10,30 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
+	"github.com/edpm-operators/edpm-operators/controllers/core/openstackcontrolplane"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplane"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplanenode"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplanerole"
+	"github.com/edpm-operators/edpm-operators/controllers/glance/glance"
+	"github.com/edpm-operators/edpm-operators/controllers/glance/glanceapi"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/computenode"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/nova"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacell"
+	"github.com/edpm-operators/edpm-operators/controllers/nova/novacompute"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novaexternalcompute"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
 // Operators that the suite consists of.
-var Operators = []string{"ansibleee", "dataplane", "nova"}
+var Operators = []string{"ansibleee", "core", "dataplane", "glance", "nova"}
 
 // Options of the suite.
 type Options struct {
@@ -55,7 +62,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 	for _, operator := range Operators {
 		if s.runs(operator) {
 			steps = append(steps, map[string]func(context.Context) error{
-				"ansibleee": s.ansibleEE, "dataplane": s.dataPlane, "nova": s.nova,
+				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "glance": s.glance, "nova": s.nova,
 			}[operator])
 		}
 	}
@@ -88,6 +95,11 @@ func (s *setup) runner(name string) *phase.Runner {
 
 // shared is what more than one operator needs.
 func (s *setup) shared(ctx context.Context) error {
+	if s.runs("glance") || s.runs("nova") {
+		if err := podified.IndexPods(ctx, s.GetFieldIndexer()); err != nil {
+			return err
+		}
+	}
 	if !s.runs("dataplane") && !s.runs("nova") {
 		return nil
 	}
@@ -119,7 +131,16 @@ func (s *setup) nova(ctx context.Context) error {
 	if err := (&nova.Reconciler{Client: s.GetClient(), Runner: s.runner("nova"), Inputs: s.inputs}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
-	if err := (&novacell.Reconciler{Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs}).SetupWithManager(ctx, s.Manager); err != nil {
+	if err := (&novacell.Reconciler{
+		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images,
+		Pods: podified.New(s.Manager, s.inputs, "novacell", novav1.NovaCellFinalizer),
+	}).SetupWithManager(ctx, s.Manager); err != nil {
+		return err
+	}
+	if err := (&novacompute.Reconciler{
+		Client: s.GetClient(), Runner: s.runner("novacompute"), Inputs: s.inputs, Images: s.Images,
+		Pods: podified.New(s.Manager, s.inputs, "novacompute", novav1.NovaComputeFinalizer),
+	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
 	if err := (&computenode.Reconciler{Client: s.GetClient(), Events: s.GetEventRecorder("nova-computenode")}).SetupWithManager(s.Manager); err != nil {
@@ -128,4 +149,18 @@ func (s *setup) nova(ctx context.Context) error {
 	return (&novaexternalcompute.Reconciler{
 		Client: s.GetClient(), Runner: s.runner("novaexternalcompute"), Inputs: s.inputs, Engine: s.engine, Images: s.Images,
 	}).SetupWithManager(ctx, s.Manager)
+}
+
+func (s *setup) glance(ctx context.Context) error {
+	if err := (&glance.Reconciler{Client: s.GetClient(), Runner: s.runner("glance")}).SetupWithManager(ctx, s.Manager); err != nil {
+		return err
+	}
+	return (&glanceapi.Reconciler{
+		Client: s.GetClient(), Runner: s.runner("glanceapi"), Inputs: s.inputs, Images: s.Images,
+		Pods: podified.New(s.Manager, s.inputs, "glanceapi", glancev1.GlanceAPIFinalizer),
+	}).SetupWithManager(ctx, s.Manager)
+}
+
+func (s *setup) core(ctx context.Context) error {
+	return (&openstackcontrolplane.Reconciler{Client: s.GetClient(), Runner: s.runner("controlplane")}).SetupWithManager(ctx, s.Manager)
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/webhooks/ansibleee"
+	"github.com/edpm-operators/edpm-operators/webhooks/core"
 	"github.com/edpm-operators/edpm-operators/webhooks/dataplane"
+	"github.com/edpm-operators/edpm-operators/webhooks/glance"
 	"github.com/edpm-operators/edpm-operators/webhooks/nova"
 	"github.com/edpm-operators/edpm-operators/webhooks/topology"
 )
@@ -22,6 +24,10 @@ func SetupAll(mgr ctrl.Manager) error {
 		func() error { return nova.SetupNovaExternalComputeWithManager(mgr, reader, defaults) },
 		func() error { return nova.SetupNovaWithManager(mgr) },
 		func() error { return nova.SetupNovaCellWithManager(mgr) },
+		func() error { return nova.SetupNovaComputeWithManager(mgr) },
+		func() error { return glance.SetupGlanceWithManager(mgr) },
+		func() error { return glance.SetupGlanceAPIWithManager(mgr) },
+		func() error { return core.SetupOpenStackControlPlaneWithManager(mgr, reader) },
 		func() error { return dataplane.SetupOpenStackDataPlaneWithManager(mgr) },
 		func() error { return dataplane.SetupOpenStackDataPlaneRoleWithManager(mgr) },
 		func() error { return dataplane.SetupOpenStackDataPlaneNodeWithManager(mgr, reader) },

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,6 +60,32 @@ func Child(ctx context.Context, c client.Client, manager string, owner client.Ob
 		return err
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, existing)
+}
+
+// Differs tells whether Child would write, given the present state of the object.
+func Differs(c client.Client, owner, desired, existing client.Object) (bool, error) {
+	want, err := configuration(c, owner, desired)
+	if err != nil {
+		return false, err
+	}
+	same, err := upToDate(existing, want)
+	return !same, err
+}
+
+// Finalizer adds or removes a finalizer of an object that somebody else writes
+// as well: change is controllerutil.AddFinalizer or RemoveFinalizer. The object
+// gets the new finalizers and keeps its resource version, so that a status write
+// after it needs no lock.
+func Finalizer(ctx context.Context, c client.Client, obj client.Object, name string, change func(client.Object, string) bool) error {
+	patched := obj.DeepCopyObject().(client.Object)
+	if !change(patched, name) {
+		return nil
+	}
+	if err := c.Patch(ctx, patched, client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patching the finalizers: %w", err)
+	}
+	obj.SetFinalizers(patched.GetFinalizers())
+	return nil
 }
 
 // Write applies desired as a child of owner without looking at the present
@@ -133,8 +160,13 @@ func upToDate(existing client.Object, want *unstructured.Unstructured) (bool, er
 	return covers(content, want.Object), nil
 }
 
-// covers tells whether have contains everything of want.
+// covers tells whether have contains everything of want. A list has the same
+// number of items in the same order, each with everything that is wanted of it:
+// the API server adds defaults to them, for example to containers.
 func covers(have, want any) bool {
+	if wantList, ok := want.([]any); ok {
+		return coversList(have, wantList)
+	}
 	wantMap, ok := want.(map[string]any)
 	if !ok {
 		return reflect.DeepEqual(have, want)
@@ -149,4 +181,12 @@ func covers(have, want any) bool {
 		}
 	}
 	return true
+}
+
+func coversList(have any, want []any) bool {
+	haveList, ok := have.([]any)
+	if !ok {
+		return len(want) == 0
+	}
+	return slices.EqualFunc(haveList, want, covers)
 }

@@ -20,6 +20,8 @@ type Defaults struct {
 	NovaLibvirt   string
 	NovaAnsibleEE string
 	AnsibleEE     string
+	NovaConductor string
+	GlanceAPI     string
 }
 
 // From returns the defaults that the variables found by lookup give. A
@@ -40,6 +42,8 @@ func From(lookup func(string) (string, bool)) Defaults {
 		NovaLibvirt:   get("RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT", podified+"openstack-nova-libvirt:current-podified"),
 		NovaAnsibleEE: get("RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT", runner),
 		AnsibleEE:     get("RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT", runner),
+		NovaConductor: get("RELATED_IMAGE_NOVA_CONDUCTOR_IMAGE_URL_DEFAULT", podified+"openstack-nova-conductor:current-podified"),
+		GlanceAPI:     get("RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT", podified+"openstack-glance-api:current-podified"),
 	}
 }
 

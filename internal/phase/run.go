@@ -23,6 +23,15 @@ type Object interface {
 	SetObservedGeneration(int64)
 }
 
+// ReadyMessage is what the condition Ready of an object says, for those who
+// wait for it.
+func ReadyMessage(obj Object) string {
+	if ready := obj.GetConditions().Get(condition.ReadyCondition); ready != nil && ready.Message != "" {
+		return ready.Message
+	}
+	return "it has not been looked at yet"
+}
+
 // Func is one phase. It works on its receiver's scope, marks its own condition
 // True when it is through, and returns a *Halt to stop with a reason, or any
 // other error for a fault that is to be retried.

@@ -55,7 +55,7 @@ func Predict(ctx context.Context, world World, workload Workload) (Verdict, erro
 	if err != nil {
 		return Verdict{}, err
 	}
-	inert, err := workload.inertSelectors()
+	inert, err := workload.InertSelectors()
 	if err != nil {
 		return Verdict{}, err
 	}

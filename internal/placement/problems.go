@@ -68,9 +68,9 @@ func merge(problems []Problem) []Problem {
 	return merged
 }
 
-// inertSelectors returns the constraints of the template that select none of the
+// InertSelectors returns the constraints of the template that select none of the
 // workload's pods. An empty selector is one: kube-scheduler counts no pods for it.
-func (w Workload) inertSelectors() ([]Problem, error) {
+func (w Workload) InertSelectors() ([]Problem, error) {
 	var pods []*corev1.Pod
 	for ordinal := range max(w.Replicas, 1) {
 		pods = append(pods, w.pod(ordinal))

@@ -30,9 +30,26 @@ func Request(namespace, name string) reconcile.Request {
 var SpecChanges = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 
 // SpecOrReadyChanges lets through what people change, and changes of Ready.
-var SpecOrReadyChanges = predicate.Or[client.Object](SpecChanges, predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool { return readiness(e.ObjectOld) != readiness(e.ObjectNew) },
-})
+var SpecOrReadyChanges = SpecOr(readiness)
+
+// SpecOrMessageChanges lets through what people change, and what Ready says: for
+// objects that repeat it.
+var SpecOrMessageChanges = SpecOr(func(obj client.Object) string { return readiness(obj) + " " + message(obj) })
+
+// SpecOr lets through what people change, and changes of the value that the
+// function takes from an object.
+func SpecOr[T comparable](of func(client.Object) T) predicate.Predicate {
+	return predicate.Or[client.Object](SpecChanges, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool { return of(e.ObjectOld) != of(e.ObjectNew) },
+	})
+}
+
+func message(obj client.Object) string {
+	if o, ok := obj.(phase.Object); ok {
+		return phase.ReadyMessage(o)
+	}
+	return ""
+}
 
 // readiness is what others see of the state of an object. Kinds that can tell
 // whether they are ready for their current spec do so: the status that catches

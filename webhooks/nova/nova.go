@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
@@ -23,18 +24,27 @@ func SetupNovaWithManager(mgr ctrl.Manager) error {
 }
 
 func novaErrors(nova *novav1.Nova) field.ErrorList {
-	spec, at := nova.Spec, field.NewPath("spec")
+	return SpecErrors(field.NewPath("spec"), nova.Namespace, nova.Spec)
+}
+
+// SpecErrors returns what is wrong with the spec of a Nova of the namespace,
+// wherever it is written.
+func SpecErrors(at *field.Path, namespace string, spec novav1.NovaSpec) field.ErrorList {
 	errs := validate.ObjectName(at.Child("secret"), spec.Secret)
 	errs = append(errs, validate.HTTPURL(at.Child("keystoneAuthURL"), spec.KeystoneAuthURL)...)
+	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), spec.NodeSelector)...)
+	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, namespace)...)
 	for _, name := range slices.Sorted(maps.Keys(spec.CellTemplates)) {
-		errs = append(errs, cellTemplate(at.Child("cellTemplates").Key(name), name, spec.CellTemplates[name])...)
+		errs = append(errs, cellTemplate(at.Child("cellTemplates").Key(name), namespace, name, spec.CellTemplates[name])...)
 	}
 	return errs
 }
 
-func cellTemplate(at *field.Path, name string, t novav1.NovaCellTemplate) field.ErrorList {
+func cellTemplate(at *field.Path, namespace, name string, t novav1.NovaCellTemplate) field.ErrorList {
 	errs := shortName(at, name)
 	errs = append(errs, validate.ObjectName(at.Child("cellMessageBusSecretName"), t.CellMessageBusSecretName)...)
 	errs = append(errs, validate.HTTPURL(at.Child("noVNCProxyBaseURL"), t.NoVNCProxyBaseURL)...)
-	return append(errs, cellServices{t.ConductorServiceTemplate, t.MetadataServiceTemplate, t.NoVNCProxyServiceTemplate}.errors(at, name)...)
+	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), t.NodeSelector)...)
+	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), t.TopologyRef, namespace)...)
+	return append(errs, cellServices{t.ConductorServiceTemplate, t.MetadataServiceTemplate, t.NoVNCProxyServiceTemplate}.errors(at, namespace, name)...)
 }

@@ -5,6 +5,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
@@ -30,8 +31,15 @@ func cellErrors(cell *novav1.NovaCell) field.ErrorList {
 	errs = append(errs, validate.ObjectName(at.Child("cellMessageBusSecretName"), spec.CellMessageBusSecretName)...)
 	errs = append(errs, validate.HTTPURL(at.Child("keystoneAuthURL"), spec.KeystoneAuthURL)...)
 	errs = append(errs, validate.HTTPURL(at.Child("noVNCProxyBaseURL"), spec.NoVNCProxyBaseURL)...)
+	errs = append(errs, validate.Address(at.Child("cellDatabaseHostname"), spec.CellDatabaseHostname)...)
+	errs = append(errs, validate.Address(at.Child("apiDatabaseHostname"), spec.APIDatabaseHostname)...)
+	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), spec.NodeSelector)...)
+	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, cell.Namespace)...)
+	if spec.CellDatabaseHostname != "" {
+		errs = append(errs, validate.PartOfSetName(field.NewPath("metadata", "name"), cell.Name, novav1.ConductorName(cell.Name))...)
+	}
 	return append(errs, cellServices{spec.ConductorServiceTemplate, spec.MetadataServiceTemplate, spec.NoVNCProxyServiceTemplate}.
-		errors(at, cell.ShortName())...)
+		errors(at, cell.Namespace, cell.ShortName())...)
 }
 
 // shortName checks the short name of a cell. It becomes part of the names of
@@ -45,10 +53,15 @@ func shortName(at *field.Path, name string) field.ErrorList {
 
 // cellServices are the templates of the podified services of a cell, which a
 // NovaCell and a NovaCellTemplate have alike.
-type cellServices struct{ conductor, metadata, noVNCProxy novav1.NovaServiceTemplate }
+type cellServices struct {
+	conductor            novav1.NovaConductorTemplate
+	metadata, noVNCProxy novav1.NovaServiceTemplate
+}
 
-func (s cellServices) errors(at *field.Path, cell string) field.ErrorList {
-	errs := serviceTemplate(at.Child("conductorServiceTemplate"), s.conductor)
+func (s cellServices) errors(at *field.Path, namespace, cell string) field.ErrorList {
+	conductor := at.Child("conductorServiceTemplate")
+	errs := serviceTemplate(conductor, s.conductor.NovaServiceTemplate)
+	errs = append(errs, topology.ValidateRef(conductor.Child("topologyRef"), s.conductor.TopologyRef, namespace)...)
 	errs = append(errs, serviceTemplate(at.Child("metadataServiceTemplate"), s.metadata)...)
 	errs = append(errs, serviceTemplate(at.Child("noVNCProxyServiceTemplate"), s.noVNCProxy)...)
 	if replicas := s.metadata.Replicas; cell == novav1.Cell0Name && replicas != nil && *replicas != 0 {
@@ -60,5 +73,6 @@ func (s cellServices) errors(at *field.Path, cell string) field.ErrorList {
 
 func serviceTemplate(at *field.Path, t novav1.NovaServiceTemplate) field.ErrorList {
 	errs := validate.ServiceConfig(at.Child("customServiceConfig"), t.CustomServiceConfig)
+	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), t.NodeSelector)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), t.NetworkAttachments)...)
 }

@@ -39,11 +39,11 @@ var brokenServices = []string{
 func TestEveryCheckedFieldIsNamed(t *testing.T) {
 	cell := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: "cell0"}, Spec: novav1.NovaCellSpec{
 		Secret: "S", CellMessageBusSecretName: "S", KeystoneAuthURL: "x", NoVNCProxyBaseURL: "x",
-		ConductorServiceTemplate: broken(1), MetadataServiceTemplate: broken(1), NoVNCProxyServiceTemplate: broken(1),
+		ConductorServiceTemplate: novav1.NovaConductorTemplate{NovaServiceTemplate: broken(1)}, MetadataServiceTemplate: broken(1), NoVNCProxyServiceTemplate: broken(1),
 	}}
 	template := novav1.NovaCellTemplate{
 		CellMessageBusSecretName: "S", NoVNCProxyBaseURL: "x",
-		ConductorServiceTemplate: broken(1), MetadataServiceTemplate: broken(1), NoVNCProxyServiceTemplate: broken(1),
+		ConductorServiceTemplate: novav1.NovaConductorTemplate{NovaServiceTemplate: broken(1)}, MetadataServiceTemplate: broken(1), NoVNCProxyServiceTemplate: broken(1),
 	}
 	nova := &novav1.Nova{Spec: novav1.NovaSpec{
 		Secret: "S", KeystoneAuthURL: "x", CellTemplates: map[string]novav1.NovaCellTemplate{"cell0": template, "Cell1": {}},

@@ -20,6 +20,9 @@ const (
 	// NovaComputeServiceConfigReadyCondition : the configuration for the
 	// computes of the cell is generated.
 	NovaComputeServiceConfigReadyCondition condition.Type = "NovaComputeServiceConfigReady"
+	// NovaConductorReadyCondition : the cell has all that its conductor needs, or
+	// is to have none.
+	NovaConductorReadyCondition condition.Type = "NovaConductorReady"
 )
 
 // Reasons of the conditions.

@@ -3,6 +3,8 @@ package v1beta1
 import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // PasswordSelector names the keys of a Nova's Secret.
@@ -13,6 +15,11 @@ type PasswordSelector struct {
 	// +kubebuilder:default=NovaAPIDatabasePassword
 	// +optional
 	APIDatabase string `json:"apiDatabase,omitempty"`
+	// CellDatabase is the key of the password of the users of the cell databases.
+	// Cells whose database it is for get a conductor.
+	// +kubebuilder:default=NovaCellDatabasePassword
+	// +optional
+	CellDatabase string `json:"cellDatabase,omitempty"`
 	// +kubebuilder:default=MetadataSecret
 	// +optional
 	MetadataSecret string `json:"metadataSecret,omitempty"`
@@ -40,10 +47,16 @@ type NovaCellTemplate struct {
 	// NoVNCProxyBaseURL is the public address of the console proxy of the cell.
 	// +optional
 	NoVNCProxyBaseURL string `json:"noVNCProxyBaseURL,omitempty"`
+	// NodeSelector of the pods of the cell; {} means none where the parent has one.
 	// +optional
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	NodeSelector *map[string]string `json:"nodeSelector,omitempty"`
+	// TopologyRef is the Topology of the pods of the cell; {} means none where the
+	// parent has one.
 	// +optional
-	ConductorServiceTemplate NovaServiceTemplate `json:"conductorServiceTemplate,omitempty"`
+	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
+	// ConductorServiceTemplate of the conductor, which runs if the cell has a database.
+	// +optional
+	ConductorServiceTemplate NovaConductorTemplate `json:"conductorServiceTemplate,omitempty"`
 	// +optional
 	MetadataServiceTemplate NovaServiceTemplate `json:"metadataServiceTemplate,omitempty"`
 	// +optional
@@ -94,8 +107,14 @@ type NovaSpec struct {
 	// +kubebuilder:default=nova_api
 	// +optional
 	APIDatabaseUser string `json:"apiDatabaseUser,omitempty"`
+	// NodeSelector of the pods of cells that set none.
 	// +optional
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	NodeSelector *map[string]string `json:"nodeSelector,omitempty"`
+
+	// TopologyRef is the Topology of cells that refer to none; {} means none where
+	// the parent has one.
+	// +optional
+	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
 }
 
 // NovaStatus sums up the cells.
@@ -146,6 +165,11 @@ func (n *Nova) GetConditions() *condition.Conditions { return &n.Status.Conditio
 
 // SetObservedGeneration notes the generation that the status describes.
 func (n *Nova) SetObservedGeneration(g int64) { n.Status.ObservedGeneration = g }
+
+// IsReady tells whether every cell is up for the current spec.
+func (n *Nova) IsReady() bool {
+	return n.Status.ObservedGeneration == n.Generation && n.Status.Conditions.IsTrue(condition.ReadyCondition)
+}
 
 func init() {
 	register(&Nova{}, &NovaList{})

@@ -4,10 +4,23 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/edpm-operators/edpm-operators/apis/podified"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
-// NovaServiceTemplate is what every podified nova service can be told. The pods
-// themselves are not created yet.
+// NovaConductorTemplate is what the conductor of a cell can be told.
+type NovaConductorTemplate struct {
+	NovaServiceTemplate `json:",inline"`
+
+	// TopologyRef is the Topology that the pods follow; {} means none where the
+	// cell has one.
+	// +optional
+	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
+}
+
+// NovaServiceTemplate is what every podified nova service can be told. Of these
+// only the conductor is created yet.
 type NovaServiceTemplate struct {
 	// +optional
 	ContainerImage string `json:"containerImage,omitempty"`
@@ -16,7 +29,7 @@ type NovaServiceTemplate struct {
 	// +kubebuilder:validation:Maximum=32
 	Replicas *int32 `json:"replicas,omitempty"`
 	// +optional
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	NodeSelector *map[string]string `json:"nodeSelector,omitempty"`
 	// CustomServiceConfig is an oslo.config snippet with a higher priority than
 	// the generated configuration.
 	// +optional
@@ -86,22 +99,32 @@ type NovaCellSpec struct {
 	// +optional
 	NoVNCProxyBaseURL string `json:"noVNCProxyBaseURL,omitempty"`
 
+	// CellDatabaseHostname of the MySQL or MariaDB server of the cell. With it the
+	// cell has a conductor, and the Secret needs the key CellDatabasePassword.
 	// +optional
 	CellDatabaseHostname string `json:"cellDatabaseHostname,omitempty"`
 	// +kubebuilder:default=nova
 	// +optional
 	CellDatabaseUser string `json:"cellDatabaseUser,omitempty"`
+	// APIDatabaseHostname of the server of the API database, for cells that reach
+	// it. With it the Secret needs the key APIDatabasePassword.
 	// +optional
 	APIDatabaseHostname string `json:"apiDatabaseHostname,omitempty"`
 	// +kubebuilder:default=nova
 	// +optional
 	APIDatabaseUser string `json:"apiDatabaseUser,omitempty"`
+	// NodeSelector of the pods of the cell.
 	// +optional
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	NodeSelector *map[string]string `json:"nodeSelector,omitempty"`
+	// TopologyRef is the Topology of the pods of the cell, and of the NovaComputes
+	// that refer to none.
+	// +optional
+	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
 	// +optional
 	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// ConductorServiceTemplate of the conductor.
 	// +optional
-	ConductorServiceTemplate NovaServiceTemplate `json:"conductorServiceTemplate,omitempty"`
+	ConductorServiceTemplate NovaConductorTemplate `json:"conductorServiceTemplate,omitempty"`
 	// +optional
 	MetadataServiceTemplate NovaServiceTemplate `json:"metadataServiceTemplate,omitempty"`
 	// +optional
@@ -128,6 +151,10 @@ type NovaCellStatus struct {
 	// of the computes.
 	// +optional
 	ComputeConfigSecretName string `json:"computeConfigSecretName,omitempty"`
+
+	// Conductor is the state of the pods of the conductor, if there is one.
+	// +optional
+	Conductor *podified.Status `json:"conductor,omitempty"`
 }
 
 // NovaCell is a cell of nova: a message bus, a database and the computes on them.
@@ -164,7 +191,13 @@ func (c *NovaCell) ShortName() string {
 	return c.Name
 }
 
-// IsReady tells whether computes of the cell can be configured.
+// ConfiguresComputes tells whether computes of the cell can be configured. A
+// conductor that is being replaced does not change that.
+func (c *NovaCell) ConfiguresComputes() bool {
+	return c.Status.ObservedGeneration == c.Generation && c.Status.Conditions.IsTrue(NovaComputeServiceConfigReadyCondition)
+}
+
+// IsReady tells whether the cell is up for the current spec.
 func (c *NovaCell) IsReady() bool {
 	return c.Status.ObservedGeneration == c.Generation && c.Status.Conditions.IsTrue(condition.ReadyCondition)
 }
@@ -186,3 +219,17 @@ const GeneratedConfigKey = "01-nova.conf"
 // ComputeConfigSecretName is the name of the Secret with the generated
 // configuration of the computes of a cell.
 func ComputeConfigSecretName(cell string) string { return cell + "-compute-config" }
+
+// Keys of the Secret of a cell.
+const (
+	ServicePasswordKey      = "ServicePassword"
+	CellDatabasePasswordKey = "CellDatabasePassword"
+	APIDatabasePasswordKey  = "APIDatabasePassword"
+)
+
+// NovaCellFinalizer keeps a cell whose conductor follows a Topology until it has
+// let go of it.
+const NovaCellFinalizer = "nova.openstack.org/novacell"
+
+// ConductorName is the name of the StatefulSet of the conductor of a cell.
+func ConductorName(cell string) string { return cell + "-conductor" }

@@ -19,6 +19,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/attachments"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
@@ -29,7 +30,6 @@ import (
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=patch;delete
-// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 const (
@@ -107,8 +107,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Owns(&batchv1.Job{}).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(topology.Existence)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
-	if r.attachments = hasAttachments(mgr); r.attachments {
-		b = b.WatchesMetadata(attachment(), handler.EnqueueRequestsFromMapFunc(r.usersOf))
+	if r.attachments = attachments.Installed(mgr.GetRESTMapper()); r.attachments {
+		b = b.WatchesMetadata(attachments.Object(), handler.EnqueueRequestsFromMapFunc(r.usersOf))
 	}
 	return b.Complete(r)
 }

@@ -17,6 +17,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/attachments"
 )
 
 const (
@@ -108,7 +109,7 @@ func podLabels(run *ansibleeev1.OpenStackAnsibleEE) map[string]string {
 func podAnnotations(run *ansibleeev1.OpenStackAnsibleEE) map[string]string {
 	annotations := map[string]string{}
 	if len(run.Spec.NetworkAttachments) > 0 {
-		annotations[networksAnnotation] = networksValue(run.Namespace, run.Spec.NetworkAttachments)
+		annotations[attachments.Annotation] = attachments.Value(run.Namespace, run.Spec.NetworkAttachments)
 	}
 	if len(run.Spec.Targets) > 0 {
 		hosts := make([]string, 0, len(run.Spec.Targets))

@@ -20,6 +20,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
@@ -99,8 +101,27 @@ func (s *scope) readInputs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.passwords = map[string][]byte{"ServicePassword": password}
+	s.passwords = map[string][]byte{novav1.ServicePasswordKey: password}
+	if err := s.readDatabasePasswords(ctx); err != nil {
+		return err
+	}
 	s.nova.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
+}
+
+// readDatabasePasswords takes those that are there: cells get a conductor with
+// the databases whose password is known.
+func (s *scope) readDatabasePasswords(ctx context.Context) error {
+	data, err := s.Inputs.Secret(ctx, s.nova.Namespace, s.nova.Spec.Secret)
+	if err != nil {
+		return err
+	}
+	selectors := s.nova.Spec.PasswordSelectors
+	for key, selector := range map[string]string{novav1.CellDatabasePasswordKey: selectors.CellDatabase, novav1.APIDatabasePasswordKey: selectors.APIDatabase} {
+		if len(data[selector]) > 0 {
+			s.passwords[key] = data[selector]
+		}
+	}
 	return nil
 }
 
@@ -142,14 +163,26 @@ func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCell
 	if bus == "" {
 		bus = fmt.Sprintf("rabbitmq-transport-url-%s-%s-transport", s.nova.Name, name)
 	}
-	return novav1.NovaCellSpec{
+	spec := novav1.NovaCellSpec{
 		CellName: name, Secret: CellName(s.nova.Name, name), CellMessageBusSecretName: bus,
 		KeystoneAuthURL: n.KeystoneAuthURL, ServiceUser: n.ServiceUser, Keystone: n.Keystone,
 		NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser,
 		ConductorServiceTemplate: t.ConductorServiceTemplate, MetadataServiceTemplate: t.MetadataServiceTemplate,
 		NoVNCProxyServiceTemplate: t.NoVNCProxyServiceTemplate,
+		NodeSelector:              podified.NodeSelector(t.NodeSelector, n.NodeSelector),
+		TopologyRef:               topology.Nearest(t.TopologyRef, n.TopologyRef),
 	}
+	if len(s.passwords[novav1.CellDatabasePasswordKey]) > 0 && t.CellDatabaseInstance != "" {
+		spec.CellDatabaseHostname = s.host(t.CellDatabaseInstance)
+	}
+	if len(s.passwords[novav1.APIDatabasePasswordKey]) > 0 && t.HasAPIAccess && n.APIDatabaseInstance != "" {
+		spec.APIDatabaseHostname, spec.APIDatabaseUser = s.host(n.APIDatabaseInstance), n.APIDatabaseUser
+	}
+	return spec
 }
+
+// host of a database, by the name of its instance.
+func (s *scope) host(instance string) string { return instance + "." + s.nova.Namespace + ".svc" }
 
 // removeCells is the phase that deletes cells that the Nova no longer
 // describes, once they have no computes.

@@ -1,21 +1,28 @@
 package novacell
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"strings"
 	"text/template"
-	"unicode"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/oslo"
 )
 
-//go:embed templates/01-nova.conf
-var novaConf string
+//go:embed templates
+var files embed.FS
 
-var novaTemplate = template.Must(template.New("01-nova.conf").Funcs(template.FuncMap{"oslo": osloValue}).Parse(novaConf))
+// Templates of the configuration of computes and of the conductor. They share
+// how nova authenticates.
+const (
+	computeTemplate   = "01-nova.conf"
+	conductorTemplate = "conductor.conf"
+)
 
-// configInputs are what the configuration of the computes is made from.
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"oslo": oslo.Quote}).ParseFS(files, "templates/*.conf"))
+
+// configInputs are what the configuration is made from.
 type configInputs struct {
 	Cell              string
 	TransportURL      string
@@ -24,29 +31,16 @@ type configInputs struct {
 	ServiceUser       string
 	Keystone          novav1.KeystoneScope
 	NoVNCProxyBaseURL string
+	// Connection and APIConnection to the databases, for the conductor.
+	Connection, APIConnection string
 }
 
-// render returns the configuration, or an error that names the value that
+// render returns the configuration that a template gives, or an error that names the value that
 // cannot be written without quoting it.
-func (c configInputs) render() (string, error) {
+func (c configInputs) render(name string) (string, error) {
 	var out strings.Builder
-	if err := novaTemplate.Execute(&out, c); err != nil {
-		return "", fmt.Errorf("rendering 01-nova.conf: %w", err)
+	if err := templates.ExecuteTemplate(&out, name, c); err != nil {
+		return "", fmt.Errorf("rendering %s: %w", name, err)
 	}
 	return out.String(), nil
-}
-
-// osloValue writes a value such that oslo.config reads it back as it is: "$"
-// would start a substitution, and quotes and spaces at the ends would be cut.
-// A value with a line break cannot be written, and must not: what follows the
-// break would be configuration.
-func osloValue(value string) (string, error) {
-	if strings.ContainsFunc(value, unicode.IsControl) {
-		return "", fmt.Errorf("a value has a line break or another control character")
-	}
-	escaped := strings.ReplaceAll(value, "$", "$$")
-	if escaped != strings.TrimSpace(escaped) || strings.HasPrefix(escaped, `"`) || strings.HasPrefix(escaped, "'") {
-		escaped = `"` + escaped + `"`
-	}
-	return escaped, nil
 }

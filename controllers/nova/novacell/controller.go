@@ -1,4 +1,5 @@
-// Package novacell makes the configuration of the computes of each cell.
+// Package novacell makes the configuration of the computes of each cell, and runs
+// its conductor.
 package novacell
 
 import (
@@ -16,13 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/status,verbs=get;patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
@@ -31,8 +35,7 @@ const (
 	manager = "edpm-novacell"
 	// secretIndex holds the Secrets that a cell reads.
 	secretIndex = "novacell.secrets"
-	// passwordKey and transportKey are where a cell finds its secrets.
-	passwordKey  = "ServicePassword"
+	// transportKey is where a cell finds its message bus.
 	transportKey = "transport_url"
 )
 
@@ -41,6 +44,8 @@ type Reconciler struct {
 	client.Client
 	Runner *phase.Runner
 	Inputs *inputs.Reader
+	Pods   *podified.Deployer
+	Images images.Defaults
 }
 
 type scope struct {
@@ -55,15 +60,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Get(ctx, req.NamespacedName, cell); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !cell.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
-	}
 	s := &scope{Reconciler: r, cell: cell}
-	if cell.ShortName() == novav1.Cell0Name {
-		return r.Runner.Run(ctx, cell, []condition.Type{condition.InputReadyCondition}, s.readInputs)
+	if !cell.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.Pods.Release(ctx, cell, s.applied(), s.ref())
 	}
-	types := []condition.Type{condition.InputReadyCondition, novav1.NovaComputeServiceConfigReadyCondition}
-	return r.Runner.Run(ctx, cell, types, s.readInputs, s.computeConfig)
+	if cell.ShortName() == novav1.Cell0Name {
+		return r.Runner.Run(ctx, cell, s.conditions(), s.readInputs, s.conductor)
+	}
+	return r.Runner.Run(ctx, cell, s.conditions(), s.readInputs, s.computeConfig, s.conductor)
+}
+
+func (s *scope) conditions() []condition.Type {
+	types := []condition.Type{condition.InputReadyCondition}
+	if s.cell.ShortName() != novav1.Cell0Name {
+		types = append(types, novav1.NovaComputeServiceConfigReadyCondition)
+	}
+	types = append(types, novav1.NovaConductorReadyCondition)
+	if s.withoutConductor() != "" {
+		return types
+	}
+	return append(append(types, condition.ServiceConfigReadyCondition), podified.Conditions...)
 }
 
 // SetupWithManager adds the controller and its index.
@@ -75,12 +91,29 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
-	users := watch.Users(mgr.GetClient(), func() client.ObjectList { return &novav1.NovaCellList{} }, secretIndex, watch.ByName)
-	return ctrl.NewControllerManagedBy(mgr).
+	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	users := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
+	b := ctrl.NewControllerManagedBy(mgr).
 		For(&novav1.NovaCell{}, builder.WithPredicates(watch.SpecChanges)).
 		Owns(&corev1.Secret{}, builder.OnlyMetadata).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(users)).
-		Complete(r)
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(users))
+	return r.Pods.Watch(b, kind).Complete(r)
+}
+
+// kind of the cells, whose pods are those of their conductors.
+var kind = podified.Kind{
+	Name: "NovaCell",
+	New:  func() phase.Object { return &novav1.NovaCell{} },
+	List: func() client.ObjectList { return &novav1.NovaCellList{} },
+	Refs: func(obj client.Object) []*topologyv1.TopologyRef {
+		spec := obj.(*novav1.NovaCell).Spec
+		return []*topologyv1.TopologyRef{spec.TopologyRef, spec.ConductorServiceTemplate.TopologyRef}
+	},
+	Networks: func(obj client.Object) []string {
+		return obj.(*novav1.NovaCell).Spec.ConductorServiceTemplate.NetworkAttachments
+	},
 }
 
 // readInputs is the phase that reads what the configuration is made from.
@@ -89,7 +122,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 	for field, value := range map[string]string{
 		"spec.secret": spec.Secret, "spec.cellMessageBusSecretName": spec.CellMessageBusSecretName, "spec.keystoneAuthURL": spec.KeystoneAuthURL,
 	} {
-		if value == "" && s.cell.ShortName() != novav1.Cell0Name {
+		if value == "" && (s.cell.ShortName() != novav1.Cell0Name || s.withoutConductor() == "") {
 			return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason,
 				"%s is empty: set it, or let a Nova create this cell", field)
 		}
@@ -110,11 +143,11 @@ func (s *scope) readSecrets(ctx context.Context) error {
 		secret, key string
 		into        *string
 	}{
-		{s.cell.Spec.Secret, passwordKey, &s.config.ServicePassword},
+		{s.cell.Spec.Secret, novav1.ServicePasswordKey, &s.config.ServicePassword},
 		{s.cell.Spec.CellMessageBusSecretName, transportKey, &s.config.TransportURL},
 	} {
 		if want.secret == "" {
-			continue // only cell0 gets here without
+			continue // only cell0 without a conductor gets here
 		}
 		value, err := s.Inputs.SecretKey(ctx, s.cell.Namespace, want.secret, want.key)
 		if err != nil {
@@ -125,7 +158,10 @@ func (s *scope) readSecrets(ctx context.Context) error {
 	return nil
 }
 
-func inputHalt(err error) error {
+func inputHalt(err error) error { return inputHaltOf(condition.InputReadyCondition, err) }
+
+// inputHaltOf turns what is missing into a halt of the condition.
+func inputHaltOf(t condition.Type, err error) error {
 	var missing *inputs.MissingError
 	if !errors.As(err, &missing) {
 		return err
@@ -134,13 +170,13 @@ func inputHalt(err error) error {
 	if missing.Key != "" {
 		reason = novav1.SecretKeyMissingReason
 	}
-	return phase.Failing(condition.InputReadyCondition, reason, "%v", missing)
+	return phase.Failing(t, reason, "%v", missing)
 }
 
 // computeConfig is the phase that writes the Secret with the configuration of
 // the computes.
 func (s *scope) computeConfig(ctx context.Context) error {
-	text, err := s.config.render()
+	text, err := s.config.render(computeTemplate)
 	if err != nil {
 		return phase.Stalled(novav1.NovaComputeServiceConfigReadyCondition, novav1.InvalidConfigReason,
 			"%v: check the Secrets %s and %s", err, s.cell.Spec.Secret, s.cell.Spec.CellMessageBusSecretName)

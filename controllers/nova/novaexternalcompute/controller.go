@@ -121,7 +121,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		For(&novav1.NovaExternalCompute{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, handler.EnqueueRequestsFromMapFunc(sameName), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(ofRole), builder.WithPredicates(watch.SpecChanges)).
-		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, watch.ByName)), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, watch.ByName)), builder.WithPredicates(watch.SpecOr(configuresComputes))).
 		Watches(&corev1.ConfigMap{}, users("ConfigMap")).
 		WatchesMetadata(&corev1.Secret{}, users("Secret")).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, cellOfConfig))).
@@ -130,6 +130,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
 		Complete(r)
 }
+
+// configuresComputes is what computes wait for of their cell: a conductor that is
+// being replaced does not concern them.
+func configuresComputes(cell client.Object) bool { return cell.(*novav1.NovaCell).ConfiguresComputes() }
 
 func cellOf(obj client.Object) []string {
 	return []string{obj.(*novav1.NovaExternalCompute).Spec.CellName}

@@ -148,8 +148,8 @@ func (s *scope) cell(ctx context.Context) error {
 	case cell.ShortName() == novav1.Cell0Name:
 		return phase.Stalled(novav1.NovaCellReadyCondition, novav1.CellZeroReason,
 			"NovaCell %q is cell0, which has no computes: delete the node and create it anew with annotation %s naming another cell", name, novav1.CellAnnotation)
-	case !cell.IsReady():
-		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting for NovaCell %s to become Ready: see its conditions", name)
+	case !cell.ConfiguresComputes():
+		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting for NovaCell %s to configure its computes: see its conditions", name)
 	}
 	if s.config, err = s.Inputs.SecretKey(ctx, s.compute.Namespace, cell.Status.ComputeConfigSecretName, novav1.GeneratedConfigKey); err != nil {
 		var missing *inputs.MissingError
@@ -158,7 +158,7 @@ func (s *scope) cell(ctx context.Context) error {
 		}
 		return err
 	}
-	s.compute.Status.Conditions.MarkTrue(novav1.NovaCellReadyCondition, "NovaCell %s is Ready", name)
+	s.compute.Status.Conditions.MarkTrue(novav1.NovaCellReadyCondition, "NovaCell %s configures its computes", name)
 	return nil
 }
 

@@ -1,0 +1,21 @@
+package v1beta1
+
+import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+// Conditions beside Ready and lib-common's TopologyReady.
+const (
+	// GlanceReadyCondition : the Glance is Ready.
+	GlanceReadyCondition condition.Type = "OpenStackControlPlaneGlanceReady"
+	// NovaReadyCondition : the Nova is Ready.
+	NovaReadyCondition condition.Type = "OpenStackControlPlaneNovaReady"
+)
+
+// Reasons of the conditions of services.
+const (
+	// ServiceNotReadyReason : the service is not Ready.
+	ServiceNotReadyReason condition.Reason = "ServiceNotReady"
+	// ConflictReason : an object of the wanted name belongs to something else.
+	ConflictReason condition.Reason = "Conflict"
+	// InvalidSpecReason : the API server refuses the service that the template describes.
+	InvalidSpecReason condition.Reason = "InvalidSpec"
+)

@@ -1,0 +1,87 @@
+// Package podified holds what the kinds have in common whose services run in
+// pods of a StatefulSet: a part of their status, conditions and reasons.
+//
+// +kubebuilder:object:generate=true
+package podified
+
+import (
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+)
+
+// Status is what a kind says of the pods of its service.
+type Status struct {
+	// ReadyCount is the number of pods that are ready.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:default=0
+	ReadyCount int32 `json:"readyCount"`
+
+	// Hash of what the pods were made from: input is that of the configuration
+	// and of everything else that they read when they start.
+	// +optional
+	Hash map[string]string `json:"hash,omitempty"`
+
+	// LastAppliedTopology is the Topology that the pods follow.
+	// +optional
+	LastAppliedTopology *topologyv1.TopologyRef `json:"lastAppliedTopology,omitempty"`
+}
+
+// InputHash is the key of Status.Hash.
+const InputHash = "input"
+
+// Conditions beside lib-common's InputReady, ServiceConfigReady, TopologyReady,
+// NetworkAttachmentsReady and DeploymentReady.
+const (
+	// PlacementReadyCondition : every pod has a node, or would find one if it
+	// were made as the spec says now.
+	PlacementReadyCondition condition.Type = "PlacementReady"
+	// PodNodesReadyCondition : no pod is on a node that is lost.
+	PodNodesReadyCondition condition.Type = "PodNodesReady"
+)
+
+// Reasons of PlacementReady. They are those of internal/placement.
+const (
+	MissingNodeLabelReason           condition.Reason = "MissingNodeLabel"
+	VolumeNodeAffinityConflictReason condition.Reason = "VolumeNodeAffinityConflict"
+	InertSelectorReason              condition.Reason = "InertSelector"
+	UnsatisfiableReason              condition.Reason = "Unsatisfiable"
+	MinDomainsUnmetReason            condition.Reason = "MinDomainsUnmet"
+)
+
+// Reasons of PodNodesReady.
+const (
+	// NodeNotReadyReason : pods are on a node that does not answer, and will be
+	// evicted when it stays so.
+	NodeNotReadyReason condition.Reason = "NodeNotReady"
+	// PodsTerminatingReason : pods are Terminating on a node that does not
+	// answer, and nothing takes their place until it is known what became of them.
+	PodsTerminatingReason condition.Reason = "PodsTerminating"
+)
+
+// Reasons of DeploymentReady.
+const (
+	// RollingOutReason : pods are being made or replaced.
+	RollingOutReason condition.Reason = "RollingOut"
+	// PodsPendingReason : the scheduler finds no node for a pod.
+	PodsPendingReason condition.Reason = "PodsPending"
+	// PodsNotReadyReason : pods have a node and are not ready.
+	PodsNotReadyReason condition.Reason = "PodsNotReady"
+	// HeldReason : a change is held back because pods would find no node.
+	HeldReason condition.Reason = "Held"
+	// ReplacingReason : the StatefulSet is made anew, as a field changed that
+	// cannot be changed in place.
+	ReplacingReason condition.Reason = "Replacing"
+	// ConflictReason : an object of the wanted name belongs to something else.
+	ConflictReason condition.Reason = "Conflict"
+	// RefusedReason : the API server refuses the StatefulSet or a Service.
+	RefusedReason condition.Reason = "Refused"
+)
+
+// Reasons of InputReady and ServiceConfigReady.
+const (
+	SecretMissingReason    condition.Reason = "SecretMissing"
+	SecretKeyMissingReason condition.Reason = "SecretKeyMissing"
+	InvalidSpecReason      condition.Reason = "InvalidSpec"
+	InvalidConfigReason    condition.Reason = "InvalidServiceConfig"
+)

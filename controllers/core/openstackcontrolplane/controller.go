@@ -1,0 +1,104 @@
+// Package openstackcontrolplane creates the podified services of each control
+// plane.
+package openstackcontrolplane
+
+import (
+	"context"
+	"errors"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// +kubebuilder:rbac:groups=core.openstack.org,resources=openstackcontrolplanes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=core.openstack.org,resources=openstackcontrolplanes/status,verbs=get;patch
+// +kubebuilder:rbac:groups=core.openstack.org,resources=openstackcontrolplanes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=glance.openstack.org,resources=glances,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova,verbs=get;list;watch;create;patch;delete
+
+const manager = "edpm-openstackcontrolplane"
+
+// Reconciler of OpenStackControlPlane.
+type Reconciler struct {
+	client.Client
+	Runner *phase.Runner
+}
+
+type scope struct {
+	*Reconciler
+	plane *corev1.OpenStackControlPlane
+}
+
+// Reconcile brings the services of one control plane up to date. One service
+// that cannot be does not keep the others.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	plane := &corev1.OpenStackControlPlane{}
+	if err := r.Get(ctx, req.NamespacedName, plane); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !plane.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	s := &scope{Reconciler: r, plane: plane}
+	return r.Runner.Run(ctx, plane, conditions(plane), s.services, s.topology)
+}
+
+func conditions(plane *corev1.OpenStackControlPlane) []condition.Type {
+	types := []condition.Type{}
+	if topology.Nearest(plane.Spec.TopologyRef) != nil {
+		types = append(types, condition.TopologyReadyCondition)
+	}
+	return append(types, corev1.GlanceReadyCondition, corev1.NovaReadyCondition)
+}
+
+// SetupWithManager adds the controller and its index.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	err := topology.IndexRefs(ctx, mgr.GetFieldIndexer(), &corev1.OpenStackControlPlane{}, func(obj client.Object) []string {
+		return topology.NamesOf(obj.(*corev1.OpenStackControlPlane).Spec.TopologyRef)
+	})
+	if err != nil {
+		return err
+	}
+	users := topology.Users(mgr.GetClient(), func() client.ObjectList { return &corev1.OpenStackControlPlaneList{} })
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&corev1.OpenStackControlPlane{}, builder.WithPredicates(watch.SpecChanges)).
+		Owns(&glancev1.Glance{}, builder.WithPredicates(watch.SpecOrMessageChanges)).
+		Owns(&novav1.Nova{}, builder.WithPredicates(watch.SpecOrMessageChanges)).
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(users), builder.WithPredicates(topology.Existence)).
+		Complete(r)
+}
+
+// topology is the phase that says whether the Topology is there. Those who use
+// it hold it; the services that refer to another go on without it.
+func (s *scope) topology(ctx context.Context) error {
+	t, err := topology.Get(ctx, s.Client, s.plane.Namespace, topology.Nearest(s.plane.Spec.TopologyRef))
+	if err == nil && t != nil {
+		s.plane.Status.Conditions.MarkTrue(condition.TopologyReadyCondition, "Services that refer to no other follow Topology %s", t.Name)
+	}
+	return err
+}
+
+// services is the phase that creates, updates and removes the services.
+func (s *scope) services(ctx context.Context) error {
+	var faults error
+	for _, run := range []phase.Func{s.glance, s.nova} {
+		err := run(ctx)
+		if halt := (*phase.Halt)(nil); errors.As(err, &halt) {
+			s.plane.Status.Conditions.MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
+			continue
+		}
+		faults = errors.Join(faults, err)
+	}
+	return faults
+}

@@ -1,0 +1,97 @@
+// Package glanceapi runs glance-api in the pods of a StatefulSet.
+package glanceapi
+
+import (
+	"context"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis/status,verbs=get;patch
+// +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis/finalizers,verbs=update
+
+// secretIndex holds the Secrets that an API reads.
+const secretIndex = "glanceapi.secrets"
+
+// Reconciler of GlanceAPI.
+type Reconciler struct {
+	client.Client
+	Runner *phase.Runner
+	Inputs *inputs.Reader
+	Pods   *podified.Deployer
+	Images images.Defaults
+}
+
+// scope is what one reconciliation works on.
+type scope struct {
+	*Reconciler
+	api      *glancev1.GlanceAPI
+	config   configInputs
+	snippets podified.Snippets
+	files    map[string][]byte
+}
+
+// Reconcile brings one API forward.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	api := &glancev1.GlanceAPI{}
+	if err := r.Get(ctx, req.NamespacedName, api); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !api.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.Pods.Release(ctx, api, api.Status.LastAppliedTopology, api.Spec.TopologyRef)
+	}
+	s := &scope{Reconciler: r, api: api}
+	types := append([]condition.Type{condition.InputReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...)
+	return r.Runner.Run(ctx, api, types, s.readInputs, s.serviceConfig, s.deploy)
+}
+
+// SetupWithManager adds the controller and its indexes.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	kind := podified.Kind{
+		Name: "GlanceAPI",
+		New:  func() phase.Object { return &glancev1.GlanceAPI{} },
+		List: func() client.ObjectList { return &glancev1.GlanceAPIList{} },
+		Refs: func(obj client.Object) []*topologyv1.TopologyRef {
+			return []*topologyv1.TopologyRef{obj.(*glancev1.GlanceAPI).Spec.TopologyRef}
+		},
+		Networks: func(obj client.Object) []string { return obj.(*glancev1.GlanceAPI).Spec.NetworkAttachments },
+	}
+	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &glancev1.GlanceAPI{}, secretIndex, secretsOf); err != nil {
+		return err
+	}
+	users := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
+	b := ctrl.NewControllerManagedBy(mgr).
+		For(&glancev1.GlanceAPI{}, builder.WithPredicates(watch.SpecChanges)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(users)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4})
+	return r.Pods.Watch(b, kind).Complete(r)
+}
+
+// secretsOf are the Secrets that an API reads, and the one that it writes.
+func secretsOf(obj client.Object) []string {
+	api := obj.(*glancev1.GlanceAPI)
+	service := podified.Service{Name: setName(api)}
+	return append([]string{api.Spec.Secret, service.ConfigName()}, api.Spec.CustomServiceConfigSecrets...)
+}
+
+// ref is the Topology that the API follows.
+func (s *scope) ref() *topologyv1.TopologyRef { return topology.Nearest(s.api.Spec.TopologyRef) }

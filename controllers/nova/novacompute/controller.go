@@ -1,0 +1,130 @@
+// Package novacompute runs nova-compute in the pods of a StatefulSet, with a
+// driver that needs no hypervisor beside it.
+package novacompute
+
+import (
+	"context"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes/status,verbs=get;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get;list;watch
+
+const (
+	// cellIndex holds the cell of a compute.
+	cellIndex = "spec.cellName"
+	// secretIndex holds the Secrets of a compute: what it reads and writes.
+	secretIndex = "novacompute.secrets"
+)
+
+// Reconciler of NovaCompute.
+type Reconciler struct {
+	client.Client
+	Runner *phase.Runner
+	Inputs *inputs.Reader
+	Pods   *podified.Deployer
+	Images images.Defaults
+}
+
+// scope is what one reconciliation works on.
+type scope struct {
+	*Reconciler
+	compute *novav1.NovaCompute
+	cell    *novav1.NovaCell // nil when it does not exist
+	// generated is the configuration of the computes of the cell.
+	generated []byte
+	files     map[string][]byte
+}
+
+var conditions = append([]condition.Type{
+	condition.InputReadyCondition, novav1.NovaCellReadyCondition, condition.ServiceConfigReadyCondition,
+}, podified.Conditions...)
+
+// Reconcile brings one compute forward.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	compute := &novav1.NovaCompute{}
+	if err := r.Get(ctx, req.NamespacedName, compute); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{Reconciler: r, compute: compute}
+	if !compute.DeletionTimestamp.IsZero() {
+		if err := s.lookUpCell(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{}, r.Pods.Release(ctx, compute, compute.Status.LastAppliedTopology, s.ref())
+	}
+	return r.Runner.Run(ctx, compute, conditions, s.lookUpCell, s.cellReady, s.serviceConfig, s.deploy)
+}
+
+// kind of the computes.
+var kind = podified.Kind{
+	Name: "NovaCompute",
+	New:  func() phase.Object { return &novav1.NovaCompute{} },
+	List: func() client.ObjectList { return &novav1.NovaComputeList{} },
+	Refs: func(obj client.Object) []*topologyv1.TopologyRef {
+		return []*topologyv1.TopologyRef{obj.(*novav1.NovaCompute).Spec.TopologyRef}
+	},
+	Networks: func(obj client.Object) []string { return obj.(*novav1.NovaCompute).Spec.NetworkAttachments },
+}
+
+// SetupWithManager adds the controller and its indexes. That of cells by their
+// Topology is the cells' own.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	for name, extract := range map[string]client.IndexerFunc{cellIndex: cellOf, secretIndex: secretsOf} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCompute{}, name, extract); err != nil {
+			return err
+		}
+	}
+	ofCell := watch.Users(mgr.GetClient(), kind.List, cellIndex, watch.ByName)
+	ofSecret := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
+	b := ctrl.NewControllerManagedBy(mgr).
+		For(&novav1.NovaCompute{}, builder.WithPredicates(watch.SpecChanges)).
+		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell), builder.WithPredicates(watch.SpecOr(configuresComputes))).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret)).
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.heirs(ofCell)), builder.WithPredicates(topology.Changes))
+	return r.Pods.Watch(b, kind).Complete(r)
+}
+
+// heirs maps a Topology to the computes of the cells that refer to it.
+func (r *Reconciler) heirs(ofCell handler.MapFunc) handler.MapFunc {
+	cells := topology.Users(r.Client, func() client.ObjectList { return &novav1.NovaCellList{} })
+	return func(ctx context.Context, t client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, cell := range cells(ctx, t) {
+			key := &novav1.NovaCell{}
+			key.Namespace, key.Name = cell.Namespace, cell.Name
+			requests = append(requests, ofCell(ctx, key)...)
+		}
+		return requests
+	}
+}
+
+func configuresComputes(cell client.Object) bool { return cell.(*novav1.NovaCell).ConfiguresComputes() }
+
+func cellOf(obj client.Object) []string { return []string{obj.(*novav1.NovaCompute).Spec.CellName} }
+
+func secretsOf(obj client.Object) []string {
+	own := podified.Service{Name: obj.GetName()}
+	return []string{novav1.ComputeConfigSecretName(obj.(*novav1.NovaCompute).Spec.CellName), own.ConfigName()}
+}

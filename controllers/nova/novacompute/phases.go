@@ -1,0 +1,126 @@
+package novacompute
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"text/template"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/oslo"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+)
+
+const (
+	configDir = "/etc/nova/nova.conf.d"
+	stateDir  = "/var/lib/nova"
+	// user of nova in the images of the OpenStack operators.
+	user = 42436
+)
+
+//go:embed templates/driver.conf
+var driverConf string
+
+// driverTemplate is what a driver adds to the configuration of the computes of a
+// cell. It comes after that and wins.
+var driverTemplate = template.Must(template.New("driver.conf").Funcs(template.FuncMap{"oslo": oslo.Quote}).Parse(driverConf))
+
+// ref is the Topology that the pods follow.
+func (s *scope) ref() *topologyv1.TopologyRef {
+	if s.cell == nil {
+		return topology.Nearest(s.compute.Spec.TopologyRef)
+	}
+	return topology.Nearest(s.compute.Spec.TopologyRef, s.cell.Spec.TopologyRef)
+}
+
+// lookUpCell is the phase that finds the cell.
+func (s *scope) lookUpCell(ctx context.Context) error {
+	cell := &novav1.NovaCell{}
+	err := s.Get(ctx, types.NamespacedName{Namespace: s.compute.Namespace, Name: s.compute.Spec.CellName}, cell)
+	if err == nil {
+		s.cell = cell
+	} else if !apierrors.IsNotFound(err) {
+		return err
+	}
+	s.compute.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
+}
+
+// cellReady is the phase that waits for the configuration that the cell makes.
+func (s *scope) cellReady(ctx context.Context) error {
+	name, t := s.compute.Spec.CellName, novav1.NovaCellReadyCondition
+	switch {
+	case s.cell == nil:
+		return phase.Failing(t, novav1.CellMissingReason,
+			"NovaCell %q does not exist in namespace %s: create it, for example through a Nova", name, s.compute.Namespace)
+	case s.cell.ShortName() == novav1.Cell0Name:
+		return phase.Stalled(t, novav1.CellZeroReason, "NovaCell %q is cell0, which has no computes: create a NovaCompute in another cell", name)
+	case !s.cell.ConfiguresComputes():
+		return phase.Waiting(t, novav1.CellNotReadyReason, "Waiting for NovaCell %s to configure its computes: see its conditions", name)
+	}
+	var err error
+	s.generated, err = s.Inputs.SecretKey(ctx, s.compute.Namespace, s.cell.Status.ComputeConfigSecretName, novav1.GeneratedConfigKey)
+	if missing := (*inputs.MissingError)(nil); errors.As(err, &missing) {
+		return phase.Waiting(t, novav1.CellNotReadyReason, "Waiting for the configuration of NovaCell %s: %v", name, missing)
+	}
+	if err != nil {
+		return err
+	}
+	s.compute.Status.Conditions.MarkTrue(t, "NovaCell %s configures its computes", name)
+	return nil
+}
+
+// serviceConfig is the phase that makes the configuration.
+func (s *scope) serviceConfig(ctx context.Context) error {
+	snippets, err := podified.ReadSnippets(ctx, s.Inputs, s.compute.Namespace, "spec.customServiceConfig", s.compute.Spec.CustomServiceConfig, nil)
+	if err != nil {
+		return err
+	}
+	text := bytes.NewBuffer(bytes.Clone(s.generated))
+	if err := driverTemplate.Execute(text, map[string]any{"Driver": s.driver(), "Ironic": novav1.IronicDriver, "Keystone": s.cell.Spec.Keystone}); err != nil {
+		return phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "spec.keystone of NovaCell %s: %v", s.cell.Name, err)
+	}
+	s.files = snippets.Files("nova", text.String())
+	s.compute.Status.Conditions.MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
+	return nil
+}
+
+func (s *scope) driver() string { return cmp.Or(s.compute.Spec.ComputeDriver, novav1.IronicDriver) }
+
+// deploy is the phase that runs the pods.
+func (s *scope) deploy(ctx context.Context) error {
+	return s.Pods.Deploy(ctx, s.compute, &s.compute.Status.Status, s.service())
+}
+
+// service is what is special to nova-compute. The name of a pod is the name of
+// its host in nova.
+func (s *scope) service() *podified.Service {
+	spec := s.compute.Spec
+	return &podified.Service{
+		Name:     s.compute.Name,
+		Labels:   map[string]string{podified.ServiceLabel: "nova-compute", "cell": s.cell.ShortName(), "owner": s.compute.Name},
+		Replicas: ptr.Deref(spec.Replicas, 1), TopologyRef: s.ref(),
+		NodeSelector:       podified.Selected(podified.NodeSelector(spec.NodeSelector, s.cell.Spec.NodeSelector)),
+		NetworkAttachments: spec.NetworkAttachments, User: user, Config: s.files, ConfigDir: configDir,
+		Pod: corev1.PodSpec{
+			Containers: []corev1.Container{{
+				Name: "nova-compute", Image: cmp.Or(spec.ContainerImage, s.Images.NovaCompute), Resources: spec.Resources,
+				Command:      []string{"nova-compute", "--config-dir", configDir},
+				VolumeMounts: []corev1.VolumeMount{{Name: "state", MountPath: stateDir}},
+			}},
+			Volumes: []corev1.Volume{{Name: "state", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+}

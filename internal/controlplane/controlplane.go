@@ -1,0 +1,42 @@
+// Package controlplane knows what the services of an OpenStackControlPlane
+// inherit from it. Admission and the controller share it.
+package controlplane
+
+import (
+	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/glance"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
+)
+
+// Glance returns the spec of the Glance: its template, with what the control
+// plane says where the template says nothing. The template is not changed. The
+// layout of each API is decided here, so that admission has nothing to add to an
+// API that is removed later.
+func Glance(plane corev1.OpenStackControlPlaneSpec) glancev1.GlanceSpec {
+	spec := *plane.Glance.Template.DeepCopy()
+	if spec.Secret == "" {
+		spec.Secret = plane.Secret
+	}
+	if spec.Storage.StorageClass == "" {
+		spec.Storage.StorageClass = plane.StorageClass
+	}
+	if spec.TopologyRef == nil {
+		spec.TopologyRef = plane.TopologyRef
+	}
+	spec.NodeSelector = podified.NodeSelector(spec.NodeSelector, plane.NodeSelector)
+	glance.DecideLayouts(&spec)
+	return spec
+}
+
+// Nova returns the spec of the Nova: its template, with what the control plane
+// says where the template says nothing. The template is not changed.
+func Nova(plane corev1.OpenStackControlPlaneSpec) novav1.NovaSpec {
+	spec := *plane.Nova.Template.DeepCopy()
+	if spec.TopologyRef == nil {
+		spec.TopologyRef = plane.TopologyRef
+	}
+	spec.NodeSelector = podified.NodeSelector(spec.NodeSelector, plane.NodeSelector)
+	return spec
+}

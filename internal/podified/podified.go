@@ -1,0 +1,207 @@
+package podified
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/attachments"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+)
+
+// ServiceLabel is the label of pods by which the default anti-affinity and the
+// Topologies of the seeds know a service.
+const ServiceLabel = "service"
+
+// Service is one StatefulSet, its configuration and its Services, as a
+// controller wants them.
+type Service struct {
+	// Name of the StatefulSet.
+	Name string
+	// Labels of the pods, by which they are selected, and of everything else.
+	// One of them is ServiceLabel.
+	Labels   map[string]string
+	Replicas int32
+	// TopologyRef in force, nil for none.
+	TopologyRef        *topologyv1.TopologyRef
+	NodeSelector       map[string]string
+	NetworkAttachments []string
+	// User and group of the processes, unless the cluster chooses one.
+	User int64
+	// Pod has the containers and volumes; Deploy adds the rest.
+	Pod corev1.PodSpec
+	// Claims that each pod has.
+	Claims []corev1.PersistentVolumeClaim
+	// Headless gives each pod a name in DNS, under a Service of the same name as
+	// the StatefulSet.
+	Headless bool
+	// Services that select the pods, with name, ports and what was overridden.
+	Services []*corev1.Service
+	// Config files by name. They may be secret. Every container finds them in
+	// the directory ConfigDir.
+	Config    map[string][]byte
+	ConfigDir string
+}
+
+// ConfigName is the name of the Secret with the configuration.
+func (s *Service) ConfigName() string { return s.Name + "-config-data" }
+
+// Deployer deploys the services of one kind.
+type Deployer struct {
+	client.Client
+	Inputs *inputs.Reader
+	Events events.EventRecorder
+	// Manager is the field manager.
+	Manager string
+	// Finalizer by which objects are kept until they have let go of their Topology.
+	Finalizer string
+	// choosesUsers tells that the cluster gives pods a user and a group, as
+	// OpenShift does: naming them would be refused.
+	choosesUsers bool
+	attachments  bool
+}
+
+// New returns the Deployer of a kind. The name is that of its controller.
+func New(mgr ctrl.Manager, reader *inputs.Reader, name, finalizer string) *Deployer {
+	_, err := mgr.GetRESTMapper().RESTMapping(securityContextConstraints)
+	return &Deployer{
+		Client: mgr.GetClient(), Inputs: reader, Events: mgr.GetEventRecorder(name), Manager: "edpm-" + name, Finalizer: finalizer,
+		choosesUsers: err == nil, attachments: attachments.Installed(mgr.GetRESTMapper()),
+	}
+}
+
+// Conditions are those that Deploy keeps in any case. With a Topology there is
+// TopologyReady as well, and with networks NetworkAttachmentsReady.
+var Conditions = []condition.Type{podifiedv1.PlacementReadyCondition, condition.DeploymentReadyCondition, podifiedv1.PodNodesReadyCondition}
+
+// deployment is one service in one reconciliation.
+type deployment struct {
+	*Deployer
+	*Service
+	owner    phase.Object
+	status   *podifiedv1.Status
+	topology *topologyv1.Topology // nil for none
+	set      *appsv1.StatefulSet  // as it is; nil when there is none
+	want     *appsv1.StatefulSet
+	pods     []*corev1.Pod // of the set, by ordinal; those of the cache
+	// held tells that the set is left as it is although it is to change.
+	held bool
+}
+
+// Deploy brings one service of the owner forward, and marks the Conditions on
+// it. What the pods that run are up to is told also when a change cannot be made.
+// The error is a *phase.Halt when something is awaited or to be mended.
+func (d *Deployer) Deploy(ctx context.Context, owner phase.Object, status *podifiedv1.Status, service *Service) error {
+	p := &deployment{Deployer: d, Service: service, owner: owner, status: status}
+	if err := p.look(ctx); err != nil {
+		return err
+	}
+	err := p.change(ctx)
+	if halt := (*phase.Halt)(nil); err != nil && !errors.As(err, &halt) {
+		return err
+	}
+	p.rollout()
+	return errors.Join(err, p.nodes(ctx))
+}
+
+func (p *deployment) change(ctx context.Context) error {
+	for _, step := range []phase.Func{p.networks, p.follow, p.place, p.write} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark is where the conditions are.
+func (p *deployment) mark() *condition.Conditions { return p.owner.GetConditions() }
+
+// networks checks that the networks exist.
+func (p *deployment) networks(ctx context.Context) error {
+	if len(p.NetworkAttachments) == 0 {
+		return nil
+	}
+	if err := attachments.Check(ctx, p.Client, p.attachments, p.owner.GetNamespace(), p.NetworkAttachments); err != nil {
+		return err
+	}
+	p.mark().MarkTrue(condition.NetworkAttachmentsReadyCondition, "Every network attachment definition exists")
+	return nil
+}
+
+// follow gets the Topology. The owner has a finalizer while it holds one.
+func (p *deployment) follow(ctx context.Context) error {
+	if p.TopologyRef != nil {
+		if err := apply.Finalizer(ctx, p.Client, p.owner, p.Finalizer, controllerutil.AddFinalizer); err != nil {
+			return err
+		}
+	}
+	t, err := topology.Ensure(ctx, p.Client, p.owner, p.TopologyRef, p.status.LastAppliedTopology)
+	if err != nil {
+		return err
+	}
+	p.topology, p.status.LastAppliedTopology = t, p.TopologyRef
+	if t == nil {
+		return apply.Finalizer(ctx, p.Client, p.owner, p.Finalizer, controllerutil.RemoveFinalizer)
+	}
+	p.mark().MarkTrue(condition.TopologyReadyCondition, "The pods follow Topology %s", t.Name)
+	return nil
+}
+
+// Release lets go of the Topologies of an object that is being deleted, and then
+// lets the object go. The references are what was applied and what is in force.
+func (d *Deployer) Release(ctx context.Context, owner client.Object, refs ...*topologyv1.TopologyRef) error {
+	if !controllerutil.ContainsFinalizer(owner, d.Finalizer) {
+		return nil
+	}
+	if err := topology.Release(ctx, d.Client, owner, refs...); err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.RemoveFinalizer))
+}
+
+// Remove deletes the StatefulSet of a service that its owner no longer wants, and
+// lets go of its Topology.
+func (d *Deployer) Remove(ctx context.Context, owner client.Object, name string, applied *topologyv1.TopologyRef) error {
+	set := &appsv1.StatefulSet{}
+	err := d.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, set)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading StatefulSet %s: %w", name, err)
+	}
+	if err == nil && metav1.IsControlledBy(set, owner) && set.DeletionTimestamp.IsZero() {
+		if err := client.IgnoreNotFound(d.Delete(ctx, set)); err != nil {
+			return fmt.Errorf("deleting StatefulSet %s: %w", name, err)
+		}
+	}
+	return d.Release(ctx, owner, applied)
+}
+
+// look reads the set and its pods.
+func (p *deployment) look(ctx context.Context) error {
+	key := client.ObjectKey{Namespace: p.owner.GetNamespace(), Name: p.Name}
+	set := &appsv1.StatefulSet{}
+	if err := p.Get(ctx, key, set); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading StatefulSet %s: %w", p.Name, err)
+	} else if err == nil {
+		p.set = set
+	}
+	list := &corev1.PodList{}
+	if err := p.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{setIndex: p.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the pods of StatefulSet %s: %w", p.Name, err)
+	}
+	p.pods = byOrdinal(p.Name, list.Items)
+	return nil
+}

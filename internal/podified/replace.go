@@ -1,0 +1,113 @@
+package podified
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// replace deletes a set of which a field has to change that cannot, and leaves
+// its pods and claims. The set that is made next takes the pods over and rolls
+// them one at a time; claims are kept whether or not pods use them.
+func (p *deployment) replace(ctx context.Context) error {
+	if p.set == nil {
+		return nil
+	}
+	if p.set.DeletionTimestamp.IsZero() {
+		field := immutable(p.set, p.want)
+		if field == "" || !metav1.IsControlledBy(p.set, p.owner) {
+			return nil
+		}
+		err := p.Delete(ctx, p.set, client.PropagationPolicy(metav1.DeletePropagationOrphan), client.Preconditions{UID: &p.set.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting StatefulSet %s to make it anew: %w", p.Name, err)
+		}
+		p.Events.Eventf(p.owner, p.set, corev1.EventTypeNormal, string(podifiedv1.ReplacingReason), "Reconciling",
+			"StatefulSet %s is made anew, since its %s cannot be changed in place. Its pods are replaced one at a time; PersistentVolumeClaims are kept.", p.Name, field)
+	}
+	return phase.Waiting(condition.DeploymentReadyCondition, podifiedv1.ReplacingReason,
+		"Waiting until the former StatefulSet %s is gone; its pods keep running", p.Name)
+}
+
+// immutable names the first field that differs and cannot be changed; empty
+// when there is none.
+func immutable(have, want *appsv1.StatefulSet) string {
+	switch {
+	case have.Spec.ServiceName != want.Spec.ServiceName:
+		return "serviceName"
+	case have.Spec.PodManagementPolicy != want.Spec.PodManagementPolicy:
+		return "podManagementPolicy"
+	case !maps.Equal(have.Spec.Selector.MatchLabels, want.Spec.Selector.MatchLabels):
+		return "selector"
+	case !slices.EqualFunc(have.Spec.VolumeClaimTemplates, want.Spec.VolumeClaimTemplates, sameClaim):
+		return "volumeClaimTemplates"
+	}
+	return ""
+}
+
+// sameClaim compares what is wanted of a claim; the API server adds the rest.
+func sameClaim(have, want corev1.PersistentVolumeClaim) bool {
+	storage := corev1.ResourceStorage
+	return have.Name == want.Name &&
+		(want.Spec.StorageClassName == nil) == (have.Spec.StorageClassName == nil) &&
+		(want.Spec.StorageClassName == nil || *want.Spec.StorageClassName == *have.Spec.StorageClassName) &&
+		slices.Equal(have.Spec.AccessModes, want.Spec.AccessModes) &&
+		have.Spec.Resources.Requests[storage].Equal(want.Spec.Resources.Requests[storage])
+}
+
+// remake deletes the first pod that lacks a volume which the set now claims for
+// it, once the others are up. The StatefulSet controller would roll pods, but
+// wants to give them their volumes first, which the API server refuses for a pod
+// that runs (updateStatefulPod in pkg/controller/statefulset).
+func (p *deployment) remake(ctx context.Context) error {
+	lacking := slices.IndexFunc(p.pods, p.lacksVolume)
+	if lacking < 0 {
+		return nil
+	}
+	for i, pod := range p.pods {
+		if i != lacking && !up(pod) {
+			return nil // rollout says which pod is awaited
+		}
+	}
+	pod := p.pods[lacking]
+	if !pod.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if err := p.Delete(ctx, pod.DeepCopy(), client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting pod %s to give it its volumes: %w", pod.Name, err)
+	}
+	return nil
+}
+
+func (p *deployment) lacksVolume(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Claims, func(claim corev1.PersistentVolumeClaim) bool {
+		return !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.Name == claim.Name && v.PersistentVolumeClaim != nil
+		})
+	})
+}
+
+// up tells whether a pod is ready and stays.
+func up(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp.IsZero() && statusOf(pod, corev1.PodReady).Status == corev1.ConditionTrue
+}
+
+// statusOf returns a condition of a pod, an empty one if it has none.
+func statusOf(pod *corev1.Pod, t corev1.PodConditionType) corev1.PodCondition {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == t {
+			return c
+		}
+	}
+	return corev1.PodCondition{}
+}

@@ -1,0 +1,61 @@
+package podified
+
+import (
+	"slices"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+)
+
+// rollout says what became of the pods.
+func (p *deployment) rollout() {
+	if p.set == nil {
+		p.progress(podifiedv1.RollingOutReason, condition.SeverityInfo, "StatefulSet %s does not exist yet", p.Name)
+		return
+	}
+	s := p.set.Status
+	p.status.ReadyCount = s.ReadyReplicas
+	waiting, unready := filter(p.pods, unscheduled), filter(p.pods, func(pod *corev1.Pod) bool { return !up(pod) })
+	switch {
+	case p.held:
+		p.progress(podifiedv1.HeldReason, condition.SeverityWarning,
+			"StatefulSet %s is to change and is held back: see %s", p.Name, podifiedv1.PlacementReadyCondition)
+	case len(waiting) > 0:
+		p.progress(podifiedv1.PodsPendingReason, condition.SeverityWarning,
+			"The scheduler finds no node for %s: %s", enumerate(names(waiting)), statusOf(waiting[0], corev1.PodScheduled).Message)
+	case s.ObservedGeneration < p.set.Generation || s.UpdatedReplicas < p.Replicas || s.Replicas > p.Replicas:
+		p.progress(podifiedv1.RollingOutReason, condition.SeverityInfo, "%d of %d pods of StatefulSet %s are up to date", s.UpdatedReplicas, p.Replicas, p.Name)
+	case s.ReadyReplicas < p.Replicas:
+		p.progress(podifiedv1.PodsNotReadyReason, condition.SeverityInfo, "%d of %d pods of StatefulSet %s are ready%s",
+			s.ReadyReplicas, p.Replicas, p.Name, why(unready))
+	default:
+		p.mark().MarkTrue(condition.DeploymentReadyCondition, "%d of %d pods of StatefulSet %s are ready", s.ReadyReplicas, p.Replicas, p.Name)
+	}
+}
+
+// progress says why the pods are not all up. What change found stands.
+func (p *deployment) progress(reason condition.Reason, severity condition.Severity, format string, args ...any) {
+	p.mark().MarkFalse(condition.DeploymentReadyCondition, reason, severity, format, args...)
+}
+
+// unscheduled tells whether the scheduler has looked at a pod in vain.
+func unscheduled(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && statusOf(pod, corev1.PodScheduled).Status == corev1.ConditionFalse
+}
+
+// why says of the first of the pods what the kubelet says.
+func why(pods []*corev1.Pod) string {
+	if len(pods) == 0 {
+		return ""
+	}
+	if message := statusOf(pods[0], corev1.PodReady).Message; message != "" {
+		return "; " + pods[0].Name + ": " + message
+	}
+	return "; waiting for " + enumerate(names(pods))
+}
+
+func filter(pods []*corev1.Pod, keep func(*corev1.Pod) bool) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !keep(pod) })
+}

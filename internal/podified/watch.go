@@ -1,0 +1,219 @@
+package podified
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/attachments"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+const (
+	// setIndex and nodeIndex hold the StatefulSet and the node of a pod that
+	// belongs to a StatefulSet.
+	setIndex  = "podified.set"
+	nodeIndex = "podified.node"
+	// misplacedIndex is "true" for objects whose pods would find no place.
+	misplacedIndex = "podified.misplaced"
+	// networksIndex holds the network attachments of an object.
+	networksIndex = "podified.networks"
+	// gather is how long changes of the cluster are gathered before pods that
+	// would find no place are looked at again.
+	gather = 2 * time.Second
+)
+
+// IndexPods adds the indexes of pods that Deployers use, once for a manager.
+func IndexPods(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, setIndex, setOf); err != nil {
+		return err
+	}
+	return indexer.IndexField(ctx, &corev1.Pod{}, nodeIndex, func(obj client.Object) []string {
+		if len(setOf(obj)) == 0 || obj.(*corev1.Pod).Spec.NodeName == "" {
+			return nil
+		}
+		return []string{obj.(*corev1.Pod).Spec.NodeName}
+	})
+}
+
+func setOf(pod client.Object) []string {
+	ref := metav1.GetControllerOf(pod)
+	if ref == nil || ref.Kind != "StatefulSet" {
+		return nil
+	}
+	return []string{ref.Name}
+}
+
+// Kind is what Watch needs to know of the kind of a Deployer.
+type Kind struct {
+	// Name of the kind, and its empty object and list.
+	Name string
+	New  func() phase.Object
+	List func() client.ObjectList
+	// Refs returns the references to Topologies that an object has itself.
+	Refs func(client.Object) []*topologyv1.TopologyRef
+	// Networks returns the network attachments that an object names.
+	Networks func(client.Object) []string
+}
+
+// Index adds the indexes of a kind that Watch uses.
+func (k Kind) Index(ctx context.Context, indexer client.FieldIndexer) error {
+	for name, extract := range map[string]client.IndexerFunc{
+		misplacedIndex:    misplaced,
+		networksIndex:     k.Networks,
+		topology.RefIndex: func(obj client.Object) []string { return topology.NamesOf(k.Refs(obj)...) },
+	} {
+		if err := indexer.IndexField(ctx, k.New(), name, extract); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func misplaced(obj client.Object) []string {
+	if obj.(phase.Object).GetConditions().IsFalse(podifiedv1.PlacementReadyCondition) {
+		return []string{"true"}
+	}
+	return nil
+}
+
+// Watch adds to the controller of a kind the watches on what Deploy makes and
+// looks at.
+func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
+	w := watcher{d, k}
+	again := watch.Gather(gather, w.misplaced)
+	b = b.Owns(&appsv1.StatefulSet{}).Owns(&corev1.Service{}).
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(topology.Users(d.Client, k.List)), builder.WithPredicates(topology.Changes)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfPod), builder.WithPredicates(podChanges)).
+		Watches(&corev1.Pod{}, again, builder.WithPredicates(roomMade)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges)).
+		Watches(&corev1.Node{}, again, builder.WithPredicates(nodeChanges)).
+		Watches(&corev1.PersistentVolumeClaim{}, again, builder.WithPredicates(claimChanges)).
+		Watches(&corev1.PersistentVolume{}, again, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	if d.attachments {
+		users := watch.Users(d.Client, k.List, networksIndex, watch.ByName)
+		b = b.WatchesMetadata(attachments.Object(), handler.EnqueueRequestsFromMapFunc(users))
+	}
+	return b
+}
+
+type watcher struct {
+	*Deployer
+	Kind
+}
+
+// misplaced returns the objects whose pods would find no place.
+func (w watcher) misplaced(client.Object) []reconcile.Request {
+	list := w.List()
+	if err := w.Deployer.List(context.Background(), list, client.MatchingFields{misplacedIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.Log.Error(err, "Failed to list objects whose pods would find no place", "kind", w.Name)
+		return nil
+	}
+	var requests []reconcile.Request
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function never fails
+		obj := item.(client.Object)
+		requests = append(requests, watch.Request(obj.GetNamespace(), obj.GetName()))
+		return nil
+	})
+	return requests
+}
+
+// ownerOfPod returns the object whose StatefulSet a pod belongs to.
+func (w watcher) ownerOfPod(ctx context.Context, pod client.Object) []reconcile.Request {
+	for _, name := range setOf(pod) {
+		set := &appsv1.StatefulSet{}
+		if err := w.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}, set, client.UnsafeDisableDeepCopy); err != nil {
+			return nil // its own event will tell of it
+		}
+		if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == w.Name {
+			return []reconcile.Request{watch.Request(pod.GetNamespace(), owner.Name)}
+		}
+	}
+	return nil
+}
+
+// ownersOnNode returns the objects that have pods on a node.
+func (w watcher) ownersOnNode(ctx context.Context, node client.Object) []reconcile.Request {
+	pods := &corev1.PodList{}
+	if err := w.Deployer.List(ctx, pods, client.MatchingFields{nodeIndex: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the pods on a node", "node", node.GetName())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		requests = append(requests, w.ownerOfPod(ctx, &pods.Items[i])...)
+	}
+	return requests
+}
+
+// podChanges lets through what conditions tell of a pod, and none of the many
+// other writes to its status.
+var podChanges = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+		return before.Spec.NodeName != after.Spec.NodeName || terminating(before) != terminating(after) ||
+			said(before, corev1.PodScheduled) != said(after, corev1.PodScheduled) || said(before, corev1.PodReady) != said(after, corev1.PodReady)
+	},
+}
+
+func said(pod *corev1.Pod, t corev1.PodConditionType) string {
+	c := statusOf(pod, t)
+	return string(c.Status) + " " + c.Message
+}
+
+func never(event.CreateEvent) bool { return false }
+
+// roomMade lets through that a pod leaves its node.
+var roomMade = predicate.Funcs{
+	CreateFunc: never,
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !ended(e.ObjectOld.(*corev1.Pod)) && ended(e.ObjectNew.(*corev1.Pod))
+	},
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// readyChanges lets through that a node stops answering, answers again or goes.
+var readyChanges = predicate.Funcs{
+	CreateFunc: never,
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return readiness(e.ObjectOld.(*corev1.Node)).Status != readiness(e.ObjectNew.(*corev1.Node)).Status
+	},
+}
+
+// nodeChanges lets through what decides which pods a node takes. One that is
+// not ready or is cordoned has a taint. Heartbeats do not count.
+var nodeChanges = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
+		return !maps.Equal(before.Labels, after.Labels) || !equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+			!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
+	},
+}
+
+// claimChanges lets through that a claim comes, goes, or gets its volume.
+var claimChanges = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.(*corev1.PersistentVolumeClaim).Spec.VolumeName != e.ObjectNew.(*corev1.PersistentVolumeClaim).Spec.VolumeName
+	},
+}

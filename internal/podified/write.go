@@ -1,0 +1,112 @@
+package podified
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
+
+// write writes what differs: the configuration first, so that new pods find it.
+func (p *deployment) write(ctx context.Context) error {
+	if p.held {
+		return nil
+	}
+	if err := p.writeConfig(ctx); err != nil {
+		return err
+	}
+	for _, service := range p.services() {
+		if err := p.child(ctx, service, &corev1.Service{}); err != nil {
+			return err
+		}
+	}
+	if err := p.replace(ctx); err != nil {
+		return err
+	}
+	present := &appsv1.StatefulSet{}
+	if err := p.child(ctx, p.want, present); err != nil {
+		return err
+	}
+	p.set = present
+	return p.remake(ctx)
+}
+
+func (p *deployment) writeConfig(ctx context.Context) error {
+	name := p.ConfigName()
+	present, err := p.Inputs.Secret(ctx, p.owner.GetNamespace(), name)
+	if err == nil && inputs.Digest(present) == inputs.Digest(p.Config) {
+		return nil
+	}
+	if err := apply.Write(ctx, p.Client, p.Manager, p.owner, &corev1.Secret{ObjectMeta: p.meta(name), Data: p.Config}); err != nil {
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
+	return nil
+}
+
+// services are all that are wanted, complete.
+func (p *deployment) services() []*corev1.Service {
+	var all []*corev1.Service
+	if p.Headless {
+		all = append(all, &corev1.Service{ObjectMeta: p.meta(p.Name), Spec: corev1.ServiceSpec{
+			Selector: p.Labels, ClusterIP: corev1.ClusterIPNone, Ports: p.ports(),
+		}})
+	}
+	for _, service := range p.Services {
+		complete := service.DeepCopy()
+		meta := p.meta(service.Name)
+		meta.Annotations, meta.Labels = service.Annotations, merge(p.Labels, service.Labels)
+		complete.ObjectMeta, complete.Spec.Selector = meta, p.Labels
+		all = append(all, complete)
+	}
+	return all
+}
+
+// ports that the containers have.
+func (p *deployment) ports() []corev1.ServicePort {
+	var ports []corev1.ServicePort
+	for _, c := range p.Pod.Containers {
+		for _, port := range c.Ports {
+			ports = append(ports, corev1.ServicePort{Name: port.Name, Port: port.ContainerPort, Protocol: corev1.ProtocolTCP})
+		}
+	}
+	return ports
+}
+
+// child writes one child. What the API server refuses, or belongs to something
+// else, is for a person to mend.
+func (p *deployment) child(ctx context.Context, desired, present client.Object) error {
+	err := apply.Child(ctx, p.Client, p.Manager, p.owner, desired, present)
+	var conflict *apply.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		return phase.Stalled(condition.DeploymentReadyCondition, podifiedv1.ConflictReason, "%v", conflict)
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+		return phase.Stalled(condition.DeploymentReadyCondition, podifiedv1.RefusedReason, "The API server refuses it: %v", err)
+	}
+	return err
+}
+
+func merge(base, more map[string]string) map[string]string {
+	merged := map[string]string{}
+	for _, m := range []map[string]string{more, base} { // what selects wins
+		for k, v := range m {
+			merged[k] = v
+		}
+	}
+	return merged
+}

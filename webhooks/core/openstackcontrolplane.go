@@ -1,0 +1,93 @@
+// Package core admits control planes. A control plane is checked as its services
+// would be, so that a person learns at once what is wrong, and where.
+package core
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/controlplane"
+	inherit "github.com/edpm-operators/edpm-operators/internal/glance"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
+	"github.com/edpm-operators/edpm-operators/webhooks/glance"
+	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
+	"github.com/edpm-operators/edpm-operators/webhooks/nova"
+)
+
+var kind = corev1.GroupVersion.WithKind("OpenStackControlPlane").GroupKind()
+
+// SetupOpenStackControlPlaneWithManager serves the defaults and rules of
+// OpenStackControlPlane. The reader must read from the API server.
+func SetupOpenStackControlPlaneWithManager(mgr ctrl.Manager, reader client.Reader) error {
+	own := hook.Rules[*corev1.OpenStackControlPlane]{Kind: kind, Errors: planeErrors, Warnings: planeWarnings}
+	return ctrl.NewWebhookManagedBy(mgr, &corev1.OpenStackControlPlane{}).
+		WithDefaulter(layouts{}).WithValidator(validator{own, reader}).Complete()
+}
+
+// layouts decides the layout of each glance API when it is created.
+type layouts struct{}
+
+// Default sets the layouts that the template of the Glance leaves out.
+func (layouts) Default(_ context.Context, plane *corev1.OpenStackControlPlane) error {
+	if plane.Spec.Glance != nil {
+		inherit.DecideLayouts(&plane.Spec.Glance.Template)
+	}
+	return nil
+}
+
+// validator adds to the rules of the object itself that it is the only one: its
+// services have fixed names.
+type validator struct {
+	hook.Rules[*corev1.OpenStackControlPlane]
+	reader client.Reader
+}
+
+// ValidateCreate refuses a second control plane in a namespace.
+func (v validator) ValidateCreate(ctx context.Context, plane *corev1.OpenStackControlPlane) (admission.Warnings, error) {
+	others := &corev1.OpenStackControlPlaneList{}
+	if err := v.reader.List(ctx, others, client.InNamespace(plane.Namespace), client.Limit(1)); err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if len(others.Items) > 0 {
+		return nil, apierrors.NewForbidden(corev1.GroupVersion.WithResource("openstackcontrolplanes").GroupResource(), plane.Name, fmt.Errorf(
+			"namespace %s has OpenStackControlPlane %s already, and there can be one only: change that, or use another namespace", plane.Namespace, others.Items[0].Name))
+	}
+	return v.Rules.ValidateCreate(ctx, plane)
+}
+
+func planeErrors(plane *corev1.OpenStackControlPlane) field.ErrorList {
+	spec, at := plane.Spec, field.NewPath("spec")
+	errs := validate.ObjectName(at.Child("secret"), spec.Secret)
+	errs = append(errs, validate.ObjectName(at.Child("storageClass"), spec.StorageClass)...)
+	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), spec.NodeSelector)...)
+	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, plane.Namespace)...)
+	if spec.Glance != nil {
+		inherited := spec.Glance.Template
+		inherited.Secret = controlplane.Glance(spec).Secret // what is wrong with the rest is said where it is written
+		errs = append(errs, glance.SpecErrors(at.Child("glance", "template"), plane.Namespace, corev1.GlanceName, inherited)...)
+	}
+	if spec.Nova != nil {
+		errs = append(errs, nova.SpecErrors(at.Child("nova", "template"), plane.Namespace, spec.Nova.Template)...)
+	}
+	return errs
+}
+
+func planeWarnings(_ context.Context, old, plane *corev1.OpenStackControlPlane) []string {
+	if plane.Spec.Glance == nil {
+		return nil
+	}
+	var before *glancev1.GlanceSpec
+	if old != nil && old.Spec.Glance != nil {
+		before = &old.Spec.Glance.Template
+	}
+	return glance.SpecWarnings(field.NewPath("spec", "glance", "template"), before, plane.Spec.Glance.Template)
+}
