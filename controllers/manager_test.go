@@ -11,9 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,7 +21,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/edpm-operators/edpm-operators/controllers"
-	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
 )
 
 // running is a manager at work in one namespace.
@@ -41,14 +38,11 @@ func startManager(namespace string, opts controllers.Options) *running {
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return r.wire.over(next) })
-	runners := labels.SelectorFromSet(labels.Set{openstackansibleee.RunnerLabel: "true"})
+	held := controllers.CacheOptions(opts.Operators)
+	held.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	options := ctrl.Options{
 		Scheme: env.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: ptr.To(10 * time.Second),
-		Cache: cache.Options{
-			DefaultNamespaces: map[string]cache.Config{namespace: {}},
-			DefaultTransform:  cache.TransformStripManagedFields(),
-			ByObject:          map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: runners}, &batchv1.Job{}: {Label: runners}},
-		},
+		Cache:  held,
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	}
 	options.Controller.SkipNameValidation = ptr.To(true)

@@ -24,6 +24,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacell"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacompute"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novaexternalcompute"
+	"github.com/edpm-operators/edpm-operators/controllers/topology/topology"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
@@ -33,7 +34,7 @@ import (
 )
 
 // Operators that the suite consists of.
-var Operators = []string{"ansibleee", "core", "dataplane", "glance", "nova"}
+var Operators = []string{"ansibleee", "core", "dataplane", "glance", "nova", "topology"}
 
 // Options of the suite.
 type Options struct {
@@ -62,7 +63,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 	for _, operator := range Operators {
 		if s.runs(operator) {
 			steps = append(steps, map[string]func(context.Context) error{
-				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "glance": s.glance, "nova": s.nova,
+				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "glance": s.glance, "nova": s.nova, "topology": s.topology,
 			}[operator])
 		}
 	}
@@ -163,4 +164,8 @@ func (s *setup) glance(ctx context.Context) error {
 
 func (s *setup) core(ctx context.Context) error {
 	return (&openstackcontrolplane.Reconciler{Client: s.GetClient(), Runner: s.runner("controlplane")}).SetupWithManager(ctx, s.Manager)
+}
+
+func (s *setup) topology(ctx context.Context) error {
+	return (&topology.Reconciler{Client: s.GetClient(), Runner: s.runner("topology")}).SetupWithManager(ctx, s.Manager)
 }

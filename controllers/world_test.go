@@ -21,6 +21,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -186,6 +187,8 @@ func observed(obj judged) bool {
 	case *novav1.NovaCell:
 		return o.Status.ObservedGeneration == o.Generation
 	case *novav1.NovaExternalCompute:
+		return o.Status.ObservedGeneration == o.Generation
+	case *topologyv1.Topology:
 		return o.Status.ObservedGeneration == o.Generation
 	case *ansibleeev1.OpenStackAnsibleEE:
 		return o.Status.ObservedGeneration == o.Generation

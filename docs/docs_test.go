@@ -100,7 +100,7 @@ func TestExamplesApply(t *testing.T) {
 	}
 	for _, kind := range []string{
 		"OpenStackDataPlane", "OpenStackDataPlaneRole", "OpenStackDataPlaneNode", "OpenStackDataPlaneService",
-		"Nova", "NovaCell", "NovaExternalCompute", "OpenStackAnsibleEE",
+		"Nova", "NovaCell", "NovaExternalCompute", "OpenStackAnsibleEE", "Topology",
 	} {
 		if !kinds[kind] {
 			t.Errorf("no page has an example of %s", kind)
@@ -241,6 +241,7 @@ var repeated = map[string]struct {
 }{
 	"flags of the manager":   {"cmd/manager/options.go", "docs/operations.md", regexp.MustCompile(`Var\(&[\w.]+, "([\w-]+)"`), "`--%s`"},
 	"metrics":                {"internal/edpm/metrics.go", "docs/operations.md", regexp.MustCompile(`"(edpm_\w+)"`), "`%s`"},
+	"annotations of pods":    {"apis/topology/v1beta1/conditions.go", "docs/operations.md", regexp.MustCompile(`= "([\w.]+/[\w-]+)"`), "`%s`"},
 	"annotations and labels": {"apis/edpm/edpm.go", "docs/operations.md", regexp.MustCompile(`= "([\w.]+/[\w-]+)"`), "`%s`"},
 	"variables for images":   {"internal/images/images.go", "docs/install.md", regexp.MustCompile(`"(RELATED_IMAGE_\w+)"`), "`%s`"},
 }

@@ -8,27 +8,25 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
+	"github.com/edpm-operators/edpm-operators/controllers"
 )
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=webhook-service-cert,verbs=update
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=get;list;watch;update
 
 func managerOptions(opts *options, scheme *runtime.Scheme) ctrl.Options {
-	runners := labels.SelectorFromSet(labels.Set{openstackansibleee.RunnerLabel: "true"})
+	held := controllers.CacheOptions(opts.operatorList())
+	held.SyncPeriod = ptr.To(resync)
 	return ctrl.Options{
 		Scheme:                        scheme,
 		LeaderElection:                opts.leaderElect,
@@ -38,16 +36,7 @@ func managerOptions(opts *options, scheme *runtime.Scheme) ctrl.Options {
 		PprofBindAddress:              opts.pprof,
 		Metrics:                       metricsserver.Options{BindAddress: opts.metrics},
 		WebhookServer:                 webhook.NewServer(webhook.Options{Port: opts.webhookPort, CertDir: opts.certDir}),
-		Cache: cache.Options{
-			SyncPeriod:       ptr.To(resync),
-			DefaultTransform: cache.TransformStripManagedFields(),
-			// Of Pods and Jobs only those of runs are held in memory, and of
-			// those not what they were made from.
-			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:  {Label: runners, Transform: withoutTemplate},
-				&batchv1.Job{}: {Label: runners, Transform: withoutTemplate},
-			},
-		},
+		Cache:                         held,
 		// Secrets are read by internal/inputs; nothing may cache them by accident.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	}
@@ -91,16 +80,3 @@ func afterCertificates(mgr manager.Manager, ready chan struct{}) healthz.Checker
 }
 
 var errWaiting = errors.New("waiting for the certificates of the webhooks")
-
-// withoutTemplate drops what nobody reads of a cached Pod or Job: with many runs
-// it is most of the manager's memory. The controller of runs looks at metadata
-// and status only, and neither object is ever written back.
-func withoutTemplate(obj any) (any, error) {
-	switch o := obj.(type) {
-	case *corev1.Pod:
-		o.ManagedFields, o.Spec = nil, corev1.PodSpec{}
-	case *batchv1.Job:
-		o.ManagedFields, o.Spec.Template = nil, corev1.PodTemplateSpec{}
-	}
-	return obj, nil
-}

@@ -18,68 +18,69 @@ import (
 // +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies,verbs=get;list;watch;patch
 
 // Ensure returns the Topology that the consumer is to have, nil when want is
-// nil, and sees to it that it cannot go before the consumer lets go of it. The
-// one that was applied before is released after the new one is held, so that
-// the pods that still follow it never follow one that is gone. A Topology that
-// cannot be had, because it does not exist or is on its way out, is a
-// *phase.Halt of the condition TopologyReady, and the old one stays held.
+// nil, and sees to it that it cannot go before the consumer lets go of it. What
+// it held before, above all what was applied, is released after the new one is
+// held, so that pods never follow a Topology that is gone. One that cannot be
+// had, because it does not exist or is on its way out, is a *phase.Halt of the
+// condition TopologyReady, and the old one stays held.
 func Ensure(ctx context.Context, c client.Client, consumer client.Object, want, applied *topologyv1.TopologyRef) (*topologyv1.Topology, error) {
-	if want == nil {
-		return nil, Release(ctx, c, consumer, applied)
-	}
 	t, err := Get(ctx, c, consumer.GetNamespace(), want)
 	if err != nil {
 		return nil, err
 	}
-	if err := hold(ctx, c, consumer, t); err != nil {
+	who, err := ConsumerOf(c.Scheme(), consumer)
+	if err != nil {
 		return nil, err
 	}
-	if applied != nil && applied.Name != want.Name {
-		if err := Release(ctx, c, consumer, applied); err != nil {
+	if t != nil {
+		if err := hold(ctx, c, who, t); err != nil {
 			return nil, err
 		}
 	}
-	return t, nil
+	return t, releaseAllBut(ctx, c, consumer.GetNamespace(), who, NameOf(want), NamesOf(applied))
 }
 
-// Release lets go of Topologies, for a consumer that is being deleted or refers
-// to none any more. A consumer that is being deleted passes what was applied and
-// what it refers to, since it may hold the latter already. References to nothing
-// and to what is gone are in order.
+// Release lets go of every Topology, for a consumer that is being deleted, which
+// passes what was applied and what it refers to: it may hold the latter already.
+// References to nothing and to what is gone are in order.
 func Release(ctx context.Context, c client.Client, consumer client.Object, refs ...*topologyv1.TopologyRef) error {
-	for _, name := range NamesOf(refs...) {
-		if err := release(ctx, c, consumer, name); err != nil {
-			return err
+	who, err := ConsumerOf(c.Scheme(), consumer)
+	if err != nil {
+		return err
+	}
+	return releaseAllBut(ctx, c, consumer.GetNamespace(), who, "", NamesOf(refs...))
+}
+
+// releaseAllBut releases what the consumer holds as far as the cache shows it,
+// which is how a hold is found that the manager did not live to note, and what
+// was noted, which the cache may not show yet.
+func releaseAllBut(ctx context.Context, c client.Client, namespace string, who Consumer, kept string, noted []string) error {
+	list := &topologyv1.TopologyList{}
+	if err := c.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing Topologies: %w", err)
+	}
+	for i := range list.Items {
+		t := &list.Items[i]
+		held := slices.Contains(t.Finalizers, who.Finalizer()) || slices.Contains(noted, t.Name)
+		if !held || t.Name == kept {
+			continue
+		}
+		if err := release(ctx, c, t, who); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("releasing Topology %s: %w", t.Name, err)
 		}
 	}
 	return nil
 }
 
-func release(ctx context.Context, c client.Client, consumer client.Object, name string) error {
-	t := &topologyv1.Topology{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: consumer.GetNamespace(), Name: name}, t); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	who, err := ConsumerOf(c.Scheme(), consumer)
-	if err != nil || !slices.Contains(t.Finalizers, who.Finalizer()) {
+func release(ctx context.Context, c client.Client, t *topologyv1.Topology, who Consumer) error {
+	now, err := setFinalizers(ctx, c, t, who)
+	if err != nil || !slices.Contains(now.GetFinalizers(), who.Finalizer()) {
 		return err
 	}
-	now, err := setFinalizers(ctx, c, t, who)
-	if err == nil && slices.Contains(now.GetFinalizers(), who.Finalizer()) {
-		err = strike(ctx, c, now, who.Finalizer())
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("releasing Topology %s: %w", name, err)
-	}
-	return nil
-}
-
-// strike removes a finalizer that somebody else applied as well, for example
-// with the object from a backup.
-func strike(ctx context.Context, c client.Client, t *unstructured.Unstructured, finalizer string) error {
-	before := t.DeepCopy()
-	controllerutil.RemoveFinalizer(t, finalizer)
-	return c.Patch(ctx, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	// Somebody else applied it as well, for example with the object from a backup.
+	before := now.DeepCopy()
+	controllerutil.RemoveFinalizer(now, who.Finalizer())
+	return c.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // Get returns the Topology that is referred to, nil for a nil reference. One
@@ -100,15 +101,14 @@ func Get(ctx context.Context, c client.Reader, namespace string, ref *topologyv1
 }
 
 func missing(namespace string, ref *topologyv1.TopologyRef) error {
-	return phase.Waiting(condition.TopologyReadyCondition, topologyv1.TopologyMissingReason,
+	return phase.Failing(condition.TopologyReadyCondition, topologyv1.TopologyMissingReason,
 		"topologyRef: Topology %q does not exist in namespace %s: create it, or refer to another", ref.Name, namespace)
 }
 
 // hold adds the finalizer of the consumer unless it is there.
-func hold(ctx context.Context, c client.Client, consumer client.Object, t *topologyv1.Topology) error {
-	who, err := ConsumerOf(c.Scheme(), consumer)
-	if err != nil || slices.Contains(t.Finalizers, who.Finalizer()) {
-		return err
+func hold(ctx context.Context, c client.Client, who Consumer, t *topologyv1.Topology) error {
+	if slices.Contains(t.Finalizers, who.Finalizer()) {
+		return nil
 	}
 	if !t.DeletionTimestamp.IsZero() {
 		return deleting(t)

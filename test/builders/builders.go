@@ -10,6 +10,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 func meta(name, ns string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: ns, Name: name} }
@@ -71,6 +72,12 @@ func (w *NodeWrapper) Deploy(deploy bool) *NodeWrapper {
 	return w
 }
 
+// Topology refers to a Topology; an empty name opts out of that of the role.
+func (w *NodeWrapper) Topology(name string) *NodeWrapper {
+	w.Spec.TopologyRef = &topologyv1.TopologyRef{Name: name}
+	return w
+}
+
 // RoleWrapper wraps an OpenStackDataPlaneRole.
 type RoleWrapper struct {
 	dataplanev1.OpenStackDataPlaneRole
@@ -113,6 +120,12 @@ func (w *RoleWrapper) Vars(text string) *RoleWrapper {
 // Networks names network attachments.
 func (w *RoleWrapper) Networks(names ...string) *RoleWrapper {
 	w.Spec.NetworkAttachments = names
+	return w
+}
+
+// Topology refers to a Topology.
+func (w *RoleWrapper) Topology(name string) *RoleWrapper {
+	w.Spec.TopologyRef = &topologyv1.TopologyRef{Name: name}
 	return w
 }
 
@@ -202,4 +215,34 @@ func MakeCompute(node, ns, cell string) *novav1.NovaExternalCompute {
 // MakeRun returns an OpenStackAnsibleEE with a playbook, as a person would make it.
 func MakeRun(name, ns string) *ansibleeev1.OpenStackAnsibleEE {
 	return &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: meta(name, ns), Spec: ansibleeev1.OpenStackAnsibleEESpec{Playbook: "example.collection.play"}}
+}
+
+// TopologyWrapper wraps a Topology.
+type TopologyWrapper struct{ topologyv1.Topology }
+
+// MakeTopology returns a Topology that says nothing yet.
+func MakeTopology(name, ns string) *TopologyWrapper {
+	return &TopologyWrapper{topologyv1.Topology{ObjectMeta: meta(name, ns)}}
+}
+
+// Obj returns the Topology.
+func (w *TopologyWrapper) Obj() *topologyv1.Topology { return &w.Topology }
+
+// Spread adds a constraint of maxSkew 1 and DoNotSchedule for the pods that have
+// the label; without a label for those of each consumer.
+func (w *TopologyWrapper) Spread(topologyKey string, label ...string) *TopologyWrapper {
+	c := corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: topologyKey, WhenUnsatisfiable: corev1.DoNotSchedule}
+	if len(label) == 2 {
+		c.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{label[0]: label[1]}}
+	}
+	w.Spec.TopologySpreadConstraints = append(w.Spec.TopologySpreadConstraints, c)
+	return w
+}
+
+// Pin adds a node affinity: the label of the nodes has one of the values.
+func (w *TopologyWrapper) Pin(key string, values ...string) *TopologyWrapper {
+	w.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}},
+	}}}
+	return w
 }

@@ -84,7 +84,10 @@ func conditions(run *ansibleeev1.OpenStackAnsibleEE) []condition.Type {
 // SetupWithManager adds the controller and its indexes.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podJobIndex, func(obj client.Object) []string {
-		return []string{obj.GetLabels()[batchv1.JobNameLabel]}
+		if job := obj.GetLabels()[batchv1.JobNameLabel]; job != "" {
+			return []string{job}
+		}
+		return nil // a pod of something else
 	})
 	if err != nil {
 		return err

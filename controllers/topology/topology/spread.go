@@ -138,7 +138,9 @@ func (m *measurement) status(c *corev1.TopologySpreadConstraint, nodes []*corev1
 	}
 	inDomain := map[string]int32{}
 	for _, node := range nodes {
-		inDomain[node.Labels[c.TopologyKey]]++
+		if domain, ok := node.Labels[c.TopologyKey]; ok {
+			inDomain[domain]++
+		}
 	}
 	for _, name := range first(m.pods, topologyv1.MaxDomains) {
 		status.Domains = append(status.Domains, topologyv1.Domain{Name: name, Nodes: inDomain[name], Pods: int32(m.pods[name])})

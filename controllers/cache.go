@@ -1,0 +1,63 @@
+package controllers
+
+import (
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
+	"github.com/edpm-operators/edpm-operators/internal/placement"
+)
+
+// CacheOptions returns what the chosen operators, all if there are none, hold in
+// memory: of Jobs those of runs, and of Pods likewise, unless Topologies are
+// looked after. How pods are spread, and where more would go, depends on all the
+// pods of the cluster.
+func CacheOptions(operators []string) cache.Options {
+	runners := labels.SelectorFromSet(labels.Set{openstackansibleee.RunnerLabel: "true"})
+	pods := cache.ByObject{Label: runners, Transform: withoutTemplate}
+	if len(operators) == 0 || slices.Contains(operators, "topology") {
+		pods = cache.ByObject{Transform: forScheduling}
+	}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:  pods,
+			&batchv1.Job{}: {Label: runners, Transform: withoutTemplate},
+		},
+	}
+}
+
+// withoutTemplate drops what nobody reads of a cached Pod or Job of a run: with
+// many runs it is most of the manager's memory. The controller of runs looks at
+// metadata and status only, and neither object is ever written back.
+func withoutTemplate(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		o.ManagedFields, o.Spec = nil, corev1.PodSpec{}
+	case *batchv1.Job:
+		o.ManagedFields, o.Spec.Template = nil, corev1.PodTemplateSpec{}
+	}
+	return obj, nil
+}
+
+// forScheduling keeps of a cached Pod what the scheduler looks at, and of one of
+// a run the termination message too, which is its result.
+func forScheduling(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	containers := pod.Status.ContainerStatuses
+	if _, err := placement.Trim(pod); err != nil {
+		return nil, err
+	}
+	if pod.Labels[openstackansibleee.RunnerLabel] == "true" {
+		pod.Status.ContainerStatuses = containers
+	}
+	return pod, nil
+}

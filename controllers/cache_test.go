@@ -1,0 +1,78 @@
+package controllers_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/controllers"
+)
+
+// held returns what is held of an object in memory.
+func held[T client.Object](t *testing.T, obj T, operators ...string) T {
+	t.Helper()
+	for kind, by := range controllers.CacheOptions(operators).ByObject {
+		if _, same := kind.(T); same {
+			out, err := by.Transform(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out.(T)
+		}
+	}
+	t.Fatalf("nothing is said of %T", obj)
+	return obj
+}
+
+func podWithEverything(labels map[string]string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: labels, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+		Spec: corev1.PodSpec{
+			NodeName: "worker-0", NodeSelector: map[string]string{"a": "b"}, Tolerations: []corev1.Toleration{{Key: "t"}},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{TopologyKey: "zone"}}, Affinity: &corev1.Affinity{},
+			Containers: []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "recap"}},
+		}}},
+	}
+}
+
+func TestOfPodsTheCacheHoldsWhatTheSchedulerLooksAt(t *testing.T) {
+	for name, c := range map[string]struct {
+		labels map[string]string
+		recap  bool
+	}{"a pod of a service": {nil, false}, "a pod of a run": {map[string]string{"osaee": "true"}, true}} {
+		t.Run(name, func(t *testing.T) {
+			want := podWithEverything(c.labels)
+			want.ManagedFields, want.Spec.Containers[0].Env = nil, nil
+			if !c.recap {
+				want.Status.ContainerStatuses = nil
+			}
+			if diff := cmp.Diff(want, held(t, podWithEverything(c.labels))); diff != "" {
+				t.Errorf("what is held differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithoutTopologiesOnlyTheResultsOfRunsAreHeld(t *testing.T) {
+	got := held(t, podWithEverything(nil), "ansibleee", "dataplane")
+	want := podWithEverything(nil)
+	want.ManagedFields, want.Spec = nil, corev1.PodSpec{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is held differs (-want +got):\n%s", diff)
+	}
+	for kind, by := range controllers.CacheOptions([]string{"ansibleee"}).ByObject {
+		if by.Label == nil {
+			t.Errorf("every %T of the cluster is held", kind)
+		}
+	}
+	if pods := held(t, &batchv1.Job{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: "x"}}}}); pods.Spec.Template.Name != "" {
+		t.Error("the template of a Job is held")
+	}
+}
