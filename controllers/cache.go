@@ -14,13 +14,13 @@ import (
 )
 
 // CacheOptions returns what the chosen operators, all if there are none, hold in
-// memory: of Jobs those of runs, and of Pods likewise, unless Topologies are
-// looked after. How pods are spread, and where more would go, depends on all the
+// memory: of Jobs those of runs, and of Pods likewise, unless Topologies or
+// podified services are looked after. How pods are spread, and where more would go, depends on all the
 // pods of the cluster.
 func CacheOptions(operators []string) cache.Options {
 	runners := labels.SelectorFromSet(labels.Set{openstackansibleee.RunnerLabel: "true"})
 	pods := cache.ByObject{Label: runners, Transform: withoutTemplate}
-	if len(operators) == 0 || slices.Contains(operators, "topology") {
+	if len(operators) == 0 || slices.ContainsFunc(operators, func(o string) bool { return slices.Contains(placing, o) }) {
 		pods = cache.ByObject{Transform: forScheduling}
 	}
 	return cache.Options{
@@ -31,6 +31,9 @@ func CacheOptions(operators []string) cache.Options {
 		},
 	}
 }
+
+// placing are the operators that ask where pods are and would go.
+var placing = []string{"glance", "nova", "topology"}
 
 // withoutTemplate drops what nobody reads of a cached Pod or Job of a run: with
 // many runs it is most of the manager's memory. The controller of runs looks at

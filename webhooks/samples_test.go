@@ -56,7 +56,7 @@ func (w world) apply(file string) error {
 var _ = Describe("The examples of the specification", func() {
 	It("apply as they are, in any order, with strict field validation", func() {
 		files := resources("samples")
-		Expect(files).To(HaveLen(11))
+		Expect(files).To(HaveLen(13))
 		onDisk, err := filepath.Glob(envtest.File("config", "samples", "*_*.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(onDisk).To(HaveLen(len(files)), "every sample is listed")

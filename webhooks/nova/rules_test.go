@@ -91,7 +91,7 @@ func TestMetadataInCell0(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			errs := cellServices{metadata: novav1.NovaServiceTemplate{Replicas: tt.replicas}}.errors(field.NewPath("spec"), tt.cell)
+			errs := cellServices{metadata: novav1.NovaServiceTemplate{Replicas: tt.replicas}}.errors(field.NewPath("spec"), "ns", tt.cell)
 			if got := len(errs) > 0; got != tt.want {
 				t.Errorf("refused = %v, want %v: %v", got, tt.want, errs)
 			}

@@ -1,0 +1,221 @@
+package podified_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// zones of the nodes of seeds/001.
+var zones = map[string]string{
+	"master-0": "zoneA", "worker-0": "zoneA", "worker-3": "zoneA",
+	"master-1": "zoneB", "worker-1": "zoneB",
+	"master-2": "zoneC", "worker-2": "zoneC",
+}
+
+const storageClass = "lvms-local-storage"
+
+// kubernetes is what envtest lacks of a cluster.
+type kubernetes struct {
+	mu sync.Mutex
+	// sick are nodes whose kubelets do not answer.
+	sick map[string]bool
+	// slow tells of pods that do not become ready.
+	slow func(*corev1.Pod) bool
+}
+
+func startKubernetes() *kubernetes {
+	GinkgoHelper()
+	k := &kubernetes{sick: map[string]bool{}}
+	kubeconfig := writeKubeconfig(env.Config)
+	run("kube-controller-manager", "--kubeconfig="+kubeconfig, "--leader-elect=false", "--use-service-account-credentials=false",
+		"--controllers=statefulset-controller,garbage-collector-controller,persistentvolume-binder-controller", "--secure-port=0",
+		"--concurrent-statefulset-syncs=10", "--kube-api-qps=500", "--kube-api-burst=1000")
+	run("kube-scheduler", "--kubeconfig="+kubeconfig, "--leader-elect=false", "--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=1000")
+	Expect(api.Create(ctx, &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: storageClass}, Provisioner: "example.org/local",
+		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
+	})).To(Succeed())
+	for name := range zones {
+		Expect(api.Create(ctx, newNode(name))).To(Succeed())
+	}
+	k.startKubelets()
+	return k
+}
+
+// run starts a component of Kubernetes and ends it with the suite.
+func run(name string, args ...string) {
+	GinkgoHelper()
+	log, err := os.Create(filepath.Join(GinkgoT().TempDir(), name+".log"))
+	Expect(err).NotTo(HaveOccurred())
+	command := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), name), args...)
+	command.Stdout, command.Stderr = log, log
+	Expect(command.Start()).To(Succeed())
+	DeferCleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if text, err := os.ReadFile(log.Name()); err == nil && CurrentSpecReport().Failed() {
+			AddReportEntry(name, string(text))
+		}
+	})
+}
+
+func writeKubeconfig(config *rest.Config) string {
+	GinkgoHelper()
+	file := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	}, file)).To(Succeed())
+	return file
+}
+
+func newNode(name string) *corev1.Node {
+	room := corev1.ResourceList{"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("500")}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zones[name], corev1.LabelHostname: name}},
+		Status: corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
+		}},
+	}
+}
+
+// label sets or, with an empty value, removes a label of a node until the story ends.
+func label(node, key, value string) {
+	GinkgoHelper()
+	set := func(value string) {
+		change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, func(n *corev1.Node) {
+			if value == "" {
+				delete(n.Labels, key)
+			} else {
+				n.Labels[key] = value
+			}
+		})
+	}
+	set(value)
+	DeferCleanup(set, newNode(node).Labels[key])
+}
+
+// fail makes a node stop answering, or answer again, as the node controller
+// would show it.
+func (k *kubernetes) fail(name string, failed bool) {
+	GinkgoHelper()
+	k.mu.Lock()
+	k.sick[name] = failed
+	k.mu.Unlock()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	change(node, func(n *corev1.Node) {
+		n.Spec.Taints = nil
+		if failed {
+			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}}
+		}
+	})
+	node.Status.Conditions = newNode(name).Status.Conditions
+	if failed {
+		node.Status.Conditions[0].Status, node.Status.Conditions[0].Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
+	}
+	Expect(api.Status().Update(ctx, node)).To(Succeed())
+	if !failed {
+		k.sync(name)
+	}
+}
+
+// sync lets the kubelet of a node look at its pods again.
+func (k *kubernetes) sync(node string) {
+	GinkgoHelper()
+	pods := &corev1.PodList{}
+	Expect(api.List(ctx, pods)).To(Succeed())
+	for i := range pods.Items {
+		if pods.Items[i].Spec.NodeName == node {
+			_, err := k.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}
+}
+
+// startKubelets pretends the kubelets, and what makes volumes on their disks.
+func (k *kubernetes) startKubelets() {
+	GinkgoHelper()
+	config := rest.CopyConfig(env.Config)
+	config.QPS = -1
+	options := ctrl.Options{Scheme: env.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}}
+	options.Controller.SkipNameValidation = ptr.To(true)
+	mgr, err := ctrl.NewManager(config, options)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(ctrl.NewControllerManagedBy(mgr).Named("kubelets").For(&corev1.Pod{}).Complete(k)).To(Succeed())
+	Expect(ctrl.NewControllerManagedBy(mgr).Named("disks").For(&corev1.PersistentVolumeClaim{}).Complete(disks{})).To(Succeed())
+	env.StartManager(GinkgoT(), mgr)
+}
+
+// Reconcile starts a pod that has a node, and ends one that is to end.
+func (k *kubernetes) Reconcile(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := api.Get(ctx, req.NamespacedName, pod); err != nil || pod.Spec.NodeName == "" {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	k.mu.Lock()
+	sick, slow := k.sick[pod.Spec.NodeName], k.slow
+	k.mu.Unlock()
+	switch {
+	case sick:
+		return reconcile.Result{}, nil
+	case !pod.DeletionTimestamp.IsZero():
+		return reconcile.Result{}, client.IgnoreNotFound(api.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}))
+	case pod.Status.Phase == corev1.PodRunning:
+		return reconcile.Result{}, nil
+	}
+	if slow != nil && slow(pod) {
+		return reconcile.Result{RequeueAfter: 200 * time.Millisecond}, nil
+	}
+	now := metav1.Now()
+	pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	return reconcile.Result{}, client.IgnoreNotFound(api.Status().Update(ctx, pod))
+}
+
+// disks makes a volume for each claim, on the node that the scheduler chose.
+type disks struct{}
+
+func (disks) Reconcile(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := api.Get(ctx, req.NamespacedName, claim); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	node := claim.Annotations["volume.kubernetes.io/selected-node"]
+	if node == "" || claim.Spec.VolumeName != "" {
+		return reconcile.Result{}, nil
+	}
+	volume := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(claim.UID)},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, StorageClassName: storageClass,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/" + claim.Name}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			}}}},
+		},
+	}
+	return reconcile.Result{}, client.IgnoreAlreadyExists(api.Create(ctx, volume))
+}

@@ -1,0 +1,51 @@
+package podified_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2/textlogger"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/test/envtest"
+)
+
+const (
+	// soon is for what takes a few reconciliations, on a busy machine.
+	soon = 90 * time.Second
+	// still is for what must not happen.
+	still = 4 * time.Second
+)
+
+var (
+	env     *envtest.Env
+	api     client.Client
+	cluster *kubernetes
+	ctx     = context.Background()
+)
+
+func TestPodified(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(soon)
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	SetDefaultConsistentlyDuration(still)
+	SetDefaultConsistentlyPollingInterval(100 * time.Millisecond)
+	RunSpecs(t, "Podified services")
+}
+
+var _ = BeforeSuite(func() {
+	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(GinkgoWriter))))
+	env = envtest.Start(GinkgoT(), envtest.Options{Webhooks: true})
+	config := rest.CopyConfig(env.Config)
+	config.QPS = -1
+	var err error
+	api, err = client.New(config, client.Options{Scheme: env.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	cluster = startKubernetes()
+	startManager()
+})
