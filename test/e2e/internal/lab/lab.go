@@ -66,7 +66,7 @@ func New(ctx context.Context, root, dir string) (*Lab, error) {
 // Up brings the lab up, or mends it, with further hosts beside the default
 // ones, and connects to its cluster.
 func (l *Lab) Up(ctx context.Context, progress io.Writer, more ...Host) error {
-	args := []string{"up", "--hosts"}
+	args := []string{"up", "--hosts", "--images", "ansibleee,glance"}
 	for _, h := range more {
 		args = append(args, "--host", h.Name+"="+h.IP)
 	}
