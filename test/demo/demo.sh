@@ -63,7 +63,8 @@ deploy_manager() {
 }
 
 apply_inputs() {
-  say 'Applying the control plane: a Nova with two cells, and the Secrets that a person gives'
+  say 'Applying the control plane: an image service, a Nova with two cells, and the Secrets that a person gives'
+  kubectl label node --overwrite lab-worker-0 zone=zoneA
   kubectl apply -f $demo/controlplane.yaml
   local key
   key=$(dirname "$KUBECONFIG")/ssh/id_ed25519
@@ -80,6 +81,7 @@ wait_all() {
   say 'Waiting for the nodes (phases -1 and 0), and then for the computes (phase 1)'
   for n in edpm-compute-0 edpm-compute-1 edpm-storage-0; do wait_ready osdpnode $n 600; done
   for n in edpm-compute-0 edpm-compute-1; do wait_ready nec $n 600; done
+  wait_ready glance glance 300
 }
 
 show_result() {
@@ -118,12 +120,19 @@ try_to_move() {
   refused kubectl -n $namespace patch nec edpm-compute-0 --type=merge -p '{"spec":{"customServiceConfig":"debug\n"}}'
 }
 
+show_map() {
+  say 'Where the pods of the control plane are'
+  make --no-print-directory plugin
+  show bin/kubectl-edpm topology map -n $namespace
+}
+
 bring_up
 deploy_manager
 apply_inputs
 wait_all
 show_result
 try_to_move
+show_map
 say 'Done. Look around:'
 cat <<TXT
   export KUBECONFIG=$KUBECONFIG
