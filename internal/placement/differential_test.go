@@ -18,8 +18,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
@@ -82,6 +83,8 @@ func requireVariety(t *testing.T, seen map[string]int) {
 type cluster struct {
 	client.Client
 	ctx context.Context
+	// pods are all changes of pods, in their order.
+	pods <-chan watch.Event
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -103,11 +106,16 @@ func startCluster(t *testing.T) *cluster {
 	startScheduler(t, env.KubeConfig)
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	api, err := client.New(config, client.Options{})
+	api, err := client.NewWithWatch(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{api, t.Context()}
+	pods, err := api.Watch(t.Context(), &corev1.PodList{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pods.Stop)
+	c := &cluster{api, t.Context(), pods.ResultChan()}
 	for _, class := range drawnClasses() {
 		err = errors.Join(err, c.Create(c.ctx, class))
 	}
@@ -165,12 +173,7 @@ func (c *cluster) compare(d *draw, seen map[string]int) error {
 	if err := c.settle(d); err != nil {
 		return fmt.Errorf("waiting until kube-scheduler has seen the cluster: %w", err)
 	}
-	world, err := Read(c.ctx, c)
-	if err != nil {
-		return err
-	}
-	world.PersistentVolumeClaims = slices.DeleteFunc(world.PersistentVolumeClaims, isNew)
-	s, err := newSimulation(c.ctx, world, d.workload)
+	s, err := newSimulation(c.ctx, d.world, d.workload)
 	if err != nil {
 		return err
 	}
@@ -247,14 +250,30 @@ type verdict struct{ node, message, kind string }
 
 func (c *cluster) verdict(pod *corev1.Pod) (verdict, error) {
 	var v verdict
-	err := poll(c.ctx, func() (bool, error) {
-		if err := c.Get(c.ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
-			return false, err
-		}
+	err := c.await(pod, func(pod *corev1.Pod) bool {
 		v = decided(pod)
-		return v.kind != "", nil
+		return v.kind != ""
 	})
 	return v, err
+}
+
+// await waits until a pod is as it should be.
+func (c *cluster) await(pod *corev1.Pod, ready func(*corev1.Pod) bool) error {
+	late := time.After(time.Minute)
+	for {
+		select {
+		case event, open := <-c.pods:
+			now, isPod := event.Object.(*corev1.Pod)
+			if !open || !isPod {
+				return fmt.Errorf("the watch has ended: %v", event.Object)
+			}
+			if now.UID == pod.UID && ready(now) {
+				return nil
+			}
+		case <-late:
+			return fmt.Errorf("nothing within a minute; the pod is %v", pod.Status)
+		}
+	}
 }
 
 func decided(pod *corev1.Pod) verdict {
@@ -300,10 +319,6 @@ func (c *cluster) load(d *draw) error {
 	return c.createAsIs(d.world.Nodes[last])
 }
 
-const newAnnotation = "new"
-
-func isNew(claim *corev1.PersistentVolumeClaim) bool { return claim.Annotations[newAnnotation] != "" }
-
 // newClaims returns those of the workload that the world does not have.
 func (d *draw) newClaims() []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
@@ -311,7 +326,6 @@ func (d *draw) newClaims() []*corev1.PersistentVolumeClaim {
 		for _, claim := range d.workload.claims(ordinal) {
 			there := func(c *corev1.PersistentVolumeClaim) bool { return c.Name == claim.Name }
 			if !slices.ContainsFunc(d.world.PersistentVolumeClaims, there) {
-				metav1.SetMetaDataAnnotation(&claim.ObjectMeta, newAnnotation, "yes")
 				claims = append(claims, claim)
 			}
 		}
@@ -319,7 +333,8 @@ func (d *draw) newClaims() []*corev1.PersistentVolumeClaim {
 	return claims
 }
 
-// createAsIs creates an object with the status that it has.
+// createAsIs creates an object with the status that it has, and makes it what
+// the API server made of it.
 func (c *cluster) createAsIs(object client.Object) error {
 	object.SetUID("")
 	switch o := object.(type) {
@@ -343,6 +358,7 @@ func (c *cluster) createPod(pod *corev1.Pod) error {
 	}
 	switch {
 	case terminating:
+		pod.DeletionTimestamp = ptr.To(metav1.Now())
 		return c.deleteNow(pod)
 	case phase != "":
 		pod.Status.Phase = phase
@@ -380,12 +396,8 @@ func (c *cluster) settle(d *draw) error {
 			return err
 		}
 	}
-	err := poll(c.ctx, func() (bool, error) {
-		err := c.Get(c.ctx, client.ObjectKeyFromObject(pod), pod)
-		return pod.Spec.NodeName != "", err
-	})
-	if err != nil {
-		return fmt.Errorf("%w: %v", err, pod.Status.Conditions)
+	if err := c.await(pod, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }); err != nil {
+		return err
 	}
 	return c.deleteNow(pod)
 }
@@ -434,8 +446,4 @@ func each[T any](all []T, work func(T) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-func poll(ctx context.Context, done func() (bool, error)) error {
-	return wait.PollUntilContextTimeout(ctx, 3*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return done() })
 }

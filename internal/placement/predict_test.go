@@ -84,7 +84,7 @@ func TestVolumeOnANodeWithoutZone(t *testing.T) {
 
 	v := predict(t, world, w)
 	p := problem(t, v, VolumeNodeAffinityConflict, "glance-default-external-api-2", "pvc-glance-glance-default-external-api-2",
-		"only worker-3 can reach", "lacks the label zone", "storage.external: true", "kubectl label node worker-3 zone=")
+		"only worker-3 can reach", "lacks the label zone", "storage.external: true", "label node worker-3 with zone", "kubectl label node worker-3 zone=")
 	want := Problem{
 		Reason: VolumeNodeAffinityConflict, Pods: []string{"glance-default-external-api-2"},
 		Node: "worker-3", Volume: "pvc-glance-glance-default-external-api-2", Key: "zone",
@@ -116,6 +116,14 @@ func TestVolumeInAFullZone(t *testing.T) {
 	if p.Key != "" || p.Node != "n0" {
 		t.Errorf("got %+v", p)
 	}
+}
+
+func TestVolumeOnACordonedNode(t *testing.T) {
+	w := withClaims(makeWorkload(1), "local")
+	world := World{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
+	cordoned(world.Nodes[1])
+	world.bindTo(w, 0, "worker-0")
+	problem(t, predict(t, world, w), VolumeNodeAffinityConflict, "only worker-0 can reach", "were unschedulable", "kubectl uncordon", "storage.external: true")
 }
 
 func TestVolumeOutsideTheAffinity(t *testing.T) {
@@ -234,6 +242,14 @@ func TestUnsatisfiable(t *testing.T) {
 			tainted(w.Nodes[0], corev1.TaintEffectNoSchedule)
 			tainted(w.Nodes[1], corev1.TaintEffectNoExecute)
 		}, nil, "taints", "2 node(s) had untolerated taint(s)"},
+		{"the one node of the affinity is cordoned", func(w *World) { cordoned(w.Nodes[0]) },
+			func(w *Workload) {
+				field := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"n0"}}
+				w.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{field}}},
+				}}}
+			},
+			"mend the node affinity", "1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable"},
 		{"one cordoned, one full", func(w *World) { cordoned(w.Nodes[0]) },
 			func(w *Workload) {
 				w.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5")}

@@ -166,8 +166,9 @@ func (s *scheduler) filter(ctx context.Context, state fwk.CycleState, pod *corev
 	candidates := all
 	if !restriction.AllNodes() {
 		candidates = slices.DeleteFunc(slices.Clone(all), func(n fwk.NodeInfo) bool { return !restriction.NodeNames.Has(n.Node().Name) })
-		reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(plugins))
-		statuses.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason))
+		by := sets.List(plugins)
+		reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", by)
+		statuses.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason).WithPlugin(by[0]))
 	}
 	fits, err := s.filterEach(ctx, state, pod, candidates, statuses)
 	return fits, refusal, err

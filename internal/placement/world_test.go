@@ -1,12 +1,67 @@
 package placement
 
 import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
+
+func TestRead(t *testing.T) {
+	nodes, pods := zones(1, 2)
+	want := World{
+		Nodes: nodes, Pods: pods, PersistentVolumes: []*corev1.PersistentVolume{makeVolume("pv", "local", "1Gi", "zone", "z0")},
+		PersistentVolumeClaims: []*corev1.PersistentVolumeClaim{makeClaim("claim", "local", "1Gi")},
+		StorageClasses:         drawnClasses(), Namespaces: drawnNamespaces(),
+		CSINodes:             []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}},
+		CSIDrivers:           []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "topolvm.io"}}},
+		CSIStorageCapacities: []*storagev1.CSIStorageCapacity{{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "n0-local"}}},
+	}
+	objects := fake.NewClientBuilder()
+	for _, o := range want.all() {
+		objects.WithObjects(o)
+	}
+	got, err := Read(t.Context(), objects.Build())
+	byName := cmpopts.SortSlices(func(a, b client.Object) bool { return a.GetName() < b.GetName() })
+	if diff := cmp.Diff(want, got, byName, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion")); diff != "" || err != nil {
+		t.Errorf("error %v, -want +got:\n%s", err, diff)
+	}
+}
+
+func TestReadNamesTheKindThatItCannotList(t *testing.T) {
+	refuse := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, ok := list.(*storagev1.CSINodeList); ok {
+			return errors.New("forbidden")
+		}
+		return c.List(ctx, list, opts...)
+	}}
+	_, err := Read(t.Context(), fake.NewClientBuilder().WithInterceptorFuncs(refuse).Build())
+	if err == nil || !strings.Contains(err.Error(), "listing *v1.CSINode for the placement what-if: forbidden") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// all returns every object of a world.
+func (w World) all() []client.Object {
+	var all []client.Object
+	fields := reflect.ValueOf(w)
+	for i := range fields.NumField() {
+		for j := range fields.Field(i).Len() {
+			all = append(all, fields.Field(i).Index(j).Interface().(client.Object))
+		}
+	}
+	return all
+}
 
 func TestTrimDropsWhatTakesMemory(t *testing.T) {
 	pod := makePod("a", "n")
