@@ -121,9 +121,9 @@ type watcher struct {
 }
 
 // misplaced returns the objects whose pods would find no place.
-func (w watcher) misplaced(client.Object) []reconcile.Request {
+func (w watcher) misplaced(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := w.List()
-	if err := w.Deployer.List(context.Background(), list, client.MatchingFields{misplacedIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := w.Deployer.List(ctx, list, client.MatchingFields{misplacedIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.Log.Error(err, "Failed to list objects whose pods would find no place", "kind", w.Name)
 		return nil
 	}
