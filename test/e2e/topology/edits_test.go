@@ -85,9 +85,8 @@ var _ = Describe("A Topology in use", Ordered, func() {
 		for _, name := range users {
 			Eventually(current(ctx, api(name))).Should(expect.Ready())
 		}
-		Eventually(func() bool {
-			return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(topology(shared)), topology(shared)))
-		}).Should(BeTrue())
+		Eventually(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(topology(shared)), topology(shared)) }).
+			Should(Satisfy(apierrors.IsNotFound))
 	}, SpecTimeout(2*time.Minute))
 
 	It("leaves the default behind when the reference is removed", func(ctx SpecContext) {

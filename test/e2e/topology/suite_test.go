@@ -57,7 +57,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(standalone.Build(ctx, dir)).To(Succeed())
 
 	By("starting a control plane that soon gives up on nodes")
-	cluster = standalone.New(dir, filepath.Join(dir, "lab"), port)
+	cluster = standalone.New(dir, filepath.Join(dir, "cluster"), port)
 	DeferCleanup(takeDown)
 	config, err := cluster.Up(ctx, "--node-grace=16s", "--eviction-grace=5s")
 	Expect(err).NotTo(HaveOccurred())
