@@ -47,13 +47,14 @@ func rightsStories() {
 	It("the manager may not do what it need not", func(ctx SpecContext) {
 		needPod()
 		for _, question := range []string{
-			"create /pods " + batchNS, "create /pods/exec " + batchNS, "delete /pods " + batchNS, "get /pods/log " + batchNS,
-			"create /serviceaccounts/token " + batchNS, "impersonate /users", "delete /namespaces", "patch /nodes", "list /nodes",
+			"create /pods " + batchNS, "create /pods/exec " + batchNS, "patch /pods " + batchNS, "get /pods/log " + batchNS,
+			"create /serviceaccounts/token " + batchNS, "impersonate /users", "delete /namespaces", "patch /nodes", "delete /persistentvolumeclaims " + batchNS,
 			"create rbac.authorization.k8s.io/clusterrolebindings", "escalate rbac.authorization.k8s.io/clusterroles", "bind rbac.authorization.k8s.io/roles " + batchNS,
 			"patch apps/deployments " + systemNS, "create apps/daemonsets " + batchNS, "patch batch/jobs " + batchNS,
 			"patch apiextensions.k8s.io/customresourcedefinitions", "delete apiextensions.k8s.io/customresourcedefinitions",
 			"create admissionregistration.k8s.io/validatingwebhookconfigurations", "delete admissionregistration.k8s.io/validatingwebhookconfigurations",
-			"patch nova.openstack.org/nova " + batchNS, "delete nova.openstack.org/nova " + batchNS,
+			"patch core.openstack.org/openstackcontrolplanes " + batchNS, "delete core.openstack.org/openstackcontrolplanes " + batchNS,
+			"create topology.openstack.org/topologies " + batchNS, "delete topology.openstack.org/topologies " + batchNS,
 			"delete dataplane.openstack.org/openstackdataplanes " + batchNS, "create coordination.k8s.io/leases " + batchNS, "* */*",
 		} {
 			Expect(allowed(ctx, question)).To(BeFalse(), question)
