@@ -70,19 +70,19 @@ func readiness(obj client.Object) string {
 
 // Gather returns a handler that maps objects to requests and lets requests that
 // come within the delay be one: for objects that sum up many others.
-func Gather(delay time.Duration, toRequests func(client.Object) []reconcile.Request) handler.EventHandler {
-	enqueue := func(obj client.Object, q Queue) {
-		for _, r := range toRequests(obj) {
+func Gather(delay time.Duration, toRequests handler.MapFunc) handler.EventHandler {
+	enqueue := func(ctx context.Context, obj client.Object, q Queue) {
+		for _, r := range toRequests(ctx, obj) {
 			q.AddAfter(r, delay)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q Queue) { enqueue(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q Queue) {
-			enqueue(e.ObjectOld, q)
-			enqueue(e.ObjectNew, q)
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) { enqueue(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
+			enqueue(ctx, e.ObjectOld, q)
+			enqueue(ctx, e.ObjectNew, q)
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q Queue) { enqueue(e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q Queue) { enqueue(ctx, e.Object, q) },
 	}
 }
 

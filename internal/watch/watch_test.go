@@ -91,10 +91,31 @@ func newQueue() Queue {
 	return workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 }
 
+// A map function that waits for a cache must not hold up the end of the manager.
+func TestGatherHandsOnTheContext(t *testing.T) {
+	q := newQueue()
+	defer q.ShutDown()
+	ended, end := context.WithCancel(context.Background())
+	end()
+	heard := 0
+	h := Gather(0, func(ctx context.Context, _ client.Object) []reconcile.Request {
+		if ctx.Err() != nil {
+			heard++
+		}
+		return nil
+	})
+	h.Create(ended, event.CreateEvent{Object: withRole("a")}, q)
+	h.Update(ended, event.UpdateEvent{ObjectOld: withRole("a"), ObjectNew: withRole("b")}, q)
+	h.Delete(ended, event.DeleteEvent{Object: withRole("a")}, q)
+	if heard != 4 {
+		t.Errorf("%d of 4 calls heard that the manager ends", heard)
+	}
+}
+
 func TestGatherMakesOneRequestOfMany(t *testing.T) {
 	q := newQueue()
 	defer q.ShutDown()
-	h := Gather(50*time.Millisecond, func(obj client.Object) []reconcile.Request {
+	h := Gather(50*time.Millisecond, func(_ context.Context, obj client.Object) []reconcile.Request {
 		return []reconcile.Request{Request("ns", obj.(*node).Spec.Role)}
 	})
 	for range 100 {

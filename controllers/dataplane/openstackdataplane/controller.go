@@ -69,7 +69,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			return err
 		}
 	}
-	toOwner := func(obj client.Object) []reconcile.Request {
+	toOwner := func(_ context.Context, obj client.Object) []reconcile.Request {
 		var out []reconcile.Request
 		for _, name := range owner(obj) {
 			out = append(out, watch.Request(obj.GetNamespace(), name))

@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // SetupWithManager adds the controller. The indexes are those of the node
 // controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	roleOf := func(obj client.Object) []reconcile.Request {
+	roleOf := func(_ context.Context, obj client.Object) []reconcile.Request {
 		name := obj.(*dataplanev1.OpenStackDataPlaneNode).Spec.Role
 		if name == "" {
 			return nil

@@ -26,7 +26,7 @@ func topologyOf(pod client.Object) []string {
 	return nil
 }
 
-func itself(obj client.Object) []reconcile.Request {
+func itself(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{watch.Request(obj.GetNamespace(), obj.GetName())}
 }
 
@@ -62,22 +62,22 @@ var nodeChanges = predicate.Funcs{
 
 // topologiesOfPod returns the Topologies that count a pod: that which it was made
 // with, and those of the namespace with a constraint that selects it.
-func (r *Reconciler) topologiesOfPod(obj client.Object) []reconcile.Request {
-	return r.topologies(func(t *topologyv1.Topology) bool {
+func (r *Reconciler) topologiesOfPod(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.topologies(ctx, func(t *topologyv1.Topology) bool {
 		return obj.GetAnnotations()[topologyv1.NameAnnotation] == t.Name || selects(t, obj.GetLabels())
 	}, client.InNamespace(obj.GetNamespace()))
 }
 
 // topologiesOfNode returns all that have constraints: a node is in their domains,
 // or lacks their keys.
-func (r *Reconciler) topologiesOfNode(client.Object) []reconcile.Request {
-	return r.topologies(func(t *topologyv1.Topology) bool { return len(t.Spec.TopologySpreadConstraints) > 0 })
+func (r *Reconciler) topologiesOfNode(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.topologies(ctx, func(t *topologyv1.Topology) bool { return len(t.Spec.TopologySpreadConstraints) > 0 })
 }
 
-func (r *Reconciler) topologies(concerned func(*topologyv1.Topology) bool, opts ...client.ListOption) []reconcile.Request {
+func (r *Reconciler) topologies(ctx context.Context, concerned func(*topologyv1.Topology) bool, opts ...client.ListOption) []reconcile.Request {
 	list := &topologyv1.TopologyList{}
-	if err := r.List(context.Background(), list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.Log.Error(err, "Failed to list Topologies")
+	if err := r.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list Topologies")
 		return nil
 	}
 	var requests []reconcile.Request
