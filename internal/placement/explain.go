@@ -118,23 +118,28 @@ func (r *refusal) claims() []*corev1.PersistentVolumeClaim {
 func (r *refusal) heldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, reach []*corev1.Node) Problem {
 	p := Problem{Reason: VolumeNodeAffinityConflict, Pods: []string{r.pod.Name}, Volume: pv.Name}
 	has := fmt.Sprintf("pod %s has PersistentVolume %s (claim %s)", r.pod.Name, pv.Name, claim.Name)
-	p.Remedy = fmt.Sprintf("give the pod no volume of its own (storage.external: true, where the service has it); "+
+	elsewhere := fmt.Sprintf("give the pod no volume of its own (storage.external: true, where the service has it); "+
 		"or delete claim %s when its data may go, so that a new volume is made elsewhere", claim.Name)
 	if len(reach) == 0 {
 		p.Message = has + ", which no node of the cluster can reach"
-		p.Remedy = "bring the volume's node back; or " + p.Remedy
+		p.Remedy = "bring the volume's node back; or " + elsewhere
 		return p
 	}
 	p.Message = fmt.Sprintf("%s, which only %s can reach: %s", has, enumerate(names(reach, (*corev1.Node).GetName)), r.whyEach(reach))
 	if len(reach) == 1 {
 		p.Node = reach[0].Name
 	}
-	if key := r.keyLackedBy(reach[0]); key != "" && r.lacksLabel(reach[0]) {
-		p.Key = key
-		p.Remedy = fmt.Sprintf("label node %s with %s (kubectl label node %s %s=<domain>); or %s; or use whenUnsatisfiable: ScheduleAnyway",
-			reach[0].Name, key, reach[0].Name, key, p.Remedy)
+	if r.lacksLabel(reach[0]) {
+		p.Key = r.keyLackedBy(reach[0])
+		p.Remedy = fmt.Sprintf("%s; or %s; or use whenUnsatisfiable: ScheduleAnyway", label(reach[0].Name, p.Key), elsewhere)
+		return p
 	}
+	p.Remedy = strings.Join(append(r.advice(reach), elsewhere), "; or ")
 	return p
+}
+
+func label(node, key string) string {
+	return fmt.Sprintf("label node %s with %s (kubectl label node %s %s=<domain>)", node, key, node, key)
 }
 
 func (r *refusal) whyEach(nodes []*corev1.Node) string {
@@ -201,6 +206,8 @@ func (r *refusal) missingLabels() []Problem {
 		}
 		if len(nodes) == 1 {
 			p.Node = nodes[0]
+		} else {
+			p.Remedy = "node by node, " + p.Remedy
 		}
 		problems = append(problems, p)
 	}
@@ -239,25 +246,31 @@ func (r *refusal) unexplained() []*corev1.Node {
 // helps against each of its reasons.
 func (r *refusal) unsatisfiable() Problem {
 	p := Problem{Reason: Unsatisfiable, Pods: []string{r.pod.Name}, Message: r.message}
-	refusedBy := map[string]bool{}
-	for _, node := range r.unexplained() {
-		refusedBy[r.says(node).Plugin()] = true
-	}
-	if refusedBy[plugin.PodTopologySpread] {
+	rest := r.unexplained()
+	if slices.ContainsFunc(rest, func(n *corev1.Node) bool { return r.says(n).Plugin() == plugin.PodTopologySpread }) {
 		for _, s := range r.spreads {
 			p.Message += fmt.Sprintf(" Pods by %s: %s.", s.TopologyKey, s.counts())
 		}
 	}
-	var advice []string
-	for _, a := range remedies {
-		if refusedBy[a.plugin] {
-			advice = append(advice, a.text)
-		}
-	}
-	if p.Remedy = strings.Join(advice, "; or "); p.Remedy == "" {
+	if p.Remedy = strings.Join(r.advice(rest), "; or "); p.Remedy == "" {
 		p.Remedy = "add nodes that can take the pod"
 	}
 	return p
+}
+
+// advice returns what helps against each plugin that refuses one of the nodes.
+func (r *refusal) advice(nodes []*corev1.Node) []string {
+	refusedBy := map[string]bool{}
+	for _, node := range nodes {
+		refusedBy[r.says(node).Plugin()] = true
+	}
+	var advice []string
+	for _, remedy := range remedies {
+		if refusedBy[remedy.plugin] {
+			advice = append(advice, remedy.text)
+		}
+	}
+	return advice
 }
 
 // remedies are what helps when a plugin refuses nodes, in the order in which the

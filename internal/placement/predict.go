@@ -95,7 +95,7 @@ func newSimulation(ctx context.Context, world World, workload Workload) (*simula
 func (s *simulation) rollOut(ctx context.Context) ([]outcome, []Problem, error) {
 	outcomes := make([]outcome, s.workload.Replicas)
 	var problems []Problem
-	step := func(ordinal int32) error {
+	create := func(ordinal int32) error {
 		o, err := s.try(ctx, ordinal)
 		if err != nil {
 			return err
@@ -108,38 +108,30 @@ func (s *simulation) rollOut(ctx context.Context) ([]outcome, []Problem, error) 
 		problems = append(problems, why...)
 		return err
 	}
-	err := s.inOrder(step)
+	err := s.inOrder(create, s.scheduler.remove)
 	return outcomes, problems, err
 }
 
 // inOrder takes the steps of the StatefulSet controller (updateStatefulSet in
 // pkg/controller/statefulset): it makes missing pods, removes those beyond the
 // replicas, and makes the others anew.
-func (s *simulation) inOrder(step func(int32) error) error {
+func (s *simulation) inOrder(create func(int32) error, remove func(*corev1.Pod) error) error {
 	missing, running := s.workload.order(s.existing)
 	for _, ordinal := range missing {
-		if err := step(ordinal); err != nil {
+		if err := create(ordinal); err != nil {
 			return err
 		}
 	}
-	if err := s.scaleDown(); err != nil {
-		return err
-	}
-	for _, ordinal := range running {
-		if err := step(ordinal); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// scaleDown removes the pods beyond the replicas.
-func (s *simulation) scaleDown() error {
 	for ordinal, pod := range s.existing {
 		if ordinal >= s.workload.Replicas {
-			if err := s.scheduler.remove(pod); err != nil {
+			if err := remove(pod); err != nil {
 				return err
 			}
+		}
+	}
+	for _, ordinal := range running {
+		if err := create(ordinal); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -105,6 +105,8 @@ type outcome struct {
 	node string
 	// feasible are all nodes that the pod fits on, sorted.
 	feasible []string
+	// statuses say why it does not fit on the other nodes.
+	statuses *framework.NodeToStatus
 	// refusal says why it fits nowhere; nil if it fits.
 	refusal *framework.FitError
 	// state is what the plugins know, for reserve.
@@ -131,9 +133,13 @@ func (s *scheduler) schedule(ctx context.Context, pod *corev1.Pod) (outcome, err
 	}
 	o := outcome{pod: pod, state: framework.NewCycleState()}
 	fits, refusal, err := s.filter(ctx, o.state, pod, nodes)
-	if err != nil || len(fits) == 0 {
+	if err != nil {
+		return outcome{}, err
+	}
+	o.statuses = refusal.Diagnosis.NodeToStatus
+	if len(fits) == 0 {
 		o.refusal = refusal
-		return o, err
+		return o, nil
 	}
 	for _, n := range fits {
 		o.feasible = append(o.feasible, n.Node().Name)
@@ -143,7 +149,7 @@ func (s *scheduler) schedule(ctx context.Context, pod *corev1.Pod) (outcome, err
 	return o, err
 }
 
-// filter returns the nodes that the pod fits on, and why not the others.
+// filter returns the nodes that the pod fits on, and why not on the others.
 func (s *scheduler) filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, all []fwk.NodeInfo) ([]fwk.NodeInfo, *framework.FitError, error) {
 	refusal := &framework.FitError{Pod: pod, NumAllNodes: len(all)}
 	statuses := framework.NewDefaultNodeToStatus()
@@ -160,8 +166,9 @@ func (s *scheduler) filter(ctx context.Context, state fwk.CycleState, pod *corev
 	candidates := all
 	if !restriction.AllNodes() {
 		candidates = slices.DeleteFunc(slices.Clone(all), func(n fwk.NodeInfo) bool { return !restriction.NodeNames.Has(n.Node().Name) })
-		reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(plugins))
-		statuses.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason))
+		by := sets.List(plugins)
+		reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", by)
+		statuses.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason).WithPlugin(by[0]))
 	}
 	fits, err := s.filterEach(ctx, state, pod, candidates, statuses)
 	return fits, refusal, err

@@ -92,11 +92,11 @@ func Trim(obj any) (any, error) {
 }
 
 func trimContainers(containers []corev1.Container) []corev1.Container {
-	trimmed := make([]corev1.Container, len(containers))
-	for i, c := range containers {
-		trimmed[i] = corev1.Container{
+	var trimmed []corev1.Container
+	for _, c := range containers {
+		trimmed = append(trimmed, corev1.Container{
 			Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy,
-		}
+		})
 	}
 	return trimmed
 }

@@ -1,0 +1,449 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+var (
+	drawsFlag = flag.Int("draws", 500, "how many random clusters are compared with kube-scheduler")
+	seedFlag  = flag.Uint64("seed", 1, "the seed that the random clusters are drawn from")
+	drawFlag  = flag.Int("draw", -1, "compare only the draw of this number")
+)
+
+// TestAgreesWithKubeScheduler draws random clusters, loads each into a real API
+// server with a real kube-scheduler, and rolls a random StatefulSet out. Of each
+// pod both must say the same: the same message, with the same reasons and counts,
+// if it fits nowhere; and if it fits, a node that the what-if holds feasible.
+// The next pods are tried where kube-scheduler put the ones before.
+func TestAgreesWithKubeScheduler(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("KUBEBUILDER_ASSETS is not set: run make test, or export KUBEBUILDER_ASSETS=$(go run ./test/lab binaries)")
+	}
+	c := startCluster(t)
+	seen := map[string]int{}
+	for i := range *drawsFlag {
+		if *drawFlag >= 0 && i != *drawFlag {
+			continue
+		}
+		if err := c.compare(newDraw(*seedFlag, i), seen); err != nil {
+			t.Fatalf("draw %d: %v\nTo run it alone: go test ./internal/placement -run %s -seed %d -draw %d", i, err, t.Name(), *seedFlag, i)
+		}
+	}
+	t.Logf("what kube-scheduler said: %v", seen)
+	if *drawFlag < 0 && *drawsFlag >= 500 {
+		requireVariety(t, seen)
+	}
+}
+
+// requireVariety fails if the draws do not show what they should.
+func requireVariety(t *testing.T, seen map[string]int) {
+	t.Helper()
+	for _, reason := range []string{
+		"fits", "promised a volume",
+		"didn't match pod topology spread constraints", "(missing required label)", "didn't match PersistentVolume's node affinity",
+		"didn't find available persistent volumes to bind", "unbound immediate PersistentVolumeClaims", "untolerated taint", "were unschedulable",
+		"Pod's node affinity/selector", "didn't satisfy plugin", "match pod affinity rules", "match pod anti-affinity rules", "existing pods anti-affinity rules",
+		"Insufficient cpu", "Too many pods", "free ports",
+	} {
+		n := 0
+		for said, times := range seen {
+			if strings.Contains(said, reason) {
+				n += times
+			}
+		}
+		if n < 5 {
+			t.Errorf("the draws show %q only %d times", reason, n)
+		}
+	}
+}
+
+// cluster is a control plane without controllers and kubelets: API server and
+// scheduler.
+type cluster struct {
+	client.Client
+	ctx context.Context
+	// pods are all changes of pods, in their order.
+	pods <-chan watch.Event
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	env := &envtest.Environment{}
+	// Nobody is there to take the taints and finalizers away that these add.
+	env.ControlPlane.GetAPIServer().Configure().
+		Set("disable-admission-plugins", "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection").
+		Set("delete-collection-workers", "8")
+	config, err := env.Start()
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Errorf("stopping the API server: %v", err)
+		}
+	})
+	if err != nil {
+		t.Fatalf("starting the API server: %v", err)
+	}
+	startScheduler(t, env.KubeConfig)
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	api, err := client.NewWithWatch(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := api.Watch(t.Context(), &corev1.PodList{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pods.Stop)
+	c := &cluster{api, t.Context(), pods.ResultChan()}
+	for _, class := range drawnClasses() {
+		err = errors.Join(err, c.Create(c.ctx, class))
+	}
+	for _, namespace := range append(drawnNamespaces(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: sentinelNS}}) {
+		err = errors.Join(err, c.Create(c.ctx, namespace))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const schedulerConfig = `
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection: {kubeconfig: %s, qps: 5000, burst: 5000}
+podMaxBackoffSeconds: 1
+`
+
+func startScheduler(t *testing.T, kubeconfig []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	kubeconfigPath, configPath, logPath := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "scheduler.yaml"), filepath.Join(dir, "log")
+	config := fmt.Appendf(nil, schedulerConfig, kubeconfigPath)
+	if err := errors.Join(os.WriteFile(kubeconfigPath, kubeconfig, 0o600), os.WriteFile(configPath, config, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(logPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// No port: nothing asks the scheduler but through the API server.
+	cmd := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-scheduler"), "--config="+configPath, "--secure-port=0")
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("starting kube-scheduler: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		_ = log.Close()
+		if said, _ := os.ReadFile(logPath); t.Failed() {
+			t.Logf("the last words of kube-scheduler:\n%s", said[max(0, len(said)-4000):])
+		}
+	})
+}
+
+// compare plays one draw in both and returns the first disagreement.
+func (c *cluster) compare(d *draw, seen map[string]int) error {
+	defer c.clean(d)
+	if err := c.load(d); err != nil {
+		return fmt.Errorf("loading the cluster: %w", err)
+	}
+	if err := c.settle(d); err != nil {
+		return fmt.Errorf("waiting until kube-scheduler has seen the cluster: %w", err)
+	}
+	s, err := newSimulation(c.ctx, d.world, d.workload)
+	if err != nil {
+		return err
+	}
+	defer s.scheduler.stop()
+	create := func(ordinal int32) error {
+		said, err := c.comparePod(s, ordinal)
+		for _, reason := range said {
+			seen[reason]++
+		}
+		return err
+	}
+	remove := func(pod *corev1.Pod) error { return errors.Join(c.deleteNow(pod), s.scheduler.remove(pod)) }
+	return s.inOrder(create, remove)
+}
+
+// comparePod returns what both say of a pod.
+func (c *cluster) comparePod(s *simulation, ordinal int32) ([]string, error) {
+	if old := s.existing[ordinal]; old != nil {
+		if err := c.deleteNow(old); err != nil {
+			return nil, err
+		}
+	}
+	predicted, err := s.try(c.ctx, ordinal)
+	if err != nil {
+		return nil, err
+	}
+	pod := s.workload.pod(ordinal)
+	if err := c.createAsIs(pod); err != nil {
+		return nil, err
+	}
+	real, err := c.verdict(pod)
+	if err != nil {
+		return nil, fmt.Errorf("waiting for what kube-scheduler says of %s: %w", pod.Name, err)
+	}
+	if err := agree(predicted, real); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
+	}
+	if real.node == "" {
+		// It must not find a place later, which the what-if does not play.
+		return reasons(predicted.message()), c.deleteNow(pod)
+	}
+	return []string{real.kind}, s.scheduler.place(c.ctx, predicted, real.node)
+}
+
+// reasons returns those of a message, without the counts.
+func reasons(message string) []string {
+	_, list, _ := strings.Cut(message, " nodes are available: ")
+	all := strings.Split(strings.TrimSuffix(list, "."), ", ")
+	for i := range all {
+		all[i] = strings.TrimLeft(all[i], "0123456789 ")
+	}
+	return all
+}
+
+func agree(predicted outcome, real verdict) error {
+	switch {
+	case real.node != "" && !slices.Contains(predicted.feasible, real.node):
+		return fmt.Errorf("kube-scheduler chose %s; feasible by the what-if are %v: %s", real.node, predicted.feasible, predicted.message())
+	case real.node != "":
+		return nil
+	case predicted.node != "":
+		return fmt.Errorf("by the what-if it fits on %v; kube-scheduler: %s", predicted.feasible, real.message)
+	}
+	// The scheduler adds what it says of preemption.
+	rest, ok := strings.CutPrefix(real.message, predicted.message())
+	if !ok || (rest != "" && !strings.HasPrefix(rest, " ")) {
+		return fmt.Errorf("other reasons\nkube-scheduler: %s\nthe what-if:    %s", real.message, predicted.message())
+	}
+	return nil
+}
+
+// verdict is what kube-scheduler decided about a pod.
+type verdict struct{ node, message, kind string }
+
+func (c *cluster) verdict(pod *corev1.Pod) (verdict, error) {
+	var v verdict
+	err := c.await(pod, func(pod *corev1.Pod) bool {
+		v = decided(pod)
+		return v.kind != ""
+	})
+	return v, err
+}
+
+// await waits until a pod is as it should be.
+func (c *cluster) await(pod *corev1.Pod, ready func(*corev1.Pod) bool) error {
+	late := time.After(time.Minute)
+	for {
+		select {
+		case event, open := <-c.pods:
+			now, isPod := event.Object.(*corev1.Pod)
+			if !open || !isPod {
+				return fmt.Errorf("the watch has ended: %v", event.Object)
+			}
+			if now.UID == pod.UID && ready(now) {
+				return nil
+			}
+		case <-late:
+			return fmt.Errorf("nothing within a minute; the pod is %v", pod.Status)
+		}
+	}
+}
+
+func decided(pod *corev1.Pod) verdict {
+	if pod.Spec.NodeName != "" {
+		return verdict{node: pod.Spec.NodeName, kind: "fits"}
+	}
+	// The scheduler has decided, and waits for somebody to bind the volumes.
+	if pod.Status.NominatedNodeName != "" {
+		return verdict{node: pod.Status.NominatedNodeName, kind: "fits and is promised a volume"}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return verdict{message: condition.Message, kind: condition.Reason}
+		}
+	}
+	return verdict{}
+}
+
+// load creates what was drawn; the last node comes last. The claims that the
+// StatefulSet controller would create are there before their pods, so that the
+// scheduler has seen them; the what-if is not told of them.
+func (c *cluster) load(d *draw) error {
+	last := len(d.world.Nodes) - 1
+	var objects []client.Object
+	for _, node := range d.world.Nodes[:last] {
+		objects = append(objects, node)
+	}
+	for _, pv := range d.world.PersistentVolumes {
+		objects = append(objects, pv)
+	}
+	for _, claim := range d.world.PersistentVolumeClaims {
+		objects = append(objects, claim)
+	}
+	for _, claim := range d.newClaims() {
+		objects = append(objects, claim)
+	}
+	for _, pod := range d.world.Pods {
+		objects = append(objects, pod)
+	}
+	if err := each(objects, c.createAsIs); err != nil {
+		return err
+	}
+	return c.createAsIs(d.world.Nodes[last])
+}
+
+// newClaims returns those of the workload that the world does not have.
+func (d *draw) newClaims() []*corev1.PersistentVolumeClaim {
+	var claims []*corev1.PersistentVolumeClaim
+	for ordinal := range d.workload.Replicas {
+		for _, claim := range d.workload.claims(ordinal) {
+			there := func(c *corev1.PersistentVolumeClaim) bool { return c.Name == claim.Name }
+			if !slices.ContainsFunc(d.world.PersistentVolumeClaims, there) {
+				claims = append(claims, claim)
+			}
+		}
+	}
+	return claims
+}
+
+// createAsIs creates an object with the status that it has, and makes it what
+// the API server made of it.
+func (c *cluster) createAsIs(object client.Object) error {
+	object.SetUID("")
+	switch o := object.(type) {
+	case *corev1.PersistentVolume:
+		phase := o.Status.Phase
+		if err := c.Create(c.ctx, o); err != nil {
+			return err
+		}
+		o.Status.Phase = phase
+		return c.Status().Update(c.ctx, o)
+	case *corev1.Pod:
+		return c.createPod(o)
+	}
+	return c.Create(c.ctx, object)
+}
+
+func (c *cluster) createPod(pod *corev1.Pod) error {
+	phase, terminating := pod.Status.Phase, pod.DeletionTimestamp != nil
+	if err := c.Create(c.ctx, pod); err != nil {
+		return err
+	}
+	switch {
+	case terminating:
+		pod.DeletionTimestamp = ptr.To(metav1.Now())
+		return c.deleteNow(pod)
+	case phase != "":
+		pod.Status.Phase = phase
+		return c.Status().Update(c.ctx, pod)
+	}
+	return nil
+}
+
+const (
+	sentinelNS = "sentinel"
+	sentinel   = "sentinel"
+)
+
+// settle waits until kube-scheduler has seen the cluster: it binds a pod, the
+// last that was created, to the node that was created last, with a volume and a
+// claim that were created last.
+func (c *cluster) settle(d *draw) error {
+	node := d.world.Nodes[len(d.world.Nodes)-1].Name
+	pv := makeVolume(d.prefix+sentinel, sentinel, "1Gi", "", "")
+	claim := makeClaim(d.prefix+sentinel, sentinel, "1Gi")
+	claim.Namespace = sentinelNS
+	bind(claim, pv)
+	pod := makePod(d.prefix+sentinel, "")
+	pod.Namespace = sentinelNS
+	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	pod.Spec.Volumes = Workload{Name: "none", ClaimTemplates: []corev1.PersistentVolumeClaim{*claim}}.volumes(nil, 0)
+	pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = claim.Name
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+		}}},
+	}}}
+	for _, object := range []client.Object{pv, claim, pod} {
+		if err := c.createAsIs(object); err != nil {
+			return err
+		}
+	}
+	if err := c.await(pod, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }); err != nil {
+		return err
+	}
+	return c.deleteNow(pod)
+}
+
+// deleteNow deletes a pod as a kubelet would in the end. The scheduler sees that
+// before it sees a pod that is created later.
+func (c *cluster) deleteNow(pod *corev1.Pod) error {
+	return c.Delete(c.ctx, pod, client.GracePeriodSeconds(0))
+}
+
+// clean deletes what a draw and its roll-out have left. That volumes are still
+// promised to pods of the last draw harms no other: no names are alike.
+func (c *cluster) clean(d *draw) {
+	for _, pod := range d.world.Pods {
+		if len(pod.Finalizers) > 0 {
+			_ = c.Patch(c.ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		}
+	}
+	type sweep struct {
+		kind      client.Object
+		namespace string
+	}
+	sweeps := []sweep{
+		{&corev1.Pod{}, ns}, {&corev1.Pod{}, otherNS}, {&corev1.PersistentVolumeClaim{}, ns}, {&corev1.PersistentVolumeClaim{}, sentinelNS},
+		{&corev1.PersistentVolume{}, ""}, {&corev1.Node{}, ""},
+	}
+	err := each(sweeps, func(s sweep) error {
+		return c.DeleteAllOf(c.ctx, s.kind, client.InNamespace(s.namespace), client.GracePeriodSeconds(0))
+	})
+	if err != nil && c.ctx.Err() == nil {
+		panic(fmt.Sprintf("cleaning the cluster: %v", err)) // the next draw would be another
+	}
+}
+
+// each works on a few at a time.
+func each[T any](all []T, work func(T) error) error {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	errs := make([]error, len(all))
+	for i := range all {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = work(all[i])
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
