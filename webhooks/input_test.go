@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -30,7 +32,15 @@ var kinds = map[string]func(world) client.Object{
 	},
 	"NovaCell":            func(w world) client.Object { return &novav1.NovaCell{ObjectMeta: w.meta("x", "-")} },
 	"NovaExternalCompute": func(w world) client.Object { return w.newCompute("x", "cell1") },
-	"Topology":            func(w world) client.Object { return &topologyv1.Topology{ObjectMeta: w.meta("x", "-")} },
+	"NovaCompute": func(w world) client.Object {
+		return &novav1.NovaCompute{ObjectMeta: w.meta("x", "-"), Spec: novav1.NovaComputeSpec{CellName: "cell1"}}
+	},
+	"Glance":    func(w world) client.Object { return &glancev1.Glance{ObjectMeta: w.meta("glance", "-")} },
+	"GlanceAPI": func(w world) client.Object { return &glancev1.GlanceAPI{ObjectMeta: w.meta("x", "-")} },
+	"OpenStackControlPlane": func(w world) client.Object {
+		return &corev1beta1.OpenStackControlPlane{ObjectMeta: w.meta("openstack", "-")}
+	},
+	"Topology": func(w world) client.Object { return &topologyv1.Topology{ObjectMeta: w.meta("x", "-")} },
 }
 
 func newService(w world) client.Object {
@@ -148,6 +158,51 @@ var _ = Describe("Inputs", func() {
 			`spec.cellTemplates[cell0].metadataServiceTemplate.replicas: Invalid value: 2`, "should be 0 for cell0"),
 		Entry("a nova with a broken snippet", "Nova", `cellTemplates: {cell1: {noVNCProxyServiceTemplate: {customServiceConfig: "x"}}}`,
 			`spec.cellTemplates[cell1].noVNCProxyServiceTemplate.customServiceConfig: Invalid value: "x": line 1`),
+		Entry("a nova with a Topology elsewhere", "Nova", `cellTemplates: {cell1: {topologyRef: {name: t, namespace: other}}}`,
+			`spec.cellTemplates[cell1].topologyRef.namespace: Invalid value: "other"`, "Customizing namespace field is not supported", "leave it out"),
+		Entry("a cell whose conductor follows a Topology elsewhere", "NovaCell", `conductorServiceTemplate: {topologyRef: {name: t, namespace: other}}`,
+			`spec.conductorServiceTemplate.topologyRef.namespace: Invalid value: "other"`, "leave it out"),
+		Entry("a cell whose database is no host", "NovaCell", `cellDatabaseHostname: a_b`, `spec.cellDatabaseHostname: Invalid value: "a_b"`, "for example"),
+		Entry("a podified compute with libvirt", "NovaCompute", `computeDriver: libvirt.LibvirtDriver`, `spec.computeDriver`, `"ironic.IronicDriver", "fake.FakeDriver"`),
+		Entry("a podified compute with a broken snippet", "NovaCompute", `customServiceConfig: "x"`, `spec.customServiceConfig: Invalid value: "x": line 1`),
+		Entry("a podified compute with a node selector that no node has", "NovaCompute", `nodeSelector: {"a b": c}`, `spec.nodeSelector`, `"a b"`),
+		Entry("a podified compute with a Topology elsewhere", "NovaCompute", `topologyRef: {name: t, namespace: other}`, `spec.topologyRef.namespace`, "leave it out"),
+		Entry("a glance with an API whose name is too long", "Glance", `glanceAPIs: {a-name-that-has-thirty-nine-characters-ab: {}}`,
+			`spec.glanceAPIs[a-name-that-has-thirty-nine-characters-ab]`, "must be no more than 38 characters", "StatefulSet glance-a-name"),
+		Entry("a glance with an API that is no label", "Glance", `glanceAPIs: {Default: {}}`,
+			`spec.glanceAPIs[Default]: Invalid value: "Default"`, "a lowercase RFC 1123 label must consist of lower case alphanumeric characters"),
+		Entry("a glance with a Topology elsewhere", "Glance", `topologyRef: {name: t, namespace: other}`,
+			`spec.topologyRef.namespace: Invalid value: "other": Customizing namespace field is not supported`, "leave it out"),
+		Entry("an API with a Topology elsewhere", "Glance", `glanceAPIs: {default: {topologyRef: {name: t, namespace: other}}}`,
+			`spec.glanceAPIs[default].topologyRef.namespace: Invalid value: "other"`, "Customizing namespace field is not supported"),
+		Entry("an API that is split and keeps files", "Glance", `glanceAPIs: {default: {type: split}}`,
+			`spec.glanceAPIs[default].type: Invalid value: "split": The GlanceAPI layout type: split cannot be used in combination with File and NFS backend`, "write single"),
+		Entry("an API that is split and inherits files", "Glance", `{customServiceConfig: "[DEFAULT]\nenabled_backends = a:file\n", glanceAPIs: {default: {type: split}}}`,
+			`spec.glanceAPIs[default].type`, "write single"),
+		Entry("an API with an endpoint that there is not", "Glance", `glanceAPIs: {default: {override: {service: {admin: {}}}}}`,
+			`spec.glanceAPIs[default].override.service[admin]`, "invalid endpoint type: admin", "write public or internal"),
+		Entry("an edge API with a public endpoint", "Glance", `glanceAPIs: {e: {type: edge, override: {service: {public: {}}}}}`,
+			`spec.glanceAPIs[e].override.service[public]`, "has no public endpoint"),
+		Entry("an API with an address that is none", "Glance", `glanceAPIs: {default: {override: {service: {public: {endpointURL: glance}}}}}`,
+			`spec.glanceAPIs[default].override.service[public].endpointURL: Invalid value: "glance"`, "write http:// or https://"),
+		Entry("a glance whose catalog entry is an edge API", "Glance", `{keystoneEndpoint: e, glanceAPIs: {e: {type: edge}}}`,
+			`spec.keystoneEndpoint: Invalid value: "e": KeystoneEndpoint is assigned to an invalid GlanceAPI instance`, "whose type is not edge"),
+		Entry("a glance whose catalog entry is nothing", "Glance", `{keystoneEndpoint: x, glanceAPIs: {a: {}}}`, `spec.keystoneEndpoint: Invalid value: "x"`, "name an entry of glanceAPIs"),
+		Entry("an API with claims of no size", "Glance", `glanceAPIs: {default: {storage: {external: false}}}`,
+			`spec.glanceAPIs[default].storage.storageRequest: Required value`, "give its size, for example 10G, or set external to true"),
+		Entry("a glance with claims of size 0", "Glance", `storage: {storageRequest: 0}`, `spec.storage.storageRequest: Invalid value: "0"`, "larger than 0"),
+		Entry("a glance with a database and no Secret", "Glance", `databaseHostname: db.example`, `spec.secret: Required value`, "name the Secret"),
+		Entry("an API with a broken snippet", "Glance", `glanceAPIs: {default: {customServiceConfig: "[DEFAULT"}}`,
+			`spec.glanceAPIs[default].customServiceConfig: Invalid value: "[DEFAULT": line 1`),
+		Entry("an API with too many pods", "Glance", `glanceAPIs: {default: {replicas: 33}}`, `spec.glanceAPIs.default.replicas`, "32"),
+		Entry("a GlanceAPI with claims of no size", "GlanceAPI", `storage: {external: false}`, `spec.storage.storageRequest: Required value`),
+		Entry("a GlanceAPI with a Topology elsewhere", "GlanceAPI", `topologyRef: {name: t, namespace: other}`, `spec.topologyRef.namespace`, "leave it out"),
+		Entry("a control plane with a Topology elsewhere", "OpenStackControlPlane", `topologyRef: {name: t, namespace: other}`,
+			`spec.topologyRef.namespace: Invalid value: "other"`, "Customizing namespace field is not supported"),
+		Entry("a control plane with an API that is split and keeps files", "OpenStackControlPlane", `glance: {template: {glanceAPIs: {default: {type: split}}}}`,
+			`spec.glance.template.glanceAPIs[default].type: Invalid value: "split"`, "write single"),
+		Entry("a control plane with a cell that is no label", "OpenStackControlPlane",
+			`nova: {template: {secret: s, keystoneAuthURL: "http://k:5000", cellTemplates: {Cell1: {}}}}`, `spec.nova.template.cellTemplates[Cell1]`, "lower case"),
 	)
 
 	It("never show a secret", func() {
@@ -169,6 +224,10 @@ var _ = Describe("Inputs", func() {
 			"Nova":                      `{cellTemplates: {cell0: {metadataServiceTemplate: {replicas: 0}}, cell1: {}}}`,
 			"NovaCell":                  `{cellName: cell1, keystoneAuthURL: "https://k:5000", noVNCProxyBaseURL: "http://c/vnc_lite.html"}`,
 			"NovaExternalCompute":       `{customServiceConfig: "[libvirt]\ncpu_mode = host-model\n", networkAttachments: [ctlplane]}`,
+			"NovaCompute":               `{computeDriver: fake.FakeDriver, replicas: 0, topologyRef: {}, nodeSelector: {}}`,
+			"Glance":                    `{storage: {storageRequest: 11G, external: true}, glanceAPIs: {default: {topologyRef: {name: default-sample}}, azone: {type: edge, replicas: 3, storage: {external: false}}}}`,
+			"GlanceAPI":                 `{apiType: edge, storage: {storageRequest: 10Gi, storageClass: lvms-local-storage}}`,
+			"OpenStackControlPlane":     `{secret: s, topologyRef: {name: t}, glance: {template: {databaseHostname: db.example, glanceAPIs: {default: {topologyRef: {}}}}}}`,
 		} {
 			Expect(api.Create(ctx, with(w, kind, spec))).To(Succeed(), kind)
 		}

@@ -62,6 +62,12 @@ func NovaAnsibleEEDefault() string { return Env().NovaAnsibleEE }
 // AnsibleEEDefault returns the execution environment of all other runs.
 func AnsibleEEDefault() string { return Env().AnsibleEE }
 
+// NovaConductorDefault returns the image of nova-conductor.
+func NovaConductorDefault() string { return Env().NovaConductor }
+
+// GlanceAPIDefault returns the image of glance-api.
+func GlanceAPIDefault() string { return Env().GlanceAPI }
+
 // FillCompute sets the images that the spec leaves empty (seeds/004: they "can
 // be changed later independently from their defaults").
 func (d Defaults) FillCompute(spec *novav1.NovaExternalComputeSpec) {

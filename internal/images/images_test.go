@@ -18,20 +18,22 @@ func env(vars map[string]string) func(string) (string, bool) {
 
 func TestFrom(t *testing.T) {
 	const (
-		compute = "quay.io/podified-antelope-centos9/openstack-nova-compute:current-podified"
-		libvirt = "quay.io/podified-antelope-centos9/openstack-nova-libvirt:current-podified"
-		runner  = "quay.io/openstack-k8s-operators/openstack-ansibleee-runner:latest"
+		compute   = "quay.io/podified-antelope-centos9/openstack-nova-compute:current-podified"
+		libvirt   = "quay.io/podified-antelope-centos9/openstack-nova-libvirt:current-podified"
+		conductor = "quay.io/podified-antelope-centos9/openstack-nova-conductor:current-podified"
+		glance    = "quay.io/podified-antelope-centos9/openstack-glance-api:current-podified"
+		runner    = "quay.io/openstack-k8s-operators/openstack-ansibleee-runner:latest"
 	)
 	tests := map[string]struct {
 		vars map[string]string
 		want images.Defaults
 	}{
 		"no variable leaves every fallback": {
-			nil, images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaAnsibleEE: runner, AnsibleEE: runner},
+			nil, images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaAnsibleEE: runner, AnsibleEE: runner, NovaConductor: conductor, GlanceAPI: glance},
 		},
 		"an empty variable leaves the fallback": {
 			map[string]string{"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT": ""},
-			images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaAnsibleEE: runner, AnsibleEE: runner},
+			images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaAnsibleEE: runner, AnsibleEE: runner, NovaConductor: conductor, GlanceAPI: glance},
 		},
 		"each variable sets its own image": {
 			map[string]string{
@@ -39,10 +41,13 @@ func TestFrom(t *testing.T) {
 				"RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT":    "r/libvirt@sha256:2",
 				"RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT": "r/nova-ee@sha256:3",
 				"RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT":       "r/ee@sha256:4",
+				"RELATED_IMAGE_NOVA_CONDUCTOR_IMAGE_URL_DEFAULT":  "r/conductor@sha256:5",
+				"RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT":      "r/glance@sha256:6",
 			},
 			images.Defaults{
 				NovaCompute: "r/compute@sha256:1", NovaLibvirt: "r/libvirt@sha256:2",
 				NovaAnsibleEE: "r/nova-ee@sha256:3", AnsibleEE: "r/ee@sha256:4",
+				NovaConductor: "r/conductor@sha256:5", GlanceAPI: "r/glance@sha256:6",
 			},
 		},
 	}
@@ -70,6 +75,7 @@ func TestEveryDefaultIsOfItsOwnKind(t *testing.T) {
 	got := images.Defaults{
 		NovaCompute: images.NovaComputeDefault(), NovaLibvirt: images.NovaLibvirtDefault(),
 		NovaAnsibleEE: images.NovaAnsibleEEDefault(), AnsibleEE: images.AnsibleEEDefault(),
+		NovaConductor: images.NovaConductorDefault(), GlanceAPI: images.GlanceAPIDefault(),
 	}
 	if diff := cmp.Diff(images.Env(), got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

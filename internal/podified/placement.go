@@ -110,7 +110,7 @@ func describe(problems []placement.Problem) string {
 	var texts []string
 	for _, problem := range problems[:min(len(problems), maxProblems)] {
 		texts = append(texts, fmt.Sprintf("%s: %s. To mend it: %s.",
-			enumerate(problem.Pods), strings.TrimRight(problem.Message, ". "), strings.TrimRight(problem.Remedy, ". ")))
+			enumerate(slices.Sorted(slices.Values(problem.Pods))), strings.TrimRight(problem.Message, ". "), strings.TrimRight(problem.Remedy, ". ")))
 	}
 	if more := len(problems) - maxProblems; more > 0 {
 		texts = append(texts, fmt.Sprintf("And %d more.", more))

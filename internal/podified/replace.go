@@ -65,26 +65,27 @@ func sameClaim(have, want corev1.PersistentVolumeClaim) bool {
 		have.Spec.Resources.Requests[storage].Equal(want.Spec.Resources.Requests[storage])
 }
 
-// remake deletes the first pod that lacks a volume which the set now claims for
-// it, once the others are up. The StatefulSet controller would roll pods, but
-// wants to give them their volumes first, which the API server refuses for a pod
-// that runs (updateStatefulPod in pkg/controller/statefulset).
+// remake deletes a pod that lacks a volume which the set now claims for it: one
+// that is not up first, and one that is when all others are. The StatefulSet
+// controller would roll pods, but wants to give them their volumes before, which
+// the API server refuses for a pod that runs (UpdateStatefulPod in
+// pkg/controller/statefulset).
 func (p *deployment) remake(ctx context.Context) error {
-	lacking := slices.IndexFunc(p.pods, p.lacksVolume)
-	if lacking < 0 {
+	lacking := filter(p.pods, p.lacksVolume)
+	if len(lacking) == 0 {
 		return nil
 	}
-	for i, pod := range p.pods {
-		if i != lacking && !up(pod) {
-			return nil // rollout says which pod is awaited
-		}
+	next := lacking[0]
+	if down := filter(lacking, func(pod *corev1.Pod) bool { return !up(pod) }); len(down) > 0 {
+		next = down[0]
+	} else if len(filter(p.pods, up)) < int(p.Replicas) {
+		return nil // rollout says what is awaited
 	}
-	pod := p.pods[lacking]
-	if !pod.DeletionTimestamp.IsZero() {
+	if terminating(next) {
 		return nil
 	}
-	if err := p.Delete(ctx, pod.DeepCopy(), client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting pod %s to give it its volumes: %w", pod.Name, err)
+	if err := p.Delete(ctx, next.DeepCopy(), client.Preconditions{UID: &next.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting pod %s to give it its volumes: %w", next.Name, err)
 	}
 	return nil
 }

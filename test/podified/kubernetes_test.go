@@ -55,7 +55,10 @@ func startKubernetes() *kubernetes {
 		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 	})).To(Succeed())
 	for name := range zones {
-		Expect(api.Create(ctx, newNode(name))).To(Succeed())
+		node := newNode(name)
+		Expect(api.Create(ctx, node)).To(Succeed())
+		node.Spec.Taints = nil // admission takes a new node for one that is not ready
+		Expect(api.Update(ctx, node)).To(Succeed())
 	}
 	k.startKubelets()
 	return k
@@ -164,7 +167,10 @@ func (k *kubernetes) startKubelets() {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(ctrl.NewControllerManagedBy(mgr).Named("kubelets").For(&corev1.Pod{}).Complete(k)).To(Succeed())
 	Expect(ctrl.NewControllerManagedBy(mgr).Named("disks").For(&corev1.PersistentVolumeClaim{}).Complete(disks{})).To(Succeed())
-	env.StartManager(GinkgoT(), mgr)
+	// It serves no webhooks, so that env.StartManager would wait for them in vain.
+	background, stop := context.WithCancel(context.Background())
+	DeferCleanup(stop)
+	go func() { _ = mgr.Start(background) }()
 }
 
 // Reconcile starts a pod that has a node, and ends one that is to end.

@@ -91,7 +91,7 @@ var _ = Describe("Placement", func() {
 			w.apply(spread("spread", "zone"))
 			follow()
 			shows(single, podified.PlacementReadyCondition, "False/VolumeNodeAffinityConflict/Warning", "worker-3", "zone")
-			shows(single, condition.DeploymentReadyCondition, "False/PodsPending/Warning", "glance-default-single-0", "missing required label", "volume node affinity conflict")
+			shows(single, condition.DeploymentReadyCondition, "False/PodsPending/Warning", "glance-default-single-0", "missing required label", "PersistentVolume's node affinity")
 			Expect(w.births()).NotTo(Equal(before))
 			change(w.glance(), func(g *glancev1.Glance) { g.Spec.Storage.External = ptr.To(true) })
 			ready(single)

@@ -58,8 +58,8 @@ func (v validator) ValidateCreate(ctx context.Context, plane *corev1.OpenStackCo
 		return nil, apierrors.NewInternalError(err)
 	}
 	if len(others.Items) > 0 {
-		return nil, apierrors.NewForbidden(corev1.GroupVersion.WithResource("openstackcontrolplanes").GroupResource(), plane.Name, fmt.Errorf(
-			"namespace %s has OpenStackControlPlane %s already, and there can be one only: change that, or use another namespace", plane.Namespace, others.Items[0].Name))
+		return nil, hook.Invalid(kind, plane.Name, field.ErrorList{field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf(
+			"%s has OpenStackControlPlane %s already, and there can be one only: change that, or use another namespace", plane.Namespace, others.Items[0].Name))})
 	}
 	return v.Rules.ValidateCreate(ctx, plane)
 }

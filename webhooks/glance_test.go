@@ -1,0 +1,74 @@
+package webhooks_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+)
+
+var _ = Describe("The layout of a glance API", func() {
+	var w world
+	BeforeEach(func() {
+		w = newWorld()
+		warnings.take()
+	})
+	const swift = `customServiceConfig: "[DEFAULT]\nenabled_backends = a:swift\n"`
+
+	It("is decided by the backend when the API is created", func() {
+		g := with(w, "Glance", `{`+swift+`, glanceAPIs: {a: {}, b: {customServiceConfig: "[DEFAULT]\nenabled_backends = f:file\n"}, c: {type: edge}}}`).(*glancev1.Glance)
+		create(g)
+		Expect(g.Spec.GlanceAPIs["a"].Type).To(Equal(glancev1.LayoutSplit))
+		Expect(g.Spec.GlanceAPIs["b"].Type).To(Equal(glancev1.LayoutSingle))
+		Expect(g.Spec.GlanceAPIs["c"].Type).To(Equal(glancev1.LayoutEdge))
+	})
+	It("is decided in a control plane too", func() {
+		p := with(w, "OpenStackControlPlane", `glance: {template: {glanceAPIs: {a: {}}}}`).(*corev1beta1.OpenStackControlPlane)
+		create(p)
+		Expect(p.Spec.Glance.Template.GlanceAPIs["a"].Type).To(Equal(glancev1.LayoutSingle))
+	})
+	It("stays when another backend comes", func() {
+		g := with(w, "Glance", `glanceAPIs: {a: {}}`).(*glancev1.Glance)
+		create(g)
+		g.Spec.CustomServiceConfig = "[DEFAULT]\nenabled_backends = a:swift\n"
+		Expect(api.Update(ctx, g)).To(Succeed())
+		Expect(g.Spec.GlanceAPIs["a"].Type).To(Equal(glancev1.LayoutSingle))
+	})
+	DescribeTable("cannot be changed",
+		func(kind, spec string, patch string) {
+			obj := with(w, kind, spec)
+			create(obj)
+			err := api.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(patch)))
+			refused(err, "The GlanceAPI layout (type) cannot be modified", "add a new API with the desired layout and then decommission the previous API")
+		},
+		Entry("of a Glance", "Glance", `glanceAPIs: {a: {type: single}}`, `{"spec": {"glanceAPIs": {"a": {"type": "edge"}}}}`),
+		Entry("of a control plane", "OpenStackControlPlane", `glance: {template: {glanceAPIs: {a: {type: single}}}}`,
+			`{"spec": {"glance": {"template": {"glanceAPIs": {"a": {"type": "edge"}}}}}}`),
+	)
+	It("of one API can differ from that of another that has gone", func() {
+		g := with(w, "Glance", `glanceAPIs: {a: {type: single}}`).(*glancev1.Glance)
+		create(g)
+		g.Spec.GlanceAPIs = map[string]glancev1.GlanceAPITemplate{"b": {Type: glancev1.LayoutEdge}}
+		Expect(api.Update(ctx, g)).To(Succeed())
+	})
+	It("split without pods may keep files", func() {
+		create(with(w, "Glance", `glanceAPIs: {a: {type: split, replicas: 0}}`))
+	})
+	It("comes with a warning when nobody could use the API", func() {
+		create(with(w, "Glance", `glanceAPIs: {a: {}}`))
+		Expect(warnings.take()).To(ConsistOf(ContainSubstring("spec.keystoneAuthURL is empty")))
+	})
+})
+
+var _ = Describe("A second control plane", func() {
+	It("is refused in the same namespace only", func() {
+		w := newWorld()
+		create(with(w, "OpenStackControlPlane", `{}`))
+		other := with(w, "OpenStackControlPlane", `{}`)
+		other.SetName("other")
+		refused(api.Create(ctx, other), "OpenStackControlPlane openstack already", "use another namespace")
+		create(with(newWorld(), "OpenStackControlPlane", `{}`))
+	})
+})
