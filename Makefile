@@ -71,7 +71,7 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests on a real cluster and real hosts on this machine (root).
 	@hack/install-packages.sh lab test
-	go test ./test/e2e/... -count=1 -timeout 60m
+	go test ./test/e2e/... -count=1 -p 1 -timeout 60m
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/edpm-operators/edpm-operators/test/standalone"
 )
 
 const floorNamespace = "floor"
@@ -52,7 +54,7 @@ type chain struct {
 // floor repeats, in a namespace of its own and with no manager, what was
 // written: the same numbers of requests of each kind with bodies made from the
 // objects that they led to. It returns the time and the number of requests.
-func (b *bench) floor(ctx context.Context, config *rest.Config, counts requests, managerWrites int) (time.Duration, int, error) {
+func (b *bench) floor(ctx context.Context, config *rest.Config, counts standalone.Requests, managerWrites int) (time.Duration, int, error) {
 	chains, err := floorChains(ctx, config, counts, managerWrites, b.roles)
 	if err != nil {
 		return 0, 0, err
@@ -93,7 +95,7 @@ func (o op) send(ctx context.Context, c rest.Interface) error {
 	return err
 }
 
-func floorChains(ctx context.Context, config *rest.Config, counts requests, managerWrites, roles int) ([]chain, error) {
+func floorChains(ctx context.Context, config *rest.Config, counts standalone.Requests, managerWrites, roles int) ([]chain, error) {
 	reader, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -206,11 +208,11 @@ func suspend(job *unstructured.Unstructured) {
 type kind struct {
 	gvr     schema.GroupVersionResource
 	objects []unstructured.Unstructured
-	counts  requests
+	counts  standalone.Requests
 }
 
 func (k kind) count(subresource, verb string) int {
-	return k.counts[request{k.gvr.Group, k.gvr.Resource, subresource, verb}]
+	return k.counts[standalone.Request{Group: k.gvr.Group, Resource: k.gvr.Resource, Subresource: subresource, Verb: verb}]
 }
 
 // share of a total that falls to the i-th object.

@@ -5,7 +5,7 @@
 //	BENCH_N=250 go run ./test/bench     # one size only, a few minutes
 //
 // It needs no root. For each size it starts a control plane of its own with
-// test/lab, KWOK nodes included, and the real manager from cmd/manager; runs are
+// test/standalone, KWOK nodes included, and the real manager from cmd/manager; runs are
 // real Jobs, scheduled by the real scheduler, which KWOK finishes with the
 // recap that ansible-runner would leave (stage.yaml). It takes both down again,
 // also when it is interrupted.
@@ -16,12 +16,14 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,7 +31,15 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/edpm-operators/edpm-operators/test/standalone"
 )
+
+//go:embed stage.yaml
+var stage []byte
+
+// kwokNodes is how many pretend nodes the Pods of runs are spread over.
+const kwokNodes = 8
 
 type options struct {
 	sizes   []int
@@ -90,7 +100,10 @@ func run(opts options) error {
 		return err
 	}
 	b := &bench{options: opts, dir: dir}
-	if err := b.build(ctx); err != nil {
+	if err := standalone.Build(ctx, dir); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "stage.yaml"), stage, 0o644); err != nil {
 		return err
 	}
 	var results []result

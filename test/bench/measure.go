@@ -6,20 +6,16 @@ import (
 	"log"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
-	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/test/standalone"
 )
 
 type bench struct {
@@ -42,7 +38,7 @@ type result struct {
 	oneJob, manyJobs  time.Duration
 	cpu               map[string]time.Duration
 	reconciles        map[string]int
-	requests          requests
+	requests          standalone.Requests
 	edits             []edit
 }
 
@@ -61,18 +57,18 @@ const manyJobs = 100
 // stand is one control plane with its clients.
 type stand struct {
 	*bench
-	lab    *lab
-	config *rest.Config
-	client client.Client
-	raw    kubernetes.Interface
-	own    int // lists that the bench itself made
+	cluster *standalone.Cluster
+	config  *rest.Config
+	client  client.Client
+	raw     kubernetes.Interface
+	own     int // lists that the bench itself made
 }
 
 func (b *bench) measure(ctx context.Context, n int, last bool) (result, error) {
 	log.Printf("%d nodes: starting a control plane", n)
-	l := b.newLab(n)
-	defer l.down()
-	s, err := b.newStand(ctx, l)
+	cluster := standalone.New(b.dir, filepath.Join(b.dir, fmt.Sprintf("lab-%d", n)), b.port)
+	defer cluster.Down()
+	s, err := b.newStand(ctx, cluster)
 	if err != nil {
 		return result{}, err
 	}
@@ -83,11 +79,11 @@ func (b *bench) measure(ctx context.Context, n int, last bool) (result, error) {
 	if r.oneJob, r.manyJobs, err = probeJobs(ctx, s.client, manyJobs); err != nil {
 		return r, err
 	}
-	m, err := b.startManager(ctx, l, fmt.Sprintf("manager-%d.log", n))
+	m, err := s.startManager(ctx, fmt.Sprintf("manager-%d.log", n))
 	if err != nil {
 		return r, err
 	}
-	defer func() { m.stop() }()
+	defer func() { m.Stop() }()
 	if err := s.converge(ctx, m, &r); err != nil {
 		return r, err
 	}
@@ -96,7 +92,7 @@ func (b *bench) measure(ctx context.Context, n int, last bool) (result, error) {
 			return r, err
 		}
 	}
-	m.stop()
+	m.Stop()
 	log.Printf("%d nodes: the floor", n)
 	before := s.server()
 	r.floor, r.floorWrites, err = b.floor(ctx, s.config, r.requests, r.writes)
@@ -104,53 +100,57 @@ func (b *bench) measure(ctx context.Context, n int, last bool) (result, error) {
 	return r, err
 }
 
-func (b *bench) newStand(ctx context.Context, l *lab) (*stand, error) {
-	config, err := l.up(ctx, filepath.Join(b.dir, "stage.yaml"))
+func (b *bench) newStand(ctx context.Context, cluster *standalone.Cluster) (*stand, error) {
+	config, err := cluster.Up(ctx, "--kwok-nodes", strconv.Itoa(kwokNodes), "--stages", filepath.Join(b.dir, "stage.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
+	scheme, err := envtest.NewScheme()
+	if err != nil {
+		return nil, err
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
 	raw, err := kubernetes.NewForConfig(config)
-	return &stand{bench: b, lab: l, config: config, client: c, raw: raw}, err
+	return &stand{bench: b, cluster: cluster, config: config, client: c, raw: raw}, err
+}
+
+// startManager starts the manager without webhooks, which nothing here needs.
+func (s *stand) startManager(ctx context.Context, logName string) (*standalone.Manager, error) {
+	return s.cluster.StartManager(ctx, filepath.Join(s.dir, logName), "--webhooks=false")
+}
+
+// cpu returns the processor time of each process of the control plane.
+func (s *stand) cpu() map[string]time.Duration {
+	used := map[string]time.Duration{}
+	for name, pid := range s.cluster.PIDs() {
+		used[name] = cpuTime(pid)
+	}
+	return used
 }
 
 // server is the processor time that the API server and etcd have used.
 func (s *stand) server() time.Duration {
-	used := s.lab.cpu()
+	used := s.cpu()
 	return used["kube-apiserver"] + used["etcd"]
 }
 
-func (s *stand) requests(ctx context.Context) (requests, error) {
-	text, err := s.raw.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading the metrics of the API server: %w", err)
-	}
-	return countRequests(text), nil
-}
-
 // converge applies the nodes and measures until every compute is Ready.
-func (s *stand) converge(ctx context.Context, m *managerProcess, r *result) error {
-	_, idle, err := m.quiet(ctx)
+func (s *stand) converge(ctx context.Context, m *standalone.Manager, r *result) error {
+	_, idle, err := m.Quiet(ctx)
 	if err != nil {
 		return err
 	}
-	if r.base, err = memory(m.cmd.Process.Pid, "VmRSS"); err != nil {
+	if r.base, err = memory(m.PID(), "VmRSS"); err != nil {
 		return err
 	}
-	before, err := s.requests(ctx)
+	before, err := standalone.CountRequests(ctx, s.raw)
 	if err != nil {
 		return err
 	}
-	cpu, own := s.lab.cpu(), cpuTime(m.cmd.Process.Pid)
+	cpu, own := s.cpu(), cpuTime(m.PID())
 	log.Printf("%d nodes: applying", r.nodes)
 	start := time.Now()
 	if s.profile != "" {
@@ -164,54 +164,54 @@ func (s *stand) converge(ctx context.Context, m *managerProcess, r *result) erro
 		return err
 	}
 	r.time = time.Since(start)
-	_, after, err := m.quiet(ctx)
+	_, after, err := m.Quiet(ctx)
 	if err != nil {
 		return err
 	}
 	if s.profile != "" {
 		s.save(m, "heap", fmt.Sprintf("heap-%d.pb", r.nodes))
 	}
-	counts, err := s.requests(ctx)
+	counts, err := standalone.CountRequests(ctx, s.raw)
 	if err != nil {
 		return err
 	}
-	r.requests = counts.since(before)
-	r.writes, r.conflicts = after.writes-idle.writes, after.conflicts-idle.conflicts
+	r.requests = counts.Since(before)
+	r.writes, r.conflicts = after.Writes-idle.Writes, after.Conflicts-idle.Conflicts
 	r.lists = s.lists(r.requests)
-	r.reconciles = after.byController
-	r.cpu = map[string]time.Duration{"manager": cpuTime(m.cmd.Process.Pid) - own}
-	for name, used := range s.lab.cpu() {
+	r.reconciles = after.ByController
+	r.cpu = map[string]time.Duration{"manager": cpuTime(m.PID()) - own}
+	for name, used := range s.cpu() {
 		r.cpu[name] = used - cpu[name]
 	}
-	if r.peak, err = memory(m.cmd.Process.Pid, "VmHWM"); err != nil {
+	if r.peak, err = memory(m.PID(), "VmHWM"); err != nil {
 		return err
 	}
-	r.started = r.requests[request{"ansibleee.openstack.org", "openstackansibleees", "", "POST"}]
+	r.started = r.requests[standalone.Request{Group: "ansibleee.openstack.org", Resource: "openstackansibleees", Verb: "POST"}]
 	r.runs, r.targets, r.jobMean, err = runs(ctx, s.client)
-	log.Printf("%d nodes: Ready after %s; reconciliations %v, errors %d; requests %v", r.nodes, r.time, r.reconciles, after.errors, describe(r.requests))
+	log.Printf("%d nodes: Ready after %s; reconciliations %v, errors %d; requests %v", r.nodes, r.time, r.reconciles, after.Errors, describe(r.requests))
 	return err
 }
 
-func (s *stand) save(m *managerProcess, kind, file string) {
-	if err := m.saveProfile(kind, filepath.Join(s.profile, file)); err != nil {
+func (s *stand) save(m *standalone.Manager, kind, file string) {
+	if err := m.SaveProfile(kind, filepath.Join(s.profile, file)); err != nil {
 		log.Printf("Failed to save a profile: %v", err)
 	}
 }
 
 // awaitReady asks the manager until all hosts have converged, which costs the
 // API server nothing, and then the API server.
-func (s *stand) awaitReady(ctx context.Context, m *managerProcess, n int) error {
+func (s *stand) awaitReady(ctx context.Context, m *standalone.Manager, n int) error {
 	reported := time.Now()
 	for {
-		a := m.read()
-		if a != nil && a.hosts["nova"] == n {
+		a := m.Read()
+		if a != nil && a.Hosts["nova"] == n {
 			break
 		}
 		if a != nil && time.Since(reported) > 15*time.Second {
 			reported = time.Now()
-			log.Printf("%d nodes: converged %v", n, a.hosts)
+			log.Printf("%d nodes: converged %v", n, a.Hosts)
 		}
-		if err := m.sleep(ctx, 250*time.Millisecond); err != nil {
+		if err := m.Sleep(ctx, 250*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -230,11 +230,11 @@ var watched = map[string]bool{
 }
 
 // lists are the list requests of the manager, by resource.
-func (s *stand) lists(counts requests) map[string]int {
+func (s *stand) lists(counts standalone.Requests) map[string]int {
 	out := map[string]int{}
 	for k, n := range counts {
-		if k.verb == "LIST" && watched[k.resource] {
-			out[k.resource] += n
+		if k.Verb == "LIST" && watched[k.Resource] {
+			out[k.Resource] += n
 		}
 	}
 	if out["novaexternalcomputes"] -= s.own; out["novaexternalcomputes"] == 0 {
@@ -245,7 +245,7 @@ func (s *stand) lists(counts requests) map[string]int {
 
 // disturb does what happens to a quiet cluster, and returns the manager, which
 // is another one in the end.
-func (s *stand) disturb(ctx context.Context, m *managerProcess, r *result) (*managerProcess, error) {
+func (s *stand) disturb(ctx context.Context, m *standalone.Manager, r *result) (*standalone.Manager, error) {
 	for _, e := range []struct {
 		what string
 		edit func(*dataplanev1.OpenStackDataPlaneRole)
@@ -260,29 +260,29 @@ func (s *stand) disturb(ctx context.Context, m *managerProcess, r *result) (*man
 		done.what, done.runs = e.what, done.runs-r.runs
 		r.edits = append(r.edits, done)
 	}
-	m.stop()
+	m.Stop()
 	log.Printf("%d nodes: restarting the manager", r.nodes)
-	next, err := s.startManager(ctx, s.lab, fmt.Sprintf("manager-%d-restarted.log", r.nodes))
+	next, err := s.startManager(ctx, fmt.Sprintf("manager-%d-restarted.log", r.nodes))
 	if err != nil {
 		return m, err
 	}
-	last, a, err := next.quiet(ctx)
+	last, a, err := next.Quiet(ctx)
 	if err != nil {
 		return next, err
 	}
-	again := edit{what: "Manager restarted", quiet: last.Sub(next.started), writes: a.writes, reconcile: a.reconciles}
+	again := edit{what: "Manager restarted", quiet: last.Sub(next.Started), writes: a.Writes, reconcile: a.Reconciles}
 	again.runs, _, _, err = runs(ctx, s.client)
 	again.runs -= r.runs
 	r.edits = append(r.edits, again)
 	return next, err
 }
 
-func (s *stand) editRole(ctx context.Context, m *managerProcess, change func(*dataplanev1.OpenStackDataPlaneRole)) (edit, error) {
+func (s *stand) editRole(ctx context.Context, m *standalone.Manager, change func(*dataplanev1.OpenStackDataPlaneRole)) (edit, error) {
 	role := &dataplanev1.OpenStackDataPlaneRole{}
 	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: roleName(0)}, role); err != nil {
 		return edit{}, err
 	}
-	before := m.read()
+	before := m.Read()
 	if before == nil {
 		return edit{}, fmt.Errorf("the manager does not answer")
 	}
@@ -291,20 +291,20 @@ func (s *stand) editRole(ctx context.Context, m *managerProcess, change func(*da
 	if err := s.client.Update(ctx, role); err != nil {
 		return edit{}, fmt.Errorf("editing a role: %w", err)
 	}
-	last, a, err := m.quiet(ctx)
+	last, a, err := m.Quiet(ctx)
 	if err != nil {
 		return edit{}, err
 	}
 	count, _, _, err := runs(ctx, s.client)
-	return edit{quiet: last.Sub(start), writes: a.writes - before.writes, reconcile: a.reconciles - before.reconciles, runs: count}, err
+	return edit{quiet: last.Sub(start), writes: a.Writes - before.Writes, reconcile: a.Reconciles - before.Reconciles, runs: count}, err
 }
 
 // describe lists writes, for the log.
-func describe(counts requests) []string {
+func describe(counts standalone.Requests) []string {
 	var out []string
 	for k, n := range counts {
-		if slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "LIST", "GET"}, k.verb) && n > 2 {
-			out = append(out, fmt.Sprintf("%s %s/%s=%d", k.verb, k.resource, k.subresource, n))
+		if slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "LIST", "GET"}, k.Verb) && n > 2 {
+			out = append(out, fmt.Sprintf("%s %s/%s=%d", k.Verb, k.Resource, k.Subresource, n))
 		}
 	}
 	slices.Sort(out)

@@ -15,7 +15,9 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -43,6 +45,7 @@ func dumpConditions(ctx context.Context, out *strings.Builder, ns string) {
 	for _, list := range []client.ObjectList{
 		&novav1.NovaList{}, &novav1.NovaCellList{}, &dataplanev1.OpenStackDataPlaneNodeList{},
 		&novav1.NovaExternalComputeList{}, &ansibleeev1.OpenStackAnsibleEEList{},
+		&glancev1.GlanceList{}, &glancev1.GlanceAPIList{}, &topologyv1.TopologyList{},
 	} {
 		if err := k8s.List(ctx, list, client.InNamespace(ns)); err != nil {
 			fmt.Fprintln(out, err)

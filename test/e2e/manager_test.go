@@ -280,6 +280,7 @@ func (m *processManager) start() error {
 		"--metrics-bind-address=127.0.0.1:18380", "--health-probe-bind-address=127.0.0.1:18381",
 		"--batch-debounce=500ms", "--batch-patience=5s", "--retry-base=5s", "--retry-max=20s")
 	m.cmd.Env = append(os.Environ(),
+		"RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT=localhost/edpm-glance-api:latest",
 		"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT=localhost/edpm-nova-compute:latest",
 		"RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT=localhost/edpm-nova-libvirt:latest",
 		"RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest",

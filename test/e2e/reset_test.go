@@ -18,7 +18,9 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
 )
 
@@ -28,10 +30,11 @@ const (
 	samplesNS = "e2e-samples"
 	batchNS   = "e2e-batch"
 	inputsNS  = "e2e-inputs"
+	glanceNS  = "e2e-glance"
 	systemNS  = "edpm-operators-system"
 )
 
-var testNamespaces = []string{samplesNS, batchNS, inputsNS}
+var testNamespaces = []string{samplesNS, batchNS, inputsNS, glanceNS}
 
 // parallel runs functions at the same time and returns all their errors.
 func parallel(funcs ...func() error) error {
@@ -126,6 +129,7 @@ func dropNamespace(ctx context.Context, name string) error {
 func dropFinalizers(ctx context.Context, namespace string) error {
 	for _, list := range []client.ObjectList{
 		&dataplanev1.OpenStackDataPlaneNodeList{}, &novav1.NovaExternalComputeList{}, &ansibleeev1.OpenStackAnsibleEEList{},
+		&glancev1.GlanceAPIList{}, &topologyv1.TopologyList{},
 	} {
 		if err := k8s.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {

@@ -20,6 +20,7 @@ var _ = Describe("edpm-operators", func() {
 	Describe("A node that is deleted", Ordered, ContinueOnFailure, watchedForLeaks(deletionStories))
 	Describe("A batch of four hosts", Ordered, watchedForLeaks(batchStories))
 	Describe("Wrong inputs", Ordered, watchedForLeaks(inputStories))
+	Describe("Glance", Ordered, watchedForLeaks(glanceStories))
 	Describe("Rights", rightsStories)
 	Describe("customServiceConfig", osloStories)
 	Describe("Secrets", secretsStories)

@@ -65,7 +65,10 @@ type Env struct {
 func Start(t T, opts Options) *Env {
 	t.Helper()
 	requireAssets(t)
-	scheme := newScheme(t, opts.AddToScheme)
+	scheme, err := NewScheme(opts.AddToScheme...)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
 	server := &crenvtest.Environment{
 		Scheme:                scheme,
 		CRDDirectoryPaths:     append([]string{File("config", "crd", "bases")}, opts.CRDPaths...),
@@ -141,18 +144,19 @@ func File(elements ...string) string {
 	return filepath.Join(append([]string{root}, elements...)...)
 }
 
-func newScheme(t T, more []func(*apiruntime.Scheme) error) *apiruntime.Scheme {
-	t.Helper()
+// NewScheme returns a scheme with the types of the suite and of Kubernetes, and
+// what the functions add.
+func NewScheme(more ...func(*apiruntime.Scheme) error) (*apiruntime.Scheme, error) {
 	scheme := apiruntime.NewScheme()
 	add := append([]func(*apiruntime.Scheme) error{
 		clientgoscheme.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, ansibleeev1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
 	}, more...)
 	for _, f := range add {
 		if err := f(scheme); err != nil {
-			t.Fatalf("adding types to the scheme: %v", err)
+			return nil, fmt.Errorf("adding types to the scheme: %w", err)
 		}
 	}
-	return scheme
+	return scheme, nil
 }
 
 // requireAssets says what to do where envtest would name a path of its own.

@@ -40,6 +40,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/binaries"
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/cluster"
@@ -121,6 +122,8 @@ func parseUp(args []string) (cluster.Options, error) {
 	})
 	flags.IntVar(&o.KwokNodes, "kwok-nodes", 0, "make sure that so many KWOK nodes exist")
 	flags.Func("stages", "`file` of further KWOK stages (repeatable)", appendPath(&o.Stages))
+	flags.DurationVar(&o.NodeGrace, "node-grace", 0, "nodes are NotReady after this `time` without a sign of life, 8s or more (default 50s)")
+	flags.DurationVar(&o.EvictionGrace, "eviction-grace", 0, "pods are evicted from a lost node after this `time` more, 1s or more (default 5m)")
 	images := flags.String("images", "ansibleee", "comma-separated `names` of test/lab/images to import for pods, besides pause")
 	flags.Func("archive", "docker archive `file` to import for pods (repeatable)", appendPath(&o.Archives))
 	if err := flags.Parse(args); err != nil {
@@ -128,6 +131,9 @@ func parseUp(args []string) (cluster.Options, error) {
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("up takes no argument %q", flags.Arg(0))
+	}
+	if o.NodeGrace != 0 && o.NodeGrace < 8*time.Second || o.EvictionGrace != 0 && o.EvictionGrace < time.Second {
+		return o, fmt.Errorf("--node-grace %s, --eviction-grace %s: give at least 8s and 1s, or leave them out", o.NodeGrace, o.EvictionGrace)
 	}
 	o.Kubelet = !*noKubelet
 	o.Images = strings.FieldsFunc(*images, func(r rune) bool { return r == ',' })

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/cluster"
 )
@@ -28,6 +29,9 @@ func TestParseUp(t *testing.T) {
 			cluster.Options{Kubelet: true, Hosts: append(cluster.DefaultHosts(), more), Images: []string{"a", "b"}}, false},
 		{"an archive by a relative path", []string{"--images=", "--archive", "x.tar"},
 			cluster.Options{Kubelet: true, Images: []string{}, Archives: []string{archive}}, false},
+		{"nodes that are soon given up", []string{"--no-kubelet", "--images=", "--node-grace", "16s", "--eviction-grace", "5s"},
+			cluster.Options{Images: []string{}, NodeGrace: 16 * time.Second, EvictionGrace: 5 * time.Second}, false},
+		{"a grace that is none", []string{"--node-grace", "1s"}, cluster.Options{}, true},
 		{"a host that is no host", []string{"--host", "x"}, cluster.Options{}, true},
 		{"a forgotten dash", []string{"hosts"}, cluster.Options{}, true},
 	} {

@@ -3,7 +3,7 @@
 # prints the path of each on standard output. What is already there is kept: the
 # file name carries a hash of everything the image is made of.
 #
-#   build.sh NAME...     NAME: pause, ansibleee, edpm-host, nova
+#   build.sh NAME...     NAME: pause, ansibleee, edpm-host, nova, glance
 #
 # EDPM_CACHE          where files are kept (default ~/.cache/edpm-operators)
 # EDPM_DEBIAN_SUITE   release to build from (default bookworm)
@@ -129,6 +129,12 @@ make_nova() {
   layer "$here/nova" "$here/nova/Containerfile" "${tags[@]}"
 }
 
+make_glance() {
+  tags=(localhost/edpm-glance-api:latest)
+  base glance "$here/glance/packages.txt" "$here/glance/customize.sh"
+  layer "$here/glance" "$here/glance/Containerfile" "${tags[@]}"
+}
+
 # inputs_of NAME: every file that decides what is in the image.
 inputs_of() {
   case $1 in
@@ -136,8 +142,8 @@ inputs_of() {
       local ansible=$repo/ansible
       printf '%s\n' "$here/ansibleee" "$ansible"/{galaxy.yml,README.md,meta,roles,playbooks,plugins,execution-environment}
       ;;
-    pause | edpm-host | nova) echo "$here/$1" ;;
-    *) die "unknown image $1: pause, ansibleee, edpm-host and nova are known" ;;
+    pause | edpm-host | nova | glance) echo "$here/$1" ;;
+    *) die "unknown image $1: pause, ansibleee, edpm-host, nova and glance are known" ;;
   esac
 }
 
@@ -162,7 +168,7 @@ build() {
   echo "$tar"
 }
 
-[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, edpm-host, nova)"
+[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, edpm-host, nova, glance)"
 for name in "$@"; do inputs_of "$name" >/dev/null; done
 [ "$(id -u)" = 0 ] || die "run as root: root file systems have files of many users"
 need podman podman

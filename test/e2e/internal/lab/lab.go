@@ -16,18 +16,11 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
-	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
-	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
 // Lab is a running lab.
@@ -73,7 +66,7 @@ func New(ctx context.Context, root, dir string) (*Lab, error) {
 // Up brings the lab up, or mends it, with further hosts beside the default
 // ones, and connects to its cluster.
 func (l *Lab) Up(ctx context.Context, progress io.Writer, more ...Host) error {
-	args := []string{"up", "--hosts"}
+	args := []string{"up", "--hosts", "--images", "ansibleee,glance"}
 	for _, h := range more {
 		args = append(args, "--host", h.Name+"="+h.IP)
 	}
@@ -86,13 +79,9 @@ func (l *Lab) Up(ctx context.Context, progress io.Writer, more ...Host) error {
 }
 
 func (l *Lab) connect() error {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return err
-		}
+	scheme, err := envtest.NewScheme()
+	if err != nil {
+		return err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig)
 	if err != nil {

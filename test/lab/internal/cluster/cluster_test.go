@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func testLab(t *testing.T) *Lab {
@@ -62,7 +63,7 @@ func TestALabNeverAdoptsADirectoryInUse(t *testing.T) {
 // Each component must read every file it is given, or the file has no effect.
 func TestComponentsUseTheirFiles(t *testing.T) {
 	lab := testLab(t)
-	managers, err := lab.managers()
+	managers, err := lab.managers(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +84,40 @@ func TestComponentsUseTheirFiles(t *testing.T) {
 			t.Errorf("kubelet.yaml lacks %q:\n%s", want, config)
 		}
 	}
+}
+
+func TestANodeIsGivenUpAsSoonAsAsked(t *testing.T) {
+	lab := testLab(t)
+	soon := Options{NodeGrace: 16 * time.Second, EvictionGrace: 5 * time.Second}
+	for _, tc := range []struct {
+		flag string
+		argv func(Options) []string
+		// soon and usual values; a flag without the latter is left to its program.
+		soon, usual string
+	}{
+		{"--node-monitor-grace-period", func(o Options) []string { return lab.controllerManager(o, "").Argv }, "16s", ""},
+		{"--default-unreachable-toleration-seconds", func(o Options) []string { return lab.apiserver(o).Argv }, "5", ""},
+		{"--default-not-ready-toleration-seconds", func(o Options) []string { return lab.apiserver(o).Argv }, "5", ""},
+		// KWOK's nodes must show that they live before they are given up.
+		{"--node-lease-duration-seconds", func(o Options) []string { return lab.kwokComponent(o).Argv }, "16", "40"},
+	} {
+		if got := valueOf(tc.argv(soon), tc.flag); got != tc.soon {
+			t.Errorf("%s is %q, want %q", tc.flag, got, tc.soon)
+		}
+		if got := valueOf(tc.argv(Options{}), tc.flag); got != tc.usual {
+			t.Errorf("by default %s is %q, want %q", tc.flag, got, tc.usual)
+		}
+	}
+}
+
+// valueOf returns the value of a flag, "" when it is not given.
+func valueOf(argv []string, flag string) string {
+	for _, arg := range argv {
+		if value, ok := strings.CutPrefix(arg, flag+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 func TestContainerdKeepsToTheLabsDirectory(t *testing.T) {

@@ -77,7 +77,7 @@ func (l *Lab) controlPlane(ctx context.Context, o Options) error {
 	if err := l.run(ctx, l.apiserver(o), healthy(l.apiURL()+"/readyz")); err != nil {
 		return err
 	}
-	managers, err := l.managers()
+	managers, err := l.managers(o)
 	if err != nil {
 		return err
 	}
@@ -139,10 +139,14 @@ func (l *Lab) apiserver(o Options) proc.Component {
 	} else {
 		args = append(args, "--bind-address=127.0.0.1", "--endpoint-reconciler-type=none")
 	}
+	if o.EvictionGrace > 0 {
+		seconds := strconv.Itoa(int(o.EvictionGrace.Seconds()))
+		args = append(args, "--default-not-ready-toleration-seconds="+seconds, "--default-unreachable-toleration-seconds="+seconds)
+	}
 	return l.component("kube-apiserver", l.apiPort(), args...)
 }
 
-func (l *Lab) managers() ([]proc.Component, error) {
+func (l *Lab) managers(o Options) ([]proc.Component, error) {
 	controllers, err := l.kubeconfigFor("controller-manager")
 	if err != nil {
 		return nil, err
@@ -151,10 +155,10 @@ func (l *Lab) managers() ([]proc.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []proc.Component{l.controllerManager(controllers), l.scheduler(scheduler)}, nil
+	return []proc.Component{l.controllerManager(o, controllers), l.scheduler(scheduler)}, nil
 }
 
-func (l *Lab) controllerManager(kubeconfig string) proc.Component {
+func (l *Lab) controllerManager(o Options, kubeconfig string) proc.Component {
 	path := l.path("conf", "controller-manager.kubeconfig")
 	c := l.component("kube-controller-manager", l.controllersPort(),
 		"--kubeconfig="+path, "--authentication-kubeconfig="+path, "--authorization-kubeconfig="+path,
@@ -167,6 +171,9 @@ func (l *Lab) controllerManager(kubeconfig string) proc.Component {
 		"--leader-elect=false",
 		"--kube-api-qps=300", "--kube-api-burst=600", // benches measure operators, not this
 	)
+	if o.NodeGrace > 0 {
+		c.Argv = append(c.Argv, "--node-monitor-grace-period="+o.NodeGrace.String(), "--node-monitor-period="+(o.NodeGrace/8).String())
+	}
 	c.Files = map[string]string{path: kubeconfig}
 	return c
 }

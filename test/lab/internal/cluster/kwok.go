@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/binaries"
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/proc"
@@ -23,7 +24,7 @@ const (
 // kwok starts KWOK and makes sure that at least count pretend nodes exist.
 func (l *Lab) kwok(ctx context.Context, o Options) error {
 	healthz := healthy(fmt.Sprintf("http://127.0.0.1:%d/healthz", l.kwokPort()))
-	if err := l.run(ctx, l.kwokComponent(o.Stages), healthz); err != nil {
+	if err := l.run(ctx, l.kwokComponent(o), healthz); err != nil {
 		return err
 	}
 	api, err := l.api()
@@ -42,17 +43,24 @@ func (l *Lab) kwok(ctx context.Context, o Options) error {
 	})
 }
 
-func (l *Lab) kwokComponent(stages []string) proc.Component {
+// leaseDuration of KWOK's nodes, which renew their leases four times as often.
+const leaseDuration = 40 * time.Second
+
+func (l *Lab) kwokComponent(o Options) proc.Component {
+	lease := leaseDuration
+	if o.NodeGrace > 0 {
+		lease = min(lease, o.NodeGrace)
+	}
 	args := []string{
 		"--kubeconfig=" + l.Kubeconfig(),
 		"--manage-nodes-with-label-selector=" + kwokLabelKey + "=" + kwokLabelValue,
 		// Without it KWOK makes no leases, and the nodes turn Unknown for good.
-		"--node-lease-duration-seconds=40",
+		"--node-lease-duration-seconds=" + strconv.Itoa(int(lease.Seconds())),
 		"--cidr=" + kwokPodCIDR,
 		"--server-address=127.0.0.1:" + strconv.Itoa(l.kwokPort()),
 		"--config=" + filepath.Join(l.Bin, binaries.StagesFile),
 	}
-	for _, file := range stages {
+	for _, file := range o.Stages {
 		args = append(args, "--config="+file)
 	}
 	return l.component("kwok", l.kwokPort(), args...)

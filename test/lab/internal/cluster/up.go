@@ -15,13 +15,17 @@ const waitNodes = 2 * time.Minute
 const pauseImage = "pause"
 
 // Options say what a lab must have at least. Up adds and never takes away, but
-// for the KWOK stages, which are those of the latest up.
+// for the KWOK stages and the times, which are those of the latest up.
 type Options struct {
 	// Kubelet asks for a real node, KwokNodes for that many pretend ones.
 	Kubelet   bool
 	KwokNodes int
 	// Stages are files of further KWOK stages.
 	Stages []string
+	// NodeGrace is after how long without a sign of life a node is NotReady, and
+	// EvictionGrace after how long more its pods are evicted; 0 means as long as
+	// Kubernetes takes by default, 50 s and 5 min.
+	NodeGrace, EvictionGrace time.Duration
 	// Hosts are the EDPM hosts.
 	Hosts []Host
 	// Images are names of test/lab/images for pods; Archives are docker

@@ -1,11 +1,15 @@
-package main
+package standalone
 
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"k8s.io/client-go/kubernetes"
 )
 
 // sample is one value of the text format of Prometheus.
@@ -45,24 +49,34 @@ func parseMetrics(text []byte, names ...string) []sample {
 	return out
 }
 
-// request is a kind of request to the API server.
-type request struct{ group, resource, subresource, verb string }
+// Request is a kind of request to the API server. Verb is that of its metrics,
+// such as POST, PATCH and APPLY.
+type Request struct{ Group, Resource, Subresource, Verb string }
 
-// requests counts them.
-type requests map[request]int
+// Requests counts them.
+type Requests map[Request]int
 
-// countRequests reads the API server's own count.
-func countRequests(text []byte) requests {
-	counts := requests{}
+// CountRequests returns the API server's own count, whoever sent them and
+// whatever became of them.
+func CountRequests(ctx context.Context, c kubernetes.Interface) (Requests, error) {
+	text, err := c.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the metrics of the API server: %w", err)
+	}
+	return parseRequests(text), nil
+}
+
+func parseRequests(text []byte) Requests {
+	counts := Requests{}
 	for _, s := range parseMetrics(text, "apiserver_request_total") {
-		counts[request{s.labels["group"], s.labels["resource"], s.labels["subresource"], s.labels["verb"]}] += int(s.value)
+		counts[Request{s.labels["group"], s.labels["resource"], s.labels["subresource"], s.labels["verb"]}] += int(s.value)
 	}
 	return counts
 }
 
-// since returns what was added to an earlier count.
-func (r requests) since(before requests) requests {
-	out := requests{}
+// Since returns what was added to an earlier count.
+func (r Requests) Since(before Requests) Requests {
+	out := Requests{}
 	for k, v := range r {
 		if d := v - before[k]; d > 0 {
 			out[k] = d

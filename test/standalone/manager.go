@@ -1,4 +1,4 @@
-package main
+package standalone
 
 import (
 	"context"
@@ -13,31 +13,34 @@ import (
 	"time"
 )
 
-// managerProcess is the real manager.
-type managerProcess struct {
+// Manager is the real manager, a process.
+type Manager struct {
+	// Started is when the process was.
+	Started time.Time
+
 	cmd            *exec.Cmd
 	done           chan struct{}
 	metrics, pprof string
-	started        time.Time
 	log            *os.File
 }
 
-// startManager starts the manager with its defaults, but for webhooks and
-// leader election, which nothing here needs.
-func (b *bench) startManager(ctx context.Context, l *lab, logName string) (*managerProcess, error) {
+// StartManager starts the manager for the cluster, without leader election,
+// with its defaults but for the flags, and returns once it answers. Its log
+// goes to the file.
+func (c *Cluster) StartManager(ctx context.Context, logFile string, flags ...string) (*Manager, error) {
 	ports, err := freePorts(2)
 	if err != nil {
 		return nil, err
 	}
-	logFile, err := os.Create(filepath.Join(b.dir, logName))
+	out, err := os.Create(logFile)
 	if err != nil {
 		return nil, err
 	}
-	m := &managerProcess{metrics: ports[0], pprof: ports[1], done: make(chan struct{}), log: logFile, started: time.Now()}
-	m.cmd = exec.Command(filepath.Join(b.dir, "manager"), "--webhooks=false", "--leader-elect=false",
-		"--health-probe-bind-address=0", "--metrics-bind-address="+m.metrics, "--pprof-bind-address="+m.pprof)
-	m.cmd.Env = append(os.Environ(), "KUBECONFIG="+l.kubeconfig())
-	m.cmd.Stdout, m.cmd.Stderr = logFile, logFile
+	m := &Manager{metrics: ports[0], pprof: ports[1], done: make(chan struct{}), log: out, Started: time.Now()}
+	m.cmd = exec.Command(filepath.Join(c.programs, "manager"), append([]string{"--leader-elect=false",
+		"--health-probe-bind-address=0", "--metrics-bind-address=" + m.metrics, "--pprof-bind-address=" + m.pprof}, flags...)...)
+	m.cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
+	m.cmd.Stdout, m.cmd.Stderr = out, out
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := m.cmd.Start(); err != nil {
 		return nil, err
@@ -46,9 +49,9 @@ func (b *bench) startManager(ctx context.Context, l *lab, logName string) (*mana
 		_ = m.cmd.Wait() // how it ended is in its log
 		close(m.done)
 	}()
-	for m.read() == nil {
-		if err := m.sleep(ctx, 100*time.Millisecond); err != nil {
-			m.stop()
+	for m.Read() == nil {
+		if err := m.Sleep(ctx, 100*time.Millisecond); err != nil {
+			m.Stop()
 			return nil, fmt.Errorf("waiting for the manager: %w", err)
 		}
 	}
@@ -68,8 +71,14 @@ func freePorts(n int) ([]string, error) {
 	return addresses, nil
 }
 
-// stop ends the manager and waits for its end.
-func (m *managerProcess) stop() {
+// PID of the process.
+func (m *Manager) PID() int { return m.cmd.Process.Pid }
+
+// LogFile is the path of its log.
+func (m *Manager) LogFile() string { return m.log.Name() }
+
+// Stop ends the manager and waits for its end.
+func (m *Manager) Stop() {
 	_ = m.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {
 	case <-m.done:
@@ -80,8 +89,8 @@ func (m *managerProcess) stop() {
 	m.log.Close()
 }
 
-// sleep returns early with an error when the bench or the manager ends.
-func (m *managerProcess) sleep(ctx context.Context, d time.Duration) error {
+// Sleep returns early with an error when the context or the manager ends.
+func (m *Manager) Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -92,18 +101,19 @@ func (m *managerProcess) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// activity is what the manager says of itself.
-type activity struct {
-	reconciles, writes, depth, conflicts int
-	// hosts that have converged, by step.
-	hosts map[string]int
-	// byController has the reconciliations of each.
-	byController map[string]int
-	errors       int
+// Activity is what the manager says of itself since it started.
+type Activity struct {
+	Reconciles, Errors, Writes, Conflicts int
+	// Depth of all work queues now.
+	Depth int
+	// ByController has the reconciliations of each controller.
+	ByController map[string]int
+	// Hosts that have converged, by step.
+	Hosts map[string]int
 }
 
-// read returns nil while the manager does not answer.
-func (m *managerProcess) read() *activity {
+// Read returns what the manager says of itself, nil while it does not answer.
+func (m *Manager) Read() *Activity {
 	client := http.Client{Timeout: 10 * time.Second}
 	resp, err := client.Get("http://" + m.metrics + "/metrics")
 	if err != nil {
@@ -114,33 +124,33 @@ func (m *managerProcess) read() *activity {
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return nil
 	}
-	a := &activity{hosts: map[string]int{}, byController: map[string]int{}}
+	a := &Activity{Hosts: map[string]int{}, ByController: map[string]int{}}
 	for _, s := range parseMetrics(text, "controller_runtime_reconcile_total", "rest_client_requests_total", "workqueue_depth", "edpm_hosts") {
 		a.add(s)
 	}
 	return a
 }
 
-func (a *activity) add(s sample) {
+func (a *Activity) add(s sample) {
 	n := int(s.value)
 	switch s.name {
 	case "controller_runtime_reconcile_total":
-		a.reconciles += n
-		a.byController[s.labels["controller"]] += n
+		a.Reconciles += n
+		a.ByController[s.labels["controller"]] += n
 		if s.labels["result"] == "error" {
-			a.errors += n
+			a.Errors += n
 		}
 	case "workqueue_depth":
-		a.depth += n
+		a.Depth += n
 	case "edpm_hosts":
 		if s.labels["state"] == "Converged" {
-			a.hosts[s.labels["step"]] += n
+			a.Hosts[s.labels["step"]] += n
 		}
 	case "rest_client_requests_total":
 		if s.labels["method"] != http.MethodGet {
-			a.writes += n
+			a.Writes += n
 			if s.labels["code"] == "409" {
-				a.conflicts += n
+				a.Conflicts += n
 			}
 		}
 	}
@@ -150,29 +160,30 @@ func (a *activity) add(s sample) {
 // longer than any delay with which it gathers events.
 const quietFor = 5 * time.Second
 
-// quiet waits until nothing happens and returns when something last did.
-func (m *managerProcess) quiet(ctx context.Context) (time.Time, *activity, error) {
-	last, before := time.Now(), &activity{}
+// Quiet waits until nothing happens any more. It returns when something last
+// did, and what the manager says of itself then.
+func (m *Manager) Quiet(ctx context.Context) (time.Time, *Activity, error) {
+	last, before := time.Now(), &Activity{}
 	for {
-		now := m.read()
+		now := m.Read()
 		if now == nil {
 			return last, nil, fmt.Errorf("the manager does not answer: see %s", m.log.Name())
 		}
-		if now.reconciles != before.reconciles || now.writes != before.writes || now.depth > 0 {
+		if now.Reconciles != before.Reconciles || now.Writes != before.Writes || now.Depth > 0 {
 			last = time.Now()
 		}
 		if time.Since(last) > quietFor {
 			return last, now, nil
 		}
 		before = now
-		if err := m.sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := m.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return last, nil, err
 		}
 	}
 }
 
-// saveProfile writes a profile of the manager to a file.
-func (m *managerProcess) saveProfile(kind, file string) error {
+// SaveProfile writes a profile of the manager to a file.
+func (m *Manager) SaveProfile(kind, file string) error {
 	resp, err := http.Get("http://" + m.pprof + "/debug/pprof/" + kind)
 	if err != nil {
 		return err

@@ -1,0 +1,13 @@
+// Package topology replays seeds/000, 001 and 002 on the real kube-scheduler:
+// the seven nodes of the seeds, their YAML as it stands there, and what their
+// listings show. API server, scheduler and controllers are real, and so is the
+// manager with its webhooks; KWOK plays the kubelets, and the suite plays LVMS,
+// the storage of the seeds, whose volumes never leave their node.
+//
+//	go test ./test/e2e/topology
+//
+// It needs no root, and is skipped with -short. Where the scheduler is free to
+// choose among nodes, the stories expect what must be true of every choice.
+//
+//	E2E_KEEP=1   leave the cluster and the files of the suite at the end
+package topology
