@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -23,20 +24,53 @@ func (p *deployment) replace(ctx context.Context) error {
 	if p.set == nil {
 		return nil
 	}
-	if p.set.DeletionTimestamp.IsZero() {
-		field := immutable(p.set, p.want)
-		if field == "" || !metav1.IsControlledBy(p.set, p.owner) {
-			return nil
+	field, ours := immutable(p.set, p.want), metav1.IsControlledBy(p.set, p.owner)
+	going := !p.set.DeletionTimestamp.IsZero()
+	if !going && (field == "" || !ours) {
+		return nil
+	}
+	if ours {
+		if err := p.entrust(ctx); err != nil {
+			return err
 		}
-		err := p.Delete(ctx, p.set, client.PropagationPolicy(metav1.DeletePropagationOrphan), client.Preconditions{UID: &p.set.UID})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting StatefulSet %s to make it anew: %w", p.Name, err)
+	}
+	if !going {
+		if err := p.dismiss(ctx, field); err != nil {
+			return err
 		}
-		p.Events.Eventf(p.owner, p.set, corev1.EventTypeNormal, string(podifiedv1.ReplacingReason), "Reconciling",
-			"StatefulSet %s is made anew, since its %s cannot be changed in place. Its pods are replaced one at a time; PersistentVolumeClaims are kept.", p.Name, field)
 	}
 	return phase.Waiting(condition.DeploymentReadyCondition, podifiedv1.ReplacingReason,
 		"Waiting until the former StatefulSet %s is gone; its pods keep running", p.Name)
+}
+
+// entrust makes the owner an owner of the pods too. Between two sets they would
+// else be nobody's, and stay for good if the owner goes just then.
+func (p *deployment) entrust(ctx context.Context) error {
+	for _, pod := range p.pods {
+		entrusted := pod.DeepCopy()
+		if err := controllerutil.SetOwnerReference(p.owner, entrusted, p.Scheme()); err != nil {
+			return err
+		}
+		if len(entrusted.OwnerReferences) == len(pod.OwnerReferences) {
+			continue
+		}
+		// A strategic merge adds to the owners, whoever else changes them.
+		if err := p.Patch(ctx, entrusted, client.StrategicMergeFrom(pod)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("adding an owner to pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// dismiss deletes the set and leaves its pods.
+func (p *deployment) dismiss(ctx context.Context, field string) error {
+	err := p.Delete(ctx, p.set, client.PropagationPolicy(metav1.DeletePropagationOrphan), client.Preconditions{UID: &p.set.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting StatefulSet %s to make it anew: %w", p.Name, err)
+	}
+	p.Events.Eventf(p.owner, p.set, corev1.EventTypeNormal, string(podifiedv1.ReplacingReason), "Reconciling",
+		"StatefulSet %s is made anew, since its %s cannot be changed in place. Its pods are replaced one at a time; PersistentVolumeClaims are kept.", p.Name, field)
+	return nil
 }
 
 // immutable names the first field that differs and cannot be changed; empty

@@ -79,6 +79,8 @@ func Start(t T, opts Options) *Env {
 	if opts.Webhooks {
 		server.WebhookInstallOptions.Paths = []string{File("config", "webhook", "manifests.yaml")}
 	}
+	// Room for the Services of many, which the default does not have.
+	server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.96.0.0/16")
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {
 			t.Fatalf("stopping the API server: %v", err)

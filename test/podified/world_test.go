@@ -24,6 +24,7 @@ import (
 
 	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
@@ -105,7 +106,7 @@ func newWorld() world {
 
 // clear removes all that takes room, so that stories do not meet.
 func (w world) clear() {
-	for _, list := range []client.Object{&corev1.OpenStackControlPlane{}, &glancev1.Glance{}, &glancev1.GlanceAPI{}} {
+	for _, list := range []client.Object{&corev1.OpenStackControlPlane{}, &glancev1.Glance{}, &glancev1.GlanceAPI{}, &novav1.Nova{}, &novav1.NovaCell{}, &novav1.NovaCompute{}} {
 		Expect(api.DeleteAllOf(ctx, list, client.InNamespace(string(w)))).To(Succeed())
 	}
 	Eventually(func(g Gomega) {

@@ -90,7 +90,7 @@ var _ = Describe("A Topology in use", Ordered, func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("leaves the default behind when the reference is removed", func(ctx SpecContext) {
-		edit(ctx, `glanceAPIs: {one: {topologyRef: null}, two: {topologyRef: {}}}`)
+		edit(ctx, `glanceAPIs: {one: {topologyRef: null}, two: {topologyRef: {name: null}}}`)
 		for _, name := range users {
 			Eventually(getPod).WithContext(ctx).WithArguments(name + "-api-0").Should(HaveField("Spec.TopologySpreadConstraints", BeEmpty()))
 			Eventually(current(ctx, api(name))).Should(expect.Ready())

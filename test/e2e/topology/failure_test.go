@@ -47,6 +47,9 @@ var _ = Describe("A node that dies", Ordered, func() {
 		edit(ctx, `glanceAPIs: {default: null, azone: {type: edge, replicas: 6, topologyRef: {name: glance-azone-node-affinity}}}`)
 		Eventually(zones).WithContext(ctx).Should(Equal(zoneA))
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
+		DeferCleanup(func(ctx SpecContext) {
+			change(ctx, node(dead), func(n *corev1.Node) { n.Spec.Taints, n.Labels[kwokLabel] = nil, kwokValue })
+		})
 	}, NodeTimeout(2*time.Minute))
 
 	It("leaves its pods Terminating, and the condition says which, since when, why and what helps", func(ctx SpecContext) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ func leave(ctx SpecContext) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	Expect(k8s.Delete(ctx, ns)).To(Succeed())
 	Eventually(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(ns), ns) }).WithTimeout(2*time.Minute).
-		Should(Satisfy(apierrors.IsNotFound), "something holds namespace %s: %v", namespace, ns.Status.Conditions)
+		Should(Satisfy(apierrors.IsNotFound), func() string { return fmt.Sprintf("something holds the namespace: %v", ns.Status.Conditions) })
 }
 
 // create does what "oc create -f" does with the documents of a text.
