@@ -47,7 +47,7 @@ func rightsStories() {
 	It("the manager may not do what it need not", func(ctx SpecContext) {
 		needPod()
 		for _, question := range []string{
-			"create /pods " + batchNS, "create /pods/exec " + batchNS, "patch /pods " + batchNS, "get /pods/log " + batchNS,
+			"create /pods " + batchNS, "create /pods/exec " + batchNS, "update /pods " + batchNS, "get /pods/log " + batchNS,
 			"create /serviceaccounts/token " + batchNS, "impersonate /users", "delete /namespaces", "patch /nodes", "delete /persistentvolumeclaims " + batchNS,
 			"create rbac.authorization.k8s.io/clusterrolebindings", "escalate rbac.authorization.k8s.io/clusterroles", "bind rbac.authorization.k8s.io/roles " + batchNS,
 			"patch apps/deployments " + systemNS, "create apps/daemonsets " + batchNS, "patch batch/jobs " + batchNS,
