@@ -98,6 +98,7 @@ func (p *deployment) securityContext() *corev1.PodSecurityContext {
 
 // complete adds to a container what all have.
 func (p *deployment) complete(c *corev1.Container, hash string) {
+	c.ImagePullPolicy = corev1.PullIfNotPresent
 	c.Env = append(c.Env, corev1.EnvVar{Name: hashVariable, Value: hash})
 	c.VolumeMounts = append(c.VolumeMounts,
 		corev1.VolumeMount{Name: configVolume, MountPath: p.ConfigDir, ReadOnly: true}, corev1.VolumeMount{Name: "tmp", MountPath: "/tmp"})

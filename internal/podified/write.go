@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
@@ -81,10 +82,17 @@ func (p *deployment) ports() []corev1.ServicePort {
 	var ports []corev1.ServicePort
 	for _, c := range p.Pod.Containers {
 		for _, port := range c.Ports {
-			ports = append(ports, corev1.ServicePort{Name: port.Name, Port: port.ContainerPort, Protocol: corev1.ProtocolTCP})
+			ports = append(ports, TCP(port.Name, port.ContainerPort))
 		}
 	}
 	return ports
+}
+
+// TCP returns a port of a Service that leads to the same port of its pods. The
+// target is said although it is the default: without a value it would be sent as
+// 0, and so differ for ever from what the API server makes of it.
+func TCP(name string, port int32) corev1.ServicePort {
+	return corev1.ServicePort{Name: name, Port: port, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolTCP}
 }
 
 // child writes one child. What the API server refuses, or belongs to something

@@ -110,7 +110,7 @@ func (s *scope) services() []*corev1.Service {
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: glance.ServiceName(s.api.ShortName(), endpoint), Labels: map[string]string{"endpoint": endpoint}},
 			Spec: corev1.ServiceSpec{
-				Ports: []corev1.ServicePort{{Name: "glance-" + endpoint, Port: glance.Port, Protocol: corev1.ProtocolTCP}},
+				Ports: []corev1.ServicePort{podified.TCP("glance-"+endpoint, glance.Port)},
 			},
 		}
 		override(service, s.api.Spec.Override.Service[endpoint])
