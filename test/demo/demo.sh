@@ -43,7 +43,7 @@ refused() {
 
 bring_up() {
   say 'Bringing up a Kubernetes with one real node, and three hosts'
-  lab up --hosts
+  lab up --hosts --images ansibleee,glance
   KUBECONFIG=$(lab kubeconfig)
   PATH=$(lab binaries):$PATH
   export KUBECONFIG PATH
@@ -71,7 +71,7 @@ apply_inputs() {
   kubectl -n $namespace create secret generic dataplane-ansible-ssh-private-key-secret \
     --from-file=ssh-privatekey="$key" --dry-run=client -o yaml | kubectl apply -f -
   say 'Applying the samples, which are those of the founding text'
-  kubectl -n $namespace apply --validate=strict -k config/samples
+  kubectl -n $namespace apply --validate=strict -k $demo
   say 'Adding a host that is no compute, and a configuration for one compute'
   kubectl apply -f $demo/dataplane.yaml
   kubectl -n $namespace patch nec edpm-compute-0 --type=merge --patch-file=$demo/custom-config.yaml
