@@ -65,7 +65,7 @@ func glanceStories() {
 			err := k8s.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 			return pod.UID != before && podReady(pod), client.IgnoreNotFound(err)
 		}).WithTimeout(3 * time.Minute).Should(BeTrue())
-		Eventually(current(ctx, glance)).Should(beReady())
+		Eventually(current(ctx, glance)).WithTimeout(time.Minute).Should(beReady())
 		status, body := call(ctx, http.MethodGet, images(ctx), "", "")
 		Expect(status).To(Equal(http.StatusUnauthorized), body)
 	}, SpecTimeout(5*time.Minute))
