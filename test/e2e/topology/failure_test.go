@@ -44,6 +44,7 @@ var _ = Describe("A node that dies", Ordered, func() {
 		enter(ctx)
 		mustCreate(ctx, "001-control-plane.yaml", "002-azone-node-affinity.yaml")
 		edit(ctx, seed("001-all-external.yaml"))
+		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
 		edit(ctx, `glanceAPIs: {default: null, azone: {type: edge, replicas: 6, topologyRef: {name: glance-azone-node-affinity}}}`)
 		Eventually(zones).WithContext(ctx).Should(Equal(zoneA))
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())

@@ -55,7 +55,7 @@ func enter(ctx context.Context) {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	Expect(k8s.Create(ctx, ns)).To(Succeed())
-	DeferCleanup(leave, NodeTimeout(3*time.Minute))
+	DeferCleanup(leave, NodeTimeout(6*time.Minute))
 	Expect(k8s.Create(ctx, &corev1.Secret{ObjectMeta: named("osp-secret"), StringData: map[string]string{
 		"GlancePassword": "12345678", "GlanceDatabasePassword": "12345678",
 	}})).To(Succeed())
@@ -67,7 +67,7 @@ func leave(ctx SpecContext) {
 	for _, kind := range []client.Object{&openstackv1.OpenStackControlPlane{}, &glancev1.Glance{}} {
 		Expect(k8s.DeleteAllOf(ctx, kind, client.InNamespace(namespace))).To(Succeed())
 	}
-	Eventually(pods).WithContext(ctx).Should(BeEmpty(), "pods go with their service")
+	Eventually(pods).WithContext(ctx).WithTimeout(3*time.Minute).Should(BeEmpty(), "pods go with their service")
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	Expect(k8s.Delete(ctx, ns)).To(Succeed())
 	Eventually(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(ns), ns) }).WithTimeout(2*time.Minute).
