@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	"github.com/edpm-operators/edpm-operators/internal/attachments"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -28,7 +27,7 @@ const configVolume = "config-data"
 // (glance-operator internal/glanceapi/statefulset.go).
 const hashVariable = "CONFIG_HASH"
 
-// statefulSet is what is wanted. It also notes the hash of the inputs.
+// statefulSet is what is wanted.
 func (p *deployment) statefulSet() *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{
 		ObjectMeta: p.meta(p.Name),
@@ -67,8 +66,7 @@ func (p *deployment) template() corev1.PodTemplateSpec {
 			SecretName: p.ConfigName(), DefaultMode: ptr.To[int32](0o440),
 		}}},
 		corev1.Volume{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	hash := inputs.Digest(p.Config)[:32]
-	p.status.Hash = map[string]string{podifiedv1.InputHash: hash}
+	hash := p.hash()
 	for i := range t.Spec.InitContainers {
 		p.complete(&t.Spec.InitContainers[i], hash)
 	}
@@ -79,6 +77,9 @@ func (p *deployment) template() corev1.PodTemplateSpec {
 	topology.Apply(&t, p.topology, &metav1.LabelSelector{MatchLabels: p.Labels}, p.consumer())
 	return t
 }
+
+// hash of what the processes read when they start.
+func (p *deployment) hash() string { return inputs.Digest(p.Config)[:32] }
 
 func (p *deployment) consumer() topology.Consumer {
 	who, _ := topology.ConsumerOf(p.Scheme(), p.owner) // the client that read the owner knows its kind

@@ -43,7 +43,7 @@ func (p *deployment) write(ctx context.Context) error {
 	if err := p.child(ctx, p.want, present); err != nil {
 		return err
 	}
-	p.set = present
+	p.set, p.status.Hash = present, map[string]string{podifiedv1.InputHash: p.hash()}
 	return p.remake(ctx)
 }
 

@@ -182,3 +182,33 @@ var _ = Describe("A NovaCompute", func() {
 		Expect(apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(w.compute()), w.compute()))).To(BeTrue())
 	})
 })
+
+var _ = Describe("A cell that a Nova no longer describes", func() {
+	It("stays while it has a podified compute", func() {
+		w := newWorld()
+		w.apply(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "osp-secret"}, "stringData": {"NovaPassword": "p"}}
+---
+{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bus"}, "stringData": {"transport_url": "rabbit://bus/"}}
+---
+apiVersion: nova.openstack.org/v1beta1
+kind: Nova
+metadata: {name: nova}
+spec:
+  secret: osp-secret
+  keystoneAuthURL: http://keystone.example:5000
+  cellTemplates:
+    cell1: {cellMessageBusSecretName: bus}
+---
+apiVersion: nova.openstack.org/v1beta1
+kind: NovaCompute
+metadata: {name: nova-cell1-fake}
+spec: {cellName: nova-cell1, computeDriver: fake.FakeDriver}`)
+		shows(w.compute(), condition.ReadyCondition, "True/Ready/")
+		nova := &novav1.Nova{ObjectMeta: w.meta("nova")}
+		change(nova, func(n *novav1.Nova) {
+			n.Spec.CellTemplates = map[string]novav1.NovaCellTemplate{"cell2": {CellMessageBusSecretName: "bus"}}
+		})
+		shows(nova, novav1.NovaAllCellsReadyCondition, "False/ComputesRemaining/Error", "NovaCell nova-cell1 has 1 computes")
+		get(Default, w.cell())
+	})
+})

@@ -33,7 +33,7 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=nova/status,verbs=get;patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=nova/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=create;patch;delete
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes;novacomputes,verbs=get;list;watch
 
 const (
 	manager = "edpm-nova"
@@ -221,19 +221,29 @@ func (s *scope) removeCells(ctx context.Context) error {
 		if _, wanted := s.nova.Spec.CellTemplates[cell.ShortName()]; wanted || !metav1.IsControlledBy(cell, s.nova) {
 			continue
 		}
-		computes := &novav1.NovaExternalComputeList{}
-		if err := s.List(ctx, computes, client.InNamespace(s.nova.Namespace), client.MatchingFields{"spec.cellName": cell.Name}); err != nil {
-			return fmt.Errorf("listing the computes of cell %s: %w", cell.Name, err)
+		n, err := s.computes(ctx, cell)
+		if err != nil {
+			return err
 		}
-		if n := len(computes.Items); n > 0 {
+		if n > 0 {
 			return phase.Stalled(novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason,
-				"spec.cellTemplates no longer has %s, but NovaCell %s has %d computes: remove their nodes first, or put the cell back", cell.ShortName(), cell.Name, n)
+				"spec.cellTemplates no longer has %s, but NovaCell %s has %d computes: remove their nodes and NovaComputes first, or put the cell back", cell.ShortName(), cell.Name, n)
 		}
 		if err := client.IgnoreNotFound(s.Delete(ctx, cell)); err != nil {
 			return fmt.Errorf("deleting NovaCell %s: %w", cell.Name, err)
 		}
 	}
 	return nil
+}
+
+// computes counts those of a cell, on hosts and in pods.
+func (s *scope) computes(ctx context.Context, cell *novav1.NovaCell) (int, error) {
+	onHosts, inPods := &novav1.NovaExternalComputeList{}, &novav1.NovaComputeList{}
+	ofCell := client.MatchingFields{"spec.cellName": cell.Name}
+	if err := errors.Join(s.List(ctx, onHosts, client.InNamespace(cell.Namespace), ofCell), s.List(ctx, inPods, client.InNamespace(cell.Namespace), ofCell)); err != nil {
+		return 0, fmt.Errorf("listing the computes of cell %s: %w", cell.Name, err)
+	}
+	return len(onHosts.Items) + len(inPods.Items), nil
 }
 
 // sumUp is the phase that counts ready cells.
