@@ -94,7 +94,7 @@ var _ = Describe("Nova", func() {
 		w.computesReady("n")
 		w.ready(nova)
 		change(nova, func(n *novav1.Nova) { delete(n.Spec.CellTemplates, "cell2") })
-		w.halted(nova, novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason, "NovaCell nova-cell2 has 1 computes: remove their nodes first, or put the cell back")
+		w.halted(nova, novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason, "NovaCell nova-cell2 has 1 computes: remove their nodes and NovaComputes first, or put the cell back")
 		w.calm()
 		w.computesReady("n")
 

@@ -134,13 +134,13 @@ func (s *setup) nova(ctx context.Context) error {
 	}
 	if err := (&novacell.Reconciler{
 		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images,
-		Pods: podified.New(s.Manager, s.inputs, "novacell", novav1.NovaCellFinalizer),
+		Pods: podified.New(s.Manager, s.inputs, podified.Names{Controller: "novacell", Service: "nova-conductor", Finalizer: novav1.NovaCellFinalizer}),
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
 	if err := (&novacompute.Reconciler{
 		Client: s.GetClient(), Runner: s.runner("novacompute"), Inputs: s.inputs, Images: s.Images,
-		Pods: podified.New(s.Manager, s.inputs, "novacompute", novav1.NovaComputeFinalizer),
+		Pods: podified.New(s.Manager, s.inputs, podified.Names{Controller: "novacompute", Service: "nova-compute", Finalizer: novav1.NovaComputeFinalizer}),
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (s *setup) glance(ctx context.Context) error {
 	}
 	return (&glanceapi.Reconciler{
 		Client: s.GetClient(), Runner: s.runner("glanceapi"), Inputs: s.inputs, Images: s.Images,
-		Pods: podified.New(s.Manager, s.inputs, "glanceapi", glancev1.GlanceAPIFinalizer),
+		Pods: podified.New(s.Manager, s.inputs, podified.Names{Controller: "glanceapi", Service: "glance", Finalizer: glancev1.GlanceAPIFinalizer}),
 	}).SetupWithManager(ctx, s.Manager)
 }
 

@@ -62,6 +62,19 @@ var _ = Describe("The layout of a glance API", func() {
 	})
 })
 
+var _ = Describe("The Secret of nova", func() {
+	const nova = `nova: {template: {keystoneAuthURL: "http://keystone.example:5000"}}`
+	It("may be that of the control plane", func() {
+		create(with(newWorld(), "OpenStackControlPlane", `{secret: osp-secret, `+nova+`}`))
+	})
+	It("has to be named somewhere", func() {
+		refused(api.Create(ctx, with(newWorld(), "OpenStackControlPlane", `{`+nova+`}`)), "spec.nova.template.secret: Required", "or in spec.secret for all services")
+	})
+	It("has to be named by a Nova", func() {
+		refused(api.Create(ctx, with(newWorld(), "Nova", `{secret: ""}`)), "secret is required: name the Secret")
+	})
+})
+
 var _ = Describe("A second control plane", func() {
 	It("is refused in the same namespace only", func() {
 		w := newWorld()

@@ -34,6 +34,9 @@ func Glance(plane corev1.OpenStackControlPlaneSpec) glancev1.GlanceSpec {
 // says where the template says nothing. The template is not changed.
 func Nova(plane corev1.OpenStackControlPlaneSpec) novav1.NovaSpec {
 	spec := *plane.Nova.Template.DeepCopy()
+	if spec.Secret == "" {
+		spec.Secret = plane.Secret
+	}
 	if spec.TopologyRef == nil {
 		spec.TopologyRef = plane.TopologyRef
 	}

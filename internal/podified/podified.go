@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,17 +23,21 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
-// ServiceLabel is the label of pods by which the default anti-affinity and the
-// Topologies of the seeds know a service.
-const ServiceLabel = "service"
+const (
+	// ServiceLabel is the label of pods by which the default anti-affinity and the
+	// Topologies of the seeds know a service.
+	ServiceLabel = "service"
+	// ownerLabel has the name of the object that a pod is for.
+	ownerLabel = "owner"
+)
 
 // Service is one StatefulSet, its configuration and its Services, as a
 // controller wants them.
 type Service struct {
 	// Name of the StatefulSet.
 	Name string
-	// Labels of the pods, by which they are selected, and of everything else.
-	// One of them is ServiceLabel.
+	// Labels of the pods, by which they are selected, and of everything else,
+	// beside those that say what the service is and whose.
 	Labels   map[string]string
 	Replicas int32
 	// TopologyRef in force, nil for none.
@@ -60,28 +64,55 @@ type Service struct {
 // ConfigName is the name of the Secret with the configuration.
 func (s *Service) ConfigName() string { return s.Name + "-config-data" }
 
+// labelled returns the service with more labels, which its claims have too.
+func (s *Service) labelled(more map[string]string) *Service {
+	complete := *s
+	complete.Labels, complete.Claims = merge(more, s.Labels), slices.Clone(s.Claims)
+	for i := range complete.Claims {
+		complete.Claims[i].Labels = complete.Labels
+	}
+	return &complete
+}
+
+// Names of what a Deployer deploys.
+type Names struct {
+	// Controller is the name of the controller, without prefix.
+	Controller string
+	// Service is the value of ServiceLabel.
+	Service string
+	// Finalizer by which objects are kept until nothing of them is left behind.
+	Finalizer string
+}
+
 // Deployer deploys the services of one kind.
 type Deployer struct {
 	client.Client
+	Names
+	// Live reads past the cache.
+	Live   client.Reader
 	Inputs *inputs.Reader
 	Events events.EventRecorder
 	// Manager is the field manager.
 	Manager string
-	// Finalizer by which objects are kept until they have let go of their Topology.
-	Finalizer string
 	// choosesUsers tells that the cluster gives pods a user and a group, as
 	// OpenShift does: naming them would be refused.
 	choosesUsers bool
 	attachments  bool
 }
 
-// New returns the Deployer of a kind. The name is that of its controller.
-func New(mgr ctrl.Manager, reader *inputs.Reader, name, finalizer string) *Deployer {
+// New returns the Deployer of a kind.
+func New(mgr ctrl.Manager, reader *inputs.Reader, names Names) *Deployer {
 	_, err := mgr.GetRESTMapper().RESTMapping(securityContextConstraints)
 	return &Deployer{
-		Client: mgr.GetClient(), Inputs: reader, Events: mgr.GetEventRecorder(name), Manager: "edpm-" + name, Finalizer: finalizer,
+		Client: mgr.GetClient(), Names: names, Live: mgr.GetAPIReader(), Inputs: reader,
+		Events: mgr.GetEventRecorder(names.Controller), Manager: "edpm-" + names.Controller,
 		choosesUsers: err == nil, attachments: attachments.Installed(mgr.GetRESTMapper()),
 	}
+}
+
+// identity is what the pods of an owner are known by, whatever else labels them.
+func (d *Deployer) identity(owner client.Object) map[string]string {
+	return map[string]string{ServiceLabel: d.Names.Service, ownerLabel: owner.GetName()}
 }
 
 // Conditions are those that Deploy keeps in any case. With a Topology there is
@@ -106,7 +137,10 @@ type deployment struct {
 // it. What the pods that run are up to is told also when a change cannot be made.
 // The error is a *phase.Halt when something is awaited or to be mended.
 func (d *Deployer) Deploy(ctx context.Context, owner phase.Object, status *podifiedv1.Status, service *Service) error {
-	p := &deployment{Deployer: d, Service: service, owner: owner, status: status}
+	if err := apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.AddFinalizer); err != nil {
+		return err
+	}
+	p := &deployment{Deployer: d, Service: service.labelled(d.identity(owner)), owner: owner, status: status}
 	if err := p.look(ctx); err != nil {
 		return err
 	}
@@ -142,51 +176,17 @@ func (p *deployment) networks(ctx context.Context) error {
 	return nil
 }
 
-// follow gets the Topology. The owner has a finalizer while it holds one.
+// follow gets the Topology.
 func (p *deployment) follow(ctx context.Context) error {
-	if p.TopologyRef != nil {
-		if err := apply.Finalizer(ctx, p.Client, p.owner, p.Finalizer, controllerutil.AddFinalizer); err != nil {
-			return err
-		}
-	}
 	t, err := topology.Ensure(ctx, p.Client, p.owner, p.TopologyRef, p.status.LastAppliedTopology)
 	if err != nil {
 		return err
 	}
 	p.topology, p.status.LastAppliedTopology = t, p.TopologyRef
-	if t == nil {
-		return apply.Finalizer(ctx, p.Client, p.owner, p.Finalizer, controllerutil.RemoveFinalizer)
+	if t != nil {
+		p.mark().MarkTrue(condition.TopologyReadyCondition, "The pods follow Topology %s", t.Name)
 	}
-	p.mark().MarkTrue(condition.TopologyReadyCondition, "The pods follow Topology %s", t.Name)
 	return nil
-}
-
-// Release lets go of the Topologies of an object that is being deleted, and then
-// lets the object go. The references are what was applied and what is in force.
-func (d *Deployer) Release(ctx context.Context, owner client.Object, refs ...*topologyv1.TopologyRef) error {
-	if !controllerutil.ContainsFinalizer(owner, d.Finalizer) {
-		return nil
-	}
-	if err := topology.Release(ctx, d.Client, owner, refs...); err != nil {
-		return err
-	}
-	return client.IgnoreNotFound(apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.RemoveFinalizer))
-}
-
-// Remove deletes the StatefulSet of a service that its owner no longer wants, and
-// lets go of its Topology.
-func (d *Deployer) Remove(ctx context.Context, owner client.Object, name string, applied *topologyv1.TopologyRef) error {
-	set := &appsv1.StatefulSet{}
-	err := d.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, set)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading StatefulSet %s: %w", name, err)
-	}
-	if err == nil && metav1.IsControlledBy(set, owner) && set.DeletionTimestamp.IsZero() {
-		if err := client.IgnoreNotFound(d.Delete(ctx, set)); err != nil {
-			return fmt.Errorf("deleting StatefulSet %s: %w", name, err)
-		}
-	}
-	return d.Release(ctx, owner, applied)
 }
 
 // look reads the set and its pods.

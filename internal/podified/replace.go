@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -19,7 +18,8 @@ import (
 
 // replace deletes a set of which a field has to change that cannot, and leaves
 // its pods and claims. The set that is made next takes the pods over and rolls
-// them one at a time; claims are kept whether or not pods use them.
+// them one at a time; claims are kept whether or not pods use them. If the owner
+// goes in between, Release deletes the pods.
 func (p *deployment) replace(ctx context.Context) error {
 	if p.set == nil {
 		return nil
@@ -29,11 +29,6 @@ func (p *deployment) replace(ctx context.Context) error {
 	if !going && (field == "" || !ours) {
 		return nil
 	}
-	if ours {
-		if err := p.entrust(ctx); err != nil {
-			return err
-		}
-	}
 	if !going {
 		if err := p.dismiss(ctx, field); err != nil {
 			return err
@@ -41,25 +36,6 @@ func (p *deployment) replace(ctx context.Context) error {
 	}
 	return phase.Waiting(condition.DeploymentReadyCondition, podifiedv1.ReplacingReason,
 		"Waiting until the former StatefulSet %s is gone; its pods keep running", p.Name)
-}
-
-// entrust makes the owner an owner of the pods too. Between two sets they would
-// else be nobody's, and stay for good if the owner goes just then.
-func (p *deployment) entrust(ctx context.Context) error {
-	for _, pod := range p.pods {
-		entrusted := pod.DeepCopy()
-		if err := controllerutil.SetOwnerReference(p.owner, entrusted, p.Scheme()); err != nil {
-			return err
-		}
-		if len(entrusted.OwnerReferences) == len(pod.OwnerReferences) {
-			continue
-		}
-		// A strategic merge adds to the owners, whoever else changes them.
-		if err := p.Patch(ctx, entrusted, client.StrategicMergeFrom(pod)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("adding an owner to pod %s: %w", pod.Name, err)
-		}
-	}
-	return nil
 }
 
 // dismiss deletes the set and leaves its pods.

@@ -114,10 +114,10 @@ apiVersion: core.openstack.org/v1beta1
 kind: OpenStackControlPlane
 metadata: {name: openstack}
 spec:
+  secret: osp-secret
   topologyRef: {name: plane}
   nova:
     template:
-      secret: osp-secret
       keystoneAuthURL: http://keystone.example:5000
       cellTemplates:
         cell1: {cellDatabaseInstance: openstack-cell1, cellDatabaseUser: nova_cell1, cellMessageBusSecretName: bus}
@@ -184,7 +184,7 @@ var _ = Describe("A NovaCompute", func() {
 })
 
 var _ = Describe("A cell that a Nova no longer describes", func() {
-	It("stays while it has a podified compute", func() {
+	It("stays while it has a podified compute, and then goes", func() {
 		w := newWorld()
 		w.apply(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "osp-secret"}, "stringData": {"NovaPassword": "p"}}
 ---
@@ -210,5 +210,7 @@ spec: {cellName: nova-cell1, computeDriver: fake.FakeDriver}`)
 		})
 		shows(nova, novav1.NovaAllCellsReadyCondition, "False/ComputesRemaining/Error", "NovaCell nova-cell1 has 1 computes")
 		get(Default, w.cell())
+		Expect(api.Delete(ctx, w.compute())).To(Succeed())
+		Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(w.cell()), w.cell()) }).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	})
 })

@@ -102,6 +102,17 @@ var _ = Describe("Placement", func() {
 		})
 	})
 
+	It("leaves no pod behind when it goes while its StatefulSet is made anew", func() {
+		w.apply(glance(`
+  storage: {storageRequest: 1G, storageClass: ` + storageClass + `, external: true}
+  glanceAPIs: {default: {replicas: 3}}`))
+		ready(w.glance())
+		change(w.api("glance-default-single"), func(a *glancev1.GlanceAPI) { a.Spec.Storage.External = ptr.To(false) })
+		Expect(api.Delete(ctx, w.glance())).To(Succeed())
+		Eventually(w.births).Should(BeEmpty())
+		Consistently(w.births).Should(BeEmpty())
+	})
+
 	It("changes between claims and none one pod at a time, to either side, and an API can say false under true", func() {
 		w.apply(glance(`
   storage: {storageRequest: 1G, storageClass: ` + storageClass + `, external: true}

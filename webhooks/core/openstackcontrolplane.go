@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -76,7 +77,11 @@ func planeErrors(plane *corev1.OpenStackControlPlane) field.ErrorList {
 		errs = append(errs, glance.SpecErrors(at.Child("glance", "template"), plane.Namespace, corev1.GlanceName, inherited)...)
 	}
 	if spec.Nova != nil {
-		errs = append(errs, nova.SpecErrors(at.Child("nova", "template"), plane.Namespace, spec.Nova.Template)...)
+		template := at.Child("nova", "template")
+		errs = append(errs, nova.SpecErrors(template, plane.Namespace, spec.Nova.Template)...)
+		if ptr.Deref(spec.Nova.Enabled, true) && controlplane.Nova(spec).Secret == "" {
+			errs = append(errs, field.Required(template.Child("secret"), "nova needs passwords: name the Secret that has them here, or in spec.secret for all services"))
+		}
 	}
 	return errs
 }

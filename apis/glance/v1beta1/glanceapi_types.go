@@ -7,7 +7,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/apis/podified"
 )
 
-// GlanceAPIFinalizer keeps a GlanceAPI until it has let go of its Topology.
+// GlanceAPIFinalizer keeps a GlanceAPI until it has let go of its Topology and no
+// pod of it is left behind.
 const GlanceAPIFinalizer = "glance.openstack.org/glanceapi"
 
 // GlanceAPISpec describes one group of pods. All of it follows the Glance that

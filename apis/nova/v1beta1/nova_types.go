@@ -65,9 +65,10 @@ type NovaCellTemplate struct {
 
 // NovaSpec describes a compute service and its cells.
 type NovaSpec struct {
-	// Secret with the passwords that passwordSelectors name.
-	// +kubebuilder:validation:MinLength=1
-	Secret string `json:"secret"`
+	// Secret with the passwords that passwordSelectors name. A Nova needs one; in
+	// an OpenStackControlPlane it may be that of the control plane.
+	// +optional
+	Secret string `json:"secret,omitempty"`
 
 	// PasswordSelectors name the keys of the Secret.
 	// +kubebuilder:default={}
@@ -147,6 +148,7 @@ type Nova struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// +kubebuilder:validation:XValidation:rule="has(self.secret) && self.secret != ''",message="secret is required: name the Secret that has the passwords of nova"
 	Spec   NovaSpec   `json:"spec"`
 	Status NovaStatus `json:"status,omitempty"`
 }

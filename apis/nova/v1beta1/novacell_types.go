@@ -227,8 +227,8 @@ const (
 	APIDatabasePasswordKey  = "APIDatabasePassword"
 )
 
-// NovaCellFinalizer keeps a cell whose conductor follows a Topology until it has
-// let go of it.
+// NovaCellFinalizer keeps a cell that has a conductor until it has let go of its
+// Topology and no pod of it is left behind.
 const NovaCellFinalizer = "nova.openstack.org/novacell"
 
 // ConductorName is the name of the StatefulSet of the conductor of a cell.

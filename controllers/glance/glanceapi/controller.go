@@ -54,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !api.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.Pods.Release(ctx, api, api.Status.LastAppliedTopology, api.Spec.TopologyRef)
+		return ctrl.Result{}, r.Pods.Release(ctx, api, setName(api), api.Status.LastAppliedTopology, api.Spec.TopologyRef)
 	}
 	s := &scope{Reconciler: r, api: api}
 	types := append([]condition.Type{condition.InputReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...)

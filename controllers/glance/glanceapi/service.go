@@ -26,19 +26,13 @@ const (
 
 func setName(api *glancev1.GlanceAPI) string { return glance.SetName(api.Name, api.Spec.APIType) }
 
-// labels by which the pods are known. The value of glanceAPI is the name of the
-// API, so that the selectors of seeds/002 select.
-func labels(api *glancev1.GlanceAPI) map[string]string {
-	return map[string]string{
-		podified.ServiceLabel: "glance", "component": "glance-api", "glanceAPI": api.ShortName(), "owner": api.Name,
-	}
-}
-
 // service is what is special to glance-api.
 func (s *scope) service() *podified.Service {
 	api := s.api
 	return &podified.Service{
-		Name: setName(api), Labels: labels(api), Replicas: ptr.Deref(api.Spec.Replicas, 1),
+		Name: setName(api), Replicas: ptr.Deref(api.Spec.Replicas, 1),
+		// The value of glanceAPI is that which the selectors of seeds/002 have.
+		Labels:      map[string]string{"component": "glance-api", "glanceAPI": api.ShortName()},
 		TopologyRef: s.ref(), NodeSelector: podified.Selected(api.Spec.NodeSelector), NetworkAttachments: api.Spec.NetworkAttachments,
 		User: user, Pod: s.pod(), Claims: s.claims(), Headless: true, Services: s.services(),
 		Config: s.files, ConfigDir: configDir,
@@ -91,7 +85,7 @@ func (s *scope) claims() []corev1.PersistentVolumeClaim {
 		return nil
 	}
 	claim := corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: dataVolume, Labels: labels(s.api)},
+		ObjectMeta: metav1.ObjectMeta{Name: dataVolume},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *storage.StorageRequest}},

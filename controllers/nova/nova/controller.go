@@ -85,6 +85,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Owns(&corev1.Secret{}, builder.OnlyMetadata).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(users)).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
+		Watches(&novav1.NovaCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
 		Complete(r)
 }
 
@@ -98,7 +99,7 @@ var departures = predicate.Funcs{
 // novaOf is the Nova whose cell a compute is in.
 func (r *Reconciler) novaOf(ctx context.Context, compute client.Object) []reconcile.Request {
 	cell := &novav1.NovaCell{}
-	name := types.NamespacedName{Namespace: compute.GetNamespace(), Name: compute.(*novav1.NovaExternalCompute).Spec.CellName}
+	name := types.NamespacedName{Namespace: compute.GetNamespace(), Name: cellOf(compute)}
 	if err := r.Get(ctx, name, cell); err != nil {
 		return nil // the cell has gone, and took its Nova's interest with it
 	}
@@ -106,6 +107,13 @@ func (r *Reconciler) novaOf(ctx context.Context, compute client.Object) []reconc
 		return []reconcile.Request{watch.Request(compute.GetNamespace(), owner.Name)}
 	}
 	return nil
+}
+
+func cellOf(compute client.Object) string {
+	if onHost, ok := compute.(*novav1.NovaExternalCompute); ok {
+		return onHost.Spec.CellName
+	}
+	return compute.(*novav1.NovaCompute).Spec.CellName
 }
 
 // CellName is the name of the NovaCell of a cell of a Nova (seeds/004).

@@ -62,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{Reconciler: r, cell: cell}
 	if !cell.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.Pods.Release(ctx, cell, s.applied(), s.ref())
+		return ctrl.Result{}, r.Pods.Release(ctx, cell, novav1.ConductorName(cell.Name), s.applied(), s.ref())
 	}
 	if cell.ShortName() == novav1.Cell0Name {
 		return r.Runner.Run(ctx, cell, s.conditions(), s.readInputs, s.conductor)

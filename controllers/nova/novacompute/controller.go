@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if err := s.lookUpCell(ctx); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{}, r.Pods.Release(ctx, compute, compute.Status.LastAppliedTopology, s.ref())
+		return ctrl.Result{}, r.Pods.Release(ctx, compute, compute.Name, compute.Status.LastAppliedTopology, s.ref())
 	}
 	return r.Runner.Run(ctx, compute, conditions, s.lookUpCell, s.cellReady, s.serviceConfig, s.deploy)
 }

@@ -110,7 +110,7 @@ func (s *scope) service() *podified.Service {
 	spec := s.compute.Spec
 	return &podified.Service{
 		Name:     s.compute.Name,
-		Labels:   map[string]string{podified.ServiceLabel: "nova-compute", "cell": s.cell.ShortName(), "owner": s.compute.Name},
+		Labels:   map[string]string{"cell": s.cell.ShortName()},
 		Replicas: ptr.Deref(spec.Replicas, 1), TopologyRef: s.ref(),
 		NodeSelector:       podified.Selected(podified.NodeSelector(spec.NodeSelector, s.cell.Spec.NodeSelector)),
 		NetworkAttachments: spec.NetworkAttachments, User: user, Config: s.files, ConfigDir: configDir,

@@ -1,0 +1,84 @@
+package podified
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+)
+
+// Release lets an object that is being deleted go, once nothing is left behind:
+// neither pods that are nobody's, nor its hold on Topologies. The StatefulSet of
+// that name goes with its owner; the references are what was applied and what is
+// in force. While a StatefulSet that was to be made anew is still there, nothing
+// happens; its end wakes the owner.
+func (d *Deployer) Release(ctx context.Context, owner client.Object, set string, refs ...*topologyv1.TopologyRef) error {
+	if !controllerutil.ContainsFinalizer(owner, d.Finalizer) {
+		return nil
+	}
+	replaced, err := d.replaced(ctx, owner, set)
+	if err != nil || replaced {
+		return err
+	}
+	if err := d.collect(ctx, owner); err != nil {
+		return err
+	}
+	if err := topology.Release(ctx, d.Client, owner, refs...); err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.RemoveFinalizer))
+}
+
+// replaced tells whether a StatefulSet is on its way out that leaves its pods.
+func (d *Deployer) replaced(ctx context.Context, owner client.Object, name string) (bool, error) {
+	set := &appsv1.StatefulSet{}
+	err := d.Live.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, set)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading StatefulSet %s: %w", name, err)
+	}
+	return err == nil && metav1.IsControlledBy(set, owner) && controllerutil.ContainsFinalizer(set, metav1.FinalizerOrphanDependents), nil
+}
+
+// collect deletes the pods of the owner that no StatefulSet has: they were left
+// by one that was to be made anew, and the next one never came. They are read
+// past the cache, which may not show yet who has them.
+func (d *Deployer) collect(ctx context.Context, owner client.Object) error {
+	pods := &corev1.PodList{}
+	if err := d.Live.List(ctx, pods, client.InNamespace(owner.GetNamespace()), client.MatchingLabels(d.identity(owner))); err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if metav1.GetControllerOf(pod) != nil {
+			continue
+		}
+		if err := d.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// Remove deletes the StatefulSet of a service that its owner no longer wants, and
+// leaves nothing else of it behind either.
+func (d *Deployer) Remove(ctx context.Context, owner client.Object, name string, applied *topologyv1.TopologyRef) error {
+	set := &appsv1.StatefulSet{}
+	err := d.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, set)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading StatefulSet %s: %w", name, err)
+	}
+	if err == nil && metav1.IsControlledBy(set, owner) && set.DeletionTimestamp.IsZero() {
+		if err := client.IgnoreNotFound(d.Delete(ctx, set)); err != nil {
+			return fmt.Errorf("deleting StatefulSet %s: %w", name, err)
+		}
+	}
+	return d.Release(ctx, owner, name, applied)
+}
