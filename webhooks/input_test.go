@@ -11,6 +11,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -283,3 +284,13 @@ func (w world) apiNode(name, host string) {
 	node.Spec.AnsibleHost = host
 	create(node)
 }
+
+var _ = Describe("The key of a host", func() {
+	It("that is none is refused with field, value and remedy, and one is taken", func() {
+		node := newWorld().newNode("edpm-0", "", "-")
+		node.Annotations = map[string]string{edpmv1.HostKeyAnnotation: "SHA256:abc"}
+		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/host-key]", `"SHA256:abc"`, "ssh_host_ed25519_key.pub")
+		node.Annotations[edpmv1.HostKeyAnnotation] = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl root@edpm-0"
+		create(node)
+	})
+})
