@@ -15,7 +15,7 @@ DOCUMENTATION = """
         The message is there when the host failed, or when the run never reached it; the key when ssh met the host for
         the first time.
       - When it would be too long, messages are cut, then left out. When the counts alone are too long, it reads
-        C({"v":1,"z":"<base64 of zlib of the JSON of the hosts>"}). Keys that do not fit are left out: the next run
+        C({"v":1,"z":"<base64 of zlib of the JSON of the hosts>"}). Keys that do not fit are left out; the next run
         meets those hosts anew.
       - Nothing is written when the run is killed.
     options:
