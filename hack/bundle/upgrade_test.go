@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/crdify/pkg/config"
+	"sigs.k8s.io/crdify/pkg/runner"
+	"sigs.k8s.io/crdify/pkg/validations"
+	"sigs.k8s.io/yaml"
+)
+
+// definitionsDir is relative to the root of the repository.
+const definitionsDir = "config/crd/bases"
+
+// TestDefinitionsStayUpgradeSafe compares the resource definitions with those of
+// the last release: what the API server has stored must stay readable, and what
+// clients send must stay valid. EDPM_CRD_BASE names another commit to compare
+// with.
+func TestDefinitionsStayUpgradeSafe(t *testing.T) {
+	base := os.Getenv("EDPM_CRD_BASE")
+	if base == "" {
+		tag, err := git("describe", "--tags", "--abbrev=0", "--match=v*")
+		if err != nil {
+			t.Skip("there is no release to compare with: no tag v*. EDPM_CRD_BASE names a commit")
+		}
+		base = tag
+	}
+	files, err := git("ls-tree", "--name-only", base, definitionsDir+"/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range strings.Fields(files) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			before, err := git("show", base+":"+file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := os.ReadFile(filepath.Join("../..", file))
+			if err != nil {
+				t.Fatalf("the kind is gone, and with it all its objects: %v", err)
+			}
+			for _, problem := range incompatible(t, before, string(after)) {
+				t.Error(problem)
+			}
+		})
+	}
+}
+
+// git runs git in the root of the repository.
+func git(args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// compatibility says which changes are safe. Descriptions are no part of it.
+func compatibility() *config.Config {
+	return &config.Config{
+		UnhandledEnforcement: config.EnforcementPolicyError,
+		Conversion:           config.ConversionPolicyIgnore,
+		Validations: []config.ValidationConfig{
+			// Clients of these kinds are people, who read what may be written: one more
+			// choice breaks none of them.
+			{Name: "enum", Enforcement: config.EnforcementPolicyError, Configuration: map[string]any{"additionPolicy": "Allow"}},
+			{Name: "description", Enforcement: config.EnforcementPolicyNone},
+		},
+	}
+}
+
+// incompatible returns the changes that objects or clients do not survive.
+func incompatible(t *testing.T, before, after string) []string {
+	t.Helper()
+	registry := runner.DefaultRegistry()
+	check, err := runner.New(compatibility(), registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := check.Run(parseDefinition(t, before), parseDefinition(t, after))
+	var problems []string
+	add := func(where string, list []validations.ComparisonResult) {
+		for _, result := range list {
+			for _, problem := range result.Errors {
+				problems = append(problems, fmt.Sprintf("%s%s: %s", where, result.Name, problem))
+			}
+		}
+	}
+	add("", results.CRDValidation)
+	for version, properties := range results.SameVersionValidation {
+		for path, list := range properties {
+			add(version+" "+path+": ", list)
+		}
+	}
+	return problems
+}
+
+func parseDefinition(t *testing.T, text string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict([]byte(text), crd); err != nil {
+		t.Fatal(err)
+	}
+	return crd
+}
+
+const releasedDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: cells.cell.example.org}
+spec:
+  group: cell.example.org
+  names: {kind: Cell, plural: cells}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [name]
+            properties:
+              name: {type: string, maxLength: 63, description: A name.}
+              mode: {type: string, enum: [Warn, Hold]}
+`
+
+func TestChangesOfADefinition(t *testing.T) {
+	tests := map[string]struct {
+		old, new string
+		safe     bool
+	}{
+		"a new field that may be left out is safe": {"mode: {", "more: {type: string}\n              mode: {", true},
+		"another description is safe":              {"A name.", "The name.", true},
+		"one more choice is safe":                  {"[Warn, Hold]", "[Warn, Hold, Refuse]", true},
+		"a choice that is gone is not":             {"[Warn, Hold]", "[Warn]", false},
+		"a field that is gone is not":              {"              mode: {type: string, enum: [Warn, Hold]}\n", "", false},
+		"a field that has to be given now is not":  {"required: [name]", "required: [name, mode]", false},
+		"a field of another type is not":           {"{type: string, maxLength: 63", "{type: integer, maxLength: 63", false},
+		"a narrower limit is not":                  {"maxLength: 63", "maxLength: 20", false},
+		"a kind outside namespaces is not":         {"scope: Namespaced", "scope: Cluster", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			changed := strings.Replace(releasedDefinition, tt.old, tt.new, 1)
+			if changed == releasedDefinition {
+				t.Fatal("the test changes nothing")
+			}
+			if problems := incompatible(t, releasedDefinition, changed); tt.safe != (len(problems) == 0) {
+				t.Errorf("safe = %t, want %t: %q", !tt.safe, tt.safe, problems)
+			}
+		})
+	}
+}
