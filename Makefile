@@ -13,7 +13,7 @@ export IMG RUNNER_IMG
 # The bundle for OLM: see hack/bundle.sh for these and for OPERATORS, PACKAGE and CHANNEL.
 VERSION ?= 0.1.0
 REPLACES ?=
-# Bundles of the catalog, the newest last.
+# Bundles of the catalog, the newest last. That is the one that make bundle makes.
 BUNDLES ?= bundle
 export VERSION REPLACES
 
@@ -54,7 +54,7 @@ docs: ## Make the reference of the API, docs/reference.md.
 
 .PHONY: bundle
 bundle: ## Make the OLM bundle, bundle/: OPERATORS=nova,dataplane for some operators only.
-	hack/bundle.sh bundle
+	hack/bundle.sh bundle $(lastword $(BUNDLES))
 
 .PHONY: catalog
 catalog: ## Make a file-based catalog of the bundles in BUNDLES, bin/catalog. Builds opm the first time.

@@ -61,7 +61,7 @@ func (o *options) check() error {
 		errs = append(errs, fmt.Errorf("-version %q: %w: give one such as 0.1.0", o.version, err))
 	}
 	if o.replaces != "" {
-		if before, err := semver.Parse(o.replaces); err != nil || err == nil && before.GTE(version) {
+		if before, err := semver.Parse(o.replaces); err != nil || before.GTE(version) {
 			errs = append(errs, fmt.Errorf("-replaces %q: give a version before %s, or none", o.replaces, o.version))
 		}
 	}
