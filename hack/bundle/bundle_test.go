@@ -24,6 +24,7 @@ func TestOptions(t *testing.T) {
 		"a version is semantic":                               {func(o *options) { o.version, o.replaces = "v1", "" }, `-version "v1"`},
 		"a version cannot replace itself":                     {func(o *options) { o.replaces = "0.2.0" }, `-replaces "0.2.0": give a version before 0.2.0, or none`},
 		"a version cannot replace what is no version":         {func(o *options) { o.replaces = "before" }, `-replaces "before"`},
+		"a package has a name that others can be made of":     {func(o *options) { o.pkg = strings.Repeat("p", 48) }, "give a name of at most 47"},
 		"a bundle without an image of the manager is useless": {func(o *options) { o.image = "" }, "-image is empty"},
 	}
 	for name, tt := range tests {

@@ -26,6 +26,9 @@ func (in *input) manifests(o options, icon []byte) ([]*unstructured.Unstructured
 	if err := in.setManager(o); err != nil {
 		return nil, err
 	}
+	if err := in.rename(o.pkg); err != nil {
+		return nil, err
+	}
 	csv, err := in.serviceVersion(o, icon)
 	if err != nil {
 		return nil, err
@@ -54,13 +57,39 @@ func (in *input) setManager(o options) error {
 	}
 	manager := &containers[0]
 	manager.Image = o.image
-	manager.Args = append(manager.Args, "--operators="+o.operators)
+	manager.Args = append(manager.Args, "--operators="+o.operators, "--leader-election-id="+o.pkg)
 	for i, env := range manager.Env {
 		if o.runner != "" && slices.Contains(runnerImages, env.Name) {
 			manager.Env[i].Value = o.runner
 		}
 		if strings.HasPrefix(env.Name, relatedImage) && manager.Env[i].Value == "" {
 			return fmt.Errorf("config/olm gives %s no image: name the one that the manager would use", env.Name)
+		}
+	}
+	return nil
+}
+
+// instanceLabel tells the pods of one package from those of others.
+const instanceLabel = "app.kubernetes.io/instance"
+
+// rename gives what is in the namespace of the operators the name of the package:
+// OLM installs a package that another requires beside it.
+func (in *input) rename(pkg string) error {
+	d := in.deployment
+	d.Name, d.Spec.Template.Spec.ServiceAccountName = pkg+"-manager", pkg+"-manager"
+	for _, labels := range []*map[string]string{&d.Labels, &d.Spec.Selector.MatchLabels, &d.Spec.Template.Labels} {
+		if *labels == nil {
+			*labels = map[string]string{}
+		}
+		(*labels)[instanceLabel] = pkg
+	}
+	for _, obj := range in.extra {
+		if obj.GetKind() != "Service" {
+			continue
+		}
+		obj.SetName(pkg + obj.GetName()[strings.LastIndex(obj.GetName(), "-"):])
+		if err := unstructured.SetNestedField(obj.Object, pkg, "spec", "selector", instanceLabel); err != nil {
+			return fmt.Errorf("selecting the pods of Service %s: %w", obj.GetName(), err)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func bundleOf(t *testing.T, operators ...string) (*v1alpha1.ClusterServiceVersio
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{operators: "cell", pkg: "suite", channel: "candidate", version: "0.2.0", replaces: "0.1.0", image: "registry.example.org/manager:v2", runner: "registry.example.org/runner:v2"}
+	o := options{operators: "cell", pkg: "part", channel: "candidate", version: "0.2.0", replaces: "0.1.0", image: "registry.example.org/manager:v2", runner: "registry.example.org/runner:v2"}
 	objects, err := in.manifests(o, []byte("<svg/>"))
 	if err != nil {
 		t.Fatal(err)
@@ -43,30 +43,35 @@ func TestABundleOfOneOperator(t *testing.T) {
 
 	var files []string
 	for _, obj := range objects {
-		files = append(files, fileName("suite", obj))
+		files = append(files, fileName("part", obj))
 		if obj.GetNamespace() != "" {
 			t.Errorf("%s %s is in namespace %s: OLM knows where", obj.GetKind(), obj.GetName(), obj.GetNamespace())
 		}
 	}
 	same(t, "files", files, []string{
-		"suite.clusterserviceversion.yaml", "cell.example.org_cells.yaml", "suite-cell-viewer_clusterrole.yaml", "suite-metrics_service.yaml",
+		"part.clusterserviceversion.yaml", "cell.example.org_cells.yaml", "suite-cell-viewer_clusterrole.yaml", "part-metrics_service.yaml",
 	})
-	same(t, "name", csv.Name+" replaces "+csv.Spec.Replaces, "suite.v0.2.0 replaces suite.v0.1.0")
+	same(t, "name", csv.Name+" replaces "+csv.Spec.Replaces, "part.v0.2.0 replaces part.v0.1.0")
 	same(t, "owned", kindNames(csv.Spec.CustomResourceDefinitions.Owned), []string{"Cell"})
 	same(t, "required", kindNames(csv.Spec.CustomResourceDefinitions.Required), []string{"Host"})
 
 	deployment := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
 	manager := deployment.Spec.Template.Spec.Containers[0]
-	same(t, "arguments", manager.Args, []string{"--leader-elect", "--operators=cell"})
+	same(t, "arguments", manager.Args, []string{"--leader-elect", "--operators=cell", "--leader-election-id=part"})
 	same(t, "images", csv.Spec.RelatedImages, []v1alpha1.RelatedImage{
 		{Name: "manager", Image: "registry.example.org/manager:v2"}, {Name: "ansibleee", Image: "registry.example.org/runner:v2"}, {Name: "cell", Image: "cell:1"},
 	})
-	same(t, "account", csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions[0].ServiceAccountName, "suite-manager")
+	pods := map[string]string{"component": "manager", "app.kubernetes.io/instance": "part"}
+	same(t, "labels of the pods", deployment.Spec.Template.Labels, pods)
+	same(t, "selector of the pods", deployment.Spec.Selector.MatchLabels, pods)
+	selector, _, _ := unstructured.NestedStringMap(objects[len(objects)-1].Object, "spec", "selector")
+	same(t, "selector of the Service", selector, pods)
+	same(t, "account", csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions[0].ServiceAccountName, "part-manager")
 
 	var paths []string
 	for _, hook := range csv.Spec.WebhookDefinitions {
 		paths = append(paths, string(hook.Type)+" "+*hook.WebhookPath)
-		same(t, "where "+hook.GenerateName+" is served", hook.DeploymentName+" "+hook.TargetPort.String(), "suite-manager 9443")
+		same(t, "where "+hook.GenerateName+" is served", hook.DeploymentName+" "+hook.TargetPort.String(), "part-manager 9443")
 	}
 	same(t, "webhooks", paths, []string{"MutatingAdmissionWebhook /mutate-cell-example-org-v1-cell", "ValidatingAdmissionWebhook /validate-cell-rule-host"})
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // options are what the bundle does not take from config.
@@ -53,6 +54,10 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.scorecard, "scorecard", "", "configuration of operator-sdk scorecard")
 }
 
+// maxPackage is how long the name of a package may be: OLM makes a Service out of
+// it and of "-manager-service", whose name is a DNS label.
+const maxPackage = validation.DNS1123LabelMaxLength - len("-manager-service")
+
 // check returns an error for each option that no bundle could be made with.
 func (o *options) check() error {
 	var errs []error
@@ -65,7 +70,10 @@ func (o *options) check() error {
 			errs = append(errs, fmt.Errorf("-replaces %q: give a version before %s, or none", o.replaces, o.version))
 		}
 	}
-	for name, value := range map[string]string{"operators": o.operators, "image": o.image, "package": o.pkg, "channel": o.channel} {
+	if problems := validation.IsDNS1123Label(o.pkg); len(problems) > 0 || len(o.pkg) > maxPackage {
+		errs = append(errs, fmt.Errorf("-package %q: give a name of at most %d lower case letters, digits and hyphens", o.pkg, maxPackage))
+	}
+	for name, value := range map[string]string{"operators": o.operators, "image": o.image, "channel": o.channel} {
 		if value == "" {
 			errs = append(errs, fmt.Errorf("-%s is empty", name))
 		}

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,9 +74,7 @@ var _ = Describe("The suite", Ordered, func() {
 
 	It("is upgraded when the catalog has a next version", func(ctx SpecContext) {
 		before := definitions(ctx)
-		programs, err := cluster.OLM(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		serveCatalog(ctx, programs, "0.1.0", "0.2.0")
+		serveCatalog(ctx, []string{"0.1.0", "0.2.0"})
 		askCatalogAgain(ctx)
 		Eventually(csvPhase(ctx, newOne)).Should(Equal("Succeeded"))
 		Eventually(func() error {
@@ -110,6 +109,37 @@ var _ = Describe("The suite", Ordered, func() {
 			Expect(k8s.Get(ctx, client.ObjectKeyFromObject(kept), kept)).To(Succeed())
 		}
 	}, SpecTimeout(5*time.Minute))
+
+	It("can be installed in part, with the parts that those chosen need", func(ctx SpecContext) {
+		makeBundle(ctx, "glance", "OPERATORS=glance", "VERSION=0.2.0")
+		makeBundle(ctx, "topology", "OPERATORS=topology", "VERSION=0.2.0")
+		serveCatalog(ctx, []string{"glance"}, []string{"topology"})
+		askCatalogAgain(ctx)
+		Expect(cluster.Apply(ctx, subscriptionTo("edpm-operators-glance"))).To(Succeed())
+		Eventually(csvPhase(ctx, "edpm-operators-glance.v0.2.0")).Should(Equal("Succeeded"))
+		Eventually(csvPhase(ctx, "edpm-operators-topology.v0.2.0")).Should(Equal("Succeeded"))
+		Eventually(managers).WithContext(ctx).Should(HaveLen(2))
+
+		validating := &admissionv1.ValidatingWebhookConfigurationList{}
+		Expect(k8s.List(ctx, validating, client.MatchingLabels{"olm.managed": "true"})).To(Succeed())
+		var services []string
+		for _, config := range validating.Items {
+			services = append(services, config.Webhooks[0].Name+" "+config.Webhooks[0].ClientConfig.Service.Name)
+		}
+		Expect(services).To(ConsistOf(
+			"vglance.kb.io edpm-operators-glance-manager-service",
+			"vglanceapi.kb.io edpm-operators-glance-manager-service",
+			"vtopology.kb.io edpm-operators-topology-manager-service",
+		))
+
+		needPod()
+		Eventually(func() error { return k8s.Create(ctx, spread("part", "zone"), client.DryRunAll) }).Should(Succeed())
+		for _, lease := range []string{"edpm-operators-glance", "edpm-operators-topology"} {
+			Eventually(func() error {
+				return k8s.Get(ctx, client.ObjectKey{Namespace: systemNS, Name: lease}, &coordinationv1.Lease{})
+			}).Should(Succeed(), lease)
+		}
+	}, SpecTimeout(8*time.Minute))
 })
 
 // planPhases returns how far each InstallPlan is.
@@ -131,7 +161,7 @@ func askCatalogAgain(ctx context.Context) {
 	GinkgoHelper()
 	source := object("CatalogSource", olmNS, "edpm-operators")
 	Expect(k8s.Get(ctx, client.ObjectKeyFromObject(source), source)).To(Succeed())
-	Expect(unstructured.SetNestedField(source.Object, "EDPM Operators, next", "spec", "displayName")).To(Succeed())
+	Expect(unstructured.SetNestedField(source.Object, "as of "+time.Now().String(), "spec", "displayName")).To(Succeed())
 	Expect(k8s.Update(ctx, source)).To(Succeed())
 }
 

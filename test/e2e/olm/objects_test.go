@@ -47,7 +47,7 @@ func csvPhase(ctx context.Context, name string) func() (string, error) {
 	return status(ctx, "ClusterServiceVersion", systemNS, name, "phase")
 }
 
-// subscription is what a person applies; the catalog is where opm serves it.
+// subscription is all that a person applies; the catalog is where opm serves it.
 func subscription() string {
 	return fmt.Sprintf(`
 apiVersion: operators.coreos.com/v1alpha1
@@ -60,11 +60,17 @@ kind: OperatorGroup
 metadata: {name: all-namespaces, namespace: %[3]s}
 spec: {}
 ---
+%[4]s`, olmNS, catalogAddress, systemNS, subscriptionTo("edpm-operators"))
+}
+
+// subscriptionTo a package of the catalog.
+func subscriptionTo(name string) string {
+	return fmt.Sprintf(`
 apiVersion: operators.coreos.com/v1alpha1
 kind: Subscription
-metadata: {name: edpm-operators, namespace: %[3]s}
-spec: {source: edpm-operators, sourceNamespace: %[1]s, name: edpm-operators, channel: candidate}
-`, olmNS, catalogAddress, systemNS)
+metadata: {name: %[1]s, namespace: %[2]s}
+spec: {source: edpm-operators, sourceNamespace: %[3]s, name: %[1]s, channel: candidate}
+`, name, systemNS, olmNS)
 }
 
 func deployment() *appsv1.Deployment {

@@ -16,6 +16,8 @@ import (
 )
 
 var (
+	// programs is the directory of those of OLM.
+	programs  string
 	processes []*exec.Cmd
 	// catalogAddress is where opm serves the catalog.
 	catalogAddress string
@@ -23,10 +25,10 @@ var (
 
 // startOLM serves the catalog with the first bundle, defines the kinds of OLM, and
 // starts its two operators.
-func startOLM(ctx context.Context, programs string) {
+func startOLM(ctx context.Context) {
 	GinkgoHelper()
 	catalogAddress = freeAddress()
-	serveCatalog(ctx, programs, "0.1.0")
+	serveCatalog(ctx, []string{"0.1.0"})
 	_, err := cluster.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(programs, "crds"))
 	Expect(err).NotTo(HaveOccurred())
 	_, err = cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
@@ -35,16 +37,20 @@ func startOLM(ctx context.Context, programs string) {
 	start(filepath.Join(programs, "olm"), "--namespace", olmNS, "--interval", "1m")
 }
 
-// serveCatalog makes the catalog of the versions and serves it, instead of the one
-// that is served.
-func serveCatalog(ctx context.Context, programs string, versions ...string) {
+// serveCatalog makes a catalog of packages, of which the names of the bundles are
+// given, the newest last, and serves it instead of the one that is served.
+func serveCatalog(ctx context.Context, packages ...[]string) {
 	GinkgoHelper()
-	args := []string{"catalog", filepath.Join(dir, "catalog")}
-	for _, version := range versions {
-		args = append(args, bundleDir(version))
+	catalog := filepath.Join(dir, "catalog")
+	Expect(os.RemoveAll(catalog)).To(Succeed())
+	for _, bundles := range packages {
+		args := []string{"catalog", catalog}
+		for _, name := range bundles {
+			args = append(args, bundleDir(name))
+		}
+		_, err := cluster.Run(ctx, "hack/bundle.sh", args...)
+		Expect(err).NotTo(HaveOccurred())
 	}
-	_, err := cluster.Run(ctx, "hack/bundle.sh", args...)
-	Expect(err).NotTo(HaveOccurred())
 	processes = slices.DeleteFunc(processes, func(p *exec.Cmd) bool {
 		if filepath.Base(p.Path) != "opm" {
 			return false
@@ -54,7 +60,7 @@ func serveCatalog(ctx context.Context, programs string, versions ...string) {
 	})
 	_, port, err := net.SplitHostPort(catalogAddress)
 	Expect(err).NotTo(HaveOccurred())
-	start(filepath.Join(programs, "opm"), "serve", filepath.Join(dir, "catalog"), "--port", port, "--pprof-addr", "127.0.0.1:0",
+	start(filepath.Join(programs, "opm"), "serve", catalog, "--port", port, "--pprof-addr", "127.0.0.1:0",
 		"--cache-dir", GinkgoT().TempDir(), "--cache-enforce-integrity=false")
 	Eventually(func() error {
 		conn, err := net.Dial("tcp", catalogAddress)

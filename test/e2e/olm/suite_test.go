@@ -91,24 +91,25 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 
 	By("making two bundles, the second to replace the first")
-	makeBundle(ctx, "0.1.0", "")
-	makeBundle(ctx, "0.2.0", "0.1.0")
+	makeBundle(ctx, "0.1.0", "VERSION=0.1.0")
+	makeBundle(ctx, "0.2.0", "VERSION=0.2.0", "REPLACES=0.1.0")
 	makeNamespaces(ctx)
 
 	By("building and starting OLM")
-	programs, err := cluster.OLM(ctx)
+	programs, err = cluster.OLM(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	startOLM(ctx, programs)
+	startOLM(ctx)
 	DeferCleanup(stopOLM)
 }, NodeTimeout(25*time.Minute))
 
-// bundleDir is where the bundle of a version is.
-func bundleDir(version string) string { return filepath.Join(dir, "bundle-"+version) }
+// bundleDir is where the bundle of a name is.
+func bundleDir(name string) string { return filepath.Join(dir, "bundle-"+name) }
 
-func makeBundle(ctx context.Context, version, replaces string) {
+// makeBundle makes a bundle with the variables of hack/bundle.sh.
+func makeBundle(ctx context.Context, name string, variables ...string) {
 	GinkgoHelper()
-	_, err := cluster.Run(ctx, "env", "-u", "OPERATORS", "-u", "PACKAGE", "-u", "CHANNEL", "IMG="+image, "RUNNER_IMG=localhost/edpm-ansibleee:latest",
-		"VERSION="+version, "REPLACES="+replaces, "hack/bundle.sh", "bundle", bundleDir(version))
+	args := append([]string{"-u", "OPERATORS", "-u", "PACKAGE", "-u", "CHANNEL", "-u", "REPLACES", "IMG=" + image, "RUNNER_IMG=localhost/edpm-ansibleee:latest"}, variables...)
+	_, err := cluster.Run(ctx, "env", append(args, "hack/bundle.sh", "bundle", bundleDir(name))...)
 	Expect(err).NotTo(HaveOccurred())
 }
 
