@@ -149,9 +149,12 @@ func (in *input) takeClusterRole(obj *unstructured.Unstructured, operators []str
 	if err := decode(obj, &role); err != nil {
 		return err
 	}
+	ofOperators := func(rule rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(rule.APIGroups, func(group string) bool { return slices.Contains(operators, operatorOf(group)) })
+	}
 	if strings.HasSuffix(role.Name, "manager-role") {
 		in.clusterRole = role
-	} else if slices.Contains(operators, operatorOf(role.Rules[0].APIGroups[0])) {
+	} else if slices.ContainsFunc(role.Rules, ofOperators) {
 		in.extra = append(in.extra, obj)
 	}
 	return nil

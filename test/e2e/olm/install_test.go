@@ -62,7 +62,7 @@ var _ = Describe("The suite", Ordered, func() {
 		Expect(k8s.Create(ctx, spread("bad", "no label!"), client.DryRunAll)).To(MatchError(ContainSubstring("vtopology.kb.io")))
 	}, SpecTimeout(3*time.Minute))
 
-	It("looks after objects", func(ctx SpecContext) {
+	It("looks after objects with these rights", func(ctx SpecContext) {
 		needPod()
 		Expect(k8s.Create(ctx, spread("kept", "zone"))).To(Succeed())
 		Eventually(func() (int64, error) {
@@ -70,6 +70,7 @@ var _ = Describe("The suite", Ordered, func() {
 			err := k8s.Get(ctx, client.ObjectKeyFromObject(topology), topology)
 			return topology.Status.ObservedGeneration, err
 		}).Should(BeEquivalentTo(1))
+		Expect(cluster.Kubectl(ctx, "logs", "-n", systemNS, "deployment/"+container)).NotTo(ContainSubstring("is forbidden"))
 	}, SpecTimeout(3*time.Minute))
 
 	It("is upgraded when the catalog has a next version", func(ctx SpecContext) {
