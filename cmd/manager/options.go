@@ -15,6 +15,7 @@ type options struct {
 	metrics       string
 	probes        string
 	leaderElect   bool
+	lease         string
 	webhooks      bool
 	webhookPort   int
 	certDir       string
@@ -31,6 +32,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.metrics, "metrics-bind-address", "0", "address of the metrics endpoint; 0 turns it off")
 	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081", "address of the health and readiness endpoints")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "run controllers in one manager at a time only")
+	fs.StringVar(&o.lease, "leader-election-id", "edpm-operators", "name of the lease that the manager with running controllers holds; managers of other operators in the same namespace need others")
 	fs.BoolVar(&o.webhooks, "webhooks", true, "serve the admission webhooks")
 	fs.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the admission webhooks")
 	fs.StringVar(&o.certDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "directory of tls.crt and tls.key of the webhooks")

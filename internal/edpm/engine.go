@@ -17,6 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
+// The Secrets are those with the inputs of runs.
+// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch;create;delete;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;delete
+
 // Owner is a kind whose objects own targets.
 type Owner struct {
 	// Kind of the objects.
