@@ -28,6 +28,11 @@ RACE := $(if $(shell command -v $(CC)),-race)
 UNIT = $$(go list ./... | grep -v /test/e2e)
 # The generator of the bundle is a module of its own.
 BUNDLE := hack/bundle
+# The packages whose resource definitions are made here: that of ceph is Rook's.
+OWN_KINDS = $$(go list ./apis/... | grep -v /apis/ceph/ | paste -sd ';')
+# The code whose rights the manager always has. Those of the operator ocs, which may
+# label nodes, are in config/overlays/ocs.
+RIGHTS = $$(go list ./controllers/... ./webhooks/... ./internal/... ./cmd/... | grep -v /controllers/ocs/ | paste -sd ';')
 
 ##@ General
 
@@ -41,8 +46,9 @@ help: ## Show this list.
 
 .PHONY: manifests
 manifests: ## Make the resource definitions and the manager's rights from the code.
-	$(TOOL) controller-gen crd 'paths=./apis/...' output:crd:dir=config/crd/bases
-	$(TOOL) controller-gen rbac:roleName=manager-role 'paths=./controllers/...;./webhooks/...;./internal/...;./cmd/...' output:rbac:dir=config/rbac
+	$(TOOL) controller-gen crd:generateEmbeddedObjectMeta=true "paths=$(OWN_KINDS)" output:crd:dir=config/crd/bases
+	$(TOOL) controller-gen rbac:roleName=manager-role "paths=$(RIGHTS)" output:rbac:dir=config/rbac
+	$(TOOL) controller-gen rbac:roleName=edpm-operators-manager-ocs-role 'paths=./controllers/ocs/...' output:rbac:dir=config/overlays/ocs
 
 .PHONY: generate
 generate: ## Make the deep-copy functions of the API.
