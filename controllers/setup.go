@@ -24,6 +24,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacell"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacompute"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novaexternalcompute"
+	"github.com/edpm-operators/edpm-operators/controllers/ocs/storagecluster"
 	"github.com/edpm-operators/edpm-operators/controllers/topology/topology"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -33,12 +34,16 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
-// Operators that the suite consists of.
+// Operators that run unless others are chosen.
 var Operators = []string{"ansibleee", "core", "dataplane", "glance", "nova", "topology"}
+
+// OptionalOperators only run when they are chosen by name: ocs has the kind
+// StorageCluster, which a cluster with ocs-operator has already.
+var OptionalOperators = []string{"ocs"}
 
 // Options of the suite.
 type Options struct {
-	// Operators to run; empty means all.
+	// Operators to run; empty means all that are not optional.
 	Operators []string
 	Engine    edpm.Options
 	Images    images.Defaults
@@ -60,10 +65,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 		engine: edpm.New(mgr.GetClient(), mgr.GetAPIReader(), opts.Engine),
 	}
 	steps := []func(context.Context) error{s.shared}
-	for _, operator := range Operators {
+	for _, operator := range known() {
 		if s.runs(operator) {
 			steps = append(steps, map[string]func(context.Context) error{
-				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "glance": s.glance, "nova": s.nova, "topology": s.topology,
+				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "glance": s.glance, "nova": s.nova, "ocs": s.ocs, "topology": s.topology,
 			}[operator])
 		}
 	}
@@ -76,14 +81,20 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 }
 
 func (s *setup) runs(operator string) bool {
-	return len(s.Operators) == 0 || slices.Contains(s.Operators, operator)
+	if len(s.Operators) == 0 {
+		return slices.Contains(Operators, operator)
+	}
+	return slices.Contains(s.Operators, operator)
 }
+
+// known are all operators.
+func known() []string { return slices.Concat(Operators, OptionalOperators) }
 
 // CheckOperators returns an error that names the first operator that does not exist.
 func CheckOperators(names []string) error {
 	for _, n := range names {
-		if !slices.Contains(Operators, n) {
-			return fmt.Errorf("--operators: %q is not an operator: choose from %s", n, strings.Join(Operators, ", "))
+		if !slices.Contains(known(), n) {
+			return fmt.Errorf("--operators: %q is not an operator: choose from %s", n, strings.Join(known(), ", "))
 		}
 	}
 	return nil
@@ -168,4 +179,8 @@ func (s *setup) core(ctx context.Context) error {
 
 func (s *setup) topology(ctx context.Context) error {
 	return (&topology.Reconciler{Client: s.GetClient(), Runner: s.runner("topology")}).SetupWithManager(ctx, s.Manager)
+}
+
+func (s *setup) ocs(ctx context.Context) error {
+	return (&storagecluster.Reconciler{Client: s.GetClient(), Runner: s.runner("storagecluster")}).SetupWithManager(ctx, s.Manager)
 }

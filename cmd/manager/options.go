@@ -28,7 +28,7 @@ type options struct {
 
 func (o *options) bind(fs *flag.FlagSet) {
 	o.engine = edpm.DefaultOptions()
-	fs.StringVar(&o.operators, "operators", "", "operators to run, separated by commas; empty means all: "+strings.Join(controllers.Operators, ","))
+	fs.StringVar(&o.operators, "operators", "", "operators to run, separated by commas; empty means "+strings.Join(controllers.Operators, ",")+"; there is also "+strings.Join(controllers.OptionalOperators, ","))
 	fs.StringVar(&o.metrics, "metrics-bind-address", "0", "address of the metrics endpoint; 0 turns it off")
 	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081", "address of the health and readiness endpoints")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "run controllers in one manager at a time only")
