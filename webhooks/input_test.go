@@ -14,6 +14,7 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -41,7 +42,8 @@ var kinds = map[string]func(world) client.Object{
 	"OpenStackControlPlane": func(w world) client.Object {
 		return &corev1beta1.OpenStackControlPlane{ObjectMeta: w.meta("openstack", "-")}
 	},
-	"Topology": func(w world) client.Object { return &topologyv1.Topology{ObjectMeta: w.meta("x", "-")} },
+	"Topology":       func(w world) client.Object { return &topologyv1.Topology{ObjectMeta: w.meta("x", "-")} },
+	"StorageCluster": func(w world) client.Object { return &ocsv1.StorageCluster{ObjectMeta: w.meta("ocs", "-")} },
 }
 
 func newService(w world) client.Object {

@@ -99,6 +99,15 @@ var _ = Describe("The examples that only the bundle has", func() {
 	})
 })
 
+var _ = Describe("The example of a storage cluster", func() {
+	It("applies with strict field validation", func() {
+		w := newWorld()
+		for _, file := range resources(filepath.Join("samples", "ocs")) {
+			Expect(w.apply(filepath.Join("ocs", file))).To(Succeed())
+		}
+	})
+})
+
 var _ = Describe("The resource definitions", func() {
 	It("are all deployed", func() {
 		var files []string
