@@ -176,7 +176,7 @@ func definitions(ctx context.Context) map[string]types.UID {
 	for _, crd := range list.Items {
 		found[crd.Name] = crd.UID
 	}
-	files, err := filepath.Glob(filepath.Join(cluster.Root, "config", "crd", "bases", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(cluster.Root, "bundle", "manifests", "*.openstack.org_*.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(found).To(HaveLen(len(files)), "%v", slices.Sorted(maps.Keys(found)))
 	return found
