@@ -277,7 +277,7 @@ func (m *processManager) start() error {
 		return err
 	}
 	m.cmd = exec.Command(m.program(), "--leader-elect=false", "--webhooks=false", "--kubeconfig="+cluster.Kubeconfig,
-		"--metrics-bind-address=127.0.0.1:18380", "--health-probe-bind-address=127.0.0.1:18381",
+		"--metrics-bind-address=127.0.0.1:18380", "--metrics-secure=false", "--health-probe-bind-address=127.0.0.1:18381",
 		"--batch-debounce=500ms", "--batch-patience=5s", "--retry-base=5s", "--retry-max=20s")
 	m.cmd.Env = append(os.Environ(),
 		"RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT=localhost/edpm-glance-api:latest",
