@@ -11,17 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
@@ -61,7 +59,7 @@ func words(list, separators string) []string {
 	return found
 }
 
-var description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "(.*)", constLabels: \{[^}]*\}, variableLabels: \{([^}]*)\}\}$`)
+var description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "([^"]*)",.* variableLabels: \{([^}]*)\}\}$`)
 
 // registered returns the metrics that a manager with all controllers has.
 func registered(t *testing.T, env *envtest.Env) map[string]described {
@@ -121,15 +119,13 @@ func TestMetricsOfTheAPIServer(t *testing.T) {
 	env := envtest.Start(t, envtest.Options{Webhooks: true}) // and nobody serves them
 	// The API server takes a while to know of webhooks.
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		err := env.Client.Create(ctx, &topologyv1.Topology{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "t-"}}, client.DryRunAll)
+		err := env.Client.Create(ctx, builders.MakeTopology("t", "default").Spread("zone").Obj(), client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "failed calling webhook"), nil
 	})
 	if err != nil {
 		t.Fatalf("a webhook that does not answer should keep a Topology from being made: %v", err)
 	}
-	service := &dataplanev1.OpenStackDataPlaneService{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}}
-	service.Spec.Playbook = "ping.yaml"
-	if err := env.Client.Create(t.Context(), service, client.DryRunAll); err != nil {
+	if err := env.Client.Create(t.Context(), builders.MakeService("s", "default"), client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
 	text, err := kubernetes.NewForConfigOrDie(env.Config).CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())

