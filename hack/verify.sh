@@ -31,6 +31,7 @@ done
 unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)
 [ -z "$unformatted" ] || complain "not formatted, run make fmt: $unformatted"
 go mod tidy -diff || complain "go.mod is not tidy: run go mod tidy"
+go -C hack/monitoring mod tidy -diff || complain "hack/monitoring/go.mod is not tidy: run go -C hack/monitoring mod tidy"
 for dir in default overlays/lab samples prometheus grafana; do
   go tool -modfile=go.tools.mod kustomize build "config/$dir" >/dev/null || complain "config/$dir cannot be built"
 done

@@ -1,16 +1,23 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"log"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
@@ -104,5 +111,26 @@ func TestLogMessages(t *testing.T) {
 				t.Errorf("%s: key %q should be in lowerCamelCase", m.place, k)
 			}
 		}
+	}
+}
+
+func TestEverythingGoesToOneLog(t *testing.T) {
+	var out bytes.Buffer
+	setLogger(zap.NewRaw(zap.WriteTo(&out)))
+	klog.InfoS("Said by client-go", "key", "value")
+	log.Print("said by net/http")
+	texts := []string{}
+	for lines := json.NewDecoder(&out); lines.More(); {
+		var line struct{ Level, TS, Msg string }
+		if err := lines.Decode(&line); err != nil {
+			t.Fatalf("the log is not JSON: %v", err)
+		}
+		if line.Level == "" || line.TS == "" {
+			t.Errorf("%q has no level or no time", line.Msg)
+		}
+		texts = append(texts, line.Msg)
+	}
+	if diff := cmp.Diff([]string{"Said by client-go", "said by net/http"}, texts); diff != "" {
+		t.Errorf("the log differs (-want +got):\n%s", diff)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"runtime/debug"
 
+	"github.com/go-logr/zapr"
+	uberzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -36,14 +38,21 @@ func main() {
 	opts.bind(flag.CommandLine)
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
-	logger := zap.New(zap.UseFlagOptions(&logging))
-	ctrl.SetLogger(logger)
-	klog.SetLogger(logger) // of the libraries of Kubernetes
+	setLogger(zap.NewRaw(zap.UseFlagOptions(&logging)))
 	collectOften()
 	if err := run(ctrl.SetupSignalHandler(), opts); err != nil {
 		ctrl.Log.Error(err, "Failed to run the manager")
 		os.Exit(1)
 	}
+}
+
+// setLogger makes everything that the process says go to one log: what the
+// libraries of Kubernetes and of Go say too.
+func setLogger(raw *uberzap.Logger) {
+	logger := zapr.NewLogger(raw)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	uberzap.RedirectStdLog(raw) // servers complain there of clients that give up
 }
 
 // collectOften lets the heap grow by half before garbage is collected, unless

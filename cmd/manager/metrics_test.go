@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
-	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -151,7 +150,6 @@ func (r *reader) eventually(scheme, token string) (int, string) {
 }
 
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
-	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard))))
 	env := envtest.Start(t, envtest.Options{})
 	// The manager has the rights of its role, and no others.
 	bind(t, env.Client, account, roleOf(t, env.Client, "role.yaml"))
