@@ -92,7 +92,12 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 40m $(RACE) $(UNIT)
 	go -C $(BUNDLE) test ./...
+	$(MAKE) --no-print-directory test-monitoring
 	hack/test-python.sh
+
+.PHONY: test-monitoring
+test-monitoring: ## Run the tests of rules and dashboard alone, with the code of Prometheus.
+	go -C hack/monitoring test ./...
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests on a real cluster and real hosts on this machine (root).

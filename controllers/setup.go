@@ -10,8 +10,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
 	"github.com/edpm-operators/edpm-operators/controllers/core/openstackcontrolplane"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplane"
@@ -29,6 +34,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/metrics"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -65,11 +71,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 		engine: edpm.New(mgr.GetClient(), mgr.GetAPIReader(), opts.Engine),
 	}
 	steps := []func(context.Context) error{s.shared}
+	var kinds []phase.Object
 	for _, operator := range known() {
 		if s.runs(operator) {
 			steps = append(steps, map[string]func(context.Context) error{
 				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "glance": s.glance, "nova": s.nova, "ocs": s.ocs, "topology": s.topology,
 			}[operator])
+			kinds = append(kinds, kindsOf[operator]...)
 		}
 	}
 	for _, step := range steps {
@@ -77,7 +85,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 			return err
 		}
 	}
-	return nil
+	return metrics.SetupWithManager(mgr, kinds...)
+}
+
+// kindsOf are the kinds that each operator looks after and that are counted.
+var kindsOf = map[string][]phase.Object{
+	"ansibleee": {&ansibleeev1.OpenStackAnsibleEE{}},
+	"core":      {&corev1beta1.OpenStackControlPlane{}},
+	"dataplane": {&dataplanev1.OpenStackDataPlane{}, &dataplanev1.OpenStackDataPlaneRole{}, &dataplanev1.OpenStackDataPlaneNode{}},
+	"glance":    {&glancev1.Glance{}, &glancev1.GlanceAPI{}},
+	"nova":      {&novav1.Nova{}, &novav1.NovaCell{}, &novav1.NovaCompute{}, &novav1.NovaExternalCompute{}},
+	"ocs":       {&ocsv1.StorageCluster{}},
+	"topology":  {&topologyv1.Topology{}},
 }
 
 func (s *setup) runs(operator string) bool {

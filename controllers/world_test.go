@@ -353,6 +353,25 @@ func (w *world) events(name string) []string {
 	return out
 }
 
+// repeated are the events of the objects that were told more than once.
+func (w *world) repeated(names ...string) []string {
+	GinkgoHelper()
+	list := &corev1.EventList{}
+	Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+	told, out := map[string]int{}, []string{}
+	for _, e := range list.Items {
+		if !slices.Contains(names, e.InvolvedObject.Name) {
+			continue
+		}
+		key := strings.Join([]string{e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Type, e.Reason}, " ")
+		told[key]++
+		if told[key] > 1 || e.Series != nil {
+			out = append(out, key+": "+e.Message)
+		}
+	}
+	return out
+}
+
 func metaKey(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }
 
 func jsonPatch(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }

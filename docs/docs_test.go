@@ -38,6 +38,11 @@ func pages(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runbooks, err := filepath.Glob(envtest.File("docs", "runbooks", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, runbooks...)
 	files = append(files, envtest.File("README.md"), envtest.File("CONTRIBUTING.md"), envtest.File("ansible", "README.md"))
 	texts := map[string]string{}
 	for _, file := range files {
@@ -241,7 +246,6 @@ var repeated = map[string]struct {
 	show         string
 }{
 	"flags of the manager":   {"cmd/manager/options.go", "docs/operations.md", regexp.MustCompile(`Var\(&[\w.]+, "([\w-]+)"`), "`--%s`"},
-	"metrics":                {"internal/edpm/metrics.go", "docs/operations.md", regexp.MustCompile(`"(edpm_\w+)"`), "`%s`"},
 	"annotations of pods":    {"apis/topology/v1beta1/conditions.go", "docs/operations.md", regexp.MustCompile(`= "([\w.]+/[\w-]+)"`), "`%s`"},
 	"annotations and labels": {"apis/edpm/edpm.go", "docs/operations.md", regexp.MustCompile(`= "([\w.]+/[\w-]+)"`), "`%s`"},
 	"variables for images":   {"internal/images/images.go", "docs/install.md", regexp.MustCompile(`"(RELATED_IMAGE_\w+)"`), "`%s`"},

@@ -32,10 +32,10 @@ for path in config/crd/bases config/rbac/role.yaml config/overlays/ocs/role.yaml
 done
 unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)
 [ -z "$unformatted" ] || complain "not formatted, run make fmt: $unformatted"
-for module in . hack/bundle; do
+for module in . hack/bundle hack/monitoring; do
   go -C "$module" mod tidy -diff || complain "$module/go.mod is not tidy: run go mod tidy there"
 done
-for dir in default overlays/lab overlays/ocs samples samples/ocs; do
+for dir in default overlays/lab overlays/ocs samples samples/ocs prometheus grafana; do
   go tool -modfile=go.tools.mod kustomize build "config/$dir" >/dev/null || complain "config/$dir cannot be built"
 done
 exit "$failed"

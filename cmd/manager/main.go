@@ -8,9 +8,12 @@ import (
 	"os"
 	"runtime/debug"
 
+	"github.com/go-logr/zapr"
+	uberzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -37,12 +40,21 @@ func main() {
 	opts.bind(flag.CommandLine)
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	setLogger(zap.NewRaw(zap.UseFlagOptions(&logging)))
 	collectOften()
 	if err := run(ctrl.SetupSignalHandler(), opts); err != nil {
 		ctrl.Log.Error(err, "Failed to run the manager")
 		os.Exit(1)
 	}
+}
+
+// setLogger makes everything that the process says go to one log: what the
+// libraries of Kubernetes and of Go say too.
+func setLogger(raw *uberzap.Logger) {
+	logger := zapr.NewLogger(raw)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	uberzap.RedirectStdLog(raw) // servers complain there of clients that give up
 }
 
 // collectOften lets the heap grow by half before garbage is collected, unless

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/edpm-operators/edpm-operators/controllers"
@@ -34,7 +33,7 @@ func managerOptions(opts *options, scheme *runtime.Scheme) ctrl.Options {
 		LeaderElectionReleaseOnCancel: true,
 		HealthProbeBindAddress:        opts.probes,
 		PprofBindAddress:              opts.pprof,
-		Metrics:                       metricsserver.Options{BindAddress: opts.metrics},
+		Metrics:                       metricsOptions(opts),
 		WebhookServer:                 webhook.NewServer(webhook.Options{Port: opts.webhookPort, CertDir: opts.certDir}),
 		Cache:                         held,
 		// Secrets are read by internal/inputs; nothing may cache them by accident.

@@ -40,8 +40,9 @@ type input struct {
 	extra []*unstructured.Unstructured
 }
 
-// left are kinds that OLM makes by itself, or that the CSV says in another way.
-var left = []string{"Namespace", "ServiceAccount", "Secret", "ClusterRoleBinding", "RoleBinding"}
+// left are kinds that OLM makes by itself, or that the CSV says in another way, and
+// NetworkPolicy, which not every version of OLM takes from a bundle.
+var left = []string{"Namespace", "ServiceAccount", "Secret", "ClusterRoleBinding", "RoleBinding", "NetworkPolicy"}
 
 // readInput sorts the objects of a YAML stream. It fails if one is missing that
 // every bundle needs, or if nobody knows what is to become of one.

@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/metrics"
 )
 
 // doubt is how long a created run may be missing from the cache before the API
@@ -189,7 +191,8 @@ func (e *Engine) launch(ctx context.Context, batch []*offer) error {
 		return err
 	}
 	e.settleClaim(batch)
-	runsStarted.WithLabelValues(batch[0].Step.Name).Inc()
+	runsStarted.WithLabelValues(metrics.Steps.Value(batch[0].Step.Name)).Inc()
+	ctrl.LoggerFrom(ctx).Info("Started run", "run", klog.KRef(batch[0].Namespace, name), "step", batch[0].Step.Name, "hosts", len(batch))
 	return nil
 }
 

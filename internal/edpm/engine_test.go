@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/metrics"
 )
 
 var ctx = context.Background()
@@ -647,6 +649,68 @@ func TestStatesAreCounted(t *testing.T) {
 	want := map[string]float64{"cell=cell1,state=Converged,step=nova": 1, "cell=cell1,state=Pending,step=nova": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the metrics differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
+	y := newYard(t)
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.plan(group1) // a run is started
+	y.end(y.onlyRun(), failed("a"))
+	tellEnd(t.Context(), y.onlyRun())
+	y.states.set(Key{"ns", "nova", "b"}, "cell1", Pending, noon)
+	y.states.set(Key{"ns", "nova", "b"}, "cell1", Converged, noon.Add(time.Minute))
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(y.states, runsStarted, runsFinished, convergeSeconds)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 4 {
+		t.Fatalf("there are %d metrics, %v; want 4", len(families), err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestSeriesAreBoundedHoweverManyStepsAndCellsThereAre(t *testing.T) {
+	steps, cells := metrics.Steps, metrics.Cells
+	metrics.Steps, metrics.Cells = metrics.NewVocabulary(metrics.MaxSteps), metrics.NewVocabulary(metrics.MaxCells)
+	t.Cleanup(func() { metrics.Steps, metrics.Cells = steps, cells })
+	convergeSeconds.Reset()
+	y := newYard(t)
+	for i := range 500 {
+		step, cell := fmt.Sprint("step-", i), fmt.Sprint("cell-", i)
+		key := Key{"ns", step, "host"}
+		y.states.set(key, cell, Pending, noon)
+		y.states.set(key, cell, Converged, noon.Add(time.Minute))
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(y.states, convergeSeconds)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		values := map[string]map[string]bool{"step": {}, "cell": {}}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if values[l.GetName()] != nil {
+					values[l.GetName()][l.GetValue()] = true
+				}
+			}
+		}
+		if n := len(values["step"]); n > metrics.MaxSteps+2 || !values["step"][metrics.Other] {
+			t.Errorf("%s has %d steps; want %d, the empty one and %s at most", f.GetName(), n, metrics.MaxSteps, metrics.Other)
+		}
+		if n := len(values["cell"]); n > metrics.MaxCells+2 {
+			t.Errorf("%s has %d cells; want %d, the empty one and %s at most", f.GetName(), n, metrics.MaxCells, metrics.Other)
+		}
+		if n := len(f.GetMetric()); n > 500 {
+			t.Errorf("%s has %d series", f.GetName(), n)
+		}
 	}
 }
 

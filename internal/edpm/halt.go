@@ -12,9 +12,18 @@ func Halt(t condition.Type, s State) *phase.Halt {
 	reason := condition.Reason(s.Phase)
 	switch s.Phase {
 	case Failed:
-		return phase.Failing(t, reason, "%s", s.Describe())
+		return Failure(t, reason, s)
 	case GaveUp:
 		return phase.Stalled(t, reason, "%s", s.Describe())
 	}
 	return phase.Waiting(t, reason, "%s", s.Describe())
+}
+
+// Failure turns the state of a target that failed into a condition with the
+// given reason. A host that goes on failing in the same way is told of in one
+// event, however often it is tried.
+func Failure(t condition.Type, reason condition.Reason, s State) *phase.Halt {
+	halt := phase.Failing(t, reason, "%s", s.Describe())
+	halt.Repeats = s.Repeated
+	return halt
 }

@@ -45,6 +45,8 @@ type State struct {
 	Unreachable bool
 	// Attempt that failed, from 1.
 	Attempt int32
+	// Repeated tells that the attempt before failed in the same way.
+	Repeated bool
 	// Retry is when a failed host is tried again.
 	Retry time.Time
 
@@ -141,7 +143,9 @@ func judge(l *edpmv1.Ledger, step string, runs []*run, w want, backoff Backoff) 
 	case w.limited != "" && partly(l, step, w):
 		return State{Phase: Limited, Run: l.Runs[limitedKey(step)].Name}
 	case last != nil && !last.converged() && asked(last, w):
-		return failure(last, w, backoff)
+		s := failure(last, w, backoff)
+		s.Repeated = repeated(runs, s)
+		return s
 	}
 	return State{Phase: Pending}
 }
@@ -189,6 +193,16 @@ func failure(r *run, w want, backoff Backoff) State {
 		s.Retry = r.end.Add(backoff.After(r.target.Attempt, r.name))
 	}
 	return s
+}
+
+// repeated tells whether the attempt before the last failed as this one did: the
+// host answered both times, or neither time. Of an attempt whose run is gone
+// already the same is believed.
+func repeated(runs []*run, s State) bool {
+	if s.Attempt <= 1 || len(runs) < 2 {
+		return s.Attempt > 1
+	}
+	return (runs[len(runs)-2].result.Unreachable > 0) == s.Unreachable
 }
 
 // nextSerial of a run on the host.

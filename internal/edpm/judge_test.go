@@ -195,6 +195,22 @@ func TestExactlyOnce(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	for name, story := range map[string]func(*host){
+		"a host that fails in another way than before does not repeat itself": func(h *host) {
+			h.wants("H1")
+			for i, c := range []struct {
+				result ansibleeev1.HostStatus
+				want   bool
+			}{{dead, false}, {dead, true}, {badHost, false}, {badHost, true}, {lost, true}, {dead, false}, {badHost, false}} {
+				h.starts().ends(c.result)
+				if s := h.is(Failed, "it failed"); s.Repeated != c.want {
+					h.t.Errorf("Repeated of attempt %d is %v; want %v", i+1, s.Repeated, c.want)
+				}
+			}
+			h.runs = h.runs[len(h.runs)-1:]
+			if s := h.is(Failed, "the last run is left"); !s.Repeated {
+				h.t.Error("an attempt before whose run is gone counts as the same")
+			}
+		},
 		"attempts are counted and the old hash is kept": func(h *host) {
 			h.wants("H1").starts().ends(okHost)
 			h.wants("H2")
@@ -203,7 +219,7 @@ func TestFailures(t *testing.T) {
 				r.ends(badHost)
 				s := h.is(Failed, "the run failed on the host")
 				want := State{
-					Phase: Failed, Run: r.name, Message: "task X: boom", Attempt: attempt,
+					Phase: Failed, Run: r.name, Message: "task X: boom", Attempt: attempt, Repeated: attempt > 1,
 					Retry: noon.Add(slow.After(attempt, r.name)),
 				}
 				if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(State{})); diff != "" {

@@ -1,12 +1,13 @@
 package edpm
 
 import (
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/edpm-operators/edpm-operators/internal/metrics"
 )
 
 var (
@@ -26,7 +27,7 @@ var (
 	hostsDesc = prometheus.NewDesc("edpm_hosts", "Hosts by step, cell and where they stand.", []string{"step", "cell", "state"}, nil)
 )
 
-func init() { metrics.Registry.MustRegister(runsStarted, runsFinished, convergeSeconds) }
+func init() { crmetrics.Registry.MustRegister(runsStarted, runsFinished, convergeSeconds) }
 
 // states knows where each target stands, for the metrics.
 type states struct {
@@ -51,7 +52,7 @@ func (s *states) set(key Key, cell string, phase Phase, now time.Time) {
 		next.since = old.since
 	}
 	if known && old.phase != Converged && phase == Converged {
-		convergeSeconds.WithLabelValues(key.Step).Observe(now.Sub(old.since).Seconds())
+		convergeSeconds.WithLabelValues(metrics.Steps.Value(key.Step)).Observe(now.Sub(old.since).Seconds())
 	}
 	s.all[key] = next
 }
@@ -60,16 +61,6 @@ func (s *states) remove(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, key)
-}
-
-// register makes the states visible; an engine that is made anew (in tests)
-// takes the place of the one before.
-func (s *states) register() {
-	var taken prometheus.AlreadyRegisteredError
-	if err := metrics.Registry.Register(s); errors.As(err, &taken) {
-		metrics.Registry.Unregister(taken.ExistingCollector)
-		metrics.Registry.MustRegister(s)
-	}
 }
 
 // Describe implements prometheus.Collector.
@@ -81,7 +72,7 @@ func (s *states) Collect(ch chan<- prometheus.Metric) {
 	counts := map[labels]int{}
 	s.mu.Lock()
 	for key, st := range s.all {
-		counts[labels{key.Step, st.cell, string(st.phase)}]++
+		counts[labels{metrics.Steps.Value(key.Step), metrics.Cells.Value(st.cell), string(st.phase)}]++
 	}
 	s.mu.Unlock()
 	for l, n := range counts {

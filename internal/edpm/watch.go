@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/metrics"
 )
 
 // Field indexes on OpenStackAnsibleEE.
@@ -68,7 +70,7 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.Add(sweeper{e}); err != nil {
 		return err
 	}
-	e.states.register()
+	metrics.Replace(e.states)
 	// The queue itself is the source: offers are made by other controllers.
 	takeQueue := source.TypedFunc[Group](func(_ context.Context, q workqueue.TypedRateLimitingInterface[Group]) error {
 		e.mu.Lock()
@@ -84,10 +86,10 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 		WithOptions(controller.TypedOptions[Group]{MaxConcurrentReconciles: 4}).
 		Watches(run, handler.TypedFuncs[client.Object, Group]{
 			CreateFunc: func(_ context.Context, ev event.CreateEvent, q groupQueue) { e.observe(ev.Object, false, q) },
-			UpdateFunc: func(_ context.Context, ev event.UpdateEvent, q groupQueue) {
+			UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, q groupQueue) {
 				ended := !finished(ev.ObjectOld) && finished(ev.ObjectNew)
 				if ended {
-					countFinished(ev.ObjectNew)
+					tellEnd(ctx, ev.ObjectNew)
 				}
 				e.observe(ev.ObjectNew, ended, q)
 			},
@@ -104,10 +106,12 @@ func (g *group) waitsForAny(targets []ansibleeev1.Target) bool {
 
 type groupQueue = workqueue.TypedRateLimitingInterface[Group]
 
-func countFinished(obj client.Object) {
+// tellEnd counts a run of the engine that has ended, and notes it in the log.
+func tellEnd(ctx context.Context, obj client.Object) {
 	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
 	if run.Spec.Step != "" && run.DeletionTimestamp.IsZero() {
-		runsFinished.WithLabelValues(run.Spec.Step, string(run.Status.JobStatus)).Inc()
+		ctrl.LoggerFrom(ctx).Info("Run ended", "run", klog.KObj(run), "step", run.Spec.Step, "result", run.Status.JobStatus, "converged", run.Status.HostsSummary)
+		runsFinished.WithLabelValues(metrics.Steps.Value(run.Spec.Step), string(run.Status.JobStatus)).Inc()
 	}
 }
 

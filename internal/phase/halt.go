@@ -20,6 +20,9 @@ type Halt struct {
 	Message  string
 	// After is when to look again in any case; zero means never.
 	After time.Duration
+	// Repeats tells that an event has told of it already, when an earlier attempt
+	// ended in the same way. There is no other one, however long that goes on.
+	Repeats bool
 }
 
 // Error is the message of the condition.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -57,9 +58,10 @@ func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, ph
 		// Somebody else wrote first: no fault, the newer object is on its way.
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
+	told := repeated(err)
 	result, err := report(obj, types, err)
 	finish(obj, *before.GetConditions())
-	if werr := r.write(ctx, obj, before); werr != nil {
+	if werr := r.write(ctx, obj, before, told); werr != nil {
 		return ctrl.Result{}, errors.Join(err, werr)
 	}
 	return result, err
@@ -134,8 +136,19 @@ func stamp(conditions condition.Conditions, now metav1.Time) {
 	}
 }
 
-// write patches the status if it changed and then tells what changed.
-func (r *Runner) write(ctx context.Context, obj, before Object) error {
+// repeated is the type of the condition of which an event has told before, empty
+// if there is none.
+func repeated(err error) condition.Type {
+	var halt *Halt
+	if errors.As(err, &halt) && halt.Repeats {
+		return halt.Type
+	}
+	return ""
+}
+
+// write patches the status if it changed and then tells what changed, but for
+// the condition that was told of before.
+func (r *Runner) write(ctx context.Context, obj, before Object, told condition.Type) error {
 	if equality.Semantic.DeepEqual(obj, before) {
 		return nil
 	}
@@ -145,15 +158,19 @@ func (r *Runner) write(ctx context.Context, obj, before Object) error {
 		}
 		return fmt.Errorf("writing the status: %w", err)
 	}
-	r.emit(obj, *before.GetConditions())
+	r.emit(ctx, obj, *before.GetConditions(), told)
 	return nil
 }
 
 // emit tells of each problem when it appears and of Ready when it is reached.
-func (r *Runner) emit(obj Object, before condition.Conditions) {
+func (r *Runner) emit(ctx context.Context, obj Object, before condition.Conditions, told condition.Type) {
 	for _, c := range *obj.GetConditions() {
 		old := before.Get(c.Type)
 		if old != nil && old.Status == c.Status && old.Reason == c.Reason {
+			continue
+		}
+		log.FromContext(ctx).V(1).Info("Condition changed", "type", c.Type, "status", c.Status, "reason", c.Reason, "message", c.Message)
+		if c.Type == told {
 			continue
 		}
 		switch {

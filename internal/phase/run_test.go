@@ -241,6 +241,8 @@ func TestEventsTellTransitionsOnly(t *testing.T) {
 		{"it waits, which is no problem", ends(Waiting(second, "Running", "four")), nil},
 		{"it is through again", s.mark(second), []string{"Normal Ready Setup complete"}},
 		{"the first problem is back", failing("one"), []string{"Warning Broken SecondReady: one"}},
+		{"it is tried once more", ends(Waiting(second, "Running", "five")), nil},
+		{"that fails as the attempt before did", ends(&Halt{Type: second, Reason: "Broken", Severity: condition.SeverityWarning, Message: "six", Repeats: true}), nil},
 	} {
 		if _, err := s.run(t, s.mark(first), c.phase); err != nil {
 			t.Fatal(err)

@@ -122,7 +122,7 @@ type watcher struct {
 func (w watcher) misplaced(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := w.List()
 	if err := w.Deployer.List(ctx, list, client.MatchingFields{misplacedIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.Log.Error(err, "Failed to list objects whose pods would find no place", "kind", w.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list objects whose pods would find no place", "kind", w.Name)
 		return nil
 	}
 	var requests []reconcile.Request

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,8 +18,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -210,25 +214,70 @@ func (m *podManager) Logs(ctx context.Context) (string, error) {
 	return m.old.String() + text, err
 }
 
+// Metrics reads them as Prometheus does: with the token of an account that may,
+// and with the authority that the manager has made.
 func (m *podManager) Metrics(ctx context.Context) (string, error) {
+	token, err := metricsToken(ctx)
+	if err != nil {
+		return "", err
+	}
+	return m.metricsAs(ctx, token)
+}
+
+func (m *podManager) metricsAs(ctx context.Context, token string) (string, error) {
 	pods, err := m.pods(ctx)
 	if err != nil || len(pods) != 1 {
 		return "", fmt.Errorf("there are %d pods of the manager: %w", len(pods), err)
 	}
-	return get(ctx, "http://"+pods[0].Status.PodIP+":8080/metrics")
+	certificate := &corev1.Secret{ObjectMeta: named(systemNS, "edpm-operators-webhook-service-cert")}
+	if err := k8s.Get(ctx, client.ObjectKeyFromObject(certificate), certificate); err != nil {
+		return "", err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(certificate.Data["ca.crt"])
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+		RootCAs: roots, ServerName: "edpm-operators-webhook-service." + systemNS + ".svc",
+	}}
+	return read(ctx, &http.Client{Transport: transport}, "https://"+pods[0].Status.PodIP+":8443/metrics", token)
+}
+
+// metricsToken is a token of an account that may read the metrics.
+func metricsToken(ctx context.Context) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: named(systemNS, "metrics-reader")}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "e2e-metrics-reader"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edpm-operators-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}
+	for _, obj := range []client.Object{account, binding} {
+		if err := client.IgnoreAlreadyExists(k8s.Create(ctx, obj)); err != nil {
+			return "", err
+		}
+	}
+	request := &authenticationv1.TokenRequest{}
+	err := k8s.SubResource("token").Create(ctx, account, request)
+	return request.Status.Token, err
 }
 
 func (m *podManager) Stop() {}
 
 // get returns the body of a web page.
 func get(ctx context.Context, url string) (string, error) {
+	return read(ctx, http.DefaultClient, url, "")
+}
+
+// read returns the body of a web page that is shown to the bearer of a token.
+func read(ctx context.Context, c *http.Client, url, token string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
-	response, err := http.DefaultClient.Do(request)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := c.Do(request)
 	if err != nil {
 		return "", err
 	}
@@ -277,7 +326,7 @@ func (m *processManager) start() error {
 		return err
 	}
 	m.cmd = exec.Command(m.program(), "--leader-elect=false", "--webhooks=false", "--kubeconfig="+cluster.Kubeconfig,
-		"--metrics-bind-address=127.0.0.1:18380", "--health-probe-bind-address=127.0.0.1:18381",
+		"--metrics-bind-address=127.0.0.1:18380", "--metrics-secure=false", "--health-probe-bind-address=127.0.0.1:18381",
 		"--batch-debounce=500ms", "--batch-patience=5s", "--retry-base=5s", "--retry-max=20s")
 	m.cmd.Env = append(os.Environ(),
 		"RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT=localhost/edpm-glance-api:latest",

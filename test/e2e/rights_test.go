@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -59,6 +60,18 @@ func rightsStories() {
 		} {
 			Expect(allowed(ctx, question)).To(BeFalse(), question)
 		}
+	}, SpecTimeout(time.Minute))
+
+	It("the metrics are for those only who may read them", func(ctx SpecContext) {
+		needPod()
+		pod := &podManager{}
+		Expect(pod.Metrics(ctx)).To(ContainSubstring("edpm_hosts{"))
+		_, err := pod.metricsAs(ctx, "")
+		Expect(err).To(MatchError(ContainSubstring("401 Unauthorized")))
+		other := &authenticationv1.TokenRequest{}
+		Expect(k8s.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: named(batchNS, "default")}, other)).To(Succeed())
+		_, err = pod.metricsAs(ctx, other.Status.Token)
+		Expect(err).To(MatchError(ContainSubstring("403 Forbidden")))
 	}, SpecTimeout(time.Minute))
 
 	It("the manager's pod is confined, and its namespace lets no other kind in", func(ctx SpecContext) {

@@ -53,7 +53,7 @@ func (s sameHost) warnings(ctx context.Context, old, node *dataplanev1.OpenStack
 	others.SetGroupVersionKind(dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneNodeList"))
 	if err := s.List(ctx, others, client.InNamespace(node.Namespace), client.MatchingFields{"spec.ansibleHost": host}); err != nil {
 		// A warning is not worth refusing the write.
-		logf.FromContext(ctx).Error(err, "Listing nodes of the same host")
+		logf.FromContext(ctx).Error(err, "Failed to list the nodes of the same host")
 		return nil
 	}
 	for _, other := range others.Items {

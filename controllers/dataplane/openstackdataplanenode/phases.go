@@ -182,7 +182,7 @@ func (s *scope) deploy(ctx context.Context) error {
 	conditions := &s.node.Status.Conditions
 	switch {
 	case state.Unreachable:
-		return phase.Failing(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, "%s", state.Describe())
+		return edpm.Failure(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, state)
 	case state.Phase == edpm.Converged || state.Phase == edpm.Failed || len(s.node.Status.Hash) > 0:
 		conditions.MarkTrue(dataplanev1.ProvisionReadyCondition, "The host answers")
 	default:

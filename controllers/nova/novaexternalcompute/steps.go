@@ -230,13 +230,15 @@ func (s *scope) cleanUpHost(ctx context.Context) error {
 		return err
 	}
 	if state.Phase == edpm.GaveUp || state.Phase == edpm.Failed {
-		return s.leftBehind(fmt.Errorf("%s", state.Describe()))
+		halt := s.leftBehind(fmt.Errorf("%s", state.Describe()))
+		halt.Repeats = state.Phase == edpm.Failed && state.Repeated
+		return halt
 	}
 	return phase.Waiting(condition.DeploymentReadyCondition, novav1.CleanupReason, "Deleting: %s", state.Describe())
 }
 
 // leftBehind says why the host cannot be cleaned up and what is left on it.
-func (s *scope) leftBehind(err error) error {
+func (s *scope) leftBehind(err error) *phase.Halt {
 	host, _ := s.vars["ansible_host"].(string)
 	return phase.Stalled(condition.DeploymentReadyCondition, novav1.CleanupFailedReason,
 		"Cannot clean up host %s: %v. Left on it: units edpm_nova_compute and edpm_libvirt_*, and /var/lib/openstack/nova with passwords. Mend the access, try again with a new value of annotation %s, or let go with annotation %s: \"true\"",
