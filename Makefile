@@ -40,8 +40,9 @@ generate: ## Make the deep-copy functions of the API.
 	$(TOOL) controller-gen object 'paths=./apis/...'
 
 .PHONY: docs
-docs: ## Make the reference of the API, docs/reference.md.
+docs: ## Make the reference of the API and the tables of conditions in docs/.
 	hack/reference.sh
+	go run ./hack/conditions
 
 .PHONY: fmt
 fmt: ## Format the Go code.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/edpm-operators/edpm-operators/internal/conditions"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
@@ -174,18 +177,30 @@ func slug(heading string) string {
 }
 
 func TestEveryConditionAndReasonIsExplained(t *testing.T) {
-	var all strings.Builder
-	for _, page := range pages(t) {
-		all.WriteString(page)
-	}
+	explained := conditions.Names()
 	names := constants(t, envtest.File("apis"), "Type", "Reason")
 	names = append(names, constants(t, envtest.File("internal", "edpm"), "Phase")...)
 	if len(names) < 50 {
 		t.Fatalf("found only %d conditions and reasons in the code: %v", len(names), names)
 	}
 	for _, name := range names {
-		if !strings.Contains(all.String(), "`"+name+"`") {
-			t.Errorf("no page explains `%s`", name)
+		// Converged is no reason: the condition is True then.
+		if name != string(edpm.Converged) && !slices.Contains(explained, name) {
+			t.Errorf("the tables of internal/conditions do not explain %s", name)
+		}
+	}
+}
+
+// A table that no page has is read by nobody.
+func TestEveryTableOfConditionsIsOnAPage(t *testing.T) {
+	for _, table := range conditions.Tables() {
+		page, _, _ := strings.Cut(table.Link, "#")
+		text := pages(t)[envtest.File("docs", page)]
+		if table.Name != "common" && !strings.Contains(text, "<!-- conditions of "+table.Name+",") {
+			t.Errorf("docs/%s has no table of the conditions of %s", page, table.Name)
+		}
+		if made, err := conditions.Page(text); err != nil || made != text {
+			t.Errorf("docs/%s is not what make docs makes (%v)", page, err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ git ls-files --cached --others --exclude-standard | existing | tr '\n' '\0' | xa
 cd "$copy"
 export GOFLAGS="${GOFLAGS:-} -trimpath"
 git init -q . # for the scripts that ask git for files
-rm -f config/crd/bases/*.yaml config/rbac/role.yaml docs/reference.md
+rm -f config/crd/bases/*.yaml config/rbac/role.yaml docs/reference.md docs/conditions-reference.md
 make --no-print-directory generate manifests docs
 
 failed=0
@@ -25,7 +25,7 @@ complain() {
   failed=1
 }
 
-for path in config/crd/bases config/rbac/role.yaml docs/reference.md apis; do
+for path in config/crd/bases config/rbac/role.yaml docs apis; do
   diff -ruN "$repo/$path" "$path" || complain "$path is not what the tools make of the code: run make generate manifests docs"
 done
 unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)
