@@ -113,6 +113,10 @@ build: ## Build the manager, bin/manager.
 plugin: ## Build the kubectl plugin, bin/kubectl-edpm.
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/kubectl-edpm ./cmd/kubectl-edpm
 
+.PHONY: krew
+krew: ## Pack the plugin for all platforms with its krew manifest, bin/krew: VERSION=v1.2.3 URL=https://...
+	go run ./hack/krew '$(VERSION)' '$(URL)' bin/krew
+
 .PHONY: image
 image: image-manager image-runner ## Build both images with podman (root for the second).
 

@@ -164,7 +164,7 @@ func problems(s Source) []Problem {
 		object := e.Kind + "/" + e.ObjectName
 		found := conditionProblems(object, s.Services[e.Name])
 		if len(found) == 0 && !e.Ready {
-			found = []Problem{{Object: object, Message: e.Message}}
+			found = []Problem{{Object: object, Message: "service " + e.Name + " is not ready: " + orNone(e.Message), Waiting: true}}
 		}
 		list = append(list, found...)
 	}

@@ -53,6 +53,24 @@ func RunsOf(runs []ansibleeev1.OpenStackAnsibleEE, host, step string) []*ansible
 	return found
 }
 
+// ByHost returns the runs of every host.
+func ByHost(runs []ansibleeev1.OpenStackAnsibleEE) map[string][]ansibleeev1.OpenStackAnsibleEE {
+	hosts := map[string][]ansibleeev1.OpenStackAnsibleEE{}
+	for i := range runs {
+		names := map[string]bool{}
+		for _, t := range runs[i].Spec.Targets {
+			names[t.Host] = true
+		}
+		for _, h := range runs[i].Status.Hosts {
+			names[h.Name] = true
+		}
+		for name := range names {
+			hosts[name] = append(hosts[name], runs[i])
+		}
+	}
+	return hosts
+}
+
 // NewRun returns what the run is for the host.
 func NewRun(r *ansibleeev1.OpenStackAnsibleEE, host string) Run {
 	target, _ := r.Target(host)
