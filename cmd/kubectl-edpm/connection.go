@@ -95,6 +95,15 @@ func (c *connection) kinds() ([]apiKind, error) {
 	return found, nil
 }
 
+// kindsNamed returns those kinds of the suite that have one of the names.
+func (c *connection) kindsNamed(names map[string]bool) ([]apiKind, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	all, err := c.kinds()
+	return slices.DeleteFunc(slices.Clone(all), func(k apiKind) bool { return !names[k.Kind] }), err
+}
+
 // addOutput adds the flag -o of the commands that print text, JSON or YAML.
 func addOutput(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "text", "text, json or yaml")

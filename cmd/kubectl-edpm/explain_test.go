@@ -67,8 +67,8 @@ func TestExplain(t *testing.T) {
 }
 
 func TestPaint(t *testing.T) {
-	got := paint("inputs   True   -\n1 nova   False   Failed\n    Step nova: False alarm\nTruely\n")
-	want := "inputs   " + green + "True" + normal + "   -\n1 nova   " + red + "False" + normal + "   " + red + "Failed" + normal + "\n    Step nova: False alarm\nTruely\n"
+	got := paint("inputs   True   -\n1 nova   False   Failed\n    Step nova: False alarm\nFalsehood\n")
+	want := "inputs   " + green + "True" + normal + "   -\n1 nova   " + red + "False" + normal + "   " + red + "Failed" + normal + "\n    Step nova: False alarm\nFalsehood\n"
 	if got != want {
 		t.Errorf("%q", got)
 	}

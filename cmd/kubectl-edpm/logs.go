@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -103,7 +102,7 @@ func (l *logsCommand) output(ctx context.Context, out, notes io.Writer, r *ansib
 		return err
 	}
 	if pod == nil {
-		return l.recap(out, notes, view)
+		return l.recap(out, notes, view, "its Pod is gone")
 	}
 	set, err := kubernetes.NewForConfig(l.config)
 	if err != nil {
@@ -111,18 +110,18 @@ func (l *logsCommand) output(ctx context.Context, out, notes io.Writer, r *ansib
 	}
 	stream, err := set.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: pod.Spec.Containers[0].Name, Follow: l.follow}).Stream(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the log of Pod %s: %w", pod.Name, err)
+		return l.recap(out, notes, view, fmt.Sprintf("the log of Pod %s cannot be read: %v", pod.Name, err))
 	}
 	defer stream.Close()
 	return hostlog.Copy(out, stream, l.host)
 }
 
-// recap prints what is left of a run whose Pod is gone.
-func (l *logsCommand) recap(out, notes io.Writer, view nodeview.Run) error {
+// recap prints what is left of a run whose output is not there, and why it is not.
+func (l *logsCommand) recap(out, notes io.Writer, view nodeview.Run, why string) error {
 	if view.Outcome == nodeview.Running && view.Recap == nil {
-		return errors.New("its Pod is not there yet: try again, or wait with -f")
+		return fmt.Errorf("there is no output yet, as %s or has not started: try again, or wait with -f", why)
 	}
-	fmt.Fprintln(notes, "Its Pod is gone, and the output with it. The status of the run has this of the host:")
+	fmt.Fprintf(notes, "There is no output: %s. The status of the run has this of the host:\n", why)
 	if view.Recap == nil {
 		_, err := fmt.Fprintf(out, "%s : no result\n", l.host)
 		return err

@@ -32,34 +32,37 @@ func (s subject) has(n *dataplanev1.OpenStackDataPlaneNode) bool {
 // prefixes by which a person can say whether a node or a role is meant.
 var prefixes = map[string]bool{"node": true, "osdpnode": true, "openstackdataplanenode": true, "role": false, "osdprole": false, "openstackdataplanerole": false}
 
+// candidates are what the argument can name.
+func candidates(arg string) ([]subject, error) {
+	kind, name, prefixed := strings.Cut(arg, "/")
+	isNode, known := prefixes[strings.ToLower(kind)]
+	switch {
+	case !prefixed:
+		return []subject{{node: arg}, {role: arg}}, nil
+	case !known || name == "":
+		return nil, fmt.Errorf("%q: write node/NAME, role/NAME, or the NAME of either", arg)
+	case isNode:
+		return []subject{{node: name}}, nil
+	}
+	return []subject{{role: name}}, nil
+}
+
 // find returns what the argument names: node/NAME, role/NAME, or the NAME of
 // either. An empty one names every node.
 func (c *connection) find(ctx context.Context, arg string) (subject, error) {
-	kind, name, prefixed := strings.Cut(arg, "/")
-	if !prefixed {
-		name = arg
-	}
-	isNode, known := prefixes[strings.ToLower(kind)]
-	if prefixed && !known {
-		return subject{}, fmt.Errorf("%q: write node/NAME, role/NAME, or the NAME of either", arg)
-	}
 	if arg == "" {
 		return subject{}, nil
 	}
+	possible, err := candidates(arg)
+	if err != nil {
+		return subject{}, err
+	}
 	var found []subject
-	for _, s := range []struct {
-		subject
-		obj client.Object
-	}{{subject{node: name}, &dataplanev1.OpenStackDataPlaneNode{}}, {subject{role: name}, &dataplanev1.OpenStackDataPlaneRole{}}} {
-		if prefixed && isNode != (s.node != "") {
-			continue
-		}
-		err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: name}, s.obj)
-		if client.IgnoreNotFound(err) != nil {
+	for _, s := range possible {
+		if exists, err := c.exists(ctx, s); err != nil {
 			return subject{}, err
-		}
-		if err == nil {
-			found = append(found, s.subject)
+		} else if exists {
+			found = append(found, s)
 		}
 	}
 	switch len(found) {
@@ -69,6 +72,16 @@ func (c *connection) find(ctx context.Context, arg string) (subject, error) {
 		return found[0], nil
 	}
 	return subject{}, fmt.Errorf("there is a node and a role %q: write node/%s or role/%s", arg, arg, arg)
+}
+
+// exists tells whether there is such a node or role.
+func (c *connection) exists(ctx context.Context, s subject) (bool, error) {
+	var obj client.Object = &dataplanev1.OpenStackDataPlaneNode{}
+	if s.role != "" {
+		obj = &dataplanev1.OpenStackDataPlaneRole{}
+	}
+	err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: s.node + s.role}, obj)
+	return err == nil, client.IgnoreNotFound(err)
 }
 
 // views returns how the nodes of the subject stand.
@@ -112,18 +125,12 @@ func (c *connection) services(ctx context.Context, nodes []dataplanev1.OpenStack
 			wanted[e.Kind] = true
 		}
 	}
-	if len(wanted) == 0 {
-		return nil, nil
-	}
-	kinds, err := c.kinds()
+	kinds, err := c.kindsNamed(wanted)
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]condition.Conditions{}
 	for _, k := range kinds {
-		if !wanted[k.Kind] {
-			continue
-		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
 		if err := c.client.List(ctx, list, client.InNamespace(c.namespace)); apierrors.IsForbidden(err) {

@@ -270,12 +270,17 @@ func TestLogs(t *testing.T) {
 		k.refuses([]string{"logs", "edpm-compute-0", "--step", "run-os"}, `no run of step "run-os"`)
 		k.refuses([]string{"logs", "edpm-compute-0", "--run", "other"}, `no run "other"`)
 	})
+	recap := "edpm-compute-0 : ok=2 changed=0 unreachable=0 failed=1 skipped=0\nStart it: no image\n"
+	t.Run("when the Kubernetes node does not answer there is the recap", func(t *testing.T) {
+		k.makeRun("later-run", "later", "master-0")
+		k.says("", []string{"logs", "edpm-compute-0", "--step", "later"}, "There is no output: the log of Pod later-run-x cannot be read", recap)
+	})
 	t.Run("when the Pod is gone there is the recap", func(t *testing.T) {
 		now := int64(0)
 		if err := k.client.Delete(context.Background(), &corev1.Pod{ObjectMeta: k.meta("nova-run-x")}, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 			t.Fatal(err)
 		}
-		k.says("", []string{"logs", "edpm-compute-0"}, "Its Pod is gone", "edpm-compute-0 : ok=2 changed=0 unreachable=0 failed=1 skipped=0\nStart it: no image\n")
+		k.says("", []string{"logs", "edpm-compute-0", "--step", "nova"}, "There is no output: its Pod is gone", recap)
 	})
 }
 

@@ -145,18 +145,12 @@ func (r *rerunCommand) serviceObjects(ctx context.Context, nodes []dataplanev1.O
 			}
 		}
 	}
-	if len(kinds) == 0 {
-		return nil, nil
-	}
-	known, err := r.kinds()
+	known, err := r.kindsNamed(kinds)
 	if err != nil {
 		return nil, err
 	}
 	var objects []*metav1.PartialObjectMetadata
 	for _, k := range known {
-		if !kinds[k.Kind] {
-			continue
-		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
 		if err := r.list(ctx, r.client, list); err != nil {

@@ -86,34 +86,37 @@ func New(secrets []corev1.Secret) *Masker {
 // Values returns how many different texts are masked by their value.
 func (m *Masker) Values() int { return len(m.values) }
 
-// collect adds a value, its parts and the ways in which it can be written.
+// collect adds a value and its parts.
 func collect(found map[string]bool, name, value string) {
 	value = strings.TrimSpace(value)
 	add := func(text string, least int) {
-		if len(text) < least {
-			return
-		}
-		encoded := []byte(text)
-		quoted, _ := json.Marshal(text) // a string can always be marshalled
-		for _, form := range []string{
-			text, string(bytes.Trim(quoted, `"`)), url.QueryEscape(text), url.PathEscape(text),
-			base64.StdEncoding.EncodeToString(encoded), base64.RawStdEncoding.EncodeToString(encoded), base64.URLEncoding.EncodeToString(encoded),
-			base64.StdEncoding.EncodeToString([]byte(text + "\n")),
-		} {
-			found[form] = true
+		if len(text) >= least {
+			for _, form := range forms(text) {
+				found[form] = true
+			}
 		}
 	}
 	least := shortest
 	if secretName.MatchString(name) {
 		least = shortestSecret
 	}
-	if !strings.Contains(value, "\n") {
-		add(value, least)
-	} else {
+	if strings.Contains(value, "\n") {
 		collectLines(add, value)
+	} else {
+		add(value, least)
 	}
 	for _, m := range address.FindAllStringSubmatch(value, -1) {
 		add(m[2], shortestSecret)
+	}
+}
+
+// forms are the ways in which a text can be written.
+func forms(text string) []string {
+	quoted, _ := json.Marshal(text) // a string can always be marshalled
+	return []string{
+		text, string(bytes.Trim(quoted, `"`)), url.QueryEscape(text), url.PathEscape(text),
+		base64.StdEncoding.EncodeToString([]byte(text)), base64.RawStdEncoding.EncodeToString([]byte(text)),
+		base64.URLEncoding.EncodeToString([]byte(text)), base64.StdEncoding.EncodeToString([]byte(text + "\n")),
 	}
 }
 
@@ -122,7 +125,7 @@ func collect(found map[string]bool, name, value string) {
 func collectLines(add func(string, int), value string) {
 	add(value, shortest)
 	for _, line := range strings.Split(value, "\n") {
-		if line = strings.TrimSpace(line); !strings.ContainsAny(line, " \t:=[]") || strings.HasSuffix(line, "=") && !strings.ContainsAny(line, " \t:") {
+		if line = strings.TrimSpace(line); !strings.ContainsAny(strings.TrimRight(line, "="), " \t:=[]") {
 			add(line, shortestLine)
 		}
 	}
