@@ -55,8 +55,9 @@ generate: ## Make the deep-copy functions of the API.
 	$(TOOL) controller-gen object 'paths=./apis/...'
 
 .PHONY: docs
-docs: ## Make the reference of the API, docs/reference.md.
+docs: ## Make the reference of the API and the tables of conditions in docs/.
 	hack/reference.sh
+	go run ./hack/conditions
 
 .PHONY: bundle
 bundle: ## Make the OLM bundle, bundle/: OPERATORS=nova,dataplane for some operators only.
@@ -147,6 +148,10 @@ build: ## Build the manager, bin/manager.
 .PHONY: plugin
 plugin: ## Build the kubectl plugin, bin/kubectl-edpm.
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/kubectl-edpm ./cmd/kubectl-edpm
+
+.PHONY: krew
+krew: ## Pack the plugin for all platforms with its krew manifest, bin/krew: VERSION=v1.2.3 URL=https://...
+	go run ./hack/krew '$(VERSION)' '$(URL)' bin/krew
 
 .PHONY: image
 image: image-manager image-runner ## Build both images with podman (root for the second).

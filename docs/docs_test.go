@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/edpm-operators/edpm-operators/internal/conditions"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
@@ -179,18 +182,104 @@ func slug(heading string) string {
 }
 
 func TestEveryConditionAndReasonIsExplained(t *testing.T) {
-	var all strings.Builder
-	for _, page := range pages(t) {
-		all.WriteString(page)
-	}
+	explained := conditions.Names()
 	names := constants(t, envtest.File("apis"), "Type", "Reason")
 	names = append(names, constants(t, envtest.File("internal", "edpm"), "Phase")...)
 	if len(names) < 50 {
 		t.Fatalf("found only %d conditions and reasons in the code: %v", len(names), names)
 	}
 	for _, name := range names {
-		if !strings.Contains(all.String(), "`"+name+"`") {
-			t.Errorf("no page explains `%s`", name)
+		// Converged is no reason: the condition is True then.
+		if name != string(edpm.Converged) && !slices.Contains(explained, name) {
+			t.Errorf("the tables of internal/conditions do not explain %s", name)
+		}
+	}
+}
+
+// stated are the names of functions that state a condition with a reason.
+var stated = []string{"Waiting", "Failing", "Stalled", "MarkFalse", "MarkUnknown"}
+
+// What the code says of which condition is in the tables: a reason that is
+// explained for another condition is not enough.
+func TestEveryReasonIsExplainedWithItsCondition(t *testing.T) {
+	explained := map[string]bool{}
+	for _, table := range conditions.Tables() {
+		for _, c := range table.Conditions {
+			for _, r := range c.Reasons {
+				explained[string(c.Type)+" "+string(r.Name)] = true
+			}
+		}
+	}
+	found := 0
+	for _, dir := range []string{"controllers", "internal"} {
+		eachFile(t, envtest.File(dir), func(file *ast.File) {
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok || len(call.Args) < 2 || !slices.Contains(stated, typeName(call.Fun)) {
+					return true
+				}
+				c, reason := value(t, file, call.Args[0]), value(t, file, call.Args[1])
+				if c == "" || reason == "" {
+					return true // computed: TestEveryConditionAndReasonIsExplained has it
+				}
+				if found++; !explained[c+" "+reason] {
+					t.Errorf("internal/conditions does not explain reason %s of condition %s", reason, c)
+				}
+				return true
+			})
+		})
+	}
+	if found < 50 {
+		t.Errorf("found only %d places that state a condition", found)
+	}
+}
+
+// value of a constant of another package; empty for other expressions.
+func value(t *testing.T, file *ast.File, expr ast.Expr) string {
+	selector, ok := expr.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	name, _ := selector.X.(*ast.Ident)
+	for _, i := range file.Imports {
+		path, _ := strconv.Unquote(i.Path.Value) // the parser accepted it
+		alias := filepath.Base(path)
+		if i.Name != nil {
+			alias = i.Name.Name
+		}
+		if name == nil || alias != name.Name {
+			continue
+		}
+		if dir, ours := strings.CutPrefix(path, "github.com/edpm-operators/edpm-operators/"); ours {
+			return constant(t, envtest.File(dir), selector.Sel.Name)
+		}
+		// lib-common names its constants by their values.
+		return strings.TrimSuffix(strings.TrimSuffix(selector.Sel.Name, "Condition"), "Reason")
+	}
+	return ""
+}
+
+// constant returns the value of a string constant of a package, or "".
+func constant(t *testing.T, dir, name string) (found string) {
+	t.Helper()
+	eachConstant(t, dir, func(spec *ast.ValueSpec, value string) {
+		if spec.Names[0].Name == name {
+			found = value
+		}
+	})
+	return found
+}
+
+// A table that no page has is read by nobody.
+func TestEveryTableOfConditionsIsOnAPage(t *testing.T) {
+	for _, table := range conditions.Tables() {
+		page, _, _ := strings.Cut(table.Link, "#")
+		text := pages(t)[envtest.File("docs", page)]
+		if table.Name != "common" && !strings.Contains(text, "<!-- conditions of "+table.Name+",") {
+			t.Errorf("docs/%s has no table of the conditions of %s", page, table.Name)
+		}
+		if made, err := conditions.Page(text); err != nil || made != text {
+			t.Errorf("docs/%s is not what make docs makes (%v)", page, err)
 		}
 	}
 }
@@ -199,6 +288,35 @@ func TestEveryConditionAndReasonIsExplained(t *testing.T) {
 func constants(t *testing.T, dir string, types ...string) []string {
 	t.Helper()
 	var values []string
+	eachConstant(t, dir, func(spec *ast.ValueSpec, value string) {
+		if slices.Contains(types, typeName(spec.Type)) {
+			values = append(values, value)
+		}
+	})
+	return values
+}
+
+// eachConstant finds the string constants of the code below a directory.
+func eachConstant(t *testing.T, dir string, visit func(*ast.ValueSpec, string)) {
+	t.Helper()
+	eachFile(t, dir, func(file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 {
+				return true
+			}
+			if literal, ok := spec.Values[0].(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				value, _ := strconv.Unquote(literal.Value) // the parser accepted it
+				visit(spec, value)
+			}
+			return true
+		})
+	})
+}
+
+// eachFile parses the files of the code below a directory.
+func eachFile(t *testing.T, dir string, visit func(*ast.File)) {
+	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -207,26 +325,12 @@ func constants(t *testing.T, dir string, types ...string) []string {
 		if err != nil {
 			return err
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.ValueSpec)
-			if !ok || len(spec.Values) != 1 {
-				return true
-			}
-			literal, ok := spec.Values[0].(*ast.BasicLit)
-			for _, name := range types {
-				if ok && literal.Kind == token.STRING && typeName(spec.Type) == name {
-					value, _ := strconv.Unquote(literal.Value) // the parser accepted it
-					values = append(values, value)
-				}
-			}
-			return true
-		})
+		visit(file)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return values
 }
 
 func typeName(expr ast.Expr) string {

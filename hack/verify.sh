@@ -16,7 +16,7 @@ git ls-files --cached --others --exclude-standard | existing | tr '\n' '\0' | xa
 cd "$copy"
 export GOFLAGS="${GOFLAGS:-} -trimpath"
 git init -q . # for the scripts that ask git for files
-rm -rf config/crd/bases/*.yaml config/rbac/role.yaml config/overlays/ocs/role.yaml docs/reference.md bundle
+rm -rf config/crd/bases/*.yaml config/rbac/role.yaml config/overlays/ocs/role.yaml docs/reference.md docs/conditions-reference.md bundle
 make --no-print-directory generate manifests docs
 # With the defaults, whatever is being built and deployed.
 env -u OPERATORS -u PACKAGE -u CHANNEL -u VERSION -u REPLACES -u IMG -u RUNNER_IMG hack/bundle.sh bundle
@@ -27,7 +27,7 @@ complain() {
   failed=1
 }
 
-for path in config/crd/bases config/rbac/role.yaml config/overlays/ocs/role.yaml docs/reference.md apis bundle; do
+for path in config/crd/bases config/rbac/role.yaml config/overlays/ocs/role.yaml docs apis bundle; do
   diff -ruN "$repo/$path" "$path" || complain "$path is not what the tools make of the code: run make generate manifests docs bundle"
 done
 unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)

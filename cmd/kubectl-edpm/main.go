@@ -7,10 +7,15 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
+// version of the plugin, set by the linker.
+var version = "unreleased"
+
 func main() {
+	ctrl.SetLogger(klog.Background())
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	if err := newRoot(streams).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		os.Exit(1)
@@ -23,12 +28,12 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use: "kubectl-edpm", Short: "Look at OpenStack on Kubernetes and on external data plane nodes",
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl edpm"},
-		SilenceUsage: true,
+		SilenceUsage: true, Version: version,
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(newTopology(flags))
+	root.AddCommand(newStatus(flags), newLogs(flags), newRerun(flags), newExplain(), newMustGather(flags), newTopology(flags))
 	return root
 }

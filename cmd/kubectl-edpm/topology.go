@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,9 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -35,15 +32,12 @@ type picture interface {
 
 // session is one call of a command.
 type session struct {
-	flags       *genericclioptions.ConfigFlags
+	connection
 	key, output string
-
-	client    client.Client
-	namespace string
 }
 
 func newTopology(flags *genericclioptions.ConfigFlags) *cobra.Command {
-	s := &session{flags: flags}
+	s := &session{connection: connection{flags: flags}}
 	cmd := &cobra.Command{Use: "topology", Short: "See where the pods of services are, and where a Topology would put them"}
 	cmd.PersistentFlags().StringVar(&s.key, "key", "", "label of the nodes that names their domain (default: what the Topologies of the namespace name most, else "+defaultKey+")")
 	cmd.PersistentFlags().StringVarP(&s.output, "output", "o", "text", "text, json or svg")
@@ -94,22 +88,6 @@ func (s *session) begin(ctx context.Context) (placement.World, error) {
 		return placement.World{}, err
 	}
 	return placement.Read(ctx, s.client)
-}
-
-func (s *session) connect() error {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), topologyv1.AddToScheme(scheme)); err != nil {
-		return err
-	}
-	config, err := s.flags.ToRESTConfig()
-	if err != nil {
-		return err
-	}
-	if s.namespace, _, err = s.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
-		return err
-	}
-	s.client, err = client.New(config, client.Options{Scheme: scheme})
-	return err
 }
 
 // chooseKey takes the key that most constraints of the namespace have.

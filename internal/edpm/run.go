@@ -3,6 +3,7 @@ package edpm
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -118,6 +119,23 @@ func problem(aee *ansibleeev1.OpenStackAnsibleEE) string {
 	return ready.Message
 }
 
+// nextAttempt is how a message says when a host is tried again.
+const (
+	nextAttempt = ", next at "
+	attemptTime = "2006-01-02T15:04:05Z"
+)
+
+// NextAttempt returns when a host is tried again, as a message of Describe says
+// it, and false for a message that does not.
+func NextAttempt(message string) (time.Time, bool) {
+	_, rest, found := strings.Cut(message, nextAttempt)
+	if !found || len(rest) < len(attemptTime) {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(attemptTime, rest[:len(attemptTime)])
+	return at, err == nil
+}
+
 // Describe says in words where a target stands.
 func (s State) Describe() string {
 	switch s.Phase {
@@ -127,7 +145,7 @@ func (s State) Describe() string {
 		}
 		return fmt.Sprintf("Step %s is running in %s", s.Step, s.Run)
 	case Failed:
-		return fmt.Sprintf("Step %s failed in %s (attempt %d, next at %s): %s", s.Step, s.Run, s.Attempt, s.Retry.UTC().Format("2006-01-02T15:04:05Z"), s.Message)
+		return fmt.Sprintf("Step %s failed in %s (attempt %d%s%s): %s", s.Step, s.Run, s.Attempt, nextAttempt, s.Retry.UTC().Format(attemptTime), s.Message)
 	case GaveUp:
 		return fmt.Sprintf("Step %s failed in %s (attempt %d, the last): %s", s.Step, s.Run, s.Attempt, s.Message)
 	case Held:

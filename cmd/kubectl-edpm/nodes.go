@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nodeview"
+)
+
+// subject is what a person named: a node, a role, or every node.
+type subject struct {
+	// node or role, or neither for every node of the namespace.
+	node, role string
+}
+
+// has tells whether the node belongs to the subject.
+func (s subject) has(n *dataplanev1.OpenStackDataPlaneNode) bool {
+	return s == subject{} || n.Name == s.node || s.role != "" && n.Spec.Role == s.role
+}
+
+// prefixes by which a person can say whether a node or a role is meant.
+var prefixes = map[string]bool{"node": true, "osdpnode": true, "openstackdataplanenode": true, "role": false, "osdprole": false, "openstackdataplanerole": false}
+
+// candidates are what the argument can name.
+func candidates(arg string) ([]subject, error) {
+	kind, name, prefixed := strings.Cut(arg, "/")
+	isNode, known := prefixes[strings.ToLower(kind)]
+	switch {
+	case !prefixed:
+		return []subject{{node: arg}, {role: arg}}, nil
+	case !known || name == "":
+		return nil, fmt.Errorf("%q: write node/NAME, role/NAME, or the NAME of either", arg)
+	case isNode:
+		return []subject{{node: name}}, nil
+	}
+	return []subject{{role: name}}, nil
+}
+
+// find returns what the argument names: node/NAME, role/NAME, or the NAME of
+// either. An empty one names every node.
+func (c *connection) find(ctx context.Context, arg string) (subject, error) {
+	if arg == "" {
+		return subject{}, nil
+	}
+	possible, err := candidates(arg)
+	if err != nil {
+		return subject{}, err
+	}
+	var found []subject
+	for _, s := range possible {
+		if exists, err := c.exists(ctx, s); err != nil {
+			return subject{}, err
+		} else if exists {
+			found = append(found, s)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return subject{}, fmt.Errorf("there is no node and no role %q in namespace %s: kubectl get osdpnode,osdprole -A lists all", arg, c.namespace)
+	case 1:
+		return found[0], nil
+	}
+	return subject{}, fmt.Errorf("there is a node and a role %q: write node/%s or role/%s", arg, arg, arg)
+}
+
+// exists tells whether there is such a node or role.
+func (c *connection) exists(ctx context.Context, s subject) (bool, error) {
+	var obj client.Object = &dataplanev1.OpenStackDataPlaneNode{}
+	if s.role != "" {
+		obj = &dataplanev1.OpenStackDataPlaneRole{}
+	}
+	err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: s.node + s.role}, obj)
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// views returns how the nodes of the subject stand.
+func (c *connection) views(ctx context.Context, r client.Reader, s subject) ([]nodeview.Node, error) {
+	nodes, roles, runs := &dataplanev1.OpenStackDataPlaneNodeList{}, &dataplanev1.OpenStackDataPlaneRoleList{}, &ansibleeev1.OpenStackAnsibleEEList{}
+	for _, l := range []client.ObjectList{nodes, roles, runs} {
+		if err := c.list(ctx, r, l); err != nil {
+			return nil, err
+		}
+	}
+	chosen := slices.DeleteFunc(nodes.Items, func(n dataplanev1.OpenStackDataPlaneNode) bool { return !s.has(&n) })
+	services, err := c.services(ctx, chosen)
+	if err != nil {
+		return nil, err
+	}
+	byName, byHost := map[string]*dataplanev1.OpenStackDataPlaneRole{}, nodeview.ByHost(runs.Items)
+	for i := range roles.Items {
+		byName[roles.Items[i].Name] = &roles.Items[i]
+	}
+	var views []nodeview.Node
+	for i := range chosen {
+		n := &chosen[i]
+		source := nodeview.Source{Node: n, Role: byName[n.Spec.Role], Runs: byHost[n.Name], Services: map[string]condition.Conditions{}}
+		for _, e := range n.Status.Services {
+			if conditions, known := services[e.Kind+"/"+e.ObjectName]; known {
+				source.Services[e.Name] = conditions
+			}
+		}
+		views = append(views, nodeview.New(source))
+	}
+	return views, nil
+}
+
+// services returns the conditions of the objects behind the services of the
+// nodes, by Kind/name. Those that may not be read, and those of kinds that are
+// not of the suite, are left out.
+func (c *connection) services(ctx context.Context, nodes []dataplanev1.OpenStackDataPlaneNode) (map[string]condition.Conditions, error) {
+	wanted := map[string]bool{}
+	for _, n := range nodes {
+		for _, e := range n.Status.Services {
+			wanted[e.Kind] = true
+		}
+	}
+	kinds, err := c.kindsNamed(wanted)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]condition.Conditions{}
+	for _, k := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
+		if err := c.client.List(ctx, list, client.InNamespace(c.namespace)); apierrors.IsForbidden(err) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("listing %s in namespace %s: %w", k.Plural, c.namespace, err)
+		}
+		for i := range list.Items {
+			found[k.Kind+"/"+list.Items[i].GetName()] = conditionsOf(&list.Items[i])
+		}
+	}
+	return found, nil
+}
+
+// conditionsOf an object; none if it has none that can be read.
+func conditionsOf(obj *unstructured.Unstructured) condition.Conditions {
+	raw, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	text, err := json.Marshal(raw)
+	list := condition.Conditions{}
+	if err != nil || json.Unmarshal(text, &list) != nil {
+		return nil
+	}
+	return list
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// isTerminal tells whether a person looks at what is written.
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// painter colours what is written if it goes to a terminal, unless NO_COLOR is
+// set (https://no-color.org).
+type painter struct{ io.Writer }
+
+// Write writes all lines of a text.
+func (p painter) Write(text []byte) (int, error) {
+	if !isTerminal(p.Writer) || os.Getenv("NO_COLOR") != "" {
+		return p.Writer.Write(text)
+	}
+	if _, err := io.WriteString(p.Writer, paint(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+const (
+	red    = "\033[31m"
+	green  = "\033[32m"
+	yellow = "\033[33m"
+	normal = "\033[0m"
+)
+
+var colours = map[string]string{
+	"True": green, "Succeeded": green,
+	"False": red, "Failed": red, "Unreachable": red,
+	"Unknown": yellow, "Running": yellow, "NoResult": yellow,
+}
+
+var coloured = regexp.MustCompile(`\b(True|False|Unknown|Succeeded|Failed|Unreachable|Running|NoResult)\b`)
+
+// paint colours the words that say how something stands, but not those of
+// messages, which are indented.
+func paint(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(line, "    ") {
+			lines[i] = coloured.ReplaceAllStringFunc(line, func(word string) string { return colours[word] + word + normal })
+		}
+	}
+	return strings.Join(lines, "")
+}

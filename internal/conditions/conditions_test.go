@@ -1,0 +1,99 @@
+package conditions
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryEntrySaysWhatItMeansAndWhatHelps(t *testing.T) {
+	for _, table := range Tables() {
+		for _, c := range table.Conditions {
+			where := table.Name + " " + string(c.Type)
+			if c.Means == "" || len(c.Reasons) == 0 && c.Like == "" {
+				t.Errorf("%s says nothing", where)
+			}
+			if like, ok := named(c.Like); c.Like != "" && (!ok || like.Title == "") {
+				t.Errorf("%s refers to the table %q, which is not there or has no title", where, c.Like)
+			}
+			for _, r := range c.Reasons {
+				if r.Name == "" || r.Means == "" || r.Remedy == "" || strings.ContainsAny(r.Means+r.Remedy, "|\n") {
+					t.Errorf("%s: reason %+v lacks something, or breaks a table", where, r)
+				}
+			}
+			if len(slices.CompactFunc(slices.Clone(c.Reasons), func(a, b Reason) bool { return a.Name == b.Name })) != len(c.Reasons) {
+				t.Errorf("%s has a reason twice", where)
+			}
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		asked   string
+		kinds   string // of the first match
+		matches int
+		reasons int // of the first match
+	}{
+		{"a reason of one condition", "CellMismatch", "NovaExternalCompute", 1, 1},
+		{"in any case", "cellmismatch", "NovaExternalCompute", 1, 1},
+		{"a condition with all its reasons", "ProvisionReady", "OpenStackDataPlaneNode", 1, 3},
+		{"a reason of several conditions", "SecretKeyMissing", "OpenStackDataPlaneNode", 6, 1},
+		{"what nobody says", "Sunshine", "", 0, 0},
+		{"nothing", "", "", 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			found := Find(c.asked)
+			if len(found) != c.matches {
+				t.Fatalf("found %d matches, want %d: %+v", len(found), c.matches, found)
+			}
+			if c.matches > 0 && (found[0].Kinds[0] != c.kinds || len(found[0].Condition.Reasons) != c.reasons) {
+				t.Errorf("the first is %+v", found[0])
+			}
+		})
+	}
+}
+
+func TestPageHasItsTablesMadeAnew(t *testing.T) {
+	page := "# Nova\n\n<!-- conditions of Nova, made by make docs -->\nold\n<!-- end -->\n\nAfter it.\n"
+	made, err := Page(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"# Nova\n", "| `NovaAllCellReady` | every cell is Ready | `CellsNotReady` |", "| | | `ComputesRemaining` |", "<!-- end -->\n\nAfter it.\n"} {
+		if !strings.Contains(made, want) {
+			t.Errorf("the page lacks %q:\n%s", want, made)
+		}
+	}
+	if strings.Contains(made, "old") {
+		t.Errorf("the old table is still there:\n%s", made)
+	}
+	if again, err := Page(made); err != nil || again != made {
+		t.Errorf("made again it is another one (%v):\n%s", err, again)
+	}
+}
+
+func TestPageRefusesMarksThatMeanNothing(t *testing.T) {
+	for name, page := range map[string]string{
+		"no table is called Heat": "<!-- conditions of Heat, made by make docs -->\n<!-- end -->\n",
+		"it does not end":         "<!-- conditions of Nova, made by make docs -->\n",
+	} {
+		if _, err := Page(page); err == nil {
+			t.Errorf("%s, and there is no error", name)
+		}
+	}
+}
+
+func TestReferenceHasEveryReasonOnce(t *testing.T) {
+	text := Reference()
+	for _, name := range []string{"`CellMismatch` | `InputReady` | [NovaExternalCompute](novaexternalcompute.md#conditions)", "`Held` | `DeploymentReady`"} {
+		if !strings.Contains(text, name) {
+			t.Errorf("the page lacks %s", name)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if unique := slices.Compact(slices.Clone(lines)); len(unique) != len(lines) {
+		t.Error("a line is there twice")
+	}
+}

@@ -1,0 +1,308 @@
+package conditions
+
+import (
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+)
+
+// Kinds that the tables speak of.
+const (
+	dataPlane      = "OpenStackDataPlane"
+	role           = "OpenStackDataPlaneRole"
+	node           = "OpenStackDataPlaneNode"
+	ansibleEE      = "OpenStackAnsibleEE"
+	nova           = "Nova"
+	novaCell       = "NovaCell"
+	novaCompute    = "NovaCompute"
+	compute        = "NovaExternalCompute"
+	glance         = "Glance"
+	glanceAPI      = "GlanceAPI"
+	controlPlane   = "OpenStackControlPlane"
+	topologyKind   = "Topology"
+	everyKind      = "every kind"
+	podifiedTable  = "podified"
+	stepTable      = "step"
+	consumersTable = "topologyRef"
+)
+
+// Remedies that many reasons have in common.
+const (
+	patience     = "nothing: it goes on by itself"
+	createInput  = "create what the message names; it goes on by itself"
+	removeOwn    = "delete or rename the object that the message names, or choose another name"
+	createSecret = "create the Secret, or add the key; it goes on by itself"
+)
+
+func name(p edpm.Phase) condition.Reason { return condition.Reason(p) }
+
+// Tables returns all tables, those that hold for many kinds first.
+func Tables() []Table {
+	return []Table{
+		common(), step(), topologyRef(),
+		ofDataPlane(), ofRole(), ofNode(), ofAnsibleEE(),
+		ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(),
+		ofGlance(), podified(), ofControlPlane(), ofTopology(),
+	}
+}
+
+// common is what internal/phase says for every kind.
+func common() Table {
+	return Table{Name: "common", Kinds: []string{everyKind}, Link: "conditions.md", Conditions: []Condition{
+		{Type: condition.ReadyCondition, Means: "all other conditions are True; else it repeats the worst of them", Reasons: []Reason{
+			{condition.InitReason, "a phase has not been looked at yet, because one before it did not get through", "see the conditions that are False"},
+			{condition.ErrorReason, "a fault of the surroundings, for example an API server that does not answer; the message has the details", "mend what the message tells of; it is tried again at growing intervals"},
+		}},
+	}}
+}
+
+// step is what internal/edpm says of hosts on which Ansible is to be run.
+func step() Table {
+	return Table{Name: stepTable, Title: "reasons of a step", Kinds: []string{node, compute}, Link: "conditions.md#reasons-of-a-step", Conditions: []Condition{
+		{Type: condition.DeploymentReadyCondition, Means: "every step has run on the host with the current inputs", Reasons: []Reason{
+			{name(edpm.Pending), "a run will start as soon as its batch is gathered", patience},
+			{name(edpm.Running), "a run is under way; the message names it", "`kubectl edpm logs <node> -f` shows it"},
+			{name(edpm.Failed), "the last run failed on this host; the message has the failed task, the attempt, and when the next one is made", "mend the cause, which `kubectl edpm logs <node>` shows; it is tried again by itself, and at once when the access to the host or the inputs change"},
+			{name(edpm.GaveUp), "as `Failed`, but the attempts are used up (removal only)", "see [operations](operations.md#remove-a-node)"},
+			{name(edpm.Held), "not started because of `maxUnavailable` or `maxFailures`", "mend the failed hosts, or raise the limit"},
+			{name(edpm.Paused), "there is something to run, and `deploy` is false", "set `deploy: true`"},
+			{name(edpm.Excluded), "there is something to run, and `ansibleLimit` leaves the host out", "change or remove the limit"},
+			{name(edpm.Limited), "a run restricted by tags went well; the rest is still to be run", "remove `ansibleTags` and `ansibleSkipTags`"},
+		}},
+	}}
+}
+
+// topologyRef is what objects say that refer to a Topology.
+func topologyRef() Table {
+	kinds := []string{role, node, ansibleEE, controlPlane, glanceAPI, novaCompute, novaCell}
+	return Table{Name: consumersTable, Title: "as of every object with a topologyRef", Kinds: kinds, Link: "topology.md#conditions", Conditions: []Condition{
+		{Type: condition.TopologyReadyCondition, Means: "the Topology that the object refers to can be followed. Only there when it refers to one", Reasons: []Reason{
+			{topologyv1.TopologyMissingReason, "there is no such Topology in the namespace. What is running goes on", "create it, or refer to another one; it heals by itself"},
+			{topologyv1.TopologyDeletingReason, "the Topology is being deleted, and takes no new users. What is running goes on", "refer to another Topology, or to none"},
+		}},
+	}}
+}
+
+func ofDataPlane() Table {
+	return Table{Name: dataPlane, Kinds: []string{dataPlane}, Link: "openstackdataplane.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "roles and nodes are as described", Reasons: []Reason{
+			{dataplanev1.NodeConflictReason, "a role or node of that name belongs to something else", removeOwn},
+		}},
+		nodesReady(),
+	}}
+}
+
+func nodesReady() Condition {
+	return Condition{Type: dataplanev1.NodesReadyCondition, Means: "all nodes are Ready", Reasons: []Reason{
+		{dataplanev1.NodesNotReadyReason, "some nodes are not Ready; the message names the first", "`kubectl edpm status` shows which, and why"},
+	}}
+}
+
+func ofRole() Table {
+	return Table{Name: role, Kinds: []string{role}, Link: "openstackdataplanerole.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "the role can be read and its inventory is published", Reasons: []Reason{
+			{dataplanev1.InvalidVarsReason, "`nodeTemplate.ansibleVars` is no mapping and no text of one", "correct the field"},
+			{dataplanev1.NodeConflictReason, "the ConfigMap of the inventory belongs to something else", removeOwn},
+		}},
+		{Type: condition.TopologyReadyCondition, Means: "runs can follow the Topology of the role", Like: consumersTable},
+		nodesReady(),
+	}}
+}
+
+func ofNode() Table {
+	return Table{Name: node, Kinds: []string{node}, Link: "openstackdataplanenode.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "everything is there that phase 0 needs", Reasons: []Reason{
+			{dataplanev1.RoleMissingReason, "`spec.role` is empty or names no role", "create the role, or name another"},
+			{dataplanev1.SecretMissingReason, "no key to log in with, or a Secret of a service or mount is missing", createInput},
+			{dataplanev1.SecretKeyMissingReason, "the Secret lacks the key that the message names", "add the key to the Secret; it goes on by itself"},
+			{dataplanev1.ConfigMapMissingReason, "a ConfigMap of a service or mount is missing", createInput},
+			{dataplanev1.ServiceMissingReason, "the role names a service that is neither built in nor an object", "create the OpenStackDataPlaneService, or take the name out of the role"},
+			{dataplanev1.InvalidVarsReason, "`ansibleVars` is no mapping and no text of one", "correct the field that the message names"},
+			{dataplanev1.InvalidSpecReason, "a field cannot be read; the message names it", "correct the field"},
+			{dataplanev1.NodeConflictReason, "the ConfigMap of the inventory belongs to something else", removeOwn},
+		}},
+		{Type: condition.TopologyReadyCondition, Means: "runs can follow the Topology of the node or of its role", Like: consumersTable},
+		{Type: dataplanev1.ProvisionReadyCondition, Means: "phase -1 is done: the host is there and answers", Reasons: []Reason{
+			{dataplanev1.HostUnreachableReason, "the host did not answer; the message has the error of SSH", "mend host, address, user, port or key; it is tried again by itself, and at once when one of them changes"},
+			{dataplanev1.BaremetalNotYetReason, "the role asks for provisioning, which is not supported yet", "provision the hosts otherwise and set `preProvisioned: true`, or remove `baremetalSetTemplate.baremetalHosts`"},
+			{condition.RequestedReason, "(Unknown) no run has reached the host yet", patience},
+		}},
+		{Type: condition.DeploymentReadyCondition, Means: "phase 0 is done: every service of the role ran with the current inputs", Like: stepTable, Reasons: []Reason{
+			{dataplanev1.ServicesRemainingReason, "the node is being deleted and waits for services to be taken off its host; the message names them", "wait; if one says `CleanupFailed` see [removing a node](operations.md#remove-a-node)"},
+		}},
+	}}
+}
+
+func ofAnsibleEE() Table {
+	return Table{Name: ansibleEE, Kinds: []string{ansibleEE}, Link: "openstackansibleee.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "the spec can become a Job", Reasons: []Reason{
+			{ansibleeev1.InvalidSpecReason, "the spec cannot become a Job", "correct the field that the message names"},
+		}},
+		{Type: ansibleeev1.NetworkAttachmentsReadyCondition, Means: "the network attachments exist. Only there when the spec names some", Reasons: []Reason{
+			{ansibleeev1.NetworkAttachmentMissingReason, "a network attachment definition, or the kind itself, does not exist", createInput},
+		}},
+		{Type: condition.TopologyReadyCondition, Means: "the Pod can follow the Topology", Like: consumersTable},
+		{Type: ansibleeev1.JobReadyCondition, Means: "the Job has succeeded on every host", Reasons: []Reason{
+			{ansibleeev1.JobRunningReason, "the Job is under way", "`kubectl logs -f job/<run>` shows it"},
+			{ansibleeev1.JobFailedReason, "at least one host failed; the message names the first", "`status.hosts` has every host, `kubectl logs job/<run>` the whole output. A run of an operator is not tried again: its owner starts another one for the hosts that failed"},
+			{ansibleeev1.JobLostReason, "the Pod ended without leaving results, for example because it was evicted. The outcome is unknown", "most often memory: raise the limit of the namespace, or lower `batchSize`. Owners run these hosts again by themselves"},
+			{ansibleeev1.JobCancelledReason, "the run was deleted before it finished", "nothing: owners run again what was cut short"},
+			{ansibleeev1.InvalidSpecReason, "the API server refused the Job, or one of that name belongs to something else", "correct what the message names"},
+		}},
+	}}
+}
+
+func ofNova() Table {
+	return Table{Name: nova, Kinds: []string{nova}, Link: "nova.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "the passwords are there", Reasons: []Reason{
+			{novav1.SecretMissingReason, "`spec.secret` is missing", createSecret},
+			{novav1.SecretKeyMissingReason, "`spec.secret` lacks the key for the service password", createSecret},
+		}},
+		{Type: novav1.NovaAllCellsReadyCondition, Means: "every cell is Ready", Reasons: []Reason{
+			{novav1.CellsNotReadyReason, "some cells are not Ready; the message names the first", "see the conditions of that NovaCell: most often the Secret of the message bus is missing"},
+			{novav1.ConflictReason, "a NovaCell of that name belongs to something else", removeOwn},
+			{novav1.ComputesRemainingReason, "a cell is gone from `cellTemplates`, but has computes", "remove their nodes and NovaComputes first, or put the cell back"},
+		}},
+	}}
+}
+
+func ofNovaCell() Table {
+	return Table{Name: novaCell, Kinds: []string{novaCell}, Link: "novacell.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "everything is there that computes need", Reasons: []Reason{
+			{novav1.InvalidSpecReason, "a field that computes need is empty", "set the field that the message names"},
+			{novav1.SecretMissingReason, "a Secret is missing", createSecret},
+			{novav1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
+		}},
+		{Type: novav1.NovaComputeServiceConfigReadyCondition, Means: "the configuration of the computes is made", Reasons: []Reason{
+			{novav1.InvalidConfigReason, "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"},
+		}},
+		{Type: novav1.NovaConductorReadyCondition, Means: "the conductor has what it needs, or none is to run, as the message then says", Like: podifiedTable, Reasons: []Reason{
+			{novav1.SecretMissingReason, "the Secret with the passwords of the databases is missing", createSecret},
+			{novav1.SecretKeyMissingReason, "a password of a database is missing in the Secret", createSecret},
+		}},
+	}}
+}
+
+func ofCompute() Table {
+	return Table{Name: compute, Kinds: []string{compute}, Link: "novaexternalcompute.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "node, inventory and key are there", Reasons: []Reason{
+			{novav1.NodeMissingReason, "there is no node of that name", "create the node, or delete the compute"},
+			{novav1.CellMismatchReason, "the annotations say another cell than `cellName`; nothing is run", "restore the annotation, or delete the node and create it anew: see [the cell rule](cell-rule.md)"},
+			{novav1.InvalidSpecReason, "a field that follows the node is still empty, or the node's `deployStrategy` cannot be read", "set `ansibleSSHPrivateKeySecret` on the node or its role, or correct what the message names"},
+			{novav1.ConfigMapMissingReason, "the inventory is not there yet", "see the conditions of the node, which makes it"},
+			{novav1.ConfigMapKeyMissing, "the ConfigMap has no key `inventory`", "see the conditions of the node, which makes it"},
+			{novav1.InvalidInventoryReason, "the inventory cannot be read, or lacks the host", "correct `inventoryConfigMapName`, or the ConfigMap if it is yours"},
+			{novav1.SecretMissingReason, "the Secret with the SSH key is missing", createSecret},
+			{novav1.SecretKeyMissingReason, "the Secret has no key `ssh-privatekey`", createSecret},
+		}},
+		{Type: novav1.NovaCellReadyCondition, Means: "the cell configures its computes", Reasons: []Reason{
+			{novav1.CellMissingReason, "the cell does not exist", "create it, for example through a [Nova](nova.md); it goes on by itself"},
+			{novav1.CellNotReadyReason, "the cell does not configure its computes yet", "see the conditions of the cell"},
+			{novav1.CellZeroReason, "the annotation names cell0, which has no computes", "delete the node and create it anew with another cell"},
+		}},
+		{Type: novav1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are done", Reasons: []Reason{
+			{novav1.NodeNotReadyReason, "phase 0 is not through, or the node is being deleted", "see the conditions of the node: `kubectl edpm status <node>`"},
+			{novav1.NodeMissingReason, "the node has gone meanwhile", "create the node, or delete the compute"},
+		}},
+		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` can be read", Reasons: []Reason{
+			{novav1.InvalidConfigReason, "`customServiceConfig` cannot be read; the message has the line", "correct it: see [how-to](custom-service-config.md)"},
+		}},
+		{Type: condition.DeploymentReadyCondition, Means: "libvirt and nova ran on the host with the current inputs", Like: stepTable, Reasons: []Reason{
+			{novav1.CleanupReason, "it is being deleted, and its services are being taken off the host", patience},
+			{novav1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "mend the host and `kubectl edpm rerun <node> --step nova`, or let go with `edpm.openstack.org/skip-cleanup`: see [removing a node](operations.md#remove-a-node)"},
+		}},
+	}}
+}
+
+func ofNovaCompute() Table {
+	return Table{Name: novaCompute, Kinds: []string{novaCompute}, Link: "novacompute.md#conditions", Conditions: []Condition{
+		{Type: novav1.NovaCellReadyCondition, Means: "the cell configures its computes", Reasons: []Reason{
+			{novav1.CellMissingReason, "there is no such NovaCell", "create it, for example through a [Nova](nova.md); it goes on by itself"},
+			{novav1.CellNotReadyReason, "it does not configure its computes yet", "see the conditions of the cell"},
+			{novav1.CellZeroReason, "`cell0` has no computes", "delete the NovaCompute and create it in another cell"},
+		}},
+	}}
+}
+
+func ofGlance() Table {
+	return Table{Name: glance, Kinds: []string{glance}, Link: "glance.md#conditions", Conditions: []Condition{
+		{Type: glancev1.GlanceAPIReadyCondition, Means: "every GlanceAPI is Ready", Reasons: []Reason{
+			{glancev1.APIsNotReadyReason, "a GlanceAPI is not Ready; the message names the first and says why", "see the conditions of that GlanceAPI"},
+			{glancev1.ConflictReason, "a GlanceAPI of that name belongs to something else", removeOwn},
+		}},
+	}}
+}
+
+// podified is what internal/podified says of services in pods.
+func podified() Table {
+	return Table{Name: podifiedTable, Title: "as of every service in pods", Kinds: []string{glanceAPI, novaCompute, novaCell}, Link: "glance.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "everything is there that the pods need", Reasons: []Reason{
+			{podifiedv1.InvalidSpecReason, "a field is missing", "set the field that the message names"},
+			{podifiedv1.SecretMissingReason, "a Secret is missing", createSecret},
+			{podifiedv1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
+		}},
+		{Type: condition.ServiceConfigReadyCondition, Means: "the configuration is made", Reasons: []Reason{
+			{podifiedv1.InvalidConfigReason, "oslo.config would refuse a snippet, or a password cannot be written into a file", "correct what the message names: see [how-to](custom-service-config.md)"},
+		}},
+		{Type: condition.NetworkAttachmentsReadyCondition, Means: "the network attachments exist", Reasons: []Reason{
+			{ansibleeev1.NetworkAttachmentMissingReason, "a NetworkAttachmentDefinition does not exist", createInput},
+		}},
+		{Type: condition.TopologyReadyCondition, Means: "the pods can follow the Topology", Like: consumersTable},
+		placementReady(),
+		{Type: condition.DeploymentReadyCondition, Means: "all pods are as the spec says, and ready", Reasons: []Reason{
+			{podifiedv1.RollingOutReason, "pods are being made or replaced", patience},
+			{podifiedv1.PodsPendingReason, "the scheduler finds no node; the message is its own", "see [my pod is Pending](pod-pending.md), and `PlacementReady`"},
+			{podifiedv1.PodsNotReadyReason, "pods have a node and are not ready", "`kubectl describe pod` and `kubectl logs` of the pod that the message names"},
+			{podifiedv1.HeldReason, "a change is held back because of `PlacementReady`, as the Topology has `enforcement: Hold`", "do what `PlacementReady` says, or set `enforcement: Warn`"},
+			{podifiedv1.ReplacingReason, "the StatefulSet is made anew, as a field changed that cannot be changed in place", patience},
+			{podifiedv1.ConflictReason, "the StatefulSet or a Service of that name belongs to something else", removeOwn},
+			{podifiedv1.RefusedReason, "the API server refuses the StatefulSet or a Service", "correct what the message names"},
+		}},
+		{Type: podifiedv1.PodNodesReadyCondition, Means: "no pod is on a node that is lost", Reasons: []Reason{
+			{podifiedv1.NodeNotReadyReason, "pods are on a node that does not answer", "bring the node back; its pods are evicted when it stays away"},
+			{podifiedv1.PodsTerminatingReason, "pods were evicted from a node that does not answer, and nothing takes their place", "bring the node back, delete the Node, or force the deletion of the pods: the message has the commands"},
+		}},
+	}}
+}
+
+func placementReady() Condition {
+	return Condition{Type: podifiedv1.PlacementReadyCondition, Means: "every pod has a node, or would find one if it were made as the spec says now", Reasons: []Reason{
+		{podifiedv1.VolumeNodeAffinityConflictReason, "the volume of a pod can only be reached from nodes that refuse the pod", "let the pod go where its volume is, or use storage that is external"},
+		{podifiedv1.MissingNodeLabelReason, "nodes lack the label that a constraint needs", "label the nodes; the message has the command"},
+		{podifiedv1.MinDomainsUnmetReason, "there are fewer domains than `minDomains`", "label more nodes, or lower `minDomains`"},
+		{podifiedv1.UnsatisfiableReason, "no node takes a pod, for another reason; the message is the scheduler's", "see [my pod is Pending](pod-pending.md)"},
+		{podifiedv1.InertSelectorReason, "a constraint selects none of the pods, and spreads nothing", "correct its `labelSelector`, or leave it out"},
+	}}
+}
+
+func ofControlPlane() Table {
+	reasons := []Reason{
+		{corev1.ServiceNotReadyReason, "the service is not Ready; the message says why", "see its conditions"},
+		{corev1.ConflictReason, "an object of that name belongs to something else", removeOwn},
+		{corev1.InvalidSpecReason, "the API server refuses the service that the template describes", "correct the field of the template that the message names"},
+	}
+	return Table{Name: controlPlane, Kinds: []string{controlPlane}, Link: "controlplane.md#conditions", Conditions: []Condition{
+		{Type: corev1.GlanceReadyCondition, Means: "the Glance is Ready", Reasons: reasons},
+		{Type: corev1.NovaReadyCondition, Means: "the Nova is Ready", Reasons: reasons},
+		{Type: condition.TopologyReadyCondition, Means: "the Topology of `spec.topologyRef` exists", Like: consumersTable},
+	}}
+}
+
+func ofTopology() Table {
+	return Table{Name: topologyKind, Kinds: []string{topologyKind}, Link: "topology.md#conditions", Conditions: []Condition{
+		{Type: topologyv1.ConsumersReadyCondition, Means: "those who refer to the Topology can do so", Reasons: []Reason{
+			{topologyv1.InUseReason, "the Topology is deleted and still held; the message says by whom", "let them refer to another one, or to none"},
+		}},
+		{Type: topologyv1.SpreadReadyCondition, Means: "the running pods keep to every constraint that is `DoNotSchedule`", Reasons: []Reason{
+			{topologyv1.NoDomainReason, "no node has the label of a constraint that is `DoNotSchedule`: pods would wait for ever", "label the nodes, or correct `topologyKey`"},
+			{topologyv1.SkewExceededReason, "the running pods are further apart than `maxSkew` allows, or there are fewer domains than `minDomains`", "delete pods of the fullest domain, one after the other: the scheduler only places new ones"},
+		}},
+	}}
+}

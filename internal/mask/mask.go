@@ -1,0 +1,197 @@
+// Package mask takes secrets out of what is handed to others.
+//
+// It knows them in two ways: by their value, when it is given the Secrets of
+// the cluster, and by what they look like: passwords in addresses, assignments
+// to names that say password, token or the like, and private keys.
+package mask
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Masked is what stands in the place of a secret.
+const Masked = "*****MASKED*****"
+
+// Shortest values that are masked wherever they are: those under a name that
+// says secret, and all others. Shorter ones are parts of too many words.
+const (
+	shortestSecret = 3
+	shortest       = 6
+	// shortestLine of a value of several lines, for example of a key.
+	shortestLine = 16
+)
+
+var (
+	// secretName is a name whose value is secret. Names like sshKeySecretName and
+	// passwordSelectors refer to a secret and are none.
+	secretName = regexp.MustCompile(`(?i)(?:password|passwd|passphrase|secret|token|private[_-]?key|secret[_-]?key|access[_-]?key|credentials?)$`)
+	// assignment of such a name, in oslo.config, YAML, JSON, and JSON in a string.
+	assignment = regexp.MustCompile(`(?im)((?:^|[\s"'\\{,;&?])[\w.-]*(?:password|passwd|passphrase|token|private[_-]?key|secret[_-]?key|access[_-]?key)\\?["']?[ \t]*[=:][ \t]*\\?["']?)([^\s"'\\,;&}]+)`)
+	// line that is such an assignment and nothing else: its value can have spaces.
+	// A log can have the time before it.
+	line = regexp.MustCompile(`(?im)(^(?:\d{4}-\d\d-\d\dT\S+ )?[ \t]*(?:- )?[\w.-]*(?:password|passwd|passphrase|token|private[_-]?key|secret[_-]?key|access[_-]?key)[ \t]*[=:][ \t]*)(\S.*)$`)
+	// address with a password: scheme://user:password@host.
+	address = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/@"']*:)([^\s@/"']+)@`)
+	// privateKey in PEM, also in a string of JSON.
+	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
+	// bearer tokens, and JSON Web Tokens wherever they are.
+	bearer = regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}`)
+	jwt    = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+`)
+	// entry of a document in a Secret, for example of a configuration file.
+	entry = regexp.MustCompile(`(?m)^[ \t]*"?([\w.-]+)"?[ \t]*[=:][ \t]*"?([^"\n]+?)"?[ \t\r]*$`)
+)
+
+// public are keys of Secrets whose values are no secret.
+var public = []string{"namespace", "ca.crt", "tls.crt", "service-ca.crt", "username", "user", "host", "hostname", "port", "database", "region"}
+
+// Masker masks the values that it was made with, and what looks like a secret.
+type Masker struct {
+	values   []string
+	replacer *strings.Replacer
+}
+
+// New returns a masker of everything that is secret in the Secrets.
+func New(secrets []corev1.Secret) *Masker {
+	found := map[string]bool{}
+	for i := range secrets {
+		for key, value := range secrets[i].Data {
+			if !slices.Contains(public, key) {
+				collect(found, key, string(value))
+			}
+		}
+	}
+	m := &Masker{}
+	for value := range found {
+		m.values = append(m.values, value)
+	}
+	// A value that contains another one comes first.
+	slices.SortFunc(m.values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	var pairs []string
+	for _, value := range m.values {
+		pairs = append(pairs, value, Masked)
+	}
+	m.replacer = strings.NewReplacer(pairs...)
+	return m
+}
+
+// Values returns how many different texts are masked by their value.
+func (m *Masker) Values() int { return len(m.values) }
+
+// collect adds a value and its parts.
+func collect(found map[string]bool, name, value string) {
+	value = strings.TrimSpace(value)
+	add := func(text string, least int) {
+		if len(text) >= least {
+			for _, form := range forms(text) {
+				found[form] = true
+			}
+		}
+	}
+	least := shortest
+	if secretName.MatchString(name) {
+		least = shortestSecret
+	}
+	if strings.Contains(value, "\n") {
+		collectLines(add, value)
+	} else {
+		add(value, least)
+	}
+	for _, m := range address.FindAllStringSubmatch(value, -1) {
+		add(m[2], shortestSecret)
+	}
+}
+
+// forms are the ways in which a text can be written.
+func forms(text string) []string {
+	quoted, _ := json.Marshal(text) // a string can always be marshalled
+	return []string{
+		text, string(bytes.Trim(quoted, `"`)), url.QueryEscape(text), url.PathEscape(text),
+		base64.StdEncoding.EncodeToString([]byte(text)), base64.RawStdEncoding.EncodeToString([]byte(text)),
+		base64.URLEncoding.EncodeToString([]byte(text)), base64.StdEncoding.EncodeToString([]byte(text + "\n")),
+	}
+}
+
+// collectLines adds what is secret in a text of several lines: all of it, lines
+// that are a single word, as those of a key, and values of names that say so.
+func collectLines(add func(string, int), value string) {
+	add(value, shortest)
+	for _, line := range strings.Split(value, "\n") {
+		if line = strings.TrimSpace(line); !strings.ContainsAny(strings.TrimRight(line, "="), " \t:=[]") {
+			add(line, shortestLine)
+		}
+	}
+	for _, m := range entry.FindAllStringSubmatch(value, -1) {
+		if secretName.MatchString(m[1]) {
+			add(m[2], shortestSecret)
+		}
+	}
+}
+
+// Text returns the text without secrets.
+func (m *Masker) Text(text string) string {
+	text = m.replacer.Replace(text)
+	text = privateKey.ReplaceAllString(text, Masked)
+	text = address.ReplaceAllString(text, "${1}"+Masked+"@")
+	text = bearer.ReplaceAllString(text, "${1}"+Masked)
+	text = jwt.ReplaceAllString(text, Masked)
+	for _, pattern := range []*regexp.Regexp{line, assignment} {
+		text = pattern.ReplaceAllStringFunc(text, func(found string) string {
+			parts := pattern.FindStringSubmatch(found)
+			if harmless(strings.TrimSpace(parts[2])) {
+				return found
+			}
+			return parts[1] + Masked
+		})
+	}
+	return text
+}
+
+// harmless values are worth more to the reader than to anybody else.
+func harmless(value string) bool {
+	return slices.Contains([]string{"true", "false", "null", "{}", "[]", "{", "[", "|", ">", "|-", Masked}, value)
+}
+
+// Object returns an object as JSON has it, without secrets: those that Text
+// finds in any of its strings, and the whole values of fields and environment
+// variables whose names say password and the like. It changes the object.
+func (m *Masker) Object(value any) any {
+	switch v := value.(type) {
+	case string:
+		return m.Text(v)
+	case []any:
+		for i, item := range v {
+			v[i] = m.Object(item)
+		}
+	case map[string]any:
+		m.fields(v)
+	}
+	return value
+}
+
+func (m *Masker) fields(fields map[string]any) {
+	name, _ := fields["name"].(string)
+	for key, value := range fields {
+		text, isText := value.(string)
+		secret := secretName.MatchString(key) && !refers(key) || key == "value" && secretName.MatchString(name)
+		if secret && isText && text != "" {
+			fields[key] = Masked
+		} else {
+			fields[key] = m.Object(value)
+		}
+	}
+}
+
+// refers tells whether a field names a Secret or where something is, by the
+// names of this suite: secret, transportURLSecret, ansibleSSHPrivateKeySecret.
+func refers(key string) bool {
+	return key == "secret" || strings.HasSuffix(key, "Secret")
+}

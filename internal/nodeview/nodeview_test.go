@@ -1,0 +1,230 @@
+package nodeview
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+)
+
+// noon is when everything is looked at.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
+
+// is a condition of a given age; a reason makes it False.
+func is(t condition.Type, reason condition.Reason, severity condition.Severity, message string) condition.Condition {
+	c := condition.Condition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)}
+	if reason != "" {
+		c.Status, c.Reason, c.Severity, c.Message = corev1.ConditionFalse, reason, severity, message
+	}
+	return c
+}
+
+// node that is Ready, with nova in cell1, to be changed by the cases.
+func node(change func(*Source)) Source {
+	n := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: metav1.ObjectMeta{Name: "edpm-compute-0", Generation: 2, Annotations: map[string]string{novav1.CellAnnotation: "nova-cell1"}}}
+	n.Spec.Role, n.Spec.AnsibleHost = "edpm-compute", "192.168.122.100"
+	n.Status.ObservedGeneration = 2
+	n.Status.Conditions = condition.Conditions{
+		is(condition.ReadyCondition, "", "", ""), is(condition.InputReadyCondition, "", "", ""),
+		is(dataplanev1.ProvisionReadyCondition, "", "", ""), is(condition.DeploymentReadyCondition, "", "", ""),
+	}
+	n.Status.Services = []dataplanev1.NodeServiceStatus{{Name: "nova", Ready: true, Kind: "NovaExternalCompute", ObjectName: n.Name}}
+	s := Source{Node: n, Services: map[string]condition.Conditions{"nova": {is(condition.ReadyCondition, "", "", "")}}}
+	change(&s)
+	return s
+}
+
+// failNova makes nova fail on the node, and be tried again in 40 seconds.
+func failNova(s *Source) {
+	state := edpm.State{Phase: edpm.Failed, Step: "nova", Run: "nova-run-2", Attempt: 2, Retry: noon.Add(40 * time.Second), Message: "Start it: no image"}
+	s.Node.Status.Services[0].Ready, s.Node.Status.Services[0].Message = false, "Failed: see the conditions of the object"
+	failed := is(condition.DeploymentReadyCondition, "Failed", condition.SeverityWarning, state.Describe())
+	ready := failed
+	ready.Type = condition.ReadyCondition
+	s.Services["nova"] = condition.Conditions{ready, failed}
+	s.Runs = []ansibleeev1.OpenStackAnsibleEE{
+		run("nova-run-2", "nova", 2*time.Minute, ansibleeev1.HostStatus{Name: s.Node.Name, OK: 3, Failed: 1, Message: "Start it: no image"}),
+		run("run-os-run", "run-os", time.Hour, ansibleeev1.HostStatus{Name: s.Node.Name, OK: 3}),
+	}
+}
+
+// run that has ended the given time ago, or is under way when it has no result.
+func run(name, step string, end time.Duration, hosts ...ansibleeev1.HostStatus) ansibleeev1.OpenStackAnsibleEE {
+	started, ended := ago(end+time.Minute), ago(end)
+	r := ansibleeev1.OpenStackAnsibleEE{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: started}}
+	r.Spec.Step, r.Spec.Targets = step, []ansibleeev1.Target{{Host: "edpm-compute-0", Attempt: 2}, {Host: "edpm-compute-1", Attempt: 1}}
+	r.Status.StartTime, r.Status.JobStatus = &started, ansibleeev1.JobRunning
+	if len(hosts) > 0 {
+		r.Status.CompletionTime, r.Status.JobStatus, r.Status.Hosts = &ended, ansibleeev1.JobFailed, hosts
+	}
+	return r
+}
+
+func TestWhetherANodeIsUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		change    func(*Source)
+		ready, up bool
+	}{
+		"with all services":                       {func(*Source) {}, true, true},
+		"no compute needs no service":             {func(s *Source) { s.Node.Annotations, s.Node.Status.Services = nil, nil }, true, true},
+		"a compute without nova yet":              {func(s *Source) { s.Node.Status.Services = nil }, true, false},
+		"a service that is not ready":             {failNova, true, false},
+		"being deleted":                           {func(s *Source) { now := ago(0); s.Node.DeletionTimestamp = &now }, true, false},
+		"the operator has not seen the spec":      {func(s *Source) { s.Node.Generation = 3 }, false, false},
+		"phase 0 is not through":                  {func(s *Source) { s.Node.Status.Conditions[0].Status = corev1.ConditionFalse }, false, false},
+		"a node that nobody has looked at so far": {func(s *Source) { s.Node.Status = dataplanev1.OpenStackDataPlaneNodeStatus{} }, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if n := New(node(c.change)); n.Ready != c.ready || n.Up != c.up {
+				t.Errorf("ready %v, up %v; want %v, %v", n.Ready, n.Up, c.ready, c.up)
+			}
+		})
+	}
+}
+
+func TestProblems(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Source)
+		want   []string
+	}{
+		"none": {func(*Source) {}, nil},
+		"of the node": {func(s *Source) {
+			s.Node.Status.Conditions[1] = is(condition.InputReadyCondition, "RoleMissing", condition.SeverityError, "no role")
+		}, []string{"OpenStackDataPlaneNode/edpm-compute-0 InputReady RoleMissing"}},
+		"of a service":                {failNova, []string{"NovaExternalCompute/edpm-compute-0 DeploymentReady Failed"}},
+		"of a service nobody can see": {func(s *Source) { failNova(s); s.Services = nil }, []string{"NovaExternalCompute/edpm-compute-0  "}},
+		"what is awaited comes last": {func(s *Source) {
+			failNova(s)
+			s.Node.Status.Conditions[3] = is(condition.DeploymentReadyCondition, "Running", condition.SeverityInfo, "it runs")
+		}, []string{"NovaExternalCompute/edpm-compute-0 DeploymentReady Failed", "OpenStackDataPlaneNode/edpm-compute-0 DeploymentReady Running"}},
+		"what was not looked at is none": {func(s *Source) {
+			s.Node.Status.Conditions[3].Status, s.Node.Status.Conditions[3].Reason = corev1.ConditionUnknown, condition.InitReason
+		}, nil},
+		"an old status":               {func(s *Source) { s.Node.Generation = 3 }, []string{"OpenStackDataPlaneNode/edpm-compute-0  "}},
+		"a compute without a service": {func(s *Source) { s.Node.Status.Services = nil }, []string{"OpenStackDataPlaneNode/edpm-compute-0  "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range New(node(c.change)).Problems {
+				got = append(got, p.Object+" "+p.Condition+" "+p.Reason)
+				if p.Message == "" {
+					t.Errorf("%+v says nothing", p)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRuns(t *testing.T) {
+	const host = "edpm-compute-0"
+	running, ok := run("b", "nova", 0), run("a", "libvirt", time.Minute, ansibleeev1.HostStatus{Name: host, OK: 1})
+	lost := run("c", "nova", time.Minute, ansibleeev1.HostStatus{Name: "edpm-compute-1", OK: 1})
+	gone := run("d", "nova", time.Minute, ansibleeev1.HostStatus{Name: host, Unreachable: 1})
+	own := run("e", "", time.Minute, ansibleeev1.HostStatus{Name: host, OK: 2, Failed: 1})
+	own.Spec.Targets = nil
+	other := run("f", "nova", time.Minute, ansibleeev1.HostStatus{Name: "edpm-compute-9", OK: 1})
+	other.Spec.Targets = nil
+	all := []ansibleeev1.OpenStackAnsibleEE{running, ok, lost, gone, own, other}
+
+	names := func(step string) (list []string) {
+		for _, r := range RunsOf(all, host, step) {
+			list = append(list, r.Name)
+		}
+		return list
+	}
+	if diff := cmp.Diff([]string{"a", "c", "d", "e", "b"}, names("")); diff != "" {
+		t.Errorf("runs of the host, the oldest first: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"c", "d", "b"}, names("nova")); diff != "" {
+		t.Errorf("runs of nova: %s", diff)
+	}
+	for name, want := range map[string]string{"a": Succeeded, "b": Running, "c": NoResult, "d": Unreachable, "e": Failed} {
+		for i := range all {
+			if got := NewRun(&all[i], host).Outcome; all[i].Name == name && got != want {
+				t.Errorf("the outcome of %s is %s, want %s", name, got, want)
+			}
+		}
+	}
+	n := New(node(func(s *Source) { s.Runs = all }))
+	if n.Current == nil || n.Current.Name != "b" || n.Last == nil || n.Last.Name != "e" {
+		t.Errorf("current is %+v, last %+v", n.Current, n.Last)
+	}
+}
+
+func TestTextOfANode(t *testing.T) {
+	want := `Node edpm-compute-0: Ready, its services are not
+  role edpm-compute
+  host 192.168.122.100
+  cell nova-cell1
+
+PHASE        STATUS   REASON   SINCE
+inputs       True     -        60m
+-1 host      True     -        60m
+0 prepared   True     -        60m
+1 nova       False    Failed   60m
+
+Current run: none
+Last run:    nova-run-2, step nova, attempt 2, Failed 2m ago
+Next retry:  in 40s
+
+Why it is not ready:
+  NovaExternalCompute/edpm-compute-0 DeploymentReady is not True: Failed
+    Step nova failed in nova-run-2 (attempt 2, next at 2026-03-01T12:00:40Z): Start it: no image
+
+What helps: kubectl edpm explain Failed
+`
+	var got strings.Builder
+	if err := New(node(failNova)).Text(&got, noon); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTextOfARole(t *testing.T) {
+	want := `Role edpm-compute: 2 of 3 nodes Ready, 1 with all services
+
+NODE             READY   SERVICES           RUN          NEXT RETRY   STATUS
+edpm-compute-0   True    nova (not ready)   nova-run-2   in 40s       Failed: Step nova failed in nova-run-2 (attempt 2, next at 2026-03-01T12:00:40Z): Start it: no image
+edpm-compute-1   False   nova               -            -            RoleMissing: no role
+edpm-compute-2   True    nova               b            -            Ready, with all its services
+`
+	named := func(name string, change func(*Source)) Node {
+		n := New(node(change))
+		n.Name = name
+		return n
+	}
+	roles := Roles([]Node{
+		named("edpm-compute-2", func(s *Source) { s.Runs = []ansibleeev1.OpenStackAnsibleEE{run("b", "nova", 0)} }),
+		named("edpm-compute-0", failNova),
+		named("edpm-compute-1", func(s *Source) {
+			s.Node.Status.Conditions[0].Status = corev1.ConditionFalse
+			s.Node.Status.Conditions[1] = is(condition.InputReadyCondition, "RoleMissing", condition.SeverityError, "no role\nat all")
+		}),
+	})
+	var got strings.Builder
+	if len(roles) != 1 {
+		t.Fatalf("roles are %+v", roles)
+	}
+	if err := roles[0].Text(&got, noon); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Error(diff)
+	}
+}
