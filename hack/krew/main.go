@@ -25,24 +25,31 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: krew VERSION URL DIR")
 		os.Exit(2)
 	}
-	if err := pack(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := pack(os.Args[1], os.Args[2], os.Args[3], build); err != nil {
 		fmt.Fprintln(os.Stderr, "krew:", err)
 		os.Exit(1)
 	}
 }
 
 // pack makes the archives and the manifest.
-func pack(version, url, dir string) error {
+func pack(version, url, dir string, build func(target, string) ([]byte, error)) error {
+	if err := check(version, url); err != nil {
+		return err
+	}
+	license, err := os.ReadFile("LICENSE")
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	sums := map[target]string{}
 	for _, t := range targets {
-		program, err := t.build(version)
+		binary, err := build(t, version)
 		if err != nil {
 			return fmt.Errorf("building for %s/%s: %w", t.OS, t.Arch, err)
 		}
-		archive, err := archived(program)
+		archive, err := archived(binary, license)
 		if err != nil {
 			return err
 		}
@@ -60,7 +67,7 @@ func pack(version, url, dir string) error {
 }
 
 // build returns the program for the target.
-func (t target) build(version string) ([]byte, error) {
+func build(t target, version string) ([]byte, error) {
 	file, err := os.CreateTemp("", program)
 	if err != nil {
 		return nil, err
@@ -78,11 +85,7 @@ func (t target) build(version string) ([]byte, error) {
 
 // archived packs the program and the licence. The same files make the same
 // archive: they have no time of their own.
-func archived(binary []byte) ([]byte, error) {
-	license, err := os.ReadFile("LICENSE")
-	if err != nil {
-		return nil, err
-	}
+func archived(binary, license []byte) ([]byte, error) {
 	var out bytes.Buffer
 	packed := gzip.NewWriter(&out)
 	files := tar.NewWriter(packed)

@@ -59,14 +59,19 @@ type file struct {
 // semver as krew wants it: with a v.
 var semver = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
-// newManifest returns the manifest for archives at the URL with the given sums.
-func newManifest(version, url string, sums map[target]string) ([]byte, error) {
+// check tells what is wrong with a version or an address, before anything is built.
+func check(version, url string) error {
 	if !semver.MatchString(version) {
-		return nil, fmt.Errorf("version %q is none that krew takes: write it like v1.2.3", version)
+		return fmt.Errorf("version %q is none that krew takes: write it like v1.2.3", version)
 	}
 	if !strings.HasPrefix(url, "https://") {
-		return nil, fmt.Errorf("URL %q: it has to begin with https://", url)
+		return fmt.Errorf("URL %q: it has to begin with https://", url)
 	}
+	return nil
+}
+
+// newManifest returns the manifest for archives at the URL with the given sums.
+func newManifest(version, url string, sums map[target]string) ([]byte, error) {
 	m := manifest{APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin", Metadata: metadata{"edpm"}, Spec: spec{
 		Version: version, Homepage: "https://github.com/edpm-operators/edpm-operators",
 		ShortDescription: "Look at OpenStack on EDPM nodes and in pods",

@@ -1,7 +1,17 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,21 +54,86 @@ func TestManifestIsWhatKrewTakes(t *testing.T) {
 	}
 }
 
-func TestManifestRefuses(t *testing.T) {
+func TestManifestRefusesAnArchiveWithoutItsSum(t *testing.T) {
 	missing := sums()
 	delete(missing, targets[1])
-	for name, c := range map[string]struct {
-		version, url string
-		sums         map[target]string
-		says         string
-	}{
-		"a version without a v":      {"1.2.3", "https://example.org", sums(), "write it like v1.2.3"},
-		"no version":                 {"latest", "https://example.org", sums(), "write it like v1.2.3"},
-		"a download in the clear":    {"v1.2.3", "http://example.org", sums(), "https://"},
-		"an archive without its sum": {"v1.2.3", "https://example.org", missing, "kubectl-edpm_linux_arm64.tar.gz"},
+	if _, err := newManifest("v1.2.3", "https://example.org", missing); err == nil || !strings.Contains(err.Error(), "kubectl-edpm_linux_arm64.tar.gz") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// fake builds a program in no time.
+func fake(t target, version string) ([]byte, error) {
+	return []byte(version + " for " + t.OS + "/" + t.Arch), nil
+}
+
+func TestPackMakesWhatTheManifestSays(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	dir := t.TempDir()
+	if err := pack("v1.2.3", "https://example.org", dir, fake); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "edpm.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m manifest
+	if err := yaml.UnmarshalStrict(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range m.Spec.Platforms {
+		archive, err := os.ReadFile(filepath.Join(dir, filepath.Base(p.URI)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(archive); hex.EncodeToString(sum[:]) != p.Sha256 {
+			t.Errorf("%s has another sum than the manifest says", p.URI)
+		}
+		if names, binary := unpacked(t, archive); !slices.Equal(names, []string{p.Files[0].From, p.Files[1].From}) || binary != "v1.2.3 for "+targets[i].OS+"/"+targets[i].Arch {
+			t.Errorf("%s has %v with %q", p.URI, names, binary)
+		}
+	}
+}
+
+// unpacked returns the names of the files and the content of the first, which
+// has to be a program.
+func unpacked(t *testing.T, archive []byte) (names []string, binary string) {
+	t.Helper()
+	packed, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(packed); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return names, binary
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names = append(names, header.Name); len(names) > 1 {
+			continue
+		}
+		text, err := io.ReadAll(r)
+		if err != nil || header.Mode != 0o755 {
+			t.Fatalf("%s has mode %o (%v)", header.Name, header.Mode, err)
+		}
+		binary = string(text)
+	}
+}
+
+func TestPackRefusesBeforeItBuilds(t *testing.T) {
+	for name, c := range map[string]struct{ version, url, says string }{
+		"a version without a v":   {"1.2.3", "https://example.org", "write it like v1.2.3"},
+		"no version":              {"latest", "https://example.org", "write it like v1.2.3"},
+		"a download in the clear": {"v1.2.3", "http://example.org", "https://"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := newManifest(c.version, c.url, c.sums); err == nil || !strings.Contains(err.Error(), c.says) {
+			err := pack(c.version, c.url, t.TempDir(), func(target, string) ([]byte, error) {
+				t.Error("it builds")
+				return nil, nil
+			})
+			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("the error is %v; want %q", err, c.says)
 			}
 		})
