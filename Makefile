@@ -10,6 +10,13 @@ IMG ?= localhost/edpm-operators:latest
 RUNNER_IMG ?=
 export IMG RUNNER_IMG
 
+# The bundle for OLM: see hack/bundle.sh for these and for OPERATORS, PACKAGE and CHANNEL.
+VERSION ?= 0.1.0
+REPLACES ?=
+# Bundles of the catalog, the newest last. That is the one that make bundle makes.
+BUNDLES ?= bundle
+export VERSION REPLACES
+
 # Tools are pinned in go.tools.mod, compiled by Go and kept in its cache.
 TOOL := go tool -modfile=go.tools.mod
 LAB := go run ./test/lab
@@ -19,6 +26,13 @@ CC ?= gcc
 RACE := $(if $(shell command -v $(CC)),-race)
 # What make test tests: everything but the end-to-end tests, which need a cluster.
 UNIT = $$(go list ./... | grep -v /test/e2e)
+# The generator of the bundle is a module of its own.
+BUNDLE := hack/bundle
+# The packages whose resource definitions are made here: that of ceph is Rook's.
+OWN_KINDS = $$(go list ./apis/... | grep -v /apis/ceph/ | paste -sd ';')
+# The code whose rights the manager always has. Those of the operator ocs, which may
+# label nodes, are in config/overlays/ocs.
+RIGHTS = $$(go list ./controllers/... ./webhooks/... ./internal/... ./cmd/... | grep -v /controllers/ocs/ | paste -sd ';')
 
 ##@ General
 
@@ -32,8 +46,9 @@ help: ## Show this list.
 
 .PHONY: manifests
 manifests: ## Make the resource definitions and the manager's rights from the code.
-	$(TOOL) controller-gen crd 'paths=./apis/...' output:crd:dir=config/crd/bases
-	$(TOOL) controller-gen rbac:roleName=manager-role 'paths=./controllers/...;./webhooks/...;./internal/...;./cmd/...' output:rbac:dir=config/rbac
+	$(TOOL) controller-gen crd:generateEmbeddedObjectMeta=true "paths=$(OWN_KINDS)" output:crd:dir=config/crd/bases
+	$(TOOL) controller-gen rbac:roleName=manager-role "paths=$(RIGHTS)" output:rbac:dir=config/rbac
+	$(TOOL) controller-gen rbac:roleName=edpm-operators-manager-ocs-role 'paths=./controllers/ocs/...' output:rbac:dir=config/overlays/ocs
 
 .PHONY: generate
 generate: ## Make the deep-copy functions of the API.
@@ -42,6 +57,14 @@ generate: ## Make the deep-copy functions of the API.
 .PHONY: docs
 docs: ## Make the reference of the API, docs/reference.md.
 	hack/reference.sh
+
+.PHONY: bundle
+bundle: ## Make the OLM bundle, bundle/: OPERATORS=nova,dataplane for some operators only.
+	hack/bundle.sh bundle $(lastword $(BUNDLES))
+
+.PHONY: catalog
+catalog: ## Make a file-based catalog of the bundles in BUNDLES, bin/catalog. Builds opm the first time.
+	hack/bundle.sh catalog bin/catalog $(BUNDLES)
 
 .PHONY: fmt
 fmt: ## Format the Go code.
@@ -52,10 +75,12 @@ fmt: ## Format the Go code.
 .PHONY: vet
 vet: ## Run go vet.
 	go vet ./...
+	go -C $(BUNDLE) vet ./...
 
 .PHONY: lint
 lint: ## Run golangci-lint, and where they are installed ansible-lint and shellcheck.
 	$(TOOL) golangci-lint run ./...
+	lint=$$($(TOOL) -n golangci-lint) && cd $(BUNDLE) && $$lint run ./...
 	hack/lint-scripts.sh
 
 .PHONY: verify
@@ -66,6 +91,7 @@ verify: ## Make everything again that is made, and fail if anything differs.
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
 	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 40m $(RACE) $(UNIT)
+	go -C $(BUNDLE) test ./...
 	$(MAKE) --no-print-directory test-monitoring
 	hack/test-python.sh
 
@@ -77,6 +103,11 @@ test-monitoring: ## Run the tests of rules and dashboard alone, with the code of
 e2e: ## Run the end-to-end tests on a real cluster and real hosts on this machine (root).
 	@hack/install-packages.sh lab test
 	go test ./test/e2e/... -count=1 -p 1 -timeout 60m
+
+.PHONY: e2e-olm
+e2e-olm: ## Install the suite with OLM on a real cluster on this machine (root). Builds OLM the first time.
+	@hack/install-packages.sh lab test
+	E2E_OLM=1 go test ./test/e2e/olm -count=1 -timeout 40m
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.

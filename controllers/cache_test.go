@@ -1,6 +1,8 @@
 package controllers_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,5 +77,35 @@ func TestWithoutTopologiesOnlyTheResultsOfRunsAreHeld(t *testing.T) {
 	}
 	if pods := held(t, &batchv1.Job{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: "x"}}}}); pods.Spec.Template.Name != "" {
 		t.Error("the template of a Job is held")
+	}
+}
+
+func TestOfResourceDefinitionsOnlyTheOneThatIsWaitedForIsHeld(t *testing.T) {
+	definitions := func(operators ...string) (fields []string) {
+		for kind, by := range controllers.CacheOptions(operators).ByObject {
+			if _, ok := kind.(*metav1.PartialObjectMetadata); ok {
+				fields = append(fields, by.Field.String())
+			}
+		}
+		return fields
+	}
+	if got := definitions("glance", "ocs"); !cmp.Equal(got, []string{"metadata.name=cephclusters.ceph.rook.io"}) {
+		t.Errorf("with the operator ocs %q are held", got)
+	}
+	if got := definitions(); len(got) > 0 {
+		t.Errorf("without it %q are held", got)
+	}
+}
+
+func TestOperatorsToChooseFrom(t *testing.T) {
+	if err := controllers.CheckOperators([]string{"nova", "ocs"}); err != nil {
+		t.Errorf("an optional operator cannot be chosen: %v", err)
+	}
+	err := controllers.CheckOperators([]string{"nova", "typo"})
+	if err == nil || !strings.Contains(err.Error(), `"typo" is not an operator: choose from ansibleee`) || !strings.Contains(err.Error(), "ocs") {
+		t.Errorf("the error is %v", err)
+	}
+	if slices.Contains(controllers.Operators, "ocs") {
+		t.Error("the kind of another operator is taken over unasked")
 	}
 }

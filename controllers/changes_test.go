@@ -6,9 +6,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
@@ -22,6 +24,39 @@ func (w *world) setConfigMap(name, key, value string) {
 	GinkgoHelper()
 	change(MakeConfigMap(name, w.ns, "", ""), func(c *corev1.ConfigMap) { c.Data = map[string]string{key: value} })
 }
+
+var _ = Describe("The key of a host", func() {
+	const first = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+	const second = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcNHqIYJrB8OtlhnG2w1bDeHDgPDVgPPIoqxDyRIKy8"
+
+	It("is kept when it is first met, and another one is refused until a person says that it is right", func() {
+		w := newCloud()
+		w.hosts.Show("n", first)
+		w.make(w.role("plain").Obj(), MakeNode("n", w.ns).Role("plain").Cell("cell1").Host("10.0.0.7").Obj())
+		w.computesReady("n")
+		Expect(get(Default, w.node("n")).Status.HostKey).To(Equal(first))
+		Expect(get(Default, w.compute("n")).Status.HostKey).To(Equal(first), "the compute knows the host from its node")
+
+		w.hosts.Show("n", second)
+		annotate(w.node("n"), edpmv1.RerunAnnotation, "again")
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, "no route to host")
+		annotate(w.node("n"), edpmv1.HostKeyAnnotation, second+" root@n")
+		w.nodesReady("n")
+		w.computesReady("n")
+		Eventually(func(g Gomega) {
+			g.Expect(get(g, w.node("n")).Status.HostKey).To(Equal(second))
+			g.Expect(get(g, w.compute("n")).Status.HostKey).To(Equal(second))
+		}).Should(Succeed())
+	})
+
+	It("that is none is refused", func() {
+		w := newCloud()
+		node := MakeNode("n", w.ns).Role("plain").Obj()
+		node.Annotations = map[string]string{edpmv1.HostKeyAnnotation: "SHA256:abc"}
+		w.make(w.role("plain").Obj(), node)
+		w.halted(w.node("n"), condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "edpm.openstack.org/host-key", "ssh_host_ed25519_key.pub")
+	})
+})
 
 var _ = Describe("A change of", Ordered, func() {
 	// One cloud for all entries: a and b in cell1, c in cell2, d no compute.

@@ -34,7 +34,7 @@ func TestEveryKindWithConditionsIsCounted(t *testing.T) {
 			want = append(want, crd.Spec.Names.Kind)
 		}
 	}
-	for _, operator := range Operators {
+	for _, operator := range known() {
 		for _, kind := range kindsOf[operator] {
 			got = append(got, reflect.TypeOf(kind).Elem().Name())
 		}

@@ -15,6 +15,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
 	"github.com/edpm-operators/edpm-operators/controllers/core/openstackcontrolplane"
@@ -28,6 +29,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacell"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacompute"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novaexternalcompute"
+	"github.com/edpm-operators/edpm-operators/controllers/ocs/storagecluster"
 	"github.com/edpm-operators/edpm-operators/controllers/topology/topology"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -38,12 +40,16 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
-// Operators that the suite consists of.
+// Operators that run unless others are chosen.
 var Operators = []string{"ansibleee", "core", "dataplane", "glance", "nova", "topology"}
+
+// OptionalOperators only run when they are chosen by name: ocs has the kind
+// StorageCluster, which a cluster with ocs-operator has already.
+var OptionalOperators = []string{"ocs"}
 
 // Options of the suite.
 type Options struct {
-	// Operators to run; empty means all.
+	// Operators to run; empty means all that are not optional.
 	Operators []string
 	Engine    edpm.Options
 	Images    images.Defaults
@@ -66,10 +72,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 	}
 	steps := []func(context.Context) error{s.shared}
 	var kinds []phase.Object
-	for _, operator := range Operators {
+	for _, operator := range known() {
 		if s.runs(operator) {
 			steps = append(steps, map[string]func(context.Context) error{
-				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "glance": s.glance, "nova": s.nova, "topology": s.topology,
+				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "glance": s.glance, "nova": s.nova, "ocs": s.ocs, "topology": s.topology,
 			}[operator])
 			kinds = append(kinds, kindsOf[operator]...)
 		}
@@ -89,18 +95,25 @@ var kindsOf = map[string][]phase.Object{
 	"dataplane": {&dataplanev1.OpenStackDataPlane{}, &dataplanev1.OpenStackDataPlaneRole{}, &dataplanev1.OpenStackDataPlaneNode{}},
 	"glance":    {&glancev1.Glance{}, &glancev1.GlanceAPI{}},
 	"nova":      {&novav1.Nova{}, &novav1.NovaCell{}, &novav1.NovaCompute{}, &novav1.NovaExternalCompute{}},
+	"ocs":       {&ocsv1.StorageCluster{}},
 	"topology":  {&topologyv1.Topology{}},
 }
 
 func (s *setup) runs(operator string) bool {
-	return len(s.Operators) == 0 || slices.Contains(s.Operators, operator)
+	if len(s.Operators) == 0 {
+		return slices.Contains(Operators, operator)
+	}
+	return slices.Contains(s.Operators, operator)
 }
+
+// known are all operators.
+func known() []string { return slices.Concat(Operators, OptionalOperators) }
 
 // CheckOperators returns an error that names the first operator that does not exist.
 func CheckOperators(names []string) error {
 	for _, n := range names {
-		if !slices.Contains(Operators, n) {
-			return fmt.Errorf("--operators: %q is not an operator: choose from %s", n, strings.Join(Operators, ", "))
+		if !slices.Contains(known(), n) {
+			return fmt.Errorf("--operators: %q is not an operator: choose from %s", n, strings.Join(known(), ", "))
 		}
 	}
 	return nil
@@ -185,4 +198,8 @@ func (s *setup) core(ctx context.Context) error {
 
 func (s *setup) topology(ctx context.Context) error {
 	return (&topology.Reconciler{Client: s.GetClient(), Runner: s.runner("topology")}).SetupWithManager(ctx, s.Manager)
+}
+
+func (s *setup) ocs(ctx context.Context) error {
+	return (&storagecluster.Reconciler{Client: s.GetClient(), Runner: s.runner("storagecluster")}).SetupWithManager(ctx, s.Manager)
 }

@@ -106,7 +106,7 @@ func TestExamplesApply(t *testing.T) {
 	for _, kind := range []string{
 		"OpenStackDataPlane", "OpenStackDataPlaneRole", "OpenStackDataPlaneNode", "OpenStackDataPlaneService",
 		"Nova", "NovaCell", "NovaExternalCompute", "OpenStackAnsibleEE", "Topology",
-		"Glance", "GlanceAPI", "OpenStackControlPlane", "NovaCompute",
+		"Glance", "GlanceAPI", "OpenStackControlPlane", "NovaCompute", "StorageCluster",
 	} {
 		if !kinds[kind] {
 			t.Errorf("no page has an example of %s", kind)

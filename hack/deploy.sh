@@ -9,6 +9,7 @@
 # IMG         image of the manager (default localhost/edpm-operators:latest)
 # RUNNER_IMG  execution environment for specs that name none (default: the
 #             manager's own choice)
+# BASE        directory of config that apply starts from (default: default)
 # KUBECTL     default kubectl
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -59,7 +60,7 @@ case ${1:-} in
     [ -z "$runner" ] || pods+=("{spec: {containers: [{name: manager, env: [
       {name: RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT, value: \"$runner\"},
       {name: RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT, value: \"$runner\"}]}]}}")
-    apply default "${pods[@]}"
+    apply "${BASE:-default}" "${pods[@]}"
     ;;
   lab)
     go run ./test/lab load bin/manager.tar

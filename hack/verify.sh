@@ -16,8 +16,10 @@ git ls-files --cached --others --exclude-standard | existing | tr '\n' '\0' | xa
 cd "$copy"
 export GOFLAGS="${GOFLAGS:-} -trimpath"
 git init -q . # for the scripts that ask git for files
-rm -f config/crd/bases/*.yaml config/rbac/role.yaml docs/reference.md
+rm -rf config/crd/bases/*.yaml config/rbac/role.yaml config/overlays/ocs/role.yaml docs/reference.md bundle
 make --no-print-directory generate manifests docs
+# With the defaults, whatever is being built and deployed.
+env -u OPERATORS -u PACKAGE -u CHANNEL -u VERSION -u REPLACES -u IMG -u RUNNER_IMG hack/bundle.sh bundle
 
 failed=0
 complain() {
@@ -25,14 +27,15 @@ complain() {
   failed=1
 }
 
-for path in config/crd/bases config/rbac/role.yaml docs/reference.md apis; do
-  diff -ruN "$repo/$path" "$path" || complain "$path is not what the tools make of the code: run make generate manifests docs"
+for path in config/crd/bases config/rbac/role.yaml config/overlays/ocs/role.yaml docs/reference.md apis bundle; do
+  diff -ruN "$repo/$path" "$path" || complain "$path is not what the tools make of the code: run make generate manifests docs bundle"
 done
 unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)
 [ -z "$unformatted" ] || complain "not formatted, run make fmt: $unformatted"
-go mod tidy -diff || complain "go.mod is not tidy: run go mod tidy"
-go -C hack/monitoring mod tidy -diff || complain "hack/monitoring/go.mod is not tidy: run go -C hack/monitoring mod tidy"
-for dir in default overlays/lab samples prometheus grafana; do
+for module in . hack/bundle hack/monitoring; do
+  go -C "$module" mod tidy -diff || complain "$module/go.mod is not tidy: run go mod tidy there"
+done
+for dir in default overlays/lab overlays/ocs samples samples/ocs prometheus grafana; do
   go tool -modfile=go.tools.mod kustomize build "config/$dir" >/dev/null || complain "config/$dir cannot be built"
 done
 exit "$failed"

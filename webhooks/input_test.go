@@ -11,8 +11,10 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -40,7 +42,8 @@ var kinds = map[string]func(world) client.Object{
 	"OpenStackControlPlane": func(w world) client.Object {
 		return &corev1beta1.OpenStackControlPlane{ObjectMeta: w.meta("openstack", "-")}
 	},
-	"Topology": func(w world) client.Object { return &topologyv1.Topology{ObjectMeta: w.meta("x", "-")} },
+	"Topology":       func(w world) client.Object { return &topologyv1.Topology{ObjectMeta: w.meta("x", "-")} },
+	"StorageCluster": func(w world) client.Object { return &ocsv1.StorageCluster{ObjectMeta: w.meta("ocs", "-")} },
 }
 
 func newService(w world) client.Object {
@@ -283,3 +286,13 @@ func (w world) apiNode(name, host string) {
 	node.Spec.AnsibleHost = host
 	create(node)
 }
+
+var _ = Describe("The key of a host", func() {
+	It("that is none is refused with field, value and remedy, and one is taken", func() {
+		node := newWorld().newNode("edpm-0", "", "-")
+		node.Annotations = map[string]string{edpmv1.HostKeyAnnotation: "SHA256:abc"}
+		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/host-key]", `"SHA256:abc"`, "ssh_host_ed25519_key.pub")
+		node.Annotations[edpmv1.HostKeyAnnotation] = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl root@edpm-0"
+		create(node)
+	})
+})

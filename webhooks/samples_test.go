@@ -40,11 +40,16 @@ func resources(dir string) []string {
 	return kustomization.Resources
 }
 
-// apply sends the file as it is, so that the API server's strict decoder sees
+// apply sends a sample as it is, so that the API server's strict decoder sees
 // what a person wrote.
 func (w world) apply(file string) error {
 	GinkgoHelper()
-	text, err := os.ReadFile(envtest.File("config", "samples", file))
+	return w.applyFile(envtest.File("config", "samples", file))
+}
+
+func (w world) applyFile(path string) error {
+	GinkgoHelper()
+	text, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
 	obj := &unstructured.Unstructured{}
 	Expect(yaml.Unmarshal(text, &obj.Object)).To(Succeed())
@@ -79,6 +84,26 @@ var _ = Describe("The examples of the specification", func() {
 			node := &dataplanev1.OpenStackDataPlaneNode{}
 			Expect(api.Get(ctx, client.ObjectKey{Namespace: string(w), Name: name}, node)).To(Succeed())
 			Expect(inherit.Annotation(node, role, novav1.CellAnnotation)).To(Equal(cell))
+		}
+	})
+})
+
+var _ = Describe("The examples that only the bundle has", func() {
+	It("apply as they are, with strict field validation", func() {
+		w := newWorld()
+		files := resources(filepath.Join("olm", "examples"))
+		Expect(files).NotTo(BeEmpty())
+		for _, file := range files {
+			Expect(w.applyFile(envtest.File("config", "olm", "examples", file))).To(Succeed(), file)
+		}
+	})
+})
+
+var _ = Describe("The example of a storage cluster", func() {
+	It("applies with strict field validation", func() {
+		w := newWorld()
+		for _, file := range resources(filepath.Join("samples", "ocs")) {
+			Expect(w.apply(filepath.Join("ocs", file))).To(Succeed())
 		}
 	})
 })

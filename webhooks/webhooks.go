@@ -1,5 +1,6 @@
 // Package webhooks serves admission for all kinds. What is called when is
-// config/webhook/manifests.yaml.
+// config/webhook/manifests.yaml, and config/overlays/ocs/webhooks.yaml for the
+// kind that is not deployed everywhere.
 package webhooks
 
 import (
@@ -11,6 +12,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/webhooks/dataplane"
 	"github.com/edpm-operators/edpm-operators/webhooks/glance"
 	"github.com/edpm-operators/edpm-operators/webhooks/nova"
+	"github.com/edpm-operators/edpm-operators/webhooks/ocs"
 	"github.com/edpm-operators/edpm-operators/webhooks/topology"
 )
 
@@ -34,6 +36,7 @@ func SetupAll(mgr ctrl.Manager) error {
 		func() error { return dataplane.SetupOpenStackDataPlaneServiceWithManager(mgr) },
 		func() error { return ansibleee.SetupOpenStackAnsibleEEWithManager(mgr, defaults) },
 		func() error { return topology.SetupTopologyWithManager(mgr) },
+		func() error { return ocs.SetupStorageClusterWithManager(mgr, reader) },
 	} {
 		if err := setup(); err != nil {
 			return err

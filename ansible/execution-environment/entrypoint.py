@@ -9,6 +9,8 @@ Environment read:
   ANSIBLE_PRIVATE_KEY_FILE  ssh key; replaced by a copy that ssh accepts
   EDPM_RECAP_PATH    where the recap of the run goes (/dev/termination-log)
 
+Keys of hosts that are known already are in /runner/config/known_hosts.
+
 The exit code is that of the command. A run that ends before Ansible could write
 a recap of its hosts leaves one that holds only the category of the error.
 """
@@ -165,6 +167,15 @@ def copy_key(environ):
     environ["ANSIBLE_PRIVATE_KEY_FILE"] = copy
 
 
+def know_hosts():
+    """Copies the known host keys to where ssh adds those of hosts that it meets."""
+    try:
+        with open(os.path.join(RUNNER_DIR, "config", "known_hosts"), encoding="utf-8") as file:
+            write_private(os.path.join(RUNNER_DIR, ".known_hosts"), file.read())
+    except FileNotFoundError:
+        pass
+
+
 def configure(environ):
     """Sets what ansible-runner or a user's settings would otherwise turn off."""
     environ.setdefault("ANSIBLE_HOST_KEY_CHECKING", "True")
@@ -241,6 +252,7 @@ def main(command):
         know_user(environ)
         materialise(environ)
         copy_key(environ)
+        know_hosts()
         configure(environ)
         wrong = check_syntax()
         if wrong:

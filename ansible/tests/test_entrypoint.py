@@ -147,6 +147,17 @@ class EntrypointTest(unittest.TestCase):
         entrypoint.copy_key(environ)
         self.assertEqual(environ, {"ANSIBLE_PRIVATE_KEY_FILE": "/nonexistent"})
 
+    def test_known_host_keys_are_copied_to_where_ssh_can_add_others(self):
+        entrypoint = load()
+        entrypoint.RUNNER_DIR = self.directory
+        entrypoint.know_hosts()
+        self.assertFalse(os.path.exists(os.path.join(self.directory, ".known_hosts")))
+        os.mkdir(os.path.join(self.directory, "config"))
+        with open(os.path.join(self.directory, "config", "known_hosts"), "w", encoding="utf-8") as file:
+            file.write("10.0.0.1 ssh-ed25519 AAAA\n")
+        entrypoint.know_hosts()
+        self.assertEqual(self.read(".known_hosts"), "10.0.0.1 ssh-ed25519 AAAA\n")
+
     def test_the_callback_is_always_enabled(self):
         _, output = self.run_script('echo "$ANSIBLE_CALLBACKS_ENABLED"', ANSIBLE_CALLBACKS_ENABLED="timer")
         self.assertEqual(output, "timer,edpm.operators.recap\n")

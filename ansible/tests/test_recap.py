@@ -93,6 +93,19 @@ class EncodeTest(unittest.TestCase):
         _, packed = self.fits(hosts)
         self.assertTrue(packed)
 
+    def test_the_keys_of_fifty_hosts_fit_and_some_of_more_do(self):
+        def hosts(count, length):
+            generator = random.Random(2)
+            key = lambda size: base64.b64encode(bytes(generator.randrange(256) for _ in range(size))).decode("ascii")
+            return {name: [1, 0, 1, 0, 0, "no reason at all"] + ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + key(length)]
+                    for name in names(count, 20)}
+        decoded, _ = self.fits(hosts(50, 32))
+        self.assertEqual([len(entry) for entry in decoded.values()], [7] * 50)
+        decoded, _ = self.fits(hosts(50, 270))  # as long as keys of RSA
+        known = [len(entry) > 6 for entry in decoded.values()]
+        self.assertTrue(0 < sum(known) < 50)
+        self.assertEqual(known, sorted(known, reverse=True))
+
     def test_what_cannot_fit_says_so(self):
         data = recap.encode({name: [1, 0, 0, 0, 0] for name in names(200, 253)})
         self.assertLessEqual(len(data), 4096)
@@ -122,6 +135,13 @@ class ReasonTest(unittest.TestCase):
                 {"unreachable": True, "msg": "Failed to connect to the host via ssh: Warning: Permanently added '1.2.3.4' (ED25519) "
                                              "to the list of known hosts.\r\nu@1.2.3.4: Permission denied (publickey)."},
                 "u@1.2.3.4: Permission denied (publickey)."),
+            "a host that is another one": (
+                {"unreachable": True, "msg": "Failed to connect to the host via ssh: @@@@@@\r\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\r\n"
+                                             "@@@@@@\r\nIT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\r\n"
+                                             "The fingerprint for the ED25519 key sent by the remote host is\nSHA256:abc/DEF+1.\r\n"
+                                             "Host key verification failed."},
+                "the host shows another key than it had, SHA256:abc/DEF+1: if it was installed anew, put its public key in annotation "
+                "edpm.openstack.org/host-key of the node"),
             "the same when data was to be sent": (
                 {"unreachable": True, "msg": 'Data could not be sent to remote host "1.2.3.4". Make sure this host can be reached '
                                              "over ssh: ssh: connect to host 1.2.3.4 port 22: No route to host\r\n"},
@@ -147,10 +167,17 @@ class CallbackTest(unittest.TestCase):
         self.addCleanup(os.remove, file.name)
         self.path = file.name
         self.callback = recap.CallbackModule()
-        self.callback.get_option = lambda name: self.path
+        self.known = self.path + ".known"
+        self.callback.get_option = {"path": self.path, "known_hosts": self.known}.get
 
-    def play(self, *hosts):
-        variables = Thing(get_vars=lambda play: {"ansible_play_hosts_all": list(hosts)})
+    def ssh_knows(self, *lines):
+        with open(self.known, "w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in lines)
+        self.addCleanup(lambda: os.path.exists(self.known) and os.remove(self.known))
+
+    def play(self, *hosts, **hostvars):
+        variables = Thing(get_vars=lambda play: {
+            "ansible_play_hosts_all": list(hosts), "hostvars": {name: hostvars.get(name, {}) for name in hosts}})
         self.callback.v2_playbook_on_play_start(Thing(get_variable_manager=lambda: variables))
 
     def result(self, host, task, **result):
@@ -176,6 +203,20 @@ class CallbackTest(unittest.TestCase):
             "late": [0, 0, 0, 0, 0, "not reached"],
         })
 
+    def test_the_key_of_a_host_is_told_when_it_is_first_met(self):
+        self.ssh_knows("[10.0.0.2]:2222 ssh-ed25519 OLD", "# a comment", "10.0.0.9")
+        self.callback.v2_playbook_on_start(None)
+        self.play("new", "old", "bad", "never", new={"ansible_host": "10.0.0.1"},
+                  old={"ansible_host": "10.0.0.2", "ansible_port": 2222}, bad={}, never={"ansible_host": "10.0.0.9"})
+        self.ssh_knows("[10.0.0.2]:2222 ssh-ed25519 OLD", "10.0.0.1 ssh-ed25519 NEW", "bad,10.0.0.3 ssh-rsa BAD comment")
+        self.callback.v2_runner_on_unreachable(self.result("bad", "T", msg="denied"))
+        self.assertEqual(self.stats(new=(1, 0, 0, 0, 0), old=(1, 0, 0, 0, 0), bad=(0, 0, 0, 1, 0), never=(1, 0, 0, 0, 0)), {
+            "new": [1, 0, 0, 0, 0, "", "ssh-ed25519 NEW"],
+            "old": [1, 0, 0, 0, 0],
+            "bad": [0, 0, 0, 1, 0, "denied", "ssh-rsa BAD"],
+            "never": [1, 0, 0, 0, 0],
+        })
+
     def test_an_ignored_or_rescued_failure_leaves_no_message(self):
         self.play("a", "b")
         self.callback.v2_runner_on_failed(self.result("a", "Try", msg="no"), ignore_errors=True)
@@ -194,7 +235,7 @@ class CallbackTest(unittest.TestCase):
         self.assertEqual(len(self.stats(a=(0, 0, 1, 0, 0))["a"][5]), 200)
 
     def test_a_path_that_cannot_be_written_is_no_failure(self):
-        self.callback.get_option = lambda name: "/nonexistent/recap"
+        self.callback.get_option = lambda name: "/nonexistent/" + name
         self.callback.v2_playbook_on_stats(Thing(processed={}, summarize=None))
 
 

@@ -13,6 +13,11 @@ const (
 	// without running the cleanup playbook on its host.
 	SkipCleanupAnnotation = "edpm.openstack.org/skip-cleanup"
 
+	// HostKeyAnnotation on a node is the public key of its host, as in
+	// /etc/ssh/ssh_host_ed25519_key.pub. It takes the place of the key that was
+	// recorded when the host was first met.
+	HostKeyAnnotation = "edpm.openstack.org/host-key"
+
 	// HostsAnnotation on a runner Pod lists its hosts, separated by commas.
 	HostsAnnotation = "edpm.openstack.org/hosts"
 

@@ -9,6 +9,12 @@ type Ledger struct {
 	// Runs that made the hashes true, by step.
 	// +optional
 	Runs map[string]RunRecord `json:"runs,omitempty"`
+
+	// HostKey is the public key by which the host is known: that of the
+	// annotation HostKeyAnnotation, else the one that it showed when it was first
+	// met. A host that shows another one is not talked to.
+	// +optional
+	HostKey string `json:"hostKey,omitempty"`
 }
 
 // RunRecord is the last run of a step that succeeded on a host.

@@ -20,10 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -69,6 +71,7 @@ func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
+		ocsv1.AddToScheme, cephv1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, err

@@ -29,7 +29,7 @@ func managerOptions(opts *options, scheme *runtime.Scheme) ctrl.Options {
 	return ctrl.Options{
 		Scheme:                        scheme,
 		LeaderElection:                opts.leaderElect,
-		LeaderElectionID:              "edpm-operators",
+		LeaderElectionID:              opts.lease,
 		LeaderElectionReleaseOnCancel: true,
 		HealthProbeBindAddress:        opts.probes,
 		PprofBindAddress:              opts.pprof,

@@ -16,6 +16,7 @@ type options struct {
 	metricsSecure bool
 	probes        string
 	leaderElect   bool
+	lease         string
 	webhooks      bool
 	webhookPort   int
 	certDir       string
@@ -28,11 +29,12 @@ type options struct {
 
 func (o *options) bind(fs *flag.FlagSet) {
 	o.engine = edpm.DefaultOptions()
-	fs.StringVar(&o.operators, "operators", "", "operators to run, separated by commas; empty means all: "+strings.Join(controllers.Operators, ","))
+	fs.StringVar(&o.operators, "operators", "", "operators to run, separated by commas; empty means "+strings.Join(controllers.Operators, ",")+"; there is also "+strings.Join(controllers.OptionalOperators, ","))
 	fs.StringVar(&o.metrics, "metrics-bind-address", "0", "address of the metrics endpoint; 0 turns it off")
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", true, "serve the metrics over HTTPS, to those only who may get the URL /metrics")
 	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081", "address of the health and readiness endpoints")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "run controllers in one manager at a time only")
+	fs.StringVar(&o.lease, "leader-election-id", "edpm-operators", "name of the lease that the manager with running controllers holds; managers of other operators in the same namespace need others")
 	fs.BoolVar(&o.webhooks, "webhooks", true, "serve the admission webhooks")
 	fs.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the admission webhooks")
 	fs.StringVar(&o.certDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "directory of tls.crt and tls.key of the webhooks")

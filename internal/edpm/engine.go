@@ -17,6 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
+// The Secrets are those with the inputs of runs.
+// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch;create;delete;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;delete
+
 // Owner is a kind whose objects own targets.
 type Owner struct {
 	// Kind of the objects.
@@ -129,11 +133,14 @@ func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target)
 	if err != nil {
 		return State{}, err
 	}
+	if t.HostKey != "" {
+		ledger.HostKey = t.HostKey
+	}
 	note(ledger, t.Step.Name, runs)
 	w := want{hash: t.Hash(), access: t.Access(), rerun: t.Rerun, limited: t.Strategy.limited()}
 	state := judge(ledger, t.Step.Name, runs, w, e.Backoff)
 	state.Step = t.Step.Name
-	if err := e.act(t, w, &state, nextSerial(ledger, t.Step.Name, runs)); err != nil {
+	if err := e.act(t, w, &state, ledger.HostKey, nextSerial(ledger, t.Step.Name, runs)); err != nil {
 		return State{}, err
 	}
 	e.states.set(t.Key(), t.Cell, state.Phase, e.Clock.Now())
@@ -153,7 +160,7 @@ func (e *Engine) hasHeard(key Key, last *run) {
 }
 
 // act offers the target for a run, or takes it back.
-func (e *Engine) act(t *Target, w want, state *State, serial int64) error {
+func (e *Engine) act(t *Target, w want, state *State, hostKey string, serial int64) error {
 	if state.Phase != Pending && state.Phase != Failed {
 		e.nudge(t.Group())
 		return nil
@@ -163,6 +170,7 @@ func (e *Engine) act(t *Target, w want, state *State, serial int64) error {
 		return err
 	}
 	o := &offer{Target: *t, hash: w.hash, access: w.access, podKey: t.podKey(), serial: serial, attempt: 1}
+	o.HostKey = hostKey
 	if state.Phase == Failed {
 		o.attempt, o.notBefore = state.Attempt+1, state.Retry
 	}

@@ -1,11 +1,16 @@
 package edpm
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 	"sigs.k8s.io/yaml"
 )
 
@@ -76,6 +81,9 @@ func runInputs(name string, batch []*offer) (map[string][]byte, error) {
 	hosts := map[string]map[string]any{}
 	for _, o := range batch {
 		hosts[o.Host] = hostVars(name, o)
+		if line := knownHost(o); line != "" {
+			data[knownHostsKey] = append(data[knownHostsKey], line...)
+		}
 		for _, content := range o.Files {
 			data[contentKey(content)] = content
 		}
@@ -85,8 +93,25 @@ func runInputs(name string, batch []*offer) (map[string][]byte, error) {
 	return data, err
 }
 
+// knownHost returns the line of the host in ssh's file of known hosts, none if its
+// key is not known yet.
+func knownHost(o *offer) string {
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(o.HostKey))
+	if err != nil {
+		return "" // none, or what no host can have shown
+	}
+	address, _ := o.Vars["ansible_host"].(string)
+	port := 22
+	if text := fmt.Sprint(o.Vars["ansible_port"]); o.Vars["ansible_port"] != nil {
+		port, _ = strconv.Atoi(text)
+	}
+	return knownhosts.Line([]string{net.JoinHostPort(cmp.Or(address, o.Host), strconv.Itoa(port))}, key) + "\n"
+}
+
 const (
 	inventoryKey = "inventory"
+	// knownHostsKey is where the runner finds the keys of the hosts.
+	knownHostsKey = "known_hosts"
 	// configDir is where the runner finds the files.
 	configDir = "/runner/config"
 )

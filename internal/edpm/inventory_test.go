@@ -8,6 +8,39 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+const (
+	hostKey      = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+	otherHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcNHqIYJrB8OtlhnG2w1bDeHDgPDVgPPIoqxDyRIKy8"
+)
+
+func TestKnownHosts(t *testing.T) {
+	type vars = map[string]any
+	for name, c := range map[string]struct {
+		key  string
+		vars vars
+		want string
+	}{
+		"a host that nobody has met":           {"", vars{"ansible_host": "10.0.0.1"}, ""},
+		"by its address":                       {hostKey, vars{"ansible_host": "10.0.0.1"}, "10.0.0.1 " + hostKey + "\n"},
+		"by its name, without an address":      {hostKey, vars{}, "h " + hostKey + "\n"},
+		"at another port":                      {hostKey, vars{"ansible_host": "10.0.0.1", "ansible_port": 2222.0}, "[10.0.0.1]:2222 " + hostKey + "\n"},
+		"at a port that is a text":             {hostKey, vars{"ansible_port": "2222"}, "[h]:2222 " + hostKey + "\n"},
+		"at the usual port":                    {hostKey, vars{"ansible_port": int64(22)}, "h " + hostKey + "\n"},
+		"at an address of version 6":           {hostKey, vars{"ansible_host": "fd00::1"}, "fd00::1 " + hostKey + "\n"},
+		"with a key that no host can have had": {"ssh-ed25519 AAAA\n* ssh-rsa AAAA", vars{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := runInputs("run", []*offer{offerOf(Target{Host: "h", HostKey: c.key, Vars: c.vars})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(data["known_hosts"]); got != c.want {
+				t.Errorf("the known hosts are %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestParseInventory(t *testing.T) {
 	type vars = map[string]any
 	for name, c := range map[string]struct {

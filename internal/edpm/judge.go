@@ -87,6 +87,9 @@ func touchedKey(step string) string { return step + "@touched" }
 // also once the runs are gone.
 func note(l *edpmv1.Ledger, step string, runs []*run) {
 	for _, r := range runs {
+		if l.HostKey == "" {
+			l.HostKey = r.result.HostKey
+		}
 		if !r.finished || recorded(l, step, r) {
 			continue
 		}
@@ -119,6 +122,9 @@ func lastSerial(l *edpmv1.Ledger, step string) int64 {
 
 // recorded tells whether the ledger knows of the finished run, or need not.
 func recorded(l *edpmv1.Ledger, step string, r *run) bool {
+	if r.result.HostKey != "" && l.HostKey == "" {
+		return false
+	}
 	return r.known && r.result.Untouched() || r.target.Serial <= lastSerial(l, step)
 }
 

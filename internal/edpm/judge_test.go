@@ -418,6 +418,22 @@ func TestRunsLimitedByTags(t *testing.T) {
 
 // TestTheLedgerIsTrue plays random stories on a model of a real host, with
 // managers that die before the ledger is written and runs that people delete.
+func TestTheFirstKeyOfAHostIsKept(t *testing.T) {
+	met := func(key string, r ansibleeev1.HostStatus) ansibleeev1.HostStatus { r.HostKey = key; return r }
+	h := newHost(t).wants("1")
+	h.starts().ends(met(hostKey, dead))
+	h.look()
+	h.forget()
+	if h.ledger.HostKey != hostKey {
+		t.Fatalf("the key of a host that was met, though not logged in to, is %q, want %q", h.ledger.HostKey, hostKey)
+	}
+	h.wants("2").starts().ends(met(otherHostKey, okHost))
+	h.look()
+	if h.ledger.HostKey != hostKey {
+		t.Errorf("the key became %q; only a person can say that another is right", h.ledger.HostKey)
+	}
+}
+
 func TestTheLedgerIsTrue(t *testing.T) {
 	for seed := range uint64(3000) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -84,6 +84,8 @@ type Target struct {
 	SSHKeySecret string
 	// SSHKeyDigest of the content of that Secret.
 	SSHKeyDigest string
+	// HostKey that a person says the host has; empty means the one in the ledger.
+	HostKey string
 
 	NetworkAttachments []string
 	// Topology that the runner Pod follows, in the namespace; empty means none.
@@ -134,7 +136,11 @@ func (t *Target) Hash() string {
 // host is tried again at once.
 func (t *Target) Access() string {
 	access, _ := splitVars(t.Vars)
-	return digest(t.placed(map[string]any{"vars": access, "key": t.SSHKeyDigest, "attachments": t.NetworkAttachments}))
+	parts := map[string]any{"vars": access, "key": t.SSHKeyDigest, "attachments": t.NetworkAttachments}
+	if t.HostKey != "" {
+		parts["hostKey"] = t.HostKey
+	}
+	return digest(t.placed(parts))
 }
 
 // podKey is equal for targets that can share a Pod.

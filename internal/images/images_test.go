@@ -1,9 +1,12 @@
 package images_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -79,5 +82,35 @@ func TestEveryDefaultIsOfItsOwnKind(t *testing.T) {
 	}
 	if diff := cmp.Diff(images.Env(), got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+// The bundle lists the images that a cluster needs, so it has to name those that
+// the manager takes by itself.
+func TestTheBundleNamesTheFallbacks(t *testing.T) {
+	text, err := os.ReadFile("../../config/olm/manager.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := &appsv1.Deployment{}
+	if err := yaml.Unmarshal(text, patch); err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]string{}
+	for _, v := range patch.Spec.Template.Spec.Containers[0].Env {
+		vars[v.Name] = v.Value
+	}
+	read := map[string]bool{}
+	lookup := func(name string) (string, bool) {
+		read[name] = true
+		return vars[name], true
+	}
+	if diff := cmp.Diff(images.From(env(nil)), images.From(lookup)); diff != "" {
+		t.Errorf("config/olm/manager.yaml (-want +got):\n%s", diff)
+	}
+	for name := range read {
+		if vars[name] == "" {
+			t.Errorf("config/olm/manager.yaml gives %s no image", name)
+		}
 	}
 }

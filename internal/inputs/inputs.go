@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// +kubebuilder:rbac:groups="",resources=secrets;configmaps,verbs=get;list;watch
+
 // MissingError says that a Secret or ConfigMap, or a key of it, is not there.
 type MissingError struct {
 	Kind, Name string

@@ -125,7 +125,7 @@ func (r *refusal) heldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVo
 		p.Remedy = "bring the volume's node back; or " + elsewhere
 		return p
 	}
-	p.Message = fmt.Sprintf("%s, which only %s can reach: %s", has, enumerate(names(reach, (*corev1.Node).GetName)), r.whyEach(reach))
+	p.Message = fmt.Sprintf("%s, which only %s can reach: %s", has, Enumerate(names(reach, (*corev1.Node).GetName)), r.whyEach(reach))
 	if len(reach) == 1 {
 		p.Node = reach[0].Name
 	}
@@ -201,7 +201,7 @@ func (r *refusal) missingLabels() []Problem {
 		nodes := lacking[key]
 		p := Problem{
 			Reason: MissingNodeLabel, Pods: []string{r.pod.Name}, Key: key,
-			Message: fmt.Sprintf("a topology spread constraint needs nodes with the label %s, which these lack: %s", key, enumerate(nodes)),
+			Message: fmt.Sprintf("a topology spread constraint needs nodes with the label %s, which these lack: %s", key, Enumerate(nodes)),
 			Remedy:  fmt.Sprintf("label the nodes (kubectl label node %s %s=<domain>), or use whenUnsatisfiable: ScheduleAnyway", nodes[0], key),
 		}
 		if len(nodes) == 1 {

@@ -48,6 +48,23 @@ type Problem struct {
 	Remedy  string `json:"remedy"`
 }
 
+// maxDescribed bounds how many problems a condition spells out.
+const maxDescribed = 3
+
+// Describe returns the message of a condition about problems: which pods, what is
+// wrong, and what to do.
+func Describe(problems []Problem) string {
+	var texts []string
+	for _, p := range problems[:min(len(problems), maxDescribed)] {
+		texts = append(texts, fmt.Sprintf("%s: %s. To mend it: %s.",
+			Enumerate(slices.Sorted(slices.Values(p.Pods))), strings.TrimRight(p.Message, ". "), strings.TrimRight(p.Remedy, ". ")))
+	}
+	if more := len(problems) - maxDescribed; more > 0 {
+		texts = append(texts, fmt.Sprintf("And %d more.", more))
+	}
+	return strings.Join(texts, " ")
+}
+
 // merge joins the pods of problems that have one cause and one remedy, and sorts
 // by how telling the reason is. The message is that of the first pod.
 func merge(problems []Problem) []Problem {
@@ -133,8 +150,8 @@ func names[T any](all []T, name func(T) string) []string {
 	return result
 }
 
-// enumerate lists a few names, and says how many more there are.
-func enumerate(names []string) string {
+// Enumerate lists a few names, and says how many more there are.
+func Enumerate(names []string) string {
 	const few = 5
 	if len(names) <= few {
 		return strings.Join(names, ", ")

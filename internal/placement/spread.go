@@ -2,7 +2,9 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,6 +69,22 @@ func Measure(constraint corev1.TopologySpreadConstraint, self *corev1.Pod, nodes
 	s.Skew = s.fullest() - s.globalMinimum()
 	s.Holds = s.Skew <= s.MaxSkew
 	return s, nil
+}
+
+// maxSummary is the longest list of domains in a column of kubectl.
+const maxSummary = 60
+
+// Summarize returns the pods by domain, for example a=2,b=1, or the number of
+// domains when they are many.
+func Summarize(domains map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(domains)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, domains[name]))
+	}
+	if text := strings.Join(parts, ","); len(text) <= maxSummary {
+		return text
+	}
+	return fmt.Sprintf("%d domains", len(parts))
 }
 
 func (s *Spread) add(node *corev1.Node, count int, eligible bool, keys []string) {

@@ -227,3 +227,25 @@ func spreadingSays(t *testing.T, pod *corev1.Pod, node *corev1.Node, nodes []*co
 	}
 	return ""
 }
+
+func TestSummarizeNamesFewDomainsAndCountsMany(t *testing.T) {
+	for n, want := range map[int]string{0: "", 2: "host-000=1,host-001=1", 500: "500 domains"} {
+		domains := map[string]int{}
+		for i := range n {
+			domains[fmt.Sprintf("host-%03d", i)] = 1
+		}
+		if got := Summarize(domains); got != want {
+			t.Errorf("%d domains are summed up as %q; want %q", n, got, want)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	one := Problem{Pods: []string{"b", "a"}, Message: "no node takes it.", Remedy: "label one"}
+	if got, want := Describe([]Problem{one}), "a, b: no node takes it. To mend it: label one."; got != want {
+		t.Errorf("Describe says %q; want %q", got, want)
+	}
+	if got := Describe([]Problem{one, one, one, one, one}); strings.Count(got, "label one") != maxDescribed || !strings.HasSuffix(got, "And 2 more.") {
+		t.Errorf("Describe of five problems says %q", got)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
 // nodes says which pods are on nodes that are lost, since when, and what can be
@@ -111,7 +112,7 @@ func asked(pod *corev1.Pod) time.Time {
 // waiting is said before pods are evicted.
 func (l *lostNode) waiting() string {
 	return fmt.Sprintf("Node %s, which %s, has %s. Kubernetes evicts pods when their tolerations of the node's taints end, by default after 5 minutes.",
-		l.name, l.state, enumerate(names(l.pods)))
+		l.name, l.state, placement.Enumerate(names(l.pods)))
 }
 
 // stuck is said when pods cannot end, with the three ways out (Kubernetes,
@@ -121,5 +122,5 @@ func (l *lostNode) stuck(pods []*corev1.Pod) string {
 	return fmt.Sprintf("Node %[1]s %[2]s, and %[3]s on it is Terminating since %[4]s. The StatefulSet makes no pod of the same name while nobody can tell whether the old one still runs. "+
 		"Ways out: bring node %[1]s back; or, when it is off for good, delete the Node or taint it (kubectl taint node %[1]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute); "+
 		"or, when you know that the pods do not run any more, kubectl delete pod --force --grace-period=0 %[5]s.",
-		l.name, l.state, enumerate(all), moment(asked(pods[0])), strings.Join(all, " "))
+		l.name, l.state, placement.Enumerate(all), moment(asked(pods[0])), strings.Join(all, " "))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,9 +14,6 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
-
-// maxProblems bounds how many problems a condition spells out.
-const maxProblems = 3
 
 // place asks where the pods would go before anything is written. With
 // enforcement Hold, pods that run are left alone if some would find no place; a
@@ -36,7 +32,7 @@ func (p *deployment) place(ctx context.Context) error {
 		p.mark().MarkTrue(podifiedv1.PlacementReadyCondition, "Every pod has a node or would find one")
 		return nil
 	}
-	severity, message := condition.SeverityWarning, describe(problems)
+	severity, message := condition.SeverityWarning, placement.Describe(problems)
 	if p.held = changes && p.set != nil && p.holds() && slices.ContainsFunc(problems, unfit); p.held {
 		severity = condition.SeverityError
 		message += fmt.Sprintf(" Topology %s has enforcement Hold: the pods that run are left as they are until this is mended.", p.topology.Name)
@@ -103,26 +99,4 @@ func (p *deployment) toBeMade(name string) bool {
 	}
 	pod := p.pods[at]
 	return pod.Spec.NodeName == "" || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != p.set.Status.UpdateRevision
-}
-
-// describe is the message of a condition: what is wrong, and what to do.
-func describe(problems []placement.Problem) string {
-	var texts []string
-	for _, problem := range problems[:min(len(problems), maxProblems)] {
-		texts = append(texts, fmt.Sprintf("%s: %s. To mend it: %s.",
-			enumerate(slices.Sorted(slices.Values(problem.Pods))), strings.TrimRight(problem.Message, ". "), strings.TrimRight(problem.Remedy, ". ")))
-	}
-	if more := len(problems) - maxProblems; more > 0 {
-		texts = append(texts, fmt.Sprintf("And %d more.", more))
-	}
-	return strings.Join(texts, " ")
-}
-
-// enumerate lists a few names, and says how many more there are.
-func enumerate(names []string) string {
-	const few = 5
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few-1], ", "), len(names)-few+1)
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
 // rollout says what became of the pods.
@@ -24,7 +25,7 @@ func (p *deployment) rollout() {
 			"StatefulSet %s is to change and is held back: see %s", p.Name, podifiedv1.PlacementReadyCondition)
 	case len(waiting) > 0:
 		p.progress(podifiedv1.PodsPendingReason, condition.SeverityWarning,
-			"The scheduler finds no node for %s: %s", enumerate(names(waiting)), statusOf(waiting[0], corev1.PodScheduled).Message)
+			"The scheduler finds no node for %s: %s", placement.Enumerate(names(waiting)), statusOf(waiting[0], corev1.PodScheduled).Message)
 	case s.ObservedGeneration < p.set.Generation || s.UpdatedReplicas < p.Replicas || s.Replicas > p.Replicas:
 		p.progress(podifiedv1.RollingOutReason, condition.SeverityInfo, "%d of %d pods of StatefulSet %s are up to date", s.UpdatedReplicas, p.Replicas, p.Name)
 	case s.ReadyReplicas < p.Replicas:
@@ -53,7 +54,7 @@ func why(pods []*corev1.Pod) string {
 	if message := statusOf(pods[0], corev1.PodReady).Message; message != "" {
 		return "; " + pods[0].Name + ": " + message
 	}
-	return "; waiting for " + enumerate(names(pods))
+	return "; waiting for " + placement.Enumerate(names(pods))
 }
 
 func filter(pods []*corev1.Pod, keep func(*corev1.Pod) bool) []*corev1.Pod {

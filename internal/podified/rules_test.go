@@ -2,7 +2,6 @@ package podified
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -111,17 +110,6 @@ func TestToBeMade(t *testing.T) {
 	}
 	if !deployed().settled() {
 		t.Error("a set whose pods all run as they should is not settled")
-	}
-}
-
-func TestDescribe(t *testing.T) {
-	problem := placement.Problem{Pods: []string{"a", "b"}, Message: "no node takes it.", Remedy: "label one"}
-	if got, want := describe([]placement.Problem{problem}), "a, b: no node takes it. To mend it: label one."; got != want {
-		t.Errorf("describe says %q; want %q", got, want)
-	}
-	many := []placement.Problem{problem, problem, problem, problem, problem}
-	if got := describe(many); strings.Count(got, "label one") != maxProblems || !strings.HasSuffix(got, "And 2 more.") {
-		t.Errorf("describe of five problems says %q", got)
 	}
 }
 

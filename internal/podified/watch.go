@@ -2,12 +2,10 @@ package podified
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -105,8 +103,8 @@ func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfPod), builder.WithPredicates(podChanges)).
 		Watches(&corev1.Pod{}, again, builder.WithPredicates(roomMade)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges)).
-		Watches(&corev1.Node{}, again, builder.WithPredicates(nodeChanges)).
-		Watches(&corev1.PersistentVolumeClaim{}, again, builder.WithPredicates(claimChanges)).
+		Watches(&corev1.Node{}, again, builder.WithPredicates(watch.NodeChanges)).
+		Watches(&corev1.PersistentVolumeClaim{}, again, builder.WithPredicates(watch.ClaimChanges)).
 		Watches(&corev1.PersistentVolume{}, again, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	if d.attachments {
 		users := watch.Users(d.Client, k.List, networksIndex, watch.ByName)
@@ -198,22 +196,5 @@ var readyChanges = predicate.Funcs{
 	CreateFunc: never,
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return readiness(e.ObjectOld.(*corev1.Node)).Status != readiness(e.ObjectNew.(*corev1.Node)).Status
-	},
-}
-
-// nodeChanges lets through what decides which pods a node takes. One that is
-// not ready or is cordoned has a taint. Heartbeats do not count.
-var nodeChanges = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
-		return !maps.Equal(before.Labels, after.Labels) || !equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
-			!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
-	},
-}
-
-// claimChanges lets through that a claim comes, goes, or gets its volume.
-var claimChanges = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.(*corev1.PersistentVolumeClaim).Spec.VolumeName != e.ObjectNew.(*corev1.PersistentVolumeClaim).Spec.VolumeName
 	},
 }

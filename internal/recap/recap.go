@@ -68,8 +68,8 @@ func Parse(message string) (Recap, error) {
 	return result, nil
 }
 
-// parseHost reads [ok, changed, failed, unreachable, skipped, message]; the
-// message can be missing.
+// parseHost reads [ok, changed, failed, unreachable, skipped, message, host key];
+// the last two can be missing.
 func parseHost(name string, fields []json.RawMessage) (ansibleeev1.HostStatus, error) {
 	h := ansibleeev1.HostStatus{Name: name}
 	counts := []*int32{&h.OK, &h.Changed, &h.Failed, &h.Unreachable, &h.Skipped}
@@ -81,9 +81,13 @@ func parseHost(name string, fields []json.RawMessage) (ansibleeev1.HostStatus, e
 			return h, fmt.Errorf("field %d of the recap of host %s is no count: %w", i+1, name, err)
 		}
 	}
-	if len(fields) > len(counts) {
-		if err := json.Unmarshal(fields[len(counts)], &h.Message); err != nil {
-			return h, fmt.Errorf("the message of host %s is no text: %w", name, err)
+	texts := []struct {
+		name string
+		to   *string
+	}{{"message", &h.Message}, {"key", &h.HostKey}}
+	for i, field := range fields[len(counts):min(len(fields), len(counts)+len(texts))] {
+		if err := json.Unmarshal(field, texts[i].to); err != nil {
+			return h, fmt.Errorf("the %s of host %s is no text: %w", texts[i].name, name, err)
 		}
 	}
 	return h, nil

@@ -40,7 +40,10 @@ func TestParse(t *testing.T) {
 		},
 		"an error without a play": {`{"v":1,"hosts":{},"error":"no inventory"}`, Recap{Error: "no inventory"}},
 		"fields of a later callback": {
-			`{"v":1,"hosts":{"a":[1,0,0,0,0,"",{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1}}},
+			`{"v":1,"hosts":{"a":[1,0,0,0,0,"","",{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1}}},
+		},
+		"the key of a host that was met": {
+			`{"v":1,"hosts":{"a":[1,0,0,0,0,"","ssh-ed25519 AAAA"]}}`, Recap{Hosts: hosts{{Name: "a", OK: 1, HostKey: "ssh-ed25519 AAAA"}}},
 		},
 		"a message in another script": {`{"v":1,"hosts":{"a":[0,0,1,0,0,"kaputt – ü…"]}}`, Recap{Hosts: hosts{{Name: "a", Failed: 1, Message: "kaputt – ü…"}}}},
 	} {

@@ -92,6 +92,25 @@ func masked(problem, remedy string) []string {
 	return []string{`: Invalid value: "***": ` + problem + ": " + remedy}
 }
 
+func TestHostKey(t *testing.T) {
+	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+	for value, want := range map[string]string{
+		"":                                "",
+		key:                               key,
+		" " + key + " root@host\n":        key,
+		"SHA256:abc":                      "refused",
+		key + "\n" + key:                  "refused",
+		"no-pty " + key:                   "refused",
+		"192.168.122.100 " + key:          "refused",
+		strings.Replace(key, "I", "J", 1): "refused",
+	} {
+		got, err := validate.HostKey(field.NewPath("k"), value)
+		if err != nil && (want != "refused" || !strings.Contains(err.Error(), "ssh_host_ed25519_key.pub")) || err == nil && got != want {
+			t.Errorf("the key %q gives %q and %v, want %q", value, got, err, want)
+		}
+	}
+}
+
 func TestAnsibleVars(t *testing.T) {
 	const either = "write a mapping of variable names to values, or the text of a YAML mapping"
 	tests := map[string]struct {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,6 +12,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
@@ -47,6 +49,31 @@ func changeStories() {
 		before.untouched(ctx, compute0, storage0)
 		Expect(loggedOption(ctx, compute1, "max_concurrent_live_migrations")).To(Equal("8"))
 	}, SpecTimeout(4*time.Minute))
+
+	It("of the key of a host is refused until the node says that it is right", func(ctx SpecContext) {
+		key := func() string {
+			text, err := compute1.Console(ctx, "cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub")
+			Expect(err).NotTo(HaveOccurred())
+			return strings.TrimSpace(text)
+		}
+		known := func() string { return node(ctx, samplesNS, compute1.Name).Status.HostKey }
+		Expect(known()).To(Equal(key()), "the key is recorded when the host is first met")
+		_, err := compute1.Console(ctx, "rm /etc/ssh/ssh_host_* && ssh-keygen -q -A && systemctl restart ssh")
+		Expect(err).NotTo(HaveOccurred())
+		again := func(name, value string) {
+			mustChange(ctx, nodeNamed(samplesNS, compute1.Name), func(n *dataplanev1.OpenStackDataPlaneNode) { annotated(n, name, value) })
+		}
+		again(edpmv1.RerunAnnotation, "host key")
+		Eventually(current(ctx, nodeNamed(samplesNS, compute1.Name))).WithTimeout(time.Minute).Should(
+			haveProblem(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, "shows another key", "SHA256:", edpmv1.HostKeyAnnotation))
+		before.untouched(ctx, compute1)
+
+		again(edpmv1.HostKeyAnnotation, key()+" root@"+compute1.Name)
+		Eventually(current(ctx, nodeNamed(samplesNS, compute1.Name))).WithTimeout(2 * time.Minute).Should(beReady())
+		Eventually(current(ctx, computeNamed(samplesNS, compute1.Name))).WithTimeout(2 * time.Minute).Should(beReady())
+		Expect(known()).To(Equal(key()))
+		before.untouched(ctx, compute0, storage0)
+	}, SpecTimeout(6*time.Minute))
 
 	It("of one image reaches that compute", func(ctx SpecContext) {
 		const image = "localhost/edpm-nova-libvirt:latest" // it has nova-compute, too

@@ -25,10 +25,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -41,7 +43,7 @@ type T interface {
 
 // Options say what the API server has beside the resource definitions.
 type Options struct {
-	// Webhooks installs config/webhook/manifests.yaml, pointing at the webhook
+	// Webhooks installs the [WebhookConfigurations], pointing at the webhook
 	// server of a manager made with [Env.ManagerOptions].
 	Webhooks bool
 	// CRDPaths are more files or directories of resource definitions, for
@@ -50,6 +52,16 @@ type Options struct {
 	// AddToScheme are the types of such kinds.
 	AddToScheme []func(*apiruntime.Scheme) error
 }
+
+// WebhookConfigurations returns the paths of the webhook configurations that are
+// deployed: for all clusters, and for those with the operator of StorageCluster.
+func WebhookConfigurations() []string {
+	return []string{File("config", "webhook", "manifests.yaml"), File("config", "overlays", "ocs", "webhooks.yaml")}
+}
+
+// CephClusterCRD returns the path of Rook's resource definition of CephCluster, as
+// far as tests need it, for [Options].CRDPaths: this project does not install it.
+func CephClusterCRD() string { return File("test", "envtest", "testdata", "cephcluster.yaml") }
 
 // Env is a running API server.
 type Env struct {
@@ -77,7 +89,7 @@ func Start(t T, opts Options) *Env {
 		ErrorIfCRDPathMissing: true,
 	}
 	if opts.Webhooks {
-		server.WebhookInstallOptions.Paths = []string{File("config", "webhook", "manifests.yaml")}
+		server.WebhookInstallOptions.Paths = WebhookConfigurations()
 	}
 	// Room for the Services of many, which the default does not have.
 	server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.96.0.0/16")
@@ -162,6 +174,7 @@ func NewScheme(more ...func(*apiruntime.Scheme) error) (*apiruntime.Scheme, erro
 	scheme := apiruntime.NewScheme()
 	add := append([]func(*apiruntime.Scheme) error{
 		clientgoscheme.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, ansibleeev1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
+		ocsv1.AddToScheme, cephv1.AddToScheme,
 	}, more...)
 	for _, f := range add {
 		if err := f(scheme); err != nil {

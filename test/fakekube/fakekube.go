@@ -85,6 +85,8 @@ type Space struct {
 	book  []Execution
 	busy  map[string]string // host -> Job
 	pods  int
+	// keys that hosts show.
+	keys map[string]string
 	// overlaps are hosts on which two Jobs were at work at the same time.
 	overlaps []string
 }
@@ -121,7 +123,7 @@ func (c *Cluster) Space(namespace string) *Space {
 	defer c.mu.Unlock()
 	s, ok := c.spaces[namespace]
 	if !ok {
-		s = &Space{rule: func(string, string) Outcome { return OK }, busy: map[string]string{}, gate: make(chan struct{})}
+		s = &Space{rule: func(string, string) Outcome { return OK }, busy: map[string]string{}, keys: map[string]string{}, gate: make(chan struct{})}
 		close(s.gate)
 		c.spaces[namespace] = s
 	}
@@ -133,6 +135,27 @@ func (s *Space) Decide(rule Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rule = rule
+}
+
+// Show makes a host show a public key. It is talked to only with the right one,
+// as ssh does it.
+func (s *Space) Show(host, key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys[host] = key
+}
+
+// meet returns how a run ends on a host, and what it adds to the recap, given
+// which hosts are known. The caller holds the lock.
+func (s *Space) meet(e Execution, known string) (Outcome, []any) {
+	key := s.keys[e.Host]
+	switch {
+	case key == "" || strings.Contains(known, key):
+		return s.rule(e.Host, e.Step), nil
+	case strings.Contains(known, fmt.Sprint(e.Vars["ansible_host"])+" "):
+		return Unreachable, nil
+	}
+	return s.rule(e.Host, e.Step), []any{"", key}
 }
 
 // Delay makes runs take some time.
@@ -273,7 +296,8 @@ func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, s
 	recap, good, killed := map[string][]any{}, true, false
 	for _, host := range hosts {
 		e := execution(host, job, inputs)
-		e.Outcome = space.rule(host, e.Step)
+		var met []any
+		e.Outcome, met = space.meet(e, string(inputs["known_hosts"]))
 		if other, ok := space.busy[host]; ok && other != job.Name {
 			space.overlaps = append(space.overlaps, fmt.Sprintf("%s: %s and %s", host, other, job.Name))
 		}
@@ -282,7 +306,7 @@ func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, s
 		space.book = append(space.book, e)
 		switch e.Outcome {
 		case OK:
-			recap[host] = []any{3, 1, 0, 0, 0}
+			recap[host] = append([]any{3, 1, 0, 0, 0}, met...)
 		case Failed:
 			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: boom on " + host}, false
 		case Unreachable:

@@ -4,6 +4,7 @@
 // containers with systemd and sshd. Nothing is pulled from a registry.
 //
 //	go run ./test/lab binaries                  # build the executables; prints their directory
+//	go run ./test/lab binaries olm              # the same of OLM: catalog, olm, opm
 //	sudo go run ./test/lab up --hosts --kwok-nodes 20
 //	export KUBECONFIG=$(go run ./test/lab kubeconfig)
 //	sudo go run ./test/lab ssh edpm-compute-0 -- hostname
@@ -48,7 +49,8 @@ import (
 
 const usage = `usage: lab <command>
 
-  binaries              build etcd, the Kubernetes components and KWOK; print their directory
+  binaries [olm]        build etcd, the Kubernetes components and KWOK, or those of
+                        OLM, which up does not need; print their directory
   up [flags]            bring the lab up, or mend it (see lab up -h)
   down                  stop and remove what up made
   status                show what runs
@@ -87,8 +89,15 @@ func run(ctx context.Context, args []string) error {
 	return command(ctx, args[1:])
 }
 
-func printBinaries(ctx context.Context, _ []string) error {
-	dir, err := ensureBinaries(ctx)
+func printBinaries(ctx context.Context, args []string) error {
+	set := binaries.Kubernetes()
+	switch {
+	case len(args) == 1 && args[0] == "olm":
+		set = binaries.OLM()
+	case len(args) > 0:
+		return fmt.Errorf("binaries takes no argument %q: leave it out, or say olm", strings.Join(args, " "))
+	}
+	dir, err := ensureBinaries(ctx, set)
 	if err == nil {
 		fmt.Println(dir)
 	}
@@ -104,7 +113,7 @@ func up(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if lab.Bin, err = ensureBinaries(ctx); err != nil {
+	if lab.Bin, err = ensureBinaries(ctx, binaries.Kubernetes()); err != nil {
 		return err
 	}
 	return lab.Up(ctx, o)
@@ -199,7 +208,7 @@ func newLab() (*cluster.Lab, error) {
 	return cluster.New(layout, "", filepath.Join(source, "images")), layout.Validate()
 }
 
-func ensureBinaries(ctx context.Context) (string, error) {
+func ensureBinaries(ctx context.Context, set binaries.Set) (string, error) {
 	source, err := sourceDir()
 	if err != nil {
 		return "", err
@@ -217,7 +226,7 @@ func ensureBinaries(ctx context.Context) (string, error) {
 		Cache:  filepath.Join(cache, "bin"),
 		Logf:   func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
-	return builder.Ensure(ctx)
+	return builder.Ensure(ctx, set)
 }
 
 // sourceDir returns test/lab of the repository that holds the working directory.

@@ -11,6 +11,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
 
@@ -30,7 +32,12 @@ func nodeRules(reader client.Reader) hook.Rules[*dataplanev1.OpenStackDataPlaneN
 }
 
 func nodeErrors(node *dataplanev1.OpenStackDataPlaneNode) field.ErrorList {
-	return nodeSpec(field.NewPath("spec"), node.Namespace, node.Spec)
+	errs := nodeSpec(field.NewPath("spec"), node.Namespace, node.Spec)
+	key := field.NewPath("metadata", "annotations").Key(edpmv1.HostKeyAnnotation)
+	if _, wrong := validate.HostKey(key, node.Annotations[edpmv1.HostKeyAnnotation]); wrong != nil {
+		errs = append(errs, wrong)
+	}
+	return errs
 }
 
 // sameHost finds nodes that stand for one host. It only warns: while a node is

@@ -15,7 +15,8 @@ const (
 	preferred = "preferredDuringSchedulingIgnoredDuringExecution"
 )
 
-func affinity(at *field.Path, a *corev1.Affinity) field.ErrorList {
+// Affinity checks the affinity of pods; none is in order.
+func Affinity(at *field.Path, a *corev1.Affinity) field.ErrorList {
 	if a == nil {
 		return nil
 	}
@@ -135,9 +136,9 @@ func podTerms(at *field.Path, must []corev1.PodAffinityTerm, better []corev1.Wei
 }
 
 func podTerm(at *field.Path, term corev1.PodAffinityTerm) field.ErrorList {
-	errs := topologyKey(at.Child("topologyKey"), term.TopologyKey)
-	errs = append(errs, selector(at.Child("labelSelector"), term.LabelSelector)...)
-	errs = append(errs, selector(at.Child("namespaceSelector"), term.NamespaceSelector)...)
+	errs := Key(at.Child("topologyKey"), term.TopologyKey)
+	errs = append(errs, Selector(at.Child("labelSelector"), term.LabelSelector)...)
+	errs = append(errs, Selector(at.Child("namespaceSelector"), term.NamespaceSelector)...)
 	for i, ns := range term.Namespaces {
 		errs = append(errs, namespace(at.Child("namespaces").Index(i), ns)...)
 	}

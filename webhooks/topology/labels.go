@@ -11,16 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// constraint checks what the schema of a constraint does not.
-func constraint(at *field.Path, c corev1.TopologySpreadConstraint) field.ErrorList {
-	errs := topologyKey(at.Child("topologyKey"), c.TopologyKey)
-	errs = append(errs, selector(at.Child("labelSelector"), c.LabelSelector)...)
+// Constraint checks of a topology spread constraint what its schema here, beside
+// TopologySpec, does not.
+func Constraint(at *field.Path, c corev1.TopologySpreadConstraint) field.ErrorList {
+	errs := Key(at.Child("topologyKey"), c.TopologyKey)
+	errs = append(errs, Selector(at.Child("labelSelector"), c.LabelSelector)...)
 	return append(errs, matchLabelKeys(at.Child("matchLabelKeys"), c.MatchLabelKeys, c.LabelSelector)...)
 }
 
-// topologyKey checks the label of nodes by which they are in a domain. An empty
+// Key checks the label of nodes by which they are in a domain. An empty
 // one is refused by the schema of constraints, and here for affinity.
-func topologyKey(at *field.Path, key string) field.ErrorList {
+func Key(at *field.Path, key string) field.ErrorList {
 	if key == "" {
 		return field.ErrorList{field.Required(at, "give the label of the nodes that names their domain, for example topology.kubernetes.io/zone")}
 	}
@@ -44,8 +45,8 @@ func labelValues(at *field.Path, values []string) field.ErrorList {
 	return errs
 }
 
-// selector checks a selector of pods or namespaces; none is in order.
-func selector(at *field.Path, s *metav1.LabelSelector) field.ErrorList {
+// Selector checks a selector of labels; none is in order.
+func Selector(at *field.Path, s *metav1.LabelSelector) field.ErrorList {
 	errs := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
 	for _, err := range errs {
 		if strings.HasSuffix(err.Field, ".operator") {

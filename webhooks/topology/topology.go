@@ -33,9 +33,9 @@ func topologyErrors(t *topologyv1.Topology) field.ErrorList {
 	at := field.NewPath("spec")
 	var errs field.ErrorList
 	for i, c := range t.Spec.TopologySpreadConstraints {
-		errs = append(errs, constraint(at.Child("topologySpreadConstraints").Index(i), c)...)
+		errs = append(errs, Constraint(at.Child("topologySpreadConstraints").Index(i), c)...)
 	}
-	return append(errs, affinity(at.Child("affinity"), t.Spec.Affinity)...)
+	return append(errs, Affinity(at.Child("affinity"), t.Spec.Affinity)...)
 }
 
 // topologyWarnings tells of selectors that are empty: other than anywhere else,

@@ -221,6 +221,9 @@ type HostStatus struct {
 	// Message says which task failed and why.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// HostKey is the public key that the host showed, if none was known before.
+	// +optional
+	HostKey string `json:"hostKey,omitempty"`
 }
 
 // Converged tells whether every task went well on the host. A host for which

@@ -31,9 +31,7 @@ import (
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes/status,verbs=get;patch
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles;openstackdataplaneservices,verbs=get;list;watch
-// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch;create;delete;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;delete
 
 // Kind of the objects that this controller reconciles.
 const Kind = "OpenStackDataPlaneNode"

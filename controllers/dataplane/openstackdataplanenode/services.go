@@ -7,6 +7,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
@@ -16,6 +17,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
 // builtIn returns a default service: its playbook is in the collection, under
@@ -74,6 +76,8 @@ func (s *scope) buildTargets(ctx context.Context) error {
 	return nil
 }
 
+var hostKeyPath = field.NewPath("metadata", "annotations").Key(edpmv1.HostKeyAnnotation)
+
 // baseTarget is what all services of the node have in common.
 func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 	key, err := s.Inputs.Secret(ctx, s.node.Namespace, s.eff.SSHKeySecret)
@@ -84,6 +88,10 @@ func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 	if err != nil {
 		return edpm.Target{}, err
 	}
+	hostKey, wrong := validate.HostKey(hostKeyPath, s.node.Annotations[edpmv1.HostKeyAnnotation])
+	if wrong != nil {
+		return edpm.Target{}, phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "%v", wrong)
+	}
 	strategy, err := nodes.Strategy(ctx, s.Client, s.node.Namespace, s.role.Name, s.eff.Deploy)
 	if err != nil {
 		return edpm.Target{}, phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "spec.deployStrategy: %v", err)
@@ -91,7 +99,7 @@ func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 	return edpm.Target{
 		Namespace: s.node.Namespace, Host: s.node.Name, OwnerKind: Kind, OwnerUID: s.node.UID, Role: s.role.Name, Strategy: strategy,
 		Rerun: inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation), Image: s.RunnerImage,
-		SSHKeySecret: s.eff.SSHKeySecret, SSHKeyDigest: inputs.Digest(key),
+		SSHKeySecret: s.eff.SSHKeySecret, SSHKeyDigest: inputs.Digest(key), HostKey: hostKey,
 		NetworkAttachments: s.eff.NetworkAttachments, Topology: topology.NameOf(s.eff.TopologyRef), Env: s.eff.Env, ExtraMounts: s.eff.ExtraMounts, MountDigests: mounted,
 		Vars: s.vars,
 	}, nil

@@ -30,7 +30,6 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes/status,verbs=get;patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get;list;watch
-// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch;create;delete;patch
 
 // Kind of the objects that this controller reconciles.
 const Kind = "NovaExternalCompute"

@@ -107,9 +107,17 @@ func (s *scope) base(step edpm.Step) edpm.Target {
 		Role: s.roleName(), Cell: s.compute.Spec.CellName, Strategy: s.strategy, Rerun: s.rerun(),
 		Image: first(s.compute.Spec.AnsibleEEContainerImage, s.Images.NovaAnsibleEE), ImageChosen: s.compute.Spec.AnsibleEEContainerImage != "",
 		SSHKeySecret: s.compute.Spec.SSHKeySecretName, SSHKeyDigest: s.keyHash, NetworkAttachments: s.compute.Spec.NetworkAttachments,
-		Topology: topology.NameOf(inherit.TopologyRef(s.node, s.role)),
-		Vars:     maps.Clone(s.vars),
+		Topology: topology.NameOf(inherit.TopologyRef(s.node, s.role)), HostKey: s.hostKey(),
+		Vars: maps.Clone(s.vars),
 	}
+}
+
+// hostKey is the key by which the node knows its host.
+func (s *scope) hostKey() string {
+	if s.node == nil {
+		return ""
+	}
+	return s.node.Status.HostKey
 }
 
 func (s *scope) libvirt() edpm.Target {

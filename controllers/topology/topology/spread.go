@@ -16,9 +16,6 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
-// maxSummary is the longest list of domains in a column of kubectl.
-const maxSummary = 60
-
 // spread is the phase that measures how the pods are spread.
 func (s *scope) spread(context.Context) error {
 	status := &s.topology.Status
@@ -31,7 +28,7 @@ func (s *scope) spread(context.Context) error {
 			return fmt.Errorf("measuring constraint %d: %w", i, err)
 		}
 		status.Constraints = append(status.Constraints, m.status(c, s.nodes))
-		domains = append(domains, m.summary())
+		domains = append(domains, placement.Summarize(m.pods))
 		skews = append(skews, fmt.Sprintf("%d/%d", m.skew, c.MaxSkew))
 	}
 	status.DomainsSummary, status.SkewSummary = strings.Join(domains, "; "), strings.Join(skews, "; ")
@@ -154,18 +151,6 @@ func (m *measurement) status(c *corev1.TopologySpreadConstraint, nodes []*corev1
 func first[V any](of map[string]V, n int) []string {
 	keys := slices.Sorted(maps.Keys(of))
 	return keys[:min(len(keys), n)]
-}
-
-// summary is the pods by domain, or the number of domains when they are many.
-func (m *measurement) summary() string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
-		parts = append(parts, fmt.Sprintf("%s=%d", name, m.pods[name]))
-	}
-	if text := strings.Join(parts, ","); len(text) <= maxSummary {
-		return text
-	}
-	return fmt.Sprintf("%d domains", len(parts))
 }
 
 // judge sets the condition: of constraints that are ScheduleAnyway nothing is

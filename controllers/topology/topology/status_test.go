@@ -25,14 +25,6 @@ func crowd(n int) *measurement {
 	return m
 }
 
-func TestSummaryNamesFewDomainsAndCountsMany(t *testing.T) {
-	for n, want := range map[int]string{0: "", 2: "host-000=1,host-001=1", 500: "500 domains"} {
-		if got := crowd(n).summary(); got != want {
-			t.Errorf("%d domains are summed up as %q; want %q", n, got, want)
-		}
-	}
-}
-
 func TestAStatusHasBounds(t *testing.T) {
 	c := &corev1.TopologySpreadConstraint{TopologyKey: corev1.LabelHostname}
 	status := crowd(500).status(c, nil)

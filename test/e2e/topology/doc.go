@@ -1,8 +1,11 @@
 // Package topology replays seeds/000, 001 and 002 on the real kube-scheduler:
 // the seven nodes of the seeds, their YAML as it stands there, and what their
-// listings show. API server, scheduler and controllers are real, and so is the
-// manager with its webhooks; KWOK plays the kubelets, and the suite plays LVMS,
-// the storage of the seeds, whose volumes never leave their node.
+// listings show; and seeds/003, the OSDs of Ceph, with the numbers that it promises.
+// API server, scheduler and controllers are real, and so is the manager with its
+// webhooks; KWOK plays the kubelets. The suite plays what provides volumes, such as
+// LVMS, the storage of the seeds, whose volumes never leave their node; and Rook,
+// since there is no Ceph: it makes the claims and pods that Rook would make of a
+// CephCluster, and nothing else.
 //
 //	go test ./test/e2e/topology
 //

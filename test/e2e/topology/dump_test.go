@@ -13,6 +13,7 @@ import (
 
 	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
@@ -21,8 +22,8 @@ import (
 // dump attaches to a failed story what a person would look at first.
 func dump(ctx context.Context) {
 	var out strings.Builder
-	for _, list := range []client.ObjectList{&openstackv1.OpenStackControlPlaneList{}, &glancev1.GlanceList{}, &glancev1.GlanceAPIList{}, &topologyv1.TopologyList{}} {
-		_ = k8s.List(ctx, list, client.InNamespace(namespace))
+	for _, list := range []client.ObjectList{&openstackv1.OpenStackControlPlaneList{}, &glancev1.GlanceList{}, &glancev1.GlanceAPIList{}, &topologyv1.TopologyList{}, &ocsv1.StorageClusterList{}} {
+		_ = k8s.List(ctx, list)
 		items, _ := apimeta.ExtractList(list)
 		for _, item := range items[:min(len(items), 20)] {
 			obj := item.(phase.Object)
@@ -44,7 +45,9 @@ func dumpPods(ctx context.Context, out *strings.Builder) {
 	for _, n := range nodes.Items {
 		fmt.Fprintf(out, "node %s labels %v taints %v\n", n.Name, n.Labels, n.Spec.Taints)
 	}
-	items, _ := pods(ctx)
+	list := &corev1.PodList{}
+	_ = k8s.List(ctx, list)
+	items := list.Items
 	for i := range items[:min(len(items), 30)] {
 		p := &items[i]
 		fmt.Fprintf(out, "pod %s on %q: %s, revision %s", p.Name, p.Spec.NodeName, state(p), p.Labels["controller-revision-hash"])

@@ -63,11 +63,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(connect(config)).To(Succeed())
 
+	By("installing what Rook would install")
+	_, err = crenvtest.InstallCRDs(config, crenvtest.CRDInstallOptions{Paths: []string{envtest.CephClusterCRD()}, ErrorIfPathMissing: true})
+	Expect(err).NotTo(HaveOccurred())
+
 	By("starting the manager with its webhooks")
-	webhooks.Paths = []string{envtest.File("config", "webhook", "manifests.yaml")}
+	webhooks.Paths = envtest.WebhookConfigurations()
 	Expect(webhooks.Install(config)).To(Succeed())
 	startManager(ctx, "manager.log")
-	runLVMS()
+	runProvisioner()
 }, NodeTimeout(20*time.Minute))
 
 func connect(config *rest.Config) error {
@@ -87,7 +91,7 @@ func connect(config *rest.Config) error {
 func startManager(ctx context.Context, logName string) {
 	GinkgoHelper()
 	var err error
-	manager, err = cluster.StartManager(ctx, filepath.Join(dir, logName), "--operators=core,glance,topology",
+	manager, err = cluster.StartManager(ctx, filepath.Join(dir, logName), "--operators=core,glance,ocs,topology",
 		fmt.Sprintf("--webhook-port=%d", webhooks.LocalServingPort), "--webhook-cert-dir="+webhooks.LocalServingCertDir)
 	Expect(err).NotTo(HaveOccurred())
 	Eventually(func() error {

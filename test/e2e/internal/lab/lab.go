@@ -66,11 +66,16 @@ func New(ctx context.Context, root, dir string) (*Lab, error) {
 // Up brings the lab up, or mends it, with further hosts beside the default
 // ones, and connects to its cluster.
 func (l *Lab) Up(ctx context.Context, progress io.Writer, more ...Host) error {
-	args := []string{"up", "--hosts", "--images", "ansibleee,glance"}
+	flags := []string{"--hosts", "--images", "ansibleee,glance"}
 	for _, h := range more {
-		args = append(args, "--host", h.Name+"="+h.IP)
+		flags = append(flags, "--host", h.Name+"="+h.IP)
 	}
-	cmd := exec.CommandContext(ctx, l.program, args...)
+	return l.UpWith(ctx, progress, flags...)
+}
+
+// UpWith is Up with the flags of "lab up".
+func (l *Lab) UpWith(ctx context.Context, progress io.Writer, flags ...string) error {
+	cmd := exec.CommandContext(ctx, l.program, append([]string{"up"}, flags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = l.Root, progress, progress
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("bringing the lab up: %w", err)
@@ -97,6 +102,12 @@ func (l *Lab) connect() error {
 func (l *Lab) Down(ctx context.Context) error {
 	_, err := l.Run(ctx, l.program, "down")
 	return err
+}
+
+// OLM returns the directory of the executables of OLM, which are built if need be.
+func (l *Lab) OLM(ctx context.Context) (string, error) {
+	out, err := l.Run(ctx, l.program, "binaries", "olm")
+	return lastLine(out), err
 }
 
 // Load makes the images of docker archives known to pods.

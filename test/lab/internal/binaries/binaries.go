@@ -1,6 +1,7 @@
-// Package binaries builds the Kubernetes executables of the lab from pinned Go
-// modules, once per set of pins. No ready-made binaries are downloaded, so the
-// module proxy is the only thing a machine must reach.
+// Package binaries builds the executables of the lab from pinned Go modules, once
+// per set of pins: those of Kubernetes, and on demand those of OLM. No ready-made
+// binaries are downloaded, so the module proxy is the only thing a machine must
+// reach.
 package binaries
 
 import (
@@ -24,11 +25,17 @@ const (
 	KubernetesVersion = "1.37.1"
 	EtcdVersion       = "3.6.8"
 	KwokVersion       = "0.8.0"
+	OLMVersion        = "0.46.0"
+	OPMVersion        = "1.73.0"
 )
 
 // StagesFile, in the directory that Ensure returns, holds KWOK's own default
 // stages of the same version: nodes turn Ready, pods run, pods of Jobs complete.
 const StagesFile = "kwok-stages.yaml"
+
+// OLMDefinitions is the directory, in that of OLM's executables, with the
+// definitions of OLM's kinds.
+const OLMDefinitions = "crds"
 
 // kubeComponents are the names that the multi-call executable answers to.
 var kubeComponents = []string{
@@ -44,13 +51,47 @@ var stageSources = []string{
 }
 
 type target struct {
-	module, output, pkg, ldflags string
+	module, output, pkg, ldflags, tags string
 }
 
-var targets = []target{
-	{"etcd", "etcd", "go.etcd.io/etcd/server/v3", ""},
-	{"kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", ""},
-	{"kube", "kube", ".", "-X k8s.io/component-base/version.gitVersion=v" + KubernetesVersion},
+// Set is executables that are built and cached together.
+type Set struct {
+	name, duration string
+	targets        []target
+	// finish adds what is not built.
+	finish func(ctx context.Context, b *Builder, dir string) error
+}
+
+// Kubernetes returns etcd, the components of Kubernetes with kubectl, and KWOK.
+func Kubernetes() Set {
+	return Set{
+		name:     fmt.Sprintf("k8s%s-etcd%s-kwok%s", KubernetesVersion, EtcdVersion, KwokVersion),
+		duration: "10 min",
+		targets: []target{
+			{"etcd", "etcd", "go.etcd.io/etcd/server/v3", "", ""},
+			{"kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", "", ""},
+			{"kube", "kube", ".", "-X k8s.io/component-base/version.gitVersion=v" + KubernetesVersion, ""},
+		},
+		finish: finishKubernetes,
+	}
+}
+
+// OLM returns the operators of the Operator Lifecycle Manager, catalog and olm,
+// opm, which needs a C compiler, and in OLMDefinitions the definitions of its kinds.
+func OLM() Set {
+	const manager = "github.com/operator-framework/operator-lifecycle-manager"
+	return Set{
+		name:     fmt.Sprintf("olm%s-opm%s", OLMVersion, OPMVersion),
+		duration: "5 min",
+		targets: []target{
+			{"olm", "catalog", manager + "/cmd/catalog", "", "json1"},
+			{"olm", "olm", manager + "/cmd/olm", "", "json1"},
+			{"olm", "opm", "github.com/operator-framework/operator-registry/cmd/opm", "", "json1,containers_image_openpgp"},
+		},
+		finish: func(ctx context.Context, b *Builder, dir string) error {
+			return b.copyDefinitions(ctx, filepath.Join(dir, OLMDefinitions))
+		},
+	}
 }
 
 // Builder finds or makes the executables.
@@ -62,11 +103,11 @@ type Builder struct {
 	Logf  func(format string, args ...any)
 }
 
-// Ensure returns the directory that holds the executables, building them first
-// if this set of pins was never built: some ten minutes on two cores. It needs
-// no privilege, and may run in several processes at once.
-func (b *Builder) Ensure(ctx context.Context) (string, error) {
-	dir, err := b.dir()
+// Ensure returns the directory that holds the executables of the set, building
+// them first if this set of pins was never built: some minutes on two cores. It
+// needs no privilege, and may run in several processes at once.
+func (b *Builder) Ensure(ctx context.Context, set Set) (string, error) {
+	dir, err := b.dir(set)
 	if err != nil {
 		return "", err
 	}
@@ -81,14 +122,19 @@ func (b *Builder) Ensure(ctx context.Context) (string, error) {
 	if isDir(dir) { // another process built it while this one waited
 		return dir, nil
 	}
-	return dir, b.buildInto(ctx, dir)
+	return dir, b.buildInto(ctx, set, dir)
 }
 
 // dir names the cache entry after the versions, and after a hash of what pins
 // everything else.
-func (b *Builder) dir() (string, error) {
+func (b *Builder) dir(set Set) (string, error) {
 	h := sha256.New()
-	for _, t := range targets {
+	hashed := map[string]bool{}
+	for _, t := range set.targets {
+		if hashed[t.module] {
+			continue
+		}
+		hashed[t.module] = true
 		for _, file := range []string{"go.mod", "go.sum", "main.go"} {
 			content, err := os.ReadFile(filepath.Join(b.Source, t.module, file))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -97,30 +143,23 @@ func (b *Builder) dir() (string, error) {
 			fmt.Fprintf(h, "%s/%s %d\n%s", t.module, file, len(content), content)
 		}
 	}
-	name := fmt.Sprintf("k8s%s-etcd%s-kwok%s-%s", KubernetesVersion, EtcdVersion, KwokVersion,
-		hex.EncodeToString(h.Sum(nil))[:12])
-	return filepath.Join(b.Cache, name), nil
+	return filepath.Join(b.Cache, set.name+"-"+hex.EncodeToString(h.Sum(nil))[:12]), nil
 }
 
 // buildInto builds beside dir and renames, so that dir is whole or absent.
-func (b *Builder) buildInto(ctx context.Context, dir string) error {
+func (b *Builder) buildInto(ctx context.Context, set Set, dir string) error {
 	tmp, err := os.MkdirTemp(b.Cache, ".building-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	b.Logf("Building Kubernetes executables into %s (about 10 min the first time)", dir)
-	for _, t := range targets {
+	b.Logf("Building executables into %s (about %s the first time)", dir, set.duration)
+	for _, t := range set.targets {
 		if err := b.build(ctx, t, tmp); err != nil {
 			return err
 		}
 	}
-	for _, name := range kubeComponents {
-		if err := os.Symlink("kube", filepath.Join(tmp, name)); err != nil {
-			return err
-		}
-	}
-	if err := b.copyStages(ctx, filepath.Join(tmp, StagesFile)); err != nil {
+	if err := set.finish(ctx, b, tmp); err != nil {
 		return err
 	}
 	if err := os.Chmod(tmp, 0o755); err != nil {
@@ -129,10 +168,19 @@ func (b *Builder) buildInto(ctx context.Context, dir string) error {
 	return os.Rename(tmp, dir)
 }
 
+func finishKubernetes(ctx context.Context, b *Builder, dir string) error {
+	for _, name := range kubeComponents {
+		if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return b.copyStages(ctx, filepath.Join(dir, StagesFile))
+}
+
 func (b *Builder) build(ctx context.Context, t target, outDir string) error {
 	start := time.Now()
 	ldflags := strings.TrimSpace("-s -w " + t.ldflags)
-	_, err := b.goCommand(ctx, t.module, "build", "-ldflags", ldflags, "-o", filepath.Join(outDir, t.output), t.pkg)
+	_, err := b.goCommand(ctx, t.module, "build", "-tags", t.tags, "-ldflags", ldflags, "-o", filepath.Join(outDir, t.output), t.pkg)
 	if err != nil {
 		return fmt.Errorf("building %s: %w", t.output, err)
 	}
@@ -140,15 +188,50 @@ func (b *Builder) build(ctx context.Context, t target, outDir string) error {
 	return nil
 }
 
+// copyDefinitions takes the resource definitions out of the module that the
+// executables were built with.
+func (b *Builder) copyDefinitions(ctx context.Context, dir string) error {
+	source, err := b.moduleDir(ctx, "olm", "github.com/operator-framework/api")
+	if err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(source, "crds", "*.yaml"))
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moduleDir returns where the source of a dependency is.
+func (b *Builder) moduleDir(ctx context.Context, module, dependency string) (string, error) {
+	out, err := b.goCommand(ctx, module, "list", "-m", "-f", "{{.Dir}}", dependency)
+	if err != nil {
+		return "", fmt.Errorf("finding the source of %s: %w", dependency, err)
+	}
+	return strings.TrimSpace(out), nil
+}
+
 // copyStages takes the stages out of the module itself: they match the executable.
 func (b *Builder) copyStages(ctx context.Context, path string) error {
-	out, err := b.goCommand(ctx, "kwok", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
+	dir, err := b.moduleDir(ctx, "kwok", "sigs.k8s.io/kwok")
 	if err != nil {
-		return fmt.Errorf("finding the source of kwok: %w", err)
+		return err
 	}
 	var all bytes.Buffer
 	for _, source := range stageSources {
-		stage, err := os.ReadFile(filepath.Join(strings.TrimSpace(out), "kustomize/stage", source))
+		stage, err := os.ReadFile(filepath.Join(dir, "kustomize/stage", source))
 		if err != nil {
 			return err
 		}

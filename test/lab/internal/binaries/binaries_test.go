@@ -15,6 +15,7 @@ func TestVersionsAreThoseOfTheModules(t *testing.T) {
 		"kube": "k8s.io/kubernetes v" + KubernetesVersion,
 		"etcd": "go.etcd.io/etcd/server/v3 v" + EtcdVersion,
 		"kwok": "sigs.k8s.io/kwok v" + KwokVersion,
+		"olm":  "github.com/operator-framework/operator-lifecycle-manager v" + OLMVersion,
 	} {
 		gomod, err := os.ReadFile(filepath.Join(modules, module, "go.mod"))
 		if err != nil {
@@ -32,19 +33,21 @@ func TestAnotherPinIsAnotherCacheEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	builder := Builder{Source: source, Cache: "/cache"}
-	before, err := builder.dir()
-	if err != nil {
+	dir := func(set Set) string {
+		path, err := builder.dir(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	kubernetes, olm := dir(Kubernetes()), dir(OLM())
+	if err := os.WriteFile(filepath.Join(source, "etcd", "go.sum"), []byte("changed"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sum := filepath.Join(source, "etcd", "go.sum")
-	if err := os.WriteFile(sum, []byte("changed"), 0o600); err != nil {
-		t.Fatal(err)
+	if dir(Kubernetes()) == kubernetes {
+		t.Errorf("%s is used for two sets of pins", kubernetes)
 	}
-	after, err := builder.dir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after == before {
-		t.Errorf("%s is used for two sets of pins", before)
+	if dir(OLM()) != olm {
+		t.Errorf("a pin of etcd has OLM built again")
 	}
 }

@@ -17,28 +17,37 @@ import (
 )
 
 const (
-	storageClass = "lvms-local-storage"
+	storageClass   = "lvms-local-storage"
+	cloudDisks     = "gp3-csi"
+	storageNetwork = "thin-csi"
 	// selectedNode is where the scheduler writes which node a claim that waits
 	// for its first consumer is to be provided on.
 	selectedNode = "volume.kubernetes.io/selected-node"
 )
 
-// runLVMS makes the storage class of the seeds and plays its provisioner until
-// the suite ends: a volume is made on the node that the scheduler selects for
-// the pod, can be reached from there only, and goes with its claim.
-func runLVMS() {
+// reach is the label of the nodes that can use a volume, by storage class: LVMS of
+// the first seeds, where it is the node itself, disks of a cloud, which never leave
+// their zone, and a storage network, where it is all of them.
+var reach = map[string]string{storageClass: corev1.LabelHostname, cloudDisks: corev1.LabelTopologyZone, storageNetwork: ""}
+
+// runProvisioner makes the storage classes and plays their provisioner until the
+// suite ends: a volume is made for the node that the scheduler selects for the pod,
+// can be used within the reach of its class, and goes with its claim.
+func runProvisioner() {
 	GinkgoHelper()
 	ctx, stop := context.WithCancel(context.Background())
-	Expect(k8s.Create(ctx, &storagev1.StorageClass{
-		ObjectMeta:  metav1.ObjectMeta{Name: storageClass},
-		Provisioner: "topolvm.io", VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer), AllowVolumeExpansion: ptr.To(true),
-	})).To(Succeed())
+	for class := range reach {
+		Expect(k8s.Create(ctx, &storagev1.StorageClass{
+			ObjectMeta:  metav1.ObjectMeta{Name: class},
+			Provisioner: "example.com/" + class, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer), AllowVolumeExpansion: ptr.To(true),
+		})).To(Succeed())
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
 			if err := provide(ctx); err != nil && ctx.Err() == nil {
-				GinkgoWriter.Println("LVMS:", err)
+				GinkgoWriter.Println("provisioner:", err)
 			}
 			time.Sleep(200 * time.Millisecond)
 		}
@@ -68,7 +77,7 @@ func provide(ctx context.Context) error {
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		if claim.Annotations[selectedNode] != "" && !have[volumeName(claim.UID)] {
-			errs = append(errs, k8s.Create(ctx, volumeFor(claim)))
+			errs = append(errs, makeVolume(ctx, claim))
 		}
 	}
 	return errors.Join(errs...)
@@ -76,18 +85,32 @@ func provide(ctx context.Context) error {
 
 func volumeName(claim types.UID) string { return "pvc-" + string(claim) }
 
-// volumeFor is a volume on the node that was selected for the claim.
-func volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
-	onNode := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{claim.Annotations[selectedNode]}}
-	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumeName(claim.UID)}, Spec: corev1.PersistentVolumeSpec{
-		StorageClassName: storageClass, Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes,
-		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-		ClaimRef:                      &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-		PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/dev/vg1/" + claim.Name}},
-		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{onNode},
-		}}}},
+// makeVolume makes a volume that the node which was selected for the claim reaches.
+func makeVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	class := ptr.Deref(claim.Spec.StorageClassName, "")
+	key, ours := reach[class]
+	if !ours {
+		return nil
+	}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumeName(claim.UID)}, Spec: corev1.PersistentVolumeSpec{
+		StorageClassName: class, Capacity: claim.Spec.Resources.Requests,
+		AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		ClaimRef:               &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "storage.example.com", Path: "/" + claim.Name}},
 	}}
+	if key == "" {
+		return k8s.Create(ctx, volume)
+	}
+	selected := node(claim.Annotations[selectedNode])
+	if err := k8s.Get(ctx, client.ObjectKeyFromObject(selected), selected); err != nil {
+		return err
+	}
+	within := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{selected.Labels[key]}}
+	volume.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/dev/vg1/" + claim.Name}}
+	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{within},
+	}}}}
+	return k8s.Create(ctx, volume)
 }
 
 // claimOn makes the claim of a pod beforehand, with its volume on a node: as if

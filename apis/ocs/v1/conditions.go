@@ -1,0 +1,59 @@
+package v1
+
+import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+// Conditions of StorageCluster beside Ready and lib-common's InputReady.
+const (
+	// NodesReadyCondition : there are enough nodes for the OSDs.
+	NodesReadyCondition condition.Type = "NodesReady"
+	// FailureDomainReadyCondition : there are enough failure domains, and every
+	// node for OSDs is in one.
+	FailureDomainReadyCondition condition.Type = "FailureDomainReady"
+	// PlacementReadyCondition : every OSD has a node, or would find one.
+	PlacementReadyCondition condition.Type = "PlacementReady"
+	// CephClusterReadyCondition : the CephCluster has the device sets.
+	CephClusterReadyCondition condition.Type = "CephClusterReady"
+)
+
+// Reasons of InputReady.
+const (
+	// InvalidSpecReason : fields of the spec contradict each other.
+	InvalidSpecReason condition.Reason = "InvalidSpec"
+)
+
+// Reasons of NodesReady.
+const (
+	// NotEnoughNodesReason : fewer nodes are selected than the OSDs need.
+	NotEnoughNodesReason condition.Reason = "NotEnoughNodes"
+)
+
+// Reasons of FailureDomainReady.
+const (
+	// TooFewDomainsReason : there are fewer failure domains than copies of the
+	// data, or than a device set asks for.
+	TooFewDomainsReason condition.Reason = "TooFewDomains"
+	// NodesOutsideDomainsReason : nodes lack the label of the failure domain, so
+	// that no OSD goes there.
+	NodesOutsideDomainsReason condition.Reason = "NodesOutsideDomains"
+)
+
+// Reasons of PlacementReady are those of internal/placement.
+const (
+	MissingNodeLabelReason           condition.Reason = "MissingNodeLabel"
+	VolumeNodeAffinityConflictReason condition.Reason = "VolumeNodeAffinityConflict"
+	InertSelectorReason              condition.Reason = "InertSelector"
+	UnsatisfiableReason              condition.Reason = "Unsatisfiable"
+	MinDomainsUnmetReason            condition.Reason = "MinDomainsUnmet"
+)
+
+// Reasons of CephClusterReady.
+const (
+	// RookMissingReason : the cluster has no kind CephCluster.
+	RookMissingReason condition.Reason = "RookMissing"
+	// LayoutOrphansReason : the layout of the device sets would orphan OSDs.
+	LayoutOrphansReason condition.Reason = "LayoutOrphans"
+	// ConflictReason : the CephCluster belongs to something else.
+	ConflictReason condition.Reason = "Conflict"
+	// RefusedReason : the API server refuses the CephCluster.
+	RefusedReason condition.Reason = "Refused"
+)

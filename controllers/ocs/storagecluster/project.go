@@ -1,0 +1,85 @@
+package storagecluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	"github.com/edpm-operators/edpm-operators/internal/osd"
+	"github.com/edpm-operators/edpm-operators/internal/placement"
+)
+
+// readWorld reads what the scheduler is asked about, which is what is watched: nodes,
+// the pods and claims of OSDs, volumes and their classes. Other pods are left out:
+// they change all the time, and take room on nodes but have no part in the spreading.
+func (s *scope) readWorld(ctx context.Context) error {
+	s.world.Nodes = s.nodes
+	namespace, inIndex := client.InNamespace(s.cluster.Namespace), client.MatchingFields{osdIndex: "true"}
+	pods, claims := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
+	volumes, classes := &corev1.PersistentVolumeList{}, &storagev1.StorageClassList{}
+	for _, list := range []struct {
+		objects client.ObjectList
+		opts    []client.ListOption
+	}{{pods, []client.ListOption{namespace, inIndex}}, {claims, []client.ListOption{namespace, inIndex}}, {volumes, nil}, {classes, nil}} {
+		if err := s.List(ctx, list.objects, append(list.opts, client.UnsafeDisableDeepCopy)...); err != nil {
+			return fmt.Errorf("listing %T: %w", list.objects, err)
+		}
+	}
+	s.world.Pods, s.world.PersistentVolumeClaims = pointers(pods.Items), pointers(claims.Items)
+	s.world.PersistentVolumes, s.world.StorageClasses = pointers(volumes.Items), pointers(classes.Items)
+	return nil
+}
+
+func pointers[T any](items []T) []*T {
+	result := make([]*T, len(items))
+	for i := range items {
+		result[i] = &items[i]
+	}
+	return result
+}
+
+// project is the phase that shows where the OSDs are and would go. A problem does
+// not hold the CephCluster up: Rook waits for the scheduler as well.
+func (s *scope) project(ctx context.Context) error {
+	spec, status := &s.cluster.Spec, &s.cluster.Status
+	projections, err := osd.Project(ctx, s.world, s.cluster.Namespace, osd.Placements(spec)[cephv1.PlacementAll], s.eligible, s.plan)
+	if err != nil {
+		return err
+	}
+	status.DeviceSets, status.OSDs = nil, 0
+	total, problems := map[string]int{}, []placement.Problem(nil)
+	for i, p := range projections {
+		status.DeviceSets = append(status.DeviceSets, statusOf(&s.plan[i], p))
+		status.OSDs += int32(s.plan[i].OSDs())
+		problems = append(problems, p.Problems...)
+		for domain, n := range p.Domains {
+			total[domain] += n
+		}
+	}
+	status.SpreadSummary = placement.Summarize(total)
+	if len(problems) > 0 {
+		status.Conditions.MarkFalse(ocsv1.PlacementReadyCondition, condition.Reason(problems[0].Reason), condition.SeverityWarning, "%s", placement.Describe(problems))
+		return nil
+	}
+	status.Conditions.MarkTrue(ocsv1.PlacementReadyCondition, "Every OSD has a node or would find one")
+	return nil
+}
+
+func statusOf(set *osd.DeviceSet, p osd.Projection) ocsv1.DeviceSetStatus {
+	status := ocsv1.DeviceSetStatus{
+		Name: set.Name, Placement: set.Placement, Hash: set.Hash, StorageClassDeviceSets: set.Names(), OSDs: int32(set.OSDs()), Skew: int32(p.Skew()),
+	}
+	domains := slices.Sorted(maps.Keys(p.Domains))
+	for _, domain := range domains[:min(len(domains), ocsv1.MaxDomains)] {
+		status.Distribution = append(status.Distribution, ocsv1.DomainOSDs{Domain: domain, OSDs: int32(p.Domains[domain])})
+	}
+	return status
+}

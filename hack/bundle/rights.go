@@ -1,0 +1,35 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// withoutCertificates leaves out what the manager needs only where it makes the
+// certificates of its webhooks itself. OLM does that here.
+func withoutCertificates(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	return slices.DeleteFunc(slices.Clone(rules), func(rule rbacv1.PolicyRule) bool {
+		secret := slices.Contains(rule.Resources, "secrets") && len(rule.ResourceNames) > 0
+		return secret || slices.Contains(rule.APIGroups, "admissionregistration.k8s.io")
+	})
+}
+
+// requiredKinds returns the kinds of other operators that those of the bundle
+// watch: OLM installs the package that has them first.
+func (in *input) requiredKinds() []v1alpha1.CRDDescription {
+	var required []v1alpha1.CRDDescription
+	for _, d := range in.others {
+		if slices.ContainsFunc(in.clusterRole.Rules, func(rule rbacv1.PolicyRule) bool { return watches(rule, d) }) {
+			kind := describe(d)
+			kind.SpecDescriptors, kind.StatusDescriptors = nil, nil
+			required = append(required, kind)
+		}
+	}
+	return required
+}
+
+func watches(rule rbacv1.PolicyRule, d definition) bool {
+	return slices.Contains(rule.APIGroups, d.Spec.Group) && slices.Contains(rule.Resources, d.Spec.Names.Plural) && slices.Contains(rule.Verbs, "watch")
+}

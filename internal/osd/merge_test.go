@@ -1,0 +1,173 @@
+package osd
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+)
+
+// items are the sets of a CephCluster as they are stored.
+func items(t *testing.T, text string) []any {
+	t.Helper()
+	var list []any
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatal(err)
+	}
+	// As a client decodes them: numbers without a fraction are int64.
+	return runtime.DeepCopyJSONValue(whole(list)).([]any)
+}
+
+func whole(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = whole(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = whole(v[i])
+		}
+	case float64:
+		return int64(v)
+	}
+	return v
+}
+
+func typed(t *testing.T, list []any) []cephv1.StorageClassDeviceSet {
+	t.Helper()
+	ceph := &cephv1.CephCluster{}
+	object := map[string]any{"spec": map[string]any{"storage": map[string]any{"storageClassDeviceSets": list}}}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, ceph); err != nil {
+		t.Fatal(err)
+	}
+	return ceph.Spec.Storage.StorageClassDeviceSets
+}
+
+const stored = `[
+  {"name": "foreign", "count": 2, "encrypted": true, "volumeClaimTemplates": []},
+  {"name": "a-0", "count": 1, "portable": true, "encrypted": true, "schedulerName": "theirs", "future": {"field": [1]},
+   "resources": {"requests": {"cpu": "2"}},
+   "placement": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}}},
+   "volumeClaimTemplates": [
+     {"metadata": {"name": "data", "annotations": {"crushDeviceClass": "hdd", "crushInitialWeight": "1.5"}, "labels": {"theirs": "l"}}, "spec": {"storageClassName": "old"}},
+     {"metadata": {"name": "metadata"}, "spec": {"storageClassName": "fast"}}
+   ]},
+  {"name": "a-1", "count": 1, "volumeClaimTemplates": [{"metadata": {"annotations": {}}, "spec": {}}]}
+]`
+
+// merge plans and merges, and returns the items by name and in order.
+func merge(t *testing.T, present []any, spec *ocsv1.StorageClusterSpec, before ...ocsv1.DeviceSetStatus) (map[string]map[string]any, []string) {
+	t.Helper()
+	kept := runtime.DeepCopyJSONValue(present)
+	list, err := MergeDeviceSets(present, spec, plan(t, spec, typed(t, present), before...), before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(kept, any(present)); diff != "" {
+		t.Errorf("what was there has been written to:\n%s", diff)
+	}
+	byName, order, err := index(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return byName, order
+}
+
+func TestMergeDeviceSets(t *testing.T) {
+	set := makeSet("a", 2, 0, func(s *ocsv1.StorageDeviceSet) {
+		s.DeviceClass, s.DataPVCTemplate.Name, s.Portable = "ssd", "data", false
+	})
+	touched := ocsv1.DeviceSetStatus{Name: "a", Placement: ocsv1.PlacementLegacy, Hash: "another"}
+	present := items(t, stored)
+	got, order := merge(t, present, specOf(set), touched)
+	if diff := cmp.Diff([]string{"a-0", "a-1", "foreign"}, order); diff != "" {
+		t.Errorf("the order (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(present[0], any(got["foreign"])); diff != "" {
+		t.Errorf("a set of somebody else has changed:\n%s", diff)
+	}
+	first := got["a-0"]
+	for key, want := range map[string]any{
+		"encrypted": true, "schedulerName": "theirs", "future": map[string]any{"field": []any{int64(1)}}, "portable": nil, "tuneFastDeviceClass": nil,
+		"resources": map[string]any{"requests": map[string]any{"cpu": "2"}}, "count": int64(1),
+	} {
+		if diff := cmp.Diff(want, first[key]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", key, diff)
+		}
+	}
+	if placement := typed(t, []any{first})[0].Placement; placement.NodeAffinity != nil || len(placement.TopologySpreadConstraints) != 1 {
+		t.Errorf("the placement is %+v; want constraints and nothing else", placement)
+	}
+	templates := first["volumeClaimTemplates"].([]any)
+	if diff := cmp.Diff(map[string]any{
+		"name": "data", "annotations": map[string]any{"crushDeviceClass": "ssd", "crushInitialWeight": "1.5"}, "labels": map[string]any{"theirs": "l"},
+	}, templates[0].(map[string]any)["metadata"]); diff != "" {
+		t.Errorf("the template of the data (-want +got):\n%s", diff)
+	}
+	if class := templates[0].(map[string]any)["spec"].(map[string]any)["storageClassName"]; class != "gp2" {
+		t.Errorf("the class of the data is %v; want that of the spec", class)
+	}
+	if diff := cmp.Diff(present[1].(map[string]any)["volumeClaimTemplates"].([]any)[1], templates[1]); diff != "" || len(templates) != 2 {
+		t.Errorf("the template of the metadata is not there as it was: %v", templates)
+	}
+}
+
+func TestMergingAgainChangesNothing(t *testing.T) {
+	spec := specOf(makeSet("a", 3, 0), makeSet("b", 1, 3))
+	first, err := MergeDeviceSets(items(t, stored), spec, plan(t, spec, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := MergeDeviceSets(first, spec, plan(t, spec, typed(t, first)), nil)
+	if diff := cmp.Diff(first, again); err != nil || diff != "" {
+		t.Errorf("error %v, and merging again changes:\n%s", err, diff)
+	}
+}
+
+func TestLegacySetsStayToTheLetter(t *testing.T) {
+	present := items(t, stored)
+	got, order := merge(t, present, specOf(makeSet("a", 2, 0), makeSet("b", 1, 1)))
+	for i, name := range []string{"foreign", "a-0", "a-1"} {
+		if diff := cmp.Diff(present[i], any(got[name])); diff != "" {
+			t.Errorf("%s has changed:\n%s", name, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"a-0", "a-1", "b-0", "foreign"}, order); diff != "" {
+		t.Errorf("the order (-want +got):\n%s", diff)
+	}
+}
+
+func TestSetsThatAreNoLongerWantedGo(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec   *ocsv1.StorageClusterSpec
+		before []ocsv1.DeviceSetStatus
+		want   []string
+	}{
+		"of a set that left the spec":        {specOf(), []ocsv1.DeviceSetStatus{{Name: "a", StorageClassDeviceSets: []string{"a-0", "a-1"}}}, []string{"foreign"}},
+		"of a replica that was lowered":      {specOf(makeSet("a", 1, 1)), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Constraints", StorageClassDeviceSets: []string{"a-0", "a-1"}}}, []string{"a-0", "foreign"}},
+		"but not those that never were ours": {specOf(), nil, []string{"foreign", "a-0", "a-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, order := merge(t, items(t, stored), c.spec, c.before...)
+			if diff := cmp.Diff(c.want, order); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	single := specOf(makeSet("a", 2, 0))
+	single.DeviceSetLayout = ocsv1.LayoutSingle
+	if _, order := merge(t, items(t, stored), single); !cmp.Equal(order, []string{"a", "foreign"}) {
+		t.Errorf("in the other layout there are %v", order)
+	}
+}
+
+func TestItemsThatAreNoObjects(t *testing.T) {
+	if _, err := MergeDeviceSets([]any{"x"}, specOf(), nil, nil); err == nil || !contains(err.Error(), "storageClassDeviceSets[0] of the CephCluster is x") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,258 @@
+package osd
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	"github.com/edpm-operators/edpm-operators/internal/placement"
+)
+
+// worldOf has the nodes and the class of makeSet, which makes volumes where a pod is.
+func worldOf(nodes []*corev1.Node) placement.World {
+	return placement.World{Nodes: nodes, StorageClasses: []*storagev1.StorageClass{{
+		ObjectMeta: metav1.ObjectMeta{Name: "gp2"}, Provisioner: "ebs.csi.aws.com", VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
+	}}}
+}
+
+func project(t *testing.T, world placement.World, spec *ocsv1.StorageClusterSpec, key string, planned ...DeviceSet) []Projection {
+	t.Helper()
+	if planned == nil {
+		var err error
+		if planned, err = Plan(spec, key, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eligible, err := Eligible(spec, world.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Project(t.Context(), world, ns, Placements(spec)["all"], eligible, planned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// The numbers of the issue: as even as possible, however many zones there are.
+func TestOSDsAreSpreadEvenly(t *testing.T) {
+	for _, zones := range []int{3, 4, 5} {
+		for _, total := range []int{3, 6, 9, 12} {
+			for _, layout := range []ocsv1.DeviceSetLayout{ocsv1.LayoutSplit, ocsv1.LayoutSingle} {
+				t.Run(fmt.Sprintf("%d OSDs over %d zones, %s", total, zones, layout), func(t *testing.T) {
+					perZone := make([]int, zones)
+					for i := range perZone {
+						perZone[i] = 3
+					}
+					spec := specOf(makeSet("a", int32(total), 0))
+					spec.DeviceSetLayout = layout
+					got := project(t, worldOf(inZones(perZone...)), spec, zone)[0]
+					even(t, got, total, zones)
+				})
+			}
+		}
+	}
+}
+
+// even expects that no domain has more than one OSD more than another.
+func even(t *testing.T, p Projection, total, domains int) {
+	t.Helper()
+	sum := 0
+	for _, n := range p.Domains {
+		sum += n
+	}
+	want := min(total%domains, 1)
+	if sum != total || len(p.Domains) != domains || p.Skew() != want || len(p.Problems) > 0 {
+		t.Errorf("%d OSDs over %v, skew %d, problems %v; want %d OSDs over %d domains, skew %d", sum, p.Domains, p.Skew(), p.Problems, total, domains, want)
+	}
+}
+
+func TestAZoneWithTwiceTheNodesGetsNoMore(t *testing.T) {
+	even(t, project(t, worldOf(inZones(4, 2, 2)), specOf(makeSet("a", 9, 0)), zone)[0], 9, 3)
+}
+
+func TestSeveralDeviceSetsAreSpreadTogether(t *testing.T) {
+	got := project(t, worldOf(inZones(2, 2, 2, 2)), specOf(makeSet("a", 1, 3), makeSet("b", 1, 1)), zone)
+	total := map[string]int{}
+	for _, p := range got {
+		for domain, n := range p.Domains {
+			total[domain] += n
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"zone0": 1, "zone1": 1, "zone2": 1, "zone3": 1}, total); diff != "" {
+		t.Errorf("both together (-want +got):\n%s", diff)
+	}
+}
+
+func TestOSDsThatRunCountWhereTheyAre(t *testing.T) {
+	world := worldOf(inZones(2, 2, 2))
+	for i, node := range []string{"z0-n0", "z0-n1"} {
+		claim := makeClaim("a-0", i)
+		world.PersistentVolumeClaims = append(world.PersistentVolumeClaims, claim)
+		world.Pods = append(world.Pods, makeOSD(fmt.Sprint(i), claim, node))
+	}
+	room := append(make([]*corev1.Pod, 0, 9), world.Pods...)
+	world.Pods = room
+	even(t, project(t, world, specOf(makeSet("a", 2, 3)), zone)[0], 6, 3)
+	if room[:3][2] != nil {
+		t.Errorf("pod %s has been added to those of the caller", room[:3][2].Name)
+	}
+}
+
+func TestAFinishedJobIsCountedByItsDaemonOnly(t *testing.T) {
+	world, claim := worldOf(inZones(1, 1, 1)), makeClaim("a-0", 0)
+	job := makeOSD("x", claim, "z0-n0")
+	job.Labels["app"], job.Status.Phase = jobs, corev1.PodSucceeded
+	world.PersistentVolumeClaims, world.Pods = []*corev1.PersistentVolumeClaim{claim}, []*corev1.Pod{job, makeOSD("0", claim, "z1-n0")}
+	got := project(t, world, specOf(makeSet("a", 1, 1)), zone)[0]
+	if diff := cmp.Diff(map[string]int{"zone0": 0, "zone1": 1, "zone2": 0}, got.Domains); diff != "" || got.Skew() != 1 {
+		t.Errorf("skew %d (-want +got):\n%s", got.Skew(), diff)
+	}
+}
+
+// An OSD whose node is down comes back where its volume is.
+func TestAnOSDWithoutANodeGoesWhereItsVolumeIs(t *testing.T) {
+	world, claim := worldOf(inZones(1, 1, 1)), makeClaim("a-0", 0)
+	claim.Spec = makeSet("a", 1, 1).DataPVCTemplate.Spec
+	claim.Spec.VolumeName, claim.Annotations = "pv", map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+	claim.Status.Phase = corev1.ClaimBound
+	world.PersistentVolumeClaims = []*corev1.PersistentVolumeClaim{claim}
+	world.PersistentVolumes = []*corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
+		StorageClassName: "gp2", AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode,
+		Capacity:     corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Ti")},
+		ClaimRef:     &corev1.ObjectReference{Namespace: ns, Name: claim.Name},
+		NodeAffinity: &corev1.VolumeNodeAffinity{Required: requires(in(zone, "zone2")).RequiredDuringSchedulingIgnoredDuringExecution},
+	}}}
+	pending := makeOSD("0", claim, "")
+	world.Pods = []*corev1.Pod{pending}
+	got := project(t, world, specOf(makeSet("a", 1, 1)), zone)[0]
+	if diff := cmp.Diff(map[string]int{"zone0": 0, "zone1": 0, "zone2": 1}, got.Domains); diff != "" || len(got.Problems) > 0 {
+		t.Errorf("problems %v (-want +got):\n%s", got.Problems, diff)
+	}
+}
+
+func TestAClaimOfEachIndexIsOneOSD(t *testing.T) {
+	world := worldOf(inZones(1, 1, 1))
+	data, meta := makeClaim("a-0", 0), makeClaim("a-0", 0)
+	meta.Name = "a-0-metadata-0x"
+	world.PersistentVolumeClaims = []*corev1.PersistentVolumeClaim{meta, data}
+	world.Pods = []*corev1.Pod{makeOSD("0", data, "z2-n0")}
+	got := project(t, world, specOf(makeSet("a", 1, 1)), zone)[0]
+	if diff := cmp.Diff(map[string]int{"zone0": 0, "zone1": 0, "zone2": 1}, got.Domains); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestNewOSDsEvenOutThoseThatWerePinned(t *testing.T) {
+	spec := specOf(makeSet("old", 1, 3), makeSet("new", 1, 3))
+	world := worldOf(inZones(2, 2, 2, 2, 2, 2))
+	old := pinned("old-0", "old-1", "old-2")
+	for i := range old {
+		claim := makeClaim(old[i].Name, 0)
+		world.PersistentVolumeClaims = append(world.PersistentVolumeClaims, claim)
+		world.Pods = append(world.Pods, makeOSD(fmt.Sprint(i), claim, fmt.Sprintf("z%d-n0", i)))
+	}
+	planned := plan(t, spec, old)
+	got := project(t, world, spec, zone, planned...)
+	if planned[0].Placement != "Legacy" || planned[1].Placement != "Constraints" {
+		t.Fatalf("the plan is %+v", planned)
+	}
+	if diff := cmp.Diff(map[string]int{"zone0": 0, "zone1": 0, "zone2": 0, "zone3": 1, "zone4": 1, "zone5": 1}, got[1].Domains); diff != "" {
+		t.Errorf("the new ones (-want +got):\n%s", diff)
+	}
+}
+
+// Pinned sets are played with their own placement.
+func TestLegacySetsGoWhereTheyArePinned(t *testing.T) {
+	spec := specOf(makeSet("old", 2, 3))
+	old := pinned("old-0", "old-1", "old-2")
+	for i := range old {
+		old[i].Count = 2
+	}
+	got := project(t, worldOf(inZones(2, 2, 2, 2)), spec, zone, plan(t, spec, old)...)[0]
+	if diff := cmp.Diff(map[string]int{"zone0": 2, "zone1": 2, "zone2": 2, "zone3": 0}, got.Domains); diff != "" || got.Skew() != 2 {
+		t.Errorf("skew %d (-want +got):\n%s", got.Skew(), diff)
+	}
+}
+
+func TestNoOSDGoesToTheZoneOfAnArbiter(t *testing.T) {
+	nodes := inZones(2, 2, 2) // those of zone2 have the storage label by mistake
+	got := project(t, worldOf(nodes), withArbiter(specOf(makeSet("a", 1, 4)), "zone2"), zone)[0]
+	if diff := cmp.Diff(map[string]int{"zone0": 2, "zone1": 2}, got.Domains); diff != "" || len(got.Problems) > 0 {
+		t.Errorf("problems %v (-want +got):\n%s", got.Problems, diff)
+	}
+}
+
+func TestWhatKeepsOSDsFromTheirPlace(t *testing.T) {
+	taken := corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}
+	unlabelled, tainted := plain(3), inZones(1, 1, 1)
+	for _, node := range tainted {
+		node.Spec.Taints = []corev1.Taint{taken}
+	}
+	for name, c := range map[string]struct {
+		world  placement.World
+		set    ocsv1.StorageDeviceSet
+		reason string
+	}{
+		"nodes without the label": {worldOf(unlabelled), makeSet("a", 3, 0), placement.MissingNodeLabel},
+		"a taint":                 {worldOf(tainted), makeSet("a", 3, 0), placement.Unsatisfiable},
+		"a class that is not there": {
+			worldOf(inZones(1, 1, 1)), makeSet("a", 3, 0, func(s *ocsv1.StorageDeviceSet) { s.DataPVCTemplate.Spec.StorageClassName = ptr.To("typo") }), placement.Unsatisfiable,
+		},
+		"a constraint of a person that selects nothing": {
+			worldOf(inZones(1, 1, 1)), makeSet("a", 3, 0, func(s *ocsv1.StorageDeviceSet) {
+				s.Placement.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{spread(zone, hard, "typo")}
+			}), placement.InertSelector,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := project(t, c.world, specOf(c.set), zone)[0]
+			if len(got.Problems) == 0 || got.Problems[0].Reason != c.reason || got.Problems[0].Remedy == "" {
+				t.Errorf("the problems are %+v; want %s", got.Problems, c.reason)
+			}
+		})
+	}
+}
+
+func TestNodesWithoutTheLabelAreShown(t *testing.T) {
+	world, claim := worldOf(append(inZones(1, 1, 1), makeNode("outside"))), makeClaim("a-0", 0)
+	world.PersistentVolumeClaims, world.Pods = []*corev1.PersistentVolumeClaim{claim}, []*corev1.Pod{makeOSD("0", claim, "outside")}
+	got := project(t, world, specOf(makeSet("a", 1, 1)), zone)[0]
+	if got.Domains[NoDomain] != 1 || got.Skew() != 0 {
+		t.Errorf("%v, skew %d", got.Domains, got.Skew())
+	}
+}
+
+// A quiet cluster costs nothing: what runs is not played.
+func TestNothingIsPlayedWhileNothingIsToBeDone(t *testing.T) {
+	world := worldOf(inZones(1, 1, 1))
+	for i := range 3 {
+		claim := makeClaim(fmt.Sprintf("a-%d", i), 0)
+		world.PersistentVolumeClaims = append(world.PersistentVolumeClaims, claim)
+		world.Pods = append(world.Pods, makeOSD(fmt.Sprint(i), claim, fmt.Sprintf("z%d-n0", i)))
+	}
+	set := makeSet("a", 1, 3, func(s *ocsv1.StorageDeviceSet) {
+		// A selector that the scheduler would refuse, were it asked.
+		c := spread(zone, hard, "x")
+		c.LabelSelector.MatchExpressions[0].Operator = "Is"
+		s.Placement.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{c}
+	})
+	even(t, project(t, world, specOf(set), zone)[0], 3, 3)
+}
+
+func TestSkewOfNothing(t *testing.T) {
+	if got := (Projection{}).Skew(); got != 0 {
+		t.Errorf("the skew is %d", got)
+	}
+	if got := (Projection{Domains: maps.Clone(map[string]int{NoDomain: 5})}).Skew(); got != 0 {
+		t.Errorf("the skew of OSDs in no domain is %d", got)
+	}
+}
