@@ -50,7 +50,7 @@ bundle() {
   tool kustomize build "$work/config/olm" |
     go -C hack/bundle run . -out "$out" -operators "$operators" -package "${PACKAGE:-$package}" -channel "$channel" \
       -version "${VERSION:-0.1.0}" -replaces "${REPLACES:-}" -image "${IMG:-localhost/edpm-operators:latest}" -runner "${RUNNER_IMG:-}" \
-      -icon "$PWD/config/olm/icon.svg" -scorecard "$PWD/config/olm/scorecard.yaml"
+      -icon "$PWD/config/olm/icon.svg" -scorecard "$PWD/config/scorecard/config.yaml"
 }
 
 # annotation DIR KEY: what the bundle says of itself.

@@ -40,9 +40,9 @@ type input struct {
 	extra []*unstructured.Unstructured
 }
 
-// left are kinds that OLM makes by itself, or that the CSV says in another way. And
-// a NetworkPolicy has to name the port of the API server, which differs: nobody
-// could patch it in a bundle.
+// left are kinds that OLM makes by itself, or that the CSV says in another way, and
+// NetworkPolicy, which not every version of OLM takes from a bundle, and which has to name the port
+// of the API server.
 var left = []string{"Namespace", "ServiceAccount", "Secret", "ClusterRoleBinding", "RoleBinding", "NetworkPolicy"}
 
 // metricsReader is how the name of the role ends that lets read the metrics.

@@ -13,8 +13,13 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
-// NoDomain is the domain of OSDs on nodes without the label.
-const NoDomain = "<none>"
+const (
+	// NoDomain is the domain of OSDs on nodes without the label.
+	NoDomain = "<none>"
+	// MaxPlayed is how many OSDs without a node a projection plays, which takes about
+	// a millisecond each. Those beyond are left out.
+	MaxPlayed = 500
+)
 
 // Projection is where the OSDs of a device set are, and where those that are still
 // to come would go.
@@ -23,6 +28,9 @@ type Projection struct {
 	Domains map[string]int
 	// Problems are what keeps OSDs from finding a place.
 	Problems []placement.Problem
+	// Unplayed is the number of OSDs that were left out, as there are more than
+	// MaxPlayed to come.
+	Unplayed int
 }
 
 // Skew returns the difference between the domains with the most and the fewest OSDs.
@@ -48,7 +56,7 @@ func (p Projection) Skew() int {
 // Nothing is played of a set whose OSDs all run, so this costs nothing while
 // nothing is to be done.
 func Project(ctx context.Context, world placement.World, namespace string, all cephv1.Placement, eligible []*corev1.Node, plan []DeviceSet) ([]Projection, error) {
-	p := &projector{world: world, namespace: namespace, all: all, nodes: map[string]*corev1.Node{}}
+	p := &projector{world: world, namespace: namespace, all: all, nodes: map[string]*corev1.Node{}, left: MaxPlayed}
 	p.world.Pods = slices.Clone(world.Pods)
 	for _, node := range world.Nodes {
 		p.nodes[node.Name] = node
@@ -70,6 +78,8 @@ type projector struct {
 	namespace string
 	all       cephv1.Placement
 	nodes     map[string]*corev1.Node
+	// left is how many OSDs may still be played.
+	left int
 }
 
 func (p *projector) project(ctx context.Context, eligible []*corev1.Node, set *DeviceSet) (Projection, error) {
@@ -78,13 +88,8 @@ func (p *projector) project(ctx context.Context, eligible []*corev1.Node, set *D
 		result.Domains[domain] = 0
 	}
 	for i := range set.Parts {
-		nodes, problems, err := p.place(ctx, &set.Parts[i])
-		if err != nil {
+		if err := p.place(ctx, &set.Parts[i], set.Key, &result); err != nil {
 			return Projection{}, err
-		}
-		result.Problems = append(result.Problems, problems...)
-		for _, node := range nodes {
-			result.Domains[p.domain(node, set.Key)]++
 		}
 	}
 	return result, nil
@@ -99,25 +104,31 @@ func (p *projector) domain(node, key string) string {
 	return NoDomain
 }
 
-// place returns the nodes of the OSDs of a StorageClassDeviceSet that have one, or
-// would get one.
-func (p *projector) place(ctx context.Context, set *cephv1.StorageClassDeviceSet) ([]string, []placement.Problem, error) {
-	var nodes []string
-	var problems []placement.Problem
+// place adds the OSDs of a StorageClassDeviceSet that have a node, or would get one.
+func (p *projector) place(ctx context.Context, set *cephv1.StorageClassDeviceSet, key string, result *Projection) error {
+	var play []placement.Workload
 	claims := p.claims(set.Name)
 	for _, claim := range claims {
 		if node := p.nodeOf(claim); node != "" {
-			nodes = append(nodes, node)
-			continue
+			result.Domains[p.domain(node, key)]++
+		} else {
+			play = append(play, p.again(set, claim))
 		}
-		found, why, err := p.predict(ctx, p.again(set, claim))
-		if err != nil {
-			return nil, nil, err
-		}
-		nodes, problems = append(nodes, found...), append(problems, why...)
 	}
-	found, why, err := p.predict(ctx, p.first(set, set.Count-len(claims)))
-	return append(nodes, found...), append(problems, why...), err
+	for _, workload := range append(play, p.first(set, set.Count-len(claims))) {
+		wanted := int(workload.Replicas)
+		played := min(wanted, p.left)
+		p.left, result.Unplayed, workload.Replicas = p.left-played, result.Unplayed+wanted-played, int32(played)
+		nodes, problems, err := p.predict(ctx, workload)
+		if err != nil {
+			return err
+		}
+		result.Problems = append(result.Problems, problems...)
+		for _, node := range nodes {
+			result.Domains[p.domain(node, key)]++
+		}
+	}
+	return nil
 }
 
 // claims returns the data claims of a StorageClassDeviceSet, one for each OSD, by

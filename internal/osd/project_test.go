@@ -248,6 +248,20 @@ func TestNothingIsPlayedWhileNothingIsToBeDone(t *testing.T) {
 	even(t, project(t, world, specOf(set), zone)[0], 3, 3)
 }
 
+// A slip in a number must not keep the manager busy for hours.
+func TestOnlySoManyOSDsArePlayed(t *testing.T) {
+	got := project(t, worldOf(inZones(20, 20, 20)), specOf(makeSet("a", 10000, 100), makeSet("b", 1, 3)), zone)
+	played := 0
+	for _, p := range got {
+		for _, n := range p.Domains {
+			played += n
+		}
+	}
+	if played != MaxPlayed || got[0].Unplayed != 1000000-MaxPlayed || got[1].Unplayed != 3 || got[0].Skew() > 1 {
+		t.Errorf("%d are played, and %d and %d left out", played, got[0].Unplayed, got[1].Unplayed)
+	}
+}
+
 func TestSkewOfNothing(t *testing.T) {
 	if got := (Projection{}).Skew(); got != 0 {
 		t.Errorf("the skew is %d", got)

@@ -55,21 +55,24 @@ func (s *scope) project(ctx context.Context) error {
 		return err
 	}
 	status.DeviceSets, status.OSDs = nil, 0
-	total, problems := map[string]int{}, []placement.Problem(nil)
+	total, problems, unplayed := map[string]int{}, []placement.Problem(nil), 0
 	for i, p := range projections {
 		status.DeviceSets = append(status.DeviceSets, statusOf(&s.plan[i], p))
 		status.OSDs += int32(s.plan[i].OSDs())
-		problems = append(problems, p.Problems...)
+		problems, unplayed = append(problems, p.Problems...), unplayed+p.Unplayed
 		for domain, n := range p.Domains {
 			total[domain] += n
 		}
 	}
 	status.SpreadSummary = placement.Summarize(total)
-	if len(problems) > 0 {
+	switch {
+	case len(problems) > 0:
 		status.Conditions.MarkFalse(ocsv1.PlacementReadyCondition, condition.Reason(problems[0].Reason), condition.SeverityWarning, "%s", placement.Describe(problems))
-		return nil
+	case unplayed > 0:
+		status.Conditions.MarkTrue(ocsv1.PlacementReadyCondition, "The first %d OSDs to come would find a node; %d more were not looked at, and are not in the distribution", osd.MaxPlayed, unplayed)
+	default:
+		status.Conditions.MarkTrue(ocsv1.PlacementReadyCondition, "Every OSD has a node or would find one")
 	}
-	status.Conditions.MarkTrue(ocsv1.PlacementReadyCondition, "Every OSD has a node or would find one")
 	return nil
 }
 

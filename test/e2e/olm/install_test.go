@@ -3,6 +3,7 @@ package olm
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -160,10 +161,8 @@ func planPhases(ctx context.Context) ([]string, error) {
 // some minutes.
 func askCatalogAgain(ctx context.Context) {
 	GinkgoHelper()
-	source := object("CatalogSource", olmNS, "edpm-operators")
-	Expect(k8s.Get(ctx, client.ObjectKeyFromObject(source), source)).To(Succeed())
-	Expect(unstructured.SetNestedField(source.Object, "as of "+time.Now().String(), "spec", "displayName")).To(Succeed())
-	Expect(k8s.Update(ctx, source)).To(Succeed())
+	patch := fmt.Sprintf(`{"spec": {"displayName": "as of %s"}}`, time.Now().Format(time.RFC3339Nano))
+	Expect(k8s.Patch(ctx, object("CatalogSource", olmNS, "edpm-operators"), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
 // definitions returns the identities of the resource definitions of the suite.
