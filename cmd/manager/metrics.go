@@ -14,11 +14,11 @@ import (
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // metricsOptions serve the metrics to those only who may get the URL /metrics in
-// the cluster, unless --metrics-secure=false. A manager that makes the
-// certificate of its webhooks shows the same here: whoever reads the metrics
-// verifies it by the name of that Service, see config/prometheus.
+// the cluster, unless --metrics-secure=false. The certificate is that of the
+// webhooks, whoever made it: readers verify it by the name of their Service, see
+// config/prometheus. Where there is none, one without a name is made.
 func metricsOptions(opts *options) metricsserver.Options {
-	served := metricsserver.Options{BindAddress: opts.metrics, SecureServing: opts.metricsSecure}
+	served := metricsserver.Options{BindAddress: opts.metrics, SecureServing: opts.metricsSecure, CertDir: opts.certDir}
 	if !opts.metricsSecure {
 		return served
 	}

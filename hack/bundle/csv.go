@@ -84,6 +84,9 @@ func (in *input) rename(pkg string) error {
 		(*labels)[instanceLabel] = pkg
 	}
 	for _, obj := range in.extra {
+		if strings.HasSuffix(obj.GetName(), metricsReader) {
+			obj.SetName(pkg + metricsReader)
+		}
 		if obj.GetKind() != "Service" {
 			continue
 		}

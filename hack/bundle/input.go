@@ -41,8 +41,12 @@ type input struct {
 }
 
 // left are kinds that OLM makes by itself, or that the CSV says in another way, and
-// NetworkPolicy, which not every version of OLM takes from a bundle.
+// NetworkPolicy, which not every version of OLM takes from a bundle, and which has to name the port
+// of the API server.
 var left = []string{"Namespace", "ServiceAccount", "Secret", "ClusterRoleBinding", "RoleBinding", "NetworkPolicy"}
+
+// metricsReader is how the name of the role ends that lets read the metrics.
+const metricsReader = "-metrics-reader"
 
 // readInput sorts the objects of a YAML stream. It fails if one is missing that
 // every bundle needs, or if nobody knows what is to become of one.
@@ -144,7 +148,7 @@ func is(definitions []definition, obj *unstructured.Unstructured) bool {
 }
 
 // takeClusterRole tells the manager's role, which the CSV grants, from those for
-// people.
+// people, and for whoever reads the metrics.
 func (in *input) takeClusterRole(obj *unstructured.Unstructured, operators []string) error {
 	role := &rbacv1.ClusterRole{}
 	if err := decode(obj, &role); err != nil {
@@ -155,7 +159,7 @@ func (in *input) takeClusterRole(obj *unstructured.Unstructured, operators []str
 	}
 	if strings.HasSuffix(role.Name, "manager-role") {
 		in.clusterRole = role
-	} else if slices.ContainsFunc(role.Rules, ofOperators) {
+	} else if strings.HasSuffix(role.Name, metricsReader) || slices.ContainsFunc(role.Rules, ofOperators) {
 		in.extra = append(in.extra, obj)
 	}
 	return nil

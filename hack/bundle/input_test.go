@@ -49,7 +49,7 @@ func TestABundleOfOneOperator(t *testing.T) {
 		}
 	}
 	same(t, "files", files, []string{
-		"part.clusterserviceversion.yaml", "cell.example.org_cells.yaml", "suite-cell-viewer_clusterrole.yaml", "part-metrics_service.yaml",
+		"part.clusterserviceversion.yaml", "cell.example.org_cells.yaml", "suite-cell-viewer_clusterrole.yaml", "part-metrics-reader_clusterrole.yaml", "part-metrics_service.yaml",
 	})
 	same(t, "name", csv.Name+" replaces "+csv.Spec.Replaces, "part.v0.2.0 replaces part.v0.1.0")
 	same(t, "owned", kindNames(csv.Spec.CustomResourceDefinitions.Owned), []string{"Cell"})

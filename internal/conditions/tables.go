@@ -8,6 +8,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
@@ -27,6 +28,7 @@ const (
 	glanceAPI      = "GlanceAPI"
 	controlPlane   = "OpenStackControlPlane"
 	topologyKind   = "Topology"
+	storageCluster = "StorageCluster"
 	everyKind      = "every kind"
 	podifiedTable  = "podified"
 	stepTable      = "step"
@@ -49,7 +51,7 @@ func Tables() []Table {
 		common(), step(), topologyRef(),
 		ofDataPlane(), ofRole(), ofNode(), ofAnsibleEE(),
 		ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(),
-		ofGlance(), podified(), ofControlPlane(), ofTopology(),
+		ofGlance(), podified(), ofControlPlane(), ofTopology(), ofStorageCluster(),
 	}
 }
 
@@ -303,6 +305,30 @@ func ofTopology() Table {
 		{Type: topologyv1.SpreadReadyCondition, Means: "the running pods keep to every constraint that is `DoNotSchedule`", Reasons: []Reason{
 			{topologyv1.NoDomainReason, "no node has the label of a constraint that is `DoNotSchedule`: pods would wait for ever", "label the nodes, or correct `topologyKey`"},
 			{topologyv1.SkewExceededReason, "the running pods are further apart than `maxSkew` allows, or there are fewer domains than `minDomains`", "delete pods of the fullest domain, one after the other: the scheduler only places new ones"},
+		}},
+	}}
+}
+
+func ofStorageCluster() Table {
+	placement := placementReady()
+	placement.Means = "every OSD has a node, or would find one"
+	return Table{Name: storageCluster, Kinds: []string{storageCluster}, Link: "storagecluster.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "the fields of the spec go together", Reasons: []Reason{
+			{ocsv1.InvalidSpecReason, "fields contradict each other, and the webhook was away when they were written", "correct the field that the message names"},
+		}},
+		{Type: ocsv1.NodesReadyCondition, Means: "there are enough nodes for the OSDs", Reasons: []Reason{
+			{ocsv1.NotEnoughNodesReason, "fewer nodes are selected than the OSDs need. What is there is left as it is", "label more nodes; the message has the command"},
+		}},
+		{Type: ocsv1.FailureDomainReadyCondition, Means: "there are enough failure domains, and every node for OSDs is in one", Reasons: []Reason{
+			{ocsv1.TooFewDomainsReason, "there are fewer failure domains than copies of the data, or than `replica` asks for. OSDs are made all the same", "add storage nodes with other values of the label, or lower `replica`"},
+			{ocsv1.NodesOutsideDomainsReason, "nodes lack the label of the failure domain, and get no OSD", "label the nodes that the message names"},
+		}},
+		placement,
+		{Type: ocsv1.CephClusterReadyCondition, Means: "the CephCluster has the device sets", Reasons: []Reason{
+			{ocsv1.RookMissingReason, "the cluster has no kind CephCluster", "install Rook; it goes on by itself"},
+			{ocsv1.LayoutOrphansReason, "`deviceSetLayout` would orphan OSDs. The CephCluster is left as it is", "write the layout that the message names"},
+			{ocsv1.ConflictReason, "the CephCluster belongs to something else", removeOwn},
+			{ocsv1.RefusedReason, "the API server refuses the CephCluster; the message has its words", "correct what the message names"},
 		}},
 	}}
 }

@@ -53,7 +53,12 @@ func (l *Lab) importImages(ctx context.Context, archives []string) error {
 func (l *Lab) importOnce(ctx context.Context, archive string) error {
 	return l.once("containerd", archive, func() error {
 		begin := time.Now()
-		if _, err := l.ctr(ctx, "images", "import", archive); err != nil {
+		_, err := l.ctr(ctx, "images", "import", archive)
+		if err != nil && strings.Contains(err.Error(), "does not exist: not found") {
+			// containerd was collecting a layer of the image of that name before.
+			_, err = l.ctr(ctx, "images", "import", archive)
+		}
+		if err != nil {
 			return err
 		}
 		l.logf("Imported %s for pods (%.1fs)", filepath.Base(archive), time.Since(begin).Seconds())
