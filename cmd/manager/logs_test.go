@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"log"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -115,12 +116,19 @@ func TestLogMessages(t *testing.T) {
 }
 
 func TestEverythingGoesToOneLog(t *testing.T) {
-	var out bytes.Buffer
-	setLogger(zap.NewRaw(zap.WriteTo(&out)))
+	out, err := os.Create(filepath.Join(t.TempDir(), "log")) // the other tests write to it as well
+	if err != nil {
+		t.Fatal(err)
+	}
+	setLogger(zap.NewRaw(zap.WriteTo(out)))
 	klog.InfoS("Said by client-go", "key", "value")
 	log.Print("said by net/http")
+	written, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
 	texts := []string{}
-	for lines := json.NewDecoder(&out); lines.More(); {
+	for lines := json.NewDecoder(bytes.NewReader(written)); lines.More(); {
 		var line struct{ Level, TS, Msg string }
 		if err := lines.Decode(&line); err != nil {
 			t.Fatalf("the log is not JSON: %v", err)
