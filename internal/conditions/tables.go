@@ -132,7 +132,7 @@ func ofNode() Table {
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can follow the Topology of the node or of its role", Like: consumersTable},
 		{Type: dataplanev1.ProvisionReadyCondition, Means: "phase -1 is done: the host is there and answers", Reasons: []Reason{
-			{dataplanev1.HostUnreachableReason, "the host did not answer; the message has the error of SSH", "mend host, address, user, port or key; it is tried again by itself, and at once when one of them changes"},
+			{dataplanev1.HostUnreachableReason, "the host did not answer, or showed another key than it had; the message has the error of SSH", "mend host, address, user, port or key; it is tried again by itself, and at once when one of them changes. For a host that was installed anew: [keys of hosts](operations.md#keys-of-hosts)"},
 			{dataplanev1.BaremetalNotYetReason, "the role asks for provisioning, which is not supported yet", "provision the hosts otherwise and set `preProvisioned: true`, or remove `baremetalSetTemplate.baremetalHosts`"},
 			{condition.RequestedReason, "(Unknown) no run has reached the host yet", patience},
 		}},
