@@ -37,7 +37,7 @@ linked() {
 }
 
 bundle() {
-  local out work=bin/bundle operators package
+  local out work=bin/_bundle operators package # Go packages are not looked for there
   out=$(realpath -m "${1:-bundle}")
   operators=${OPERATORS:-$(all_operators)}
   package=edpm-operators${OPERATORS:+-${OPERATORS//,/-}}
