@@ -33,7 +33,7 @@ func (e *Engine) prune(ctx context.Context, g Group) error {
 		switch {
 		case !mine || !run.Finished():
 		case !run.DeletionTimestamp.IsZero():
-			err = errors.Join(err, e.release(ctx, run))
+			err = errors.Join(err, e.release(ctx, g, run))
 		case i >= e.History:
 			err = errors.Join(err, e.discard(ctx, run))
 		}
@@ -41,11 +41,18 @@ func (e *Engine) prune(ctx context.Context, g Group) error {
 	return err
 }
 
-// release drops the finalizer of a deleted run whose successes are recorded.
-func (e *Engine) release(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) error {
+// release drops the finalizer of a deleted run whose successes are recorded. As
+// long as one is not, or the cache does not show it, the run is looked at again:
+// the status of owners does not wake the engine.
+func (e *Engine) release(ctx context.Context, g Group, run *ansibleeev1.OpenStackAnsibleEE) error {
 	for _, t := range run.Spec.Targets {
-		if settled, err := e.settled(ctx, run, t); err != nil || !settled {
+		settled, err := e.settled(ctx, run, t)
+		if err != nil {
 			return err
+		}
+		if !settled {
+			e.nudge(g)
+			return nil
 		}
 	}
 	patched := run.DeepCopy()
