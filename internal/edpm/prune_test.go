@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
@@ -133,6 +134,24 @@ func TestADeletedRunGoesOnlyOnceItIsRecorded(t *testing.T) {
 				t.Errorf("whether it has gone is %v; want %v", gone, c.goes)
 			}
 		})
+	}
+}
+
+// The owner may have recorded it, and only the cache not shown it yet: nothing else
+// would wake the group.
+func TestADeletedRunThatIsNotRecordedIsLookedAtAgain(t *testing.T) {
+	r := aRun("a", 1, ok("a"))
+	y := newYard(t, compute("a", "uid-a", edpmv1.Ledger{}), r)
+	y.Debounce = time.Millisecond
+	y.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Group]())
+	defer y.queue.ShutDown()
+	if err := y.api.Delete(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	y.plan(group1)
+	time.AfterFunc(10*time.Second, y.queue.ShutDown)
+	if g, over := y.queue.Get(); over || g != group1 {
+		t.Errorf("the group that is looked at again is %v, over %v; want %v", g, over, group1)
 	}
 }
 
