@@ -8,6 +8,8 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
@@ -101,6 +103,9 @@ func knownHost(o *offer) string {
 		return "" // none, or what no host can have shown
 	}
 	address, _ := o.Vars["ansible_host"].(string)
+	if strings.ContainsFunc(address, unicode.IsSpace) || strings.ContainsAny(address, ",*?!#|@") {
+		return "" // it would speak of other hosts of the run
+	}
 	port := 22
 	if text := fmt.Sprint(o.Vars["ansible_port"]); o.Vars["ansible_port"] != nil {
 		port, _ = strconv.Atoi(text)

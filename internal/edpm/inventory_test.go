@@ -27,6 +27,8 @@ func TestKnownHosts(t *testing.T) {
 		"at a port that is a text":             {hostKey, vars{"ansible_port": "2222"}, "[h]:2222 " + hostKey + "\n"},
 		"at the usual port":                    {hostKey, vars{"ansible_port": int64(22)}, "h " + hostKey + "\n"},
 		"at an address of version 6":           {hostKey, vars{"ansible_host": "fd00::1"}, "fd00::1 " + hostKey + "\n"},
+		"with an address that has lines":       {hostKey, vars{"ansible_host": "10.0.0.1\n* " + otherHostKey}, ""},
+		"with an address that is a pattern":    {hostKey, vars{"ansible_host": "*"}, ""},
 		"with a key that no host can have had": {"ssh-ed25519 AAAA\n* ssh-rsa AAAA", vars{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
