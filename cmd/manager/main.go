@@ -29,6 +29,7 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/tracing"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
 
@@ -93,9 +94,13 @@ func run(ctx context.Context, opts *options) error {
 	if opts.qps == 0 {
 		config.QPS = -1
 	}
+	tracing.SetupTransport(config)
 	mgr, err := ctrl.NewManager(config, managerOptions(opts, scheme))
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
+	}
+	if err := tracing.SetupWithManager(ctx, mgr); err != nil {
+		return err
 	}
 	setup := controllers.Options{Operators: opts.operatorList(), Engine: opts.engine, Images: images.Env()}
 	if err := controllers.Setup(ctx, mgr, setup); err != nil {

@@ -66,7 +66,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !run.DeletionTimestamp.IsZero() {
 		return r.Runner.Run(ctx, run, conditions(run), s.cancel)
 	}
-	return r.Runner.Run(ctx, run, conditions(run), s.inputs, s.networks, s.ensureJob, s.placed, s.outcome)
+	ended := run.Status.CompletionTime
+	result, err := r.Runner.Run(ctx, run, conditions(run), s.inputs, s.networks, s.ensureJob, s.placed, s.outcome)
+	if err == nil && !ended.Equal(run.Status.CompletionTime) {
+		record(ctx, run)
+	}
+	return result, err
 }
 
 func conditions(run *ansibleeev1.OpenStackAnsibleEE) []condition.Type {
