@@ -123,9 +123,13 @@ var _ = Describe("A host is in one run at a time", func() {
 			// Nova has seen that the host is free, and its run is on the way when the
 			// data plane sees the same.
 			w.wire.slowdown("openstackansibleees", 400*time.Millisecond)
-			change(w.compute("n000"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = fmt.Sprintf("[DEFAULT]\ndebug = %v\n# %d\n", i%2 == 0, i) })
+			change(w.compute("n000"), func(c *novav1.NovaExternalCompute) {
+				c.Spec.CustomServiceConfig = fmt.Sprintf("[DEFAULT]\ndebug = %v\n# %d\n", i%2 == 0, i)
+			})
 			time.Sleep(200 * time.Millisecond)
-			change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = JSON(fmt.Sprintf(`{"x": %d}`, i)) })
+			change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) {
+				n.Spec.Node.AnsibleVars = JSON(fmt.Sprintf(`{"x": %d}`, i))
+			})
 			time.Sleep(time.Duration(rng.IntN(1200)) * time.Millisecond)
 			switch rng.IntN(3) {
 			case 0:
