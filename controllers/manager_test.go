@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -76,6 +77,8 @@ type wire struct {
 	cutAt    int
 	answered bool
 	cut      chan struct{}
+	// slow is how long what is created is under way, by the resource.
+	slow map[string]time.Duration
 }
 
 var errCut = errors.New("the manager is dead")
@@ -90,6 +93,9 @@ func (w *wire) over(next http.RoundTripper) http.RoundTripper {
 		if dead {
 			return nil, errCut
 		}
+		if r.Method == http.MethodPost {
+			time.Sleep(w.slowness(r.URL.Path))
+		}
 		answer, err := next.RoundTrip(r)
 		if last && !w.answered {
 			if err == nil {
@@ -99,6 +105,19 @@ func (w *wire) over(next http.RoundTripper) http.RoundTripper {
 		}
 		return answer, err
 	})
+}
+
+// slowdown makes the creation of a resource take its time.
+func (w *wire) slowdown(resource string, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slow = map[string]time.Duration{resource: d}
+}
+
+func (w *wire) slowness(url string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.slow[path.Base(url)]
 }
 
 // note counts a request, and tells whether it is the last one that goes through

@@ -46,6 +46,7 @@ type Reconciler struct {
 	DefaultImage string
 
 	attachments bool // whether the cluster has network attachment definitions
+	admission   *admission
 }
 
 // scope is what one reconciliation works on.
@@ -108,10 +109,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &ansibleeev1.OpenStackAnsibleEE{}, hostIndex, indexHosts); err != nil {
+		return err
+	}
+	r.admission = newAdmission(mgr.GetCache())
 	usersOf := topology.Users(mgr.GetClient(), func() client.ObjectList { return &ansibleeev1.OpenStackAnsibleEEList{} })
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&ansibleeev1.OpenStackAnsibleEE{}, builder.WithPredicates(ownChanges)).
 		Owns(&batchv1.Job{}).
+		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.admission.handler()).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(topology.Existence)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
 	if r.attachments = attachments.Installed(mgr.GetRESTMapper()); r.attachments {
