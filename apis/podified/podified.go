@@ -68,8 +68,6 @@ const (
 
 // Reasons of InputReady and ServiceConfigReady.
 const (
-	SecretMissingReason    condition.Reason = "SecretMissing"
-	SecretKeyMissingReason condition.Reason = "SecretKeyMissing"
-	InvalidSpecReason      condition.Reason = "InvalidSpec"
-	InvalidConfigReason    condition.Reason = "InvalidServiceConfig"
+	InvalidSpecReason   condition.Reason = "InvalidSpec"
+	InvalidConfigReason condition.Reason = "InvalidServiceConfig"
 )

@@ -106,7 +106,7 @@ func run(ctx context.Context, opts *options) error {
 	if err := controllers.Setup(ctx, mgr, setup); err != nil {
 		return fmt.Errorf("setting up controllers: %w", err)
 	}
-	if err := addWebhooks(mgr, opts); err != nil {
+	if err := addWebhooks(ctx, mgr, opts); err != nil {
 		return fmt.Errorf("setting up webhooks: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -117,7 +117,7 @@ func run(ctx context.Context, opts *options) error {
 
 // addWebhooks serves the webhooks. With certificates of its own, the manager
 // serves them once those are there.
-func addWebhooks(mgr manager.Manager, opts *options) error {
+func addWebhooks(ctx context.Context, mgr manager.Manager, opts *options) error {
 	if !opts.webhooks {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
@@ -127,7 +127,7 @@ func addWebhooks(mgr manager.Manager, opts *options) error {
 		}
 		return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
 	}
-	ready, err := addCertificates(mgr, opts)
+	ready, err := addCertificates(ctx, mgr, opts)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ import (
 // +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees/finalizers,verbs=update
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=patch;delete
+// +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=patch;delete
 
 const (
 	podJobIndex    = "ansibleee.job"
