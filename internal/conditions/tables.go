@@ -30,6 +30,7 @@ const (
 	controlPlane   = "OpenStackControlPlane"
 	topologyKind   = "Topology"
 	storageCluster = "StorageCluster"
+	managerPod     = "Pod of the manager"
 	everyKind      = "every kind"
 	podifiedTable  = "podified"
 	stepTable      = "step"
@@ -56,7 +57,7 @@ func Tables() []Table {
 		common(), step(), topologyRef(),
 		ofDataPlane(), ofRole(), ofNode(), ofAnsibleEE(),
 		ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(),
-		ofGlance(), podified(), ofControlPlane(), ofTopology(), ofStorageCluster(),
+		ofGlance(), podified(), ofControlPlane(), ofTopology(), ofStorageCluster(), ofManager(),
 	}
 }
 
@@ -344,6 +345,16 @@ func ofStorageCluster() Table {
 			{ocsv1.LayoutOrphansReason, "`deviceSetLayout` would orphan OSDs. The CephCluster is left as it is", "write the layout that the message names"},
 			{ocsv1.ConflictReason, "the CephCluster belongs to something else", removeOwn},
 			{ocsv1.RefusedReason, "the API server refuses the CephCluster; the message has its words", "correct what the message names"},
+		}},
+	}}
+}
+
+// ofManager is what the manager says of itself.
+func ofManager() Table {
+	return Table{Name: "manager", Kinds: []string{managerPod}, Link: "coexistence.md#what-it-says", Conditions: []Condition{
+		{Type: edpmv1.OperatorsRunningCondition, Means: "every operator runs that was chosen; the message names them (reason `AllRunning`)", Reasons: []Reason{
+			{edpmv1.ForeignDefinitionReason, "a kind of an operator belongs to another one; the message names the definition, and the operators that are left out because of it", "nothing, if the other operator is to stay. Else remove it and its definition, and apply ours: the manager starts anew by itself"},
+			{edpmv1.MissingDefinitionReason, "a resource definition does not exist that an operator needs", "`kubectl apply --server-side -k config/crd`, or in part; the manager starts anew by itself"},
 		}},
 	}}
 }
