@@ -124,8 +124,8 @@ demo: lab-needs ## Show the main job, from nothing to nova-compute on two hosts 
 demo-down: lab-down ## Take away what make demo made.
 
 .PHONY: lab-up
-lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root).
-	$(LAB) up --hosts
+lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root); OLM=1: with OLM.
+	$(LAB) up --hosts $(if $(OLM),--olm)
 
 .PHONY: lab-down
 lab-down: ## Take the lab down.

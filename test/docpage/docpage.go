@@ -23,6 +23,8 @@ import (
 type Block struct {
 	// Page is the path of the file.
 	Page string
+	// Section is the text of the heading above the block.
+	Section string
 	// Line of the page that Text begins with.
 	Line int
 	// Info is what stands behind the fence that opens the block.
@@ -51,20 +53,26 @@ func Read(path string) ([]Block, error) {
 // the page, as CommonMark says.
 func Parse(page string, source []byte) []Block {
 	var blocks []Block
+	section := ""
 	document := goldmark.DefaultParser().Parse(text.NewReader(source))
 	// The only error of Walk is that of the function.
 	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if fenced, ok := n.(*ast.FencedCodeBlock); ok && entering && fenced.Lines().Len() > 0 {
-			blocks = append(blocks, block(page, source, fenced))
+		switch n := n.(type) {
+		case *ast.Heading:
+			section = string(n.Lines().Value(source))
+		case *ast.FencedCodeBlock:
+			if entering && n.Lines().Len() > 0 {
+				blocks = append(blocks, block(page, section, source, n))
+			}
 		}
 		return ast.WalkContinue, nil
 	})
 	return blocks
 }
 
-func block(page string, source []byte, fenced *ast.FencedCodeBlock) Block {
+func block(page, section string, source []byte, fenced *ast.FencedCodeBlock) Block {
 	first := fenced.Lines().At(0)
-	b := Block{Page: page, Line: 1 + bytes.Count(source[:first.Start], []byte("\n")), Text: string(fenced.Lines().Value(source))}
+	b := Block{Page: page, Section: section, Line: 1 + bytes.Count(source[:first.Start], []byte("\n")), Text: string(fenced.Lines().Value(source))}
 	if fenced.Info != nil {
 		b.Info = strings.TrimSpace(string(fenced.Info.Value(source)))
 	}

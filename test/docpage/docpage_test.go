@@ -12,15 +12,15 @@ import (
 )
 
 const page = "# Title\n\n```sh\ncd /\nA=1\n```\n\n" +
-	"1. In a list:\n\n   ```sh example\n   kubectl apply -f - <<'END'\n   a: 1\n     b\n   END\n   ```\n\n" +
+	"## A list, `and` more\n\n1. In a list:\n\n   ```sh example\n   kubectl apply -f - <<'END'\n   a: 1\n     b\n   END\n   ```\n\n" +
 	"````text\n```sh\nno command\n```\n````\n\n```\nplain\n```\n\n```sh\n```\n"
 
 func TestParse(t *testing.T) {
 	want := []docpage.Block{
-		{Page: "a.md", Line: 4, Info: "sh", Text: "cd /\nA=1\n"},
-		{Page: "a.md", Line: 11, Info: "sh example", Text: "kubectl apply -f - <<'END'\na: 1\n  b\nEND\n"},
-		{Page: "a.md", Line: 18, Info: "text", Text: "```sh\nno command\n```\n"},
-		{Page: "a.md", Line: 24, Text: "plain\n"},
+		{Page: "a.md", Section: "Title", Line: 4, Info: "sh", Text: "cd /\nA=1\n"},
+		{Page: "a.md", Section: "A list, `and` more", Line: 13, Info: "sh example", Text: "kubectl apply -f - <<'END'\na: 1\n  b\nEND\n"},
+		{Page: "a.md", Section: "A list, `and` more", Line: 20, Info: "text", Text: "```sh\nno command\n```\n"},
+		{Page: "a.md", Section: "A list, `and` more", Line: 26, Text: "plain\n"},
 	}
 	blocks := docpage.Parse("a.md", []byte(page))
 	if diff := cmp.Diff(want, blocks); diff != "" {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/edpm-operators/edpm-operators/test/lab/internal/proc"
 )
 
 func testLab(t *testing.T) *Lab {
@@ -261,4 +263,18 @@ func writeArchive(t *testing.T, manifest string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// The programs of OLM take no directory, but down must know them for its own.
+func TestComponentsOfOLMTellWhoseTheyAre(t *testing.T) {
+	lab := testLab(t)
+	lab.OLM = "/olm-dir"
+	for _, c := range append(lab.olmComponents(), lab.opm("/somewhere")) {
+		if !slices.Contains(componentNames(), c.Name) {
+			t.Errorf("down does not know %s", c.Name)
+		}
+		if !proc.Mentions(lab.Dir+"/", c.Name)(c.Argv) {
+			t.Errorf("nothing in %q is in %s", c.Argv, lab.Dir)
+		}
+	}
 }
