@@ -22,6 +22,7 @@ var Suites = map[string][]string{
 		"docs/how-to/replace-a-host.md",
 		"docs/how-to/scale-in.md",
 		"docs/conditions.md",
+		"docs/troubleshooting.md",
 		"docs/novacell.md",
 		"docs/novaexternalcompute.md",
 		"docs/openstackdataplane.md",
@@ -50,7 +51,7 @@ var Suites = map[string][]string{
 }
 
 // examples are the pages whose commands are about the objects that they show as YAML.
-var examples = []string{"docs/novacell.md", "docs/openstackansibleee.md", "docs/how-to/spread-and-pin.md", "docs/topology.md", "docs/glance.md", "docs/storagecluster.md"}
+var examples = []string{"docs/novacell.md", "docs/openstackansibleee.md", "docs/how-to/spread-and-pin.md", "docs/topology.md", "docs/storagecluster.md"}
 
 // Commands returns what of a page of Suites is to be run, in its order: the blocks
 // marked sh and, where they are about them, commands that apply the YAML of the page.
