@@ -4,6 +4,8 @@
 // +kubebuilder:object:generate=true
 package edpm
 
+import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
 const (
 	// RerunAnnotation asks for one more run with unchanged inputs. Each new
 	// value of the token causes exactly one run; removing it causes none.
@@ -33,4 +35,14 @@ const (
 	// ResultsFinalizer keeps a run until its results are recorded by the owners
 	// of its targets, so that deleting a run never makes it happen again.
 	ResultsFinalizer = "edpm.openstack.org/results"
+)
+
+// Reasons of conditions that tell of a Secret or ConfigMap that an object names.
+const (
+	SecretMissingReason    condition.Reason = "SecretMissing"
+	SecretKeyMissingReason condition.Reason = "SecretKeyMissing"
+	// SecretForbiddenReason : the operators may not read Secrets in the namespace.
+	SecretForbiddenReason     condition.Reason = "SecretForbidden"
+	ConfigMapMissingReason    condition.Reason = "ConfigMapMissing"
+	ConfigMapKeyMissingReason condition.Reason = "ConfigMapKeyMissing"
 )

@@ -29,6 +29,7 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/tracing"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
 
@@ -93,15 +94,19 @@ func run(ctx context.Context, opts *options) error {
 	if opts.qps == 0 {
 		config.QPS = -1
 	}
+	tracing.SetupTransport(config)
 	mgr, err := ctrl.NewManager(config, managerOptions(opts, scheme))
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
+	}
+	if err := tracing.SetupWithManager(ctx, mgr); err != nil {
+		return err
 	}
 	setup := controllers.Options{Operators: opts.operatorList(), Engine: opts.engine, Images: images.Env()}
 	if err := controllers.Setup(ctx, mgr, setup); err != nil {
 		return fmt.Errorf("setting up controllers: %w", err)
 	}
-	if err := addWebhooks(mgr, opts); err != nil {
+	if err := addWebhooks(ctx, mgr, opts); err != nil {
 		return fmt.Errorf("setting up webhooks: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -112,7 +117,7 @@ func run(ctx context.Context, opts *options) error {
 
 // addWebhooks serves the webhooks. With certificates of its own, the manager
 // serves them once those are there.
-func addWebhooks(mgr manager.Manager, opts *options) error {
+func addWebhooks(ctx context.Context, mgr manager.Manager, opts *options) error {
 	if !opts.webhooks {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
@@ -122,7 +127,7 @@ func addWebhooks(mgr manager.Manager, opts *options) error {
 		}
 		return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
 	}
-	ready, err := addCertificates(mgr, opts)
+	ready, err := addCertificates(ctx, mgr, opts)
 	if err != nil {
 		return err
 	}

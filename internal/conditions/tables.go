@@ -6,6 +6,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
@@ -41,7 +42,11 @@ const (
 	createInput  = "create what the message names; it goes on by itself"
 	removeOwn    = "delete or rename the object that the message names, or choose another name"
 	createSecret = "create the Secret, or add the key; it goes on by itself"
+	grantSecrets = "[bind](install.md#rights) the operators' ClusterRole for Secrets in the namespace; it goes on by itself"
 )
+
+// noRight is what SecretForbidden means.
+const noRight = "the operators have no rights on Secrets in the namespace"
 
 func name(p edpm.Phase) condition.Reason { return condition.Reason(p) }
 
@@ -122,9 +127,10 @@ func ofNode() Table {
 	return Table{Name: node, Kinds: []string{node}, Link: "openstackdataplanenode.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "everything is there that phase 0 needs", Reasons: []Reason{
 			{dataplanev1.RoleMissingReason, "`spec.role` is empty or names no role", "create the role, or name another"},
-			{dataplanev1.SecretMissingReason, "no key to log in with, or a Secret of a service or mount is missing", createInput},
-			{dataplanev1.SecretKeyMissingReason, "the Secret lacks the key that the message names", "add the key to the Secret; it goes on by itself"},
-			{dataplanev1.ConfigMapMissingReason, "a ConfigMap of a service or mount is missing", createInput},
+			{edpmv1.SecretMissingReason, "no key to log in with, or a Secret of a service or mount is missing", createInput},
+			{edpmv1.SecretKeyMissingReason, "the Secret lacks the key that the message names", "add the key to the Secret; it goes on by itself"},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.ConfigMapMissingReason, "a ConfigMap of a service or mount is missing", createInput},
 			{dataplanev1.ServiceMissingReason, "the role names a service that is neither built in nor an object", "create the OpenStackDataPlaneService, or take the name out of the role"},
 			{dataplanev1.InvalidVarsReason, "`ansibleVars` is no mapping and no text of one", "correct the field that the message names"},
 			{dataplanev1.InvalidSpecReason, "a field cannot be read; the message names it", "correct the field"},
@@ -153,6 +159,7 @@ func ofAnsibleEE() Table {
 		{Type: condition.TopologyReadyCondition, Means: "the Pod can follow the Topology", Like: consumersTable},
 		{Type: ansibleeev1.JobReadyCondition, Means: "the Job has succeeded on every host", Reasons: []Reason{
 			{ansibleeev1.JobRunningReason, "the Job is under way", "`kubectl logs -f job/<run>` shows it"},
+			{ansibleeev1.JobHostsBusyReason, "another run has a host of this one and comes first: a host is in one run at a time", "nothing: it goes on when the run that the message names has ended or is deleted"},
 			{ansibleeev1.JobFailedReason, "at least one host failed; the message names the first", "`status.hosts` has every host, `kubectl logs job/<run>` the whole output. A run of an operator is not tried again: its owner starts another one for the hosts that failed"},
 			{ansibleeev1.JobLostReason, "the Pod ended without leaving results, for example because it was evicted. The outcome is unknown", "most often memory: raise the limit of the namespace, or lower `batchSize`. Owners run these hosts again by themselves"},
 			{ansibleeev1.JobCancelledReason, "the run was deleted before it finished", "nothing: owners run again what was cut short"},
@@ -164,8 +171,9 @@ func ofAnsibleEE() Table {
 func ofNova() Table {
 	return Table{Name: nova, Kinds: []string{nova}, Link: "nova.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the passwords are there", Reasons: []Reason{
-			{novav1.SecretMissingReason, "`spec.secret` is missing", createSecret},
-			{novav1.SecretKeyMissingReason, "`spec.secret` lacks the key for the service password", createSecret},
+			{edpmv1.SecretMissingReason, "`spec.secret` is missing", createSecret},
+			{edpmv1.SecretKeyMissingReason, "`spec.secret` lacks the key for the service password", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.NovaAllCellsReadyCondition, Means: "every cell is Ready", Reasons: []Reason{
 			{novav1.CellsNotReadyReason, "some cells are not Ready; the message names the first", "see the conditions of that NovaCell: most often the Secret of the message bus is missing"},
@@ -179,15 +187,17 @@ func ofNovaCell() Table {
 	return Table{Name: novaCell, Kinds: []string{novaCell}, Link: "novacell.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "everything is there that computes need", Reasons: []Reason{
 			{novav1.InvalidSpecReason, "a field that computes need is empty", "set the field that the message names"},
-			{novav1.SecretMissingReason, "a Secret is missing", createSecret},
-			{novav1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
+			{edpmv1.SecretMissingReason, "a Secret is missing", createSecret},
+			{edpmv1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.NovaComputeServiceConfigReadyCondition, Means: "the configuration of the computes is made", Reasons: []Reason{
 			{novav1.InvalidConfigReason, "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"},
 		}},
 		{Type: novav1.NovaConductorReadyCondition, Means: "the conductor has what it needs, or none is to run, as the message then says", Like: podifiedTable, Reasons: []Reason{
-			{novav1.SecretMissingReason, "the Secret with the passwords of the databases is missing", createSecret},
-			{novav1.SecretKeyMissingReason, "a password of a database is missing in the Secret", createSecret},
+			{edpmv1.SecretMissingReason, "the Secret with the passwords of the databases is missing", createSecret},
+			{edpmv1.SecretKeyMissingReason, "a password of a database is missing in the Secret", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 	}}
 }
@@ -198,16 +208,18 @@ func ofCompute() Table {
 			{novav1.NodeMissingReason, "there is no node of that name", "create the node, or delete the compute"},
 			{novav1.CellMismatchReason, "the annotations say another cell than `cellName`; nothing is run", "restore the annotation, or delete the node and create it anew: see [the cell rule](cell-rule.md)"},
 			{novav1.InvalidSpecReason, "a field that follows the node is still empty, or the node's `deployStrategy` cannot be read", "set `ansibleSSHPrivateKeySecret` on the node or its role, or correct what the message names"},
-			{novav1.ConfigMapMissingReason, "the inventory is not there yet", "see the conditions of the node, which makes it"},
-			{novav1.ConfigMapKeyMissing, "the ConfigMap has no key `inventory`", "see the conditions of the node, which makes it"},
+			{edpmv1.ConfigMapMissingReason, "the inventory is not there yet", "see the conditions of the node, which makes it"},
+			{edpmv1.ConfigMapKeyMissingReason, "the ConfigMap has no key `inventory`", "see the conditions of the node, which makes it"},
 			{novav1.InvalidInventoryReason, "the inventory cannot be read, or lacks the host", "correct `inventoryConfigMapName`, or the ConfigMap if it is yours"},
-			{novav1.SecretMissingReason, "the Secret with the SSH key is missing", createSecret},
-			{novav1.SecretKeyMissingReason, "the Secret has no key `ssh-privatekey`", createSecret},
+			{edpmv1.SecretMissingReason, "the Secret with the SSH key is missing", createSecret},
+			{edpmv1.SecretKeyMissingReason, "the Secret has no key `ssh-privatekey`", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.NovaCellReadyCondition, Means: "the cell configures its computes", Reasons: []Reason{
 			{novav1.CellMissingReason, "the cell does not exist", "create it, for example through a [Nova](nova.md); it goes on by itself"},
 			{novav1.CellNotReadyReason, "the cell does not configure its computes yet", "see the conditions of the cell"},
 			{novav1.CellZeroReason, "the annotation names cell0, which has no computes", "delete the node and create it anew with another cell"},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are done", Reasons: []Reason{
 			{novav1.NodeNotReadyReason, "phase 0 is not through, or the node is being deleted", "see the conditions of the node: `kubectl edpm status <node>`"},
@@ -229,6 +241,7 @@ func ofNovaCompute() Table {
 			{novav1.CellMissingReason, "there is no such NovaCell", "create it, for example through a [Nova](nova.md); it goes on by itself"},
 			{novav1.CellNotReadyReason, "it does not configure its computes yet", "see the conditions of the cell"},
 			{novav1.CellZeroReason, "`cell0` has no computes", "delete the NovaCompute and create it in another cell"},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 	}}
 }
@@ -247,8 +260,9 @@ func podified() Table {
 	return Table{Name: podifiedTable, Title: "as of every service in pods", Kinds: []string{glanceAPI, novaCompute, novaCell}, Link: "glance.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "everything is there that the pods need", Reasons: []Reason{
 			{podifiedv1.InvalidSpecReason, "a field is missing", "set the field that the message names"},
-			{podifiedv1.SecretMissingReason, "a Secret is missing", createSecret},
-			{podifiedv1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
+			{edpmv1.SecretMissingReason, "a Secret is missing", createSecret},
+			{edpmv1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: condition.ServiceConfigReadyCondition, Means: "the configuration is made", Reasons: []Reason{
 			{podifiedv1.InvalidConfigReason, "oslo.config would refuse a snippet, or a password cannot be written into a file", "correct what the message names: see [how-to](how-to/custom-service-config.md)"},
@@ -266,6 +280,7 @@ func podified() Table {
 			{podifiedv1.ReplacingReason, "the StatefulSet is made anew, as a field changed that cannot be changed in place", patience},
 			{podifiedv1.ConflictReason, "the StatefulSet or a Service of that name belongs to something else", removeOwn},
 			{podifiedv1.RefusedReason, "the API server refuses the StatefulSet or a Service", "correct what the message names"},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: podifiedv1.PodNodesReadyCondition, Means: "no pod is on a node that is lost", Reasons: []Reason{
 			{podifiedv1.NodeNotReadyReason, "pods are on a node that does not answer", "bring the node back; its pods are evicted when it stays away"},
@@ -275,12 +290,12 @@ func podified() Table {
 }
 
 func placementReady() Condition {
-	return Condition{Type: podifiedv1.PlacementReadyCondition, Means: "every pod has a node, or would find one if it were made as the spec says now", Reasons: []Reason{
-		{podifiedv1.VolumeNodeAffinityConflictReason, "the volume of a pod can only be reached from nodes that refuse the pod", "let the pod go where its volume is, or use storage that is external"},
-		{podifiedv1.MissingNodeLabelReason, "nodes lack the label that a constraint needs", "label the nodes; the message has the command"},
-		{podifiedv1.MinDomainsUnmetReason, "there are fewer domains than `minDomains`", "label more nodes, or lower `minDomains`"},
-		{podifiedv1.UnsatisfiableReason, "no node takes a pod, for another reason; the message is the scheduler's", "see [my pod is Pending](pod-pending.md)"},
-		{podifiedv1.InertSelectorReason, "a constraint selects none of the pods, and spreads nothing", "correct its `labelSelector`, or leave it out"},
+	return Condition{Type: topologyv1.PlacementReadyCondition, Means: "every pod has a node, or would find one if it were made as the spec says now", Reasons: []Reason{
+		{topologyv1.VolumeNodeAffinityConflictReason, "the volume of a pod can only be reached from nodes that refuse the pod", "let the pod go where its volume is, or use storage that is external"},
+		{topologyv1.MissingNodeLabelReason, "nodes lack the label that a constraint needs", "label the nodes; the message has the command"},
+		{topologyv1.MinDomainsUnmetReason, "there are fewer domains than `minDomains`", "label more nodes, or lower `minDomains`"},
+		{topologyv1.UnsatisfiableReason, "no node takes a pod, for another reason; the message is the scheduler's", "see [my pod is Pending](pod-pending.md)"},
+		{topologyv1.InertSelectorReason, "a constraint selects none of the pods, and spreads nothing", "correct its `labelSelector`, or leave it out"},
 	}}
 }
 
