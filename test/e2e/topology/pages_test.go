@@ -51,7 +51,7 @@ func newTerminal(ctx context.Context) []string {
 	Expect(err).NotTo(HaveOccurred())
 	path := strings.Join([]string{dir, strings.TrimSpace(string(binaries)), os.Getenv("PATH")}, ":")
 	env := []string{"PATH=" + path, "KUBECONFIG=" + cluster.Kubeconfig()}
-	follow(ctx, env, docpage.Block{Line: 1, Text: "kubectl config set-context --current --namespace=" + namespace})
+	follow(ctx, env, docpage.Block{Page: "terminal", Line: 1, Text: "kubectl config set-context --current --namespace=" + namespace})
 	return env
 }
 
