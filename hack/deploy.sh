@@ -91,7 +91,7 @@ case ${1:-} in
   delete)
     build operator | "$kubectl" delete --ignore-not-found -f -
     echo "The resource definitions and their objects are still there. Once no object is left:"
-    echo "  $kubectl delete -k config/crd"
+    echo "  $kubectl delete -k config/crd --ignore-not-found"
     ;;
   *)
     echo "usage: ${0##*/} apply|lab|delete" >&2

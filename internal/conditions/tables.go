@@ -78,7 +78,7 @@ func step() Table {
 			{name(edpm.Pending), "a run will start as soon as its batch is gathered", patience},
 			{name(edpm.Running), "a run is under way; the message names it", "`kubectl edpm logs <node> -f` shows it"},
 			{name(edpm.Failed), "the last run failed on this host; the message has the failed task, the attempt, and when the next one is made", "mend the cause, which `kubectl edpm logs <node>` shows; it is tried again by itself, and at once when the access to the host or the inputs change"},
-			{name(edpm.GaveUp), "as `Failed`, but the attempts are used up (removal only)", "see [operations](operations.md#remove-a-node)"},
+			{name(edpm.GaveUp), "as `Failed`, but the attempts are used up (removal only)", "see [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up)"},
 			{name(edpm.Held), "not started because of `maxUnavailable` or `maxFailures`", "mend the failed hosts, or raise the limit"},
 			{name(edpm.Paused), "there is something to run, and `deploy` is false", "set `deploy: true`"},
 			{name(edpm.Excluded), "there is something to run, and `ansibleLimit` leaves the host out", "change or remove the limit"},
@@ -139,12 +139,12 @@ func ofNode() Table {
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can follow the Topology of the node or of its role", Like: consumersTable},
 		{Type: dataplanev1.ProvisionReadyCondition, Means: "phase -1 is done: the host is there and answers", Reasons: []Reason{
-			{dataplanev1.HostUnreachableReason, "the host did not answer, or showed another key than it had; the message has the error of SSH", "mend host, address, user, port or key; it is tried again by itself, and at once when one of them changes. For a host that was installed anew: [keys of hosts](operations.md#keys-of-hosts)"},
+			{dataplanev1.HostUnreachableReason, "the host did not answer, or showed another key than it had; the message has the error of SSH", "mend host, address, user, port or key; it is tried again by itself, and at once when one of them changes. For a host that was installed anew: [keys of hosts](how-to/replace-a-host.md#keys-of-hosts)"},
 			{dataplanev1.BaremetalNotYetReason, "the role asks for provisioning, which is not supported yet", "provision the hosts otherwise and set `preProvisioned: true`, or remove `baremetalSetTemplate.baremetalHosts`"},
 			{condition.RequestedReason, "(Unknown) no run has reached the host yet", patience},
 		}},
 		{Type: condition.DeploymentReadyCondition, Means: "phase 0 is done: every service of the role ran with the current inputs", Like: stepTable, Reasons: []Reason{
-			{dataplanev1.ServicesRemainingReason, "the node is being deleted and waits for services to be taken off its host; the message names them", "wait; if one says `CleanupFailed` see [removing a node](operations.md#remove-a-node)"},
+			{dataplanev1.ServicesRemainingReason, "the node is being deleted and waits for services to be taken off its host; the message names them", "wait; if one says `CleanupFailed` see [removing a node](how-to/scale-in.md)"},
 		}},
 	}}
 }
@@ -227,11 +227,11 @@ func ofCompute() Table {
 			{novav1.NodeMissingReason, "the node has gone meanwhile", "create the node, or delete the compute"},
 		}},
 		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` can be read", Reasons: []Reason{
-			{novav1.InvalidConfigReason, "`customServiceConfig` cannot be read; the message has the line", "correct it: see [how-to](custom-service-config.md)"},
+			{novav1.InvalidConfigReason, "`customServiceConfig` cannot be read; the message has the line", "correct it: see [how-to](how-to/custom-service-config.md)"},
 		}},
 		{Type: condition.DeploymentReadyCondition, Means: "libvirt and nova ran on the host with the current inputs", Like: stepTable, Reasons: []Reason{
 			{novav1.CleanupReason, "it is being deleted, and its services are being taken off the host", patience},
-			{novav1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "mend the host and `kubectl edpm rerun <node> --step nova`, or let go with `edpm.openstack.org/skip-cleanup`: see [removing a node](operations.md#remove-a-node)"},
+			{novav1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "mend the host and `kubectl edpm rerun <node> --step nova`, or let go with `edpm.openstack.org/skip-cleanup`: see [removing a node](how-to/scale-in.md)"},
 		}},
 	}}
 }
@@ -266,7 +266,7 @@ func podified() Table {
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: condition.ServiceConfigReadyCondition, Means: "the configuration is made", Reasons: []Reason{
-			{podifiedv1.InvalidConfigReason, "oslo.config would refuse a snippet, or a password cannot be written into a file", "correct what the message names: see [how-to](custom-service-config.md)"},
+			{podifiedv1.InvalidConfigReason, "oslo.config would refuse a snippet, or a password cannot be written into a file", "correct what the message names: see [how-to](how-to/custom-service-config.md)"},
 		}},
 		{Type: condition.NetworkAttachmentsReadyCondition, Means: "the network attachments exist", Reasons: []Reason{
 			{ansibleeev1.NetworkAttachmentMissingReason, "a NetworkAttachmentDefinition does not exist", createInput},

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/proc"
 )
 
@@ -85,6 +87,32 @@ func TestComponentsUseTheirFiles(t *testing.T) {
 		if !strings.Contains(config, want) {
 			t.Errorf("kubelet.yaml lacks %q:\n%s", want, config)
 		}
+	}
+}
+
+func TestTheKubeconfigKeepsItsNamespaceUntilTheClusterIsAnother(t *testing.T) {
+	lab := testLab(t)
+	namespace := func() string {
+		config, err := clientcmd.LoadFromFile(lab.Kubeconfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config.Contexts[config.CurrentContext].Namespace
+	}
+	config, err := clientcmd.LoadFromFile(lab.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = "chosen"
+	if err := clientcmd.WriteToFile(*config, lab.Kubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.certificates(); err != nil || namespace() != "chosen" {
+		t.Errorf("the namespace is %q after one more up (%v); want the one that was chosen", namespace(), err)
+	}
+	lab.PortBase++
+	if err := lab.certificates(); err != nil || namespace() != "" {
+		t.Errorf("the namespace is %q after the ports have changed (%v); want a new kubeconfig", namespace(), err)
 	}
 }
 
