@@ -33,6 +33,7 @@ type NovaServiceTemplate struct {
 	// CustomServiceConfig is an oslo.config snippet with a higher priority than
 	// the generated configuration.
 	// +optional
+	// +kubebuilder:validation:MaxLength=262144
 	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty,omitzero"`
