@@ -15,7 +15,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
@@ -53,6 +55,13 @@ func managerPod(ctx context.Context) corev1.Pod {
 	Expect(cluster.Client.List(ctx, pods, client.InNamespace(systemNS), client.MatchingLabels{"app.kubernetes.io/component": "manager"})).To(Succeed())
 	Expect(pods.Items).NotTo(BeEmpty())
 	return slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+}
+
+// leader returns who holds the lease of the manager.
+func leader(ctx context.Context) (string, error) {
+	lease := &coordinationv1.Lease{}
+	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: systemNS, Name: "edpm-operators"}, lease)
+	return ptr.Deref(lease.Spec.HolderIdentity, ""), err
 }
 
 // allSteps are those of a compute in their order.

@@ -87,6 +87,7 @@ var _ = Describe("A new user", Ordered, func() {
 		Expect(follow(ctx, "Remove the operators only")).To(ContainSubstring("\nactive\n"))
 		Expect(novaState(ctx, compute1)).To(Equal("active"))
 		Expect(managerImage(ctx)).To(HaveSuffix(":v0.2.0"))
+		Eventually(leader).WithArguments(ctx).Should(HavePrefix(managerPod(ctx).Name + "_"))
 		Consistently(noted).WithArguments(ctx, compute0).WithTimeout(10 * time.Second).WithPolling(time.Second).Should(Equal(before0))
 		Expect(noted(ctx, compute1)).To(Equal(before1))
 	}, SpecTimeout(8*time.Minute))
