@@ -18,32 +18,46 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/edpm-operators/edpm-operators/test/podsecurity"
 )
 
-// built returns what kustomize makes of a directory, the object of the kind and
-// name.
-func built(t *testing.T, dir, kind, name string, into any) {
+// objects returns what kustomize makes of a directory.
+func objects(t *testing.T, dir string) []*resource.Resource {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range resources.Resources() {
+	return resources.Resources()
+}
+
+func decode(t *testing.T, r *resource.Resource, into any) {
+	t.Helper()
+	text, err := r.AsYAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		t.Fatalf("%s %s: %v", r.GetKind(), r.GetName(), err)
+	}
+}
+
+// built returns what kustomize makes of a directory, the object of the kind and
+// name.
+func built(t *testing.T, dir, kind, name string, into any) {
+	t.Helper()
+	for _, r := range objects(t, dir) {
 		if r.GetKind() != kind || r.GetName() != name {
 			continue
 		}
 		if r.GetNamespace() != "edpm-operators-system" {
 			t.Errorf("%s %s is in namespace %q", kind, name, r.GetNamespace())
 		}
-		text, err := r.AsYAML()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := yaml.UnmarshalStrict(text, into); err != nil {
-			t.Fatalf("%s %s: %v", kind, name, err)
-		}
+		decode(t, r, into)
 		return
 	}
 	t.Fatalf("config/%s has no %s %s", dir, kind, name)
@@ -118,6 +132,33 @@ func TestThePolicyLetsTheManagerWork(t *testing.T) {
 	for _, port := range []int32{443, 6443, 53} {
 		if !out[port] {
 			t.Errorf("the manager does not reach port %d", port)
+		}
+	}
+}
+
+func TestTheManagerFitsThePodSecurityStandardRestricted(t *testing.T) {
+	if level, forbidden := podsecurity.Level(manager(t).Spec.Template); level != "restricted" {
+		t.Errorf("the manager's pod fits the level %s: %q", level, forbidden)
+	}
+}
+
+// TestNobodyWhoEditsANamespaceChangesTheCluster finds what the suite adds to the
+// cluster's own roles: none of it may reach beyond a namespace, or write results.
+func TestNobodyWhoEditsANamespaceChangesTheCluster(t *testing.T) {
+	for _, dir := range []string{"default", "overlays/ocs"} {
+		for _, r := range objects(t, dir) {
+			if r.GetKind() != "ClusterRole" || r.GetLabels()["rbac.authorization.k8s.io/aggregate-to-edit"] == "" {
+				continue
+			}
+			var role rbacv1.ClusterRole
+			decode(t, r, &role)
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					if strings.Contains(resource, "/") || resource == "storageclusters" || resource == "*" {
+						t.Errorf("%s: ClusterRole %s lets who edits a namespace write %s", dir, role.Name, resource)
+					}
+				}
+			}
 		}
 	}
 }

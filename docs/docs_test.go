@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/conditions"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/test/docpage"
@@ -124,7 +125,7 @@ func startAPI(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := webhooks.SetupAll(mgr); err != nil {
+	if err := webhooks.SetupAll(mgr, controllers.Operators); err != nil {
 		t.Fatal(err)
 	}
 	env.StartManager(t, mgr)

@@ -49,8 +49,27 @@ build() {
   go tool -modfile=go.tools.mod kustomize build "$dir"
 }
 
+# definitions: the names of the resource definitions on stdin.
+definitions() { awk '/^---/ {crd = 0} /^kind: CustomResourceDefinition/ {crd = 1} crd && /^  name: / {print $2; crd = 0}'; }
+
+# refuse_foreign FILE: fails if a definition in it would take the place of one that
+# belongs to another operator.
+refuse_foreign() {
+  local foreign
+  foreign=$(comm -12 <(definitions <"$1" | sort) \
+    <("$kubectl" get customresourcedefinitions --selector 'app.kubernetes.io/part-of!=edpm-operators' --output name | cut -d/ -f2 | sort))
+  [ -n "$foreign" ] || return 0
+  echo "These resource definitions belong to another operator, and nothing was applied:" >&2
+  printf '  %s\n' $foreign >&2
+  echo "Deploy the operators whose kinds are free: OPERATORS=nova,dataplane,... (docs/coexistence.md)." >&2
+  echo "Definitions of an older version of this suite are yours to label: kubectl label crd NAME app.kubernetes.io/part-of=edpm-operators" >&2
+  return 1
+}
+
 apply() {
-  build "$@" | "$kubectl" apply --server-side -f -
+  build "$@" >bin/deploy/manifests.yaml
+  refuse_foreign bin/deploy/manifests.yaml
+  "$kubectl" apply --server-side -f bin/deploy/manifests.yaml
   "$kubectl" -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout 5m
 }
 

@@ -6,6 +6,7 @@ Environment read:
   RUNNER_INVENTORY   text of an inventory    -> inventory/inventory.yaml, or inventory/inventory if it is no YAML
   RUNNER_CMDLINE     more ansible arguments  -> env/cmdline
   RUNNER_EXTRA_VARS  variables, as YAML      -> env/extravars
+  ANSIBLE_SSH_ARGS   arguments of ssh, behind those by which hosts are trusted
   ANSIBLE_PRIVATE_KEY_FILE  ssh key; replaced by a copy that ssh accepts
   EDPM_RECAP_PATH    where the recap of the run goes (/dev/termination-log)
 
@@ -30,6 +31,14 @@ RECAP_PATH = os.environ.get("EDPM_RECAP_PATH") or "/dev/termination-log"
 TMP_DIR = "/tmp"
 NSS_WRAPPER = "libnss_wrapper.so"
 RECAP_CALLBACK = "edpm.operators.recap"
+
+# A host is trusted when it is first seen (accept-new), and known by its key from
+# then on: the key is in the recap of the run and is handed to every later one.
+# These options come first, since ssh takes the first value that it finds: neither
+# a variable of the environment nor an ansible.cfg of the user turns them off.
+TRUST = "-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=%s/.known_hosts -o HashKnownHosts=no" % RUNNER_DIR
+SSH_ARGS = "-C -o ControlMaster=auto -o ControlPersist=60s -o ConnectTimeout=15 -o ServerAliveInterval=15 " \
+    "-o ServerAliveCountMax=4 -o PreferredAuthentications=publickey"
 
 MATERIALISED = {
     "RUNNER_PLAYBOOK": "project/playbook.yaml",
@@ -178,7 +187,8 @@ def know_hosts():
 
 def configure(environ):
     """Sets what ansible-runner or a user's settings would otherwise turn off."""
-    environ.setdefault("ANSIBLE_HOST_KEY_CHECKING", "True")
+    environ["ANSIBLE_HOST_KEY_CHECKING"] = "True"
+    environ["ANSIBLE_SSH_ARGS"] = TRUST + " " + (environ.get("ANSIBLE_SSH_ARGS") or SSH_ARGS)
     environ.setdefault("ANSIBLE_CONFIG", "/etc/ansible/ansible.cfg")
     callbacks = environ.get("ANSIBLE_CALLBACKS_ENABLED", "").split(",")
     environ["ANSIBLE_CALLBACKS_ENABLED"] = ",".join(dict.fromkeys([c for c in callbacks if c] + [RECAP_CALLBACK]))

@@ -31,8 +31,8 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 		SilenceUsage: true, Version: version,
 	}
 	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.ErrOut)
+	root.SetOut(tame{streams.Out})
+	root.SetErr(tame{streams.ErrOut})
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(newStatus(flags), newLogs(flags), newRerun(flags), newExplain(), newMustGather(flags), newTopology(flags))
 	return root

@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"golang.org/x/term"
 )
@@ -15,16 +16,40 @@ func isTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
+// tame takes out of what is written what would move the cursor, colour or rename
+// a terminal: messages of objects and the output of runs can come from anybody.
+type tame struct{ io.Writer }
+
+// Write writes all lines of a text.
+func (w tame) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(w.Writer, printable(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// printable returns a text in which U+FFFD stands for each control character but
+// line ends and tabs.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
 // painter colours what is written if it goes to a terminal, unless NO_COLOR is
 // set (https://no-color.org).
 type painter struct{ io.Writer }
 
 // Write writes all lines of a text.
 func (p painter) Write(text []byte) (int, error) {
-	if !isTerminal(p.Writer) || os.Getenv("NO_COLOR") != "" {
+	below, wrapped := p.Writer.(tame)
+	if !wrapped || !isTerminal(below.Writer) || os.Getenv("NO_COLOR") != "" {
 		return p.Writer.Write(text)
 	}
-	if _, err := io.WriteString(p.Writer, paint(string(text))); err != nil {
+	if _, err := io.WriteString(below.Writer, paint(printable(string(text)))); err != nil {
 		return 0, err
 	}
 	return len(text), nil

@@ -30,6 +30,7 @@ const (
 	controlPlane   = "OpenStackControlPlane"
 	topologyKind   = "Topology"
 	storageCluster = "StorageCluster"
+	managerPod     = "Pod of the manager"
 	everyKind      = "every kind"
 	podifiedTable  = "podified"
 	stepTable      = "step"
@@ -56,7 +57,7 @@ func Tables() []Table {
 		common(), step(), topologyRef(),
 		ofDataPlane(), ofRole(), ofNode(), ofAnsibleEE(),
 		ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(),
-		ofGlance(), podified(), ofControlPlane(), ofTopology(), ofStorageCluster(),
+		ofGlance(), podified(), ofControlPlane(), ofTopology(), ofStorageCluster(), ofManager(),
 	}
 }
 
@@ -78,7 +79,8 @@ func step() Table {
 			{name(edpm.Running), "a run is under way; the message names it", "`kubectl edpm logs <node> -f` shows it"},
 			{name(edpm.Failed), "the last run failed on this host; the message has the failed task, the attempt, and when the next one is made", "mend the cause, which `kubectl edpm logs <node>` shows; it is tried again by itself, and at once when the access to the host or the inputs change"},
 			{name(edpm.GaveUp), "as `Failed`, but the attempts are used up (removal only)", "see [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up)"},
-			{name(edpm.Held), "not started because of `maxUnavailable` or `maxFailures`", "mend the failed hosts, or raise the limit"},
+			{name(edpm.Held), "not started because of `maxUnavailable` or `maxFailures`, or because the API server refuses the run; the message says which", "mend the failed hosts, or raise the limit; mend what the API server complains of. It is tried again by itself"},
+			{name(edpm.TooLarge), "files, variables or `env` of the host are larger than a run can carry; the message names the largest", "shorten it"},
 			{name(edpm.Paused), "there is something to run, and `deploy` is false", "set `deploy: true`"},
 			{name(edpm.Excluded), "there is something to run, and `ansibleLimit` leaves the host out", "change or remove the limit"},
 			{name(edpm.Limited), "a run restricted by tags went well; the rest is still to be run", "remove `ansibleTags` and `ansibleSkipTags`"},
@@ -116,6 +118,7 @@ func ofRole() Table {
 	return Table{Name: role, Kinds: []string{role}, Link: "openstackdataplanerole.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the role can be read and its inventory is published", Reasons: []Reason{
 			{dataplanev1.InvalidVarsReason, "`nodeTemplate.ansibleVars` is no mapping and no text of one", "correct the field"},
+			{dataplanev1.InvalidSpecReason, "the inventory of all nodes does not fit into a ConfigMap; runs of the nodes do not need it", "shorten `ansibleVars`, or spread the nodes over several roles"},
 			{dataplanev1.NodeConflictReason, "the ConfigMap of the inventory belongs to something else", removeOwn},
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can follow the Topology of the role", Like: consumersTable},
@@ -133,7 +136,7 @@ func ofNode() Table {
 			{edpmv1.ConfigMapMissingReason, "a ConfigMap of a service or mount is missing", createInput},
 			{dataplanev1.ServiceMissingReason, "the role names a service that is neither built in nor an object", "create the OpenStackDataPlaneService, or take the name out of the role"},
 			{dataplanev1.InvalidVarsReason, "`ansibleVars` is no mapping and no text of one", "correct the field that the message names"},
-			{dataplanev1.InvalidSpecReason, "a field cannot be read; the message names it", "correct the field"},
+			{dataplanev1.InvalidSpecReason, "a field cannot be read, or is too long for the inventory; the message names it", "correct the field"},
 			{dataplanev1.NodeConflictReason, "the ConfigMap of the inventory belongs to something else", removeOwn},
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can follow the Topology of the node or of its role", Like: consumersTable},
@@ -344,6 +347,16 @@ func ofStorageCluster() Table {
 			{ocsv1.LayoutOrphansReason, "`deviceSetLayout` would orphan OSDs. The CephCluster is left as it is", "write the layout that the message names"},
 			{ocsv1.ConflictReason, "the CephCluster belongs to something else", removeOwn},
 			{ocsv1.RefusedReason, "the API server refuses the CephCluster; the message has its words", "correct what the message names"},
+		}},
+	}}
+}
+
+// ofManager is what the manager says of itself.
+func ofManager() Table {
+	return Table{Name: "manager", Kinds: []string{managerPod}, Link: "coexistence.md#what-it-says", Conditions: []Condition{
+		{Type: edpmv1.OperatorsRunningCondition, Means: "every operator runs that was chosen; the message names them (reason `AllRunning`)", Reasons: []Reason{
+			{edpmv1.ForeignDefinitionReason, "a kind of an operator belongs to another one; the message names the definition, and the operators that are left out because of it", "nothing, if the other operator is to stay. Else remove it and its definition, and apply ours: the manager starts anew by itself"},
+			{edpmv1.MissingDefinitionReason, "a resource definition does not exist that an operator needs", "`kubectl apply --server-side -k config/crd`, or in part; the manager starts anew by itself"},
 		}},
 	}}
 }

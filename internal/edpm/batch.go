@@ -1,9 +1,11 @@
 package edpm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -188,6 +190,9 @@ func (e *Engine) launch(ctx context.Context, batch []*offer) error {
 		if !doubtful {
 			e.unclaim(batch)
 		} // otherwise resolveDoubts finds out
+		if denied(err) {
+			e.tellDenied(batch, err)
+		}
 		return err
 	}
 	e.settleClaim(batch)
@@ -213,14 +218,18 @@ func (e *Engine) create(ctx context.Context, secret *corev1.Secret, aee *ansible
 		return false, fmt.Errorf("creating Secret %s: %w", secret.Name, err)
 	}
 	if err := e.client.Create(ctx, aee); err != nil && !apierrors.IsAlreadyExists(err) {
+		if denied(err) {
+			err = errors.Join(err, client.IgnoreNotFound(e.client.Delete(ctx, secret)))
+		}
 		return !refused(err), fmt.Errorf("creating OpenStackAnsibleEE %s: %w", aee.Name, err)
 	}
 	return false, nil
 }
 
-// reuse decides about inputs of the same name, and so of the same content. They
-// are used when their run exists or was never created. Those of a run that is
-// gone are about to be collected: they are removed, to be created anew.
+// reuse decides about inputs of the same name. They are used when their run exists,
+// or was never created and they are what the run is to have. Those of a run that is
+// gone are about to be collected, and others may have been put there by somebody
+// else or with other known hosts: they are removed, to be created anew.
 func (e *Engine) reuse(ctx context.Context, secret *corev1.Secret) error {
 	key := client.ObjectKeyFromObject(secret)
 	err := e.live.Get(ctx, key, &ansibleeev1.OpenStackAnsibleEE{})
@@ -228,13 +237,16 @@ func (e *Engine) reuse(ctx context.Context, secret *corev1.Secret) error {
 		return err
 	}
 	present := &corev1.Secret{}
-	if err := e.live.Get(ctx, key, present); err != nil || len(present.OwnerReferences) == 0 {
+	if err := e.live.Get(ctx, key, present); err != nil {
 		return err
+	}
+	if len(present.OwnerReferences) == 0 && maps.EqualFunc(present.Data, secret.Data, bytes.Equal) {
+		return nil
 	}
 	if err := e.client.Delete(ctx, present, client.Preconditions{UID: &present.UID}); err != nil {
 		return err
 	}
-	return errors.New("the inputs of a deleted run are in the way and are being removed")
+	return errors.New("inputs of another run are in the way and are being removed")
 }
 
 // claim marks the hosts of the batch as being in a run, before it is created:
@@ -260,6 +272,34 @@ func (e *Engine) unclaim(batch []*offer) {
 	for _, o := range batch {
 		delete(e.launched, o.Key())
 	}
+}
+
+// denied tells whether the API server does not take an object as it is, or not
+// from us. Another try with the same object will not be taken either.
+func denied(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// tellDenied lets the owners of a batch say why it is not run.
+func (e *Engine) tellDenied(batch []*offer, why error) {
+	message := fmt.Sprintf("the API server refuses its run: %v", why)
+	for _, o := range batch {
+		if e.deny(o, message) {
+			e.wakeOwner(o.owner())
+		}
+	}
+}
+
+// deny notes why a target that waits has no run, and tells whether that is news.
+func (e *Engine) deny(o *offer, why string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	grp := e.groups[o.Group()]
+	if grp == nil || grp.offers[o.Host] == nil || grp.offers[o.Host].denied == why {
+		return false
+	}
+	grp.offers[o.Host].denied = why
+	return true
 }
 
 // settleClaim takes the offers back that have become a run.

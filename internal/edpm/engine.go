@@ -130,6 +130,7 @@ func (e *Engine) Converge(ctx context.Context, ledger *edpmv1.Ledger, targets ..
 }
 
 func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (State, error) {
+	t.Rerun = shortToken(t.Rerun)
 	runs, err := e.history(ctx, t.Key(), t.OwnerUID)
 	if err != nil {
 		return State{}, err
@@ -164,6 +165,10 @@ func (e *Engine) hasHeard(key Key, last *run) {
 func (e *Engine) act(t *Target, w want, state *State, hostKey string, serial int64) error {
 	if state.Phase != Pending && state.Phase != Failed {
 		e.nudge(t.Group())
+		return nil
+	}
+	if large := t.tooLarge(); large != "" {
+		state.Phase, state.Message = TooLarge, large
 		return nil
 	}
 	if restricted, err := restriction(t, state); err != nil || restricted != "" {
@@ -221,8 +226,11 @@ func (e *Engine) offer(o *offer) string {
 	} else if !old.notBefore.Equal(o.notBefore) || !reflect.DeepEqual(old.Strategy, o.Strategy) {
 		e.enqueue(g, 0)
 	}
+	if old := grp.offers[o.Host]; old != nil && old.hash == o.hash && old.podKey == o.podKey && old.access == o.access {
+		o.denied = old.denied
+	}
 	grp.offers[o.Host], e.offered[o.Key()], e.wanted[o.owner()] = o, g, o.Key()
-	return grp.held[o.Host]
+	return cmp.Or(grp.held[o.Host], o.denied)
 }
 
 // Withdraw takes back whatever the owner waits for. Owners call it when they

@@ -29,6 +29,8 @@ const (
 	Paused Phase = "DeployDisabled"
 	// Excluded : something is to be done, but the host is outside ansibleLimit.
 	Excluded Phase = "OutsideLimit"
+	// TooLarge : the inputs are larger than a run can carry.
+	TooLarge Phase = "InputsTooLarge"
 	// Limited : a run restricted by tags succeeded; the rest is still to be done.
 	Limited Phase = "LimitedByTags"
 )

@@ -15,6 +15,8 @@ type offer struct {
 	serial               int64
 	attempt              int32
 	notBefore            time.Time
+	// denied is why the API server did not take its run the last time.
+	denied string
 }
 
 // ownerID names an object that owns targets.

@@ -150,6 +150,8 @@ func (s State) Describe() string {
 		return fmt.Sprintf("Step %s failed in %s (attempt %d, the last): %s", s.Step, s.Run, s.Attempt, s.Message)
 	case Held:
 		return fmt.Sprintf("Step %s is held: %s", s.Step, s.Message)
+	case TooLarge:
+		return fmt.Sprintf("Step %s cannot be run: %s", s.Step, s.Message)
 	case Paused:
 		return fmt.Sprintf("Step %s is to be run, but deploy is false: set deploy to true to run it", s.Step)
 	case Excluded:

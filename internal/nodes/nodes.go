@@ -46,6 +46,17 @@ func OfRole(ctx context.Context, c client.Reader, namespace, role string) ([]dat
 // InventoryName is the name of the ConfigMap with the inventory of a node.
 func InventoryName(node string) string { return "dataplanenode-" + node }
 
+// maxInventory is the most bytes of an inventory in a ConfigMap, which holds 1 MiB.
+const maxInventory = 1<<20 - 4<<10
+
+// FitsConfigMap returns an error if an inventory does not fit into a ConfigMap.
+func FitsConfigMap(inventory string) error {
+	if len(inventory) <= maxInventory {
+		return nil
+	}
+	return fmt.Errorf("the inventory has %d bytes, and a ConfigMap holds %d", len(inventory), maxInventory)
+}
+
 // HostVars are the variables of the host in the inventory. What people write in
 // ansibleVars wins over what the suite derives.
 func HostVars(eff inherit.Effective) map[string]any {

@@ -11,6 +11,10 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strings"
+	"unicode"
+
+	"golang.org/x/crypto/ssh"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 )
@@ -56,7 +60,7 @@ func Parse(message string) (Recap, error) {
 			return Recap{}, err
 		}
 	}
-	result := Recap{Error: doc.Error}
+	result := Recap{Error: printable(doc.Error)}
 	for name, fields := range doc.Hosts {
 		host, err := parseHost(name, fields)
 		if err != nil {
@@ -72,6 +76,9 @@ func Parse(message string) (Recap, error) {
 // the last two can be missing.
 func parseHost(name string, fields []json.RawMessage) (ansibleeev1.HostStatus, error) {
 	h := ansibleeev1.HostStatus{Name: name}
+	if printable(name) != name {
+		return h, fmt.Errorf("the recap names a host %q, which no host can have for a name", name)
+	}
 	counts := []*int32{&h.OK, &h.Changed, &h.Failed, &h.Unreachable, &h.Skipped}
 	if len(fields) < len(counts) {
 		return h, fmt.Errorf("the recap of host %s has %d fields and needs %d", name, len(fields), len(counts))
@@ -90,7 +97,28 @@ func parseHost(name string, fields []json.RawMessage) (ansibleeev1.HostStatus, e
 			return h, fmt.Errorf("the %s of host %s is no text: %w", texts[i].name, name, err)
 		}
 	}
+	h.Message, h.HostKey = printable(h.Message), hostKey(h.HostKey)
 	return h, nil
+}
+
+// printable returns a text without control characters: it is shown on terminals,
+// and an image that somebody made writes what it likes.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// hostKey returns the public key of a host, or nothing if it is none: what is
+// kept as the key of a host is what the host has to show from then on.
+func hostKey(text string) string {
+	if _, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(text)); err != nil || len(rest) > 0 {
+		return ""
+	}
+	return text
 }
 
 func inflate(text string, hosts *map[string][]json.RawMessage) error {

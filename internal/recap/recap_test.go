@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 			`{"v":1,"hosts":{"a":[1,0,0,0,0,"","",{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1}}},
 		},
 		"the key of a host that was met": {
-			`{"v":1,"hosts":{"a":[1,0,0,0,0,"","ssh-ed25519 AAAA"]}}`, Recap{Hosts: hosts{{Name: "a", OK: 1, HostKey: "ssh-ed25519 AAAA"}}},
+			`{"v":1,"hosts":{"a":[1,0,0,0,0,"","` + key + `"]}}`, Recap{Hosts: hosts{{Name: "a", OK: 1, HostKey: key}}},
 		},
 		"a message in another script": {`{"v":1,"hosts":{"a":[0,0,1,0,0,"kaputt – ü…"]}}`, Recap{Hosts: hosts{{Name: "a", Failed: 1, Message: "kaputt – ü…"}}}},
 	} {

@@ -19,8 +19,10 @@ import (
 // the inventory or the results of the run; nothing belongs into the directories.
 var (
 	runDirectories = []string{"/runner/ssh", "/runner/config", "/runner/artifacts"}
-	runPaths       = append([]string{"/runner/inventory/hosts.yaml", "/runner/inventory/inventory.yaml", "/tmp"}, runDirectories...)
-	runVolumes     = []string{"runner", "tmp", "ssh-key", "inputs"}
+	runPaths       = append([]string{
+		"/runner/inventory/hosts.yaml", "/runner/inventory/inventory.yaml", "/runner/.known_hosts", "/dev/termination-log", "/tmp",
+	}, runDirectories...)
+	runVolumes = []string{"runner", "tmp", "ssh-key", "inputs"}
 )
 
 // ExtraMounts checks the volumes and mounts that a spec adds to runner Pods:
@@ -63,6 +65,31 @@ func volumeSource(at *field.Path, v ansibleeev1.ExtraVolume) field.ErrorList {
 	}
 	if v.PersistentVolumeClaim != nil {
 		errs = append(errs, ObjectName(at.Child("persistentVolumeClaim", "claimName"), v.PersistentVolumeClaim.ClaimName)...)
+	}
+	if v.Projected != nil {
+		for i, source := range v.Projected.Sources {
+			errs = append(errs, projection(at.Child("projected", "sources").Index(i), source)...)
+		}
+	}
+	return errs
+}
+
+func projection(at *field.Path, source ansibleeev1.ExtraProjectionSource) field.ErrorList {
+	set := 0
+	var errs field.ErrorList
+	if source.Secret != nil {
+		set++
+		errs = append(errs, RequiredName(at.Child("secret", "name"), source.Secret.Name)...)
+	}
+	if source.ConfigMap != nil {
+		set++
+		errs = append(errs, RequiredName(at.Child("configMap", "name"), source.ConfigMap.Name)...)
+	}
+	if source.DownwardAPI != nil {
+		set++
+	}
+	if set != 1 {
+		errs = append(errs, field.Invalid(at, set, "has to be exactly one of secret, configMap and downwardAPI: a runner gets no token and no certificate"))
 	}
 	return errs
 }

@@ -3,13 +3,9 @@ package validate
 import (
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// taskDebugger lets Ansible wait for a person at a keyboard when a task fails.
-const taskDebugger = "ANSIBLE_ENABLE_TASK_DEBUGGER"
 
 // ObjectName checks the name of a Secret, ConfigMap or other object of the
 // same namespace (DNS-1123 subdomain, Kubernetes object names).
@@ -48,22 +44,6 @@ func named(path *field.Path, value string, problems func(string) []string, remed
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, value, remedy+" ("+strings.Join(found, "; ")+")")}
-}
-
-// Env checks the environment of a runner. The task debugger is refused as
-// openstack-ansibleee-operator refuses it: a run would wait forever.
-func Env(path *field.Path, env []corev1.EnvVar) field.ErrorList {
-	var errs field.ErrorList
-	for i, v := range env {
-		at := path.Index(i).Child("name")
-		if found := validation.IsEnvVarName(v.Name); len(found) > 0 {
-			errs = append(errs, field.Invalid(at, v.Name, `is not the name of an environment variable: use letters, digits and "_", for example ANSIBLE_FORKS`))
-		}
-		if v.Name == taskDebugger {
-			errs = append(errs, field.Invalid(at, v.Name, "would make a failed run wait for a person at a keyboard: remove it"))
-		}
-	}
-	return errs
 }
 
 // Ratchet returns the errors of an updated object without those that the old

@@ -123,7 +123,6 @@ func TestAnsibleVars(t *testing.T) {
 		"text of a mapping is in order":      {`"a: 1\nb:\n  c: [1]\n"`, nil},
 		"text with only comments is one too": {`"# nothing yet\n"`, nil},
 		"empty text is in order":             {`""`, nil},
-		"text with a vaulted value is one":   {`"pw: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  616263\n"`, nil},
 		"a list is none":                     {`["secret"]`, masked("is a list", either)},
 		"a number is none":                   {`12`, masked("is a single value", either)},
 		"text of a list is none":             {`"\n- secret\n"`, masked("line 2: is a list, not a mapping", varsRemedy)},

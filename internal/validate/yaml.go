@@ -5,13 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+// maxVars is the most bytes that the variables of a role or node can have. Both
+// together fit into the inventory of a node, a ConfigMap of at most 1 MiB.
+const maxVars = 256 << 10
 
 // masked stands for text that may hold a secret.
 const masked = "***"
@@ -31,18 +37,48 @@ func AnsibleVars(path *field.Path, vars *apiextensionsv1.JSON) field.ErrorList {
 	if vars == nil {
 		return nil
 	}
+	if n := len(vars.Raw); n > maxVars {
+		return field.ErrorList{field.Invalid(path, size(n), fmt.Sprintf(
+			"is too long: write at most %s, and put large texts into a ConfigMap or Secret of an OpenStackDataPlaneService", size(maxVars)))}
+	}
 	var value any
 	if err := json.Unmarshal(vars.Raw, &value); err != nil {
 		return hidden(path, err.Error(), "write a mapping of variable names to values")
 	}
 	switch value := value.(type) {
-	case nil, map[string]any:
+	case nil:
 		return nil
+	case map[string]any:
+		return variables(path, value)
 	case string:
-		return mapping(path, value, "write one \"name: value\" per line")
+		return variablesText(path, value)
 	default:
 		return hidden(path, fmt.Sprintf("is %s", kindOf(value)), "write a mapping of variable names to values, or the text of a YAML mapping")
 	}
+}
+
+// variablesText checks variables that are written as YAML. What they are comes to
+// the runner, not how they were written: a tag would get lost.
+func variablesText(path *field.Path, text string) field.ErrorList {
+	if errs := mapping(path, text, "write one \"name: value\" per line"); len(errs) > 0 {
+		return errs
+	}
+	vars := map[string]any{}
+	root, _ := document(text) // it is a mapping
+	if n := tagged(root); n != nil {
+		return hidden(path, fmt.Sprintf("line %d: the tag %s would get lost", n.Line, n.Tag), "leave it out; a value that is encrypted belongs into a Secret")
+	}
+	_ = root.Decode(&vars)
+	return variables(path, vars)
+}
+
+// variables checks the names of Ansible that are not free to be set.
+func variables(path *field.Path, vars map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		errs = append(errs, distrust(path.Key(name), name, vars[name])...)
+	}
+	return errs
 }
 
 // Inventory checks the text of an inventory that is meant as YAML. Any other
@@ -93,6 +129,24 @@ func mapping(path *field.Path, text, remedy string) field.ErrorList {
 	}
 	return nil
 }
+
+// tagged returns the first node with a tag of Ansible's or another program's own,
+// such as !vault or !!python/name. nil if there is none.
+func tagged(n *yaml.Node) *yaml.Node {
+	if n.Kind != 0 && !slices.Contains(coreTags, n.ShortTag()) {
+		return n
+	}
+	for _, child := range n.Content {
+		if found := tagged(child); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// coreTags are what a text can be made of (YAML 1.2, section 10; and what YAML 1.1
+// has beyond it).
+var coreTags = []string{"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!binary", "!!merge"}
 
 // document parses a text that is one YAML document. Without any content the
 // node is zero.

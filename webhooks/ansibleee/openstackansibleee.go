@@ -3,6 +3,7 @@ package ansibleee
 
 import (
 	"context"
+	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,7 +25,7 @@ var rules = hook.Rules[*ansibleeev1.OpenStackAnsibleEE]{
 func SetupOpenStackAnsibleEEWithManager(mgr ctrl.Manager, defaults images.Defaults) error {
 	return ctrl.NewWebhookManagedBy(mgr, &ansibleeev1.OpenStackAnsibleEE{}).
 		WithDefaulter(image{defaults.AnsibleEE}).
-		WithValidator(rules).
+		WithValidator(&validator{Rules: rules, reviews: mgr.GetClient()}).
 		Complete()
 }
 
@@ -44,6 +45,7 @@ func runErrors(run *ansibleeev1.OpenStackAnsibleEE) field.ErrorList {
 	errs := validate.Playbook(at.Child("playbook"), spec.Playbook)
 	errs = append(errs, validate.PlaybookText(at.Child("playbookContents"), spec.PlaybookContents)...)
 	errs = append(errs, validate.Inventory(at.Child("inventory"), spec.Inventory)...)
+	errs = append(errs, envTexts(at, spec)...)
 	errs = append(errs, validate.Env(at.Child("env"), spec.Env)...)
 	errs = append(errs, validate.ExtraMounts(at.Child("extraMounts"), spec.ExtraMounts)...)
 	errs = append(errs, validate.Limit(at.Child("ansibleLimit"), spec.AnsibleLimit)...)
@@ -60,4 +62,13 @@ func nameErrors(at *field.Path, spec ansibleeev1.OpenStackAnsibleEESpec) field.E
 	errs = append(errs, validate.ObjectName(at.Child("inputsSecretName"), spec.InputsSecretName)...)
 	errs = append(errs, validate.ObjectName(at.Child("serviceAccountName"), spec.ServiceAccountName)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
+}
+
+// envTexts checks the texts that a runner gets in its environment.
+func envTexts(at *field.Path, spec ansibleeev1.OpenStackAnsibleEESpec) field.ErrorList {
+	errs := validate.EnvText(at.Child("playbookContents"), spec.PlaybookContents)
+	errs = append(errs, validate.EnvText(at.Child("inventory"), spec.Inventory)...)
+	errs = append(errs, validate.EnvText(at.Child("cmdLine"), spec.CmdLine)...)
+	vars, _ := json.Marshal(spec.ExtraVars) // values come from JSON
+	return append(errs, validate.EnvText(at.Child("extraVars"), string(vars))...)
 }

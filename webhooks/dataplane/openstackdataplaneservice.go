@@ -24,6 +24,7 @@ func serviceErrors(service *dataplanev1.OpenStackDataPlaneService) field.ErrorLi
 	spec, at := service.Spec, field.NewPath("spec")
 	errs := validate.Playbook(at.Child("playbook"), spec.Playbook)
 	errs = append(errs, validate.PlaybookText(at.Child("play"), spec.Play)...)
+	errs = append(errs, validate.EnvText(at.Child("play"), spec.Play)...)
 	errs = append(errs, validate.ObjectNames(at.Child("configMaps"), spec.ConfigMaps)...)
 	return append(errs, validate.ObjectNames(at.Child("secrets"), spec.Secrets)...)
 }

@@ -19,6 +19,7 @@ type ExtraMount struct {
 	// Mounts of those volumes in the runner container.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	Mounts []corev1.VolumeMount `json:"mounts,omitempty"`
 }
 
@@ -48,17 +49,58 @@ type ExtraVolume struct {
 
 	// Projected Secrets, ConfigMaps and downward API values.
 	// +optional
-	Projected *corev1.ProjectedVolumeSource `json:"projected,omitempty"`
+	Projected *ExtraProjection `json:"projected,omitempty"`
 
 	// EmptyDir that lives as long as the runner Pod.
 	// +optional
 	EmptyDir *corev1.EmptyDirVolumeSource `json:"emptyDir,omitempty"`
 }
 
+// ExtraProjection puts several sources into one volume. Of what a Pod can have
+// projected the credentials are left out on purpose: a runner Pod gets no token
+// of its service account and no certificate in its name.
+type ExtraProjection struct {
+	// Sources of the files.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Sources []ExtraProjectionSource `json:"sources,omitempty"`
+
+	// DefaultMode of the files.
+	// +optional
+	DefaultMode *int32 `json:"defaultMode,omitempty"`
+}
+
+// ExtraProjectionSource is exactly one of its fields.
+type ExtraProjectionSource struct {
+	// Secret of the same namespace.
+	// +optional
+	Secret *corev1.SecretProjection `json:"secret,omitempty"`
+
+	// ConfigMap of the same namespace.
+	// +optional
+	ConfigMap *corev1.ConfigMapProjection `json:"configMap,omitempty"`
+
+	// DownwardAPI tells of the runner Pod.
+	// +optional
+	DownwardAPI *corev1.DownwardAPIProjection `json:"downwardAPI,omitempty"`
+}
+
 // Volume returns the Pod volume that v stands for.
 func (v ExtraVolume) Volume() corev1.Volume {
 	return corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{
 		Secret: v.Secret, ConfigMap: v.ConfigMap, PersistentVolumeClaim: v.PersistentVolumeClaim,
-		Projected: v.Projected, EmptyDir: v.EmptyDir,
+		Projected: v.Projected.volumeSource(), EmptyDir: v.EmptyDir,
 	}}
+}
+
+func (p *ExtraProjection) volumeSource() *corev1.ProjectedVolumeSource {
+	if p == nil {
+		return nil
+	}
+	source := &corev1.ProjectedVolumeSource{DefaultMode: p.DefaultMode}
+	for _, s := range p.Sources {
+		source.Sources = append(source.Sources, corev1.VolumeProjection{Secret: s.Secret, ConfigMap: s.ConfigMap, DownwardAPI: s.DownwardAPI})
+	}
+	return source
 }

@@ -33,6 +33,7 @@ type NovaServiceTemplate struct {
 	// CustomServiceConfig is an oslo.config snippet with a higher priority than
 	// the generated configuration.
 	// +optional
+	// +kubebuilder:validation:MaxLength=262144
 	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty,omitzero"`
@@ -161,6 +162,7 @@ type NovaCellStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=edpm-operators"
 // +kubebuilder:resource:categories=edpm
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Cell",type=string,JSONPath=`.spec.cellName`

@@ -131,8 +131,11 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 }
 
 // ownInputs tells whether the inputs were made for this run alone, by the
-// execution engine. Those that a person named are left as they are.
-func (s *scope) ownInputs() bool { return s.run.Spec.InputsSecretName == s.run.Name }
+// execution engine. Those that a person named are left as they are: else who may
+// make a run could have any Secret deleted, by giving the run its name.
+func (s *scope) ownInputs() bool {
+	return len(s.run.Spec.Targets) > 0 && s.run.Spec.InputsSecretName == s.run.Name
+}
 
 // dropInputs deletes inputs that have served: they hold passwords.
 func (s *scope) dropInputs(ctx context.Context) error {

@@ -97,6 +97,10 @@ func (s *scope) inventory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := nodes.FitsConfigMap(text + s.eff.NetworkTemplate); err != nil {
+		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason,
+			"%v: shorten ansibleVars or networkConfig.template of the node or its role, or put large texts into a ConfigMap or Secret of an OpenStackDataPlaneService", err)
+	}
 	data := map[string]string{nodes.InventoryKey: text}
 	if s.eff.NetworkTemplate != "" {
 		data["network"] = s.eff.NetworkTemplate

@@ -114,6 +114,10 @@ func (s *scope) inventory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := nodes.FitsConfigMap(text); err != nil {
+		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason,
+			"%v: shorten ansibleVars, or spread the %d nodes over several roles; the runs of the nodes do not need it", err, len(s.nodes))
+	}
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.role.Namespace, Name: InventoryName(s.role.Name)},
 		Data:       map[string]string{nodes.InventoryKey: text},

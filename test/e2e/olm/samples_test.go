@@ -53,7 +53,7 @@ func samplesBecomeReady(ctx SpecContext) {
 	_, err := cluster.Kubectl(ctx, "apply", "--validate=strict", "-n", userNS, "-k", "config/samples")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
-		_, err := cluster.Kubectl(ctx, "delete", "-n", userNS, "-k", "config/samples", "--timeout=60s")
+		_, err := cluster.Kubectl(ctx, "delete", "-n", userNS, "-k", "config/samples", "--ignore-not-found", "--timeout=60s")
 		Expect(err).NotTo(HaveOccurred())
 	})
 

@@ -1,0 +1,109 @@
+"""Tries to get out of what a run keeps to: with the real Ansible and the tasks of
+the collection, on this machine instead of a host. See docs/security.md."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import yaml
+
+import test_entrypoint
+
+COLLECTION = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# What Ansible would make something else of if it read it as a template.
+OVERRIDE = """[DEFAULT]
+# {{ lookup('pipe', 'touch %(mark)s') }}
+password_template = {{ 7 * 7 }} {%% raw %%} {# gone? #} $HOME `touch %(mark)s` !unsafe
+instance_name_template = instance-%%08x
+"""
+
+
+class Trust(unittest.TestCase):
+    """Host keys are checked, whatever the environment says."""
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.directory, True)
+        self.playbook = self.write("play.yml", "- hosts: all\n  gather_facts: false\n  tasks: [{ansible.builtin.raw: id}]\n")
+        self.said = os.path.join(self.directory, "said")
+        self.empty = self.write("empty.cfg", "")
+        self.ssh = self.write("ssh", '#!/bin/sh\necho "$@" >>%s\nexit 255\n' % self.said)
+        os.chmod(self.ssh, 0o700)
+
+    def write(self, name, text):
+        path = os.path.join(self.directory, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def arguments(self, **environment):
+        """Returns with which arguments Ansible calls ssh."""
+        environ = dict(os.environ, ANSIBLE_SSH_EXECUTABLE=self.ssh, ANSIBLE_RETRIES="0", HOME=self.directory, **environment)
+        test_entrypoint.load().configure(environ)
+        environ["ANSIBLE_CALLBACKS_ENABLED"] = "default"
+        subprocess.run(["ansible-playbook", "-i", "10.0.0.1,", self.playbook], env=environ, check=False, stdout=subprocess.DEVNULL)
+        with open(self.said, encoding="utf-8") as file:
+            return file.read().split()
+
+    def check(self, arguments):
+        def first(option):
+            return next(a.partition("=")[2] for a in arguments if a.startswith(option + "="))
+        self.assertEqual(first("StrictHostKeyChecking"), "accept-new", arguments)
+        self.assertEqual(first("UserKnownHostsFile"), "/runner/.known_hosts", arguments)
+
+    def test_by_default(self):
+        arguments = self.arguments(ANSIBLE_CONFIG=self.empty)
+        self.check(arguments)
+        self.assertIn("ControlMaster=auto", arguments)
+
+    def test_with_checking_turned_off(self):
+        self.check(self.arguments(ANSIBLE_CONFIG=self.empty, ANSIBLE_HOST_KEY_CHECKING="False"))
+
+    def test_with_arguments_of_the_user(self):
+        arguments = self.arguments(ANSIBLE_CONFIG=self.empty, ANSIBLE_SSH_ARGS="-o StrictHostKeyChecking=no -o ControlPersist=80s",
+                                   ANSIBLE_SSH_COMMON_ARGS="-o UserKnownHostsFile=/dev/null")
+        self.check(arguments)
+        self.assertIn("ControlPersist=80s", arguments)
+
+    def test_with_a_configuration_of_the_user(self):
+        config = self.write("ansible.cfg", "[defaults]\nhost_key_checking = false\n[ssh_connection]\nssh_args = -o StrictHostKeyChecking=no\n")
+        self.check(self.arguments(ANSIBLE_CONFIG=config))
+
+
+class Configuration(unittest.TestCase):
+    """A customServiceConfig comes to the host as it is, and is never evaluated."""
+
+    def test_templates_are_text(self):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory, True)
+        mark, source = os.path.join(directory, "mark"), os.path.join(directory, "source")
+        override = OVERRIDE % {"mark": mark}
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(override)
+        play = [{"hosts": "localhost", "gather_facts": False, "tasks": [self.task()], "vars": {
+            "edpm_config_files": {"02-nova-override.conf": source}, "edpm_nova_config_dir": directory, "edpm_nova_gid": os.getgid()}}]
+        playbook = os.path.join(directory, "play.yml")
+        with open(playbook, "w", encoding="utf-8") as file:
+            json.dump(play, file)
+        ran = subprocess.run(["ansible-playbook", "-i", "localhost,", "-c", "local", playbook], check=False, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, universal_newlines=True)
+        self.assertEqual(ran.returncode, 0, ran.stdout)
+        with open(os.path.join(directory, "02-nova-override.conf"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), override)
+        self.assertFalse(os.path.exists(mark), "the configuration was evaluated")
+
+    @staticmethod
+    def task():
+        """Returns the task of the role that puts the configuration on a host, for any user."""
+        with open(os.path.join(COLLECTION, "roles", "edpm_nova", "tasks", "main.yml"), encoding="utf-8") as file:
+            task = next(t for t in yaml.safe_load(file) if t["name"] == "Copy the configuration")
+        del task["ansible.builtin.copy"]["owner"]
+        return task
+
+
+if __name__ == "__main__":
+    unittest.main()
