@@ -21,7 +21,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=webhook-service-cert,verbs=list;watch;update
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=get;list;watch;update
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=list;watch;update
 
 func managerOptions(opts *options, scheme *runtime.Scheme, operators []string) ctrl.Options {
 	held := controllers.CacheOptions(operators)

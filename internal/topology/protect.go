@@ -15,7 +15,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-// +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies,verbs=list;watch;patch
 
 // Ensure returns the Topology that the consumer is to have, nil when want is
 // nil, and sees to it that it cannot go before the consumer lets go of it. What

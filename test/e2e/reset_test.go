@@ -34,7 +34,7 @@ const (
 	systemNS  = "edpm-operators-system"
 )
 
-var testNamespaces = []string{samplesNS, batchNS, inputsNS, glanceNS}
+var testNamespaces = []string{samplesNS, batchNS, inputsNS, glanceNS, unboundNS}
 
 // parallel runs functions at the same time and returns all their errors.
 func parallel(funcs ...func() error) error {

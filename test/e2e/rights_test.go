@@ -7,12 +7,18 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 const managerAccount = "system:serviceaccount:" + systemNS + ":edpm-operators-manager"
@@ -97,6 +103,53 @@ func rightsStories() {
 		}
 		Expect(runs).To(BeNumerically(">", 0), "there are no runs to look at")
 	}, SpecTimeout(time.Minute))
+}
+
+// secretRightsStories tell that the manager works with a right on Secrets in some
+// namespaces only, as config/overlays/secrets-by-namespace grants it.
+func secretRightsStories() {
+	everywhere := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "edpm-operators-manager-secrets-rolebinding"}}
+	in := func(ns string) *rbacv1.RoleBinding {
+		return &rbacv1.RoleBinding{ObjectMeta: named(ns, "edpm-operators-manager-secrets"), RoleRef: everywhere.RoleRef, Subjects: everywhere.Subjects}
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		needPod()
+		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(everywhere), everywhere)).To(Succeed())
+		for _, ns := range testNamespaces {
+			if ns != unboundNS {
+				create(ctx, in(ns))
+			}
+		}
+		Expect(k8s.Delete(ctx, everywhere.DeepCopy())).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: everywhere.Name, Labels: everywhere.Labels}, RoleRef: everywhere.RoleRef, Subjects: everywhere.Subjects})
+			for _, ns := range testNamespaces {
+				Expect(client.IgnoreNotFound(k8s.Delete(ctx, in(ns)))).To(Succeed())
+			}
+		}, NodeTimeout(time.Minute))
+		Expect(manager.Evict(ctx)).To(Succeed()) // watches that it has may go on
+		Expect(manager.Ready(ctx)).To(Succeed())
+		role := newRole(unboundNS, quick, quick)
+		role.Spec.DeployStrategy.Deploy = ptr.To(false)
+		create(ctx, sshKey(unboundNS), quickService(unboundNS, quick), role, &dataplanev1.OpenStackDataPlaneNode{
+			ObjectMeta: named(unboundNS, "unbound"), Spec: dataplanev1.OpenStackDataPlaneNodeSpec{Role: quick, AnsibleHost: "192.168.122.250"},
+		})
+	}, NodeTimeout(5*time.Minute))
+
+	It("a namespace without them is told of in a condition", func(ctx SpecContext) {
+		Eventually(current(ctx, nodeNamed(unboundNS, "unbound"))).WithTimeout(time.Minute).
+			Should(haveProblem(condition.InputReadyCondition, edpmv1.SecretForbiddenReason, "no rights on Secrets in namespace "+unboundNS))
+	}, SpecTimeout(2*time.Minute))
+
+	It("granted later, all goes on", func(ctx SpecContext) {
+		create(ctx, in(unboundNS))
+		Eventually(func() (bool, error) {
+			n := nodeNamed(unboundNS, "unbound")
+			err := k8s.Get(ctx, client.ObjectKeyFromObject(n), n)
+			return n.Status.Conditions.IsTrue(condition.InputReadyCondition), err
+		}).WithTimeout(2 * time.Minute).Should(BeTrue())
+	}, SpecTimeout(3*time.Minute))
 }
 
 func expectConfined(pod *corev1.Pod) {

@@ -22,8 +22,10 @@ var _ = Describe("edpm-operators", func() {
 	Describe("Wrong inputs", Ordered, watchedForLeaks(inputStories))
 	Describe("Glance", Ordered, watchedForLeaks(glanceStories))
 	Describe("Rights", rightsStories)
+	Describe("Rights on Secrets", Ordered, secretRightsStories)
 	Describe("customServiceConfig", osloStories)
 	Describe("Secrets", secretsStories)
+	Describe("The manager", auditStories)
 })
 
 // watchedForLeaks looks for secrets where a story has left its traces.

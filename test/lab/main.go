@@ -142,6 +142,7 @@ func parseUp(args []string) (cluster.Options, error) {
 	flags.DurationVar(&o.NodeGrace, "node-grace", 0, "nodes are NotReady after this `time` without a sign of life, 8s or more (default 50s)")
 	flags.DurationVar(&o.EvictionGrace, "eviction-grace", 0, "pods are evicted from a lost node after this `time` more, 1s or more (default 5m)")
 	flags.BoolVar(&o.OLM, "olm", false, "the Operator Lifecycle Manager; see lab catalog")
+	flags.BoolVar(&o.Audit, "audit", false, "log what ServiceAccounts ask of the API server, in logs/audit*.log, 300 MB at most")
 	images := flags.String("images", "ansibleee", "comma-separated `names` of test/lab/images to import for pods, besides pause")
 	flags.Func("archive", "docker archive `file` to import for pods (repeatable)", appendPath(&o.Archives))
 	if err := flags.Parse(args); err != nil {

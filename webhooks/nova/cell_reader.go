@@ -13,8 +13,10 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
-// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes;openstackdataplaneroles,verbs=get;list
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes;novacells,verbs=get;list
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes,verbs=list
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles,verbs=get
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes,verbs=get;list
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get
 
 // cellReader reads what decides the cells of nodes. It must read from the API
 // server: a cache may miss a write that was stored a moment ago.

@@ -21,11 +21,11 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=core.openstack.org,resources=openstackcontrolplanes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=core.openstack.org,resources=openstackcontrolplanes/status,verbs=get;patch
+// +kubebuilder:rbac:groups=core.openstack.org,resources=openstackcontrolplanes,verbs=list;watch
+// +kubebuilder:rbac:groups=core.openstack.org,resources=openstackcontrolplanes/status,verbs=patch
 // +kubebuilder:rbac:groups=core.openstack.org,resources=openstackcontrolplanes/finalizers,verbs=update
-// +kubebuilder:rbac:groups=glance.openstack.org,resources=glances,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=glance.openstack.org,resources=glances,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova,verbs=list;watch;create;patch;delete
 
 const manager = "edpm-openstackcontrolplane"
 

@@ -24,8 +24,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanes/status,verbs=get;patch
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanes,verbs=list;watch
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanes/status,verbs=patch
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles;openstackdataplanenodes,verbs=create;patch;delete
 

@@ -26,10 +26,10 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=glance.openstack.org,resources=glances,verbs=get;list;watch
-// +kubebuilder:rbac:groups=glance.openstack.org,resources=glances/status,verbs=get;patch
+// +kubebuilder:rbac:groups=glance.openstack.org,resources=glances,verbs=list;watch
+// +kubebuilder:rbac:groups=glance.openstack.org,resources=glances/status,verbs=patch
 // +kubebuilder:rbac:groups=glance.openstack.org,resources=glances/finalizers,verbs=update
-// +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis,verbs=list;watch;create;patch;delete
 
 const (
 	manager = "edpm-glance"

@@ -21,8 +21,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis/status,verbs=get;patch
+// +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis/status,verbs=patch
 // +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis/finalizers,verbs=update
 
 // secretIndex holds the Secrets that an API reads.

@@ -29,11 +29,11 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova,verbs=get;list;watch
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova/status,verbs=get;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova,verbs=list;watch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=nova/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=create;patch;delete
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes;novacomputes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes;novacomputes,verbs=list;watch
 
 const (
 	manager = "edpm-nova"

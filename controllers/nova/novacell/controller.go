@@ -25,8 +25,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/status,verbs=get;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=create;patch
 

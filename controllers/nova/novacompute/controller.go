@@ -22,10 +22,10 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes/status,verbs=get;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes/finalizers,verbs=update
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=list;watch
 
 const (
 	// cellIndex holds the cell of a compute.

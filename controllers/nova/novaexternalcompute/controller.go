@@ -26,10 +26,10 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes/status,verbs=get;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes/finalizers,verbs=update
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=list;watch
 
 // Kind of the objects that this controller reconciles.
 const Kind = "NovaExternalCompute"

@@ -19,9 +19,9 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies,verbs=get;list;watch
-// +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies/status,verbs=get;patch
-// +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies,verbs=list;watch
+// +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=list;watch
 
 const (
 	// podIndex has the name of the Topology that a pod was made with.

@@ -66,7 +66,7 @@ func New(ctx context.Context, root, dir string) (*Lab, error) {
 // Up brings the lab up, or mends it, with further hosts beside the default
 // ones, and connects to its cluster.
 func (l *Lab) Up(ctx context.Context, progress io.Writer, more ...Host) error {
-	flags := []string{"--hosts", "--images", "ansibleee,glance"}
+	flags := []string{"--audit", "--hosts", "--images", "ansibleee,glance"}
 	for _, h := range more {
 		flags = append(flags, "--host", h.Name+"="+h.IP)
 	}
@@ -124,6 +124,12 @@ func (l *Lab) Log(component string) string {
 
 // PodLogs is the directory with the logs of pods, by namespace, pod and container.
 func (l *Lab) PodLogs() string { return filepath.Join(filepath.Dir(l.Kubeconfig), "pod-logs") }
+
+// AuditLogs are the files with what ServiceAccounts asked of the API server, which
+// "lab up --audit" writes.
+func (l *Lab) AuditLogs() ([]string, error) {
+	return filepath.Glob(filepath.Join(filepath.Dir(l.Kubeconfig), "logs", "audit*.log"))
+}
 
 // Host returns the host of a name and address.
 func (l *Lab) Host(name, ip string) Host { return Host{Name: name, IP: ip, lab: l} }

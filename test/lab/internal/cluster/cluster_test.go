@@ -65,6 +65,16 @@ func TestALabNeverAdoptsADirectoryInUse(t *testing.T) {
 }
 
 // Each component must read every file it is given, or the file has no effect.
+func TestAnAuditIsMadeWhereItIsAskedFor(t *testing.T) {
+	lab := testLab(t)
+	if argv := strings.Join(lab.apiserver(Options{}).Argv, " "); strings.Contains(argv, "audit") {
+		t.Errorf("nobody asked for %s", argv)
+	}
+	if argv := lab.apiserver(Options{Audit: true}).Argv; valueOf(argv, "--audit-log-maxsize") == "" || valueOf(argv, "--audit-log-path") == "" {
+		t.Errorf("%q do not say where the log is and how large it gets", argv)
+	}
+}
+
 func TestComponentsUseTheirFiles(t *testing.T) {
 	lab := testLab(t)
 	managers, err := lab.managers(Options{})
@@ -72,7 +82,7 @@ func TestComponentsUseTheirFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubelet := lab.kubeletComponent("kubeconfig")
-	for _, c := range append(managers, kubelet) {
+	for _, c := range append(managers, kubelet, lab.apiserver(Options{Audit: true})) {
 		argv := strings.Join(c.Argv, " ")
 		for path := range c.Files {
 			if !strings.Contains(argv, path) {

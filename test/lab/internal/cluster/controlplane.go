@@ -162,7 +162,14 @@ func (l *Lab) apiserver(o Options) proc.Component {
 		seconds := strconv.Itoa(int(o.EvictionGrace.Seconds()))
 		args = append(args, "--default-not-ready-toleration-seconds="+seconds, "--default-unreachable-toleration-seconds="+seconds)
 	}
-	return l.component("kube-apiserver", l.apiPort(), args...)
+	c := l.component("kube-apiserver", l.apiPort(), args...)
+	if o.Audit {
+		policy := l.path("conf", "audit.yaml")
+		c.Files = map[string]string{policy: render("audit.yaml", nil)}
+		c.Argv = append(c.Argv, "--audit-policy-file="+policy, "--audit-log-path="+l.path("logs", "audit.log"),
+			"--audit-log-maxsize=100", "--audit-log-maxbackup=2") // megabytes, and older files
+	}
+	return c
 }
 
 func (l *Lab) managers(o Options) ([]proc.Component, error) {

@@ -26,6 +26,8 @@ type Options struct {
 	// EvictionGrace after how long more its pods are evicted; 0 means as long as
 	// Kubernetes takes by default, 50 s and 5 min.
 	NodeGrace, EvictionGrace time.Duration
+	// Audit asks for a log of what ServiceAccounts ask of the API server.
+	Audit bool
 	// Hosts are the EDPM hosts.
 	Hosts []Host
 	// OLM asks for the Operator Lifecycle Manager.
