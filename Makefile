@@ -49,6 +49,7 @@ manifests: ## Make the resource definitions and the manager's rights from the co
 	$(TOOL) controller-gen crd:generateEmbeddedObjectMeta=true "paths=$(OWN_KINDS)" output:crd:dir=config/crd/bases
 	$(TOOL) controller-gen rbac:roleName=manager-role "paths=$(RIGHTS)" output:rbac:dir=config/rbac
 	$(TOOL) controller-gen rbac:roleName=edpm-operators-manager-ocs-role 'paths=./controllers/ocs/...' output:rbac:dir=config/overlays/ocs
+	hack/split.sh
 
 .PHONY: generate
 generate: ## Make the deep-copy functions of the API.
@@ -93,6 +94,7 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 40m $(RACE) $(UNIT)
 	go -C $(BUNDLE) test ./...
+	go -C hack/certmanager test ./...
 	$(MAKE) --no-print-directory test-monitoring
 	hack/test-python.sh
 
@@ -170,7 +172,7 @@ image-runner: ## Build the execution environment with the collection, localhost/
 	test/lab/images/build.sh ansibleee
 
 .PHONY: deploy
-deploy: ## Deploy to the cluster of the current kubeconfig: IMG=... RUNNER_IMG=...
+deploy: ## Deploy to the cluster of the current kubeconfig: IMG=... RUNNER_IMG=... BASE=... OPERATORS=...
 	hack/deploy.sh apply
 
 .PHONY: deploy-lab

@@ -26,16 +26,6 @@ all_operators() {
   comm -12 <(ls controllers) <(ls webhooks) | grep -vx -e ocs -e '.*\.go' | paste -sd,
 }
 
-# linked OPERATOR...: the packages of the suite that these operators are made of.
-# What they may do is written beside their code.
-linked() {
-  local module operator paths=()
-  module=$(go list -m)
-  for operator in "$@"; do paths+=("./controllers/$operator/..." "./webhooks/$operator/..."); done
-  go list -deps "${paths[@]}" | grep -E "^$module/(controllers|webhooks|internal)/"
-  echo "$module/cmd/manager"
-}
-
 bundle() {
   local out work=bin/_bundle operators package # Go packages are not looked for there
   out=$(realpath -m "${1:-bundle}")
@@ -46,7 +36,7 @@ bundle() {
   cp -r config "$work/config"
   # The rights of these operators and no others.
   # shellcheck disable=SC2046,SC2086 # lists of words
-  tool controller-gen rbac:roleName=manager-role "paths=$(linked ${operators//,/ } | paste -sd';')" output:rbac:dir="$work/config/rbac"
+  tool controller-gen rbac:roleName=manager-role "paths=$(hack/linked.sh ${operators//,/ } | paste -sd';')" output:rbac:dir="$work/config/rbac"
   tool kustomize build "$work/config/olm" |
     go -C hack/bundle run . -out "$out" -operators "$operators" -package "${PACKAGE:-$package}" -channel "$channel" \
       -version "${VERSION:-0.1.0}" -replaces "${REPLACES:-}" -image "${IMG:-localhost/edpm-operators:latest}" -runner "${RUNNER_IMG:-}" \

@@ -9,7 +9,10 @@
 # IMG         image of the manager (default localhost/edpm-operators:latest)
 # RUNNER_IMG  execution environment for specs that name none (default: the
 #             manager's own choice)
-# BASE        directory of config that apply starts from (default: default)
+# BASE        directory of config that apply starts from (default: default, or
+#             overlays/split with OPERATORS), and delete
+# OPERATORS   deploy these operators only, separated by commas, each with a manager
+#             of its own
 # KUBECTL     default kubectl
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,6 +20,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 image=${IMG:-localhost/edpm-operators:latest}
 runner=${RUNNER_IMG:-}
 kubectl=${KUBECTL:-kubectl}
+operators=${OPERATORS:-}
+base=${BASE:-default}
+[ -z "$operators" ] || base=overlays/split
 
 # images: the kustomization's entry for the image of the manager.
 images() {
@@ -30,9 +36,10 @@ images() {
   esac
 }
 
-# patch PODSPEC: a patch of the manager's pod template, as YAML in one line.
+# patch PODSPEC: a patch of the pod template of each manager, as YAML in one line.
 patch() {
-  echo "- patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: edpm-operators-manager, namespace: edpm-operators-system}, spec: {template: $1}}'"
+  echo "- target: {kind: Deployment}"
+  echo "  patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: any}, spec: {template: $1}}'"
 }
 
 # build BASE [PODSPEC]...: config/BASE with the images and patches, on stdout.
@@ -49,8 +56,31 @@ build() {
   go tool -modfile=go.tools.mod kustomize build "$dir"
 }
 
-# definitions: the names of the resource definitions on stdin.
-definitions() { awk '/^---/ {crd = 0} /^kind: CustomResourceDefinition/ {crd = 1} crd && /^  name: / {print $2; crd = 0}'; }
+# names KIND: the names of the objects of a kind on stdin.
+names() { awk -v kind="$1" '/^---/ {it = 0} /^kind: / {it = $2 == kind} it && /^  name: / {print $2; it = 0}'; }
+
+selector=()
+
+# select_instances [LABEL,]: makes kubectl take what the chosen operators have, and
+# what has that label.
+select_instances() {
+  local operator
+  [ -n "$operators" ] || return 0
+  for operator in ${operators//,/ }; do
+    [ -e "config/overlays/split/operators/$operator.yaml" ] || {
+      echo "OPERATORS: $operator is not an operator: see config/overlays/split/operators" >&2
+      exit 2
+    }
+  done
+  selector=(--selector "app.kubernetes.io/instance in (${1:-}edpm-operators-${operators//,/,edpm-operators-})")
+}
+
+# definitions: the names of the resource definitions on stdin that are applied. A
+# definition is that of the operator that its group is called after.
+definitions() {
+  local chosen=${operators//,/|}
+  names CustomResourceDefinition | grep -E "^[a-z]+[.](${chosen:-.*})[.]"
+}
 
 # refuse_foreign FILE: fails if a definition in it would take the place of one that
 # belongs to another operator.
@@ -60,17 +90,34 @@ refuse_foreign() {
     <("$kubectl" get customresourcedefinitions --selector 'app.kubernetes.io/part-of!=edpm-operators' --output name | cut -d/ -f2 | sort))
   [ -n "$foreign" ] || return 0
   echo "These resource definitions belong to another operator, and nothing was applied:" >&2
-  printf '  %s\n' $foreign >&2
-  echo "Deploy the operators whose kinds are free: OPERATORS=nova,dataplane,... (docs/coexistence.md)." >&2
-  echo "Definitions of an older version of this suite are yours to label: kubectl label crd NAME app.kubernetes.io/part-of=edpm-operators" >&2
+  awk '{print "  " $0}' <<<"$foreign" >&2
+  echo "Deploy the operators whose kinds are free, by OPERATORS=nova,dataplane,...: see docs/coexistence.md." >&2
+  echo "If they are of an older version of this suite: kubectl label crd NAME app.kubernetes.io/part-of=edpm-operators" >&2
+  return 1
+}
+
+# refuse_second FILE: fails if there is a manager that the file does not have: both
+# would look after the same objects.
+refuse_second() {
+  local others
+  others=$(comm -13 <(names Deployment <"$1" | sed 's|^|edpm-operators-system/|' | sort) \
+    <("$kubectl" get deployments --all-namespaces --selector app.kubernetes.io/name=edpm-operators,app.kubernetes.io/component=manager \
+      --output jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sort))
+  [ -n "$others" ] || return 0
+  echo "The suite is deployed in another way already, and nothing was applied:" >&2
+  awk '{print "  Deployment " $0}' <<<"$others" >&2
+  echo "Remove that first, and leave the resource definitions: make undeploy, with the BASE or OPERATORS that it was deployed with." >&2
   return 1
 }
 
 apply() {
-  build "$@" >bin/deploy/manifests.yaml
-  refuse_foreign bin/deploy/manifests.yaml
-  "$kubectl" apply --server-side -f bin/deploy/manifests.yaml
-  "$kubectl" -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout 5m
+  local manifests=bin/deploy/manifests.yaml
+  select_instances edpm-operators,
+  build "$@" >"$manifests"
+  refuse_foreign "$manifests"
+  refuse_second "$manifests"
+  "$kubectl" apply --server-side "${selector[@]}" -f "$manifests"
+  "$kubectl" -n edpm-operators-system rollout status deployment --selector app.kubernetes.io/component=manager --timeout 5m
 }
 
 case ${1:-} in
@@ -79,17 +126,22 @@ case ${1:-} in
     [ -z "$runner" ] || pods+=("{spec: {containers: [{name: manager, env: [
       {name: RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT, value: \"$runner\"},
       {name: RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT, value: \"$runner\"}]}]}}")
-    apply "${BASE:-default}" "${pods[@]}"
+    apply "$base" "${pods[@]}"
     ;;
   lab)
     go run ./test/lab load bin/manager.tar
     image=localhost/edpm-operators:latest
     # The name of the image is always the same: only this tells that it is new.
     id=$(sha256sum bin/manager | cut -c1-16)
-    apply overlays/lab "{metadata: {annotations: {edpm.openstack.org/manager-build: \"$id\"}}}"
+    apply "${BASE:-overlays/lab}" "{metadata: {annotations: {edpm.openstack.org/manager-build: \"$id\"}}}"
     ;;
   delete)
-    build operator | "$kubectl" delete --ignore-not-found -f -
+    case $base in
+      *split) base=overlays/split/operators ;;
+      *) base=operator ;;
+    esac
+    select_instances
+    build "$base" | "$kubectl" delete --ignore-not-found "${selector[@]}" -f -
     echo "The resource definitions and their objects are still there. Once no object is left:"
     echo "  $kubectl delete -k config/crd --ignore-not-found"
     ;;

@@ -16,7 +16,7 @@ git ls-files --cached --others --exclude-standard | existing | tr '\n' '\0' | xa
 cd "$copy"
 export GOFLAGS="${GOFLAGS:-} -trimpath"
 git init -q . # for the scripts that ask git for files
-rm -rf config/crd/bases/*.yaml config/rbac/role.yaml config/overlays/ocs/role.yaml docs/reference.md docs/conditions-reference.md bundle
+rm -rf config/crd/bases/*.yaml config/rbac/role.yaml config/overlays/ocs/role.yaml config/overlays/split/operators/[!k]*.yaml docs/reference.md docs/conditions-reference.md bundle
 make --no-print-directory generate manifests docs
 # With the defaults, whatever is being built and deployed.
 env -u OPERATORS -u PACKAGE -u CHANNEL -u VERSION -u REPLACES -u IMG -u RUNNER_IMG hack/bundle.sh bundle
@@ -27,15 +27,15 @@ complain() {
   failed=1
 }
 
-for path in config/crd/bases config/rbac/role.yaml config/overlays/ocs/role.yaml docs apis bundle; do
+for path in config/crd/bases config/rbac/role.yaml config/overlays/ocs/role.yaml config/overlays/split docs apis bundle; do
   diff -ruN "$repo/$path" "$path" || complain "$path is not what the tools make of the code: run make generate manifests docs bundle"
 done
 unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)
 [ -z "$unformatted" ] || complain "not formatted, run make fmt: $unformatted"
-for module in . hack/bundle hack/monitoring; do
+for module in . hack/bundle hack/certmanager hack/monitoring; do
   go -C "$module" mod tidy -diff || complain "$module/go.mod is not tidy: run go mod tidy there"
 done
-for dir in default overlays/lab overlays/ocs overlays/secrets-by-namespace samples samples/ocs prometheus grafana; do
+for dir in default overlays/lab overlays/lab-split overlays/ocs overlays/secrets-by-namespace overlays/split overlays/cert-manager samples samples/ocs prometheus grafana; do
   go tool -modfile=go.tools.mod kustomize build "config/$dir" >/dev/null || complain "config/$dir cannot be built"
 done
 exit "$failed"

@@ -58,9 +58,16 @@ func launch(t *testing.T, env *envtest.Env, pod string, flags ...string) *proces
 	if err := env.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
+	flags = append([]string{"--leader-elect=false", "--webhooks=false", "--health-probe-bind-address=0", "--kubeconfig=" + kubeconfig}, flags...)
+	return start(t, []string{"POD_NAMESPACE=" + namespace, "POD_NAME=" + pod}, flags...)
+}
+
+// start starts a manager with variables beside those of the test.
+func start(t *testing.T, variables []string, flags ...string) *process {
+	t.Helper()
 	p := &process{t: t, done: make(chan error, 1)}
-	p.cmd = exec.Command(os.Args[0], append([]string{"--leader-elect=false", "--webhooks=false", "--health-probe-bind-address=0", "--kubeconfig=" + kubeconfig}, flags...)...)
-	p.cmd.Env = append(os.Environ(), asManager+"=1", "POD_NAMESPACE="+namespace, "POD_NAME="+pod)
+	p.cmd = exec.Command(os.Args[0], flags...)
+	p.cmd.Env = slices.Concat(os.Environ(), []string{asManager + "=1"}, variables)
 	out, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ func managerOptions(opts *options, scheme *runtime.Scheme, operators []string) c
 		Scheme:                        scheme,
 		LeaderElection:                opts.leaderElect,
 		LeaderElectionID:              opts.lease,
+		LeaderElectionNamespace:       os.Getenv("POD_NAMESPACE"), // empty means that of the account
 		LeaderElectionReleaseOnCancel: true,
 		HealthProbeBindAddress:        opts.probes,
 		PprofBindAddress:              opts.pprof,

@@ -354,7 +354,8 @@ func ofStorageCluster() Table {
 // ofManager is what the manager says of itself.
 func ofManager() Table {
 	return Table{Name: "manager", Kinds: []string{managerPod}, Link: "coexistence.md#what-it-says", Conditions: []Condition{
-		{Type: edpmv1.OperatorsRunningCondition, Means: "every operator runs that was chosen; the message names them (reason `AllRunning`)", Reasons: []Reason{
+		{Type: edpmv1.OperatorsRunningCondition, Means: "every operator runs that was chosen; the message names them", Reasons: []Reason{
+			{edpmv1.AllRunningReason, "(True) no operator is left out", "nothing"},
 			{edpmv1.ForeignDefinitionReason, "a kind of an operator belongs to another one; the message names the definition, and the operators that are left out because of it", "nothing, if the other operator is to stay. Else remove it and its definition, and apply ours: the manager starts anew by itself"},
 			{edpmv1.MissingDefinitionReason, "a resource definition does not exist that an operator needs", "`kubectl apply --server-side -k config/crd`, or in part; the manager starts anew by itself"},
 		}},

@@ -3,11 +3,11 @@
 package controlplane
 
 import (
+	"cmp"
 	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/glance"
-	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
 // Glance returns the spec of the Glance: its template, with what the control
@@ -25,7 +25,7 @@ func Glance(plane corev1.OpenStackControlPlaneSpec) glancev1.GlanceSpec {
 	if spec.TopologyRef == nil {
 		spec.TopologyRef = plane.TopologyRef
 	}
-	spec.NodeSelector = podified.NodeSelector(spec.NodeSelector, plane.NodeSelector)
+	spec.NodeSelector = cmp.Or(spec.NodeSelector, plane.NodeSelector)
 	glance.DecideLayouts(&spec)
 	return spec
 }
@@ -40,6 +40,6 @@ func Nova(plane corev1.OpenStackControlPlaneSpec) novav1.NovaSpec {
 	if spec.TopologyRef == nil {
 		spec.TopologyRef = plane.TopologyRef
 	}
-	spec.NodeSelector = podified.NodeSelector(spec.NodeSelector, plane.NodeSelector)
+	spec.NodeSelector = cmp.Or(spec.NodeSelector, plane.NodeSelector)
 	return spec
 }

@@ -3,6 +3,7 @@
 package glance
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +13,6 @@ import (
 
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
-	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
@@ -25,7 +25,7 @@ const Port = 9292
 func Effective(spec glancev1.GlanceSpec, name string) glancev1.GlanceAPITemplate {
 	entry := spec.GlanceAPIs[name]
 	api := *entry.DeepCopy()
-	api.NodeSelector = podified.NodeSelector(api.NodeSelector, spec.NodeSelector)
+	api.NodeSelector = cmp.Or(api.NodeSelector, spec.NodeSelector)
 	api.TopologyRef = topology.Nearest(api.TopologyRef, spec.TopologyRef)
 	if api.CustomServiceConfig == "" {
 		api.CustomServiceConfig = spec.CustomServiceConfig

@@ -109,10 +109,15 @@ func Start(t T, opts Options) *Env {
 	return &Env{Config: config, Client: admin, Scheme: scheme, webhooks: server.WebhookInstallOptions}
 }
 
-// WriteKubeconfig writes a kubeconfig of the administrator, for programs.
-func (e *Env) WriteKubeconfig(path string) error {
+// WriteKubeconfig writes a kubeconfig of the administrator, for programs. With
+// the name of an account, as ServiceAccounts are called, the administrator acts as
+// that and has its rights only.
+func (e *Env) WriteKubeconfig(path string, account ...string) error {
 	cluster := &clientcmdapi.Cluster{Server: e.Config.Host, CertificateAuthorityData: e.Config.CAData}
 	user := &clientcmdapi.AuthInfo{ClientCertificateData: e.Config.CertData, ClientKeyData: e.Config.KeyData}
+	if len(account) > 0 {
+		user.Impersonate, user.ImpersonateGroups = account[0], []string{"system:serviceaccounts", "system:authenticated"}
+	}
 	return clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"c": cluster}, AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": user},
 		Contexts: map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}}, CurrentContext: "x",

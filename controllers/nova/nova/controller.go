@@ -2,6 +2,7 @@
 package nova
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,6 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
-	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -194,7 +194,7 @@ func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCell
 		NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser,
 		ConductorServiceTemplate: t.ConductorServiceTemplate, MetadataServiceTemplate: t.MetadataServiceTemplate,
 		NoVNCProxyServiceTemplate: t.NoVNCProxyServiceTemplate,
-		NodeSelector:              podified.NodeSelector(t.NodeSelector, n.NodeSelector),
+		NodeSelector:              cmp.Or(t.NodeSelector, n.NodeSelector),
 		TopologyRef:               topology.Nearest(t.TopologyRef, n.TopologyRef),
 	}
 	if len(s.passwords[novav1.CellDatabasePasswordKey]) > 0 && t.CellDatabaseInstance != "" {

@@ -115,7 +115,7 @@ func (s *scope) conductorService(files map[string][]byte) *podified.Service {
 		Name:     novav1.ConductorName(s.cell.Name),
 		Labels:   map[string]string{"cell": s.cell.ShortName()},
 		Replicas: ptr.Deref(t.Replicas, 1), TopologyRef: s.ref(),
-		NodeSelector:       podified.Selected(podified.NodeSelector(t.NodeSelector, s.cell.Spec.NodeSelector)),
+		NodeSelector:       podified.Selected(cmp.Or(t.NodeSelector, s.cell.Spec.NodeSelector)),
 		NetworkAttachments: t.NetworkAttachments, User: user, Pod: s.conductorPod(),
 		Config: files, ConfigDir: conductorConfigDir,
 	}

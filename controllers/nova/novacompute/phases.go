@@ -112,7 +112,7 @@ func (s *scope) service() *podified.Service {
 		Name:     s.compute.Name,
 		Labels:   map[string]string{"cell": s.cell.ShortName()},
 		Replicas: ptr.Deref(spec.Replicas, 1), TopologyRef: s.ref(),
-		NodeSelector:       podified.Selected(podified.NodeSelector(spec.NodeSelector, s.cell.Spec.NodeSelector)),
+		NodeSelector:       podified.Selected(cmp.Or(spec.NodeSelector, s.cell.Spec.NodeSelector)),
 		NetworkAttachments: spec.NetworkAttachments, User: user, Config: s.files, ConfigDir: configDir,
 		Pod: corev1.PodSpec{
 			Containers: []corev1.Container{{

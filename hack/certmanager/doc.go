@@ -1,0 +1,3 @@
+// Package certmanager tests config/overlays/cert-manager with the types and the
+// resource definitions of cert-manager.
+package certmanager

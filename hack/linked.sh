@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# linked.sh OPERATOR...: the packages of the suite that these operators are made of.
+# What they may do is written beside their code.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+module=$(go list -m)
+paths=()
+for operator in "$@"; do paths+=("./controllers/$operator/..." "./webhooks/$operator/..."); done
+go list -deps "${paths[@]}" | grep -E "^$module/(controllers|webhooks|internal)/"
+echo "$module/cmd/manager"
