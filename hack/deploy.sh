@@ -3,12 +3,15 @@
 #
 #   hack/deploy.sh apply    resource definitions, rights, webhooks and manager
 #   hack/deploy.sh lab      the same in the lab, with bin/manager.tar as the image
+#   hack/deploy.sh render   what apply would apply, on standard output
 #   hack/deploy.sh delete   rights, webhooks and manager; the resource definitions
 #                           and so the objects stay
 #
 # IMG         image of the manager (default localhost/edpm-operators:latest)
 # RUNNER_IMG  execution environment for specs that name none (default: the
 #             manager's own choice)
+# RELATED_IMAGE_*  any other image for specs that name none, by the name of the
+#             variable in config/manager: NAME@sha256:DIGEST pins it
 # BASE        directory of config that apply starts from (default: default)
 # KUBECTL     default kubectl
 set -euo pipefail
@@ -49,25 +52,38 @@ build() {
   go tool -modfile=go.tools.mod kustomize build "$dir"
 }
 
-apply() {
-  build "$@" | "$kubectl" apply --server-side -f -
-  "$kubectl" -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout 5m
+# environment: the images of the manager's environment that are given, as entries
+# of a YAML list.
+environment() {
+  local name
+  if [ -n "$runner" ]; then
+    : "${RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT=$runner}" "${RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT=$runner}"
+  fi
+  for name in "${!RELATED_IMAGE_@}"; do echo "{name: $name, value: \"${!name}\"},"; done
 }
+
+# chosen: BASE with these images.
+chosen() {
+  local env
+  env=$(environment)
+  build "${BASE:-default}" ${env:+"{spec: {containers: [{name: manager, env: [$env]}]}}"}
+}
+
+ready() { "$kubectl" -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout 5m; }
 
 case ${1:-} in
   apply)
-    pods=()
-    [ -z "$runner" ] || pods+=("{spec: {containers: [{name: manager, env: [
-      {name: RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT, value: \"$runner\"},
-      {name: RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT, value: \"$runner\"}]}]}}")
-    apply "${BASE:-default}" "${pods[@]}"
+    chosen | "$kubectl" apply --server-side -f -
+    ready
     ;;
+  render) chosen ;;
   lab)
     go run ./test/lab load bin/manager.tar
     image=localhost/edpm-operators:latest
     # The name of the image is always the same: only this tells that it is new.
     id=$(sha256sum bin/manager | cut -c1-16)
-    apply overlays/lab "{metadata: {annotations: {edpm.openstack.org/manager-build: \"$id\"}}}"
+    build overlays/lab "{metadata: {annotations: {edpm.openstack.org/manager-build: \"$id\"}}}" | "$kubectl" apply --server-side -f -
+    ready
     ;;
   delete)
     build operator | "$kubectl" delete --ignore-not-found -f -
@@ -75,7 +91,7 @@ case ${1:-} in
     echo "  $kubectl delete -k config/crd"
     ;;
   *)
-    echo "usage: ${0##*/} apply|lab|delete" >&2
+    echo "usage: ${0##*/} apply|lab|render|delete" >&2
     exit 2
     ;;
 esac
