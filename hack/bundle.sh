@@ -13,6 +13,7 @@
 # CHANNEL     default candidate
 # IMG         image of the manager (default localhost/edpm-operators:latest)
 # RUNNER_IMG  execution environment (default: that of config/olm)
+# RELATED_IMAGE_*  any other image that config/olm names, by its variable there
 # BUNDLE_IMG  image of the newest bundle, in a registry: the catalog then refers to
 #             it instead of holding the bundle
 set -euo pipefail

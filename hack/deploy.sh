@@ -3,12 +3,15 @@
 #
 #   hack/deploy.sh apply    resource definitions, rights, webhooks and manager
 #   hack/deploy.sh lab      the same in the lab, with bin/manager.tar as the image
+#   hack/deploy.sh render   what apply would apply, on standard output
 #   hack/deploy.sh delete   rights, webhooks and manager; the resource definitions
 #                           and so the objects stay
 #
 # IMG         image of the manager (default localhost/edpm-operators:latest)
 # RUNNER_IMG  execution environment for specs that name none (default: the
 #             manager's own choice)
+# RELATED_IMAGE_*  any other image for specs that name none, by the name of the
+#             variable in config/manager: NAME@sha256:DIGEST pins it
 # BASE        directory of config that apply starts from (default: default, or
 #             overlays/split with OPERATORS), and delete
 # OPERATORS   deploy these operators only, separated by commas, each with a manager
@@ -120,14 +123,25 @@ apply() {
   "$kubectl" -n edpm-operators-system rollout status deployment --selector app.kubernetes.io/component=manager --timeout 5m
 }
 
+# environment: the images of the manager's environment that are given, as entries
+# of a YAML list.
+environment() {
+  local name
+  if [ -n "$runner" ]; then
+    : "${RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT=$runner}" "${RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT=$runner}"
+  fi
+  for name in "${!RELATED_IMAGE_@}"; do echo "{name: $name, value: \"${!name}\"},"; done
+}
+
+# chosen is the patch that gives the manager these images, if there is one.
+env=$(environment)
+chosen=(${env:+"{spec: {containers: [{name: manager, env: [$env]}]}}"})
+
 case ${1:-} in
   apply)
-    pods=()
-    [ -z "$runner" ] || pods+=("{spec: {containers: [{name: manager, env: [
-      {name: RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT, value: \"$runner\"},
-      {name: RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT, value: \"$runner\"}]}]}}")
-    apply "$base" "${pods[@]}"
+    apply "$base" "${chosen[@]}"
     ;;
+  render) build "$base" "${chosen[@]}" ;;
   lab)
     go run ./test/lab load bin/manager.tar
     image=localhost/edpm-operators:latest
@@ -146,7 +160,7 @@ case ${1:-} in
     echo "  $kubectl delete -k config/crd --ignore-not-found"
     ;;
   *)
-    echo "usage: ${0##*/} apply|lab|delete" >&2
+    echo "usage: ${0##*/} apply|lab|render|delete" >&2
     exit 2
     ;;
 esac

@@ -62,6 +62,9 @@ func (in *input) setManager(o options) error {
 		if o.runner != "" && slices.Contains(runnerImages, env.Name) {
 			manager.Env[i].Value = o.runner
 		}
+		if image := o.images[env.Name]; image != "" {
+			manager.Env[i].Value = image
+		}
 		if strings.HasPrefix(env.Name, relatedImage) && manager.Env[i].Value == "" {
 			return fmt.Errorf("config/olm gives %s no image: name the one that the manager would use", env.Name)
 		}

@@ -26,7 +26,8 @@ func bundleOf(t *testing.T, operators ...string) (*v1alpha1.ClusterServiceVersio
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{operators: "cell", pkg: "part", channel: "candidate", version: "0.2.0", replaces: "0.1.0", image: "registry.example.org/manager:v2", runner: "registry.example.org/runner:v2"}
+	o := options{operators: "cell", pkg: "part", channel: "candidate", version: "0.2.0", replaces: "0.1.0", image: "registry.example.org/manager:v2", runner: "registry.example.org/runner:v2",
+		images: relatedImagesOf([]string{"RELATED_IMAGE_CELL_IMAGE_URL_DEFAULT=registry.example.org/cell@sha256:1", "HOME=/root"})}
 	objects, err := in.manifests(o, []byte("<svg/>"))
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ func TestABundleOfOneOperator(t *testing.T) {
 	manager := deployment.Spec.Template.Spec.Containers[0]
 	same(t, "arguments", manager.Args, []string{"--leader-elect", "--operators=cell", "--leader-election-id=part"})
 	same(t, "images", csv.Spec.RelatedImages, []v1alpha1.RelatedImage{
-		{Name: "manager", Image: "registry.example.org/manager:v2"}, {Name: "ansibleee", Image: "registry.example.org/runner:v2"}, {Name: "cell", Image: "cell:1"},
+		{Name: "manager", Image: "registry.example.org/manager:v2"}, {Name: "ansibleee", Image: "registry.example.org/runner:v2"}, {Name: "cell", Image: "registry.example.org/cell@sha256:1"},
 	})
 	pods := map[string]string{"component": "manager", "app.kubernetes.io/instance": "part"}
 	same(t, "labels of the pods", deployment.Spec.Template.Labels, pods)

@@ -27,18 +27,30 @@ type options struct {
 	replaces  string
 	image     string
 	runner    string
+	images    map[string]string // by variable
 	icon      string
 	scorecard string
 }
 
 func main() {
-	opts := options{}
+	opts := options{images: relatedImagesOf(os.Environ())}
 	opts.bind(flag.CommandLine)
 	flag.Parse()
 	if err := run(opts, os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "bundle:", err)
 		os.Exit(1)
 	}
+}
+
+// relatedImagesOf returns the images that the environment names for the manager.
+func relatedImagesOf(environ []string) map[string]string {
+	images := map[string]string{}
+	for _, entry := range environ {
+		if name, image, _ := strings.Cut(entry, "="); strings.HasPrefix(name, relatedImage) {
+			images[name] = image
+		}
+	}
+	return images
 }
 
 func (o *options) bind(fs *flag.FlagSet) {

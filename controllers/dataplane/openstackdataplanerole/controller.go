@@ -116,7 +116,7 @@ func (s *scope) inventory(ctx context.Context) error {
 	}
 	if err := nodes.FitsConfigMap(text); err != nil {
 		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason,
-			"%v: shorten ansibleVars, or spread the %d nodes over several roles; the runs of the nodes do not need it", err, len(s.nodes))
+			"%v, so it stays as it was; runs do not need it. Shorten ansibleVars, or spread the %d nodes over several roles", err, len(s.nodes))
 	}
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.role.Namespace, Name: InventoryName(s.role.Name)},
