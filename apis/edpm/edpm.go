@@ -4,6 +4,8 @@
 // +kubebuilder:object:generate=true
 package edpm
 
+import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
 const (
 	// RerunAnnotation asks for one more run with unchanged inputs. Each new
 	// value of the token causes exactly one run; removing it causes none.
