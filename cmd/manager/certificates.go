@@ -8,16 +8,18 @@ import (
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // addCertificates makes the manager create and rotate the certificates of its
@@ -50,11 +52,24 @@ type certificateFiles struct {
 	dir    string
 }
 
+// setup watches this one Secret: not every manager may see those of the cluster.
 func (c *certificateFiles) setup(mgr manager.Manager, secret types.NamespacedName) error {
-	only := predicate.NewPredicateFuncs(func(obj client.Object) bool { return client.ObjectKeyFromObject(obj) == secret })
+	only, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultNamespaces:    map[string]cache.Config{secret.Namespace: {}},
+		DefaultFieldSelector: fields.OneTermEqualSelector("metadata.name", secret.Name),
+	})
+	if err != nil {
+		return fmt.Errorf("making a cache for Secret %s: %w", secret, err)
+	}
+	if err := mgr.Add(only); err != nil {
+		return err
+	}
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("webhook-certificate-files").
-		WatchesMetadata(&corev1.Secret{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(only)).
+		WatchesRawSource(source.Kind(only, metadata, &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
 		Complete(c)
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers"
 )
 
+// What makes the certificates watches all Secrets of the namespace of the manager.
+// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=webhook-service-cert,verbs=update
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=get;list;watch;update
 

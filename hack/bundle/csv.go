@@ -153,8 +153,8 @@ func (in *input) strategy() v1alpha1.StrategyDetailsDeployment {
 		DeploymentSpecs: []v1alpha1.StrategyDeploymentSpec{{
 			Name: in.deployment.Name, Label: in.deployment.Labels, Spec: in.deployment.Spec,
 		}},
-		Permissions:        []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: withoutCertificates(in.role.Rules)}},
-		ClusterPermissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: withoutCertificates(in.clusterRole.Rules)}},
+		Permissions:        []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: withoutCertificates(in.role.Rules, true)}},
+		ClusterPermissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: withoutCertificates(in.clusterRole.Rules, false)}},
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 )
 
 // withoutCertificates leaves out what the manager needs only where it makes the
-// certificates of its webhooks itself. OLM does that here.
-func withoutCertificates(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+// certificates of its webhooks itself: to configure webhooks, and in its own
+// namespace whatever is about Secrets. OLM does that here.
+func withoutCertificates(rules []rbacv1.PolicyRule, ownNamespace bool) []rbacv1.PolicyRule {
 	return slices.DeleteFunc(slices.Clone(rules), func(rule rbacv1.PolicyRule) bool {
-		secret := slices.Contains(rule.Resources, "secrets") && len(rule.ResourceNames) > 0
-		return secret || slices.Contains(rule.APIGroups, "admissionregistration.k8s.io")
+		return ownNamespace && slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.APIGroups, "admissionregistration.k8s.io")
 	})
 }
 

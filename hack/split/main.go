@@ -98,12 +98,11 @@ var renamed = regexp.MustCompile(`\bedpm-operators-(manager|metrics|webhook-serv
 const certificate = "webhook-service-cert"
 
 func (s split) objects(all []*unstructured.Unstructured, roles string) ([]*unstructured.Unstructured, error) {
-	file, err := os.Open(roles)
+	text, err := os.ReadFile(roles)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	rights, err := parse(file)
+	rights, err := parse(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", roles, err)
 	}
@@ -181,8 +180,11 @@ func (s split) serves(hook any) bool {
 // setArguments makes the manager run this operator alone.
 func (s split) setArguments(o *unstructured.Unstructured) error {
 	containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
-	if err != nil || len(containers) != 1 {
-		return fmt.Errorf("it has %d containers and should have the manager alone (%w)", len(containers), err)
+	if err != nil {
+		return err
+	}
+	if len(containers) != 1 {
+		return fmt.Errorf("it has %d containers and should have the manager alone", len(containers))
 	}
 	manager := containers[0].(map[string]any)
 	args, _ := manager["args"].([]any)
