@@ -115,6 +115,7 @@ refuse_second() {
 
 apply() {
   local manifests=bin/deploy/manifests.yaml
+  mkdir -p bin/deploy
   select_instances edpm-operators,
   build "$@" >"$manifests"
   refuse_foreign "$manifests"

@@ -77,7 +77,9 @@ func parse(in io.Reader) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-const managerRole = "edpm-operators-manager-role"
+// managerRoles are the rights of the manager; those on Secrets are apart, so that they
+// can be bound by namespace.
+var managerRoles = []string{"edpm-operators-manager-role", "edpm-operators-manager-secrets-role"}
 
 // isShared tells whether an object is there once, whichever operators are deployed.
 func isShared(o *unstructured.Unstructured) bool {
@@ -98,12 +100,11 @@ var renamed = regexp.MustCompile(`\bedpm-operators-(manager|metrics|webhook-serv
 const certificate = "webhook-service-cert"
 
 func (s split) objects(all []*unstructured.Unstructured, roles string) ([]*unstructured.Unstructured, error) {
-	file, err := os.Open(roles)
+	text, err := os.ReadFile(roles)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	rights, err := parse(file)
+	rights, err := parse(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", roles, err)
 	}
@@ -112,7 +113,7 @@ func (s split) objects(all []*unstructured.Unstructured, roles string) ([]*unstr
 	})
 	var own []*unstructured.Unstructured
 	for _, o := range all {
-		if isShared(o) || o.GetKind() == "ClusterRole" && o.GetName() != managerRole && !s.isOfKind(o) {
+		if isShared(o) || o.GetKind() == "ClusterRole" && !slices.Contains(managerRoles, o.GetName()) && !s.isOfKind(o) {
 			continue
 		}
 		made, err := s.own(o, rights)
@@ -145,12 +146,16 @@ func list(o *unstructured.Unstructured, field string) []any {
 // own returns the object as the operator has it, nil if it has none.
 func (s split) own(from *unstructured.Unstructured, rights []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	o := from.DeepCopy()
-	if o.GetName() == managerRole {
-		i := slices.IndexFunc(rights, func(r *unstructured.Unstructured) bool { return r.GetKind() == o.GetKind() })
+	if role := roleOf(o); role != nil {
+		i := slices.IndexFunc(rights, func(r *unstructured.Unstructured) bool {
+			return r.GetKind() == role.kind && "edpm-operators-"+r.GetName() == role.name
+		})
 		if i < 0 {
-			return nil, errors.New("the code of the operator has no such rights")
+			return nil, nil // its code needs no such rights
 		}
-		o.Object["rules"] = rights[i].Object["rules"]
+		if o.GetKind() == role.kind {
+			o.Object["rules"] = rights[i].Object["rules"]
+		}
 	}
 	if hooks := list(o, "webhooks"); hooks != nil {
 		hooks = slices.DeleteFunc(hooks, func(h any) bool { return !s.serves(h) })
@@ -170,6 +175,23 @@ func (s split) own(from *unstructured.Unstructured, rights []*unstructured.Unstr
 	return s.rename(o)
 }
 
+// manages names a role of the manager.
+type manages struct{ kind, name string }
+
+// roleOf returns the role of the manager that an object is or binds, nil if there is
+// none.
+func roleOf(o *unstructured.Unstructured) *manages {
+	m := &manages{o.GetKind(), o.GetName()}
+	if kind, ok, _ := unstructured.NestedString(o.Object, "roleRef", "kind"); ok {
+		m.kind = kind
+		m.name, _, _ = unstructured.NestedString(o.Object, "roleRef", "name")
+	}
+	if !slices.Contains(managerRoles, m.name) {
+		return nil
+	}
+	return m
+}
+
 // serves tells whether a webhook is the operator's, as its path says: the cell rule
 // is nova's, although it judges kinds of the data plane.
 func (s split) serves(hook any) bool {
@@ -181,8 +203,11 @@ func (s split) serves(hook any) bool {
 // setArguments makes the manager run this operator alone.
 func (s split) setArguments(o *unstructured.Unstructured) error {
 	containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
-	if err != nil || len(containers) != 1 {
-		return fmt.Errorf("it has %d containers and should have the manager alone (%w)", len(containers), err)
+	if err != nil {
+		return err
+	}
+	if len(containers) != 1 {
+		return fmt.Errorf("it has %d containers and should have the manager alone", len(containers))
 	}
 	manager := containers[0].(map[string]any)
 	args, _ := manager["args"].([]any)
