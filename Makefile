@@ -100,15 +100,18 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 test-monitoring: ## Run the tests of rules and dashboard alone, with the code of Prometheus.
 	go -C hack/monitoring test ./...
 
+# What needs OLM is part of make e2e where OLM was compiled before, and with E2E_OLM=1.
+export E2E_OLM ?= $(if $(wildcard $(or $(EDPM_CACHE),$(HOME)/.cache/edpm-operators)/bin/olm*/olm),1)
+
 .PHONY: e2e
 e2e: ## Run the end-to-end tests on a real cluster and real hosts on this machine (root).
 	@hack/install-packages.sh lab test
 	go test ./test/e2e/... -count=1 -p 1 -timeout 60m
 
 .PHONY: e2e-olm
-e2e-olm: ## Install the suite with OLM on a real cluster on this machine (root). Builds OLM the first time.
+e2e-olm: ## Of these, those with OLM (root): docs/walkthrough.md and more. Compiles OLM the first time.
 	@hack/install-packages.sh lab test
-	E2E_OLM=1 go test ./test/e2e/olm -count=1 -timeout 40m
+	E2E_OLM=1 go test ./test/e2e/olm ./test/e2e/walkthrough -count=1 -p 1 -timeout 40m
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.
@@ -124,8 +127,8 @@ demo: lab-needs ## Show the main job, from nothing to nova-compute on two hosts 
 demo-down: lab-down ## Take away what make demo made.
 
 .PHONY: lab-up
-lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root).
-	$(LAB) up --hosts
+lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root); OLM=1: with OLM.
+	$(LAB) up --hosts $(if $(OLM),--olm)
 
 .PHONY: lab-down
 lab-down: ## Take the lab down.

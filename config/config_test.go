@@ -233,6 +233,38 @@ func TestTheDashboardIsFoundByGrafana(t *testing.T) {
 	}
 }
 
+// TestSecretsByNamespaceGrantsNoMore : the overlay replaces the one binding by others
+// of the same role and account.
+func TestSecretsByNamespaceGrantsNoMore(t *testing.T) {
+	secretsBinding := func(dir string) (found []string) {
+		resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range resources.Resources() {
+			var binding rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
+			text, err := r.AsYAML()
+			if err != nil || !strings.HasSuffix(r.GetKind(), "RoleBinding") {
+				continue
+			}
+			if err := yaml.Unmarshal(text, &binding); err != nil {
+				t.Fatal(err)
+			}
+			if s := binding.Subjects[0]; binding.RoleRef.Name == "edpm-operators-manager-secrets-role" {
+				found = append(found, strings.Join([]string{r.GetKind(), r.GetNamespace(), s.Kind, s.Namespace, s.Name}, " "))
+			}
+		}
+		return found
+	}
+	account := "ServiceAccount edpm-operators-system edpm-operators-manager"
+	if got := secretsBinding("default"); !slices.Equal(got, []string{"ClusterRoleBinding  " + account}) {
+		t.Errorf("by default there is %q", got)
+	}
+	if got := secretsBinding("overlays/secrets-by-namespace"); !slices.Equal(got, []string{"RoleBinding openstack " + account}) {
+		t.Errorf("in the overlay there is %q", got)
+	}
+}
+
 // TestEveryFileIsUsed : a manifest that no kustomization names is never applied.
 func TestEveryFileIsUsed(t *testing.T) {
 	files, err := filepath.Glob("*/kustomization.yaml")

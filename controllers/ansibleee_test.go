@@ -59,7 +59,7 @@ var _ = Describe("A run that a person makes", func() {
 		annotate(run, "un", "related")
 		w.calm()
 		Expect(w.hosts.Pods()).To(Equal(3), "failed is final")
-		Expect(w.events("r")).To(ContainElement(ContainSubstring("Warning Failed")))
+		Eventually(func() []string { return w.events("r") }).Should(ContainElement(ContainSubstring("Warning Failed")))
 	})
 
 	It("is lost when its Pod dies without a recap", func() {

@@ -134,7 +134,7 @@ var _ = Describe("A node becomes a compute", func() {
 		w.quiet()
 		Expect(message(Default)).To(ContainSubstring("belongs to ConfigMap/somebody"), "nobody should overwrite what the node says")
 		Expect(get(Default, w.compute("n")).Spec).To(Equal(theirs.Spec))
-		Expect(w.events("n")).To(ContainElement(ContainSubstring("Warning Conflict")))
+		Eventually(func() []string { return w.events("n") }).Should(ContainElement(ContainSubstring("Warning Conflict")))
 
 		By("removing the other one")
 		remove(w.compute("n"))

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
@@ -71,7 +72,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other"
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, says: []string{`Secret "other" does not exist: create it`},
+		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "other" does not exist: create it`},
 		mend: func(w *world) { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
 	}),
 	Entry("no key in the ssh key Secret", plight{
@@ -79,14 +80,14 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.make(MakeSecret("other", w.ns, "id_rsa", "key"))
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other"
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.SecretKeyMissingReason, says: []string{`Secret "other" has no key "ssh-privatekey"`, "add it"},
+		shows: condition.InputReadyCondition, reason: edpmv1.SecretKeyMissingReason, says: []string{`Secret "other" has no key "ssh-privatekey"`, "add it"},
 		mend: func(w *world) { w.setSecret("other", "ssh-privatekey", "key") },
 	}),
 	Entry("no ssh key named", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = ""
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, says: []string{"set ansibleSSHPrivateKeySecret in spec.node, or in spec.nodeTemplate of role compute"},
+		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{"set ansibleSSHPrivateKeySecret in spec.node, or in spec.nodeTemplate of role compute"},
 		mend: func(w *world) {
 			w.changeNode(func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleSSHPrivateKeySecret = "ssh-key" })
 		},
@@ -121,7 +122,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.make(own)
 			r.Spec.Services = []string{"own"}
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.ConfigMapMissingReason, says: []string{`ConfigMap "files" does not exist: create it`},
+		shows: condition.InputReadyCondition, reason: edpmv1.ConfigMapMissingReason, says: []string{`ConfigMap "files" does not exist: create it`},
 		mend: func(w *world) { w.make(MakeConfigMap("files", w.ns, "a", "b")) },
 	}),
 	Entry("no Secret of a service", plight{
@@ -131,14 +132,14 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.make(own)
 			r.Spec.Services = []string{"own"}
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, says: []string{`Secret "files" does not exist: create it`},
+		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "files" does not exist: create it`},
 		mend: func(w *world) { w.make(MakeSecret("files", w.ns, "a", "b")) },
 	}),
 	Entry("no Secret of an extra mount", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.ExtraMounts = MakeRole("", "").Mount("ceph").Spec.NodeTemplate.ExtraMounts
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, says: []string{`Secret "ceph" does not exist`},
+		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "ceph" does not exist`},
 		mend: func(w *world) { w.make(MakeSecret("ceph", w.ns, "a", "b")) },
 	}),
 	Entry("variables of the role that are no mapping", plight{
@@ -259,10 +260,10 @@ var _ = Describe("A compute that a person makes without an annotation", func() {
 		},
 		Entry("no ConfigMap", func() { remove(MakeConfigMap("inventory", w.ns, "", "")) },
 			func() { w.make(MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {\"n\": }}")) },
-			novav1.ConfigMapMissingReason, `ConfigMap "inventory" does not exist`),
+			edpmv1.ConfigMapMissingReason, `ConfigMap "inventory" does not exist`),
 		Entry("no key in the ConfigMap", func() { w.setConfigMap("inventory", "other", "x") },
 			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {\"n\": }}") },
-			novav1.ConfigMapKeyMissing, `ConfigMap "inventory" has no key "inventory"`),
+			edpmv1.ConfigMapKeyMissingReason, `ConfigMap "inventory" has no key "inventory"`),
 		Entry("no YAML", func() { w.setConfigMap("inventory", "inventory", "[all]\nn\n") },
 			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {\"n\": }}") },
 			novav1.InvalidInventoryReason, `ConfigMap "inventory", key "inventory": not a YAML inventory`),
@@ -271,10 +272,10 @@ var _ = Describe("A compute that a person makes without an annotation", func() {
 			novav1.InvalidInventoryReason, `host "n" is not in the inventory: add it under all.hosts`),
 		Entry("no Secret", func() { nec.Spec.SSHKeySecretName = "other" },
 			func() { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
-			novav1.SecretMissingReason, `Secret "other" does not exist`),
+			edpmv1.SecretMissingReason, `Secret "other" does not exist`),
 		Entry("no key in the Secret", func() { w.make(MakeSecret("other", w.ns, "x", "y")); nec.Spec.SSHKeySecretName = "other" },
 			func() { w.setSecret("other", "ssh-privatekey", "key") },
-			novav1.SecretKeyMissingReason, `Secret "other" has no key "ssh-privatekey"`),
+			edpmv1.SecretKeyMissingReason, `Secret "other" has no key "ssh-privatekey"`),
 		Entry("no key named", func() { nec.Spec.SSHKeySecretName = "" },
 			func() {
 				change(nec, func(c *novav1.NovaExternalCompute) { c.Spec.SSHKeySecretName = "ssh-key" })
@@ -286,7 +287,7 @@ var _ = Describe("A compute that a person makes without an annotation", func() {
 		w.make(nec)
 		w.computesReady("n")
 		remove(MakeConfigMap("inventory", w.ns, "", ""))
-		w.halted(nec, condition.InputReadyCondition, novav1.ConfigMapMissingReason)
+		w.halted(nec, condition.InputReadyCondition, edpmv1.ConfigMapMissingReason)
 		w.make(MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {\"n\": {ansible_host: 10.1.1.1}}}"))
 		w.computesReady("n")
 		w.exactlyOnce()

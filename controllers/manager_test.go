@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -12,7 +14,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -35,8 +36,7 @@ type running struct {
 func startManager(namespace string, opts controllers.Options) *running {
 	GinkgoHelper()
 	r := &running{wire: &wire{}, done: make(chan error, 1)}
-	config := rest.CopyConfig(env.Config)
-	config.QPS = -1
+	config := asManager(env.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return r.wire.over(next) })
 	held := controllers.CacheOptions(opts.Operators)
 	held.DefaultNamespaces = map[string]cache.Config{namespace: {}}
@@ -65,17 +65,22 @@ func (r *running) end() {
 	if !r.wire.broken() {
 		Expect(err).NotTo(HaveOccurred())
 	}
+	Expect(r.wire.secretReads("")).To(BeEmpty(), "every request for Secrets should name one, or a label")
 }
 
 // wire counts what a manager writes, and can be cut.
 type wire struct {
 	mu     sync.Mutex
 	writes []string
+	// reads of Secrets, by their name; "" for those that ask for more than one.
+	reads map[string][]string
 	// cutAt is the write after which nothing goes through any more; answered
 	// tells whether the manager still learns that this one succeeded.
 	cutAt    int
 	answered bool
 	cut      chan struct{}
+	// slow is how long what is created is under way, by the resource.
+	slow map[string]time.Duration
 }
 
 var errCut = errors.New("the manager is dead")
@@ -90,6 +95,9 @@ func (w *wire) over(next http.RoundTripper) http.RoundTripper {
 		if dead {
 			return nil, errCut
 		}
+		if r.Method == http.MethodPost {
+			time.Sleep(w.slowness(r.URL.Path))
+		}
 		answer, err := next.RoundTrip(r)
 		if last && !w.answered {
 			if err == nil {
@@ -101,6 +109,19 @@ func (w *wire) over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// slowdown makes the creation of a resource take its time.
+func (w *wire) slowdown(resource string, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slow = map[string]time.Duration{resource: d}
+}
+
+func (w *wire) slowness(url string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.slow[path.Base(url)]
+}
+
 // note counts a request, and tells whether it is the last one that goes through
 // or comes too late.
 func (w *wire) note(r *http.Request) (last, dead bool) {
@@ -110,6 +131,7 @@ func (w *wire) note(r *http.Request) (last, dead bool) {
 		return false, true
 	}
 	if r.Method == http.MethodGet {
+		w.noteRead(r.URL)
 		return false, false
 	}
 	w.writes = append(w.writes, fmt.Sprintf("%s %s", r.Method, r.URL.Path))
@@ -117,6 +139,32 @@ func (w *wire) note(r *http.Request) (last, dead bool) {
 		close(w.cut)
 	}
 	return last, false
+}
+
+// noteRead notes what is asked of Secrets. The caller holds the lock.
+func (w *wire) noteRead(u *url.URL) {
+	_, secret, found := strings.Cut(u.Path+"/", "/secrets/")
+	if !found {
+		return
+	}
+	query := u.Query()
+	if selected, ok := strings.CutPrefix(query.Get("fieldSelector"), "metadata.name="); ok {
+		secret = selected
+	} else if strings.Contains(u.Path, "/namespaces/") && query.Get("labelSelector") != "" {
+		secret = query.Get("labelSelector")
+	}
+	if w.reads == nil {
+		w.reads = map[string][]string{}
+	}
+	secret = strings.TrimSuffix(secret, "/")
+	w.reads[secret] = append(w.reads[secret], u.String())
+}
+
+// secretReads are the requests for the Secret of a name.
+func (w *wire) secretReads(name string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.reads[name]...)
 }
 
 // cutAfter makes the manager lose its API server at the n-th write from now. The

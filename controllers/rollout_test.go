@@ -164,8 +164,8 @@ var _ = Describe("A rollout", func() {
 		By("showing further attempts")
 		w.condition(w.node("n001"), condition.DeploymentReadyCondition, "False/Failed/Warning", "attempt 3")
 		w.condition(w.node("n002"), dataplanev1.ProvisionReadyCondition, "False/HostUnreachable/Warning", "attempt 3")
-		Expect(w.events("n001")).To(ContainElement(ContainSubstring("Warning Failed")))
-		Expect(w.events("n002")).To(ContainElement(ContainSubstring("Warning HostUnreachable")))
+		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(ContainSubstring("Warning Failed")))
+		Eventually(func() []string { return w.events("n002") }).Should(ContainElement(ContainSubstring("Warning HostUnreachable")))
 		Expect(w.repeated("n001", "n002")).To(BeEmpty(), "the first attempt is told of, and no other")
 		Expect(w.times("n000", "install-os")).To(Equal(1), "the failures of others are not its own")
 

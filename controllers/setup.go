@@ -65,9 +65,12 @@ type setup struct {
 
 // Setup adds the controllers of the chosen operators to the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
+	reader, err := inputs.NewReader(ctx, mgr)
+	if err != nil {
+		return err
+	}
 	s := &setup{
-		Manager: mgr, Options: opts,
-		inputs: inputs.NewReader(mgr.GetCache(), mgr.GetAPIReader()),
+		Manager: mgr, Options: opts, inputs: reader,
 		engine: edpm.New(mgr.GetClient(), mgr.GetAPIReader(), opts.Engine),
 	}
 	steps := []func(context.Context) error{s.shared}

@@ -49,6 +49,7 @@ var _ = BeforeSuite(func() {
 	var err error
 	api, err = client.New(config, client.Options{Scheme: env.Scheme})
 	Expect(err).NotTo(HaveOccurred())
+	makeRoles()
 	background, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
 	kube, err = fakekube.Start(background, config, ctrl.Options{Scheme: env.Scheme})

@@ -103,7 +103,7 @@ var _ = Describe("A Topology", func() {
 		w.shows("spread", "1|zoneA=2,zoneB=0|2/1")
 		w.halted(spread, topologyv1.SpreadReadyCondition, topologyv1.SkewExceededReason,
 			"spec.topologySpreadConstraints[0]", "a skew of 2, and maxSkew is 1", "delete pods of the fullest")
-		Expect(w.events("spread")).To(ContainElement(HavePrefix("Warning SkewExceeded SpreadReady: ")))
+		Eventually(func() []string { return w.events("spread") }).Should(ContainElement(HavePrefix("Warning SkewExceeded SpreadReady: ")))
 
 		change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.worker(2)}}, func(n *corev1.Node) { n.Labels[key] = "zoneB" })
 		Eventually(func(g Gomega) {
@@ -165,7 +165,7 @@ var _ = Describe("A Topology", func() {
 		w.shows("pin", "2||")
 		remove(pin)
 		w.halted(pin, topologyv1.ConsumersReadyCondition, topologyv1.InUseReason, "held by OpenStackDataPlaneRole/a, OpenStackDataPlaneRole/b, finalizer example.com/backup")
-		Expect(w.events("pin")).To(ContainElement(And(HavePrefix("Warning InUse "), ContainSubstring("held by OpenStackDataPlaneRole/a"))))
+		Eventually(func() []string { return w.events("pin") }).Should(ContainElement(And(HavePrefix("Warning InUse "), ContainSubstring("held by OpenStackDataPlaneRole/a"))))
 		remove(roles[0])
 		w.halted(pin, topologyv1.ConsumersReadyCondition, topologyv1.InUseReason, "held by OpenStackDataPlaneRole/b, finalizer")
 		remove(roles[1])

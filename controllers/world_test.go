@@ -51,13 +51,22 @@ func quick() controllers.Options {
 // newWorld makes an empty world; change can alter the options.
 func newWorld(change ...func(*controllers.Options)) *world {
 	GinkgoHelper()
+	w := newPlace(change...)
+	grantSecrets(w.ns)
+	w.running = startManager(w.ns, w.opts)
+	return w
+}
+
+// newPlace makes a world whose manager has no right on Secrets, and is not
+// started yet.
+func newPlace(change ...func(*controllers.Options)) *world {
+	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
 	Expect(api.Create(ctx, ns)).To(Succeed())
 	w := &world{ns: ns.Name, hosts: kube.Space(ns.Name), opts: quick()}
 	for _, c := range change {
 		c(&w.opts)
 	}
-	w.running = startManager(w.ns, w.opts)
 	DeferCleanup(func() { w.running.end() })
 	return w
 }

@@ -25,8 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/conditions"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/test/docpage"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
@@ -37,16 +39,14 @@ const namespace = "openstack"
 // pages are the files that are written by hand.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob(envtest.File("docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
+	files := []string{envtest.File("README.md"), envtest.File("CONTRIBUTING.md"), envtest.File("ansible", "README.md")}
+	for _, below := range []string{"*.md", "*/*.md"} {
+		found, err := filepath.Glob(envtest.File("docs", below))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
-	runbooks, err := filepath.Glob(envtest.File("docs", "runbooks", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(files, runbooks...)
-	files = append(files, envtest.File("README.md"), envtest.File("CONTRIBUTING.md"), envtest.File("ansible", "README.md"))
 	texts := map[string]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -66,18 +66,17 @@ type example struct {
 	text  string
 }
 
-var fence = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
-
 func examples(t *testing.T) []example {
 	t.Helper()
 	var found []example
-	for file, page := range pages(t) {
-		for _, m := range fence.FindAllStringSubmatchIndex(page, -1) {
-			indent, body := page[m[2]:m[3]], page[m[4]:m[5]]
-			line := strings.Count(page[:m[4]], "\n") + 1
-			for _, doc := range strings.Split(body, "---\n") {
-				text := strings.ReplaceAll("\n"+doc, "\n"+indent, "\n")
-				found = append(found, example{fmt.Sprintf("%s:%d", filepath.Base(file), line), text})
+	for _, page := range blocks(t) {
+		for _, b := range page {
+			if b.Info != "yaml" {
+				continue
+			}
+			line := b.Line
+			for _, doc := range strings.Split(b.Text, "---\n") {
+				found = append(found, example{fmt.Sprintf("%s:%d", filepath.Base(b.Page), line), doc})
 				line += strings.Count(doc, "\n") + 1
 			}
 		}
@@ -126,7 +125,7 @@ func startAPI(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := webhooks.SetupAll(mgr); err != nil {
+	if err := webhooks.SetupAll(mgr, controllers.Operators); err != nil {
 		t.Fatal(err)
 	}
 	env.StartManager(t, mgr)
@@ -349,10 +348,8 @@ var repeated = map[string]struct {
 	find         *regexp.Regexp
 	show         string
 }{
-	"flags of the manager":   {"cmd/manager/options.go", "docs/operations.md", regexp.MustCompile(`Var\(&[\w.]+, "([\w-]+)"`), "`--%s`"},
-	"annotations of pods":    {"apis/topology/v1beta1/conditions.go", "docs/operations.md", regexp.MustCompile(`= "([\w.]+/[\w-]+)"`), "`%s`"},
-	"annotations and labels": {"apis/edpm/edpm.go", "docs/operations.md", regexp.MustCompile(`= "([\w.]+/[\w-]+)"`), "`%s`"},
-	"variables for images":   {"internal/images/images.go", "docs/install.md", regexp.MustCompile(`"(RELATED_IMAGE_\w+)"`), "`%s`"},
+	"flags of the manager": {"cmd/manager/options.go", "docs/operations.md", regexp.MustCompile(`Var\(&[\w.]+, "([\w-]+)"`), "`--%s`"},
+	"variables for images": {"internal/images/images.go", "docs/install.md", regexp.MustCompile(`"(RELATED_IMAGE_\w+)"`), "`%s`"},
 }
 
 func TestPagesNameEverything(t *testing.T) {
@@ -386,14 +383,43 @@ func TestCommandsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inCode := regexp.MustCompile("(?s)```sh\n.*?```|`[^`\n]+`")
+	inline := regexp.MustCompile("`[^`\n]+`")
 	for file, page := range pages(t) {
-		for _, code := range inCode.FindAllString(page, -1) {
-			for _, m := range target.FindAllStringSubmatch(code, -1) {
+		code := inline.FindAllString(page, -1)
+		for _, b := range docpage.Parse(file, []byte(page)) {
+			if b.Runs() || b.Info == notRun {
+				code = append(code, b.Text)
+			}
+		}
+		for _, text := range code {
+			for _, m := range target.FindAllStringSubmatch(text, -1) {
 				if name := strings.TrimPrefix(m[1], "-s "); !strings.Contains(string(makefile), "\n"+name+":") {
 					t.Errorf("%s: the Makefile has no target %s", filepath.Base(file), name)
 				}
 			}
 		}
+	}
+}
+
+var story = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+_test\.go)\)`)
+
+// What a page says that a test shows, that test is there by its name.
+func TestStoriesThatPagesTellOfAreThere(t *testing.T) {
+	found := 0
+	for file, page := range pages(t) {
+		for _, m := range story.FindAllStringSubmatch(page, -1) {
+			code, err := os.ReadFile(filepath.Join(filepath.Dir(file), m[2]))
+			if err != nil {
+				t.Errorf("%s: %v", filepath.Base(file), err)
+				continue
+			}
+			name := strings.Join(strings.Fields(m[1]), " ")
+			if found++; !strings.Contains(string(code), `"`+name+`"`) {
+				t.Errorf("%s: %s has no story %q", filepath.Base(file), m[2], name)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page tells of a story; docs/failure-modes.md should")
 	}
 }

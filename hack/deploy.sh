@@ -69,26 +69,46 @@ chosen() {
   build "${BASE:-default}" ${env:+"{spec: {containers: [{name: manager, env: [$env]}]}}"}
 }
 
-ready() { "$kubectl" -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout 5m; }
+# definitions: the names of the resource definitions on stdin.
+definitions() { awk '/^---/ {crd = 0} /^kind: CustomResourceDefinition/ {crd = 1} crd && /^  name: / {print $2; crd = 0}'; }
+
+# refuse_foreign FILE: fails if a definition in it would take the place of one that
+# belongs to another operator.
+refuse_foreign() {
+  local foreign
+  foreign=$(comm -12 <(definitions <"$1" | sort) \
+    <("$kubectl" get customresourcedefinitions --selector 'app.kubernetes.io/part-of!=edpm-operators' --output name | cut -d/ -f2 | sort))
+  [ -n "$foreign" ] || return 0
+  echo "These resource definitions belong to another operator, and nothing was applied:" >&2
+  echo "  ${foreign//$'\n'/$'\n'  }" >&2
+  echo "Deploy the operators whose kinds are free: OPERATORS=nova,dataplane,... (docs/coexistence.md)." >&2
+  echo "Definitions of an older version of this suite are yours to label: kubectl label crd NAME app.kubernetes.io/part-of=edpm-operators" >&2
+  return 1
+}
+
+# apply COMMAND...: applies what the command writes.
+apply() {
+  mkdir -p bin/deploy
+  "$@" >bin/deploy/manifests.yaml
+  refuse_foreign bin/deploy/manifests.yaml
+  "$kubectl" apply --server-side -f bin/deploy/manifests.yaml
+  "$kubectl" -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout 5m
+}
 
 case ${1:-} in
-  apply)
-    chosen | "$kubectl" apply --server-side -f -
-    ready
-    ;;
+  apply) apply chosen ;;
   render) chosen ;;
   lab)
     go run ./test/lab load bin/manager.tar
     image=localhost/edpm-operators:latest
     # The name of the image is always the same: only this tells that it is new.
     id=$(sha256sum bin/manager | cut -c1-16)
-    build overlays/lab "{metadata: {annotations: {edpm.openstack.org/manager-build: \"$id\"}}}" | "$kubectl" apply --server-side -f -
-    ready
+    apply build overlays/lab "{metadata: {annotations: {edpm.openstack.org/manager-build: \"$id\"}}}"
     ;;
   delete)
     build operator | "$kubectl" delete --ignore-not-found -f -
     echo "The resource definitions and their objects are still there. Once no object is left:"
-    echo "  $kubectl delete -k config/crd"
+    echo "  $kubectl delete -k config/crd --ignore-not-found"
     ;;
   *)
     echo "usage: ${0##*/} apply|lab|render|delete" >&2

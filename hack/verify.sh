@@ -35,7 +35,7 @@ unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)
 for module in . hack/bundle hack/monitoring; do
   go -C "$module" mod tidy -diff || complain "$module/go.mod is not tidy: run go mod tidy there"
 done
-for dir in default overlays/lab overlays/ocs samples samples/ocs prometheus grafana; do
+for dir in default overlays/lab overlays/ocs overlays/secrets-by-namespace samples samples/ocs prometheus grafana; do
   go tool -modfile=go.tools.mod kustomize build "config/$dir" >/dev/null || complain "config/$dir cannot be built"
 done
 exit "$failed"

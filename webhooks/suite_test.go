@@ -40,6 +40,8 @@ var (
 	warnings = &warningLog{}
 	reads    = &gate{}
 	ctx      = context.Background()
+
+	all = []string{"ansibleee", "core", "dataplane", "glance", "nova", "ocs", "topology"}
 )
 
 func TestWebhooks(t *testing.T) {
@@ -66,7 +68,7 @@ var _ = BeforeSuite(func() {
 	mgr, err := ctrl.NewManager(env.Config, env.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
 	reads.Reader = mgr.GetAPIReader()
-	Expect(webhooks.SetupAll(gatedManager{mgr})).To(Succeed())
+	Expect(webhooks.SetupAll(gatedManager{mgr}, all)).To(Succeed())
 	env.StartManager(GinkgoT(), mgr)
 })
 

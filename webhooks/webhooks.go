@@ -4,7 +4,13 @@
 package webhooks
 
 import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/webhooks/ansibleee"
@@ -16,31 +22,58 @@ import (
 	"github.com/edpm-operators/edpm-operators/webhooks/topology"
 )
 
-// SetupAll serves the webhooks of every kind, whichever operators this manager
-// runs: one configuration is deployed for all, and the API server would refuse
-// writes whose webhook nobody serves. Validation reads from the API server.
-func SetupAll(mgr ctrl.Manager) error {
+// SetupAll serves the webhooks of the operators. To those of operators that do not
+// run it says yes and changes nothing: the configuration that is deployed may name
+// them, and their kinds may belong to somebody else. Validation reads from the API
+// server.
+func SetupAll(mgr ctrl.Manager, operators []string) error {
 	reader, defaults := mgr.GetAPIReader(), images.Env()
-	for _, setup := range []func() error{
-		func() error { return nova.SetupCellRuleWithManager(mgr, reader) },
-		func() error { return nova.SetupNovaExternalComputeWithManager(mgr, reader, defaults) },
-		func() error { return nova.SetupNovaWithManager(mgr) },
-		func() error { return nova.SetupNovaCellWithManager(mgr) },
-		func() error { return nova.SetupNovaComputeWithManager(mgr) },
-		func() error { return glance.SetupGlanceWithManager(mgr) },
-		func() error { return glance.SetupGlanceAPIWithManager(mgr) },
-		func() error { return core.SetupOpenStackControlPlaneWithManager(mgr, reader) },
-		func() error { return dataplane.SetupOpenStackDataPlaneWithManager(mgr) },
-		func() error { return dataplane.SetupOpenStackDataPlaneRoleWithManager(mgr) },
-		func() error { return dataplane.SetupOpenStackDataPlaneNodeWithManager(mgr, reader) },
-		func() error { return dataplane.SetupOpenStackDataPlaneServiceWithManager(mgr) },
-		func() error { return ansibleee.SetupOpenStackAnsibleEEWithManager(mgr, defaults) },
-		func() error { return topology.SetupTopologyWithManager(mgr) },
-		func() error { return ocs.SetupStorageClusterWithManager(mgr, reader) },
-	} {
-		if err := setup(); err != nil {
-			return err
+	setups := map[string][]func() error{
+		"nova": {
+			func() error { return nova.SetupCellRuleWithManager(mgr, reader) },
+			func() error { return nova.SetupNovaExternalComputeWithManager(mgr, reader, defaults) },
+			func() error { return nova.SetupNovaWithManager(mgr) },
+			func() error { return nova.SetupNovaCellWithManager(mgr) },
+			func() error { return nova.SetupNovaComputeWithManager(mgr) },
+		},
+		"glance": {
+			func() error { return glance.SetupGlanceWithManager(mgr) },
+			func() error { return glance.SetupGlanceAPIWithManager(mgr) },
+		},
+		"core": {func() error { return core.SetupOpenStackControlPlaneWithManager(mgr, reader) }},
+		"dataplane": {
+			func() error { return dataplane.SetupOpenStackDataPlaneWithManager(mgr) },
+			func() error { return dataplane.SetupOpenStackDataPlaneRoleWithManager(mgr) },
+			func() error { return dataplane.SetupOpenStackDataPlaneNodeWithManager(mgr, reader) },
+			func() error { return dataplane.SetupOpenStackDataPlaneServiceWithManager(mgr) },
+		},
+		"ansibleee": {func() error { return ansibleee.SetupOpenStackAnsibleEEWithManager(mgr, defaults) }},
+		"topology":  {func() error { return topology.SetupTopologyWithManager(mgr) }},
+		"ocs":       {func() error { return ocs.SetupStorageClusterWithManager(mgr, reader) }},
+	}
+	for _, operator := range operators {
+		for _, setup := range setups[operator] {
+			if err := setup(); err != nil {
+				return err
+			}
 		}
 	}
+	mgr.GetWebhookServer().Register("/", abstain(operators))
 	return nil
+}
+
+// abstain allows whatever is asked about kinds of other operators. A path has the
+// name of its operator as the second word: /validate-nova-cell-....
+func abstain(operators []string) http.Handler {
+	yes := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
+		return admission.Allowed("")
+	})}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		words := strings.Split(r.URL.Path, "-")
+		if len(words) < 2 || slices.Contains(operators, words[1]) {
+			http.NotFound(w, r)
+			return
+		}
+		yes.ServeHTTP(w, r)
+	})
 }

@@ -4,6 +4,29 @@
 // +kubebuilder:object:generate=true
 package edpm
 
+import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+// What each of our resource definitions has as a label. One without it belongs to
+// another operator.
+const (
+	PartOfLabel = "app.kubernetes.io/part-of"
+	PartOf      = "edpm-operators"
+)
+
+// OperatorsRunningCondition is True on a Pod of the manager when every operator
+// runs that was chosen.
+const OperatorsRunningCondition condition.Type = "edpm.openstack.org/OperatorsRunning"
+
+// Reasons of OperatorsRunning.
+const (
+	// AllRunningReason : every operator runs that was chosen.
+	AllRunningReason condition.Reason = "AllRunning"
+	// ForeignDefinitionReason : a kind is looked after by another operator.
+	ForeignDefinitionReason condition.Reason = "ForeignDefinition"
+	// MissingDefinitionReason : a resource definition does not exist.
+	MissingDefinitionReason condition.Reason = "MissingDefinition"
+)
+
 const (
 	// RerunAnnotation asks for one more run with unchanged inputs. Each new
 	// value of the token causes exactly one run; removing it causes none.
@@ -33,4 +56,14 @@ const (
 	// ResultsFinalizer keeps a run until its results are recorded by the owners
 	// of its targets, so that deleting a run never makes it happen again.
 	ResultsFinalizer = "edpm.openstack.org/results"
+)
+
+// Reasons of conditions that tell of a Secret or ConfigMap that an object names.
+const (
+	SecretMissingReason    condition.Reason = "SecretMissing"
+	SecretKeyMissingReason condition.Reason = "SecretKeyMissing"
+	// SecretForbiddenReason : the operators may not read Secrets in the namespace.
+	SecretForbiddenReason     condition.Reason = "SecretForbidden"
+	ConfigMapMissingReason    condition.Reason = "ConfigMapMissing"
+	ConfigMapKeyMissingReason condition.Reason = "ConfigMapKeyMissing"
 )

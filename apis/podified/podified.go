@@ -31,22 +31,10 @@ type Status struct {
 const InputHash = "input"
 
 // Conditions beside lib-common's InputReady, ServiceConfigReady, TopologyReady,
-// NetworkAttachmentsReady and DeploymentReady.
+// NetworkAttachmentsReady and DeploymentReady, and the PlacementReady of what has pods.
 const (
-	// PlacementReadyCondition : every pod has a node, or would find one if it
-	// were made as the spec says now.
-	PlacementReadyCondition condition.Type = "PlacementReady"
 	// PodNodesReadyCondition : no pod is on a node that is lost.
 	PodNodesReadyCondition condition.Type = "PodNodesReady"
-)
-
-// Reasons of PlacementReady. They are those of internal/placement.
-const (
-	MissingNodeLabelReason           condition.Reason = "MissingNodeLabel"
-	VolumeNodeAffinityConflictReason condition.Reason = "VolumeNodeAffinityConflict"
-	InertSelectorReason              condition.Reason = "InertSelector"
-	UnsatisfiableReason              condition.Reason = "Unsatisfiable"
-	MinDomainsUnmetReason            condition.Reason = "MinDomainsUnmet"
 )
 
 // Reasons of PodNodesReady.
@@ -80,8 +68,6 @@ const (
 
 // Reasons of InputReady and ServiceConfigReady.
 const (
-	SecretMissingReason    condition.Reason = "SecretMissing"
-	SecretKeyMissingReason condition.Reason = "SecretKeyMissing"
-	InvalidSpecReason      condition.Reason = "InvalidSpec"
-	InvalidConfigReason    condition.Reason = "InvalidServiceConfig"
+	InvalidSpecReason   condition.Reason = "InvalidSpec"
+	InvalidConfigReason condition.Reason = "InvalidServiceConfig"
 )

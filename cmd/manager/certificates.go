@@ -2,34 +2,40 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 )
 
 // addCertificates makes the manager create and rotate the certificates of its
 // webhooks. The channel is closed when they are there.
-func addCertificates(mgr manager.Manager, opts *options) (chan struct{}, error) {
+func addCertificates(ctx context.Context, mgr manager.Manager, opts *options) (chan struct{}, error) {
 	ready := make(chan struct{})
 	namespace := podNamespace()
 	secret := types.NamespacedName{Namespace: namespace, Name: opts.service + "-cert"}
-	if err := (&certificateFiles{mgr.GetAPIReader(), opts.certDir}).setup(mgr, secret); err != nil {
+	if err := (&certificateFiles{secret: secret, dir: opts.certDir}).setup(ctx, mgr); err != nil {
 		return nil, err
 	}
-	return ready, rotator.AddRotator(mgr, &rotator.CertRotator{
+	return ready, rotator.AddRotator(oneSecretManager{mgr, secret}, &rotator.CertRotator{
 		SecretKey:      secret,
 		CertDir:        opts.certDir,
 		CAName:         "edpm-operators-ca",
@@ -42,19 +48,59 @@ func addCertificates(mgr manager.Manager, opts *options) (chan struct{}, error) 
 	})
 }
 
+// oneSecretManager is a manager whose clients ask for one of the Secrets of its
+// namespace where they would ask for all. The rotator watches the whole
+// namespace, and has no option for less.
+type oneSecretManager struct {
+	manager.Manager
+	secret types.NamespacedName
+}
+
+// GetConfig returns the configuration of such clients.
+func (m oneSecretManager) GetConfig() *rest.Config {
+	config := rest.CopyConfig(m.Manager.GetConfig())
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return oneSecret{next, m.secret} })
+	return config
+}
+
+type oneSecret struct {
+	http.RoundTripper
+	secret types.NamespacedName
+}
+
+// RoundTrip adds the name to a request for all Secrets of the namespace.
+func (o oneSecret) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/api/v1/namespaces/"+o.secret.Namespace+"/secrets" {
+		r = r.Clone(r.Context())
+		query := r.URL.Query()
+		query.Set("fieldSelector", fields.OneTermEqualSelector(metav1.ObjectNameField, o.secret.Name).String())
+		r.URL.RawQuery = query.Encode()
+	}
+	return o.RoundTripper.RoundTrip(r)
+}
+
 // certificateFiles copies the certificate of the webhooks from its Secret to the
 // directory that the webhook server reads. A volume of the Secret would do the
 // same, but more than a minute after the first start.
 type certificateFiles struct {
-	reader client.Reader
+	secret types.NamespacedName
 	dir    string
+	inputs *inputs.Reader
 }
 
-func (c *certificateFiles) setup(mgr manager.Manager, secret types.NamespacedName) error {
-	only := predicate.NewPredicateFuncs(func(obj client.Object) bool { return client.ObjectKeyFromObject(obj) == secret })
+func (c *certificateFiles) setup(ctx context.Context, mgr manager.Manager) error {
+	var err error
+	if c.inputs, err = inputs.NewReader(ctx, mgr); err != nil {
+		return err
+	}
+	atStart := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{NamespacedName: c.secret})
+		return nil
+	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("webhook-certificate-files").
-		WatchesMetadata(&corev1.Secret{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(only)).
+		WatchesRawSource(c.inputs.SecretChanges(&handler.EnqueueRequestForObject{})).
+		WatchesRawSource(atStart).
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
 		Complete(c)
 }
@@ -62,15 +108,18 @@ func (c *certificateFiles) setup(mgr manager.Manager, secret types.NamespacedNam
 // Reconcile writes the files anew. The key comes first: the server reads both
 // when the certificate changes.
 func (c *certificateFiles) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	secret := &corev1.Secret{}
-	if err := c.reader.Get(ctx, req.NamespacedName, secret); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	data, err := c.inputs.Secret(ctx, req.Namespace, req.Name)
+	if missing := (*inputs.MissingError)(nil); errors.As(err, &missing) {
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	for _, name := range []string{corev1.TLSPrivateKeyKey, corev1.TLSCertKey} {
-		if len(secret.Data[name]) == 0 {
+		if len(data[name]) == 0 {
 			return reconcile.Result{}, nil
 		}
-		if err := replace(filepath.Join(c.dir, name), secret.Data[name]); err != nil {
+		if err := replace(filepath.Join(c.dir, name), data[name]); err != nil {
 			return reconcile.Result{}, fmt.Errorf("writing the certificate of the webhooks: %w", err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -28,7 +29,9 @@ import (
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/coexistence"
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/tracing"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
 
@@ -42,7 +45,7 @@ func main() {
 	flag.Parse()
 	setLogger(zap.NewRaw(zap.UseFlagOptions(&logging)))
 	collectOften()
-	if err := run(ctrl.SetupSignalHandler(), opts); err != nil {
+	if err := run(ctrl.SetupSignalHandler(), ctrl.GetConfigOrDie(), opts); err != nil {
 		ctrl.Log.Error(err, "Failed to run the manager")
 		os.Exit(1)
 	}
@@ -80,49 +83,75 @@ func newScheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-func run(ctx context.Context, opts *options) error {
+// run runs the operators that can run in the cluster, until it is told to stop or
+// others can.
+func run(ctx context.Context, config *rest.Config, opts *options) error {
 	if err := controllers.CheckOperators(opts.operatorList()); err != nil {
 		return err
 	}
-	scheme, err := newScheme()
-	if err != nil {
-		return err
-	}
-	config := ctrl.GetConfigOrDie()
 	config.QPS, config.Burst = float32(opts.qps), int(opts.qps*2)
 	if opts.qps == 0 {
 		config.QPS = -1
 	}
-	mgr, err := ctrl.NewManager(config, managerOptions(opts, scheme))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	found, err := followDefinitions(ctx, config, opts.operatorList())
 	if err != nil {
-		return fmt.Errorf("creating the manager: %w", err)
+		return err
 	}
-	setup := controllers.Options{Operators: opts.operatorList(), Engine: opts.engine, Images: images.Env()}
-	if err := controllers.Setup(ctx, mgr, setup); err != nil {
-		return fmt.Errorf("setting up controllers: %w", err)
+	decision := found.decide()
+	mgr, err := newManager(ctx, config, opts, decision)
+	if err != nil {
+		return err
 	}
-	if err := addWebhooks(mgr, opts); err != nil {
-		return fmt.Errorf("setting up webhooks: %w", err)
-	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+	if err := found.whenChanged(decision, stop); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-// addWebhooks serves the webhooks. With certificates of its own, the manager
-// serves them once those are there.
-func addWebhooks(mgr manager.Manager, opts *options) error {
+// newManager returns a manager with the operators that were decided for.
+func newManager(ctx context.Context, config *rest.Config, opts *options, decision coexistence.Decision) (manager.Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	tracing.SetupTransport(config)
+	mgr, err := ctrl.NewManager(config, managerOptions(opts, scheme, decision.Running))
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	if err := tracing.SetupWithManager(ctx, mgr); err != nil {
+		return nil, err
+	}
+	if len(decision.Running) > 0 {
+		setup := controllers.Options{Operators: decision.Running, Engine: opts.engine, Images: images.Env()}
+		if err := controllers.Setup(ctx, mgr, setup); err != nil {
+			return nil, fmt.Errorf("setting up controllers: %w", err)
+		}
+	}
+	if err := addWebhooks(ctx, mgr, opts, decision.Running); err != nil {
+		return nil, fmt.Errorf("setting up webhooks: %w", err)
+	}
+	if err := tellDecision(mgr, decision); err != nil {
+		return nil, err
+	}
+	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
+}
+
+// addWebhooks serves the webhooks of the operators. With certificates of its own,
+// the manager serves them once those are there.
+func addWebhooks(ctx context.Context, mgr manager.Manager, opts *options, operators []string) error {
 	if !opts.webhooks {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
 	if opts.service == "" {
-		if err := webhooks.SetupAll(mgr); err != nil {
+		if err := webhooks.SetupAll(mgr, operators); err != nil {
 			return err
 		}
 		return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
 	}
-	ready, err := addCertificates(mgr, opts)
+	ready, err := addCertificates(ctx, mgr, opts)
 	if err != nil {
 		return err
 	}
@@ -131,7 +160,7 @@ func addWebhooks(mgr manager.Manager, opts *options) error {
 	}
 	go func() {
 		<-ready
-		if err := webhooks.SetupAll(mgr); err != nil {
+		if err := webhooks.SetupAll(mgr, operators); err != nil {
 			ctrl.Log.Error(err, "Failed to set up webhooks")
 			os.Exit(1)
 		}

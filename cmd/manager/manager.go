@@ -20,11 +20,11 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers"
 )
 
-// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=webhook-service-cert,verbs=update
+// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=webhook-service-cert,verbs=list;watch;update
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=get;list;watch;update
 
-func managerOptions(opts *options, scheme *runtime.Scheme) ctrl.Options {
-	held := controllers.CacheOptions(opts.operatorList())
+func managerOptions(opts *options, scheme *runtime.Scheme, operators []string) ctrl.Options {
+	held := controllers.CacheOptions(operators)
 	held.SyncPeriod = ptr.To(resync)
 	return ctrl.Options{
 		Scheme:                        scheme,

@@ -91,7 +91,7 @@ func serve(t *testing.T, config *rest.Config, opts *options) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mgr, err := ctrl.NewManager(config, managerOptions(opts, scheme))
+	mgr, err := ctrl.NewManager(config, managerOptions(opts, scheme, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

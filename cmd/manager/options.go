@@ -49,12 +49,16 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.engine.History, "run-history", o.engine.History, "finished runs that are kept per role and step")
 }
 
+// operatorList are the operators that were chosen.
 func (o *options) operatorList() []string {
 	var names []string
 	for _, n := range strings.Split(o.operators, ",") {
 		if n = strings.TrimSpace(n); n != "" {
 			names = append(names, n)
 		}
+	}
+	if len(names) == 0 {
+		return controllers.Operators
 	}
 	return names
 }

@@ -157,7 +157,7 @@ func (in *input) strategy() v1alpha1.StrategyDetailsDeployment {
 			Name: in.deployment.Name, Label: in.deployment.Labels, Spec: in.deployment.Spec,
 		}},
 		Permissions:        []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: withoutCertificates(in.role.Rules)}},
-		ClusterPermissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: withoutCertificates(in.clusterRole.Rules)}},
+		ClusterPermissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: withoutCertificates(in.rules)}},
 	}
 }
 

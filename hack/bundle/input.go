@@ -27,12 +27,13 @@ type definition struct {
 
 // input is what config has for the bundle.
 type input struct {
-	base        *v1alpha1.ClusterServiceVersion
-	deployment  *appsv1.Deployment
-	role        *rbacv1.Role
-	clusterRole *rbacv1.ClusterRole
-	mutating    []admissionv1.MutatingWebhook
-	validating  []admissionv1.ValidatingWebhook
+	base       *v1alpha1.ClusterServiceVersion
+	deployment *appsv1.Deployment
+	role       *rbacv1.Role
+	// rules of the manager, in all namespaces.
+	rules      []rbacv1.PolicyRule
+	mutating   []admissionv1.MutatingWebhook
+	validating []admissionv1.ValidatingWebhook
 	// owned are the kinds of the operators of the bundle, others those of the rest.
 	owned, others []definition
 	examples      []*unstructured.Unstructured
@@ -147,7 +148,7 @@ func is(definitions []definition, obj *unstructured.Unstructured) bool {
 	})
 }
 
-// takeClusterRole tells the manager's role, which the CSV grants, from those for
+// takeClusterRole tells the manager's roles, which the CSV grants, from those for
 // people, and for whoever reads the metrics.
 func (in *input) takeClusterRole(obj *unstructured.Unstructured, operators []string) error {
 	role := &rbacv1.ClusterRole{}
@@ -157,8 +158,8 @@ func (in *input) takeClusterRole(obj *unstructured.Unstructured, operators []str
 	ofOperators := func(rule rbacv1.PolicyRule) bool {
 		return slices.ContainsFunc(rule.APIGroups, func(group string) bool { return slices.Contains(operators, operatorOf(group)) })
 	}
-	if strings.HasSuffix(role.Name, "manager-role") {
-		in.clusterRole = role
+	if strings.HasSuffix(role.Name, "manager-role") || strings.HasSuffix(role.Name, "manager-secrets-role") {
+		in.rules = append(in.rules, role.Rules...)
 	} else if strings.HasSuffix(role.Name, metricsReader) || slices.ContainsFunc(role.Rules, ofOperators) {
 		in.extra = append(in.extra, obj)
 	}
@@ -190,7 +191,7 @@ func keep[T any](hooks []T, operators []string, config func(T) admissionv1.Webho
 func (in *input) check(operators []string) error {
 	for name, missing := range map[string]bool{
 		"ClusterServiceVersion": in.base == nil, "Deployment": in.deployment == nil,
-		"Role manager-role": in.role == nil, "ClusterRole manager-role": in.clusterRole == nil,
+		"Role manager-role": in.role == nil, "ClusterRole manager-role": in.rules == nil,
 	} {
 		if missing {
 			return fmt.Errorf("config/olm has no %s", name)

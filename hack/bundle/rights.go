@@ -21,7 +21,7 @@ func withoutCertificates(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 func (in *input) requiredKinds() []v1alpha1.CRDDescription {
 	var required []v1alpha1.CRDDescription
 	for _, d := range in.others {
-		if slices.ContainsFunc(in.clusterRole.Rules, func(rule rbacv1.PolicyRule) bool { return watches(rule, d) }) {
+		if slices.ContainsFunc(in.rules, func(rule rbacv1.PolicyRule) bool { return watches(rule, d) }) {
 			kind := describe(d)
 			kind.SpecDescriptors, kind.StatusDescriptors = nil, nil
 			required = append(required, kind)

@@ -6,6 +6,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
@@ -29,6 +30,7 @@ const (
 	controlPlane   = "OpenStackControlPlane"
 	topologyKind   = "Topology"
 	storageCluster = "StorageCluster"
+	managerPod     = "Pod of the manager"
 	everyKind      = "every kind"
 	podifiedTable  = "podified"
 	stepTable      = "step"
@@ -41,7 +43,11 @@ const (
 	createInput  = "create what the message names; it goes on by itself"
 	removeOwn    = "delete or rename the object that the message names, or choose another name"
 	createSecret = "create the Secret, or add the key; it goes on by itself"
+	grantSecrets = "[bind](install.md#rights) the operators' ClusterRole for Secrets in the namespace; it goes on by itself"
 )
+
+// noRight is what SecretForbidden means.
+const noRight = "the operators have no rights on Secrets in the namespace"
 
 func name(p edpm.Phase) condition.Reason { return condition.Reason(p) }
 
@@ -51,7 +57,7 @@ func Tables() []Table {
 		common(), step(), topologyRef(),
 		ofDataPlane(), ofRole(), ofNode(), ofAnsibleEE(),
 		ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(),
-		ofGlance(), podified(), ofControlPlane(), ofTopology(), ofStorageCluster(),
+		ofGlance(), podified(), ofControlPlane(), ofTopology(), ofStorageCluster(), ofManager(),
 	}
 }
 
@@ -72,7 +78,7 @@ func step() Table {
 			{name(edpm.Pending), "a run will start as soon as its batch is gathered", patience},
 			{name(edpm.Running), "a run is under way; the message names it", "`kubectl edpm logs <node> -f` shows it"},
 			{name(edpm.Failed), "the last run failed on this host; the message has the failed task, the attempt, and when the next one is made", "mend the cause, which `kubectl edpm logs <node>` shows; it is tried again by itself, and at once when the access to the host or the inputs change"},
-			{name(edpm.GaveUp), "as `Failed`, but the attempts are used up (removal only)", "see [operations](operations.md#remove-a-node)"},
+			{name(edpm.GaveUp), "as `Failed`, but the attempts are used up (removal only)", "see [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up)"},
 			{name(edpm.Held), "not started because of `maxUnavailable` or `maxFailures`, or because the API server refuses the run; the message says which", "mend the failed hosts, or raise the limit; mend what the API server complains of. It is tried again by itself"},
 			{name(edpm.TooLarge), "files, variables or `env` of the host are larger than a run can carry; the message names the largest", "shorten it"},
 			{name(edpm.Paused), "there is something to run, and `deploy` is false", "set `deploy: true`"},
@@ -124,9 +130,10 @@ func ofNode() Table {
 	return Table{Name: node, Kinds: []string{node}, Link: "openstackdataplanenode.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "everything is there that phase 0 needs", Reasons: []Reason{
 			{dataplanev1.RoleMissingReason, "`spec.role` is empty or names no role", "create the role, or name another"},
-			{dataplanev1.SecretMissingReason, "no key to log in with, or a Secret of a service or mount is missing", createInput},
-			{dataplanev1.SecretKeyMissingReason, "the Secret lacks the key that the message names", "add the key to the Secret; it goes on by itself"},
-			{dataplanev1.ConfigMapMissingReason, "a ConfigMap of a service or mount is missing", createInput},
+			{edpmv1.SecretMissingReason, "no key to log in with, or a Secret of a service or mount is missing", createInput},
+			{edpmv1.SecretKeyMissingReason, "the Secret lacks the key that the message names", "add the key to the Secret; it goes on by itself"},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.ConfigMapMissingReason, "a ConfigMap of a service or mount is missing", createInput},
 			{dataplanev1.ServiceMissingReason, "the role names a service that is neither built in nor an object", "create the OpenStackDataPlaneService, or take the name out of the role"},
 			{dataplanev1.InvalidVarsReason, "`ansibleVars` is no mapping and no text of one", "correct the field that the message names"},
 			{dataplanev1.InvalidSpecReason, "a field cannot be read, or is too long for the inventory; the message names it", "correct the field"},
@@ -134,12 +141,12 @@ func ofNode() Table {
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can follow the Topology of the node or of its role", Like: consumersTable},
 		{Type: dataplanev1.ProvisionReadyCondition, Means: "phase -1 is done: the host is there and answers", Reasons: []Reason{
-			{dataplanev1.HostUnreachableReason, "the host did not answer, or showed another key than it had; the message has the error of SSH", "mend host, address, user, port or key; it is tried again by itself, and at once when one of them changes. For a host that was installed anew: [keys of hosts](operations.md#keys-of-hosts)"},
+			{dataplanev1.HostUnreachableReason, "the host did not answer, or showed another key than it had; the message has the error of SSH", "mend host, address, user, port or key; it is tried again by itself, and at once when one of them changes. For a host that was installed anew: [keys of hosts](how-to/replace-a-host.md#keys-of-hosts)"},
 			{dataplanev1.BaremetalNotYetReason, "the role asks for provisioning, which is not supported yet", "provision the hosts otherwise and set `preProvisioned: true`, or remove `baremetalSetTemplate.baremetalHosts`"},
 			{condition.RequestedReason, "(Unknown) no run has reached the host yet", patience},
 		}},
 		{Type: condition.DeploymentReadyCondition, Means: "phase 0 is done: every service of the role ran with the current inputs", Like: stepTable, Reasons: []Reason{
-			{dataplanev1.ServicesRemainingReason, "the node is being deleted and waits for services to be taken off its host; the message names them", "wait; if one says `CleanupFailed` see [removing a node](operations.md#remove-a-node)"},
+			{dataplanev1.ServicesRemainingReason, "the node is being deleted and waits for services to be taken off its host; the message names them", "wait; if one says `CleanupFailed` see [removing a node](how-to/scale-in.md)"},
 		}},
 	}}
 }
@@ -155,6 +162,7 @@ func ofAnsibleEE() Table {
 		{Type: condition.TopologyReadyCondition, Means: "the Pod can follow the Topology", Like: consumersTable},
 		{Type: ansibleeev1.JobReadyCondition, Means: "the Job has succeeded on every host", Reasons: []Reason{
 			{ansibleeev1.JobRunningReason, "the Job is under way", "`kubectl logs -f job/<run>` shows it"},
+			{ansibleeev1.JobHostsBusyReason, "another run has a host of this one and comes first: a host is in one run at a time", "nothing: it goes on when the run that the message names has ended or is deleted"},
 			{ansibleeev1.JobFailedReason, "at least one host failed; the message names the first", "`status.hosts` has every host, `kubectl logs job/<run>` the whole output. A run of an operator is not tried again: its owner starts another one for the hosts that failed"},
 			{ansibleeev1.JobLostReason, "the Pod ended without leaving results, for example because it was evicted. The outcome is unknown", "most often memory: raise the limit of the namespace, or lower `batchSize`. Owners run these hosts again by themselves"},
 			{ansibleeev1.JobCancelledReason, "the run was deleted before it finished", "nothing: owners run again what was cut short"},
@@ -166,8 +174,9 @@ func ofAnsibleEE() Table {
 func ofNova() Table {
 	return Table{Name: nova, Kinds: []string{nova}, Link: "nova.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the passwords are there", Reasons: []Reason{
-			{novav1.SecretMissingReason, "`spec.secret` is missing", createSecret},
-			{novav1.SecretKeyMissingReason, "`spec.secret` lacks the key for the service password", createSecret},
+			{edpmv1.SecretMissingReason, "`spec.secret` is missing", createSecret},
+			{edpmv1.SecretKeyMissingReason, "`spec.secret` lacks the key for the service password", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.NovaAllCellsReadyCondition, Means: "every cell is Ready", Reasons: []Reason{
 			{novav1.CellsNotReadyReason, "some cells are not Ready; the message names the first", "see the conditions of that NovaCell: most often the Secret of the message bus is missing"},
@@ -181,15 +190,17 @@ func ofNovaCell() Table {
 	return Table{Name: novaCell, Kinds: []string{novaCell}, Link: "novacell.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "everything is there that computes need", Reasons: []Reason{
 			{novav1.InvalidSpecReason, "a field that computes need is empty", "set the field that the message names"},
-			{novav1.SecretMissingReason, "a Secret is missing", createSecret},
-			{novav1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
+			{edpmv1.SecretMissingReason, "a Secret is missing", createSecret},
+			{edpmv1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.NovaComputeServiceConfigReadyCondition, Means: "the configuration of the computes is made", Reasons: []Reason{
 			{novav1.InvalidConfigReason, "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"},
 		}},
 		{Type: novav1.NovaConductorReadyCondition, Means: "the conductor has what it needs, or none is to run, as the message then says", Like: podifiedTable, Reasons: []Reason{
-			{novav1.SecretMissingReason, "the Secret with the passwords of the databases is missing", createSecret},
-			{novav1.SecretKeyMissingReason, "a password of a database is missing in the Secret", createSecret},
+			{edpmv1.SecretMissingReason, "the Secret with the passwords of the databases is missing", createSecret},
+			{edpmv1.SecretKeyMissingReason, "a password of a database is missing in the Secret", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 	}}
 }
@@ -200,27 +211,29 @@ func ofCompute() Table {
 			{novav1.NodeMissingReason, "there is no node of that name", "create the node, or delete the compute"},
 			{novav1.CellMismatchReason, "the annotations say another cell than `cellName`; nothing is run", "restore the annotation, or delete the node and create it anew: see [the cell rule](cell-rule.md)"},
 			{novav1.InvalidSpecReason, "a field that follows the node is still empty, or the node's `deployStrategy` cannot be read", "set `ansibleSSHPrivateKeySecret` on the node or its role, or correct what the message names"},
-			{novav1.ConfigMapMissingReason, "the inventory is not there yet", "see the conditions of the node, which makes it"},
-			{novav1.ConfigMapKeyMissing, "the ConfigMap has no key `inventory`", "see the conditions of the node, which makes it"},
+			{edpmv1.ConfigMapMissingReason, "the inventory is not there yet", "see the conditions of the node, which makes it"},
+			{edpmv1.ConfigMapKeyMissingReason, "the ConfigMap has no key `inventory`", "see the conditions of the node, which makes it"},
 			{novav1.InvalidInventoryReason, "the inventory cannot be read, or lacks the host", "correct `inventoryConfigMapName`, or the ConfigMap if it is yours"},
-			{novav1.SecretMissingReason, "the Secret with the SSH key is missing", createSecret},
-			{novav1.SecretKeyMissingReason, "the Secret has no key `ssh-privatekey`", createSecret},
+			{edpmv1.SecretMissingReason, "the Secret with the SSH key is missing", createSecret},
+			{edpmv1.SecretKeyMissingReason, "the Secret has no key `ssh-privatekey`", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.NovaCellReadyCondition, Means: "the cell configures its computes", Reasons: []Reason{
 			{novav1.CellMissingReason, "the cell does not exist", "create it, for example through a [Nova](nova.md); it goes on by itself"},
 			{novav1.CellNotReadyReason, "the cell does not configure its computes yet", "see the conditions of the cell"},
 			{novav1.CellZeroReason, "the annotation names cell0, which has no computes", "delete the node and create it anew with another cell"},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are done", Reasons: []Reason{
 			{novav1.NodeNotReadyReason, "phase 0 is not through, or the node is being deleted", "see the conditions of the node: `kubectl edpm status <node>`"},
 			{novav1.NodeMissingReason, "the node has gone meanwhile", "create the node, or delete the compute"},
 		}},
 		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` can be read", Reasons: []Reason{
-			{novav1.InvalidConfigReason, "`customServiceConfig` cannot be read; the message has the line", "correct it: see [how-to](custom-service-config.md)"},
+			{novav1.InvalidConfigReason, "`customServiceConfig` cannot be read; the message has the line", "correct it: see [how-to](how-to/custom-service-config.md)"},
 		}},
 		{Type: condition.DeploymentReadyCondition, Means: "libvirt and nova ran on the host with the current inputs", Like: stepTable, Reasons: []Reason{
 			{novav1.CleanupReason, "it is being deleted, and its services are being taken off the host", patience},
-			{novav1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "mend the host and `kubectl edpm rerun <node> --step nova`, or let go with `edpm.openstack.org/skip-cleanup`: see [removing a node](operations.md#remove-a-node)"},
+			{novav1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "mend the host and `kubectl edpm rerun <node> --step nova`, or let go with `edpm.openstack.org/skip-cleanup`: see [removing a node](how-to/scale-in.md)"},
 		}},
 	}}
 }
@@ -231,6 +244,7 @@ func ofNovaCompute() Table {
 			{novav1.CellMissingReason, "there is no such NovaCell", "create it, for example through a [Nova](nova.md); it goes on by itself"},
 			{novav1.CellNotReadyReason, "it does not configure its computes yet", "see the conditions of the cell"},
 			{novav1.CellZeroReason, "`cell0` has no computes", "delete the NovaCompute and create it in another cell"},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 	}}
 }
@@ -249,11 +263,12 @@ func podified() Table {
 	return Table{Name: podifiedTable, Title: "as of every service in pods", Kinds: []string{glanceAPI, novaCompute, novaCell}, Link: "glance.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "everything is there that the pods need", Reasons: []Reason{
 			{podifiedv1.InvalidSpecReason, "a field is missing", "set the field that the message names"},
-			{podifiedv1.SecretMissingReason, "a Secret is missing", createSecret},
-			{podifiedv1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
+			{edpmv1.SecretMissingReason, "a Secret is missing", createSecret},
+			{edpmv1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: condition.ServiceConfigReadyCondition, Means: "the configuration is made", Reasons: []Reason{
-			{podifiedv1.InvalidConfigReason, "oslo.config would refuse a snippet, or a password cannot be written into a file", "correct what the message names: see [how-to](custom-service-config.md)"},
+			{podifiedv1.InvalidConfigReason, "oslo.config would refuse a snippet, or a password cannot be written into a file", "correct what the message names: see [how-to](how-to/custom-service-config.md)"},
 		}},
 		{Type: condition.NetworkAttachmentsReadyCondition, Means: "the network attachments exist", Reasons: []Reason{
 			{ansibleeev1.NetworkAttachmentMissingReason, "a NetworkAttachmentDefinition does not exist", createInput},
@@ -268,6 +283,7 @@ func podified() Table {
 			{podifiedv1.ReplacingReason, "the StatefulSet is made anew, as a field changed that cannot be changed in place", patience},
 			{podifiedv1.ConflictReason, "the StatefulSet or a Service of that name belongs to something else", removeOwn},
 			{podifiedv1.RefusedReason, "the API server refuses the StatefulSet or a Service", "correct what the message names"},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: podifiedv1.PodNodesReadyCondition, Means: "no pod is on a node that is lost", Reasons: []Reason{
 			{podifiedv1.NodeNotReadyReason, "pods are on a node that does not answer", "bring the node back; its pods are evicted when it stays away"},
@@ -277,12 +293,12 @@ func podified() Table {
 }
 
 func placementReady() Condition {
-	return Condition{Type: podifiedv1.PlacementReadyCondition, Means: "every pod has a node, or would find one if it were made as the spec says now", Reasons: []Reason{
-		{podifiedv1.VolumeNodeAffinityConflictReason, "the volume of a pod can only be reached from nodes that refuse the pod", "let the pod go where its volume is, or use storage that is external"},
-		{podifiedv1.MissingNodeLabelReason, "nodes lack the label that a constraint needs", "label the nodes; the message has the command"},
-		{podifiedv1.MinDomainsUnmetReason, "there are fewer domains than `minDomains`", "label more nodes, or lower `minDomains`"},
-		{podifiedv1.UnsatisfiableReason, "no node takes a pod, for another reason; the message is the scheduler's", "see [my pod is Pending](pod-pending.md)"},
-		{podifiedv1.InertSelectorReason, "a constraint selects none of the pods, and spreads nothing", "correct its `labelSelector`, or leave it out"},
+	return Condition{Type: topologyv1.PlacementReadyCondition, Means: "every pod has a node, or would find one if it were made as the spec says now", Reasons: []Reason{
+		{topologyv1.VolumeNodeAffinityConflictReason, "the volume of a pod can only be reached from nodes that refuse the pod", "let the pod go where its volume is, or use storage that is external"},
+		{topologyv1.MissingNodeLabelReason, "nodes lack the label that a constraint needs", "label the nodes; the message has the command"},
+		{topologyv1.MinDomainsUnmetReason, "there are fewer domains than `minDomains`", "label more nodes, or lower `minDomains`"},
+		{topologyv1.UnsatisfiableReason, "no node takes a pod, for another reason; the message is the scheduler's", "see [my pod is Pending](pod-pending.md)"},
+		{topologyv1.InertSelectorReason, "a constraint selects none of the pods, and spreads nothing", "correct its `labelSelector`, or leave it out"},
 	}}
 }
 
@@ -331,6 +347,16 @@ func ofStorageCluster() Table {
 			{ocsv1.LayoutOrphansReason, "`deviceSetLayout` would orphan OSDs. The CephCluster is left as it is", "write the layout that the message names"},
 			{ocsv1.ConflictReason, "the CephCluster belongs to something else", removeOwn},
 			{ocsv1.RefusedReason, "the API server refuses the CephCluster; the message has its words", "correct what the message names"},
+		}},
+	}}
+}
+
+// ofManager is what the manager says of itself.
+func ofManager() Table {
+	return Table{Name: "manager", Kinds: []string{managerPod}, Link: "coexistence.md#what-it-says", Conditions: []Condition{
+		{Type: edpmv1.OperatorsRunningCondition, Means: "every operator runs that was chosen; the message names them (reason `AllRunning`)", Reasons: []Reason{
+			{edpmv1.ForeignDefinitionReason, "a kind of an operator belongs to another one; the message names the definition, and the operators that are left out because of it", "nothing, if the other operator is to stay. Else remove it and its definition, and apply ours: the manager starts anew by itself"},
+			{edpmv1.MissingDefinitionReason, "a resource definition does not exist that an operator needs", "`kubectl apply --server-side -k config/crd`, or in part; the manager starts anew by itself"},
 		}},
 	}}
 }

@@ -19,14 +19,15 @@ import (
 
 // The Secrets are those with the inputs of runs.
 // +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch;create;delete;patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;delete
+// +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=get;list;create;delete
 
 // Owner is a kind whose objects own targets.
 type Owner struct {
 	// Kind of the objects.
 	Kind string
-	// New returns an empty object.
-	New func() client.Object
+	// New returns an empty object, List an empty list of them.
+	New  func() client.Object
+	List func() client.ObjectList
 	// Ledger of an object.
 	Ledger func(client.Object) *edpmv1.Ledger
 }

@@ -89,6 +89,7 @@ func newYard(t *testing.T, objects ...client.Object) *yard {
 	t.Cleanup(y.queue.ShutDown)
 	y.Register(Owner{
 		Kind: kind, New: func() client.Object { return &novav1.NovaExternalCompute{} },
+		List:   func() client.ObjectList { return &novav1.NovaExternalComputeList{} },
 		Ledger: func(o client.Object) *edpmv1.Ledger { return &o.(*novav1.NovaExternalCompute).Status.Ledger },
 	})
 	return y

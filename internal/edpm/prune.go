@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -125,7 +127,8 @@ func (e *Engine) ledger(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE
 }
 
 // sweeper removes, once after a start, inputs whose run was never created
-// because the manager died in between.
+// because the manager died in between. It looks in the namespaces of owners: the
+// manager need not have a right on the Secrets of others.
 type sweeper struct{ *Engine }
 
 // sweepAge spares inputs whose run may be about to be created.
@@ -136,10 +139,43 @@ func (sweeper) NeedLeaderElection() bool { return true }
 
 // Start sweeps and returns.
 func (s sweeper) Start(ctx context.Context) error {
+	namespaces, err := s.namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	for namespace := range namespaces {
+		if err := s.sweepNamespace(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namespaces are those of the owners.
+func (s sweeper) namespaces(ctx context.Context) (map[string]bool, error) {
+	found := map[string]bool{}
+	for kind, owner := range s.owners {
+		list := owner.List()
+		if err := s.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing every %s: %w", kind, err)
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function never fails
+			found[item.(client.Object).GetNamespace()] = true
+			return nil
+		})
+	}
+	return found, nil
+}
+
+func (s sweeper) sweepNamespace(ctx context.Context, namespace string) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := s.live.List(ctx, secrets, client.HasLabels{edpmv1.RunInputsLabel}); err != nil {
-		return fmt.Errorf("listing the inputs of runs: %w", err)
+	err := s.live.List(ctx, secrets, client.InNamespace(namespace), client.HasLabels{edpmv1.RunInputsLabel})
+	if apierrors.IsForbidden(err) {
+		return nil // the owners say so in their conditions
+	}
+	if err != nil {
+		return fmt.Errorf("listing the inputs of runs in namespace %s: %w", namespace, err)
 	}
 	for i := range secrets.Items {
 		if err := s.sweep(ctx, &secrets.Items[i]); err != nil {

@@ -161,7 +161,9 @@ func TestTheSweeperRemovesInputsWithoutARun(t *testing.T) {
 			Namespace: "ns", Name: name, Labels: map[string]string{label: "true"}, CreationTimestamp: metav1.NewTime(noon.Add(-age)),
 		}}
 	}
-	y := newYard(t,
+	elsewhere := secret("of-nobody-here", time.Hour, edpmv1.RunInputsLabel)
+	elsewhere.Namespace = "elsewhere"
+	y := newYard(t, elsewhere, compute("a", "uid-a", edpmv1.Ledger{}),
 		secret("left-behind", time.Hour, edpmv1.RunInputsLabel), secret("about-to-be-used", time.Minute, edpmv1.RunInputsLabel),
 		secret("run-a-1", time.Hour, edpmv1.RunInputsLabel), secret("somebodys", time.Hour, "other"), aRun("a", 1, ok("a")))
 	if err := (sweeper{y.Engine}).Start(ctx); err != nil {
@@ -175,7 +177,8 @@ func TestTheSweeperRemovesInputsWithoutARun(t *testing.T) {
 	for _, s := range list.Items {
 		left = append(left, s.Name)
 	}
-	if want := []string{"about-to-be-used", "run-a-1", "somebodys"}; !slices.Equal(left, want) {
+	slices.Sort(left)
+	if want := []string{"about-to-be-used", "of-nobody-here", "run-a-1", "somebodys"}; !slices.Equal(left, want) {
 		t.Errorf("%v are left; want %v", left, want)
 	}
 	if !(sweeper{}).NeedLeaderElection() {

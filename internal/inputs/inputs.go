@@ -1,84 +1,83 @@
 // Package inputs reads the Secrets and ConfigMaps that people give to the suite.
 //
-// Secrets are watched by their metadata alone and read when they have changed:
-// the manager does not hold every Secret of the cluster in memory.
+// The Secrets of the cluster are no business of the manager: it asks for those
+// alone that objects of the suite name, one by one. So its right to read Secrets
+// can be granted by namespace.
 package inputs
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sort"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// +kubebuilder:rbac:groups="",resources=secrets;configmaps,verbs=get;list;watch
-
-// MissingError says that a Secret or ConfigMap, or a key of it, is not there.
-type MissingError struct {
-	Kind, Name string
-	// Key that is missing; empty when the whole object is.
-	Key string
-}
-
-// Error names the object and the remedy.
-func (e *MissingError) Error() string {
-	if e.Key == "" {
-		return fmt.Sprintf("%s %q does not exist: create it in the same namespace", e.Kind, e.Name)
-	}
-	return fmt.Sprintf("%s %q has no key %q, or it is empty: add it", e.Kind, e.Name, e.Key)
-}
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=list;watch
 
 // Reader reads Secrets and ConfigMaps.
 type Reader struct {
-	cached client.Reader
-	live   client.Reader
-
-	mu      sync.Mutex
-	secrets map[types.NamespacedName]secret
+	cached  client.Reader
+	secrets *secrets
 }
 
-type secret struct {
-	resourceVersion string
-	data            map[string][]byte
+// NewReader returns a Reader that reads ConfigMaps from the cache of the manager
+// and watches the Secrets that it is asked for until the context ends.
+func NewReader(ctx context.Context, mgr ctrl.Manager) (*Reader, error) {
+	api, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for Secrets: %w", err)
+	}
+	r := &Reader{cached: mgr.GetCache(), secrets: newSecrets(ctx, api)}
+	return r, mgr.Add(r.secrets)
 }
 
-// NewReader returns a Reader that learns from the cached reader which version
-// of a Secret is current and reads its content with the live one.
-func NewReader(cached, live client.Reader) *Reader {
-	return &Reader{cached: cached, live: live, secrets: map[types.NamespacedName]secret{}}
-}
+// SecretChanges returns a source of events of the Secrets that were read through
+// the Reader: one that was missing appears, changes, or goes, or may be read at
+// last. A Secret stays watched as long as one of the handlers finds an object
+// that it concerns.
+func (r *Reader) SecretChanges(h handler.EventHandler) source.Source { return r.secrets.source(h) }
 
-// Secret returns the data of a Secret, which the caller must not change, or a
-// *MissingError when it does not exist.
+// Secret returns the data of a Secret, which the caller must not change, a
+// *MissingError when it does not exist, or a *ForbiddenError when the manager
+// may not read it.
 func (r *Reader) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	key := types.NamespacedName{Namespace: namespace, Name: name}
-	meta := &metav1.PartialObjectMetadata{}
-	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	if err := r.cached.Get(ctx, key, meta); err != nil {
-		r.forget(key)
-		return nil, missing(err, "Secret", name)
+	secret, err := r.secrets.get(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, &ForbiddenError{Namespace: namespace, Name: name}
+	case err != nil:
+		return nil, fmt.Errorf("reading Secret %s: %w", name, err)
+	case secret == nil:
+		return nil, &MissingError{Kind: "Secret", Name: name}
 	}
-	if known, ok := r.known(key); ok && known.resourceVersion == meta.ResourceVersion {
-		return known.data, nil
+	return secret.Data, nil
+}
+
+// Holds tells whether a Secret exists and has exactly the data. Errors are those
+// of Secret, but for a missing one.
+func (r *Reader) Holds(ctx context.Context, namespace, name string, data map[string][]byte) (bool, error) {
+	present, err := r.Secret(ctx, namespace, name)
+	if missing := (*MissingError)(nil); errors.As(err, &missing) {
+		return false, nil
 	}
-	full := &corev1.Secret{}
-	if err := r.live.Get(ctx, key, full); err != nil {
-		return nil, missing(err, "Secret", name)
-	}
-	r.remember(key, secret{full.ResourceVersion, full.Data})
-	return full.Data, nil
+	return err == nil && Digest(present) == Digest(data), err
 }
 
 // SecretKey returns the value of one key of a Secret, or a *MissingError when
-// the Secret or the key does not exist or the value is empty.
+// the Secret or the key does not exist or the value is empty. Other errors are
+// those of Secret.
 func (r *Reader) SecretKey(ctx context.Context, namespace, name, key string) ([]byte, error) {
 	data, err := r.Secret(ctx, namespace, name)
 	if err != nil {
@@ -94,8 +93,12 @@ func (r *Reader) SecretKey(ctx context.Context, namespace, name, key string) ([]
 // *MissingError when it does not exist.
 func (r *Reader) ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	cm := &corev1.ConfigMap{}
-	if err := r.cached.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, cm); err != nil {
-		return nil, missing(err, "ConfigMap", name)
+	err := r.cached.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, cm)
+	if apierrors.IsNotFound(err) {
+		return nil, &MissingError{Kind: "ConfigMap", Name: name}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", name, err)
 	}
 	data := make(map[string][]byte, len(cm.Data)+len(cm.BinaryData))
 	for k, v := range cm.Data {
@@ -120,30 +123,4 @@ func Digest(data map[string][]byte) string {
 		h.Write(data[k])
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-func missing(err error, kind, name string) error {
-	if apierrors.IsNotFound(err) {
-		return &MissingError{Kind: kind, Name: name}
-	}
-	return fmt.Errorf("reading %s %s: %w", kind, name, err)
-}
-
-func (r *Reader) known(key types.NamespacedName) (secret, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s, ok := r.secrets[key]
-	return s, ok
-}
-
-func (r *Reader) remember(key types.NamespacedName, s secret) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.secrets[key] = s
-}
-
-func (r *Reader) forget(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.secrets, key)
 }

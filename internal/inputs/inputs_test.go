@@ -3,150 +3,64 @@ package inputs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-var ctx = context.Background()
-
-// shelf is an API server with Secrets, and counts how often their content is read.
-type shelf struct {
-	*Reader
-	api   client.Client
-	reads int
-	fail  error
-}
-
-func newShelf(objects ...client.Object) *shelf {
-	s := &shelf{}
-	var mu sync.Mutex
-	s.api = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
-	live := interceptor.NewClient(s.api.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			mu.Lock()
-			s.reads++
-			mu.Unlock()
-			if s.fail != nil {
-				return s.fail
-			}
-			return c.Get(ctx, key, obj, opts...)
-		},
-	})
-	s.Reader = NewReader(s.api, live)
-	return s
-}
-
-func newSecret(name string, data map[string][]byte) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: data}
-}
-
-func TestASecretIsReadAgainOnlyWhenItChanged(t *testing.T) {
-	secret := newSecret("s", map[string][]byte{"k": []byte("one")})
-	s := newShelf(secret)
-	expect := func(value string, reads int) {
-		t.Helper()
-		for range 5 {
-			got, err := s.SecretKey(ctx, "ns", "s", "k")
-			if err != nil || string(got) != value {
-				t.Fatalf("SecretKey = %q, %v; want %q", got, err, value)
-			}
-		}
-		if s.reads != reads {
-			t.Errorf("the content was read %d times; want %d", s.reads, reads)
-		}
-	}
-	expect("one", 1)
-	if err := s.api.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
-		t.Fatal(err)
-	}
-	secret.Data["k"] = []byte("two")
-	if err := s.api.Update(ctx, secret); err != nil {
-		t.Fatal(err)
-	}
-	expect("two", 2)
-	if err := s.api.Delete(ctx, secret); err != nil {
-		t.Fatal(err)
-	}
-	var missing *MissingError
-	if _, err := s.SecretKey(ctx, "ns", "s", "k"); !errors.As(err, &missing) {
-		t.Errorf("the error of a deleted Secret is %v; want a MissingError", err)
-	}
-	if err := s.api.Create(ctx, newSecret("s", map[string][]byte{"k": []byte("three")})); err != nil {
-		t.Fatal(err)
-	}
-	expect("three", 3)
-}
-
-func TestWhatIsMissingIsNamedWithTheRemedy(t *testing.T) {
-	s := newShelf(newSecret("s", map[string][]byte{"empty": nil}))
+func TestWhatIsWrongWithAnInputIsAConditionWithTheRemedy(t *testing.T) {
+	fault := errors.New("the API server is away")
 	for name, c := range map[string]struct {
-		read func() error
-		want MissingError
-		says string
+		err  error
+		want string
 	}{
-		"a Secret": {
-			func() error { _, err := s.Secret(ctx, "ns", "none"); return err },
-			MissingError{Kind: "Secret", Name: "none"}, `Secret "none" does not exist: create it`,
-		},
-		"a Secret of another namespace": {
-			func() error { _, err := s.Secret(ctx, "other", "s"); return err },
-			MissingError{Kind: "Secret", Name: "s"}, "in the same namespace",
-		},
-		"a key of a Secret": {
-			func() error { _, err := s.SecretKey(ctx, "ns", "s", "k"); return err },
-			MissingError{Kind: "Secret", Name: "s", Key: "k"}, `Secret "s" has no key "k", or it is empty: add it`,
-		},
-		"a key with an empty value": {
-			func() error { _, err := s.SecretKey(ctx, "ns", "s", "empty"); return err },
-			MissingError{Kind: "Secret", Name: "s", Key: "empty"}, "or it is empty",
-		},
-		"a ConfigMap": {
-			func() error { _, err := s.ConfigMap(ctx, "ns", "none"); return err },
-			MissingError{Kind: "ConfigMap", Name: "none"}, `ConfigMap "none" does not exist: create it`,
-		},
+		"nothing":          {nil, "<nil>"},
+		"a fault":          {fault, "the API server is away"},
+		"no Secret":        {&MissingError{Kind: "Secret", Name: "s"}, `SecretMissing: Secret "s" does not exist: create it in the same namespace`},
+		"no key of it":     {&MissingError{Kind: "Secret", Name: "s", Key: "k"}, `SecretKeyMissing: Secret "s" has no key "k", or it is empty: add it`},
+		"no ConfigMap":     {&MissingError{Kind: "ConfigMap", Name: "c"}, `ConfigMapMissing: ConfigMap "c" does not exist: create it in the same namespace`},
+		"no key of that":   {&MissingError{Kind: "ConfigMap", Name: "c", Key: "k"}, `ConfigMapKeyMissing: ConfigMap "c" has no key "k", or it is empty: add it`},
+		"wrapped":          {fmt.Errorf("reading: %w", &MissingError{Kind: "Secret", Name: "s"}), `SecretMissing: Secret "s" does not exist: create it in the same namespace`},
+		"no right to know": {&ForbiddenError{"ns", "s"}, `SecretForbidden: Secret "s" cannot be read: the operators have no rights on Secrets in namespace ns; bind their ClusterRole for Secrets there, as docs/install.md says under Rights`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var missing *MissingError
-			err := c.read()
-			if !errors.As(err, &missing) || *missing != c.want {
-				t.Fatalf("the error is %#v; want %#v", err, c.want)
+			err := Halt("InputReady", c.err)
+			got := fmt.Sprint(err)
+			if halt := (*phase.Halt)(nil); errors.As(err, &halt) {
+				got = fmt.Sprintf("%s: %s", halt.Reason, halt.Message)
+				if halt.Type != "InputReady" || halt.Severity != condition.SeverityWarning {
+					t.Errorf("the halt is %+v", halt)
+				}
 			}
-			if !strings.Contains(err.Error(), c.says) {
-				t.Errorf("the error says %q; want %q in it", err, c.says)
+			if got != c.want {
+				t.Errorf("it is %s\nwant %s", got, c.want)
 			}
 		})
 	}
 }
 
-func TestAFaultIsNotTakenForAMissingSecret(t *testing.T) {
-	s := newShelf(newSecret("s", nil))
-	s.fail = errors.New("the API server is away")
-	var missing *MissingError
-	if _, err := s.Secret(ctx, "ns", "s"); !errors.Is(err, s.fail) || errors.As(err, &missing) {
-		t.Errorf("the error is %v; want the fault", err)
-	}
-}
-
-func TestAConfigMapHasTextAndBinaryData(t *testing.T) {
-	s := newShelf(&corev1.ConfigMap{
+func TestConfigMapsAreReadFromTheCache(t *testing.T) {
+	r := &Reader{cached: fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"},
 		Data:       map[string]string{"t": "text"}, BinaryData: map[string][]byte{"b": {0, 1}},
-	})
-	got, err := s.ConfigMap(ctx, "ns", "c")
+	}).Build()}
+	got, err := r.ConfigMap(context.Background(), "ns", "c")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string][]byte{"t": []byte("text"), "b": {0, 1}}, got); diff != "" {
 		t.Errorf("the data differ (-want +got):\n%s", diff)
+	}
+	if _, err := r.ConfigMap(context.Background(), "other", "c"); err == nil || !strings.Contains(err.Error(), `ConfigMap "c" does not exist`) {
+		t.Errorf("the error in another namespace is %v", err)
 	}
 }
 
@@ -171,17 +85,4 @@ func TestDigest(t *testing.T) {
 		}
 		seen[Digest(d)] = name
 	}
-}
-
-func TestReadersCanBeShared(t *testing.T) {
-	s := newShelf(newSecret("s", map[string][]byte{"k": []byte("v")}))
-	var all sync.WaitGroup
-	for range 20 {
-		all.Go(func() {
-			if _, err := s.SecretKey(ctx, "ns", "s", "k"); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
 }

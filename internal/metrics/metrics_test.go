@@ -17,7 +17,6 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -56,7 +55,7 @@ func api(name string, conditions ...*condition.Condition) *glancev1.GlanceAPI {
 }
 
 func misplaced(name string, reason condition.Reason) *glancev1.GlanceAPI {
-	return api(name, condition.FalseCondition(podifiedv1.PlacementReadyCondition, reason, condition.SeverityWarning, "x"),
+	return api(name, condition.FalseCondition(topologyv1.PlacementReadyCondition, reason, condition.SeverityWarning, "x"),
 		condition.FalseCondition(condition.ReadyCondition, reason, condition.SeverityWarning, "x"))
 }
 
@@ -74,8 +73,8 @@ func TestObjectsAreCountedByWhereTheyStand(t *testing.T) {
 	o := newObjects()
 	o.set("GlanceAPI", api("new"))
 	o.set("GlanceAPI", api("ready", condition.TrueCondition(condition.ReadyCondition, "fine")))
-	o.set("GlanceAPI", misplaced("a", podifiedv1.UnsatisfiableReason))
-	o.set("GlanceAPI", misplaced("b", podifiedv1.UnsatisfiableReason))
+	o.set("GlanceAPI", misplaced("a", topologyv1.UnsatisfiableReason))
+	o.set("GlanceAPI", misplaced("b", topologyv1.UnsatisfiableReason))
 	o.set("GlanceAPI", misplaced("c", condition.ErrorReason))
 	o.set("Topology", deleted("old", noon))
 	o.set("Topology", deleted("older", noon.Add(-time.Hour)))
@@ -105,8 +104,8 @@ func TestObjectsAreCountedByWhereTheyStand(t *testing.T) {
 
 func TestAnObjectCountsOnceAndNoLongerThanItExists(t *testing.T) {
 	o := newObjects()
-	o.set("GlanceAPI", misplaced("a", podifiedv1.UnsatisfiableReason))
-	o.set("GlanceAPI", misplaced("a", podifiedv1.MinDomainsUnmetReason))
+	o.set("GlanceAPI", misplaced("a", topologyv1.UnsatisfiableReason))
+	o.set("GlanceAPI", misplaced("a", topologyv1.MinDomainsUnmetReason))
 	o.set("Topology", deleted("t", noon))
 	o.set("OpenStackAnsibleEE", run("r", "nova", noon, ansibleeev1.JobRunning))
 	want := map[string]float64{
@@ -122,7 +121,7 @@ func TestAnObjectCountsOnceAndNoLongerThanItExists(t *testing.T) {
 
 func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 	o := newObjects()
-	o.set("GlanceAPI", misplaced("a", podifiedv1.UnsatisfiableReason))
+	o.set("GlanceAPI", misplaced("a", topologyv1.UnsatisfiableReason))
 	o.set("Topology", deleted("t", noon))
 	o.set("OpenStackAnsibleEE", run("r", "nova", noon, ansibleeev1.JobRunning))
 	registry := prometheus.NewPedanticRegistry()

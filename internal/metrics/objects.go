@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -15,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -33,13 +34,6 @@ var (
 	oldestRunDesc = prometheus.NewDesc("edpm_oldest_run_timestamp_seconds",
 		"When the oldest run that has not ended was created, by step, in seconds since the epoch.", []string{"step"}, nil)
 )
-
-// placementReasons are the values of the label reason. A fault, of which the
-// reason is Error, is no problem of placement.
-var placementReasons = map[condition.Reason]bool{
-	podifiedv1.MissingNodeLabelReason: true, podifiedv1.VolumeNodeAffinityConflictReason: true, podifiedv1.InertSelectorReason: true,
-	podifiedv1.UnsatisfiableReason: true, podifiedv1.MinDomainsUnmetReason: true,
-}
 
 // Objects counts the objects of the suite. It follows the caches that the
 // controllers have anyway, so that it costs the API server nothing, and counts
@@ -121,7 +115,7 @@ func (o *Objects) remove(kind string, obj any) {
 func newRecord(obj phase.Object) record {
 	conditions := obj.GetConditions()
 	r := record{ready: readiness(conditions)}
-	if c := conditions.Get(podifiedv1.PlacementReadyCondition); c != nil && c.Status == corev1.ConditionFalse && placementReasons[c.Reason] {
+	if c := conditions.Get(topologyv1.PlacementReadyCondition); c != nil && c.Status == corev1.ConditionFalse && slices.Contains(topologyv1.PlacementReasons, c.Reason) {
 		r.misplaced = string(c.Reason)
 	}
 	if t := obj.GetDeletionTimestamp(); t != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
@@ -200,17 +202,17 @@ func TestWhatKeepsOSDsFromTheirPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		world  placement.World
 		set    ocsv1.StorageDeviceSet
-		reason string
+		reason condition.Reason
 	}{
-		"nodes without the label": {worldOf(unlabelled), makeSet("a", 3, 0), placement.MissingNodeLabel},
-		"a taint":                 {worldOf(tainted), makeSet("a", 3, 0), placement.Unsatisfiable},
+		"nodes without the label": {worldOf(unlabelled), makeSet("a", 3, 0), topologyv1.MissingNodeLabelReason},
+		"a taint":                 {worldOf(tainted), makeSet("a", 3, 0), topologyv1.UnsatisfiableReason},
 		"a class that is not there": {
-			worldOf(inZones(1, 1, 1)), makeSet("a", 3, 0, func(s *ocsv1.StorageDeviceSet) { s.DataPVCTemplate.Spec.StorageClassName = ptr.To("typo") }), placement.Unsatisfiable,
+			worldOf(inZones(1, 1, 1)), makeSet("a", 3, 0, func(s *ocsv1.StorageDeviceSet) { s.DataPVCTemplate.Spec.StorageClassName = ptr.To("typo") }), topologyv1.UnsatisfiableReason,
 		},
 		"a constraint of a person that selects nothing": {
 			worldOf(inZones(1, 1, 1)), makeSet("a", 3, 0, func(s *ocsv1.StorageDeviceSet) {
 				s.Placement.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{spread(zone, hard, "typo")}
-			}), placement.InertSelector,
+			}), topologyv1.InertSelectorReason,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

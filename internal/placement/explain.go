@@ -13,6 +13,8 @@ import (
 	plugin "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // refusal is why no node takes a pod, as the scheduler says it of each node.
@@ -116,7 +118,7 @@ func (r *refusal) claims() []*corev1.PersistentVolumeClaim {
 }
 
 func (r *refusal) heldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, reach []*corev1.Node) Problem {
-	p := Problem{Reason: VolumeNodeAffinityConflict, Pods: []string{r.pod.Name}, Volume: pv.Name}
+	p := Problem{Reason: topologyv1.VolumeNodeAffinityConflictReason, Pods: []string{r.pod.Name}, Volume: pv.Name}
 	has := fmt.Sprintf("pod %s has PersistentVolume %s (claim %s)", r.pod.Name, pv.Name, claim.Name)
 	elsewhere := fmt.Sprintf("give the pod no volume of its own (storage.external: true, where the service has it); "+
 		"or delete claim %s when its data may go, so that a new volume is made elsewhere", claim.Name)
@@ -200,7 +202,7 @@ func (r *refusal) missingLabels() []Problem {
 	for _, key := range slices.Sorted(maps.Keys(lacking)) {
 		nodes := lacking[key]
 		p := Problem{
-			Reason: MissingNodeLabel, Pods: []string{r.pod.Name}, Key: key,
+			Reason: topologyv1.MissingNodeLabelReason, Pods: []string{r.pod.Name}, Key: key,
 			Message: fmt.Sprintf("a topology spread constraint needs nodes with the label %s, which these lack: %s", key, Enumerate(nodes)),
 			Remedy:  fmt.Sprintf("label the nodes (kubectl label node %s %s=<domain>), or use whenUnsatisfiable: ScheduleAnyway", nodes[0], key),
 		}
@@ -228,7 +230,7 @@ func (r *refusal) tooFewDomains() []Problem {
 	for _, key := range slices.Sorted(maps.Keys(blocked)) {
 		s := blocked[key]
 		problems = append(problems, Problem{
-			Reason: MinDomainsUnmet, Pods: []string{r.pod.Name}, Key: key,
+			Reason: topologyv1.MinDomainsUnmetReason, Pods: []string{r.pod.Name}, Key: key,
 			Message: fmt.Sprintf("the topology spread constraint on %s wants %d domains and finds %d (%s): until there are more, each takes %d pods at most",
 				key, s.MinDomains, len(s.Domains), s.counts(), s.MaxSkew),
 			Remedy: fmt.Sprintf("add domains (nodes with other values of the label %s), or lower minDomains to %d", key, len(s.Domains)),
@@ -245,7 +247,7 @@ func (r *refusal) unexplained() []*corev1.Node {
 // unsatisfiable returns the scheduler's message, the counts behind it, and what
 // helps against each of its reasons.
 func (r *refusal) unsatisfiable() Problem {
-	p := Problem{Reason: Unsatisfiable, Pods: []string{r.pod.Name}, Message: r.message}
+	p := Problem{Reason: topologyv1.UnsatisfiableReason, Pods: []string{r.pod.Name}, Message: r.message}
 	rest := r.unexplained()
 	if slices.ContainsFunc(rest, func(n *corev1.Node) bool { return r.says(n).Plugin() == plugin.PodTopologySpread }) {
 		for _, s := range r.spreads {

@@ -7,11 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 func predict(t *testing.T, world World, w Workload) Verdict {
@@ -24,7 +27,7 @@ func predict(t *testing.T, world World, w Workload) Verdict {
 }
 
 // problem returns the only one, which must have the reason and say the words.
-func problem(t *testing.T, v Verdict, reason string, words ...string) Problem {
+func problem(t *testing.T, v Verdict, reason condition.Reason, words ...string) Problem {
 	t.Helper()
 	if len(v.Problems) != 1 || v.Problems[0].Reason != reason {
 		t.Fatalf("want one problem, %s; got %+v", reason, v.Problems)
@@ -56,7 +59,7 @@ func TestOneNodeWithoutZone(t *testing.T) {
 	w := makeWorkload(1, spreadBy(zone, "service", "glance"))
 
 	v := predict(t, world, w)
-	p := problem(t, v, MissingNodeLabel, zone, "crc", "ScheduleAnyway", "kubectl label node crc "+zone)
+	p := problem(t, v, topologyv1.MissingNodeLabelReason, zone, "crc", "ScheduleAnyway", "kubectl label node crc "+zone)
 	if p.Node != "crc" || p.Key != zone || !slices.Equal(p.Pods, []string{"glance-default-external-api-0"}) {
 		t.Errorf("got %+v", p)
 	}
@@ -83,10 +86,10 @@ func TestVolumeOnANodeWithoutZone(t *testing.T) {
 	}
 
 	v := predict(t, world, w)
-	p := problem(t, v, VolumeNodeAffinityConflict, "glance-default-external-api-2", "pvc-glance-glance-default-external-api-2",
+	p := problem(t, v, topologyv1.VolumeNodeAffinityConflictReason, "glance-default-external-api-2", "pvc-glance-glance-default-external-api-2",
 		"only worker-3 can reach", "lacks the label zone", "storage.external: true", "label node worker-3 with zone", "kubectl label node worker-3 zone=")
 	want := Problem{
-		Reason: VolumeNodeAffinityConflict, Pods: []string{"glance-default-external-api-2"},
+		Reason: topologyv1.VolumeNodeAffinityConflictReason, Pods: []string{"glance-default-external-api-2"},
 		Node: "worker-3", Volume: "pvc-glance-glance-default-external-api-2", Key: "zone",
 	}
 	if diff := cmp.Diff(want, p, cmpopts.IgnoreFields(Problem{}, "Message", "Remedy")); diff != "" {
@@ -112,7 +115,7 @@ func TestVolumeInAFullZone(t *testing.T) {
 	nodes, pods := zones(1, 0)
 	world := World{Nodes: nodes, Pods: pods, StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
 	world.bindTo(w, 0, "n0")
-	p := problem(t, predict(t, world, w), VolumeNodeAffinityConflict, "node n0 is in zone z0", "maxSkew 1 (z0 1, z1 0)", "storage.external")
+	p := problem(t, predict(t, world, w), topologyv1.VolumeNodeAffinityConflictReason, "node n0 is in zone z0", "maxSkew 1 (z0 1, z1 0)", "storage.external")
 	if p.Key != "" || p.Node != "n0" {
 		t.Errorf("got %+v", p)
 	}
@@ -123,7 +126,7 @@ func TestVolumeOnACordonedNode(t *testing.T) {
 	world := World{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
 	cordoned(world.Nodes[1])
 	world.bindTo(w, 0, "worker-0")
-	problem(t, predict(t, world, w), VolumeNodeAffinityConflict, "only worker-0 can reach", "were unschedulable", "kubectl uncordon", "storage.external: true")
+	problem(t, predict(t, world, w), topologyv1.VolumeNodeAffinityConflictReason, "only worker-0 can reach", "were unschedulable", "kubectl uncordon", "storage.external: true")
 }
 
 func TestVolumeOutsideTheAffinity(t *testing.T) {
@@ -131,14 +134,14 @@ func TestVolumeOutsideTheAffinity(t *testing.T) {
 	w.Template.Spec.NodeSelector = labelled("zone", "zoneC")
 	world := World{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
 	world.bindTo(w, 0, "worker-0")
-	problem(t, predict(t, world, w), VolumeNodeAffinityConflict, "only worker-0 can reach", "didn't match Pod's node affinity/selector")
+	problem(t, predict(t, world, w), topologyv1.VolumeNodeAffinityConflictReason, "only worker-0 can reach", "didn't match Pod's node affinity/selector")
 }
 
 func TestVolumeWhoseNodeIsGone(t *testing.T) {
 	w := withClaims(makeWorkload(1), "local")
 	world := World{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
 	world.bindTo(w, 0, "worker-9")
-	problem(t, predict(t, world, w), VolumeNodeAffinityConflict, "which no node of the cluster can reach", "bring the volume's node back")
+	problem(t, predict(t, world, w), topologyv1.VolumeNodeAffinityConflictReason, "which no node of the cluster can reach", "bring the volume's node back")
 }
 
 func TestSplitPodsGetTwoPerZone(t *testing.T) {
@@ -183,7 +186,7 @@ func TestEdgePodsStayInTheirZone(t *testing.T) {
 		}
 	}
 	unlabelled := []*corev1.Node{makeNode("master-0"), makeNode("master-1")}
-	p := problem(t, predict(t, World{Nodes: unlabelled}, w), Unsatisfiable, "2 node(s) didn't match Pod's node affinity/selector", "mend the node affinity")
+	p := problem(t, predict(t, World{Nodes: unlabelled}, w), topologyv1.UnsatisfiableReason, "2 node(s) didn't match Pod's node affinity/selector", "mend the node affinity")
 	if len(p.Pods) != 3 {
 		t.Errorf("want all pods in one problem, got %v", p.Pods)
 	}
@@ -204,7 +207,7 @@ func TestSelectorThatSelectsNoOwnPod(t *testing.T) {
 			w := makeWorkload(2, spreadBy("zone"))
 			w.Template.Spec.TopologySpreadConstraints[0].LabelSelector = test.selector
 			v := predict(t, World{Nodes: sevenNodes()}, w)
-			p := problem(t, v, InertSelector, test.says, own, "spreads nothing", "mend the labelSelector", "matchLabels: {service: glance}")
+			p := problem(t, v, topologyv1.InertSelectorReason, test.says, own, "spreads nothing", "mend the labelSelector", "matchLabels: {service: glance}")
 			if !v.Fits() || p.Key != "zone" || len(p.Pods) != 2 {
 				t.Errorf("got %+v", v)
 			}
@@ -220,7 +223,7 @@ func TestTooFewDomains(t *testing.T) {
 	spread.MinDomains = ptr.To[int32](3)
 	nodes, _ := zones(0, 0)
 	v := predict(t, World{Nodes: nodes}, makeWorkload(3, spread))
-	p := problem(t, v, MinDomainsUnmet, "wants 3 domains and finds 2 (z0 1, z1 1)", "lower minDomains to 2", "add domains")
+	p := problem(t, v, topologyv1.MinDomainsUnmetReason, "wants 3 domains and finds 2 (z0 1, z1 1)", "lower minDomains to 2", "add domains")
 	if p.Key != "zone" || !slices.Equal(p.Pods, []string{"glance-default-external-api-2"}) {
 		t.Errorf("got %+v", p)
 	}
@@ -277,7 +280,7 @@ func TestUnsatisfiable(t *testing.T) {
 			if test.wants != nil {
 				test.wants(&w)
 			}
-			problem(t, predict(t, world, w), Unsatisfiable, test.says, test.remedy)
+			problem(t, predict(t, world, w), topologyv1.UnsatisfiableReason, test.says, test.remedy)
 		})
 	}
 }
@@ -285,8 +288,8 @@ func TestUnsatisfiable(t *testing.T) {
 func TestTwoCausesAreTwoProblems(t *testing.T) {
 	nodes := []*corev1.Node{makeNode("a", "zone", "A"), makeNode("b")}
 	v := predict(t, World{Nodes: []*corev1.Node{cordoned(nodes[0]), nodes[1]}}, makeWorkload(1, spreadBy("zone", "service", "glance")))
-	reasons := names(v.Problems, func(p Problem) string { return p.Reason })
-	if !slices.Equal(reasons, []string{MissingNodeLabel, Unsatisfiable}) || strings.Contains(v.Problems[1].Remedy, "maxSkew") {
+	reasons := names(v.Problems, func(p Problem) string { return string(p.Reason) })
+	if !slices.Equal(reasons, []string{string(topologyv1.MissingNodeLabelReason), string(topologyv1.UnsatisfiableReason)}) || strings.Contains(v.Problems[1].Remedy, "maxSkew") {
 		t.Errorf("got %+v", v.Problems)
 	}
 }
@@ -436,7 +439,7 @@ func TestNoPodWithoutAReason(t *testing.T) {
 			if p.Message == "" || p.Remedy == "" || len(p.Pods) == 0 {
 				t.Errorf("draw %d: %+v", i, p)
 			}
-			if p.Reason != InertSelector {
+			if p.Reason != topologyv1.InertSelectorReason {
 				for _, pod := range p.Pods {
 					told[pod] = true
 				}

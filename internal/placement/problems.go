@@ -6,35 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-)
 
-// Reasons of problems.
-const (
-	// VolumeNodeAffinityConflict: a pod's volume can only be reached from nodes
-	// that refuse the pod, as in the last case of seeds/001.
-	VolumeNodeAffinityConflict = "VolumeNodeAffinityConflict"
-	// MissingNodeLabel: nodes lack the topology key of a constraint with
-	// DoNotSchedule.
-	MissingNodeLabel = "MissingNodeLabel"
-	// MinDomainsUnmet: there are fewer domains than minDomains of a constraint,
-	// which then counts as if an empty domain were there.
-	MinDomainsUnmet = "MinDomainsUnmet"
-	// Unsatisfiable: no node takes a pod, for any other reason.
-	Unsatisfiable = "Unsatisfiable"
-	// InertSelector: a constraint selects none of the workload's own pods, so it
-	// spreads nothing.
-	InertSelector = "InertSelector"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
-
-// telling is the order of reasons in a verdict.
-var telling = []string{VolumeNodeAffinityConflict, MissingNodeLabel, MinDomainsUnmet, Unsatisfiable, InertSelector}
 
 // Problem is one cause that keeps pods from their place.
 type Problem struct {
-	// Reason is one of the constants.
-	Reason string `json:"reason"`
+	// Reason is one of topologyv1.PlacementReasons.
+	Reason condition.Reason `json:"reason"`
 	// Pods that it is about, by name.
 	Pods []string `json:"pods,omitempty"`
 	// Node, if it is about a single one.
@@ -72,7 +54,7 @@ func merge(problems []Problem) []Problem {
 	var merged []Problem
 	at := map[cause]int{}
 	for _, p := range problems {
-		c := cause{p.Reason, p.Node, p.Volume, p.Key, p.Remedy}
+		c := cause{string(p.Reason), p.Node, p.Volume, p.Key, p.Remedy}
 		if i, ok := at[c]; ok {
 			merged[i].Pods = append(merged[i].Pods, p.Pods...)
 			continue
@@ -81,7 +63,7 @@ func merge(problems []Problem) []Problem {
 		merged = append(merged, p)
 	}
 	slices.SortStableFunc(merged, func(a, b Problem) int {
-		return slices.Index(telling, a.Reason) - slices.Index(telling, b.Reason)
+		return slices.Index(topologyv1.PlacementReasons, a.Reason) - slices.Index(topologyv1.PlacementReasons, b.Reason)
 	})
 	return merged
 }
@@ -121,7 +103,7 @@ func selectsNone(c corev1.TopologySpreadConstraint, pods []*corev1.Pod) (bool, e
 
 func (w Workload) inert(c corev1.TopologySpreadConstraint, pods []*corev1.Pod) Problem {
 	p := Problem{
-		Reason: InertSelector, Key: c.TopologyKey, Pods: names(pods[:w.Replicas], (*corev1.Pod).GetName),
+		Reason: topologyv1.InertSelectorReason, Key: c.TopologyKey, Pods: names(pods[:w.Replicas], (*corev1.Pod).GetName),
 		Message: fmt.Sprintf("the topology spread constraint on %q selects %s, but the pods of %s have the labels %s: it spreads nothing",
 			c.TopologyKey, selected(c), w.Name, labels.Set(w.Template.Labels)),
 		Remedy: "mend the labelSelector so that it matches the labels of the pods themselves",

@@ -3,7 +3,6 @@ package podified
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -38,7 +37,7 @@ func ReadSnippets(ctx context.Context, r *inputs.Reader, namespace, at, custom s
 	for _, name := range secrets {
 		data, err := r.Secret(ctx, namespace, name)
 		if err != nil {
-			return Snippets{}, InputHalt(err)
+			return Snippets{}, inputs.Halt(condition.InputReadyCondition, err)
 		}
 		for _, key := range slices.Sorted(maps.Keys(data)) {
 			if _, err := oslo.Parse(string(data[key])); err != nil {
@@ -71,20 +70,6 @@ func (s Snippets) Files(service, generated string) map[string][]byte {
 		files[fmt.Sprintf("03-%s-secrets.conf", service)] = []byte(s.Secrets)
 	}
 	return files
-}
-
-// InputHalt turns a missing Secret into a *phase.Halt of InputReady. Other
-// errors are returned as they are.
-func InputHalt(err error) error {
-	var missing *inputs.MissingError
-	if !errors.As(err, &missing) {
-		return err
-	}
-	reason := podifiedv1.SecretMissingReason
-	if missing.Key != "" {
-		reason = podifiedv1.SecretKeyMissingReason
-	}
-	return phase.Failing(condition.InputReadyCondition, reason, "%v", missing)
 }
 
 // MySQL returns the connection to a database on a MySQL or MariaDB server.

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
@@ -29,7 +28,7 @@ func (p *deployment) place(ctx context.Context) error {
 		return err
 	}
 	if len(problems) == 0 {
-		p.mark().MarkTrue(podifiedv1.PlacementReadyCondition, "Every pod has a node or would find one")
+		p.mark().MarkTrue(topologyv1.PlacementReadyCondition, "Every pod has a node or would find one")
 		return nil
 	}
 	severity, message := condition.SeverityWarning, placement.Describe(problems)
@@ -37,7 +36,7 @@ func (p *deployment) place(ctx context.Context) error {
 		severity = condition.SeverityError
 		message += fmt.Sprintf(" Topology %s has enforcement Hold: the pods that run are left as they are until this is mended.", p.topology.Name)
 	}
-	p.mark().MarkFalse(podifiedv1.PlacementReadyCondition, condition.Reason(problems[0].Reason), severity, "%s", message)
+	p.mark().MarkFalse(topologyv1.PlacementReadyCondition, problems[0].Reason, severity, "%s", message)
 	return nil
 }
 
@@ -79,7 +78,7 @@ func (p *deployment) problems(ctx context.Context, changes bool) ([]placement.Pr
 }
 
 // unfit tells whether the problem keeps pods from their place.
-func unfit(problem placement.Problem) bool { return problem.Reason != placement.InertSelector }
+func unfit(problem placement.Problem) bool { return problem.Reason != topologyv1.InertSelectorReason }
 
 // settled tells whether every pod is of the present revision and has a node.
 func (p *deployment) settled() bool {

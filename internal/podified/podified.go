@@ -117,7 +117,7 @@ func (d *Deployer) identity(owner client.Object) map[string]string {
 
 // Conditions are those that Deploy keeps in any case. With a Topology there is
 // TopologyReady as well, and with networks NetworkAttachmentsReady.
-var Conditions = []condition.Type{podifiedv1.PlacementReadyCondition, condition.DeploymentReadyCondition, podifiedv1.PodNodesReadyCondition}
+var Conditions = []condition.Type{topologyv1.PlacementReadyCondition, condition.DeploymentReadyCondition, podifiedv1.PodNodesReadyCondition}
 
 // deployment is one service in one reconciliation.
 type deployment struct {

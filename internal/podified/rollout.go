@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
@@ -22,7 +23,7 @@ func (p *deployment) rollout() {
 	switch {
 	case p.held:
 		p.progress(podifiedv1.HeldReason, condition.SeverityWarning,
-			"StatefulSet %s is to change and is held back: see %s", p.Name, podifiedv1.PlacementReadyCondition)
+			"StatefulSet %s is to change and is held back: see %s", p.Name, topologyv1.PlacementReadyCondition)
 	case len(waiting) > 0:
 		p.progress(podifiedv1.PodsPendingReason, condition.SeverityWarning,
 			"The scheduler finds no node for %s: %s", placement.Enumerate(names(waiting)), statusOf(waiting[0], corev1.PodScheduled).Message)

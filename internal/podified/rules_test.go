@@ -11,9 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
-	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
 func claim(name, size string, class *string) corev1.PersistentVolumeClaim {
@@ -110,18 +107,6 @@ func TestToBeMade(t *testing.T) {
 	}
 	if !deployed().settled() {
 		t.Error("a set whose pods all run as they should is not settled")
-	}
-}
-
-func TestReasonsAreThoseOfThePrediction(t *testing.T) {
-	for theirs, ours := range map[string]any{
-		placement.MissingNodeLabel: podifiedv1.MissingNodeLabelReason, placement.VolumeNodeAffinityConflict: podifiedv1.VolumeNodeAffinityConflictReason,
-		placement.InertSelector: podifiedv1.InertSelectorReason, placement.Unsatisfiable: podifiedv1.UnsatisfiableReason,
-		placement.MinDomainsUnmet: podifiedv1.MinDomainsUnmetReason,
-	} {
-		if fmt.Sprint(ours) != theirs {
-			t.Errorf("the reason %s is documented as %s", theirs, ours)
-		}
 	}
 }
 

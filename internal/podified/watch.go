@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/attachments"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -87,7 +86,7 @@ func (k Kind) Index(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 func misplaced(obj client.Object) []string {
-	if obj.(phase.Object).GetConditions().IsFalse(podifiedv1.PlacementReadyCondition) {
+	if obj.(phase.Object).GetConditions().IsFalse(topologyv1.PlacementReadyCondition) {
 		return []string{"true"}
 	}
 	return nil

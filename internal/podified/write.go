@@ -20,7 +20,7 @@ import (
 
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
 
 // write writes what differs: the configuration first, so that new pods find it.
@@ -49,9 +49,9 @@ func (p *deployment) write(ctx context.Context) error {
 
 func (p *deployment) writeConfig(ctx context.Context) error {
 	name := p.ConfigName()
-	present, err := p.Inputs.Secret(ctx, p.owner.GetNamespace(), name)
-	if err == nil && inputs.Digest(present) == inputs.Digest(p.Config) {
-		return nil
+	current, err := p.Inputs.Holds(ctx, p.owner.GetNamespace(), name, p.Config)
+	if current || err != nil {
+		return inputs.Halt(condition.DeploymentReadyCondition, err)
 	}
 	if err := apply.Write(ctx, p.Client, p.Manager, p.owner, &corev1.Secret{ObjectMeta: p.meta(name), Data: p.Config}); err != nil {
 		return fmt.Errorf("writing the configuration: %w", err)

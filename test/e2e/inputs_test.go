@@ -17,6 +17,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -94,7 +95,7 @@ func accessMistakes() []wrongInput {
 		},
 		{
 			what: "no secret with the key", spoil: key("later-key"),
-			condition: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, words: []string{"later-key", "create it"},
+			condition: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, words: []string{"later-key", "create it"},
 			mend: func(ctx context.Context) {
 				secret := sshKey(inputsNS)
 				secret.Name = "later-key"
@@ -103,7 +104,7 @@ func accessMistakes() []wrongInput {
 		},
 		{
 			what: "no key in the secret", spoil: key("empty-key"),
-			condition: condition.InputReadyCondition, reason: dataplanev1.SecretKeyMissingReason, words: []string{"empty-key", "ssh-privatekey"},
+			condition: condition.InputReadyCondition, reason: edpmv1.SecretKeyMissingReason, words: []string{"empty-key", "ssh-privatekey"},
 			mend: rightKey("empty-key"),
 		},
 	}
@@ -125,7 +126,7 @@ func dataPlaneMistakes() []wrongInput {
 		},
 		{
 			what: "no such configmap", role: "with-later-configmap",
-			condition: input, reason: dataplanev1.ConfigMapMissingReason, words: []string{"later-configmap"},
+			condition: input, reason: edpmv1.ConfigMapMissingReason, words: []string{"later-configmap"},
 			mend: func(ctx context.Context) {
 				create(ctx, &corev1.ConfigMap{ObjectMeta: named(inputsNS, "later-configmap"), Data: map[string]string{"a": "b"}})
 			},

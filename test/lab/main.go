@@ -6,6 +6,7 @@
 //	go run ./test/lab binaries                  # build the executables; prints their directory
 //	go run ./test/lab binaries olm              # the same of OLM: catalog, olm, opm
 //	sudo go run ./test/lab up --hosts --kwok-nodes 20
+//	sudo go run ./test/lab up --olm && go run ./test/lab catalog bin/catalog
 //	export KUBECONFIG=$(go run ./test/lab kubeconfig)
 //	sudo go run ./test/lab ssh edpm-compute-0 -- hostname
 //	sudo go run ./test/lab down
@@ -14,7 +15,7 @@
 //
 // The lab lives in $EDPM_LAB_DIR (default /var/lib/edpm-lab): kubeconfig, logs/,
 // ssh/id_ed25519, pki/. Its ports are $EDPM_LAB_PORT_BASE (default 16443, the
-// apiserver) and the seven after it. Executables are cached in
+// apiserver) and the eight after it. Executables are cached in
 // $EDPM_CACHE/bin (default $HOME/.cache/edpm-operators/bin).
 //
 // The real node is lab-worker-0 at 10.244.0.1, its pods are in 10.244.0.0/24.
@@ -56,6 +57,7 @@ const usage = `usage: lab <command>
   status                show what runs
   kubeconfig            print the path of the admin's kubeconfig
   load TAR...           import docker archives for pods
+  catalog DIR           serve a file-based catalog, and no other, for OLM; up --olm first
   ssh [USER@]HOST [-- COMMAND...]
 `
 
@@ -75,6 +77,7 @@ var commands = map[string]func(context.Context, []string) error{
 	"status":     withLab(func(ctx context.Context, lab *cluster.Lab, _ []string) error { return lab.Status(ctx, os.Stdout) }),
 	"kubeconfig": withLab(printKubeconfig),
 	"load":       withLab(func(ctx context.Context, lab *cluster.Lab, args []string) error { return lab.Load(ctx, args) }),
+	"catalog":    withLab(serveCatalog),
 	"ssh":        withLab(ssh),
 }
 
@@ -116,6 +119,11 @@ func up(ctx context.Context, args []string) error {
 	if lab.Bin, err = ensureBinaries(ctx, binaries.Kubernetes()); err != nil {
 		return err
 	}
+	if o.OLM {
+		if lab.OLM, err = ensureBinaries(ctx, binaries.OLM()); err != nil {
+			return err
+		}
+	}
 	return lab.Up(ctx, o)
 }
 
@@ -133,6 +141,7 @@ func parseUp(args []string) (cluster.Options, error) {
 	flags.Func("stages", "`file` of further KWOK stages (repeatable)", appendPath(&o.Stages))
 	flags.DurationVar(&o.NodeGrace, "node-grace", 0, "nodes are NotReady after this `time` without a sign of life, 8s or more (default 50s)")
 	flags.DurationVar(&o.EvictionGrace, "eviction-grace", 0, "pods are evicted from a lost node after this `time` more, 1s or more (default 5m)")
+	flags.BoolVar(&o.OLM, "olm", false, "the Operator Lifecycle Manager; see lab catalog")
 	images := flags.String("images", "ansibleee", "comma-separated `names` of test/lab/images to import for pods, besides pause")
 	flags.Func("archive", "docker archive `file` to import for pods (repeatable)", appendPath(&o.Archives))
 	if err := flags.Parse(args); err != nil {
@@ -164,6 +173,22 @@ func appendPath(list *[]string) func(string) error {
 func printKubeconfig(_ context.Context, lab *cluster.Lab, _ []string) error {
 	fmt.Println(lab.Kubeconfig())
 	return nil
+}
+
+// serveCatalog prints the address for the CatalogSource.
+func serveCatalog(ctx context.Context, lab *cluster.Lab, args []string) error {
+	if len(args) != 1 {
+		return errors.New("catalog needs the directory of one: lab catalog bin/catalog")
+	}
+	var err error
+	if lab.OLM, err = ensureBinaries(ctx, binaries.OLM()); err != nil {
+		return err
+	}
+	address, err := lab.Catalog(ctx, args[0])
+	if err == nil {
+		fmt.Println(address)
+	}
+	return err
 }
 
 // ssh becomes the ssh program, so that terminals and exit codes just work.

@@ -16,7 +16,6 @@ import (
 
 	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
-	"github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -112,7 +111,7 @@ var _ = Describe("A Glance", func() {
 		Expect(config.Data).To(HaveKeyWithValue("02-glance-override.conf", []byte("[DEFAULT]\ndebug = true\n")))
 		Expect(string(config.Data["01-glance.conf"])).To(ContainSubstring("enabled_backends = default_backend:file"))
 		shows(w.api("glance-default-single"), condition.ServiceConfigReadyCondition, "True/Ready/", "No database is given")
-		shows(w.api("glance-default-single"), podified.PlacementReadyCondition, "True/Ready/")
+		shows(w.api("glance-default-single"), topologyv1.PlacementReadyCondition, "True/Ready/")
 	})
 
 	It("removes an API that it no longer describes, and keeps its claims", func() {

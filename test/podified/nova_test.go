@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -174,7 +173,7 @@ var _ = Describe("A NovaCompute", func() {
 
 	It("goes with what it made, and lets go of its Topology", func() {
 		w.apply(pin("t", "zoneA") + "\n---\n" + cell("") + "\n---\n" + compute("\n  topologyRef: {name: t}"))
-		shows(w.compute(), podified.PlacementReadyCondition, "True/Ready/")
+		shows(w.compute(), topologyv1.PlacementReadyCondition, "True/Ready/")
 		shows(w.compute(), condition.ReadyCondition, "True/Ready/")
 		Expect(api.Delete(ctx, w.compute())).To(Succeed())
 		Eventually(w.pods).Should(BeEmpty())

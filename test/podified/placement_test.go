@@ -24,12 +24,12 @@ var _ = Describe("Placement", func() {
   storage: {external: true}
   glanceAPIs: {default: {topologyRef: {name: default-sample}}}`))
 		single := w.api("glance-default-single")
-		shows(single, podified.PlacementReadyCondition, "False/MissingNodeLabel/Warning", "topology.kubernetes.io/zone", "kubectl label node", "ScheduleAnyway")
+		shows(single, topologyv1.PlacementReadyCondition, "False/MissingNodeLabel/Warning", "topology.kubernetes.io/zone", "kubectl label node", "ScheduleAnyway")
 		shows(single, condition.DeploymentReadyCondition, "False/PodsPending/Warning", "0/7 nodes are available", "missing required label")
-		Expect(w.events("glance-default-single")).To(ContainElement(HavePrefix("Warning MissingNodeLabel PlacementReady:")))
+		Eventually(func() []string { return w.events("glance-default-single") }).Should(ContainElement(HavePrefix("Warning MissingNodeLabel PlacementReady:")))
 		w.apply(strings.ReplaceAll(spread("default-sample", "topology.kubernetes.io/zone"), "DoNotSchedule", "ScheduleAnyway"))
 		ready(single)
-		shows(single, podified.PlacementReadyCondition, "True/Ready/")
+		shows(single, topologyv1.PlacementReadyCondition, "True/Ready/")
 		quiet()
 	})
 
@@ -37,7 +37,7 @@ var _ = Describe("Placement", func() {
 		w.apply(spread("default-sample", "rack") + "\n---\n" + glance(`
   glanceAPIs: {default: {topologyRef: {name: default-sample}}}`))
 		single := w.api("glance-default-single")
-		shows(single, podified.PlacementReadyCondition, "False/MissingNodeLabel/Warning", "rack")
+		shows(single, topologyv1.PlacementReadyCondition, "False/MissingNodeLabel/Warning", "rack")
 		label("worker-1", "rack", "r1")
 		ready(single)
 	})
@@ -45,7 +45,7 @@ var _ = Describe("Placement", func() {
 	It("tells of a constraint that selects none of the pods, although they run", func() {
 		w.apply(strings.ReplaceAll(spread("inert", "zone"), "service: glance", "glanceAPI: glance-czone-edge") + "\n---\n" + glance(`
   glanceAPIs: {czone: {type: edge, replicas: 3, topologyRef: {name: inert}}}`))
-		shows(w.api("glance-czone-edge"), podified.PlacementReadyCondition, "False/InertSelector/Warning", "spreads nothing", "mend the labelSelector")
+		shows(w.api("glance-czone-edge"), topologyv1.PlacementReadyCondition, "False/InertSelector/Warning", "spreads nothing", "mend the labelSelector")
 		shows(w.api("glance-czone-edge"), condition.DeploymentReadyCondition, "True/Ready/", "3 of 3")
 		quiet()
 		w.apply(strings.ReplaceAll(spread("inert", "zone"), "service: glance", "glanceAPI: czone"))
@@ -76,7 +76,7 @@ var _ = Describe("Placement", func() {
 			before := w.births()
 			w.apply(spread("spread", "zone", "enforcement: Hold"))
 			follow()
-			shows(single, podified.PlacementReadyCondition, "False/VolumeNodeAffinityConflict/Error",
+			shows(single, topologyv1.PlacementReadyCondition, "False/VolumeNodeAffinityConflict/Error",
 				"glance-default-single-0", "PersistentVolume pvc-", "worker-3", "zone", "storage.external: true", "enforcement Hold")
 			shows(single, condition.DeploymentReadyCondition, "False/Held/Warning")
 			Consistently(w.births).Should(Equal(before))
@@ -90,14 +90,14 @@ var _ = Describe("Placement", func() {
 			before := w.births()
 			w.apply(spread("spread", "zone"))
 			follow()
-			shows(single, podified.PlacementReadyCondition, "False/VolumeNodeAffinityConflict/Warning", "worker-3", "zone")
+			shows(single, topologyv1.PlacementReadyCondition, "False/VolumeNodeAffinityConflict/Warning", "worker-3", "zone")
 			shows(single, condition.DeploymentReadyCondition, "False/PodsPending/Warning", "glance-default-single-0", "missing required label", "PersistentVolume's node affinity")
 			Expect(w.births()).NotTo(Equal(before))
 			change(w.glance(), func(g *glancev1.Glance) { g.Spec.Storage.External = ptr.To(true) })
 			ready(single)
 			Expect(w.pod("glance-default-single-0").Spec.Volumes).NotTo(ContainElement(HaveField("PersistentVolumeClaim", Not(BeNil()))))
 			Expect(w.claims()).To(ConsistOf("glance-glance-default-single-0"), "claims are kept")
-			Expect(w.events("glance-default-single")).To(ContainElement(ContainSubstring("made anew, since its volumeClaimTemplates cannot be changed")))
+			Eventually(func() []string { return w.events("glance-default-single") }).Should(ContainElement(ContainSubstring("made anew, since its volumeClaimTemplates cannot be changed")))
 			quiet()
 		})
 	})
@@ -189,7 +189,7 @@ var _ = Describe("A node that is lost", func() {
 		}
 		shows(edge, podified.PodNodesReadyCondition, "False/PodsTerminating/Warning", lost, "Terminating since", "bring node "+lost+" back",
 			"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "kubectl delete pod --force --grace-period=0 glance-azone-edge-api-0")
-		Expect(w.events("glance-azone-edge")).To(ContainElement(HavePrefix("Warning PodsTerminating PodNodesReady:")))
+		Eventually(func() []string { return w.events("glance-azone-edge") }).Should(ContainElement(HavePrefix("Warning PodsTerminating PodNodesReady:")))
 		before := w.births()
 		Consistently(w.births).Should(Equal(before), "nothing is forced")
 		quiet()

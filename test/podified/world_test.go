@@ -88,7 +88,7 @@ func startManager() {
 	Expect(controllers.Setup(background, mgr, controllers.Options{Engine: edpm.DefaultOptions(), Images: images.Defaults{
 		GlanceAPI: "glance:1", NovaConductor: "conductor:1", NovaCompute: "compute:1",
 	}})).To(Succeed())
-	Expect(webhooks.SetupAll(mgr)).To(Succeed())
+	Expect(webhooks.SetupAll(mgr, controllers.Operators)).To(Succeed())
 	env.StartManager(GinkgoT(), mgr)
 }
 

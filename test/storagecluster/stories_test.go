@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 var _ = Describe("A StorageCluster", func() {
@@ -51,7 +52,7 @@ var _ = Describe("A StorageCluster", func() {
 			[]any{"ocs-deviceset", ocsv1.PlacementConstraints, int32(6), int32(1), []string{"ocs-deviceset-0", "ocs-deviceset-1", "ocs-deviceset-2"}}))
 		Expect(one.Distribution).To(HaveLen(5))
 		Expect(status.LayoutSwitch).To(HaveValue(HaveField("OrphanedPVCCount", BeZero())), "nothing is lost by a switch while there is no OSD")
-		Expect(w.events()).To(ContainElement(HavePrefix("Normal Ready")))
+		Eventually(w.events).Should(ContainElement(HavePrefix("Normal Ready")))
 	})
 
 	It("writes nothing while nothing changes, whoever looks again", func() {
@@ -100,7 +101,7 @@ var _ = Describe("A StorageCluster", func() {
 		Expect(get(Default, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}).Labels).NotTo(HaveKey(rack), "no rack is made where there are zones")
 		w.quiet()
 		Expect(get(Default, w.ceph()).GetResourceVersion()).To(Equal(before))
-		Expect(w.events()).To(ContainElement(HavePrefix("Warning TooFewDomains")))
+		Eventually(w.events).Should(ContainElement(HavePrefix("Warning TooFewDomains")))
 
 		label("n2", zone, "z9")
 		ready(c)
@@ -354,7 +355,7 @@ var _ = Describe("What is wrong", func() {
 	It("is told of OSDs that find no place, which holds nothing up, and heals", func() {
 		w.zones(3)
 		c := w.cluster([]string{strings.ReplaceAll(set("x", 1, 3), "gp2", "later")})
-		wrong(c, ocsv1.PlacementReadyCondition, "Unsatisfiable/Warning", "rook-ceph-osd-prepare-x-0-0", "To mend it")
+		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "rook-ceph-osd-prepare-x-0-0", "To mend it")
 		shows(c, ocsv1.CephClusterReadyCondition, "True/Ready/")
 		Expect(w.counts()).To(HaveLen(3))
 		Expect(c.Status.DeviceSets[0].OSDs).To(BeEquivalentTo(3))
@@ -363,7 +364,7 @@ var _ = Describe("What is wrong", func() {
 		ready(c)
 		Expect(c.Status.SpreadSummary).To(Equal("z0=1,z1=1,z2=1"))
 		change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, func(n *corev1.Node) { n.Spec.Unschedulable = true })
-		wrong(c, ocsv1.PlacementReadyCondition, "Unsatisfiable/Warning", "uncordon")
+		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "uncordon")
 	})
 
 	It("is told when the API server refuses the CephCluster", func() {
@@ -382,7 +383,7 @@ var _ = Describe("A cluster without Rook", func() {
 		w.zones(4)
 		c := w.cluster([]string{set("x", 4, 0)})
 		wrong(c, ocsv1.CephClusterReadyCondition, "RookMissing/Warning", "cephclusters.ceph.rook.io", "install Rook")
-		shows(c, ocsv1.PlacementReadyCondition, "True/Ready/")
+		shows(c, topologyv1.PlacementReadyCondition, "True/Ready/")
 		Expect(c.Status.SpreadSummary).To(Equal("z0=1,z1=1,z2=1,z3=1"))
 		w.quiet()
 		withRook()

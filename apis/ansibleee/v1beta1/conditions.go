@@ -16,6 +16,8 @@ const (
 const (
 	// JobRunningReason : the Job has not finished.
 	JobRunningReason condition.Reason = "Running"
+	// JobHostsBusyReason : another run has a host of this one and comes first.
+	JobHostsBusyReason condition.Reason = "HostsBusy"
 	// JobFailedReason : the Job has finished and at least one host failed.
 	JobFailedReason condition.Reason = "Failed"
 	// JobLostReason : the Job ended without a recap, so the outcome of its hosts is unknown.

@@ -86,6 +86,7 @@ type OpenStackControlPlaneStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=edpm-operators"
 // +kubebuilder:resource:shortName=oscp;oscps;osctlplane;osctlplanes,categories=edpm
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Topology",type=string,JSONPath=`.spec.topologyRef.name`

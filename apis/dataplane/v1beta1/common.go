@@ -291,9 +291,6 @@ const (
 // Reasons of InputReady.
 const (
 	RoleMissingReason       condition.Reason = "RoleMissing"
-	SecretMissingReason     condition.Reason = "SecretMissing"
-	SecretKeyMissingReason  condition.Reason = "SecretKeyMissing"
-	ConfigMapMissingReason  condition.Reason = "ConfigMapMissing"
 	ServiceMissingReason    condition.Reason = "ServiceMissing"
 	InvalidVarsReason       condition.Reason = "InvalidAnsibleVars"
 	InvalidSpecReason       condition.Reason = "InvalidSpec"

@@ -71,6 +71,7 @@ type OpenStackDataPlaneNodeStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=edpm-operators"
 // +kubebuilder:resource:shortName=osdpnode;osdpnodes,categories=edpm
 // +kubebuilder:selectablefield:JSONPath=`.spec.role`
 // +kubebuilder:selectablefield:JSONPath=`.spec.ansibleHost`

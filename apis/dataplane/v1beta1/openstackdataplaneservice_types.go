@@ -45,6 +45,7 @@ type OpenStackDataPlaneServiceSpec struct {
 // name replaces the built-in one in its namespace.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=edpm-operators"
 // +kubebuilder:resource:shortName=osdpservice;osdpservices,categories=edpm
 // +kubebuilder:printcolumn:name="Playbook",type=string,JSONPath=`.spec.playbook`
 // +kubebuilder:printcolumn:name="Label",type=string,JSONPath=`.spec.label`

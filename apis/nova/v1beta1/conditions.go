@@ -27,10 +27,6 @@ const (
 
 // Reasons of the conditions.
 const (
-	SecretMissingReason     condition.Reason = "SecretMissing"
-	SecretKeyMissingReason  condition.Reason = "SecretKeyMissing"
-	ConfigMapMissingReason  condition.Reason = "ConfigMapMissing"
-	ConfigMapKeyMissing     condition.Reason = "ConfigMapKeyMissing"
 	InvalidInventoryReason  condition.Reason = "InvalidInventory"
 	InvalidSpecReason       condition.Reason = "InvalidSpec"
 	InvalidConfigReason     condition.Reason = "InvalidServiceConfig"

@@ -86,6 +86,7 @@ type NovaExternalComputeStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=edpm-operators"
 // +kubebuilder:resource:shortName=nec;necs,categories=edpm
 // +kubebuilder:selectablefield:JSONPath=`.spec.cellName`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`

@@ -2,15 +2,14 @@ package v1
 
 import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-// Conditions of StorageCluster beside Ready and lib-common's InputReady.
+// Conditions of StorageCluster beside Ready, lib-common's InputReady and the
+// PlacementReady of what has pods.
 const (
 	// NodesReadyCondition : there are enough nodes for the OSDs.
 	NodesReadyCondition condition.Type = "NodesReady"
 	// FailureDomainReadyCondition : there are enough failure domains, and every
 	// node for OSDs is in one.
 	FailureDomainReadyCondition condition.Type = "FailureDomainReady"
-	// PlacementReadyCondition : every OSD has a node, or would find one.
-	PlacementReadyCondition condition.Type = "PlacementReady"
 	// CephClusterReadyCondition : the CephCluster has the device sets.
 	CephClusterReadyCondition condition.Type = "CephClusterReady"
 )
@@ -35,15 +34,6 @@ const (
 	// NodesOutsideDomainsReason : nodes lack the label of the failure domain, so
 	// that no OSD goes there.
 	NodesOutsideDomainsReason condition.Reason = "NodesOutsideDomains"
-)
-
-// Reasons of PlacementReady are those of internal/placement.
-const (
-	MissingNodeLabelReason           condition.Reason = "MissingNodeLabel"
-	VolumeNodeAffinityConflictReason condition.Reason = "VolumeNodeAffinityConflict"
-	InertSelectorReason              condition.Reason = "InertSelector"
-	UnsatisfiableReason              condition.Reason = "Unsatisfiable"
-	MinDomainsUnmetReason            condition.Reason = "MinDomainsUnmet"
 )
 
 // Reasons of CephClusterReady.

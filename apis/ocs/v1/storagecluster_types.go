@@ -338,6 +338,7 @@ type StorageClusterStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=edpm-operators"
 // +kubebuilder:resource:shortName=ocssc,categories=edpm
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Domain",type=string,JSONPath=`.status.failureDomain`

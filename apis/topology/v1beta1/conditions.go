@@ -35,6 +35,34 @@ const (
 	TopologyDeletingReason condition.Reason = "TopologyDeleting"
 )
 
+// PlacementReadyCondition of objects with pods: every pod has a node, or would find
+// one if it were made as the spec says now.
+const PlacementReadyCondition condition.Type = "PlacementReady"
+
+// Reasons of PlacementReady. What they mean is decided by internal/placement with
+// the code of the scheduler.
+const (
+	// VolumeNodeAffinityConflictReason : a pod's volume can only be reached from
+	// nodes that refuse the pod, as in the last case of seeds/001.
+	VolumeNodeAffinityConflictReason condition.Reason = "VolumeNodeAffinityConflict"
+	// MissingNodeLabelReason : nodes lack the topology key of a constraint with
+	// DoNotSchedule.
+	MissingNodeLabelReason condition.Reason = "MissingNodeLabel"
+	// MinDomainsUnmetReason : there are fewer domains than minDomains of a
+	// constraint, which then counts as if an empty domain were there.
+	MinDomainsUnmetReason condition.Reason = "MinDomainsUnmet"
+	// UnsatisfiableReason : no node takes a pod, for any other reason.
+	UnsatisfiableReason condition.Reason = "Unsatisfiable"
+	// InertSelectorReason : a constraint selects none of the workload's own pods,
+	// so it spreads nothing.
+	InertSelectorReason condition.Reason = "InertSelector"
+)
+
+// PlacementReasons are the reasons of PlacementReady, those first that tell most.
+var PlacementReasons = []condition.Reason{
+	VolumeNodeAffinityConflictReason, MissingNodeLabelReason, MinDomainsUnmetReason, UnsatisfiableReason, InertSelectorReason,
+}
+
 // Annotations of pod templates that a Topology was applied to. They tell the
 // controller of Topologies which pods are whose.
 const (

@@ -29,7 +29,7 @@ import (
 // +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees/finalizers,verbs=update
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=patch;delete
+// +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=patch;delete
 
 const (
 	podJobIndex    = "ansibleee.job"
@@ -46,6 +46,7 @@ type Reconciler struct {
 	DefaultImage string
 
 	attachments bool // whether the cluster has network attachment definitions
+	admission   *admission
 }
 
 // scope is what one reconciliation works on.
@@ -66,7 +67,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !run.DeletionTimestamp.IsZero() {
 		return r.Runner.Run(ctx, run, conditions(run), s.cancel)
 	}
-	return r.Runner.Run(ctx, run, conditions(run), s.inputs, s.networks, s.ensureJob, s.placed, s.outcome)
+	ended := run.Status.CompletionTime
+	result, err := r.Runner.Run(ctx, run, conditions(run), s.inputs, s.networks, s.ensureJob, s.placed, s.outcome)
+	if err == nil && !ended.Equal(run.Status.CompletionTime) {
+		record(ctx, run)
+	}
+	return result, err
 }
 
 func conditions(run *ansibleeev1.OpenStackAnsibleEE) []condition.Type {
@@ -103,10 +109,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &ansibleeev1.OpenStackAnsibleEE{}, hostIndex, indexHosts); err != nil {
+		return err
+	}
+	r.admission = newAdmission(mgr.GetCache())
 	usersOf := topology.Users(mgr.GetClient(), func() client.ObjectList { return &ansibleeev1.OpenStackAnsibleEEList{} })
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&ansibleeev1.OpenStackAnsibleEE{}, builder.WithPredicates(ownChanges)).
 		Owns(&batchv1.Job{}).
+		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.admission.handler()).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(topology.Existence)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
 	if r.attachments = attachments.Installed(mgr.GetRESTMapper()); r.attachments {

@@ -102,6 +102,9 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 	if err := s.place(ctx); err != nil {
 		return err
 	}
+	if err := s.admit(ctx); err != nil {
+		return err
+	}
 	if err := s.adoptInputs(ctx); err != nil {
 		return err
 	}

@@ -96,6 +96,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.Engine.Register(edpm.Owner{
 		Kind: Kind,
 		New:  func() client.Object { return &dataplanev1.OpenStackDataPlaneNode{} },
+		List: func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneNodeList{} },
 		Ledger: func(obj client.Object) *edpmv1.Ledger {
 			return &obj.(*dataplanev1.OpenStackDataPlaneNode).Status.Ledger
 		},
@@ -108,8 +109,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&dataplanev1.OpenStackDataPlaneService{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfService), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfTopology), builder.WithPredicates(topology.Existence)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf("ConfigMap"))).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOf("Secret"))).
 		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.Engine.OwnerHandler(Kind)).
+		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(r.usersOf("Secret")))).
 		WatchesRawSource(r.Engine.Wakeups(Kind)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
 		Complete(r)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/inherit"
@@ -123,27 +124,11 @@ func (s *scope) inventory(ctx context.Context) error {
 // sshKey is the phase that checks the key with which Ansible logs in.
 func (s *scope) sshKey(ctx context.Context) error {
 	if s.eff.SSHKeySecret == "" {
-		return phase.Stalled(condition.InputReadyCondition, dataplanev1.SecretMissingReason,
+		return phase.Stalled(condition.InputReadyCondition, edpmv1.SecretMissingReason,
 			"No SSH key: set ansibleSSHPrivateKeySecret in spec.node, or in spec.nodeTemplate of role %s", s.role.Name)
 	}
 	_, err := s.Inputs.SecretKey(ctx, s.node.Namespace, s.eff.SSHKeySecret, nodes.SSHKeyKey)
-	return inputHalt(err)
-}
-
-// inputHalt turns a missing input into a condition.
-func inputHalt(err error) error {
-	var missing *inputs.MissingError
-	if !errors.As(err, &missing) {
-		return err
-	}
-	reason := dataplanev1.SecretMissingReason
-	switch {
-	case missing.Kind == "ConfigMap":
-		reason = dataplanev1.ConfigMapMissingReason
-	case missing.Key != "":
-		reason = dataplanev1.SecretKeyMissingReason
-	}
-	return phase.Failing(condition.InputReadyCondition, reason, "%v", missing)
+	return inputs.Halt(condition.InputReadyCondition, err)
 }
 
 // provision is phase -1. Hosts that run already need nothing of it; that they

@@ -60,7 +60,7 @@ func (s *scope) buildTargets(ctx context.Context) error {
 	}
 	base, err := s.baseTarget(ctx)
 	if err != nil {
-		return inputHalt(err)
+		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	for _, svc := range s.services {
 		t := base
@@ -69,7 +69,7 @@ func (s *scope) buildTargets(ctx context.Context) error {
 			t.Image, t.ImageChosen = svc.Spec.OpenStackAnsibleEERunnerImage, true
 		}
 		if t.Files, err = s.files(ctx, svc); err != nil {
-			return inputHalt(err)
+			return inputs.Halt(condition.InputReadyCondition, err)
 		}
 		s.targets = append(s.targets, t)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,7 +80,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	users := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&glancev1.GlanceAPI{}, builder.WithPredicates(watch.SpecChanges)).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(users)).
+		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4})
 	return r.Pods.Watch(b, kind).Complete(r)
 }

@@ -9,6 +9,7 @@ import (
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	"github.com/edpm-operators/edpm-operators/internal/glance"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
@@ -71,7 +72,7 @@ func (s *scope) password(ctx context.Context, field, key string) (string, error)
 			"spec.secret is empty, and %s needs a password: name a Secret with the key %s", field, key)
 	}
 	value, err := s.Inputs.SecretKey(ctx, s.api.Namespace, s.api.Spec.Secret, key)
-	return strings.TrimRight(string(value), "\r\n"), podified.InputHalt(err)
+	return strings.TrimRight(string(value), "\r\n"), inputs.Halt(condition.InputReadyCondition, err)
 }
 
 // serviceConfig is the phase that makes the configuration.

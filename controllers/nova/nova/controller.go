@@ -82,8 +82,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&novav1.Nova{}, builder.WithPredicates(watch.SpecChanges)).
 		Owns(&novav1.NovaCell{}, builder.WithPredicates(watch.SpecOrReadyChanges)).
-		Owns(&corev1.Secret{}, builder.OnlyMetadata).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(users)).
+		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &novav1.Nova{}, handler.OnlyControllerOwner()))).
+		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
 		Watches(&novav1.NovaCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
 		Complete(r)
@@ -123,16 +123,8 @@ func CellName(nova, cell string) string { return nova + "-" + cell }
 func (s *scope) readInputs(ctx context.Context) error {
 	spec := s.nova.Spec
 	password, err := s.Inputs.SecretKey(ctx, s.nova.Namespace, spec.Secret, spec.PasswordSelectors.Service)
-	var missing *inputs.MissingError
-	if errors.As(err, &missing) {
-		reason := novav1.SecretMissingReason
-		if missing.Key != "" {
-			reason = novav1.SecretKeyMissingReason
-		}
-		return phase.Failing(condition.InputReadyCondition, reason, "%v", missing)
-	}
 	if err != nil {
-		return err
+		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	s.passwords = map[string][]byte{novav1.ServicePasswordKey: password}
 	if err := s.readDatabasePasswords(ctx); err != nil {
@@ -182,9 +174,9 @@ func (s *scope) applyCells(ctx context.Context) error {
 }
 
 func (s *scope) applySecret(ctx context.Context, name string) error {
-	present, err := s.Inputs.Secret(ctx, s.nova.Namespace, name)
-	if err == nil && inputs.Digest(present) == inputs.Digest(s.passwords) {
-		return nil
+	current, err := s.Inputs.Holds(ctx, s.nova.Namespace, name, s.passwords)
+	if current || err != nil {
+		return inputs.Halt(novav1.NovaAllCellsReadyCondition, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: name}, Data: s.passwords}
 	return apply.Write(ctx, s.Client, manager, s.nova, secret)

@@ -11,6 +11,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -102,7 +103,7 @@ func (s *scope) conductorConfig(ctx context.Context) (map[string][]byte, error) 
 func (s *scope) database(ctx context.Context, host, user, key, name string) (string, error) {
 	password, err := s.Inputs.SecretKey(ctx, s.cell.Namespace, s.cell.Spec.Secret, key)
 	if err != nil {
-		return "", inputHaltOf(novav1.NovaConductorReadyCondition, err)
+		return "", inputs.Halt(novav1.NovaConductorReadyCondition, err)
 	}
 	return podified.MySQL(host, user, string(password), name), nil
 }

@@ -4,7 +4,6 @@ package novacell
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -29,7 +28,7 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/status,verbs=get;patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=create;patch
 
 const (
 	manager = "edpm-novacell"
@@ -97,8 +96,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	users := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&novav1.NovaCell{}, builder.WithPredicates(watch.SpecChanges)).
-		Owns(&corev1.Secret{}, builder.OnlyMetadata).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(users))
+		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &novav1.NovaCell{}, handler.OnlyControllerOwner()))).
+		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users)))
 	return r.Pods.Watch(b, kind).Complete(r)
 }
 
@@ -132,7 +131,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 		Keystone: spec.Keystone, NoVNCProxyBaseURL: spec.NoVNCProxyBaseURL,
 	}
 	if err := s.readSecrets(ctx); err != nil {
-		return inputHalt(err)
+		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	s.cell.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
@@ -158,21 +157,6 @@ func (s *scope) readSecrets(ctx context.Context) error {
 	return nil
 }
 
-func inputHalt(err error) error { return inputHaltOf(condition.InputReadyCondition, err) }
-
-// inputHaltOf turns what is missing into a halt of the condition.
-func inputHaltOf(t condition.Type, err error) error {
-	var missing *inputs.MissingError
-	if !errors.As(err, &missing) {
-		return err
-	}
-	reason := novav1.SecretMissingReason
-	if missing.Key != "" {
-		reason = novav1.SecretKeyMissingReason
-	}
-	return phase.Failing(t, reason, "%v", missing)
-}
-
 // computeConfig is the phase that writes the Secret with the configuration of
 // the computes.
 func (s *scope) computeConfig(ctx context.Context) error {
@@ -183,15 +167,18 @@ func (s *scope) computeConfig(ctx context.Context) error {
 	}
 	name := novav1.ComputeConfigSecretName(s.cell.Name)
 	data := map[string][]byte{novav1.GeneratedConfigKey: []byte(text)}
-	digest := inputs.Digest(data)
-	if present, err := s.Inputs.Secret(ctx, s.cell.Namespace, name); err != nil || inputs.Digest(present) != digest {
+	current, err := s.Inputs.Holds(ctx, s.cell.Namespace, name, data)
+	if err != nil {
+		return inputs.Halt(novav1.NovaComputeServiceConfigReadyCondition, err)
+	}
+	if !current {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cell.Namespace, Name: name}, Data: data}
 		if err := apply.Write(ctx, s.Client, manager, s.cell, secret); err != nil {
 			return fmt.Errorf("writing the configuration of the computes: %w", err)
 		}
 	}
 	s.cell.Status.ComputeConfigSecretName = name
-	s.cell.Status.Hash = map[string]string{name: digest}
+	s.cell.Status.Hash = map[string]string{name: inputs.Digest(data)}
 	s.cell.Status.Conditions.MarkTrue(novav1.NovaComputeServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
 	return nil
 }

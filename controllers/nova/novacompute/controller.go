@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -101,7 +100,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&novav1.NovaCompute{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell), builder.WithPredicates(watch.SpecOr(configuresComputes))).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret)).
+		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofSecret))).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.heirs(ofCell)), builder.WithPredicates(topology.Changes))
 	return r.Pods.Watch(b, kind).Complete(r)
 }

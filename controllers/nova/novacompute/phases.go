@@ -76,7 +76,7 @@ func (s *scope) cellReady(ctx context.Context) error {
 		return phase.Waiting(t, novav1.CellNotReadyReason, "Waiting for the configuration of NovaCell %s: %v", name, missing)
 	}
 	if err != nil {
-		return err
+		return inputs.Halt(t, err)
 	}
 	s.compute.Status.Conditions.MarkTrue(t, "NovaCell %s configures its computes", name)
 	return nil

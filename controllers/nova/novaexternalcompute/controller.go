@@ -104,12 +104,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			return err
 		}
 	}
+	list := func() client.ObjectList { return &novav1.NovaExternalComputeList{} }
 	r.Engine.Register(edpm.Owner{
 		Kind:   Kind,
 		New:    func() client.Object { return &novav1.NovaExternalCompute{} },
+		List:   list,
 		Ledger: func(obj client.Object) *edpmv1.Ledger { return &obj.(*novav1.NovaExternalCompute).Status.Ledger },
 	})
-	list := func() client.ObjectList { return &novav1.NovaExternalComputeList{} }
 	users := func(kind string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, inputIndex, func(o client.Object) string { return kind + "/" + o.GetName() }))
 	}
@@ -121,9 +122,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(ofRole), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, watch.ByName)), builder.WithPredicates(watch.SpecOr(configuresComputes))).
 		Watches(&corev1.ConfigMap{}, users("ConfigMap")).
-		WatchesMetadata(&corev1.Secret{}, users("Secret")).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, cellOfConfig))).
 		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.Engine.OwnerHandler(Kind)).
+		WatchesRawSource(r.Inputs.SecretChanges(users("Secret"))).
+		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, cellOfConfig)))).
 		WatchesRawSource(r.Engine.Wakeups(Kind)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
 		Complete(r)

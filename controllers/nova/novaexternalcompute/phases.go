@@ -107,7 +107,7 @@ func (s *scope) access(ctx context.Context) error {
 		err = &inputs.MissingError{Kind: "ConfigMap", Name: spec.InventoryConfigMapName, Key: nodes.InventoryKey}
 	}
 	if err != nil {
-		return inputHalt(err)
+		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	if s.vars, err = edpm.ParseInventory(data[nodes.InventoryKey], spec.DataplaneNodeName); err != nil {
 		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidInventoryReason,
@@ -115,23 +115,10 @@ func (s *scope) access(ctx context.Context) error {
 	}
 	key, err := s.Inputs.SecretKey(ctx, s.compute.Namespace, spec.SSHKeySecretName, nodes.SSHKeyKey)
 	if err != nil {
-		return inputHalt(err)
+		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	s.keyHash = inputs.Digest(map[string][]byte{nodes.SSHKeyKey: key})
 	return nil
-}
-
-// inputHalt turns a missing input into a condition.
-func inputHalt(err error) error {
-	var missing *inputs.MissingError
-	if !errors.As(err, &missing) {
-		return err
-	}
-	reasons := map[[2]bool]condition.Reason{
-		{true, true}: novav1.SecretMissingReason, {true, false}: novav1.SecretKeyMissingReason,
-		{false, true}: novav1.ConfigMapMissingReason, {false, false}: novav1.ConfigMapKeyMissing,
-	}
-	return phase.Failing(condition.InputReadyCondition, reasons[[2]bool{missing.Kind == "Secret", missing.Key == ""}], "%v", missing)
 }
 
 // cell is the phase that waits for the cell.
@@ -156,7 +143,7 @@ func (s *scope) cell(ctx context.Context) error {
 		if errors.As(err, &missing) {
 			return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting for the configuration of NovaCell %s: %v", name, missing)
 		}
-		return err
+		return inputs.Halt(novav1.NovaCellReadyCondition, err)
 	}
 	s.compute.Status.Conditions.MarkTrue(novav1.NovaCellReadyCondition, "NovaCell %s configures its computes", name)
 	return nil

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
@@ -63,7 +64,7 @@ type scope struct {
 }
 
 var conditions = []condition.Type{
-	condition.InputReadyCondition, ocsv1.NodesReadyCondition, ocsv1.FailureDomainReadyCondition, ocsv1.PlacementReadyCondition, ocsv1.CephClusterReadyCondition,
+	condition.InputReadyCondition, ocsv1.NodesReadyCondition, ocsv1.FailureDomainReadyCondition, topologyv1.PlacementReadyCondition, ocsv1.CephClusterReadyCondition,
 }
 
 // Reconcile brings one storage cluster forward. A deleted one is left alone: a

@@ -13,6 +13,7 @@ import (
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
@@ -67,11 +68,11 @@ func (s *scope) project(ctx context.Context) error {
 	status.SpreadSummary = placement.Summarize(total)
 	switch {
 	case len(problems) > 0:
-		status.Conditions.MarkFalse(ocsv1.PlacementReadyCondition, condition.Reason(problems[0].Reason), condition.SeverityWarning, "%s", placement.Describe(problems))
+		status.Conditions.MarkFalse(topologyv1.PlacementReadyCondition, problems[0].Reason, condition.SeverityWarning, "%s", placement.Describe(problems))
 	case unplayed > 0:
-		status.Conditions.MarkTrue(ocsv1.PlacementReadyCondition, "The first %d OSDs to come would find a node; %d more were not looked at, and are not in the distribution", osd.MaxPlayed, unplayed)
+		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "The first %d OSDs to come would find a node; %d more were not looked at, and are not in the distribution", osd.MaxPlayed, unplayed)
 	default:
-		status.Conditions.MarkTrue(ocsv1.PlacementReadyCondition, "Every OSD has a node or would find one")
+		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "Every OSD has a node or would find one")
 	}
 	return nil
 }

@@ -9,5 +9,5 @@
 // OLM is compiled the first time, which takes some five minutes on two processors:
 // without E2E_OLM=1 the stories are skipped. With E2E_OLM_PRETEND=1 no root is
 // needed: KWOK plays the node and so the pod, and what the manager itself does is
-// skipped. E2E_KEEP=1 leaves the lab as it is at the end; OLM ends with the test.
+// skipped. E2E_KEEP=1 leaves the lab as it is at the end.
 package olm

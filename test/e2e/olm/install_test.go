@@ -74,6 +74,8 @@ var _ = Describe("The suite", Ordered, func() {
 		Expect(cluster.Kubectl(ctx, "logs", "-n", systemNS, "deployment/"+container)).NotTo(ContainSubstring("is forbidden"))
 	}, SpecTimeout(3*time.Minute))
 
+	It("has the samples Ready, on nodes as they ask for", samplesBecomeReady, SpecTimeout(5*time.Minute))
+
 	It("is upgraded when the catalog has a next version", func(ctx SpecContext) {
 		before := definitions(ctx)
 		serveCatalog(ctx, []string{"0.1.0", "0.2.0"})

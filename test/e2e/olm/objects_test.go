@@ -3,6 +3,7 @@ package olm
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -119,7 +120,17 @@ func dump(ctx context.Context) {
 		}
 	}
 	for _, name := range []string{"opm", "catalog", "olm"} {
-		out.WriteString(tail(name, 30))
+		fmt.Fprintf(&out, "--- %s\n%s\n", name, tail(cluster.Log(name), 30))
 	}
 	AddReportEntry("state", out.String(), ReportEntryVisibilityFailureOrVerbose)
+}
+
+// tail returns the last lines of a file.
+func tail(path string, lines int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

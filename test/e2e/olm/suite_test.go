@@ -30,8 +30,10 @@ const (
 var (
 	cluster *lab.Lab
 	k8s     client.Client
-	// dir has the bundles, the catalog and the logs.
+	// dir has the bundles and the catalog.
 	dir string
+	// catalogAddress is where opm serves the catalog.
+	catalogAddress string
 	// systemNS is the namespace that the bundle suggests.
 	systemNS string
 )
@@ -75,11 +77,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cluster, err = lab.New(ctx, root, dir)
 	Expect(err).NotTo(HaveOccurred())
 
-	By("bringing the lab up")
+	By("building OLM, and bringing the lab up")
 	DeferCleanup(takeDown)
-	flags := []string{"--images", "ansibleee"}
+	flags := []string{"--olm", "--images", "ansibleee"}
 	if pretend() {
-		flags = []string{"--no-kubelet", "--kwok-nodes", "1"}
+		flags = []string{"--olm", "--no-kubelet", "--kwok-nodes", "1"}
 	}
 	Expect(cluster.UpWith(ctx, GinkgoWriter, flags...)).To(Succeed())
 	k8s = cluster.Client
@@ -94,12 +96,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	makeBundle(ctx, "0.1.0", "VERSION=0.1.0")
 	makeBundle(ctx, "0.2.0", "VERSION=0.2.0", "REPLACES=0.1.0")
 	makeNamespaces(ctx)
-
-	By("building and starting OLM")
-	programs, err = cluster.OLM(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	startOLM(ctx)
-	DeferCleanup(stopOLM)
+	serveCatalog(ctx, []string{"0.1.0"})
 }, NodeTimeout(25*time.Minute))
 
 // bundleDir is where the bundle of a name is.
@@ -110,6 +107,25 @@ func makeBundle(ctx context.Context, name string, variables ...string) {
 	GinkgoHelper()
 	args := append([]string{"-u", "OPERATORS", "-u", "PACKAGE", "-u", "CHANNEL", "-u", "REPLACES", "IMG=" + image, "RUNNER_IMG=localhost/edpm-ansibleee:latest"}, variables...)
 	_, err := cluster.Run(ctx, "env", append(args, "hack/bundle.sh", "bundle", bundleDir(name))...)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// serveCatalog makes a catalog of packages, of which the names of the bundles are
+// given, the newest last, and serves it instead of the one that is served.
+func serveCatalog(ctx context.Context, packages ...[]string) {
+	GinkgoHelper()
+	catalog := filepath.Join(dir, "catalog")
+	Expect(os.RemoveAll(catalog)).To(Succeed())
+	for _, bundles := range packages {
+		args := []string{"catalog", catalog}
+		for _, name := range bundles {
+			args = append(args, bundleDir(name))
+		}
+		_, err := cluster.Run(ctx, "hack/bundle.sh", args...)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	var err error
+	catalogAddress, err = cluster.Catalog(ctx, catalog)
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -125,7 +141,7 @@ func makeNamespaces(ctx context.Context) {
 	Expect(yaml.UnmarshalStrict([]byte(csv.Annotations["operatorframework.io/suggested-namespace-template"]), system)).To(Succeed())
 	systemNS = system.Name
 	Expect(systemNS).To(Equal(csv.Annotations["operatorframework.io/suggested-namespace"]))
-	for _, ns := range []*corev1.Namespace{system, {ObjectMeta: metav1.ObjectMeta{Name: olmNS}}, {ObjectMeta: metav1.ObjectMeta{Name: userNS}}} {
+	for _, ns := range []*corev1.Namespace{system, {ObjectMeta: metav1.ObjectMeta{Name: userNS}}} {
 		Expect(k8s.Create(ctx, ns)).To(Succeed(), "%s is there: take the lab down first", ns.Name)
 	}
 }

@@ -42,7 +42,7 @@ var _ = Describe("One node, which has no zone", Ordered, func() {
 		edit(ctx, seed("000-default-ref.yaml"))
 
 		By("the what-if naming the label, the node and the remedy")
-		Eventually(current(ctx, api(apiName))).Should(expect.False(podified.PlacementReadyCondition, podified.MissingNodeLabelReason,
+		Eventually(current(ctx, api(apiName))).Should(expect.False(topologyv1.PlacementReadyCondition, topologyv1.MissingNodeLabelReason,
 			"glance-default-single-0", zoneKey, "crc", "kubectl label node crc", "whenUnsatisfiable: ScheduleAnyway"))
 		By("the scheduler")
 		Eventually(listing).WithContext(ctx).Should(Equal(map[string]string{"glance-default-single-0": pending}))
@@ -51,7 +51,7 @@ var _ = Describe("One node, which has no zone", Ordered, func() {
 		By("everything above it")
 		Eventually(current(ctx, controlPlane())).Should(expect.Problem(openstackv1.GlanceReadyCondition, openstackv1.ServiceNotReadyReason, apiName, zoneKey))
 		By("an event")
-		Eventually(reasons).WithContext(ctx).WithArguments(apiName).Should(ContainElement(string(podified.MissingNodeLabelReason)))
+		Eventually(reasons).WithContext(ctx).WithArguments(apiName).Should(ContainElement(string(topologyv1.MissingNodeLabelReason)))
 		By("the Topology itself")
 		Eventually(current(ctx, topology("default-sample"))).Should(expect.False(topologyv1.SpreadReadyCondition, topologyv1.NoDomainReason, zoneKey))
 	}, SpecTimeout(2*time.Minute))

@@ -47,7 +47,7 @@ var _ = Describe("Volumes that are bound to a node", Ordered, func() {
 		edit(ctx, seed("001-default-spread.yaml"))
 		for name, trappedPod := range trapped {
 			Eventually(current(ctx, api(name))).Should(And(
-				expect.False(podified.PlacementReadyCondition, podified.VolumeNodeAffinityConflictReason,
+				expect.False(topologyv1.PlacementReadyCondition, topologyv1.VolumeNodeAffinityConflictReason,
 					trappedPod, volumeOf(ctx, trappedPod), "worker-3", "lacks the label zone", "kubectl label node worker-3 zone=", "storage.external: true", "Hold"),
 				expect.False(condition.DeploymentReadyCondition, podified.HeldReason, name+"-api")))
 		}
@@ -63,7 +63,7 @@ var _ = Describe("Volumes that are bound to a node", Ordered, func() {
 			HaveKeyWithValue("glance-default-internal-api-0", "worker-1"), HaveKeyWithValue("glance-default-internal-api-2", "worker-0")))
 		for name, trappedPod := range trapped {
 			Eventually(current(ctx, api(name))).Should(And(
-				expect.False(podified.PlacementReadyCondition, podified.VolumeNodeAffinityConflictReason, trappedPod, "worker-3", "storage.external: true"),
+				expect.False(topologyv1.PlacementReadyCondition, topologyv1.VolumeNodeAffinityConflictReason, trappedPod, "worker-3", "storage.external: true"),
 				expect.False(condition.DeploymentReadyCondition, podified.PodsPendingReason, trappedPod,
 					"0/7 nodes are available", "1 node(s) didn't match pod topology spread constraints (missing required label)")))
 		}

@@ -80,10 +80,11 @@ func (l *Lab) UpWith(ctx context.Context, progress io.Writer, flags ...string) e
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("bringing the lab up: %w", err)
 	}
-	return l.connect()
+	return l.Connect()
 }
 
-func (l *Lab) connect() error {
+// Connect connects to the cluster of a lab that is up.
+func (l *Lab) Connect() error {
 	scheme, err := envtest.NewScheme()
 	if err != nil {
 		return err
@@ -104,16 +105,21 @@ func (l *Lab) Down(ctx context.Context) error {
 	return err
 }
 
-// OLM returns the directory of the executables of OLM, which are built if need be.
-func (l *Lab) OLM(ctx context.Context) (string, error) {
-	out, err := l.Run(ctx, l.program, "binaries", "olm")
-	return lastLine(out), err
+// Catalog serves a file-based catalog for OLM instead of the one that is served,
+// and returns the address of it.
+func (l *Lab) Catalog(ctx context.Context, dir string) (string, error) {
+	return l.Run(ctx, l.program, "catalog", dir)
 }
 
 // Load makes the images of docker archives known to pods.
 func (l *Lab) Load(ctx context.Context, archives ...string) error {
 	_, err := l.Run(ctx, l.program, append([]string{"load"}, archives...)...)
 	return err
+}
+
+// Log is the file with the log of a component.
+func (l *Lab) Log(component string) string {
+	return filepath.Join(filepath.Dir(l.Kubeconfig), "logs", component+".log")
 }
 
 // PodLogs is the directory with the logs of pods, by namespace, pod and container.

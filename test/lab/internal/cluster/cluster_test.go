@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/edpm-operators/edpm-operators/test/lab/internal/proc"
 )
 
 func testLab(t *testing.T) *Lab {
@@ -83,6 +87,32 @@ func TestComponentsUseTheirFiles(t *testing.T) {
 		if !strings.Contains(config, want) {
 			t.Errorf("kubelet.yaml lacks %q:\n%s", want, config)
 		}
+	}
+}
+
+func TestTheKubeconfigKeepsItsNamespaceUntilTheClusterIsAnother(t *testing.T) {
+	lab := testLab(t)
+	namespace := func() string {
+		config, err := clientcmd.LoadFromFile(lab.Kubeconfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config.Contexts[config.CurrentContext].Namespace
+	}
+	config, err := clientcmd.LoadFromFile(lab.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = "chosen"
+	if err := clientcmd.WriteToFile(*config, lab.Kubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.certificates(); err != nil || namespace() != "chosen" {
+		t.Errorf("the namespace is %q after one more up (%v); want the one that was chosen", namespace(), err)
+	}
+	lab.PortBase++
+	if err := lab.certificates(); err != nil || namespace() != "" {
+		t.Errorf("the namespace is %q after the ports have changed (%v); want a new kubeconfig", namespace(), err)
 	}
 }
 
@@ -261,4 +291,18 @@ func writeArchive(t *testing.T, manifest string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// The programs of OLM take no directory, but down must know them for its own.
+func TestComponentsOfOLMTellWhoseTheyAre(t *testing.T) {
+	lab := testLab(t)
+	lab.OLM = "/olm-dir"
+	for _, c := range append(lab.olmComponents(), lab.opm("/somewhere")) {
+		if !slices.Contains(componentNames(), c.Name) {
+			t.Errorf("down does not know %s", c.Name)
+		}
+		if !proc.Mentions(lab.Dir+"/", c.Name)(c.Argv) {
+			t.Errorf("nothing in %q is in %s", c.Argv, lab.Dir)
+		}
+	}
 }

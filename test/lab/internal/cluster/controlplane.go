@@ -5,7 +5,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"reflect"
 	"strconv"
+
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/pki"
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/proc"
@@ -32,11 +35,27 @@ func (l *Lab) certificates() error {
 	if err := ca.KeyPair("service-account"); err != nil {
 		return err
 	}
-	kubeconfig, err := l.kubeconfigFor("admin")
+	return l.adminKubeconfig()
+}
+
+// adminKubeconfig makes the admin's kubeconfig, unless what is there leads to this
+// cluster already: its owner may have chosen a namespace in it.
+func (l *Lab) adminKubeconfig() error {
+	text, err := l.kubeconfigFor("admin")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(l.Kubeconfig(), []byte(kubeconfig), 0o600)
+	want, err := clientcmd.Load([]byte(text))
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig that was made: %w", err)
+	}
+	if old, err := os.ReadFile(l.Kubeconfig()); err == nil {
+		have, err := clientcmd.Load(old)
+		if err == nil && reflect.DeepEqual(have.Clusters, want.Clusters) && reflect.DeepEqual(have.AuthInfos, want.AuthInfos) {
+			return nil
+		}
+	}
+	return os.WriteFile(l.Kubeconfig(), []byte(text), 0o600)
 }
 
 func certificateRequests() []pki.Request {

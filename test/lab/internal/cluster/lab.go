@@ -19,10 +19,11 @@ import (
 // Lab is one cluster on this machine.
 type Lab struct {
 	Layout
-	// Bin holds the Kubernetes executables, Images the image scripts.
-	Bin, Images string
-	procs       *proc.Supervisor
-	start       time.Time
+	// Bin holds the Kubernetes executables, OLM those of OLM if they are needed,
+	// Images the image scripts.
+	Bin, OLM, Images string
+	procs            *proc.Supervisor
+	start            time.Time
 }
 
 // New returns the lab of the given layout, running or not.
@@ -38,7 +39,7 @@ func New(layout Layout, bin, images string) *Lab {
 
 // componentNames are all processes that a lab can have, in order of start.
 func componentNames() []string {
-	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd", "kwok", "kubelet"}
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd", "kwok", "kubelet", "opm", "catalog", "olm"}
 }
 
 // logf prints one line of progress with the time since the command started.

@@ -28,6 +28,8 @@ type Options struct {
 	NodeGrace, EvictionGrace time.Duration
 	// Hosts are the EDPM hosts.
 	Hosts []Host
+	// OLM asks for the Operator Lifecycle Manager.
+	OLM bool
 	// Images are names of test/lab/images for pods; Archives are docker
 	// archives to import besides.
 	Images, Archives []string
@@ -91,6 +93,7 @@ func (l *Lab) cluster(ctx context.Context, o Options) error {
 	return parallel(
 		func() error { return l.kwok(ctx, o) },
 		func() error { return l.nodeIfWanted(ctx, o) },
+		func() error { return l.olmIfWanted(ctx, o) },
 	)
 }
 

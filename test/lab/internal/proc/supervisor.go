@@ -26,6 +26,8 @@ type Component struct {
 	// Files maps paths to contents that the process reads at start. They are
 	// written before it starts; a change restarts it.
 	Files map[string]string
+	// Env are variables, as in os.Environ, besides PATH and HOME.
+	Env []string
 	// Port, if set, must be free on every address before the process starts.
 	Port int
 }
@@ -35,7 +37,8 @@ func (c Component) digest() string {
 	b, _ := json.Marshal(struct {
 		Argv  []string
 		Files map[string]string
-	}{c.Argv, c.Files})
+		Env   []string `json:",omitempty"`
+	}{c.Argv, c.Files, c.Env})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:8])
 }
@@ -78,7 +81,7 @@ func (s *Supervisor) start(c Component) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
-	cmd.Env = cleanEnv()
+	cmd.Env = append(cleanEnv(), c.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = s.RunDir
 	// A session of its own: neither the terminal's hang-up nor ^C reaches it.

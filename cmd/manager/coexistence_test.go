@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/coexistence"
+	"github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/envtest"
+)
+
+// asManager is the variable that makes the test's own program the manager.
+const asManager = "EDPM_TEST_AS_MANAGER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asManager) != "" {
+		main()
+		os.Exit(0)
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// process is a manager in a process of its own, and what it says.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	done chan error
+	mu   sync.Mutex
+	log  []string
+}
+
+// launch starts a manager that believes to be in the Pod.
+func launch(t *testing.T, env *envtest.Env, pod string, flags ...string) *process {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := env.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, done: make(chan error, 1)}
+	p.cmd = exec.Command(os.Args[0], append([]string{"--leader-elect=false", "--webhooks=false", "--health-probe-bind-address=0", "--kubeconfig=" + kubeconfig}, flags...)...)
+	p.cmd.Env = append(os.Environ(), asManager+"=1", "POD_NAMESPACE="+namespace, "POD_NAME="+pod)
+	out, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			p.mu.Lock()
+			p.log = append(p.log, lines.Text())
+			p.mu.Unlock()
+		}
+		p.done <- p.cmd.Wait()
+	}()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // it may have ended
+	return p
+}
+
+func (p *process) said(text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.log, func(line string) bool { return strings.Contains(line, text) })
+}
+
+// ends waits until the process has ended by itself, without an error.
+func (p *process) ends() {
+	p.t.Helper()
+	select {
+	case err := <-p.done:
+		if err != nil {
+			p.t.Fatalf("the manager ended with %v:\n%s", err, strings.Join(p.log, "\n"))
+		}
+	case <-time.After(time.Minute):
+		p.t.Fatal("the manager has not ended")
+	}
+}
+
+// eventually waits until there is nothing to complain of.
+func (p *process) eventually(complaint func() string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		why := complaint()
+		if why == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.t.Fatalf("%s; the manager says:\n%s", why, strings.Join(p.log, "\n"))
+		}
+	}
+}
+
+// makePod makes the Pod that the manager believes to be in.
+func makePod(t *testing.T, api client.Client, name string) {
+	t.Helper()
+	create(t, api, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "x"}}},
+	})
+}
+
+// conditionOf returns what the Pod says of its operators, as status/reason: message.
+func conditionOf(t *testing.T, api client.Client, pod string) string {
+	t.Helper()
+	p := &corev1.Pod{}
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: pod}, p); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodConditionType(edpmv1.OperatorsRunningCondition) {
+			return fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
+		}
+	}
+	return "none"
+}
+
+// warnings are the events of the Pod.
+func warnings(t *testing.T, api client.Client, pod string) []string {
+	t.Helper()
+	list, out := &eventsv1.EventList{}, []string{}
+	if err := api.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if e.Regarding.Name == pod {
+			out = append(out, e.Type+" "+e.Reason+" "+strings.SplitN(e.Note, ":", 2)[0])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// setPartOf labels a definition as one of ours, or as one of nobody.
+func setPartOf(t *testing.T, api client.Client, name string, value any) {
+	t.Helper()
+	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{edpmv1.PartOfLabel: value}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Patch(t.Context(), crd, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
+	env := envtest.Start(t, envtest.Options{})
+	api := env.Client
+	// As if glance-operator had been there before.
+	setPartOf(t, api, "glances.glance.openstack.org", nil)
+	makePod(t, api, "manager-0")
+	theirs := &glancev1.Glance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}}
+	create(t, api, theirs)
+	topology := builders.MakeTopology("t", namespace).Spread("zone").Obj()
+	create(t, api, topology)
+
+	p := launch(t, env, "manager-0")
+	p.eventually(func() string {
+		if got := conditionOf(t, api, "manager-0"); !strings.HasPrefix(got, "False/ForeignDefinition: Running: ansibleee, dataplane, nova, topology; core is left out: it needs operator glance") {
+			return "the Pod says " + got
+		}
+		return ""
+	})
+	want := []string{"Warning ForeignDefinition Running"}
+	p.eventually(func() string { return cmp.Diff(want, warnings(t, api, "manager-0")) })
+	if !p.said(`"Left out operator","operator":"glance","reason":"ForeignDefinition"`) {
+		t.Errorf("the log does not tell of it:\n%s", strings.Join(p.log, "\n"))
+	}
+	p.eventually(func() string {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(topology), topology); err != nil || topology.Status.ObservedGeneration != topology.Generation {
+			return fmt.Sprintf("the operators that are free do not work: %+v (%v)", topology.Status, err)
+		}
+		return ""
+	})
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || theirs.ResourceVersion == "" || len(theirs.Status.Conditions) > 0 || len(theirs.Finalizers) > 0 {
+		t.Errorf("the object of glance-operator was touched: %+v (%v)", theirs, err)
+	}
+
+	t.Log("A manager that is started again says nothing twice")
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	p.ends()
+	p = launch(t, env, "manager-0")
+	p.eventually(func() string {
+		if !p.said("Starting workers") {
+			return "no controller works"
+		}
+		return ""
+	})
+	time.Sleep(500 * time.Millisecond)
+	if diff := cmp.Diff(want, warnings(t, api, "manager-0")); diff != "" {
+		t.Errorf("the events differ (-want +got):\n%s", diff)
+	}
+
+	t.Log("The definition is replaced by ours: the manager ends to be started anew")
+	setPartOf(t, api, "glances.glance.openstack.org", edpmv1.PartOf)
+	p.ends()
+	p = launch(t, env, "manager-0")
+	p.eventually(func() string {
+		if got := conditionOf(t, api, "manager-0"); got != "True/AllRunning: Running: ansibleee, core, dataplane, glance, nova, topology" {
+			return "the Pod says " + got
+		}
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || len(theirs.Status.Conditions) == 0 {
+			return fmt.Sprintf("nobody looks after the Glance: %+v (%v)", theirs.Status, err)
+		}
+		return ""
+	})
+
+	t.Log("The definition of the Topology goes: whoever follows one cannot work, and nothing is left")
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "topologies.topology.openstack.org"}}
+	if err := apiextensionsv1.AddToScheme(env.Scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Delete(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	p.ends()
+	p = launch(t, env, "manager-0")
+	p.eventually(func() string {
+		if got := conditionOf(t, api, "manager-0"); !strings.HasPrefix(got, "False/MissingDefinition: Running: none; ") {
+			return "the Pod says " + got
+		}
+		return ""
+	})
+	select {
+	case err := <-p.done:
+		t.Errorf("the manager ended with %v; it should wait for definitions", err)
+	case <-time.After(time.Second):
+	}
+}
+
+// TestTheRightOnDefinitions : the marker beside the code cannot be computed.
+func TestTheRightOnDefinitions(t *testing.T) {
+	source, err := os.ReadFile("coexistence.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`resources=customresourcedefinitions,resourceNames=([^,]+),`).FindSubmatch(source)
+	if m == nil {
+		t.Fatal("there is no marker")
+	}
+	got := strings.Split(string(m[1]), ";")
+	slices.Sort(got)
+	want := coexistence.Names(append(slices.Clone(controllers.Operators), controllers.OptionalOperators...))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the names of the marker differ (-internal/coexistence +marker):\n%s", diff)
+	}
+}

@@ -1,0 +1,143 @@
+// Package coexistence decides which operators of the suite can run in a cluster
+// that may have other operators with the same kinds: nova-operator,
+// glance-operator, infra-operator, ocs-operator and those that came before them.
+package coexistence
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+)
+
+// needs of an operator in a cluster.
+type needs struct {
+	// owns are the resource definitions of its kinds, which nobody else may look
+	// after.
+	owns []string
+	// operators that it cannot work without: it makes their objects, or waits for
+	// what they say. They may run in another manager.
+	operators []string
+	// reads are definitions of kinds that it reads, whoever looks after them. Of a
+	// Topology, that of infra-operator has the same version and the same fields.
+	reads []string
+}
+
+const topologies = "topologies.topology.openstack.org"
+
+// needsOf is what each operator needs.
+var needsOf = map[string]needs{
+	"ansibleee": {owns: []string{"openstackansibleees.ansibleee.openstack.org"}, reads: []string{topologies}},
+	"core": {
+		owns: []string{"openstackcontrolplanes.core.openstack.org"}, operators: []string{"glance", "nova"}, reads: []string{topologies},
+	},
+	"dataplane": {
+		owns: []string{
+			"openstackdataplanenodes.dataplane.openstack.org", "openstackdataplaneroles.dataplane.openstack.org",
+			"openstackdataplanes.dataplane.openstack.org", "openstackdataplaneservices.dataplane.openstack.org",
+		},
+		operators: []string{"ansibleee"}, reads: []string{topologies},
+	},
+	"glance": {owns: []string{"glanceapis.glance.openstack.org", "glances.glance.openstack.org"}, reads: []string{topologies}},
+	"nova": {
+		owns: []string{
+			"nova.nova.openstack.org", "novacells.nova.openstack.org", "novacomputes.nova.openstack.org", "novaexternalcomputes.nova.openstack.org",
+		},
+		operators: []string{"ansibleee", "dataplane"}, reads: []string{topologies},
+	},
+	"ocs":      {owns: []string{"storageclusters.ocs.openshift.io"}},
+	"topology": {owns: []string{topologies}},
+}
+
+// Definitions are the resource definitions of a cluster: by name whether one is
+// that of the suite. Those that do not exist are left out.
+type Definitions map[string]bool
+
+// Ours tells by its labels whether a resource definition is that of the suite.
+func Ours(labels map[string]string) bool { return labels[edpmv1.PartOfLabel] == edpmv1.PartOf }
+
+// Decision says which operators run.
+type Decision struct {
+	// Running operators, in the order in which they were chosen.
+	Running []string
+	// LeftOut are the others of those that were chosen.
+	LeftOut []LeftOut
+}
+
+// LeftOut is an operator that does not run although it was chosen.
+type LeftOut struct {
+	Operator string
+	// Reason is ForeignDefinition or MissingDefinition.
+	Reason condition.Reason
+	// Message says which definition it is, and the remedy.
+	Message string
+}
+
+// Names returns the names of the definitions on which it depends whether the
+// operators run, sorted.
+func Names(operators []string) []string {
+	var names []string
+	for _, o := range operators {
+		n := needsOf[o]
+		names = slices.Concat(names, n.owns, n.reads, Names(n.operators))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Decide returns which of the chosen operators run: those whose kinds are their
+// own, and that find what else they need.
+func Decide(chosen []string, found Definitions) Decision {
+	var d Decision
+	for _, operator := range chosen {
+		if out := found.leaves(operator); out != nil {
+			d.LeftOut = append(d.LeftOut, *out)
+		} else {
+			d.Running = append(d.Running, operator)
+		}
+	}
+	return d
+}
+
+// leaves returns why an operator is left out, nil if it is not.
+func (found Definitions) leaves(operator string) *LeftOut {
+	n := needsOf[operator]
+	for _, name := range n.owns {
+		if ours, exists := found[name]; exists && !ours {
+			return &LeftOut{operator, edpmv1.ForeignDefinitionReason, fmt.Sprintf(
+				"definition %s belongs to another operator: choose operators without %s, or remove that operator and its definition and apply ours", name, operator)}
+		}
+	}
+	for _, name := range slices.Concat(n.owns, n.reads) {
+		if _, exists := found[name]; !exists {
+			return &LeftOut{operator, edpmv1.MissingDefinitionReason, fmt.Sprintf("definition %s does not exist: apply config/crd", name)}
+		}
+	}
+	for _, other := range n.operators {
+		if out := found.leaves(other); out != nil {
+			return &LeftOut{operator, out.Reason, fmt.Sprintf("it needs operator %s, which cannot run: %s", other, out.Message)}
+		}
+	}
+	return nil
+}
+
+// Condition returns what the decision says of the manager: the status, reason and
+// message of the condition OperatorsRunning.
+func (d Decision) Condition() (isTrue bool, reason condition.Reason, message string) {
+	if len(d.LeftOut) == 0 {
+		return true, edpmv1.AllRunningReason, "Running: " + strings.Join(d.Running, ", ")
+	}
+	parts := []string{"Running: " + cmp.Or(strings.Join(d.Running, ", "), "none")}
+	reason = edpmv1.MissingDefinitionReason
+	for _, out := range d.LeftOut {
+		parts = append(parts, fmt.Sprintf("%s is left out: %s", out.Operator, out.Message))
+		if out.Reason == edpmv1.ForeignDefinitionReason {
+			reason = out.Reason
+		}
+	}
+	return false, reason, strings.Join(parts, "; ")
+}

@@ -1,0 +1,56 @@
+package inputs
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// MissingError says that a Secret or ConfigMap, or a key of it, is not there.
+type MissingError struct {
+	Kind, Name string
+	// Key that is missing; empty when the whole object is.
+	Key string
+}
+
+// Error names the object and the remedy.
+func (e *MissingError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("%s %q does not exist: create it in the same namespace", e.Kind, e.Name)
+	}
+	return fmt.Sprintf("%s %q has no key %q, or it is empty: add it", e.Kind, e.Name, e.Key)
+}
+
+func (e *MissingError) reason() condition.Reason {
+	return map[[2]bool]condition.Reason{
+		{true, true}: edpmv1.SecretMissingReason, {true, false}: edpmv1.SecretKeyMissingReason,
+		{false, true}: edpmv1.ConfigMapMissingReason, {false, false}: edpmv1.ConfigMapKeyMissingReason,
+	}[[2]bool{e.Kind == "Secret", e.Key == ""}]
+}
+
+// ForbiddenError says that the manager may not read a Secret.
+type ForbiddenError struct{ Namespace, Name string }
+
+// Error names the Secret and the remedy.
+func (e *ForbiddenError) Error() string {
+	return fmt.Sprintf("Secret %q cannot be read: the operators have no rights on Secrets in namespace %s; "+
+		"bind their ClusterRole for Secrets there, as docs/install.md says under Rights", e.Name, e.Namespace)
+}
+
+// Halt turns what is missing or must not be read into a *phase.Halt of the
+// condition. Other errors, and nil, are returned as they are.
+func Halt(t condition.Type, err error) error {
+	var missing *MissingError
+	var forbidden *ForbiddenError
+	switch {
+	case errors.As(err, &missing):
+		return phase.Failing(t, missing.reason(), "%v", missing)
+	case errors.As(err, &forbidden):
+		return phase.Failing(t, edpmv1.SecretForbiddenReason, "%v", forbidden)
+	}
+	return err
+}

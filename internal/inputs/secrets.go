@@ -1,0 +1,312 @@
+package inputs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// secrets watches every Secret that somebody reads, each by its namespace and
+// name, and no other. A watch has the whole object and not only its metadata:
+// content and version then never differ, and nothing is left to read.
+type secrets struct {
+	// ctx is that of the manager: watches outlive the reconciliations that start them.
+	ctx context.Context
+	api typedcorev1.SecretsGetter
+
+	mu        sync.Mutex
+	watched   map[types.NamespacedName]*watched
+	listeners []listener
+}
+
+// listener is a controller that hears of changes.
+type listener struct {
+	ctx     context.Context // of the controller
+	handler handler.EventHandler
+	queue   queue
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func newSecrets(ctx context.Context, api typedcorev1.SecretsGetter) *secrets {
+	return &secrets{ctx: ctx, api: api, watched: map[types.NamespacedName]*watched{}}
+}
+
+// get returns a Secret, nil if there is none, or an error if it is not known
+// whether there is. The first time it waits for what the API server says.
+func (s *secrets) get(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+	return s.watch(key).get(ctx)
+}
+
+// watch returns the watch of a Secret, which it starts if there is none.
+func (s *secrets) watch(key types.NamespacedName) *watched {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, ok := s.watched[key]
+	if !ok {
+		ctx, stop := context.WithCancel(s.ctx)
+		w = &watched{key: key, tell: s.tell, stop: stop, answered: make(chan struct{})}
+		s.watched[key] = w
+		lw := toolscache.ToListWatcherWithWatchListSemantics(w.listWatch(s.api.Secrets(key.Namespace)), s.api)
+		go toolscache.NewReflectorWithOptions(lw, &corev1.Secret{}, w, toolscache.ReflectorOptions{Name: "secrets"}).RunWithContext(ctx)
+	}
+	w.wanted = true
+	return w
+}
+
+// source is a source of the changes of all Secrets that are watched.
+func (s *secrets) source(h handler.EventHandler) source.Source {
+	return source.Func(func(ctx context.Context, q queue) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.listeners = append(s.listeners, listener{ctx, h, q})
+		return nil
+	})
+}
+
+func (s *secrets) audience() []listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listeners
+}
+
+// tell tells the controllers that a Secret was made, changed or deleted, or that
+// it is known now, or no longer, what it is.
+func (s *secrets) tell(key types.NamespacedName, before, now *corev1.Secret) {
+	for _, l := range s.audience() {
+		switch {
+		case before != nil && now != nil:
+			l.handler.Update(l.ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: now}, l.queue)
+		case now != nil:
+			l.handler.Create(l.ctx, event.CreateEvent{Object: now}, l.queue)
+		case before != nil:
+			l.handler.Delete(l.ctx, event.DeleteEvent{Object: before}, l.queue)
+		default:
+			l.handler.Generic(l.ctx, event.GenericEvent{Object: named(key)}, l.queue)
+		}
+	}
+}
+
+func named(key types.NamespacedName) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+}
+
+// sweepEvery is how often watches are ended that nobody needs.
+const sweepEvery = 10 * time.Minute
+
+// Start ends watches that nobody needs, until the manager stops.
+func (s *secrets) Start(ctx context.Context) error {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			s.sweep()
+		}
+	}
+}
+
+// sweep ends the watches of which an event would wake no object: what nobody
+// would hear of need not be watched. One that is read meanwhile stays.
+func (s *secrets) sweep() {
+	for _, w := range s.unmarked() {
+		if s.concerns(w) {
+			continue
+		}
+		s.mu.Lock()
+		if !w.wanted {
+			w.stop()
+			delete(s.watched, w.key)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// unmarked returns all watches. It takes back that they are wanted, so that it
+// shows afterwards which were read since.
+func (s *secrets) unmarked() []*watched {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*watched, 0, len(s.watched))
+	for _, w := range s.watched {
+		w.wanted = false
+		all = append(all, w)
+	}
+	return all
+}
+
+// concerns tells whether an event of the Secret would wake an object.
+func (s *secrets) concerns(w *watched) bool {
+	secret := w.last()
+	for _, l := range s.audience() {
+		woken := &counter{}
+		if l.handler.Generic(l.ctx, event.GenericEvent{Object: secret}, woken); woken.requests > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// counter is a queue that only counts.
+type counter struct {
+	queue
+	requests int
+}
+
+// Add counts a request.
+func (c *counter) Add(reconcile.Request) { c.requests++ }
+
+// watched is one Secret. It is the store of a reflector, which lists and watches.
+type watched struct {
+	key  types.NamespacedName
+	tell func(key types.NamespacedName, before, now *corev1.Secret)
+	stop context.CancelFunc
+	// wanted tells that it was read since the last sweep began; guarded by the
+	// mutex of secrets.
+	wanted bool
+	// answered is closed when the API server has answered for the first time.
+	answered chan struct{}
+
+	mu     sync.Mutex
+	known  bool
+	secret *corev1.Secret // nil when there is none, or nothing is known
+	err    error          // why nothing is known
+	// owed tells that somebody got an error instead of an answer.
+	owed bool
+}
+
+// listWatch asks for this one Secret.
+func (w *watched) listWatch(api typedcorev1.SecretInterface) *toolscache.ListWatch {
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, w.key.Name).String()
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = only
+			list, err := api.List(ctx, options)
+			w.note(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			options.FieldSelector = only
+			stream, err := api.Watch(ctx, options)
+			w.note(err)
+			return stream, err
+		},
+	}
+}
+
+func (w *watched) get(ctx context.Context) (*corev1.Secret, error) {
+	select {
+	case <-w.answered:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.owed = w.owed || !w.known
+	return w.secret, w.err
+}
+
+// last returns the Secret as far as it is known.
+func (w *watched) last() *corev1.Secret {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.secret != nil {
+		return w.secret
+	}
+	return named(w.key)
+}
+
+// note notes that the API server cannot or will not say what the Secret is. The
+// reflector asks again. What was known stays until then, unless the right to
+// know it was taken away.
+func (w *watched) note(err error) {
+	if err == nil {
+		return
+	}
+	w.mu.Lock()
+	before, refused := w.secret, w.known && apierrors.IsForbidden(err)
+	if !w.known || refused {
+		w.known, w.secret, w.err = false, nil, err
+	}
+	w.answer()
+	w.mu.Unlock()
+	if refused {
+		w.tell(w.key, before, nil)
+	}
+}
+
+// put notes what the Secret is, and tells it to the controllers unless they
+// know.
+func (w *watched) put(now *corev1.Secret) {
+	if now != nil {
+		now.ManagedFields = nil // nobody reads them
+	}
+	w.mu.Lock()
+	before := w.secret
+	news := w.owed || w.known && version(before) != version(now)
+	w.known, w.secret, w.err, w.owed = true, now, nil, false
+	w.answer()
+	w.mu.Unlock()
+	if news {
+		w.tell(w.key, before, now)
+	}
+}
+
+// answer lets those go on who wait for the first answer. The caller holds the lock.
+func (w *watched) answer() {
+	select {
+	case <-w.answered:
+	default:
+		close(w.answered)
+	}
+}
+
+func version(secret *corev1.Secret) string {
+	if secret == nil {
+		return ""
+	}
+	return string(secret.UID) + "/" + secret.ResourceVersion
+}
+
+// Add is called by the reflector when the Secret was made.
+func (w *watched) Add(obj any) error { return w.Update(obj) }
+
+// Update is called by the reflector when the Secret was changed.
+func (w *watched) Update(obj any) error {
+	w.put(obj.(*corev1.Secret))
+	return nil
+}
+
+// Delete is called by the reflector when the Secret was deleted.
+func (w *watched) Delete(any) error {
+	w.put(nil)
+	return nil
+}
+
+// Replace is called by the reflector when it has listed the Secret.
+func (w *watched) Replace(list []any, _ string) error {
+	if len(list) == 0 {
+		return w.Delete(nil)
+	}
+	return w.Update(list[0])
+}
+
+// Resync is called by nobody: the reflector has no period for it.
+func (w *watched) Resync() error { return nil }
