@@ -93,6 +93,7 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 40m $(RACE) $(UNIT)
 	go -C $(BUNDLE) test ./...
+	go -C hack/release test ./...
 	$(MAKE) --no-print-directory test-monitoring
 	hack/test-python.sh
 
@@ -155,6 +156,14 @@ plugin: ## Build the kubectl plugin, bin/kubectl-edpm.
 .PHONY: krew
 krew: ## Pack the plugin for all platforms with its krew manifest, bin/krew: VERSION=v1.2.3 URL=https://...
 	go run ./hack/krew '$(VERSION)' '$(URL)' bin/krew
+
+.PHONY: release
+release: ## Make a release, bin/release: VERSION=v1.2.3 IMG=...; see hack/release.sh.
+	hack/release.sh '$(VERSION)'
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities; says so if the database cannot be reached.
+	hack/vulncheck.sh
 
 .PHONY: image
 image: image-manager image-runner ## Build both images with podman (root for the second).

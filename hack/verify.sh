@@ -32,7 +32,7 @@ for path in config/crd/bases config/rbac/role.yaml config/overlays/ocs/role.yaml
 done
 unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)
 [ -z "$unformatted" ] || complain "not formatted, run make fmt: $unformatted"
-for module in . hack/bundle hack/monitoring; do
+for module in . hack/bundle hack/monitoring hack/release; do
   go -C "$module" mod tidy -diff || complain "$module/go.mod is not tidy: run go mod tidy there"
 done
 for dir in default overlays/lab overlays/ocs overlays/secrets-by-namespace samples samples/ocs prometheus grafana; do
