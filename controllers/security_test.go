@@ -37,7 +37,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 		wrong: func(_ *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "default/ssh-key"
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, says: []string{`Secret "default/ssh-key" does not exist`, "same namespace"},
+		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "default/ssh-key" does not exist`, "same namespace"},
 		mend: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) {
 				r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "ssh-key"
@@ -48,7 +48,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 		wrong: func(_ *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.ExtraMounts = []ansibleeev1.ExtraMount{{Volumes: []ansibleeev1.ExtraVolume{{Name: "v", Secret: &corev1.SecretVolumeSource{SecretName: "../default/ssh-key"}}}}}
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.SecretMissingReason, says: []string{`Secret "../default/ssh-key" does not exist`},
+		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "../default/ssh-key" does not exist`},
 		mend: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.NodeTemplate.ExtraMounts = nil })
 		},
