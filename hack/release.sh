@@ -49,12 +49,12 @@ manifests() {
 
 # pinned FILE...: whether every image is named by digest.
 pinned() {
-  if say pinned "$@" 2>"$out/images.txt"; then
+  if say pinned "$@" >"$out/images.txt"; then
     echo "every image is pinned by a digest" >"$out/images.txt"
-    return
+  elif [ -n "${PINNED:-}" ]; then
+    cat "$out/images.txt" >&2
+    exit 1
   fi
-  cat "$out/images.txt" >&2
-  [ -z "${PINNED:-}" ] || exit 1
 }
 
 # inventory: which modules are in the programs, and their licences.

@@ -60,10 +60,10 @@ func inventory(dir, version string, programs []string) error {
 	return refused
 }
 
-// pinned returns an error that names the images in the files that are not named
-// by digest.
+// pinned writes on standard output the images in the files that are not named by
+// digest, and returns an error if there are any.
 func pinned(files []string) error {
-	var loose []string
+	count := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -74,13 +74,14 @@ func pinned(files []string) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		for _, image := range found {
-			loose = append(loose, file+": "+image)
+			fmt.Printf("not pinned by a digest: %s: %s\n", filepath.Base(file), image)
 		}
+		count += len(found)
 	}
-	if len(loose) == 0 {
-		return nil
+	if count > 0 {
+		return fmt.Errorf("%d images are not pinned by a digest", count)
 	}
-	return fmt.Errorf("images that are not pinned by a digest:\n  %s", strings.Join(loose, "\n  "))
+	return nil
 }
 
 func notes(changelog, version string) error {
