@@ -401,13 +401,16 @@ func TestCommandsExist(t *testing.T) {
 	}
 }
 
+// shown is what a page says that tests show.
+var shown = regexp.MustCompile(`(?s)Shown by\s.*?\n\n`)
+
 var story = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+_test\.go)\)`)
 
 // What a page says that a test shows, that test is there by its name.
 func TestStoriesThatPagesTellOfAreThere(t *testing.T) {
 	found := 0
 	for file, page := range pages(t) {
-		for _, m := range story.FindAllStringSubmatch(page, -1) {
+		for _, m := range story.FindAllStringSubmatch(strings.Join(shown.FindAllString(page+"\n\n", -1), ""), -1) {
 			code, err := os.ReadFile(filepath.Join(filepath.Dir(file), m[2]))
 			if err != nil {
 				t.Errorf("%s: %v", filepath.Base(file), err)
@@ -419,7 +422,7 @@ func TestStoriesThatPagesTellOfAreThere(t *testing.T) {
 			}
 		}
 	}
-	if found == 0 {
-		t.Error("no page tells of a story; docs/failure-modes.md should")
+	if found < 20 {
+		t.Errorf("pages tell of %d stories; docs/failure-modes.md alone has more", found)
 	}
 }

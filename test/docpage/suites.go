@@ -28,6 +28,7 @@ var Suites = map[string][]string{
 		"docs/openstackdataplane.md",
 		"docs/openstackansibleee.md",
 		"docs/metrics.md",
+		"docs/coexistence.md",
 		"docs/runbooks/EDPMDeletionWedged.md",
 		"docs/runbooks/EDPMHostsFailing.md",
 		"docs/runbooks/EDPMManagerDown.md",
