@@ -27,6 +27,10 @@ operators=${OPERATORS:-}
 base=${BASE:-default}
 [ -z "$operators" ] || base=overlays/split
 
+mkdir -p bin
+dir=$(mktemp -d bin/deploy.XXXXXX) # kustomize reads files below the repository only
+trap 'rm -rf "$dir"' EXIT
+
 # images: the kustomization's entry for the image of the manager.
 images() {
   local name=${image%@*} tag
@@ -47,9 +51,8 @@ patch() {
 
 # build BASE [PODSPEC]...: config/BASE with the images and patches, on stdout.
 build() {
-  local dir=bin/deploy base=$1 pod
+  local base=$1 pod
   shift
-  mkdir -p "$dir"
   {
     echo "resources: [../../config/$base]"
     images
@@ -114,8 +117,7 @@ refuse_second() {
 }
 
 apply() {
-  local manifests=bin/deploy/manifests.yaml
-  mkdir -p bin/deploy
+  local manifests=$dir/manifests.yaml
   select_instances edpm-operators,
   build "$@" >"$manifests"
   refuse_foreign "$manifests"

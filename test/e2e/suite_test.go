@@ -34,6 +34,7 @@ func TestE2E(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("the end-to-end tests need root: a kubelet and hosts with systemd are started; -short skips them")
 	}
+	lab.Hold(t)
 	log.SetLogger(GinkgoLogr)
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyPollingInterval(500 * time.Millisecond)

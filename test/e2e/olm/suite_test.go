@@ -62,6 +62,9 @@ func TestOLM(t *testing.T) {
 		t.Setenv("EDPM_LAB_DIR", filepath.Join(t.TempDir(), "lab"))
 		t.Setenv("EDPM_LAB_PORT_BASE", "28443")
 	}
+	if !pretend() {
+		lab.Hold(t)
+	}
 	log.SetLogger(GinkgoLogr)
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(3 * time.Minute)

@@ -34,6 +34,7 @@ func TestWalkthrough(t *testing.T) {
 	case os.Geteuid() != 0:
 		t.Fatal("the walk needs root: a kubelet and hosts with systemd are started")
 	}
+	lab.Hold(t)
 	log.SetLogger(GinkgoLogr)
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(time.Minute)
