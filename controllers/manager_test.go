@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -36,7 +37,7 @@ type running struct {
 func startManager(namespace string, opts controllers.Options) *running {
 	GinkgoHelper()
 	r := &running{wire: &wire{}, done: make(chan error, 1)}
-	config := asManager(env.Config)
+	config := rest.CopyConfig(managerConfig)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return r.wire.over(next) })
 	held := controllers.CacheOptions(opts.Operators)
 	held.DefaultNamespaces = map[string]cache.Config{namespace: {}}

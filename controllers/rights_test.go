@@ -1,80 +1,16 @@
 package controllers_test
 
 import (
-	"os"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/rest"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
-	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
-
-// Every manager of this suite has the rights that are deployed, and those on
-// Secrets in its own namespace only: a story that needs more fails.
-
-// account is the ServiceAccount that managers of this suite use.
-const account = "system:serviceaccount:edpm-operators-system:edpm-operators-manager"
-
-const (
-	managerRole = "manager-role"
-	secretsRole = "manager-secrets-role"
-)
-
-// makeRoles makes the roles of the manager, and grants all but those on Secrets.
-func makeRoles() {
-	GinkgoHelper()
-	file, err := os.Open(envtest.File("config", "rbac", "role.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = file.Close() }()
-	docs, made := utilyaml.NewYAMLOrJSONDecoder(file, 4096), []string{}
-	for {
-		role := &rbacv1.ClusterRole{}
-		if docs.Decode(role) != nil {
-			break
-		}
-		if role.Kind == "ClusterRole" {
-			made = append(made, role.Name)
-			Expect(api.Create(ctx, role)).To(Succeed())
-		}
-	}
-	Expect(made).To(ConsistOf(managerRole, secretsRole))
-	Expect(api.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: managerRole}, RoleRef: clusterRole(managerRole), Subjects: subjects(),
-	})).To(Succeed())
-}
-
-func clusterRole(name string) rbacv1.RoleRef {
-	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
-}
-
-func subjects() []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: account}}
-}
-
-// grantSecrets gives the managers their rights on the Secrets of a namespace.
-func grantSecrets(namespace string) {
-	GinkgoHelper()
-	Expect(api.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretsRole}, RoleRef: clusterRole(secretsRole), Subjects: subjects(),
-	})).To(Succeed())
-}
-
-// asManager returns a configuration with the rights of the manager.
-func asManager(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	config.Impersonate.UserName = account
-	return config
-}
 
 var _ = Describe("Without a right on the Secrets of a namespace", func() {
 	It("objects say so and how to grant it, nothing is run, and all goes on once it is granted", func() {
@@ -90,7 +26,7 @@ var _ = Describe("Without a right on the Secrets of a namespace", func() {
 		}
 		w.calm()
 		Expect(w.runs()).To(BeEmpty())
-		grantSecrets(w.ns)
+		Expect(env.GrantSecrets(ctx, w.ns)).To(Succeed())
 		w.computesReady("n")
 		w.condition(MakeNova("nova", w.ns, ""), condition.InputReadyCondition, "True/Ready/")
 		w.exactlyOnce()

@@ -29,7 +29,9 @@ var (
 	env  *envtest.Env
 	api  client.Client
 	kube *fakekube.Cluster
-	ctx  = context.Background()
+	// managerConfig has the rights of the managers of this suite.
+	managerConfig *rest.Config
+	ctx           = context.Background()
 )
 
 func TestControllers(t *testing.T) {
@@ -49,7 +51,7 @@ var _ = BeforeSuite(func() {
 	var err error
 	api, err = client.New(config, client.Options{Scheme: env.Scheme})
 	Expect(err).NotTo(HaveOccurred())
-	makeRoles()
+	managerConfig = env.AsManager(GinkgoT())
 	background, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
 	kube, err = fakekube.Start(background, config, ctrl.Options{Scheme: env.Scheme})

@@ -52,7 +52,7 @@ func quick() controllers.Options {
 func newWorld(change ...func(*controllers.Options)) *world {
 	GinkgoHelper()
 	w := newPlace(change...)
-	grantSecrets(w.ns)
+	Expect(env.GrantSecrets(ctx, w.ns)).To(Succeed())
 	w.running = startManager(w.ns, w.opts)
 	return w
 }

@@ -16,7 +16,6 @@ import (
 	k8scorev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,8 +73,7 @@ func (w *writes) since(mark int, parts ...string) []string {
 // startManager starts a manager with everything, wired as cmd/manager does it.
 func startManager() {
 	GinkgoHelper()
-	config := rest.CopyConfig(env.Config)
-	config.QPS = -1
+	config := env.AsManager(GinkgoT())
 	config.Wrap(wire.over)
 	options := env.ManagerOptions()
 	options.Cache = controllers.CacheOptions(nil)
@@ -99,6 +97,7 @@ func newWorld() world {
 	GinkgoHelper()
 	ns := &k8scorev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
 	Expect(api.Create(ctx, ns)).To(Succeed())
+	Expect(env.GrantSecrets(ctx, ns.Name)).To(Succeed())
 	w := world(ns.Name)
 	DeferCleanup(w.clear)
 	return w

@@ -1,0 +1,75 @@
+package envtest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+)
+
+// managerAccount is the ServiceAccount of the manager where it is deployed.
+const managerAccount = "system:serviceaccount:edpm-operators-system:edpm-operators-manager"
+
+// The ClusterRoles of the manager, as config/rbac has them.
+const (
+	managerRole = "manager-role"
+	secretsRole = "manager-secrets-role"
+)
+
+// AsManager returns a configuration that has the rights of the deployed manager
+// and no others: a story that needs more fails. It has those on Secrets in the
+// namespaces of [Env.GrantSecrets] only. It is called once.
+func (e *Env) AsManager(t T) *rest.Config {
+	t.Helper()
+	if err := e.makeRoles(); err != nil {
+		t.Fatalf("making the roles of the manager: %v", err)
+	}
+	config := rest.CopyConfig(e.Config)
+	config.QPS = -1
+	config.Impersonate.UserName = managerAccount
+	return config
+}
+
+func (e *Env) makeRoles() error {
+	file, err := os.Open(File("config", "rbac", "role.yaml"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	for docs := utilyaml.NewYAMLOrJSONDecoder(file, 4096); ; {
+		role := &rbacv1.ClusterRole{}
+		err := docs.Decode(role)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil && role.Kind == "ClusterRole" {
+			err = e.Client.Create(context.Background(), role)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return e.Client.Create(context.Background(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: managerRole}, RoleRef: roleRef(managerRole), Subjects: subjects(),
+	})
+}
+
+// GrantSecrets gives the manager its rights on the Secrets of a namespace.
+func (e *Env) GrantSecrets(ctx context.Context, namespace string) error {
+	return e.Client.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretsRole}, RoleRef: roleRef(secretsRole), Subjects: subjects(),
+	})
+}
+
+func roleRef(name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+}
+
+func subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: managerAccount}}
+}
