@@ -217,7 +217,7 @@ func (e *Engine) offer(o *offer) string {
 		e.groups[g] = &group{offers: map[string]*offer{}, held: map[string]string{}}
 	}
 	grp, now := e.groups[g], e.Clock.Now()
-	if old := grp.offers[o.Host]; old == nil || old.hash != o.hash || old.attempt != o.attempt || old.Rerun != o.Rerun {
+	if old := grp.offers[o.Host]; old == nil || o.joinsAnew(old) {
 		if grp.first.IsZero() {
 			grp.first = now
 		}
@@ -226,11 +226,22 @@ func (e *Engine) offer(o *offer) string {
 	} else if !old.notBefore.Equal(o.notBefore) || !reflect.DeepEqual(old.Strategy, o.Strategy) {
 		e.enqueue(g, 0)
 	}
-	if old := grp.offers[o.Host]; old != nil && old.hash == o.hash && old.podKey == o.podKey && old.access == o.access {
+	if old := grp.offers[o.Host]; old != nil && o.runsAs(old) {
 		o.denied = old.denied
 	}
 	grp.offers[o.Host], e.offered[o.Key()], e.wanted[o.owner()] = o, g, o.Key()
 	return cmp.Or(grp.held[o.Host], o.denied)
+}
+
+// joinsAnew tells whether it is another thing to do than the old offer, so that others
+// may still join it.
+func (o *offer) joinsAnew(old *offer) bool {
+	return old.hash != o.hash || old.attempt != o.attempt || old.Rerun != o.Rerun
+}
+
+// runsAs tells whether it would make the same run as the old offer.
+func (o *offer) runsAs(old *offer) bool {
+	return old.hash == o.hash && old.podKey == o.podKey && old.access == o.access
 }
 
 // Withdraw takes back whatever the owner waits for. Owners call it when they
