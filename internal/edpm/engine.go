@@ -226,9 +226,7 @@ func (e *Engine) offer(o *offer) string {
 	} else if !old.notBefore.Equal(o.notBefore) || !reflect.DeepEqual(old.Strategy, o.Strategy) {
 		e.enqueue(g, 0)
 	}
-	if old := grp.offers[o.Host]; old != nil && old.hash == o.hash && old.podKey == o.podKey && old.access == o.access {
-		o.denied = old.denied
-	}
+	o.remember(grp.offers[o.Host])
 	grp.offers[o.Host], e.offered[o.Key()], e.wanted[o.owner()] = o, g, o.Key()
 	return cmp.Or(grp.held[o.Host], o.denied)
 }

@@ -24,6 +24,14 @@ type ownerID struct{ kind, namespace, name string }
 
 func (o *offer) owner() ownerID { return ownerID{o.OwnerKind, o.Namespace, o.Host} }
 
+// remember keeps why the API server did not take the run of the offer before,
+// which can be nil, unless another run is offered now.
+func (o *offer) remember(old *offer) {
+	if old != nil && old.hash == o.hash && old.podKey == o.podKey && old.access == o.access {
+		o.denied = old.denied
+	}
+}
+
 // retry tells whether the host has failed before for the same hash.
 func (o *offer) retry() bool { return o.attempt > 1 }
 
