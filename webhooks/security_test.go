@@ -168,7 +168,7 @@ var _ = Describe("A user who may write every kind of the suite in a namespace", 
 
 		By("having the rights of the operators")
 		operator := w.as("operator", rbacv1.PolicyRule{
-			APIGroups: []string{ansibleeev1.GroupVersion.Group}, Resources: []string{"openstackansibleees/status"}, Verbs: []string{"get", "patch"},
+			APIGroups: []string{ansibleeev1.GroupVersion.Group}, Resources: []string{"openstackansibleees/targets"}, Verbs: []string{"update"},
 		})
 		Expect(operator.Create(ctx, claim("real"))).To(Succeed())
 	})

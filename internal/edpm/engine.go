@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// The Secrets are those with the inputs of runs.
 // +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch;create;delete;patch
+// The webhook of runs asks who may set their targets. The Secrets have their inputs.
+// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees/targets,verbs=update
 // +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=get;list;create;delete
 
 // Owner is a kind whose objects own targets.

@@ -46,9 +46,11 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, run *ansibleeev1.Op
 	return v.Rules.ValidateUpdate(ctx, old, run)
 }
 
-// mayClaim returns an error unless the user may write results of runs. The
-// targets of a run say for which hosts, and for which state of them, its result
-// counts: who could set them could make hosts converged on which nothing ran.
+// mayClaim returns an error unless the user may set targets. Those of a run say for
+// which hosts, and for which state of them, its result counts: who could set them
+// could make hosts converged on which nothing ran. The right is one on a subresource
+// that exists in rules only, as "approve" and "sign" are for certificates: the
+// operators with an engine have it, and may write no results.
 func (v *validator) mayClaim(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) error {
 	req, err := admission.RequestFromContext(ctx)
 	if err != nil {
@@ -57,7 +59,7 @@ func (v *validator) mayClaim(ctx context.Context, run *ansibleeev1.OpenStackAnsi
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: req.UserInfo.Username, UID: req.UserInfo.UID, Groups: req.UserInfo.Groups, Extra: extra(req.UserInfo),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: run.Namespace, Group: ansibleeev1.GroupVersion.Group, Resource: "openstackansibleees", Subresource: "status", Verb: "patch", Name: run.Name,
+			Namespace: run.Namespace, Group: ansibleeev1.GroupVersion.Group, Resource: "openstackansibleees", Subresource: "targets", Verb: "update", Name: run.Name,
 		},
 	}}
 	if err := v.reviews.Create(ctx, review); err != nil {
