@@ -65,7 +65,7 @@ var _ = BeforeSuite(func() {
 	api, err = client.New(config, client.Options{Scheme: env.Scheme})
 	Expect(err).NotTo(HaveOccurred())
 
-	mgr, err := ctrl.NewManager(env.Config, env.ManagerOptions())
+	mgr, err := ctrl.NewManager(env.AsManager(GinkgoT()), env.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
 	reads.Reader = mgr.GetAPIReader()
 	Expect(webhooks.SetupAll(gatedManager{mgr}, all)).To(Succeed())

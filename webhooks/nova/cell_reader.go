@@ -13,7 +13,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
-// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes,verbs=list
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes,verbs=get;list
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles,verbs=get
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes,verbs=get;list
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get
