@@ -117,6 +117,11 @@ e2e-olm: ## Of these, those with OLM (root): docs/walkthrough.md and more. Compi
 	@hack/install-packages.sh lab test
 	E2E_OLM=1 go test ./test/e2e/olm ./test/e2e/walkthrough -count=1 -timeout 40m
 
+.PHONY: e2e-docs
+e2e-docs: ## Run the commands of the documentation, page after page (root). Not part of make e2e.
+	@hack/install-packages.sh lab test
+	E2E_DOCS=1 go test ./test/e2e/docs -count=1 -timeout 40m
+
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.
 	go run ./test/bench
