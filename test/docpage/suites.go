@@ -37,7 +37,6 @@ var Suites = map[string][]string{
 		"docs/runbooks/EDPMWebhookDown.md",
 		"docs/kubectl-edpm.md",
 		"docs/operations.md",
-		"docs/coexistence.md",
 		"docs/install.md",
 	},
 	// With pretend nodes and an image service.
