@@ -27,15 +27,14 @@ import (
 )
 
 // addCertificates makes the manager create and rotate the certificates of its
-// webhooks. The channel is closed when they are there.
-func addCertificates(ctx context.Context, mgr manager.Manager, opts *options) (chan struct{}, error) {
-	ready := make(chan struct{})
+// webhooks, and closes the channel when they are there.
+func addCertificates(ctx context.Context, mgr manager.Manager, opts *options, ready chan struct{}) error {
 	namespace := podNamespace()
 	secret := types.NamespacedName{Namespace: namespace, Name: opts.service + "-cert"}
 	if err := (&certificateFiles{secret: secret, dir: opts.certDir}).setup(ctx, mgr); err != nil {
-		return nil, err
+		return err
 	}
-	return ready, rotator.AddRotator(oneSecretManager{mgr, secret}, &rotator.CertRotator{
+	return rotator.AddRotator(oneSecretManager{mgr, secret}, &rotator.CertRotator{
 		SecretKey:      secret,
 		CertDir:        opts.certDir,
 		CAName:         "edpm-operators-ca",

@@ -145,25 +145,14 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, opts *options, operat
 	if !opts.webhooks {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
-	if opts.service == "" {
-		if err := webhooks.SetupAll(mgr, operators); err != nil {
+	if err := webhooks.SetupAll(mgr, operators); err != nil {
+		return err
+	}
+	server := mgr.GetWebhookServer()
+	if waiting, ok := server.(patientServer); ok {
+		if err := addCertificates(ctx, mgr, opts, waiting.ready); err != nil {
 			return err
 		}
-		return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
 	}
-	ready, err := addCertificates(ctx, mgr, opts)
-	if err != nil {
-		return err
-	}
-	if err := mgr.AddReadyzCheck("webhooks", afterCertificates(mgr, ready)); err != nil {
-		return err
-	}
-	go func() {
-		<-ready
-		if err := webhooks.SetupAll(mgr, operators); err != nil {
-			ctrl.Log.Error(err, "Failed to set up webhooks")
-			os.Exit(1)
-		}
-	}()
-	return nil
+	return mgr.AddReadyzCheck("webhooks", server.StartedChecker())
 }

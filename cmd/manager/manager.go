@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
-	"net/http"
+	"context"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	corev1 "k8s.io/api/core/v1"
@@ -13,8 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/edpm-operators/edpm-operators/controllers"
@@ -35,10 +31,36 @@ func managerOptions(opts *options, scheme *runtime.Scheme, operators []string) c
 		HealthProbeBindAddress:        opts.probes,
 		PprofBindAddress:              opts.pprof,
 		Metrics:                       metricsOptions(opts),
-		WebhookServer:                 webhook.NewServer(webhook.Options{Port: opts.webhookPort, CertDir: opts.certDir}),
+		WebhookServer:                 newWebhookServer(opts),
 		Cache:                         held,
 		// Secrets are read by internal/inputs; nothing may cache them by accident.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	}
+}
+
+// newWebhookServer returns a server that waits for its certificates if the manager
+// makes them itself.
+func newWebhookServer(opts *options) webhook.Server {
+	server := webhook.NewServer(webhook.Options{Port: opts.webhookPort, CertDir: opts.certDir})
+	if opts.service == "" {
+		return server
+	}
+	return patientServer{server, make(chan struct{})}
+}
+
+// patientServer starts when its certificates are there.
+type patientServer struct {
+	webhook.Server
+	ready chan struct{}
+}
+
+// Start serves the webhooks until the context ends.
+func (s patientServer) Start(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return s.Server.Start(ctx)
+	case <-ctx.Done():
+		return nil
 	}
 }
 
@@ -65,18 +87,3 @@ func podNamespace() string {
 	}
 	return "edpm-operators-system"
 }
-
-// afterCertificates is ready once the certificates are there and the webhooks
-// are served.
-func afterCertificates(mgr manager.Manager, ready chan struct{}) healthz.Checker {
-	return func(req *http.Request) error {
-		select {
-		case <-ready:
-			return mgr.GetWebhookServer().StartedChecker()(req)
-		case <-time.After(100 * time.Millisecond):
-			return errWaiting
-		}
-	}
-}
-
-var errWaiting = errors.New("waiting for the certificates of the webhooks")
