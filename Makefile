@@ -106,16 +106,15 @@ test-monitoring: ## Run the tests of rules and dashboard alone, with the code of
 # What needs OLM is part of make e2e where OLM was compiled before, and with E2E_OLM=1.
 export E2E_OLM ?= $(if $(wildcard $(or $(EDPM_CACHE),$(HOME)/.cache/edpm-operators)/bin/olm*/olm),1)
 
-# Suites with the lab wait for each other; the others run beside them.
 .PHONY: e2e
 e2e: ## Run the end-to-end tests on a real cluster and real hosts on this machine (root).
 	@hack/install-packages.sh lab test
-	go test ./test/e2e/... -count=1 -p 8 -timeout 85m
+	go test ./test/e2e/... -count=1 -p 1 -timeout 60m
 
 .PHONY: e2e-olm
 e2e-olm: ## Of these, those with OLM (root): docs/walkthrough.md and more. Compiles OLM the first time.
 	@hack/install-packages.sh lab test
-	E2E_OLM=1 go test ./test/e2e/olm ./test/e2e/walkthrough -count=1 -timeout 40m
+	E2E_OLM=1 go test ./test/e2e/olm ./test/e2e/walkthrough -count=1 -p 1 -timeout 40m
 
 .PHONY: e2e-docs
 e2e-docs: ## Run the commands of the documentation, page after page (root). Not part of make e2e.

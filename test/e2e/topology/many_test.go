@@ -20,8 +20,8 @@ var _ = Describe("Three hundred GlanceAPIs that share a Topology", Ordered, func
 	const (
 		many   = 300
 		shared = "shared"
-		// aWhile is more than a small machine needs for three hundred pods.
-		aWhile = 4 * time.Minute
+		// aWhile is more than a small and busy machine needs for three hundred pods.
+		aWhile = 8 * time.Minute
 		// perAPI bounds what one edit of the Topology may cost each of them: the
 		// states that its pod goes through are a handful.
 		writesPerAPI, reconcilesPerAPI = 10, 30
