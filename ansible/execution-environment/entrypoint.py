@@ -8,9 +8,13 @@ Environment read:
   RUNNER_EXTRA_VARS  variables, as YAML      -> env/extravars
   ANSIBLE_SSH_ARGS   arguments of ssh, behind those by which hosts are trusted
   ANSIBLE_PRIVATE_KEY_FILE  ssh key; replaced by a copy that ssh accepts
+  ANSIBLE_TASK_TIMEOUT  seconds that a task may take (600); it cannot be turned off
   EDPM_RECAP_PATH    where the recap of the run goes (/dev/termination-log)
 
 Keys of hosts that are known already are in /runner/config/known_hosts.
+
+Called as ansible-playbook it sets what has to hold for every run and becomes the
+real one: ansible-runner and its files in /runner/env have the last word otherwise.
 
 The exit code is that of the command. A run that ends before Ansible could write
 a recap of its hosts leaves one that holds only the category of the error.
@@ -20,6 +24,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,15 +33,50 @@ import yaml
 
 RUNNER_DIR = os.environ.get("EDPM_RUNNER_DIR", "/runner")
 RECAP_PATH = os.environ.get("EDPM_RECAP_PATH") or "/dev/termination-log"
-TMP_DIR = "/tmp"
+TMP_DIR = os.environ.get("EDPM_TMP_DIR") or "/tmp"
 NSS_WRAPPER = "libnss_wrapper.so"
-RECAP_CALLBACK = "edpm.operators.recap"
+CALLBACKS = ["edpm.operators.recap", "edpm.operators.limits"]
+PLAYBOOK_COMMAND = "ansible-playbook"
+
+# A host answers what it likes, also facts with the names of our variables. So facts
+# are seen as ansible_facts only, and stay in memory. See docs/security.md.
+FORCED = {
+    "ANSIBLE_INJECT_FACT_VARS": "False",
+    "ANSIBLE_CACHE_PLUGIN": "memory",
+    "ANSIBLE_HOST_KEY_CHECKING": "True",
+    "ANSIBLE_SSH_HOST_KEY_CHECKING": "True",
+    "ANSIBLE_TRANSPORT": "ssh",
+    "ANSIBLE_CONNECTION_PLUGINS": "/usr/share/ansible/plugins/connection",
+    "ANSIBLE_SSH_EXECUTABLE": "ssh",
+    "ANSIBLE_SFTP_EXECUTABLE": "sftp",
+    "ANSIBLE_SCP_EXECUTABLE": "scp",
+    "ANSIBLE_SSH_CONTROL_PATH": "",
+    "ANSIBLE_SSH_CONTROL_PATH_DIR": "/tmp/ansible-cp",
+}
+# The same for variables, of an inventory and wherever else they can be set: extra
+# variables come before all others, and the last ones before those of the user.
+FORCED_VARS = {
+    "ansible_host_key_checking": True,
+    "ansible_ssh_host_key_checking": True,
+    "ansible_ssh_args": "{{ lookup('ansible.builtin.env', 'ANSIBLE_SSH_ARGS') }}",
+    "ansible_ssh_executable": "ssh",
+    "ansible_sftp_executable": "sftp",
+    "ansible_scp_executable": "scp",
+    "ansible_control_path": "",
+    "ansible_control_path_dir": FORCED["ANSIBLE_SSH_CONTROL_PATH_DIR"],
+}
+# Seconds after which a task fails on a host that does not answer.
+TASK_TIMEOUT = 600
 
 # A host is trusted when it is first seen (accept-new), and known by its key from
 # then on: the key is in the recap of the run and is handed to every later one.
 # These options come first, since ssh takes the first value that it finds: neither
 # a variable of the environment nor an ansible.cfg of the user turns them off.
-TRUST = "-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=%s/.known_hosts -o HashKnownHosts=no" % RUNNER_DIR
+# ssh notes the hosts that it has logged in to: on others nothing can have run.
+KNOWN_HOSTS = RUNNER_DIR + "/.known_hosts"
+CONNECTED = RUNNER_DIR + "/.connected"
+TRUST = "-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=%s -o HashKnownHosts=no " \
+    "-o PermitLocalCommand=yes -o 'LocalCommand=echo %%h %%n >>%s'" % (KNOWN_HOSTS, CONNECTED)
 SSH_ARGS = "-C -o ControlMaster=auto -o ControlPersist=60s -o ConnectTimeout=15 -o ServerAliveInterval=15 " \
     "-o ServerAliveCountMax=4 -o PreferredAuthentications=publickey"
 
@@ -185,14 +225,48 @@ def know_hosts():
         pass
 
 
+def task_timeout(environ):
+    """Returns how long a task may take, in seconds."""
+    wanted = environ.get("ANSIBLE_TASK_TIMEOUT") or str(TASK_TIMEOUT)
+    if wanted.isascii() and wanted.isdigit() and int(wanted) > 0:
+        return wanted
+    log("ANSIBLE_TASK_TIMEOUT is %s, which would let one host block all others: it is %d" % (wanted, TASK_TIMEOUT))
+    return str(TASK_TIMEOUT)
+
+
 def configure(environ):
-    """Sets what ansible-runner or a user's settings would otherwise turn off."""
-    environ["ANSIBLE_HOST_KEY_CHECKING"] = "True"
-    environ["ANSIBLE_SSH_ARGS"] = TRUST + " " + (environ.get("ANSIBLE_SSH_ARGS") or SSH_ARGS)
+    """Sets what ansible-runner or a user's settings would otherwise turn off. To do so twice changes nothing."""
+    environ.update(FORCED)
+    environ["ANSIBLE_TASK_TIMEOUT"] = task_timeout(environ)
+    arguments = environ.get("ANSIBLE_SSH_ARGS") or SSH_ARGS
+    environ["ANSIBLE_SSH_ARGS"] = arguments if arguments.startswith(TRUST) else TRUST + " " + arguments
     environ.setdefault("ANSIBLE_CONFIG", "/etc/ansible/ansible.cfg")
+    environ.pop("ANSIBLE_CALLBACK_WHITELIST", None)
     callbacks = environ.get("ANSIBLE_CALLBACKS_ENABLED", "").split(",")
-    environ["ANSIBLE_CALLBACKS_ENABLED"] = ",".join(dict.fromkeys([c for c in callbacks if c] + [RECAP_CALLBACK]))
-    environ["EDPM_RECAP_PATH"] = RECAP_PATH
+    environ["ANSIBLE_CALLBACKS_ENABLED"] = ",".join(dict.fromkeys([c for c in callbacks if c] + CALLBACKS))
+    environ.update(EDPM_RECAP_PATH=RECAP_PATH, EDPM_RUNNER_KNOWN_HOSTS=KNOWN_HOSTS, EDPM_RUNNER_CONNECTED=CONNECTED)
+
+
+def precede_ansible(environ):
+    """Makes this file the first ansible-playbook that is found."""
+    directory = os.path.join(TMP_DIR, "edpm-bin")
+    link = os.path.join(directory, PLAYBOOK_COMMAND)
+    os.makedirs(directory, exist_ok=True)
+    if not os.path.lexists(link):
+        os.symlink(os.path.abspath(__file__), link)
+    environ["PATH"] = directory + os.pathsep + environ.get("PATH", os.defpath)
+
+
+def become_ansible(arguments):
+    """Continues as the real ansible-playbook."""
+    configure(os.environ)
+    own = os.path.realpath(__file__)
+    for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        real = shutil.which(PLAYBOOK_COMMAND, path=directory)
+        if real and os.path.realpath(real) != own:
+            os.execv(real, [real, *arguments, "--extra-vars", json.dumps(FORCED_VARS)])
+    log("there is no " + PLAYBOOK_COMMAND)
+    return 127
 
 
 def write_recap(text):
@@ -218,13 +292,16 @@ def last_output():
         for name in files:
             if name in ("stdout", "stderr"):
                 path = os.path.join(directory, name)
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    texts.append((os.path.getmtime(path), file.read()[-20000:]))
+                with open(path, "rb") as file:
+                    file.seek(max(os.path.getsize(path) - 20000, 0))
+                    texts.append((os.path.getmtime(path), file.read().decode("utf-8", "replace")))
     return "\n".join(text for _, text in sorted(texts))
 
 
 def category(output):
     """Returns why Ansible gave up, as one of a fixed set of sentences."""
+    # Hosts can have written what is there: long lines are cut before they are matched.
+    output = "\n".join(line[:500] for line in output.splitlines())
     errors = "\n".join(re.findall(r"(?:ERROR!|error:|usage:|Errno).*(?:\n.+){0,3}", output))
     for pattern, sentence in CATEGORIES:
         if re.search(pattern, errors, re.IGNORECASE):
@@ -264,6 +341,7 @@ def main(command):
         copy_key(environ)
         know_hosts()
         configure(environ)
+        precede_ansible(environ)
         wrong = check_syntax()
         if wrong:
             write_recap(json.dumps({"v": 1, "hosts": {}, "error": wrong}))
@@ -285,4 +363,4 @@ def main(command):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit((become_ansible if os.path.basename(sys.argv[0]) == PLAYBOOK_COMMAND else main)(sys.argv[1:]))

@@ -31,7 +31,8 @@ class EntrypointTest(unittest.TestCase):
         return subprocess.Popen(
             [sys.executable, ENTRYPOINT, "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             universal_newlines=True,
-            env=dict(os.environ, EDPM_RUNNER_DIR=self.directory, EDPM_RECAP_PATH=self.recap, **environment))
+            env=dict(os.environ, EDPM_RUNNER_DIR=self.directory, EDPM_RECAP_PATH=self.recap, EDPM_TMP_DIR=self.directory,
+                                          **environment))
 
     def run_script(self, script, **environment):
         process = self.start(script, **environment)
@@ -160,7 +161,28 @@ class EntrypointTest(unittest.TestCase):
 
     def test_the_callback_is_always_enabled(self):
         _, output = self.run_script('echo "$ANSIBLE_CALLBACKS_ENABLED"', ANSIBLE_CALLBACKS_ENABLED="timer")
-        self.assertEqual(output, "timer,edpm.operators.recap\n")
+        self.assertEqual(output, "timer,edpm.operators.recap,edpm.operators.limits\n")
+
+    def test_a_task_always_has_a_time_limit(self):
+        for wanted, expected in (("", "600"), ("30", "30"), ("0", "600"), ("-1", "600"), ("none", "600"), ("1e3", "600")):
+            with self.subTest(wanted):
+                _, output = self.run_script('echo "$ANSIBLE_TASK_TIMEOUT"', ANSIBLE_TASK_TIMEOUT=wanted)
+                self.assertEqual(output.splitlines()[-1], expected)
+                self.assertEqual(len(output.splitlines()), 2 if wanted and expected != wanted else 1, "it is changed in silence")
+
+    def test_configuring_twice_changes_nothing(self):
+        once = {"ANSIBLE_SSH_ARGS": "-o ControlPersist=80s", "ANSIBLE_CALLBACK_WHITELIST": "x"}
+        load().configure(once)
+        twice = dict(once)
+        load().configure(twice)
+        self.assertEqual(once, twice)
+
+    def test_hostile_output_costs_no_more_than_other_output(self):
+        category = load().category
+        for text in ("inventory ", "ERROR! ", "ERROR!\n", "parse ", "Unable to read ", "extravars"):
+            started = time.process_time()
+            category(text * (20000 // len(text)))
+            self.assertLess(time.process_time() - started, 2, text)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ import importlib.util
 import json
 import os
 import random
+import re
 import tempfile
+import time
 import unittest
 import zlib
 
@@ -49,10 +51,10 @@ class EncodeTest(unittest.TestCase):
 
     def test_the_shape_of_a_small_recap(self):
         self.assertEqual(recap.encode({"a": [1, 2, 0, 0, 3], "b": [0, 0, 0, 1, 0, "no route"]}),
-                         b'{"v":1,"hosts":{"a":[1,2,0,0,3],"b":[0,0,0,1,0,"no route"]}}')
+                         b'{"v":1,"steps":1,"hosts":{"a":[1,2,0,0,3],"b":[0,0,0,1,0,"no route"]}}')
 
     def test_no_hosts(self):
-        self.assertEqual(recap.encode({}), b'{"v":1,"hosts":{}}')
+        self.assertEqual(recap.encode({}), b'{"v":1,"steps":1,"hosts":{}}')
 
     def test_long_messages_are_cut_to_the_same_length(self):
         hosts = {name: [1, 0, 1, 0, 0, "m" * 200] for name in names(30, 10)}
@@ -61,6 +63,11 @@ class EncodeTest(unittest.TestCase):
         lengths = {len(entry[5]) for entry in decoded.values()}
         self.assertEqual(len(lengths), 1)
         self.assertGreater(lengths.pop(), 60)
+
+    def test_what_comes_behind_the_message_is_kept_when_it_is_cut(self):
+        hosts = {name: [0, 0, 0, 1, 0, "m" * 200, "", 0, 0] for name in names(50, 63)}
+        decoded, _ = self.fits(hosts)
+        self.assertEqual({tuple(entry[6:]) for entry in decoded.values()}, {("", 0, 0)})
 
     def test_short_messages_are_kept_whole_when_long_ones_are_cut(self):
         hosts = {name: [1, 0, 1, 0, 0, "m" * 200] for name in names(30, 10)}
@@ -149,10 +156,53 @@ class ReasonTest(unittest.TestCase):
             "colours and control characters go": ({"msg": "\x1b[31mred\x1b[0m\tand\x00\nblue\u200b"}, "red and blue"),
             "a list of messages": ({"msg": ["one", "two"]}, "one two"),
             "nothing at all": ({}, "no reason given"),
+            "the last line of an exception": ({"exception": "Traceback\n  File x\nMemoryError\n", "stdout": ""}, "MemoryError"),
+            "items within items": ({"msg": "One or more items failed", "results": [{"failed": True, "results": [{"failed": True}], "msg": "x"}]}, "x"),
+            "what is no list of items": ({"results": 7, "msg": "x"}, "x"),
         }
         for name, (result, expected) in cases.items():
             with self.subTest(name):
                 self.assertEqual(recap.reason(result), expected)
+
+
+class HostileTextTest(unittest.TestCase):
+    """A host may print what it likes; who reads it must not take longer for more of it."""
+
+    TEXTS = {
+        "token": "token", "quotes": "parse'", "addresses": "a://b:", "colours": "\x1b[", "keys": "HOST IDENTIFICATION HAS CHANGED SHA256:",
+        "ssh": "Warning: Permanently added ", "blanks": " ", "lines": "\n", "secrets": "secret_", "one word": "x", "assignments": "token= ",
+    }
+
+    def quick(self, work):
+        for name, text in self.TEXTS.items():
+            with self.subTest(name):
+                started = time.process_time()
+                work(text * (200_000 // len(text)))
+                self.assertLess(time.process_time() - started, 2)
+
+    def test_reasons(self):
+        self.quick(lambda text: recap.reason({"msg": text}))
+        self.quick(lambda text: recap.reason({"msg": "non-zero return code", "rc": 1, "stderr": text, "stdout": text}))
+        self.quick(lambda text: recap.reason({"exception": text}))
+        self.quick(lambda text: recap.reason({"msg": [text] * 3}))
+
+    def test_addresses(self):
+        self.quick(lambda text: recap.no_login(text[:recap.MAX_TEXT]))
+
+    def test_masks_what_must_gather_masks(self):
+        """The lines are a test of internal/mask as well."""
+        lines = os.path.join(os.path.dirname(PLUGINS), os.pardir, "internal", "mask", "testdata", "lines.json")
+        with open(lines, encoding="utf-8") as file:
+            cases = json.load(file)
+        self.assertGreater(len(cases), 10)
+        for case in cases:
+            for secret in case["secrets"]:
+                self.assertNotIn(secret, mask(case["line"]), case["line"])
+
+    def test_masks(self):
+        self.quick(mask)
+        for text in self.TEXTS.values():
+            self.assertLess(len(mask(text * 10_000)), 10_000, "a line this long is cut")
 
 
 class Thing:
@@ -167,13 +217,18 @@ class CallbackTest(unittest.TestCase):
         self.addCleanup(os.remove, file.name)
         self.path = file.name
         self.callback = recap.CallbackModule()
-        self.known = self.path + ".known"
-        self.callback.get_option = {"path": self.path, "known_hosts": self.known}.get
+        self.known, self.connected = self.path + ".known", self.path + ".connected"
+        self.callback.get_option = {"path": self.path, "known_hosts": self.known, "connected": self.connected}.get
+        self.callback.end = Thing(start=lambda play, variables: False, hosts=lambda: self.done)
+        self.done = set()
 
     def ssh_knows(self, *lines):
-        with open(self.known, "w", encoding="utf-8") as file:
+        self.write(self.known, *lines)
+
+    def write(self, path, *lines):
+        with open(path, "w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in lines)
-        self.addCleanup(lambda: os.path.exists(self.known) and os.remove(self.known))
+        self.addCleanup(lambda: os.path.exists(path) and os.remove(path))
 
     def play(self, *hosts, **hostvars):
         variables = Thing(get_vars=lambda play: {
@@ -196,20 +251,46 @@ class CallbackTest(unittest.TestCase):
         self.play("good", "bad", "gone", "late")
         self.callback.v2_runner_on_failed(self.result("bad", "Start it", msg="will not"))
         self.callback.v2_runner_on_unreachable(self.result("gone", "Note the start", msg="no route"))
+        self.done = {"good"}
         self.assertEqual(self.stats(good=(3, 1, 0, 0, 2), bad=(1, 0, 1, 0, 0), gone=(0, 0, 0, 1, 0)), {
             "good": [3, 1, 0, 0, 2],
             "bad": [1, 0, 1, 0, 0, "Start it: will not"],
             "gone": [0, 0, 0, 1, 0, "no route"],
-            "late": [0, 0, 0, 0, 0, "not reached"],
+            "late": [0, 0, 0, 0, 0, "not reached", "", 0],
         })
+
+    def test_a_host_that_stood_by_when_a_play_was_aborted_says_so(self):
+        self.play("a")
+        self.assertEqual(self.stats(a=(1, 1, 0, 0, 0)), {"a": [1, 1, 0, 0, 0, recap.ABORTED, "", 0]})
+
+    def test_nothing_ran_on_a_host_only_if_ssh_never_logged_in(self):
+        self.play("down", "pipe", "dropped", "denied", "other", "unknown")
+        for host, message in {
+                "down": "Failed to connect to the host via ssh: ssh: connect to host 10.0.0.1 port 22: No route to host",
+                "pipe": 'Data could not be sent to remote host "10.0.0.6". Make sure this host can be reached over ssh: [Errno 32] Broken pipe',
+                # The retry failed, the first attempt did not.
+                "dropped": "Failed to connect to the host via ssh: ssh: connect to host 10.0.0.2 port 22: No route to host",
+                "denied": "Failed to connect to the host via ssh: u@fd00::3: Permission denied (publickey).",
+                "other": "Host key for [10.0.0.4]:2222 has changed and you have requested strict checking.",
+                "unknown": "Failed to connect to the host via ssh: Shared connection to 10.0.0.5 closed."}.items():
+            self.callback.v2_runner_on_unreachable(self.result(host, "T", msg=message))
+        self.write(self.connected, "10.0.0.20 10.0.0.20", "10.0.0.2 10.0.0.2", "10.0.0.5 10.0.0.5")
+        dark = (0, 0, 0, 1, 0)
+        recap_of = self.stats(down=dark, pipe=dark, dropped=dark, denied=dark, other=dark, unknown=dark)
+        self.assertEqual({host: fields[8:] for host, fields in recap_of.items()},
+                         {"down": [0], "pipe": [0], "dropped": [], "denied": [0], "other": [0], "unknown": []})
 
     def test_the_key_of_a_host_is_told_when_it_is_first_met(self):
         self.ssh_knows("[10.0.0.2]:2222 ssh-ed25519 OLD", "# a comment", "10.0.0.9")
-        self.callback.v2_playbook_on_start(None)
+        self.callback.end = None
+        self.callback.v2_playbook_on_start(Thing(get_plays=lambda: [Thing(_uuid="1", get_variable_manager=lambda: None)],
+                                                 _entries=[], _loader=None))
+        self.callback.end = Thing(start=lambda play, variables: False, hosts=lambda: self.done)
         self.play("new", "old", "bad", "never", new={"ansible_host": "10.0.0.1"},
                   old={"ansible_host": "10.0.0.2", "ansible_port": 2222}, bad={}, never={"ansible_host": "10.0.0.9"})
         self.ssh_knows("[10.0.0.2]:2222 ssh-ed25519 OLD", "10.0.0.1 ssh-ed25519 NEW", "bad,10.0.0.3 ssh-rsa BAD comment")
         self.callback.v2_runner_on_unreachable(self.result("bad", "T", msg="denied"))
+        self.done = {"new", "old", "never"}
         self.assertEqual(self.stats(new=(1, 0, 0, 0, 0), old=(1, 0, 0, 0, 0), bad=(0, 0, 0, 1, 0), never=(1, 0, 0, 0, 0)), {
             "new": [1, 0, 0, 0, 0, "", "ssh-ed25519 NEW"],
             "old": [1, 0, 0, 0, 0],
@@ -221,7 +302,9 @@ class CallbackTest(unittest.TestCase):
         self.play("a", "b")
         self.callback.v2_runner_on_failed(self.result("a", "Try", msg="no"), ignore_errors=True)
         self.callback.v2_runner_on_failed(self.result("b", "Try", msg="no"))
-        self.assertEqual(self.stats(a=(2, 0, 0, 0, 0), b=(2, 0, 0, 0, 0)), {"a": [2, 0, 0, 0, 0], "b": [2, 0, 0, 0, 0]})
+        self.done = {"a", "b"}
+        done = [2, 0, 0, 0, 0]
+        self.assertEqual(self.stats(a=(2, 0, 0, 0, 0), b=(2, 0, 0, 0, 0)), {"a": done, "b": done})
 
     def test_the_last_failure_counts(self):
         self.play("a")
@@ -243,17 +326,31 @@ class MaskTest(unittest.TestCase):
     def test_lines(self):
         cases = {
             "transport_url = rabbit://u:secret@h:5672/": "transport_url = ***",
-            "cannot reach rabbit://u:secret@h:5672/": "cannot reach rabbit://u:***@h:5672/",
+            "cannot reach rabbit://u:secret@h:5672/": "cannot reach rabbit://***@h:5672/",
             "admin_password=secret": "admin_password=***",
             "[service] 'auth_token': 'secret'": "[service] 'auth_token': ***",
             "Failed to parse /etc/x: at x:3, No ':' or '=' found in assignment: 'secret'":
                 "Failed to parse /etc/x: at x:3, No '***'",
             "No such file or directory": "No such file or directory",
+            "KeyError: 'x'": "KeyError: 'x'",
         }
         for line, expected in cases.items():
             with self.subTest(line):
                 self.assertEqual(mask(line), expected)
                 self.assertNotIn("secret", mask(line))
+
+    def test_what_must_gather_masks_too(self):
+        path = os.path.join(PLUGINS, "..", "..", "internal", "mask", "testdata", "lines.json")
+        if not os.path.exists(path):
+            self.skipTest("this is not the repository")
+        with open(path, encoding="utf-8") as file:
+            cases = json.load(file)
+        self.assertGreater(len(cases), 10)
+        for case in cases:
+            with self.subTest(case["line"]):
+                for secret in case["secrets"]:
+                    # Short parts of a password are parts of words as well.
+                    self.assertNotIn(secret, re.sub(r"^[\w ]+", "", mask(case["line"])))
 
 
 if __name__ == "__main__":

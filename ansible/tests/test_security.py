@@ -3,8 +3,10 @@ the collection, on this machine instead of a host. See docs/security.md."""
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -31,7 +33,9 @@ class Trust(unittest.TestCase):
         self.playbook = self.write("play.yml", "- hosts: all\n  gather_facts: false\n  tasks: [{ansible.builtin.raw: id}]\n")
         self.said = os.path.join(self.directory, "said")
         self.empty = self.write("empty.cfg", "")
-        self.ssh = self.write("ssh", '#!/bin/sh\necho "$@" >>%s\nexit 255\n' % self.said)
+        self.bin = os.path.join(self.directory, "bin")
+        os.mkdir(self.bin)
+        self.ssh = self.write("bin/ssh", '#!/bin/sh\necho "$@" >>%s\nexit 255\n' % self.said)
         os.chmod(self.ssh, 0o700)
 
     def write(self, name, text):
@@ -42,10 +46,21 @@ class Trust(unittest.TestCase):
 
     def arguments(self, **environment):
         """Returns with which arguments Ansible calls ssh."""
-        environ = dict(os.environ, ANSIBLE_SSH_EXECUTABLE=self.ssh, ANSIBLE_RETRIES="0", HOME=self.directory, **environment)
+        environ = dict(os.environ, PATH=self.bin + os.pathsep + os.environ["PATH"], ANSIBLE_RETRIES="0", HOME=self.directory, **environment)
         test_entrypoint.load().configure(environ)
         environ["ANSIBLE_CALLBACKS_ENABLED"] = "default"
         subprocess.run(["ansible-playbook", "-i", "10.0.0.1,", self.playbook], env=environ, check=False, stdout=subprocess.DEVNULL)
+        with open(self.said, encoding="utf-8") as file:
+            return file.read().split()
+
+    def of_a_run(self, inventory, *more, **environment):
+        """Returns with which arguments ssh is called when the entry point has become Ansible."""
+        command = os.path.join(self.directory, "ansible-playbook")
+        os.symlink(os.path.join(COLLECTION, "execution-environment", "entrypoint.py"), command)
+        environ = dict(os.environ, PATH=self.bin + os.pathsep + os.environ["PATH"], ANSIBLE_RETRIES="0", HOME=self.directory,
+                       EDPM_RECAP_PATH=os.path.join(self.directory, "recap"), **environment)
+        subprocess.run([sys.executable, command, "-i", self.write("hosts.yml", json.dumps(inventory)), self.playbook, *more], env=environ,
+                       check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(self.said, encoding="utf-8") as file:
             return file.read().split()
 
@@ -72,6 +87,42 @@ class Trust(unittest.TestCase):
     def test_with_a_configuration_of_the_user(self):
         config = self.write("ansible.cfg", "[defaults]\nhost_key_checking = false\n[ssh_connection]\nssh_args = -o StrictHostKeyChecking=no\n")
         self.check(self.arguments(ANSIBLE_CONFIG=config))
+
+    def test_with_another_program_or_plugin_in_a_configuration(self):
+        other = self.write("other", "#!/bin/sh\nexit 0\n")
+        os.chmod(other, 0o700)
+        config = self.write("ansible.cfg", "[defaults]\ntransport = paramiko\nconnection_plugins = %s\n[ssh_connection]\nssh_executable = %s\n"
+                                           "control_path = %s/one-for-all\n" % (self.directory, other, self.directory))
+        arguments = self.arguments(ANSIBLE_CONFIG=config)
+        self.check(arguments)
+        self.assertFalse([a for a in arguments if "one-for-all" in a], arguments)
+
+    def test_with_variables_that_admission_did_not_see(self):
+        """Whatever an inventory, or extra variables before the last, say."""
+        hidden = "-o Strict{{ '' }}HostKeyChecking=no -o UserKnownHostsFile=/dev/null"
+        variables = {"ansible_ssh_args": hidden, "ansible_ssh_common_args": hidden, "ansible_ssh_executable": "/bin/false",
+                     "ansible_host_key_checking": False, "ansible_ssh_host_key_checking": "{{ 1 == 2 }}", "ansible_control_path": "/tmp/one-for-all"}
+        arguments = self.of_a_run({"all": {"hosts": {"10.0.0.1": variables}}}, "-e", json.dumps(variables), ANSIBLE_CONFIG=self.empty)
+        self.check(arguments)
+        self.assertFalse([a for a in arguments if "one-for-all" in a], arguments)
+
+    def test_arguments_of_the_user_are_no_template(self):
+        mark = os.path.join(self.directory, "mark")
+        arguments = self.of_a_run({"all": {"hosts": {"10.0.0.1": {}}}}, ANSIBLE_CONFIG=self.empty,
+                                  ANSIBLE_SSH_ARGS="-o ControlPersist=80s -o Tag={{lookup('pipe','touch${IFS}%s')}}" % mark)
+        self.check(arguments)
+        self.assertIn("ControlPersist=80s", arguments)
+        self.assertFalse(os.path.exists(mark), arguments)
+
+    def test_a_jump_host_of_a_mounted_configuration_changes_no_trust(self):
+        if not shutil.which("ssh"):
+            self.skipTest("ssh is not installed")
+        config = self.write("config", "Host *\n  ProxyJump jump@bastion\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n")
+        trust = shlex.split(test_entrypoint.load().TRUST)
+        out = subprocess.run(["ssh", "-G", "-F", config, *trust, "10.0.0.1"], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
+        said = dict(line.split(" ", 1) for line in out.splitlines() if " " in line)
+        self.assertEqual((said["proxyjump"], said["stricthostkeychecking"], said["userknownhostsfile"]),
+                         ("jump@bastion", "accept-new", "/runner/.known_hosts"))
 
 
 class Configuration(unittest.TestCase):

@@ -30,17 +30,22 @@ const (
 	shortestLine = 16
 )
 
+// secretNames are how names end whose value is secret. A name that is "secret"
+// alone refers to a Secret.
+const secretNames = `(?:password|passwd|passphrase|token|private[_-]?key|secret[_-]?key|access[_-]?key|api[_-]?key|encryption[_-]?key|_secret|client[_-]?secret|[_-]pass)`
+
 var (
 	// secretName is a name whose value is secret. Names like sshKeySecretName and
 	// passwordSelectors refer to a secret and are none.
-	secretName = regexp.MustCompile(`(?i)(?:password|passwd|passphrase|secret|token|private[_-]?key|secret[_-]?key|access[_-]?key|credentials?)$`)
+	secretName = regexp.MustCompile(`(?i)(?:` + secretNames + `|secret|credentials?)$`)
 	// assignment of such a name, in oslo.config, YAML, JSON, and JSON in a string.
-	assignment = regexp.MustCompile(`(?im)((?:^|[\s"'\\{,;&?])[\w.-]*(?:password|passwd|passphrase|token|private[_-]?key|secret[_-]?key|access[_-]?key)\\?["']?[ \t]*[=:][ \t]*\\?["']?)([^\s"'\\,;&}]+)`)
+	assignment = regexp.MustCompile(`(?im)((?:^|[\s"'\\{,;&?])[\w.-]*` + secretNames + `\\?["']?[ \t]*[=:][ \t]*\\?["']?)([^\s"'\\,;&}]+)`)
 	// line that is such an assignment and nothing else: its value can have spaces.
 	// A log can have the time before it.
-	line = regexp.MustCompile(`(?im)(^(?:\d{4}-\d\d-\d\dT\S+ )?[ \t]*(?:- )?[\w.-]*(?:password|passwd|passphrase|token|private[_-]?key|secret[_-]?key|access[_-]?key)[ \t]*[=:][ \t]*)(\S.*)$`)
-	// address with a password: scheme://user:password@host.
-	address = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/@"']*:)([^\s@/"']+)@`)
+	line = regexp.MustCompile(`(?im)(^(?:\d{4}-\d\d-\d\dT\S+ )?[ \t]*(?:- )?[\w.-]*` + secretNames + `[ \t]*[=:][ \t]*)(\S.*)$`)
+	// address with users: what is between :// and the last @ of
+	// scheme://user:password@host,user:password@host.
+	address = regexp.MustCompile(`://[^\s/"']*@`)
 	// privateKey in PEM, also in a string of JSON.
 	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
 	// bearer tokens, and JSON Web Tokens wherever they are.
@@ -105,8 +110,11 @@ func collect(found map[string]bool, name, value string) {
 	} else {
 		add(value, least)
 	}
-	for _, m := range address.FindAllStringSubmatch(value, -1) {
-		add(m[2], shortestSecret)
+	for _, found := range address.FindAllString(value, -1) {
+		eachPassword(found, func(password string) string {
+			add(password, shortestSecret)
+			return password
+		})
 	}
 }
 
@@ -140,7 +148,9 @@ func collectLines(add func(string, int), value string) {
 func (m *Masker) Text(text string) string {
 	text = m.replacer.Replace(text)
 	text = privateKey.ReplaceAllString(text, Masked)
-	text = address.ReplaceAllString(text, "${1}"+Masked+"@")
+	text = address.ReplaceAllStringFunc(text, func(found string) string {
+		return eachPassword(found, func(string) string { return Masked })
+	})
 	text = bearer.ReplaceAllString(text, "${1}"+Masked)
 	text = jwt.ReplaceAllString(text, Masked)
 	for _, pattern := range []*regexp.Regexp{line, assignment} {
@@ -153,6 +163,30 @@ func (m *Masker) Text(text string) string {
 		})
 	}
 	return text
+}
+
+// eachPassword replaces the passwords of an address, which ends with its last "@".
+// Before each "@" is a user with a password; from the second one on, the host
+// before and a comma come first (oslo.messaging, TransportURL). Where there is no
+// comma, the "@" was part of the password.
+func eachPassword(address string, replace func(string) string) string {
+	parts := strings.Split(strings.TrimPrefix(strings.TrimSuffix(address, "@"), "://"), "@")
+	for i, part := range parts {
+		host, user, ok := strings.Cut(part, ",")
+		if i == 0 {
+			host, user, ok = "", part, true
+		} else {
+			host += ","
+		}
+		name, password, found := strings.Cut(user, ":")
+		switch {
+		case !ok:
+			parts[i] = replace(part)
+		case found && password != "":
+			parts[i] = host + name + ":" + replace(password)
+		}
+	}
+	return "://" + strings.Join(parts, "@") + "@"
 }
 
 // harmless values are worth more to the reader than to anybody else.
@@ -190,8 +224,8 @@ func (m *Masker) fields(fields map[string]any) {
 	}
 }
 
-// refers tells whether a field names a Secret or where something is, by the
+// refers reports whether a field names a Secret or where something is, by the
 // names of this suite: secret, transportURLSecret, ansibleSSHPrivateKeySecret.
 func refers(key string) bool {
-	return key == "secret" || strings.HasSuffix(key, "Secret")
+	return key == "secret" || strings.HasSuffix(key, "Secret") && key != "clientSecret"
 }

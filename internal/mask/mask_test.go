@@ -2,8 +2,11 @@ package mask
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +21,11 @@ func TestTextByWhatItLooksLike(t *testing.T) {
 		{"a log with times", "2026-03-01T12:00:00.123Z password = abc def", "2026-03-01T12:00:00.123Z password = ***"},
 		{"an address", "transport_url = rabbit://nova:abc@host:5671/?ssl=1", "transport_url = rabbit://nova:***@host:5671/?ssl=1"},
 		{"an address without a user", "redis://:abc@host", "redis://:***@host"},
+		{"the hosts of an address", "rabbit://a:b1@h1:5671,a:b2@h2:5671/v", "rabbit://a:***@h1:5671,a:***@h2:5671/v"},
+		{"hosts of which one has no password", "rabbit://a@h1,a:b2@h2,h3:5671", "rabbit://a@h1,a:***@h2,h3:5671"},
+		{"a shared secret", "[neutron]\nmetadata_proxy_shared_secret=a b\nurl=x", "[neutron]\nmetadata_proxy_shared_secret=***\nurl=x"},
+		{"a secret of a client in YAML", "  client_secret: abc", "  client_secret: ***"},
+		{"words stay", "3 tests pass: all of Secret osp-secret: found", "3 tests pass: all of Secret osp-secret: found"},
 		{"several addresses", "rabbit://a:b1@h1,rabbit://a:b2@h2", "rabbit://a:***@h1,rabbit://a:***@h2"},
 		{"YAML", "  edpm_registry_password: abc", "  edpm_registry_password: ***"},
 		{"JSON", `{"password": "abc", "n": 1}`, `{"password": "***", "n": 1}`},
@@ -40,10 +48,45 @@ func TestTextByWhatItLooksLike(t *testing.T) {
 	}
 }
 
+// TestWhatTheRunnerMasksToo : the same lines are a test of the filter of the
+// collection, ansible/plugins/filter/mask.py.
+func TestWhatTheRunnerMasksToo(t *testing.T) {
+	text, err := os.ReadFile("testdata/lines.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Line    string
+		Secrets []string
+	}
+	if err := json.Unmarshal(text, &cases); err != nil || len(cases) < 10 {
+		t.Fatalf("found %d lines: %v", len(cases), err)
+	}
+	for _, c := range cases {
+		masked := New(nil).Text(c.Line)
+		for _, secret := range c.Secrets {
+			if strings.Contains(masked, secret) {
+				t.Errorf("%q became %q, which has %q", c.Line, masked, secret)
+			}
+		}
+	}
+}
+
+func TestManyLinesTakeTimeInProportion(t *testing.T) {
+	for name, piece := range map[string]string{"names": "tokentoken_pass", "addresses": "rabbit://u:p@h,", "at signs": "://u:p@@@,:@"} {
+		start := time.Now()
+		New(nil).Text(strings.Repeat(piece, (1<<20)/len(piece)))
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("1 MiB of %s took %v", name, took)
+		}
+	}
+}
+
 func TestTextByValue(t *testing.T) {
 	m := New([]corev1.Secret{
 		{Data: map[string][]byte{"NovaPassword": []byte("s3cr3t!/&"), "username": []byte("administrator"), "n": []byte("5"), "PinPassword": []byte("k9z")}},
 		{Data: map[string][]byte{"transport_url": []byte("rabbit://nova:sw0rdfish@host:5671/")}},
+		{Data: map[string][]byte{"notification_url": []byte("rabbit://a:opensaysme@h1,a:friend@h2/")}},
 		{Data: map[string][]byte{"inventory": []byte("all:\n  vars:\n    ansible_user: cloud-admin\n    ansible_password: opensesame\n")}},
 		{Data: map[string][]byte{"ssh-privatekey": []byte(pem)}},
 		{Data: map[string][]byte{"auth.conf": []byte("[a]\nsecret_key = \"xyzzy\"\n")}},
@@ -54,6 +97,7 @@ func TestTextByValue(t *testing.T) {
 		{"in a query", "?p=s3cr3t%21%2F%26", "?p=***"},
 		{"in base64", base64.StdEncoding.EncodeToString([]byte("s3cr3t!/&")), "***"},
 		{"in base64 with a line break", base64.StdEncoding.EncodeToString([]byte("s3cr3t!/&\n")), "***"},
+		{"the passwords of an address with several hosts", "opensaysme, friend", "***, ***"},
 		{"the password of an address by itself", "user nova, sw0rdfish", "user nova, ***"},
 		{"a value in a document", "tried opensesame", "tried ***"},
 		{"a quoted value in a document", "tried xyzzy", "tried ***"},

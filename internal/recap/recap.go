@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"golang.org/x/crypto/ssh"
+	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 )
@@ -28,10 +29,12 @@ const maxInflated = 1 << 20
 // document is the message, version 1: hosts in the clear, or z, the hosts
 // compressed with zlib and encoded with base64.
 type document struct {
-	Version int                          `json:"v"`
-	Hosts   map[string][]json.RawMessage `json:"hosts"`
-	Zipped  string                       `json:"z"`
-	Error   string                       `json:"error"`
+	Version int `json:"v"`
+	// Steps of the run. Runner images that do not record the end of a play have none.
+	Steps  *int32                       `json:"steps"`
+	Hosts  map[string][]json.RawMessage `json:"hosts"`
+	Zipped string                       `json:"z"`
+	Error  string                       `json:"error"`
 }
 
 // Recap is the outcome of a run.
@@ -62,7 +65,7 @@ func Parse(message string) (Recap, error) {
 	}
 	result := Recap{Error: printable(doc.Error)}
 	for name, fields := range doc.Hosts {
-		host, err := parseHost(name, fields)
+		host, err := parseHost(name, fields, doc.Steps)
 		if err != nil {
 			return Recap{}, err
 		}
@@ -72,9 +75,10 @@ func Parse(message string) (Recap, error) {
 	return result, nil
 }
 
-// parseHost reads [ok, changed, failed, unreachable, skipped, message, host key];
-// the last two can be missing.
-func parseHost(name string, fields []json.RawMessage) (ansibleeev1.HostStatus, error) {
+// parseHost reads [ok, changed, failed, unreachable, skipped, message, host key,
+// steps done, connected]; those from the message on can be missing. Unless it is
+// given, a host without failure has done all steps, and another one none.
+func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1.HostStatus, error) {
 	h := ansibleeev1.HostStatus{Name: name}
 	if printable(name) != name {
 		return h, fmt.Errorf("the recap names a host %q, which no host can have for a name", name)
@@ -88,16 +92,23 @@ func parseHost(name string, fields []json.RawMessage) (ansibleeev1.HostStatus, e
 			return h, fmt.Errorf("field %d of the recap of host %s is no count: %w", i+1, name, err)
 		}
 	}
-	texts := []struct {
-		name string
-		to   *string
-	}{{"message", &h.Message}, {"key", &h.HostKey}}
-	for i, field := range fields[len(counts):min(len(fields), len(counts)+len(texts))] {
-		if err := json.Unmarshal(field, texts[i].to); err != nil {
-			return h, fmt.Errorf("the %s of host %s is no text: %w", texts[i].name, name, err)
+	if steps != nil {
+		h.StepsDone = ptr.To(*steps)
+		if h.Failed > 0 || h.Unreachable > 0 {
+			h.StepsDone = ptr.To[int32](0)
 		}
 	}
-	h.Message, h.HostKey = printable(h.Message), hostKey(h.HostKey)
+	connected := 1
+	rest := []struct {
+		name string
+		to   any
+	}{{"message", &h.Message}, {"key", &h.HostKey}, {"number of steps", &h.StepsDone}, {"connection", &connected}}
+	for i, field := range fields[len(counts):min(len(fields), len(counts)+len(rest))] {
+		if err := json.Unmarshal(field, rest[i].to); err != nil {
+			return h, fmt.Errorf("the %s of host %s in the recap is not valid: %w", rest[i].name, name, err)
+		}
+	}
+	h.Message, h.HostKey, h.NotConnected = printable(h.Message), hostKey(h.HostKey), connected == 0
 	return h, nil
 }
 

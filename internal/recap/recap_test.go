@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 )
@@ -40,7 +41,20 @@ func TestParse(t *testing.T) {
 		},
 		"an error without a play": {`{"v":1,"hosts":{},"error":"no inventory"}`, Recap{Error: "no inventory"}},
 		"fields of a later callback": {
-			`{"v":1,"hosts":{"a":[1,0,0,0,0,"","",{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1}}},
+			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","",1,1,{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1, StepsDone: ptr.To[int32](1)}}},
+		},
+		"which hosts reached the end": {
+			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0],"b":[1,0,1,0,0,"no"],"c":[1,0,0,0,0,"aborted","",0],"d":[0,0,0,1,0,"no route","",0,0],"e":[0,0,0,1,0,"lost"]}}`,
+			Recap{Hosts: hosts{
+				{Name: "a", OK: 1, StepsDone: ptr.To[int32](1)}, {Name: "b", OK: 1, Failed: 1, Message: "no", StepsDone: ptr.To[int32](0)},
+				{Name: "c", OK: 1, Message: "aborted", StepsDone: ptr.To[int32](0)},
+				{Name: "d", Unreachable: 1, Message: "no route", StepsDone: ptr.To[int32](0), NotConnected: true},
+				{Name: "e", Unreachable: 1, Message: "lost", StepsDone: ptr.To[int32](0)},
+			}},
+		},
+		"a host that has done some of several steps before it failed": {
+			`{"v":1,"steps":3,"hosts":{"a":[9,0,1,0,0,"no","",2],"b":[9,0,0,0,0]}}`,
+			Recap{Hosts: hosts{{Name: "a", OK: 9, Failed: 1, Message: "no", StepsDone: ptr.To[int32](2)}, {Name: "b", OK: 9, StepsDone: ptr.To[int32](3)}}},
 		},
 		"the key of a host that was met": {
 			`{"v":1,"hosts":{"a":[1,0,0,0,0,"","` + key + `"]}}`, Recap{Hosts: hosts{{Name: "a", OK: 1, HostKey: key}}},
@@ -70,7 +84,8 @@ func TestParseRefuses(t *testing.T) {
 		"a count that is text":       {`{"v":1,"hosts":{"a":[1,"2",0,0,0]}}`, "field 2 of the recap of host a is no count"},
 		"a count that is a fraction": {`{"v":1,"hosts":{"a":[1.5,0,0,0,0]}}`, "field 1"},
 		"a count that is too large":  {`{"v":1,"hosts":{"a":[1,0,0,0,4294967296]}}`, "field 5"},
-		"a message that is no text":  {`{"v":1,"hosts":{"a":[1,0,0,0,0,7]}}`, "message of host a is no text"},
+		"a message that is no text":  {`{"v":1,"hosts":{"a":[1,0,0,0,0,7]}}`, "message of host a in the recap is not valid"},
+		"steps that are text":        {`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","","x"]}}`, "number of steps of host a"},
 		"what is not base64":         {`{"v":1,"z":"!"}`, "not base64"},
 		"what is not zlib":           {`{"v":1,"z":"aGVsbG8="}`, "not zlib"},
 		"zlib that was cut": {
@@ -98,7 +113,7 @@ func TestParseRefuses(t *testing.T) {
 
 var seeds = []string{
 	`{"v":1,"hosts":{"b":[1,2,3,4,5],"a":[0,0,0,1,0,"no route"]}}`, fmt.Sprintf(`{"v":1,"z":%q}`, zipped(`{"a":[7,0,0,0,1]}`)),
-	`{"v":1,"hosts":{},"error":"x"}`, `{"v":1,"hosts":{"a":[1,0,0,0,0,null]}}`, "null", "[]", "1", "",
+	`{"v":1,"steps":1,"hosts":{"a":[0,0,0,1,0,"x","",0,0]}}`, `{"v":1,"hosts":{},"error":"x"}`, `{"v":1,"hosts":{"a":[1,0,0,0,0,null]}}`, "null", "[]", "1", "",
 }
 
 // sound holds what Parse returns to its promises.

@@ -11,14 +11,25 @@ DOCUMENTATION = """
     short_description: compact recap of a run for each host
     description:
       - Writes one JSON object of at most 4,096 bytes, the size of a termination message of Kubernetes.
-      - It reads C({"v":1,"hosts":{"<host>":[ok,changed,failed,unreachable,skipped,"message","host key"]}}).
-        The message is there when the host failed, or when the run never reached it; the key when ssh met the host for
-        the first time.
+      - It reads C({"v":1,"steps":1,"hosts":{"<host>":[ok,changed,failed,unreachable,skipped,"message","host key",done]}}).
+        The message is there when the host failed or did not reach the end; the key when ssh met the host for
+        the first time. C(steps) is the number of steps of the run, and C(done) how many of them the host has done. Where
+        it is missing, a host without failure has done all, and another one none. A further C(0) follows when ssh
+        never logged in to the host, so that nothing ran on it.
+      - A host has done the step if Ansible kept it until the last play was over. Hosts that only stood by when a play
+        was aborted (C(any_errors_fatal), C(max_fail_percentage), a failed C(run_once) task or batch) have not.
+        Hosts that the meta tasks C(end_host) or C(end_play) sent to the end of a play that they had begun have.
       - When it would be too long, messages are cut, then left out. When the counts alone are too long, it reads
-        C({"v":1,"z":"<base64 of zlib of the JSON of the hosts>"}). Keys that do not fit are left out; the next run
+        C({"v":1,"steps":1,"z":"<base64 of zlib of the JSON of the hosts>"}). Keys that do not fit are left out; the next run
         meets those hosts anew.
       - Nothing is written when the run is killed.
     options:
+      connected:
+        description: File to which ssh adds a line with the address of each host that it has logged in to.
+        default: /runner/.connected
+        env:
+          - name: EDPM_RUNNER_CONNECTED
+        type: str
       path:
         description: File to write.
         default: /dev/termination-log
@@ -41,13 +52,28 @@ import re
 import unicodedata
 import zlib
 
+from ansible import constants, context
+from ansible.playbook.play import Play
 from ansible.plugins.callback import CallbackBase
 
 MAX_BYTES = 4096
 MAX_MESSAGE = 200
+# A run carries out one step.
+STEPS = 1
+# As much of a text as is looked at: a host may print as much as it likes.
+MAX_TEXT = 4096
 # A message cut shorter than this says nothing.
 MIN_MESSAGE = 12
 NOT_REACHED = "not reached"
+ABORTED = "the play ended before this host was through, because other hosts failed"
+# How ssh and its connection plugin say that they could not log in, with the address that they used.
+NO_LOGIN = (
+    re.compile(r"Data could not be sent to remote host \"([^\"]+)\""),
+    re.compile(r"ssh: connect to host (\S+) port "),
+    re.compile(r"ssh: Could not resolve hostname (\S+?):?\s"),
+    re.compile(r"@(\S+): Permission denied \("),
+    re.compile(r"Host key for \[?([^\s\]]+)\S* has changed"),
+)
 
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-_])")
 # Words of Ansible and ssh that say nothing to those who read the message.
@@ -67,7 +93,7 @@ VAGUE = ("non-zero return code", "MODULE FAILURE", "One or more items failed", "
 
 def clean(text):
     """Returns text as one line without colours and control characters."""
-    text = ANSI.sub("", str(text))
+    text = ANSI.sub("", str(text)[:MAX_TEXT])
     for noise in NOISE:
         text = noise.sub(" ", text)
     text = "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in text)
@@ -82,24 +108,26 @@ def shorten(text, limit):
 
 
 def last_line(text):
-    lines = [line for line in str(text or "").splitlines() if clean(line)]
-    return lines[-1] if lines else ""
+    """Returns the last line that says something."""
+    printed = [line for line in str(text or "")[-MAX_TEXT:].splitlines() if clean(line)]
+    return printed[-1] if printed else ""
 
 
 def reason(result):
     """Returns in a few words why a task failed, from its cleaned result."""
-    changed = HOST_KEY_CHANGED.search(str(result.get("msg") or ""))
+    changed = HOST_KEY_CHANGED.search(str(result.get("msg") or "")[:MAX_TEXT])
     if changed:
         return HOST_KEY_ADVICE % changed.group(1)
     if "censored" in result or result.get("_ansible_no_log"):
         return "details are hidden because they may hold secrets (no_log)"
-    for item in result.get("results") or []:
+    items = result.get("results")
+    for item in items if isinstance(items, list) else []:
         if isinstance(item, dict) and (item.get("failed") or item.get("unreachable")):
-            return reason(item)
-    message = result.get("msg") or result.get("reason") or result.get("exception") or ""
+            return reason(dict(item, results=None))
+    message = result.get("msg") or result.get("reason") or last_line(result.get("exception")) or ""
     if isinstance(message, (list, tuple)):
-        message = " ".join(str(part) for part in message)
-    message = str(message)
+        message = " ".join(str(part)[:MAX_TEXT] for part in message[:MAX_MESSAGE])
+    message = str(message)[:MAX_TEXT]
     if not message.strip() or message.startswith(VAGUE):
         detail = last_line(result.get("stderr")) or last_line(result.get("module_stderr")) \
             or last_line(result.get("stdout")) or last_line(result.get("module_stdout"))
@@ -117,30 +145,31 @@ def cut(hosts, limit, keys):
     """Returns hosts with messages of at most limit characters, without any for 0, and the first keys."""
     kept = {}
     for name, entry in hosts.items():
-        texts = [shorten(entry[5], limit) if len(entry) > 5 and limit else ""]
-        if len(entry) > 6 and keys > 0:
-            texts.append(entry[6])
-            keys -= 1
-        kept[name] = entry[:5] + (texts if any(texts) else [])
+        message, key, rest = (entry[5:7] + ["", ""])[:2] + [entry[7:]]
+        if key:
+            key, keys = (key if keys > 0 else ""), keys - 1
+        kept[name] = entry[:5] + [shorten(message, limit) if limit else "", key] + rest
+        while kept[name][-1] == "":
+            kept[name].pop()
     return kept
 
 
 def plain(hosts):
-    return dumps({"v": 1, "hosts": hosts})
+    return dumps({"v": 1, "steps": STEPS, "hosts": hosts})
 
 
 def packed(hosts):
-    return dumps({"v": 1, "z": base64.b64encode(zlib.compress(dumps(hosts), 9)).decode("ascii")})
+    return dumps({"v": 1, "steps": STEPS, "z": base64.b64encode(zlib.compress(dumps(hosts), 9)).decode("ascii")})
 
 
 def encode(hosts, max_bytes=MAX_BYTES):
     """Returns the recap of hosts as JSON of at most max_bytes bytes.
 
-    hosts maps names to [ok, changed, failed, unreachable, skipped] or the same
-    with a message, or with a message and a key. As many keys are kept as fit
+    hosts maps names to [ok, changed, failed, unreachable, skipped, message, key,
+    done, connected]; what is missing at the end is left out. As many keys are kept as fit
     without messages, then the longest messages that fit beside them.
     """
-    keys = sum(len(entry) > 6 for entry in hosts.values())
+    keys = sum(bool(entry[6:7] and entry[6]) for entry in hosts.values())
     while keys and len(packed(cut(hosts, 0, keys))) > max_bytes:
         keys -= 1
     for form in (plain, packed):
@@ -151,7 +180,7 @@ def encode(hosts, max_bytes=MAX_BYTES):
     return dumps({"v": 1, "hosts": {}, "error": "the recap of %d hosts does not fit" % len(hosts)})
 
 
-def entry(counts, message, key=None):
+def entry(counts, message, key=None, done=True, connected=True):
     """Returns one host's part of the recap from the counts of Ansible."""
     numbers = [counts[name] for name in ("ok", "changed", "failures", "unreachable", "skipped")]
     text = ""
@@ -159,17 +188,34 @@ def entry(counts, message, key=None):
         text = message or "no reason given"
     elif not any(numbers):
         text = NOT_REACHED
-    return numbers + ([text, key] if key else [text] if text else [])
+    elif not done:
+        text = ABORTED
+    failed = bool(counts["failures"] or counts["unreachable"])
+    steps = STEPS if done else 0
+    rest = [text, key or "", steps, 0] if not connected else [text, key or "", steps] if done == failed else [text, key or ""]
+    while rest and rest[-1] == "":
+        rest.pop()
+    return numbers + rest
+
+
+def lines(path):
+    """Returns the words of each line of a file, nothing if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return [line.split() for line in file]
+    except OSError:
+        return []
+
+
+def no_login(message):
+    """Returns the address at which ssh could not log in, None if it says something else."""
+    found = [match for match in (pattern.search(message) for pattern in NO_LOGIN) if match]
+    return found[0].group(1) if found else None
 
 
 def known_hosts(path):
     """Returns the key of each name in a file of known hosts, an empty dict if there is none."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.split() for line in file]
-    except OSError:
-        return {}
-    return {name: " ".join(parts[1:3]) for parts in lines if len(parts) > 2 for name in parts[0].split(",")}
+    return {name: " ".join(parts[1:3]) for parts in lines(path) if len(parts) > 2 for name in parts[0].split(",")}
 
 
 def known_as(name, variables):
@@ -177,6 +223,61 @@ def known_as(name, variables):
     address = str(variables.get("ansible_host") or name)
     port = str(variables.get("ansible_port") or 22)
     return address if port == "22" else "[%s]:%s" % (address, port)
+
+
+def variables_of(play):
+    return play.get_variable_manager().get_vars(play=play)
+
+
+class End:
+    """Which hosts have reached the end of the last play.
+
+    An empty play of ours follows the plays of the user. Ansible starts it only if
+    it did not abort the playbook, and keeps out of it whom it has given up. That
+    holds for every way to end a play, and asks nothing of the hosts.
+    """
+
+    def __init__(self, playbook):
+        last = playbook.get_plays()[-1]
+        self.last = last._uuid
+        self.play = Play.load({"name": "Reach the end", "hosts": ["all"], "gather_facts": False},
+                              variable_manager=last.get_variable_manager(), loader=playbook._loader)
+        playbook._entries.append(self.play)
+        self.reached = None  # our play as it runs
+        self.before = None  # the play as it ran for the batch before
+        self.batch = set()  # the hosts of that batch
+        self.waiting = set()  # hosts of the play whose batch has not begun
+        self.missed = set()  # hosts whose batch of some play never began (meta: end_play)
+        self.early = set()  # hosts of batches of the last play that are over
+
+    def start(self, play, variables):
+        """Notes that a play starts for a batch of its hosts; returns whether it is ours."""
+        if play._uuid == self.play._uuid:
+            self.reached, self.missed = play, self.missed | self.waiting
+            return True
+        hosts = variables.get("ansible_play_hosts_all", [])
+        # Ansible itself, where no inventory has it: it is in no batch and not in "all".
+        itself = [name for name in hosts if name in constants.LOCALHOST]
+        if self.before is None or self.before._uuid != play._uuid:
+            self.missed |= self.waiting
+            self.waiting = set(hosts)
+        elif play._uuid == self.last and self.batch <= self.kept(self.before):
+            # If one of them had failed, the play might have been aborted for all.
+            self.early |= self.batch
+        self.before, self.batch = play, {*variables.get("ansible_play_batch", []), *itself}
+        self.waiting -= self.batch
+        # "all" comes last: Ansible caches the hosts of a play by its patterns and restrictions in one list.
+        self.play.hosts = [name for name in itself if name not in self.play.hosts] + self.play.hosts
+        return False
+
+    @staticmethod
+    def kept(play):
+        """Returns the hosts of a play that Ansible has not given up."""
+        return set(variables_of(play)["ansible_play_hosts"])
+
+    def hosts(self):
+        """Returns the hosts that have reached the end, at the end of the run."""
+        return (self.early | (self.kept(self.reached) if self.reached else set())) - self.missed
 
 
 class CallbackModule(CallbackBase):
@@ -189,30 +290,43 @@ class CallbackModule(CallbackBase):
         super(CallbackModule, self).__init__(display=display)
         self.hosts = {}  # in the order of the plays
         self.messages = {}
+        self.refused = {}  # addresses at which ssh could not log in
         self.known_before = {}
         self.names = {}  # by which ssh knows the hosts
+        self.playbooks = 0
+        self.end = None  # of the last playbook
 
     def v2_playbook_on_start(self, playbook):
-        self.known_before = known_hosts(self.get_option("known_hosts"))
+        if not self.playbooks:
+            self.known_before = known_hosts(self.get_option("known_hosts"))
+        self.playbooks += 1
+        if self.playbooks == len(context.CLIARGS.get("args") or [playbook]):
+            self.end = End(playbook)
 
     def v2_playbook_on_play_start(self, play):
-        variables = play.get_variable_manager().get_vars(play=play)
-        names = variables.get("ansible_play_hosts_all", [])
-        self.hosts.update((name, None) for name in names)
-        self.names.update((name, known_as(name, variables["hostvars"][name])) for name in names)
+        variables = variables_of(play)
+        if self.end and self.end.start(play, variables):
+            return
+        for name in variables.get("ansible_play_hosts_all", []):
+            self.hosts[name] = None
+            self.names[name] = known_as(name, variables["hostvars"][name])
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
         if not ignore_errors:
             self._remember(result)
 
     def v2_runner_on_unreachable(self, result):
+        name = result._host.get_name()
+        self.refused[name] = no_login(str(result._result.get("msg") or "")[:MAX_TEXT])
         # Which task met it first says nothing about an unreachable host.
-        self.messages[result._host.get_name()] = shorten(reason(result._result), MAX_MESSAGE)
+        self.messages[name] = shorten(reason(result._result), MAX_MESSAGE)
 
     def v2_playbook_on_stats(self, stats):
         self.hosts.update((name, None) for name in stats.processed)
         met = known_hosts(self.get_option("known_hosts"))
-        recap = {name: entry(stats.summarize(name), self.messages.get(name), self._met(name, met)) for name in self.hosts}
+        done = self.end.hosts() if self.end else set()
+        recap = {name: entry(stats.summarize(name), self.messages.get(name), self._met(name, met), name in done,
+                             self._connected(name)) for name in self.hosts}
         path = self.get_option("path")
         try:
             with open(path, "wb") as file:
@@ -224,6 +338,14 @@ class CallbackModule(CallbackBase):
         """Returns the key of a host that ssh met for the first time."""
         name = self.names.get(name)
         return None if name in self.known_before else known.get(name)
+
+    def _connected(self, name):
+        """Returns False only if ssh never logged in to the host, so that nothing can have run there.
+
+        The last message alone proves nothing: a connection may have broken down under a task.
+        """
+        address = self.refused.get(name)
+        return not address or any(address in words for words in lines(self.get_option("connected")))
 
     def _remember(self, result):
         message = "%s: %s" % (clean(result.task_name), reason(result._result))
