@@ -10,13 +10,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/metrics"
 )
 
@@ -26,11 +30,22 @@ const doubt = 30 * time.Second
 
 // reconcile plans a group: it starts runs, and prunes old ones.
 func (e *Engine) reconcile(ctx context.Context, g Group) (ctrl.Result, error) {
+	if g == everyGroup {
+		return ctrl.Result{}, e.pruneOldest(ctx)
+	}
 	offers, m, err := e.moment(ctx, g)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	p := makePlan(offers, m)
+	granted, again, err := e.reserve(ctx, g, len(p.batches))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	defer e.unreserve(g)
+	if p.postpone(granted, e.MaxRuns); !again.IsZero() {
+		p.wakeAt(again, m.now)
+	}
 	e.settle(g, offers, m, &p)
 	for _, batch := range p.batches {
 		err = errors.Join(err, e.launch(ctx, batch))
@@ -45,7 +60,7 @@ func (e *Engine) reconcile(ctx context.Context, g Group) (ctrl.Result, error) {
 // moment takes a snapshot of a group.
 func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) {
 	m := moment{now: e.Clock.Now(), debounce: e.Debounce, patience: e.Patience, inFlight: map[string]bool{}, retrying: map[string]bool{}, failed: map[string]bool{}, busy: map[string]bool{}}
-	runs, err := e.list(ctx, g.Namespace, groupIndex, g.Role+"/"+g.Step)
+	runs, err := e.list(ctx, g.Namespace, groupIndex, g.index())
 	if err != nil {
 		return nil, m, fmt.Errorf("listing the runs of %s for role %s: %w", g.Step, g.Role, err)
 	}
@@ -56,13 +71,21 @@ func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) 
 		}
 	}
 	offers := e.snapshot(g, &m)
-	if err := e.unheard(ctx, g, runs, offers, &m); err != nil {
+	if e.Members != nil {
+		m.members = e.Members(g.Namespace, g.Role)
+	}
+	if err := e.unheard(ctx, runs, offers, &m); err != nil {
 		return nil, m, err
 	}
 	for _, o := range offers {
 		busy, err := e.list(ctx, g.Namespace, busyIndex, o.Host)
 		if err != nil {
 			return nil, m, fmt.Errorf("listing the runs on %s: %w", o.Host, err)
+		}
+		if len(busy) == 0 && o.machine != "" {
+			if busy, err = e.list(ctx, metav1.NamespaceAll, machineIndex, o.machine); err != nil {
+				return nil, m, fmt.Errorf("listing the runs on %s: %w", o.machine, err)
+			}
 		}
 		if len(busy) > 0 {
 			m.busy[o.Host] = true
@@ -74,27 +97,41 @@ func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) 
 // unheard finds the hosts that have failed and whose owners have not heard of it
 // yet, because the run has just ended or the manager has just been started.
 // Without them another host would be started that the limits forbid.
-func (e *Engine) unheard(ctx context.Context, g Group, runs []ansibleeev1.OpenStackAnsibleEE, offers []*offer, m *moment) error {
-	if !slices.ContainsFunc(offers, func(o *offer) bool { return o.Strategy.MaxFailures != nil || o.Strategy.MaxUnavailable > 0 }) {
+func (e *Engine) unheard(ctx context.Context, runs []ansibleeev1.OpenStackAnsibleEE, offers []*offer, m *moment) error {
+	if !slices.ContainsFunc(offers, func(o *offer) bool {
+		return o.Strategy.MaxFailures != nil || o.Strategy.MaxUnavailable > 0 || o.Strategy.MaxUnavailablePercent > 0
+	}) {
 		return nil
 	}
 	for host, r := range lastOf(runs) {
-		key := Key{g.Namespace, g.Step, host}
+		key := keyOf(r.object, host)
 		e.mu.Lock()
 		judged := e.judged[key] == r.name
 		e.mu.Unlock()
 		if judged || r.converged() || !r.finished || m.inFlight[host] || slices.ContainsFunc(offers, func(o *offer) bool { return o.Host == host }) {
 			continue
 		}
-		ledger, err := e.ledger(ctx, r.object, r.target)
+		counts, err := e.stillFailed(ctx, key, r)
 		if err != nil {
 			return err
 		}
-		if ledger != nil {
+		if counts {
 			m.failed[host] = true
 		}
 	}
 	return nil
+}
+
+// stillFailed reports whether the owner of a host that failed in the run is there
+// to stay, and the run is its last one: it may have been run in another role since.
+func (e *Engine) stillFailed(ctx context.Context, key Key, r *run) (bool, error) {
+	owner, err := e.ownerOf(ctx, r.object, r.target)
+	if err != nil || owner == nil || !owner.GetDeletionTimestamp().IsZero() {
+		return false, err
+	}
+	runs, err := e.history(ctx, key, r.target.OwnerUID)
+	last := newest(had(runs))
+	return last != nil && last.name == r.name, err
 }
 
 // lastOf returns the run of each host that was created last.
@@ -116,12 +153,14 @@ func lastOf(runs []ansibleeev1.OpenStackAnsibleEE) map[string]*run {
 func (e *Engine) snapshot(g Group, m *moment) []*offer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	machines := map[string]bool{}
 	for key, l := range e.launched {
+		machines[l.target.Machine] = true
 		if key.Namespace != g.Namespace {
 			continue
 		}
 		m.busy[key.Host] = true
-		if key.Step == g.Step && l.role == g.Role {
+		if key.in(g) && l.role == g.Role {
 			m.start(l.target)
 		}
 	}
@@ -130,10 +169,13 @@ func (e *Engine) snapshot(g Group, m *moment) []*offer {
 		return nil
 	}
 	m.awaited = e.awaited(g)
-	m.first, m.last = grp.first, grp.last
+	m.first, m.last, m.named = grp.first, grp.last, grp.named
 	offers := make([]*offer, 0, len(grp.offers))
 	for _, o := range grp.offers {
 		offers = append(offers, o)
+		if o.machine != "" && machines[o.machine] {
+			m.busy[o.Host] = true
+		}
 	}
 	return offers
 }
@@ -158,7 +200,7 @@ func (e *Engine) settle(g Group, offers []*offer, m moment, p *plan) {
 				changed = append(changed, o)
 			}
 		}
-		grp.held = p.held
+		grp.held, grp.named = p.held, p.named
 		if !p.gathering && grp.first.Equal(m.first) && grp.last.Equal(m.last) {
 			grp.first = time.Time{}
 		}
@@ -211,25 +253,43 @@ func refused(err error) bool {
 // whether the run may exist all the same.
 func (e *Engine) create(ctx context.Context, secret *corev1.Secret, aee *ansibleeev1.OpenStackAnsibleEE) (doubtful bool, err error) {
 	err = e.client.Create(ctx, secret)
+	made := err == nil
 	if apierrors.IsAlreadyExists(err) {
 		err = e.reuse(ctx, secret)
 	}
 	if err != nil {
 		return false, fmt.Errorf("creating Secret %s: %w", secret.Name, err)
 	}
-	if err := e.client.Create(ctx, aee); err != nil && !apierrors.IsAlreadyExists(err) {
-		if denied(err) {
-			err = errors.Join(err, client.IgnoreNotFound(e.client.Delete(ctx, secret)))
+	if err := e.createRun(ctx, aee); err != nil {
+		if denied(err) && made {
+			err = errors.Join(err, client.IgnoreNotFound(e.client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})))
 		}
-		return !refused(err), fmt.Errorf("creating OpenStackAnsibleEE %s: %w", aee.Name, err)
+		return !refused(err) && !apply.IsConflict(err), fmt.Errorf("creating OpenStackAnsibleEE %s: %w", aee.Name, err)
 	}
 	return false, nil
+}
+
+// createRun creates a run, unless it exists already.
+func (e *Engine) createRun(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE) error {
+	err := e.client.Create(ctx, aee)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	present := &ansibleeev1.OpenStackAnsibleEE{}
+	if err := e.live.Get(ctx, client.ObjectKeyFromObject(aee), present); err != nil {
+		return err
+	}
+	if !equality.Semantic.DeepEqual(present.Spec.Targets, aee.Spec.Targets) {
+		return &apply.ConflictError{Kind: "OpenStackAnsibleEE", Name: aee.Name, For: "step " + aee.Spec.Step}
+	}
+	return nil
 }
 
 // reuse decides about inputs of the same name. They are used when their run exists,
 // or was never created and they are what the run is to have. Those of a run that is
 // gone are about to be collected, and others may have been put there by somebody
-// else or with other known hosts: they are removed, to be created anew.
+// else or with other known hosts: they are removed, to be created again. A Secret
+// that is not marked as the inputs of a run is none, and is left alone.
 func (e *Engine) reuse(ctx context.Context, secret *corev1.Secret) error {
 	key := client.ObjectKeyFromObject(secret)
 	err := e.live.Get(ctx, key, &ansibleeev1.OpenStackAnsibleEE{})
@@ -239,6 +299,9 @@ func (e *Engine) reuse(ctx context.Context, secret *corev1.Secret) error {
 	present := &corev1.Secret{}
 	if err := e.live.Get(ctx, key, present); err != nil {
 		return err
+	}
+	if present.Labels[edpmv1.RunInputsLabel] != "true" {
+		return &apply.ConflictError{Kind: "Secret", Name: secret.Name, For: "the inputs of a run"}
 	}
 	if len(present.OwnerReferences) == 0 && maps.EqualFunc(present.Data, secret.Data, bytes.Equal) {
 		return nil
@@ -275,14 +338,18 @@ func (e *Engine) unclaim(batch []*offer) {
 }
 
 // denied tells whether the API server does not take an object as it is, or not
-// from us. Another try with the same object will not be taken either.
+// from us, or one that is not ours has its name. Another try with the same object
+// will not be taken either.
 func denied(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	return apply.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // tellDenied lets the owners of a batch say why it is not run.
 func (e *Engine) tellDenied(batch []*offer, why error) {
 	message := fmt.Sprintf("the API server refuses its run: %v", why)
+	if apply.IsConflict(why) {
+		message = why.Error()
+	}
 	for _, o := range batch {
 		if e.deny(o, message) {
 			e.wakeOwner(o.owner())
@@ -327,7 +394,14 @@ func (e *Engine) resolveDoubts(ctx context.Context, g Group) (bool, error) {
 			return unseen, fmt.Errorf("looking for OpenStackAnsibleEE %s: %w", l.name, err)
 		}
 		e.mu.Lock()
-		delete(e.launched, key)
+		if err == nil {
+			e.shown(key, l)
+		} else {
+			delete(e.launched, key)
+		}
+		for waiting := range e.waitingFor(g.Namespace, []ansibleeev1.Target{l.target}) {
+			e.enqueue(waiting, e.Debounce)
+		}
 		e.enqueue(g, e.Debounce)
 		e.mu.Unlock()
 		e.wakeOwner(l.owner)
@@ -335,12 +409,26 @@ func (e *Engine) resolveDoubts(ctx context.Context, g Group) (bool, error) {
 	return unseen, nil
 }
 
+// shown notes that the cache shows a run that the engine created. When the answer
+// to the creation was lost, the offer that became the run still waits: it must not
+// become another run. The caller holds the lock.
+func (e *Engine) shown(key Key, l launch) {
+	delete(e.launched, key)
+	g, offered := e.offered[key]
+	if !offered {
+		return
+	}
+	if o := e.groups[g].offers[key.Host]; o.serial == l.target.Serial && o.OwnerUID == l.target.OwnerUID {
+		e.drop(key)
+	}
+}
+
 func (e *Engine) unseen(g Group) (unseen bool, doubtful map[Key]launch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	doubtful = map[Key]launch{}
 	for key, l := range e.launched {
-		if key.Namespace != g.Namespace || key.Step != g.Step || l.role != g.Role {
+		if !key.in(g) || l.role != g.Role {
 			continue
 		}
 		unseen = true

@@ -4,17 +4,21 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 // +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch;create;delete;patch
@@ -45,6 +49,13 @@ type Options struct {
 	Backoff Backoff
 	// History is how many finished runs of a step are kept per role.
 	History int
+	// HistoryTotal is how many finished runs are kept of all roles and steps.
+	HistoryTotal int
+	// MaxRuns is the most runs that are under way in all namespaces; 0 means any number.
+	MaxRuns int
+	// Members returns how many hosts a role has. It is asked for every plan, so
+	// that it has to count nothing.
+	Members func(namespace, role string) int
 	Clock   clock.PassiveClock
 }
 
@@ -53,7 +64,7 @@ func DefaultOptions() Options {
 	return Options{
 		Debounce: time.Second, Patience: 30 * time.Second,
 		Backoff: Backoff{Base: 15 * time.Second, Max: 10 * time.Minute},
-		History: 10, Clock: clock.RealClock{},
+		History: 10, HistoryTotal: 2000, MaxRuns: 20, Clock: clock.RealClock{},
 	}
 }
 
@@ -79,6 +90,12 @@ type Engine struct {
 	judged map[Key]string
 	// launched are runs that were created and that the cache has not shown yet.
 	launched map[Key]launch
+	// refused are runs that have not started and that the owner does not want.
+	refused map[Key]string
+	// reserved is how many runs are about to be started for the groups that are
+	// being planned, queued those that wait for other runs to end.
+	reserved map[Group]int
+	queued   map[Group]bool
 	queue    workqueue.TypedRateLimitingInterface[Group]
 }
 
@@ -87,6 +104,8 @@ type group struct {
 	// first and last time that a target joined since none waited for others.
 	first, last time.Time
 	held        map[string]string
+	// named are the hosts that held has the names of.
+	named map[string]naming
 }
 
 type launch struct {
@@ -101,7 +120,7 @@ func New(c client.Client, live client.Reader, opts Options) *Engine {
 	return &Engine{
 		Options: opts, client: c, live: live,
 		owners: map[string]Owner{}, wake: map[string]chan event.GenericEvent{}, states: newStates(),
-		groups: map[Group]*group{}, offered: map[Key]Group{}, wanted: map[ownerID]Key{}, judged: map[Key]string{}, launched: map[Key]launch{},
+		groups: map[Group]*group{}, offered: map[Key]Group{}, wanted: map[ownerID]Key{}, judged: map[Key]string{}, launched: map[Key]launch{}, refused: map[Key]string{}, reserved: map[Group]int{}, queued: map[Group]bool{},
 		crews: map[crew]*expectation{}, expected: map[ownerID]crew{},
 	}
 }
@@ -114,36 +133,75 @@ func (e *Engine) Register(o Owner) {
 
 // Converge brings a host through the given steps in order. It writes into the
 // ledger what has run successfully, makes the engine run what comes next, and
-// returns the state of the first step that has not converged, or of the last
-// one. All targets are of one host.
+// returns the state of the first step that is to be run or is running. When there
+// is none it is that of the first step that was restricted by tags, else of the
+// last one. All targets are of one host.
 func (e *Engine) Converge(ctx context.Context, ledger *edpmv1.Ledger, targets ...Target) (State, error) {
-	state := State{Phase: Converged}
-	var err error
-	for i := range targets {
-		if state, err = e.converge(ctx, ledger, &targets[i]); err != nil || state.Phase != Converged {
-			break
-		}
-	}
+	state, err := e.firstDue(ctx, ledger, targets)
 	if len(targets) > 0 {
-		e.conclude(ownerID{targets[0].OwnerKind, targets[0].Namespace, targets[0].Host}, state.offered)
+		e.conclude(targets[0].owner(), state.offered)
 	}
 	return state, err
 }
 
+func (e *Engine) firstDue(ctx context.Context, ledger *edpmv1.Ledger, targets []Target) (State, error) {
+	result := State{Phase: Converged}
+	for i := range targets {
+		state, err := e.converge(ctx, ledger, &targets[i])
+		if err != nil {
+			return state, err
+		}
+		switch {
+		case state.Phase != Converged && state.Phase != Limited:
+			return state, e.noteAll(ctx, ledger, targets[i+1:])
+		case result.Phase != Limited:
+			result = state
+		case state.Phase == Limited:
+			result.More = append(result.More, state.Step)
+		}
+	}
+	return result, nil
+}
+
+// noteAll notes what runs of steps did that wait for an earlier one, and that the
+// owner has heard of them. As long as that is missing, such runs stay when somebody
+// deletes them, and the failed ones hold other hosts back.
+func (e *Engine) noteAll(ctx context.Context, ledger *edpmv1.Ledger, targets []Target) error {
+	for i := range targets {
+		runs, err := e.history(ctx, targets[i].Key(), targets[i].OwnerUID)
+		if err != nil {
+			return err
+		}
+		note(ledger, targets[i].Step.Name, runs)
+		e.hasHeard(targets[i].Key(), newest(had(runs)))
+	}
+	return nil
+}
+
 func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (State, error) {
-	t.Rerun = shortToken(t.Rerun)
-	runs, err := e.history(ctx, t.Key(), t.OwnerUID)
+	t.Rerun, t.Tokens = shortToken(t.Rerun), shortTokens(t.Tokens)
+	all, err := e.history(ctx, t.Key(), t.OwnerUID)
 	if err != nil {
 		return State{}, err
 	}
+	runs := had(all)
 	if t.HostKey != "" {
 		ledger.HostKey = t.HostKey
 	}
 	note(ledger, t.Step.Name, runs)
-	w := want{hash: t.Hash(), access: t.Access(), rerun: t.Rerun, limited: t.Strategy.limited()}
+	w := want{hash: t.Hash(), access: t.Access(), rerun: t.Rerun, limited: t.Strategy.limited(), tokens: t.Tokens}
 	state := judge(ledger, t.Step.Name, runs, w, e.Backoff)
 	state.Step = t.Step.Name
-	if err := e.act(t, w, &state, ledger.HostKey, nextSerial(ledger, t.Step.Name, runs)); err != nil {
+	if state.Phase == Running {
+		e.review(ledger, t, w, runs)
+	}
+	state.remember(ledger, t.Step.Name, t.Tokens)
+	o := &offer{
+		Target: *t, hash: w.hash, access: w.access, podKey: t.podKey(), machine: Machine(t.Namespace, t.Vars, t.Host), attempt: 1,
+		serial: nextSerial(ledger, t.Step.Name, all), suspicion: t.suspect(ledger, newest(runs)),
+	}
+	o.HostKey = ledger.HostKey
+	if err := e.act(o, &state); err != nil {
 		return State{}, err
 	}
 	e.states.set(t.Key(), t.Cell, state.Phase, e.Clock.Now())
@@ -152,37 +210,44 @@ func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target)
 }
 
 // hasHeard notes that an owner knows how its last run has ended, and has offered
-// its host anew if it is to be tried again.
+// its host anew if it is to be tried again now. If it is not, a run that failed no
+// longer holds others back: they are planned again.
 func (e *Engine) hasHeard(key Key, last *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.judged, key)
-	if last != nil && last.finished {
-		e.judged[key] = last.name
+	if last == nil || !last.finished {
+		delete(e.judged, key)
+		return
 	}
+	if e.judged[key] != last.name && !last.converged() {
+		e.enqueue(Group{key.Namespace, key.Kind, last.role, key.Step}, e.Debounce)
+	}
+	e.judged[key] = last.name
 }
 
 // act offers the target for a run, or takes it back.
-func (e *Engine) act(t *Target, w want, state *State, hostKey string, serial int64) error {
+func (e *Engine) act(o *offer, state *State) error {
 	if state.Phase != Pending && state.Phase != Failed {
-		e.nudge(t.Group())
+		e.nudge(o.Group())
 		return nil
 	}
-	if large := t.tooLarge(); large != "" {
+	if large := o.tooLarge(); large != "" {
 		state.Phase, state.Message = TooLarge, large
 		return nil
 	}
-	if restricted, err := restriction(t, state); err != nil || restricted != "" {
+	if restricted, err := restriction(&o.Target, state); err != nil || restricted != "" {
 		state.Phase = restricted
 		return err
 	}
-	o := &offer{Target: *t, hash: w.hash, access: w.access, podKey: t.podKey(), serial: serial, attempt: 1}
-	o.HostKey = hostKey
 	if state.Phase == Failed {
 		o.attempt, o.notBefore = state.Attempt+1, state.Retry
 	}
 	state.offered = true
-	if reason := e.offer(o); reason != "" {
+	switch reason := e.offer(o); {
+	case reason == "":
+	case state.Phase == Failed:
+		state.Message += "; the next attempt is held: " + reason
+	default:
 		state.Phase, state.Message = Held, reason
 	}
 	return nil
@@ -272,21 +337,41 @@ func (e *Engine) drop(key Key) {
 	delete(e.wanted, e.groups[g].offers[key.Host].owner())
 	delete(e.groups[g].offers, key.Host)
 	delete(e.groups[g].held, key.Host)
-	if len(e.groups[g].offers) == 0 {
+	switch {
+	case len(e.groups[g].offers) == 0:
 		delete(e.groups, g)
+		if e.queued[g] { // and others because of it
+			e.enqueue(g, 0)
+		}
+	case len(e.groups[g].held) > 0: // perhaps because of this host
+		e.enqueue(g, e.Debounce)
 	}
 }
 
 // Forget takes back everything that was wanted for the given steps of a host.
-// Owners call it when they are gone or about to go.
-func (e *Engine) Forget(namespace, host string, steps ...string) {
+// Owners call it when they are about to be removed.
+func (e *Engine) Forget(ctx context.Context, kind, namespace, host string, steps ...string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, step := range steps {
-		e.drop(Key{namespace, step, host})
-		e.states.remove(Key{namespace, step, host})
-		delete(e.judged, Key{namespace, step, host})
+		key := Key{namespace, kind, step, host}
+		runs, err := e.runsOf(ctx, key)
+		if err != nil {
+			return fmt.Errorf("listing the runs of %s on %s: %w", step, host, err)
+		}
+		for i := range runs {
+			e.refuse(key, &runs[i], true)
+		}
+		e.drop(key)
+		e.states.remove(key)
+		delete(e.judged, key)
+		for g := range e.groups {
+			if key.in(g) { // others may be held because the host had failed
+				e.enqueue(g, e.Debounce)
+			}
+		}
 	}
+	return nil
 }
 
 // nudge lets the group be planned again, for example because a run can be pruned.
@@ -305,14 +390,48 @@ func (e *Engine) enqueue(g Group, after time.Duration) {
 
 // Touched tells whether anything was ever run for the steps on the host, as far
 // as the ledger and the existing runs tell.
-func (e *Engine) Touched(ctx context.Context, ledger *edpmv1.Ledger, owner client.Object, steps ...string) (bool, error) {
+//
+// It notes in the ledger what the runs did: as long as that is missing, runs that
+// somebody deletes stay.
+func (e *Engine) Touched(ctx context.Context, kind string, ledger *edpmv1.Ledger, owner client.Object, steps ...string) (bool, error) {
+	touched := ledger.Unknown()
 	for _, step := range steps {
-		runs, err := e.history(ctx, Key{owner.GetNamespace(), step, owner.GetName()}, owner.GetUID())
-		if err != nil || len(runs) > 0 || lastSerial(ledger, step) > 0 {
+		runs, err := e.history(ctx, Key{owner.GetNamespace(), kind, step, owner.GetName()}, owner.GetUID())
+		if err != nil {
 			return true, err
 		}
+		note(ledger, step, runs)
+		touched = touched || len(had(runs)) > 0 || lastSerial(ledger, step) > 0
 	}
-	return false, nil
+	return touched, nil
+}
+
+// Others returns the objects of other kinds that own targets on the host, and for
+// which something was run or is being run there, as kind/name.
+func (e *Engine) Others(ctx context.Context, kind, namespace, host string) ([]string, error) {
+	var found []string
+	for _, other := range slices.Sorted(maps.Keys(e.owners)) {
+		obj := e.owners[other].New()
+		if other == kind {
+			continue
+		}
+		err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: host}, obj)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %s: %w", other, host, err)
+		}
+		running, err := e.list(ctx, namespace, busyIndex, host)
+		if err != nil {
+			return nil, fmt.Errorf("listing the runs on %s: %w", host, err)
+		}
+		busy := slices.ContainsFunc(running, func(r ansibleeev1.OpenStackAnsibleEE) bool { return r.Spec.OwnerKind == other })
+		if busy || len(e.owners[other].Ledger(obj).Runs) > 0 {
+			found = append(found, other+"/"+host)
+		}
+	}
+	return found, nil
 }
 
 // history returns the runs of a step of a host for its present owner, the oldest
@@ -334,6 +453,6 @@ func (e *Engine) history(ctx context.Context, key Key, owner types.UID) ([]*run,
 	if unseen && l.target.OwnerUID == owner {
 		runs = append(runs, &l.run)
 	}
-	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(a.target.Serial, b.target.Serial) })
+	inOrder(runs)
 	return runs, nil
 }

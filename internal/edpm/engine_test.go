@@ -47,7 +47,7 @@ type yard struct {
 	blind bool
 }
 
-var group1 = Group{Namespace: "ns", Role: "role", Step: "nova"}
+var group1 = Group{Namespace: "ns", Kind: kind, Role: "role", Step: "nova"}
 
 func newYard(t *testing.T, objects ...client.Object) *yard {
 	t.Helper()
@@ -60,7 +60,22 @@ func newYard(t *testing.T, objects ...client.Object) *yard {
 	run := &ansibleeev1.OpenStackAnsibleEE{}
 	y := &yard{t: t, clock: clocktesting.NewFakePassiveClock(noon)}
 	y.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(run, &novav1.NovaExternalCompute{}).
-		WithIndex(run, targetIndex, indexTargets).WithIndex(run, groupIndex, indexGroup).WithIndex(run, busyIndex, indexBusy).Build()
+		WithIndex(run, targetIndex, indexTargets).WithIndex(run, groupIndex, indexGroup).WithIndex(run, busyIndex, indexBusy).WithIndex(run, machineIndex, indexMachines).WithIndex(run, activeIndex, indexActive).Build()
+	y.start()
+	return y
+}
+
+// successor is an engine with the same API server that knows nothing else.
+func (y *yard) successor() *yard {
+	y.t.Helper()
+	next := &yard{t: y.t, api: y.api, clock: y.clock}
+	next.start()
+	return next
+}
+
+// start makes the engine, with a cache of the API server.
+func (y *yard) start() {
+	y.t.Helper()
 	cached := interceptor.NewClient(y.api.(client.WithWatch), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			create := func() error { return c.Create(ctx, obj, opts...) }
@@ -86,18 +101,18 @@ func newYard(t *testing.T, objects ...client.Object) *yard {
 	opts.Clock = y.clock
 	y.Engine = New(cached, y.api, opts)
 	y.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Group]())
-	t.Cleanup(y.queue.ShutDown)
+	y.t.Cleanup(y.queue.ShutDown)
 	y.Register(Owner{
 		Kind: kind, New: func() client.Object { return &novav1.NovaExternalCompute{} },
 		List:   func() client.ObjectList { return &novav1.NovaExternalComputeList{} },
 		Ledger: func(o client.Object) *edpmv1.Ledger { return &o.(*novav1.NovaExternalCompute).Status.Ledger },
 	})
-	return y
 }
 
 // wanted is a target of the host; change can alter it.
 func wantedOf(host string, change func(*Target)) Target {
 	return target(func(t *Target) {
+		t.Vars["ansible_host"] = host
 		t.OwnerKind, t.Host, t.OwnerUID, t.Strategy = kind, host, types.UID("uid-"+host), Strategy{Deploy: true}
 		if change != nil {
 			change(t)
@@ -107,6 +122,12 @@ func wantedOf(host string, change func(*Target)) Target {
 
 func (y *yard) converge(ledger *edpmv1.Ledger, targets ...Target) State {
 	y.t.Helper()
+	if y.owners[targets[0].OwnerKind].Kind != "" { // without its owner a run would be taken back
+		owner := compute(targets[0].Host, targets[0].OwnerUID, edpmv1.Ledger{})
+		if err := y.api.Create(ctx, owner); err != nil && !apierrors.IsAlreadyExists(err) {
+			y.t.Fatal(err)
+		}
+	}
 	s, err := y.Converge(ctx, ledger, targets...)
 	if err != nil {
 		y.t.Fatal(err)
@@ -123,15 +144,21 @@ func (y *yard) plan(g Group) {
 	}
 }
 
-// runs are the hosts of each run, and its name.
-func (y *yard) runs() map[string][]string {
+// all runs that there are.
+func (y *yard) all() []ansibleeev1.OpenStackAnsibleEE {
 	y.t.Helper()
 	list := &ansibleeev1.OpenStackAnsibleEEList{}
 	if err := y.api.List(ctx, list); err != nil {
 		y.t.Fatal(err)
 	}
+	return list.Items
+}
+
+// runs are the hosts of each run, and its name.
+func (y *yard) runs() map[string][]string {
+	y.t.Helper()
 	out := map[string][]string{}
-	for _, r := range list.Items {
+	for _, r := range y.all() {
 		for _, target := range r.Spec.Targets {
 			out[r.Name] = append(out[r.Name], target.Host)
 		}
@@ -222,7 +249,7 @@ func TestStepsGoInOrder(t *testing.T) {
 	if len(y.runs()) > 0 {
 		t.Fatalf("nova runs before libvirt: %v", y.runs())
 	}
-	y.plan(Group{"ns", "role", "libvirt"})
+	y.plan(Group{"ns", kind, "role", "libvirt"})
 	y.end(y.onlyRun(), ok("a"))
 	if s := y.converge(ledger, libvirt, nova); s.Phase != Pending || s.Step != "nova" {
 		t.Fatalf("the state is %+v; want nova Pending", s)
@@ -243,7 +270,7 @@ func TestAHostIsInOneRunAtATime(t *testing.T) {
 	y.plan(group1)
 	other := wantedOf("a", func(t *Target) { t.Step.Name, t.OwnerKind = "other", "Other" })
 	y.converge(&edpmv1.Ledger{}, other)
-	g := Group{"ns", "role", "other"}
+	g := Group{"ns", "Other", "role", "other"}
 	y.plan(g)
 	y.seen()
 	y.plan(g)
@@ -266,10 +293,10 @@ func TestTheRunsOfAnOwnerOfTheSameNameBeforeDoNotCount(t *testing.T) {
 	if s := y.converge(&edpmv1.Ledger{}, anew); s.Phase != Pending {
 		t.Errorf("the state is %+v; an object that was created anew starts from nothing", s)
 	}
-	if touched, err := y.Touched(ctx, &edpmv1.Ledger{}, &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-new"}}, "nova"); err != nil || touched {
+	if touched, err := y.Touched(ctx, kind, &edpmv1.Ledger{}, &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-new"}}, "nova"); err != nil || touched {
 		t.Errorf("Touched = %v, %v; nothing was run for the new object", touched, err)
 	}
-	if touched, err := y.Touched(ctx, &edpmv1.Ledger{}, &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a"}}, "nova"); err != nil || !touched {
+	if touched, err := y.Touched(ctx, kind, &edpmv1.Ledger{}, &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a"}}, "nova"); err != nil || !touched {
 		t.Errorf("Touched = %v, %v; a run was made for the old object", touched, err)
 	}
 }
@@ -279,8 +306,40 @@ func TestTouchedRemembersARunThatFailedAndIsGone(t *testing.T) {
 	ledger := &edpmv1.Ledger{}
 	note(ledger, "nova", []*run{{finished: true, known: true, result: badHost, target: ansibleeev1.Target{Serial: 1}}})
 	owner := &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u"}}
-	if touched, err := y.Touched(ctx, ledger, owner, "nova"); err != nil || !touched {
+	if touched, err := y.Touched(ctx, kind, ledger, owner, "nova"); err != nil || !touched {
 		t.Errorf("Touched = %v, %v; a failed run has left something on the host", touched, err)
+	}
+}
+
+func TestTouchedNotesWhatARunDidSoThatItCanBeDeleted(t *testing.T) {
+	y := newYard(t)
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.plan(group1)
+	run := y.onlyRun()
+	y.end(run, failed("a"))
+	ledger := &edpmv1.Ledger{}
+	owner := &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a"}}
+	if touched, err := y.Touched(ctx, kind, ledger, owner, "nova"); err != nil || !touched {
+		t.Errorf("Touched = %v, %v; want true, nil", touched, err)
+	}
+	if !recorded(ledger, "nova", newRun(run, "a")) {
+		t.Errorf("the ledger is %+v; it has to tell of the run, which else cannot be deleted while the host is cleaned up", *ledger)
+	}
+}
+
+func TestRunsOfLaterStepsAreNotedWhileAnEarlierOneWaits(t *testing.T) {
+	y := newYard(t)
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.plan(group1)
+	run := y.onlyRun()
+	y.end(run, ok("a"))
+	paused := wantedOf("a", func(t *Target) { t.Step.Name, t.Strategy.Deploy = "libvirt", false })
+	ledger := &edpmv1.Ledger{}
+	if s := y.converge(ledger, paused, wantedOf("a", nil)); s.Phase != Paused || s.Step != "libvirt" {
+		t.Fatalf("the state is %+v; want libvirt DeployDisabled", s)
+	}
+	if !recorded(ledger, "nova", newRun(run, "a")) {
+		t.Errorf("the ledger is %+v; it has to tell of the run, which else cannot be deleted until libvirt is deployed", *ledger)
 	}
 }
 
@@ -314,7 +373,7 @@ func TestWhatMayNotRunSaysWhy(t *testing.T) {
 func TestNothingIsRunForAnOwnerThatTookItBack(t *testing.T) {
 	for name, takeBack := range map[string]func(*yard){
 		"it withdraws":              func(y *yard) { y.Withdraw(kind, "ns", "a") },
-		"it forgets the step":       func(y *yard) { y.Forget("ns", "a", "nova") },
+		"it forgets the step":       func(y *yard) { _ = y.Forget(ctx, kind, "ns", "a", "nova") },
 		"it wants only other steps": func(y *yard) { y.converge(&edpmv1.Ledger{}, wantedOf("a", func(t *Target) { t.Step.Name = "other" })) },
 		"it wants only what is done": func(y *yard) {
 			other := wantedOf("a", func(t *Target) { t.Step.Name = "other" })
@@ -344,7 +403,7 @@ func TestAnOwnerThatMovedToAnotherRoleWaitsThere(t *testing.T) {
 	if len(y.runs()) > 0 {
 		t.Error("it runs in the old role")
 	}
-	y.plan(Group{"ns", "other", "nova"})
+	y.plan(Group{"ns", kind, "other", "nova"})
 	if len(y.runs()) != 1 {
 		t.Error("it does not run in the new role")
 	}
@@ -506,7 +565,7 @@ func TestACreationThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 			if want := map[bool]Phase{true: Running, false: Pending}[c.happens]; s.Phase != want {
 				t.Errorf("after the doubt the state is %+v; want %s", s, want)
 			}
-			if y.launched[Key{"ns", "nova", "a"}].name != "" {
+			if y.launched[Key{"ns", kind, "nova", "a"}].name != "" {
 				t.Error("the doubt is not resolved: the host would be busy for ever")
 			}
 		})
@@ -632,7 +691,7 @@ func TestStatesAreCounted(t *testing.T) {
 	y.converge(&edpmv1.Ledger{Hash: map[string]string{"nova": done.Hash()}}, done)
 	y.converge(&edpmv1.Ledger{}, wantedOf("b", nil))
 	y.converge(&edpmv1.Ledger{}, wantedOf("c", nil))
-	y.Forget("ns", "c", "nova")
+	_ = y.Forget(ctx, kind, "ns", "c", "nova")
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(y.states)
 	families, err := registry.Gather()
@@ -659,8 +718,8 @@ func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 	y.plan(group1) // a run is started
 	y.end(y.onlyRun(), failed("a"))
 	tellEnd(t.Context(), y.onlyRun())
-	y.states.set(Key{"ns", "nova", "b"}, "cell1", Pending, noon)
-	y.states.set(Key{"ns", "nova", "b"}, "cell1", Converged, noon.Add(time.Minute))
+	y.states.set(Key{"ns", kind, "nova", "b"}, "cell1", Pending, noon)
+	y.states.set(Key{"ns", kind, "nova", "b"}, "cell1", Converged, noon.Add(time.Minute))
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(y.states, runsStarted, runsFinished, convergeSeconds)
 	families, err := registry.Gather()
@@ -684,7 +743,7 @@ func TestSeriesAreBoundedHoweverManyStepsAndCellsThereAre(t *testing.T) {
 	y := newYard(t)
 	for i := range 500 {
 		step, cell := fmt.Sprint("step-", i), fmt.Sprint("cell-", i)
-		key := Key{"ns", step, "host"}
+		key := Key{"ns", kind, step, "host"}
 		y.states.set(key, cell, Pending, noon)
 		y.states.set(key, cell, Converged, noon.Add(time.Minute))
 	}
@@ -741,7 +800,11 @@ func TestAFailureCountsBeforeItsOwnerHasHeardOfIt(t *testing.T) {
 		t.Errorf("the state of b is %+v; want Held", s)
 	}
 
-	y = start(t, compute("a", "uid-new", edpmv1.Ledger{}))
+	y = start(t, compute("a", "uid-a", edpmv1.Ledger{}))
+	remove(y, "a")
+	if err := y.api.Create(ctx, compute("a", "uid-new", edpmv1.Ledger{})); err != nil {
+		t.Fatal(err)
+	}
 	y.plan(group1)
 	if n := len(y.runs()); n != 2 {
 		t.Errorf("there are %d runs; a failure of an owner that has gone holds nobody", n)

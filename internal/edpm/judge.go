@@ -1,7 +1,11 @@
 package edpm
 
 import (
+	"cmp"
+	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 
@@ -43,6 +47,8 @@ type State struct {
 	Run string
 	// Message of the host's result, or the reason why it is held.
 	Message string
+	// More are the steps after Step that are Limited, too.
+	More []string
 	// Unreachable tells that the host did not answer.
 	Unreachable bool
 	// Attempt that failed, from 1.
@@ -57,7 +63,11 @@ type State struct {
 }
 
 // want is what a target asks for.
-type want struct{ hash, access, rerun, limited string }
+type want struct {
+	hash, access, rerun, limited string
+	// tokens of all sources; rerun is the one in force.
+	tokens map[string]string
+}
 
 // run is what matters of an OpenStackAnsibleEE for one of its targets.
 type run struct {
@@ -68,6 +78,11 @@ type run struct {
 	end        time.Time
 	result     ansibleeev1.HostStatus
 	known      bool // whether there is a result
+	twin       bool // whether another run on the host has the same serial number
+	// lost is the number of hosts of the run, this one among them, whose outcome is unknown.
+	lost int
+	// void is whether the run ended without ever having started.
+	void bool
 	// problem is what the run itself complains of.
 	problem string
 	object  *ansibleeev1.OpenStackAnsibleEE
@@ -95,19 +110,34 @@ func note(l *edpmv1.Ledger, step string, runs []*run) {
 		if !r.finished || recorded(l, step, r) {
 			continue
 		}
-		record := edpmv1.RunRecord{Name: r.name, Serial: r.target.Serial, Rerun: r.target.Rerun}
+		record := r.record(lastSerial(l, step) + 1)
 		switch {
 		case !r.converged():
 			touch(l, step, record)
 		case r.limited == "":
-			l.Set(step, r.target.Hash, record)
+			succeed(l, step, r.target.Hash, record)
 		default:
 			if l.Hash[step] != r.target.Hash {
 				touch(l, step, record)
 			}
-			l.Set(limitedKey(step), r.target.Hash+" "+r.limited, record)
+			succeed(l, limitedKey(step), r.target.Hash+" "+r.limited, record)
 		}
 	}
+}
+
+// record of the run, with a serial number that is not below the given one.
+func (r *run) record(next int64) edpmv1.RunRecord {
+	record := edpmv1.RunRecord{Name: r.name, Serial: max(r.target.Serial, next), Rerun: r.target.Rerun, Tokens: r.target.Tokens}
+	if !r.end.IsZero() {
+		record.End = &metav1.Time{Time: r.end}
+	}
+	return record
+}
+
+// succeed records a successful run, and keeps the tokens that earlier ones honoured.
+func succeed(l *edpmv1.Ledger, key, hash string, record edpmv1.RunRecord) {
+	record.Tokens = merged(l.Runs[key].Tokens, record.Tokens)
+	l.Set(key, hash, record)
 }
 
 func touch(l *edpmv1.Ledger, step string, record edpmv1.RunRecord) {
@@ -117,17 +147,67 @@ func touch(l *edpmv1.Ledger, step string, record edpmv1.RunRecord) {
 	l.Runs[touchedKey(step)] = record
 }
 
-// lastSerial of the runs of the step on the host that the ledger knows of.
-func lastSerial(l *edpmv1.Ledger, step string) int64 {
-	return max(l.Runs[step].Serial, l.Runs[limitedKey(step)].Serial, l.Runs[touchedKey(step)].Serial)
+// records of the step in the ledger.
+func records(l *edpmv1.Ledger, step string) [3]edpmv1.RunRecord {
+	return [3]edpmv1.RunRecord{l.Runs[step], l.Runs[limitedKey(step)], l.Runs[touchedKey(step)]}
 }
 
-// recorded tells whether the ledger knows of the finished run, or need not.
+// lastSerial of the runs of the step on the host that the ledger knows of.
+func lastSerial(l *edpmv1.Ledger, step string) int64 {
+	last := int64(0)
+	for _, record := range records(l, step) {
+		last = max(last, record.Serial)
+	}
+	return last
+}
+
+// recorded reports whether the ledger has the finished run, or need not have it.
 func recorded(l *edpmv1.Ledger, step string, r *run) bool {
 	if r.result.HostKey != "" && l.HostKey == "" {
 		return false
 	}
-	return r.known && r.result.Untouched() || r.target.Serial <= lastSerial(l, step)
+	return r.void || r.known && r.result.Untouched() || r.target.Serial <= lastSerial(l, step) && !r.came(l, step)
+}
+
+// came reports whether a run whose serial number is not a new one came after all
+// that the ledger has. It has the number of another run, or was created after the
+// last one had ended: two leaders whose terms overlapped gave out the numbers,
+// neither of them knowing of the other's runs. The runs themselves did not
+// overlap, so that their ends are in order.
+func (r *run) came(l *edpmv1.Ledger, step string) bool {
+	twin, last := r.twin, time.Time{}
+	for _, record := range records(l, step) {
+		if record.Name == r.name && (record.End == nil || !r.end.After(record.End.Time)) {
+			return false
+		}
+		twin = twin || record.Name != "" && record.Serial == r.target.Serial
+		if record.End != nil && record.End.After(last) {
+			last = record.End.Time
+		}
+	}
+	late := r.object != nil && !last.IsZero() && r.object.CreationTimestamp.After(last)
+	// Within one second the worse outcome is believed.
+	return (twin || late) && (r.end.After(last) || r.end.Equal(last) && !r.converged())
+}
+
+// inOrder sorts runs by when they were on the host, the oldest first: by serial
+// number, and where two have the same by their end.
+func inOrder(runs []*run) {
+	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(a.target.Serial, b.target.Serial) })
+	twins := false
+	for i := 1; i < len(runs); i++ {
+		if runs[i-1].target.Serial == runs[i].target.Serial {
+			runs[i-1].twin, runs[i].twin, twins = true, true, true
+		}
+	}
+	if twins {
+		slices.SortStableFunc(runs, func(a, b *run) int {
+			if a.finished != b.finished {
+				return map[bool]int{true: -1, false: 1}[a.finished]
+			}
+			return a.end.Compare(b.end)
+		})
+	}
 }
 
 // judge says where a target stands, given the ledger (after note) and the runs
@@ -152,6 +232,11 @@ func judge(l *edpmv1.Ledger, step string, runs []*run, w want, backoff Backoff) 
 	return State{Phase: Pending}
 }
 
+// had are the runs that may have touched the host.
+func had(runs []*run) []*run {
+	return slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.void })
+}
+
 // newest of the runs, or nil.
 func newest(runs []*run) *run {
 	if len(runs) == 0 {
@@ -162,7 +247,7 @@ func newest(runs []*run) *run {
 
 // satisfied tells whether the ledger has what is wanted under the key.
 func satisfied(l *edpmv1.Ledger, key, hash, rerun string) bool {
-	return l.Hash[key] == hash && (rerun == "" || l.Runs[key].Rerun == rerun)
+	return l.Hash[key] == hash && honoured(l.Runs[key].Rerun, l.Runs[key].Tokens, rerun)
 }
 
 // clean tells whether nothing has touched the host since what the ledger says.
@@ -180,7 +265,7 @@ func partly(l *edpmv1.Ledger, step string, w want) bool {
 // asked tells whether the run was started for what is wanted. A rerun token
 // that was taken back asks for nothing.
 func asked(r *run, w want) bool {
-	return r.target.Hash == w.hash && (w.rerun == "" || r.target.Rerun == w.rerun) && r.limited == w.limited
+	return r.target.Hash == w.hash && honoured(r.target.Rerun, r.target.Tokens, w.rerun) && r.limited == w.limited
 }
 
 func failure(r *run, w want, backoff Backoff) State {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
@@ -21,7 +22,7 @@ var (
 	slow    = Backoff{Base: time.Minute, Max: time.Hour}
 	okHost  = ansibleeev1.HostStatus{Name: "h", OK: 5, Changed: 1}
 	badHost = ansibleeev1.HostStatus{Name: "h", OK: 2, Failed: 1, Message: "task X: boom"}
-	dead    = ansibleeev1.HostStatus{Name: "h", Unreachable: 1, Message: "no route to host"}
+	dead    = ansibleeev1.HostStatus{Name: "h", Unreachable: 1, NotConnected: true, Message: "no route to host"}
 	lost    = ansibleeev1.HostStatus{}
 )
 
@@ -42,7 +43,9 @@ func newHost(t *testing.T) *host {
 // look notes and judges, as a reconciliation does.
 func (h *host) look() State {
 	note(h.ledger, step, h.runs)
-	return judge(h.ledger, step, h.runs, h.want, slow)
+	s := judge(h.ledger, step, h.runs, h.want, slow)
+	s.remember(h.ledger, step, h.want.tokens)
+	return s
 }
 
 func (h *host) wants(hash string) *host { h.want.hash = hash; return h }
@@ -65,7 +68,7 @@ func (h *host) starts() *run {
 	}
 	h.made++
 	r := &run{name: fmt.Sprint("run-", h.made), limited: h.want.limited, target: ansibleeev1.Target{
-		Host: "h", Hash: h.want.hash, Access: h.want.access, Rerun: h.want.rerun, Attempt: 1,
+		Host: "h", Hash: h.want.hash, Access: h.want.access, Rerun: h.want.rerun, Tokens: h.want.tokens, Attempt: 1,
 		Serial: nextSerial(h.ledger, step, h.runs),
 	}}
 	if s.Phase == Failed {
@@ -99,7 +102,7 @@ func TestExactlyOnce(t *testing.T) {
 			h.is(Converged, "the run succeeded")
 			record := h.ledger.Runs[step]
 			h.is(Converged, "looking again changes nothing")
-			if diff := cmp.Diff(edpmv1.RunRecord{Name: "run-1", Serial: 1}, record); diff != "" {
+			if diff := cmp.Diff(edpmv1.RunRecord{Name: "run-1", Serial: 1, End: &metav1.Time{Time: noon}}, record); diff != "" {
 				h.t.Errorf("the record differs (-want +got):\n%s", diff)
 			}
 			h.forget().is(Converged, "the ledger remembers a run that is gone")

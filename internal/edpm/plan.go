@@ -2,27 +2,56 @@ package edpm
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 // offer is a target that waits for a run.
 type offer struct {
 	Target
 	hash, access, podKey string
-	serial               int64
-	attempt              int32
-	notBefore            time.Time
+	// machine that the host is, as Machine returns it.
+	machine   string
+	serial    int64
+	attempt   int32
+	notBefore time.Time
+	suspicion
 	// denied is why the API server did not take its run the last time.
 	denied string
+}
+
+// suspicion is what is known of a host whose last run ended without a result: one
+// of the hosts of that run may have caused it. They go in two halves the next
+// time, apart from others, until the one that causes it is alone.
+type suspicion struct {
+	// run without a result; empty when the last one had a result.
+	run string
+	// most hosts that may go together.
+	most int
+}
+
+// suspect is the suspicion that the last run of a host leaves, if any. A run that
+// would have another Pod now, for example of another image, leaves none: the Pod
+// may have been the cause.
+func (t *Target) suspect(l *edpmv1.Ledger, last *run) suspicion {
+	touched := l.Runs[touchedKey(t.Step.Name)]
+	if last == nil || last.lost == 0 || !t.fits(last.object) ||
+		touched.Name != last.name || touched.Serial < lastSerial(l, t.Step.Name) { // a later one is gone already
+		return suspicion{}
+	}
+	return suspicion{run: last.name, most: (last.lost + 1) / 2}
 }
 
 // ownerID names an object that owns targets.
 type ownerID struct{ kind, namespace, name string }
 
-func (o *offer) owner() ownerID { return ownerID{o.OwnerKind, o.Namespace, o.Host} }
+func (t *Target) owner() ownerID { return ownerID{t.OwnerKind, t.Namespace, t.Host} }
 
 // retry tells whether the host has failed before for the same hash.
 func (o *offer) retry() bool { return o.attempt > 1 }
@@ -44,15 +73,32 @@ type moment struct {
 	// failed are hosts that have failed and are not offered yet: their owners
 	// have not heard of it.
 	failed map[string]bool
-	// busy are the hosts that are in a run of any step.
+	// members is how many hosts the role has.
+	members int
+	// busy are the hosts that are in a run of any step, by themselves or as the
+	// machine of another name.
 	busy map[string]bool
+	// named are the hosts that messages name by now, by limit.
+	named map[string]naming
 }
+
+// naming is some of the failed hosts because of which a limit holds others back.
+type naming struct {
+	hosts []string
+	// more is whether there were others.
+	more bool
+}
+
+// maxNamed is the most hosts that a message names.
+const maxNamed = 3
 
 // plan says what to do for a group.
 type plan struct {
 	batches [][]*offer
 	// held are hosts that are not started, with the reason.
 	held map[string]string
+	// named are the failed hosts that these reasons name, by limit.
+	named map[string]naming
 	// wake is when to plan again; zero means when something changes.
 	wake time.Duration
 	// gathering tells that hosts wait for others to join them.
@@ -62,7 +108,7 @@ type plan struct {
 // makePlan decides which offers become which runs. It changes nothing.
 func makePlan(offers []*offer, m moment) plan {
 	sort.Slice(offers, func(i, j int) bool { return offers[i].Host < offers[j].Host })
-	p := plan{held: map[string]string{}}
+	p := plan{held: map[string]string{}, named: map[string]naming{}}
 	due := p.selectDue(offers, m)
 	due = p.hold(due, offers, m)
 	quiet := m.quiet()
@@ -93,8 +139,8 @@ func (m moment) quiet() time.Time {
 	return m.last.Add(m.debounce)
 }
 
-// selectDue leaves out hosts that are in a run, and those whose time to be
-// tried again has not come.
+// selectDue leaves out hosts that are in a run, and those whose time to be tried
+// again has not come.
 func (p *plan) selectDue(offers []*offer, m moment) []*offer {
 	var due []*offer
 	for _, o := range offers {
@@ -110,31 +156,74 @@ func (p *plan) selectDue(offers []*offer, m moment) []*offer {
 }
 
 // hold keeps hosts back that maxFailures or maxUnavailable forbid. Hosts that
-// failed before count as unavailable already, so they can always be tried again.
+// failed before count as unavailable already, so they can always be tried again. Of
+// those that are one machine the first that may start does.
 func (p *plan) hold(due, all []*offer, m moment) []*offer {
-	failed, unavailable := len(m.retrying)+len(m.failed), len(m.inFlight)+len(m.failed)
-	for _, o := range all {
-		if o.retry() && !m.inFlight[o.Host] {
-			failed++
+	failed := m.allFailed(all)
+	unavailable := len(failed)
+	for host := range m.inFlight {
+		if !failed[host] {
 			unavailable++
 		}
 	}
 	var started []*offer
+	taken := map[string]bool{}
 	for _, o := range due {
-		switch s := o.Strategy; {
-		case o.retry():
-		case s.MaxFailures != nil && failed > int(*s.MaxFailures):
-			p.held[o.Host] = fmt.Sprintf("%d hosts have failed and maxFailures is %d", failed, *s.MaxFailures)
+		if taken[o.machine] {
 			continue
-		case s.MaxUnavailable > 0 && unavailable >= s.MaxUnavailable:
-			p.held[o.Host] = fmt.Sprintf("%d hosts are in a run or have failed and maxUnavailable is %d", unavailable, s.MaxUnavailable)
+		}
+		switch s, limit := o.Strategy, o.Strategy.unavailableLimit(m.members); {
+		case o.retry():
+		case s.MaxFailures != nil && len(failed) > int(*s.MaxFailures):
+			p.held[o.Host] = fmt.Sprintf("maxFailures is %d, and more hosts have failed%s", *s.MaxFailures, p.name("maxFailures", failed, m))
+			continue
+		case limit > 0 && unavailable >= limit:
+			// Without the numbers of now: every change of them would be written to every host that is held.
+			p.held[o.Host] = fmt.Sprintf("maxUnavailable is %s, and as many hosts of the role are in a run or have failed%s", s.unavailableText(), p.name("maxUnavailable", failed, m))
 			continue
 		default:
 			unavailable++
 		}
 		started = append(started, o)
+		taken[o.machine] = o.machine != ""
 	}
 	return started
+}
+
+// allFailed are the hosts whose last run failed, also those that are tried again.
+func (m moment) allFailed(offers []*offer) map[string]bool {
+	failed := map[string]bool{}
+	maps.Copy(failed, m.failed)
+	maps.Copy(failed, m.retrying)
+	for _, o := range offers {
+		if o.retry() && !m.inFlight[o.Host] {
+			failed[o.Host] = true
+		}
+	}
+	return failed
+}
+
+// name returns words that name some of the failed hosts. They are the same as
+// before as long as those hosts are failed: thousands can be held, and have the
+// words in their conditions.
+func (p *plan) name(limit string, failed map[string]bool, m moment) string {
+	named, ok := p.named[limit]
+	if !ok {
+		named, ok = m.named[limit]
+	}
+	if !ok || slices.ContainsFunc(named.hosts, func(h string) bool { return !failed[h] }) {
+		hosts := slices.Sorted(maps.Keys(failed))
+		named = naming{hosts[:min(len(hosts), maxNamed)], len(hosts) > maxNamed}
+	}
+	p.named[limit] = named
+	words := strings.Join(named.hosts, ", ")
+	switch {
+	case words == "":
+		return ""
+	case named.more:
+		words += " and others"
+	}
+	return ": " + words
 }
 
 func (p *plan) wakeAt(t, now time.Time) {
@@ -143,15 +232,18 @@ func (p *plan) wakeAt(t, now time.Time) {
 	}
 }
 
-// byPod returns the offers that can share a Pod, in a stable order.
+// byPod returns the offers that can share a Pod, in a stable order. Hosts of a run
+// without a result share one with each other only.
 func byPod(offers []*offer) [][]*offer {
-	index := map[string]int{}
+	type key struct{ pod, suspects string }
+	index := map[key]int{}
 	var groups [][]*offer
 	for _, o := range offers {
-		i, ok := index[o.podKey]
+		k := key{o.podKey, o.suspicion.run}
+		i, ok := index[k]
 		if !ok {
 			i = len(groups)
-			index[o.podKey] = i
+			index[k] = i
 			groups = append(groups, nil)
 		}
 		groups[i] = append(groups[i], o)
@@ -159,12 +251,15 @@ func byPod(offers []*offer) [][]*offer {
 	return groups
 }
 
-// batchSize is the smallest that any of the offers asks for.
+// batchSize is the smallest that any of the offers asks for or allows.
 func batchSize(offers []*offer) int {
 	size := ansibleeev1.MaxTargets
 	for _, o := range offers {
 		if n := o.Strategy.BatchSize; n > 0 && n < size {
 			size = n
+		}
+		if o.suspicion.run != "" {
+			size = min(size, o.most)
 		}
 	}
 	return size

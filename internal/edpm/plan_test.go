@@ -78,6 +78,11 @@ func retrying(m moment, hosts ...string) moment {
 	return m
 }
 
+func withMembers(m moment, n int) moment {
+	m.members = n
+	return m
+}
+
 func unheard(m moment, hosts ...string) moment {
 	for _, h := range hosts {
 		m.failed[h] = true
@@ -194,6 +199,14 @@ func TestMakePlan(t *testing.T) {
 			offers(func(o *offer) { o.Strategy.MaxUnavailable = 2 }, "a", "b", "c"), later(),
 			shape{Batches: []string{"a,b"}, Held: []string{"c"}},
 		},
+		"a percentage is of the members that the role has now, rounded up": {
+			offers(func(o *offer) { o.Strategy.MaxUnavailablePercent = 25 }, "a", "b", "c"), withMembers(later(), 5),
+			shape{Batches: []string{"a,b"}, Held: []string{"c"}},
+		},
+		"a percentage of a role that nobody has counted yet is one host": {
+			offers(func(o *offer) { o.Strategy.MaxUnavailablePercent = 25 }, "a", "b"), later(),
+			shape{Batches: []string{"a"}, Held: []string{"b"}},
+		},
 		"maxUnavailable counts hosts in a run": {
 			offers(oneAtATime, "b", "c"), inRun(later(), "a"), shape{Held: []string{"b", "c"}},
 		},
@@ -239,13 +252,13 @@ func TestMakePlan(t *testing.T) {
 
 func TestHeldHostsAreToldWhy(t *testing.T) {
 	held := makePlan(offers(oneAtATime, "a", "b"), later()).held
-	if diff := cmp.Diff(map[string]string{"b": "1 hosts are in a run or have failed and maxUnavailable is 1"}, held); diff != "" {
+	if diff := cmp.Diff(map[string]string{"b": "maxUnavailable is 1, and as many hosts of the role are in a run or have failed"}, held); diff != "" {
 		t.Errorf("what is held differs (-want +got):\n%s", diff)
 	}
 	all := append(offers(failedBefore, "a"), offers(canary, "b")...)
 	all[0].notBefore = noon.Add(time.Hour)
 	held = makePlan(all, later()).held
-	if diff := cmp.Diff(map[string]string{"b": "1 hosts have failed and maxFailures is 0"}, held); diff != "" {
+	if diff := cmp.Diff(map[string]string{"b": "maxFailures is 0, and more hosts have failed: a"}, held); diff != "" {
 		t.Errorf("what is held differs (-want +got):\n%s", diff)
 	}
 }
@@ -355,4 +368,16 @@ func violated(all []*offer, m moment, p plan) string {
 		return "a run is too large"
 	}
 	return ""
+}
+
+// A status write for every held host at every change of a number would be the
+// square of the hosts.
+func TestWhyHostsAreHeldDoesNotFollowNumbers(t *testing.T) {
+	why := func(m moment) string {
+		return makePlan(offers(func(o *offer) { o.Strategy.MaxUnavailablePercent = 10 }, "x"), m).held["x"]
+	}
+	first, then := why(inRun(withMembers(later(), 10), "a")), why(inRun(withMembers(later(), 20), "a", "b", "c"))
+	if first == "" || first != then || !strings.Contains(first, "10%") {
+		t.Errorf("the reasons are %q and then %q; want one that stays, with the percentage", first, then)
+	}
 }

@@ -24,7 +24,7 @@ import (
 // in both cases only once their results are recorded. Runs of owners that this
 // manager does not look after are left to the one that does.
 func (e *Engine) prune(ctx context.Context, g Group) error {
-	runs, err := e.list(ctx, g.Namespace, groupIndex, g.Role+"/"+g.Step)
+	runs, err := e.list(ctx, g.Namespace, groupIndex, g.index())
 	if err != nil {
 		return fmt.Errorf("listing the runs of %s for role %s: %w", g.Step, g.Role, err)
 	}
@@ -33,11 +33,15 @@ func (e *Engine) prune(ctx context.Context, g Group) error {
 		run := &runs[i]
 		_, mine := e.owners[run.Spec.OwnerKind]
 		switch {
-		case !mine || !run.Finished():
+		case !mine:
+		case unstarted(run):
+			err = errors.Join(err, e.takeBack(ctx, run))
+		case !run.Finished():
 		case !run.DeletionTimestamp.IsZero():
 			err = errors.Join(err, e.release(ctx, g, run))
 		case i >= e.History:
-			err = errors.Join(err, e.discard(ctx, run))
+			_, derr := e.discard(ctx, run)
+			err = errors.Join(err, derr)
 		}
 	}
 	return err
@@ -68,17 +72,17 @@ func (e *Engine) release(ctx context.Context, g Group, run *ansibleeev1.OpenStac
 	return client.IgnoreNotFound(err)
 }
 
-// discard deletes a run that nothing needs any more.
-func (e *Engine) discard(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) error {
+// discard deletes a run that nothing needs any more, and reports whether it did.
+func (e *Engine) discard(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) (bool, error) {
 	for _, t := range run.Spec.Targets {
 		if needed, err := e.needed(ctx, run, t); err != nil || needed {
-			return err
+			return false, err
 		}
 	}
 	if err := client.IgnoreNotFound(e.client.Delete(ctx, run)); err != nil {
-		return fmt.Errorf("deleting OpenStackAnsibleEE %s: %w", run.Name, err)
+		return false, fmt.Errorf("deleting OpenStackAnsibleEE %s: %w", run.Name, err)
 	}
-	return nil
+	return true, nil
 }
 
 // settled tells whether what the run did to the host of a target is in its
@@ -101,13 +105,22 @@ func (e *Engine) needed(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE
 	if !recorded(ledger, aee.Spec.Step, newRun(aee, t.Host)) {
 		return true, nil
 	}
-	runs, err := e.history(ctx, Key{aee.Namespace, aee.Spec.Step, t.Host}, t.OwnerUID)
-	last := newest(runs)
+	runs, err := e.history(ctx, keyOf(aee, t.Host), t.OwnerUID)
+	last := newest(had(runs))
 	return last != nil && last.name == aee.Name && !last.converged(), err
 }
 
 // ledger of the owner of a target of the run; nil when the owner is gone.
 func (e *Engine) ledger(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (*edpmv1.Ledger, error) {
+	owner, err := e.ownerOf(ctx, aee, t)
+	if err != nil || owner == nil {
+		return nil, err
+	}
+	return e.owners[aee.Spec.OwnerKind].Ledger(owner), nil
+}
+
+// ownerOf a target of the run; nil when it is gone.
+func (e *Engine) ownerOf(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (client.Object, error) {
 	owner, ok := e.owners[aee.Spec.OwnerKind]
 	if !ok {
 		return nil, nil
@@ -123,7 +136,7 @@ func (e *Engine) ledger(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE
 	if obj.GetUID() != t.OwnerUID {
 		return nil, nil
 	}
-	return owner.Ledger(obj), nil
+	return obj, nil
 }
 
 // sweeper removes, once after a start, inputs whose run was never created

@@ -115,7 +115,7 @@ func TestADeletedRunGoesOnlyOnceItIsRecorded(t *testing.T) {
 		"a recorded success goes":                      {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), goes: true},
 		"a failure that is not recorded stays":         {result: failed("a"), uid: "uid-a"},
 		"a failure before a later success goes":        {result: failed("a"), uid: "uid-a", ledger: recordedUpTo(2), goes: true},
-		"a host that was never reached leaves nothing": {result: ansibleeev1.HostStatus{Name: "a", Unreachable: 1}, uid: "uid-a", goes: true},
+		"a host that was never reached leaves nothing": {result: ansibleeev1.HostStatus{Name: "a", Unreachable: 1, NotConnected: true}, uid: "uid-a", goes: true},
 		"nobody records for an owner that has gone":    {result: ok("a"), uid: "uid-other", goes: true},
 		"a run that has not finished stays":            {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), change: unfinished},
 		"a run of an owner that is not ours stays":     {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), change: ofAnotherKind},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
@@ -34,7 +35,9 @@ func runName(batch []*offer) string {
 	}
 	parts := make([]part, 0, len(batch))
 	for _, o := range batch {
-		parts = append(parts, part{o.target(), o.podKey})
+		t := o.target()
+		t.Machine = "" // names stay as they were before runs had machines
+		parts = append(parts, part{t, o.podKey})
 	}
 	const hashLength = 10
 	prefix := batch[0].Step.Name
@@ -49,7 +52,7 @@ func runName(batch []*offer) string {
 }
 
 func (o *offer) target() ansibleeev1.Target {
-	return ansibleeev1.Target{Host: o.Host, OwnerUID: o.OwnerUID, Hash: o.hash, Access: o.access, Rerun: o.Rerun, Serial: o.serial, Attempt: o.attempt}
+	return ansibleeev1.Target{Host: o.Host, OwnerUID: o.OwnerUID, Hash: o.hash, Access: o.access, Rerun: o.Rerun, Tokens: o.Tokens, Serial: o.serial, Attempt: o.attempt, Machine: o.machine}
 }
 
 // labels of a run: values that are no label values are left out.
@@ -84,7 +87,8 @@ func newAnsibleEE(name string, batch []*offer) *ansibleeev1.OpenStackAnsibleEE {
 			Playbook: first.Step.Playbook, PlaybookContents: first.Step.PlaybookContents, Image: first.Image,
 			Env: first.Env, ExtraMounts: first.ExtraMounts, NetworkAttachments: first.NetworkAttachments,
 			SSHKeySecretName: first.SSHKeySecret, InputsSecretName: name, BackoffLimit: &noRetry,
-			AnsibleTags: first.Strategy.Tags, AnsibleSkipTags: first.Strategy.SkipTags,
+			TaskTimeoutSeconds: first.Step.TaskTimeoutSeconds,
+			AnsibleTags:        first.Strategy.Tags, AnsibleSkipTags: first.Strategy.SkipTags,
 			Step: first.Step.Name, Role: first.Role, OwnerKind: first.OwnerKind,
 		},
 	}
@@ -107,7 +111,47 @@ func newRun(aee *ansibleeev1.OpenStackAnsibleEE, host string) *run {
 		r.end = aee.Status.CompletionTime.Time
 	}
 	r.problem = problem(aee)
+	r.void = r.finished && jobReason(aee) == ansibleeev1.JobNotStartedReason
+	if r.finished && !r.known && !neverPlayed(aee) {
+		r.lost = withoutResult(aee)
+	}
 	return r
+}
+
+// neverPlayed reports whether the run said why it did not run any play. None of
+// its hosts is the cause.
+func neverPlayed(aee *ansibleeev1.OpenStackAnsibleEE) bool {
+	return jobReason(aee) == ansibleeev1.JobFailedReason
+}
+
+// jobReason is why the Job has not succeeded.
+func jobReason(aee *ansibleeev1.OpenStackAnsibleEE) condition.Reason {
+	if ready := aee.Status.Conditions.Get(ansibleeev1.JobReadyCondition); ready != nil {
+		return ready.Reason
+	}
+	return ""
+}
+
+// withoutResult counts the hosts that the run has no result for.
+func withoutResult(aee *ansibleeev1.OpenStackAnsibleEE) int {
+	n := 0
+	for _, t := range aee.Spec.Targets {
+		if _, known := aee.Host(t.Host); !known {
+			n++
+		}
+	}
+	return n
+}
+
+// fits reports whether the Pod of the run is the one that the target wants.
+func (t *Target) fits(aee *ansibleeev1.OpenStackAnsibleEE) bool {
+	have, want := &aee.Spec, &newAnsibleEE(aee.Name, []*offer{{Target: *t}}).Spec
+	same := equality.Semantic.DeepEqual
+	return have.Playbook == want.Playbook && have.PlaybookContents == want.PlaybookContents &&
+		(have.Image == want.Image || want.Image == "") && have.SSHKeySecretName == want.SSHKeySecretName &&
+		have.AnsibleTags == want.AnsibleTags && have.AnsibleSkipTags == want.AnsibleSkipTags &&
+		same(have.NetworkAttachments, want.NetworkAttachments) && same(have.TopologyRef, want.TopologyRef) &&
+		same(have.Env, want.Env) && same(have.ExtraMounts, want.ExtraMounts)
 }
 
 // problem is what a run complains of; empty when it gets on.
@@ -136,6 +180,14 @@ func NextAttempt(message string) (time.Time, bool) {
 	return at, err == nil
 }
 
+// limited says which steps ran restricted by tags.
+func (s State) limited() string {
+	if len(s.More) == 0 {
+		return fmt.Sprintf("Step %s ran", s.Step)
+	}
+	return fmt.Sprintf("Steps %s ran, the first", strings.Join(append([]string{s.Step}, s.More...), ", "))
+}
+
 // Describe says in words where a target stands.
 func (s State) Describe() string {
 	switch s.Phase {
@@ -157,7 +209,7 @@ func (s State) Describe() string {
 	case Excluded:
 		return fmt.Sprintf("Step %s is to be run, but ansibleLimit leaves this host out: change or remove it", s.Step)
 	case Limited:
-		return fmt.Sprintf("Step %s ran in %s restricted by tags; remove ansibleTags and ansibleSkipTags to run the rest", s.Step, s.Run)
+		return fmt.Sprintf("%s in %s restricted by tags; remove ansibleTags and ansibleSkipTags to run the rest", s.limited(), s.Run)
 	case Pending:
 		return fmt.Sprintf("Step %s waits for a run", s.Step)
 	}

@@ -46,6 +46,7 @@ func TestHashCoversWhatDecidesTheOutcome(t *testing.T) {
 		"the content of what is mounted": func(t *Target) { t.MountDigests["Secret/s"] = "e" },
 		"a mount":                        func(t *Target) { t.ExtraMounts = []ansibleeev1.ExtraMount{{ExtraVolType: "Ceph"}} },
 		"the environment":                func(t *Target) { t.Env[0].Value = "w" },
+		"what the environment takes":     func(t *Target) { t.EnvDigests = map[string]string{"ConfigMap/c": "d"} },
 		"the playbook":                   func(t *Target) { t.Step.Playbook = "edpm.operators.other" },
 		"the text of the playbook":       func(t *Target) { t.Step.PlaybookContents = "- hosts: all" },
 		"an image that a person chose":   func(t *Target) { t.ImageChosen = true },
@@ -87,6 +88,15 @@ func TestHashLeavesOutWhatDoesNot(t *testing.T) {
 				t.Errorf("whether access changed is %v; want %v", got, c.access)
 			}
 		})
+	}
+}
+
+// TestHashesInLedgersStayTheSame : another hash would run every step on every host
+// after an upgrade of the operators.
+func TestHashesInLedgersStayTheSame(t *testing.T) {
+	base := target(nil)
+	if got, want := base.Hash(), "b2d2e759c81d1cadb8f3ce676e8d890d"; got != want {
+		t.Errorf("the hash is %s; ledgers have %s", got, want)
 	}
 }
 
@@ -183,11 +193,12 @@ func TestRunNameIsMadeOfWhatTheRunDoes(t *testing.T) {
 func TestNewAnsibleEE(t *testing.T) {
 	a, b := offerOf(target(nil)), offerOf(target(func(t *Target) { t.Host, t.Rerun = "i", "A" }))
 	a.Strategy.Tags, a.Strategy.SkipTags, a.Strategy.Limit, a.Topology = "t", "s", "h", "zone-a"
+	a.Step.TaskTimeoutSeconds = ptr.To[int32](30)
 	got := newAnsibleEE("run-1", []*offer{a, b})
 	want := ansibleeev1.OpenStackAnsibleEESpec{
 		Playbook: "edpm.operators.nova", Image: "ee:1", Env: a.Env, NetworkAttachments: []string{"net"},
 		SSHKeySecretName: "key", InputsSecretName: "run-1", BackoffLimit: ptr.To[int32](0), AnsibleTags: "t", AnsibleSkipTags: "s",
-		TopologyRef: &topologyv1.TopologyRef{Name: "zone-a"}, Step: "nova", Role: "role", OwnerKind: "Kind",
+		TaskTimeoutSeconds: ptr.To[int32](30), TopologyRef: &topologyv1.TopologyRef{Name: "zone-a"}, Step: "nova", Role: "role", OwnerKind: "Kind",
 		Targets: []ansibleeev1.Target{
 			{Host: "h", OwnerUID: "uid", Hash: a.hash, Access: a.access, Serial: 3, Attempt: 2},
 			{Host: "i", OwnerUID: "uid", Hash: b.hash, Access: b.access, Serial: 3, Attempt: 2, Rerun: "A"},
@@ -205,6 +216,16 @@ func TestNewAnsibleEE(t *testing.T) {
 	secret := newInputs("run-1", a, map[string][]byte{"inventory": []byte("x")})
 	if !ptr.Deref(secret.Immutable, false) || secret.Labels[edpmv1.RunInputsLabel] != "true" || secret.Name != "run-1" {
 		t.Errorf("the inputs are %+v; want an immutable Secret run-1 with its label", secret.ObjectMeta)
+	}
+}
+
+func TestTheTimeLimitOfATaskCausesNoRun(t *testing.T) {
+	base, limited := target(nil), target(func(t *Target) { t.Step.TaskTimeoutSeconds = ptr.To[int32](30) })
+	if base.Hash() != limited.Hash() || base.Access() != limited.Access() {
+		t.Error("a target with a time limit has another hash")
+	}
+	if base.podKey() == limited.podKey() {
+		t.Error("targets with different time limits share a run")
 	}
 }
 

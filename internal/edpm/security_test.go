@@ -13,12 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/test/needs"
 )
 
 // What a user of a namespace may try, see docs/security.md.
@@ -105,9 +108,7 @@ func TestFilesKeepTheirContentAndLandWhereTheEngineSays(t *testing.T) {
 
 // TestAnsibleReadsWhatWasMeant asks Ansible itself how it reads an inventory.
 func TestAnsibleReadsWhatWasMeant(t *testing.T) {
-	if _, err := exec.LookPath("ansible-inventory"); err != nil {
-		t.Skip("ansible-inventory is not installed")
-	}
+	needs.Ansible(t, "ansible-inventory")
 	data, err := runInputs("run", hostileBatch())
 	if err != nil {
 		t.Fatal(err)
@@ -265,6 +266,52 @@ func TestInputsThatSomebodyElsePutThereAreNotUsed(t *testing.T) {
 	if len(y.runs()) != 1 {
 		t.Errorf("want one run, got %v", y.runs())
 	}
+}
+
+// inTheWay plans a run whose name an object has that is not ours, expects that the
+// owner reports the message and that the object stays, and that the run is started
+// once it is gone. The object is made of the name of the run.
+func inTheWay(t *testing.T, theirs func(name string) client.Object, message string) {
+	t.Helper()
+	y, ledger, wanted := newYard(t), &edpmv1.Ledger{}, wantedOf("a", nil)
+	y.converge(ledger, wanted)
+	y.clock.SetTime(y.clock.Now().Add(y.Debounce))
+	var obj client.Object
+	for _, grp := range y.groups {
+		obj = theirs(runName(slices.Collect(maps.Values(grp.offers))))
+	}
+	if err := y.api.Create(ctx, obj); err != nil {
+		t.Fatal(err)
+	}
+	version := obj.GetResourceVersion()
+	if _, err := y.reconcile(ctx, group1); !apply.IsConflict(err) {
+		t.Errorf("the error is %v; want a *ConflictError", err)
+	}
+	if state := y.converge(ledger, wanted); state.Phase != Held || !strings.Contains(state.Message, message) {
+		t.Errorf("state %s: %s; want Held: %s", state.Phase, state.Message, message)
+	}
+	if err := y.api.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil || obj.GetResourceVersion() != version {
+		t.Errorf("the object of somebody else is changed or gone: %v", err)
+	}
+	if err := y.api.Delete(ctx, obj); err != nil {
+		t.Fatal(err)
+	}
+	y.plan(group1)
+	if state := y.converge(ledger, wanted); state.Phase != Running {
+		t.Errorf("state %s: %s; want Running once the name is free", state.Phase, state.Message)
+	}
+}
+
+func TestASecretOfTheNameOfTheInputsIsLeftAlone(t *testing.T) {
+	inTheWay(t, func(name string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string][]byte{"theirs": []byte("x")}}
+	}, "exists already and was not created for the inputs of a run: delete it if nothing needs it")
+}
+
+func TestARunOfSomebodyElseIsLeftAlone(t *testing.T) {
+	inTheWay(t, func(name string) client.Object {
+		return &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	}, "exists already and was not created for step")
 }
 
 // FuzzParseInventory looks for inventories that crash the manager, and for errors

@@ -17,6 +17,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,11 +28,14 @@ import (
 
 // Step is one playbook that brings a host one step further.
 type Step struct {
-	// Name of the step, unique among the steps of the suite.
+	// Name of the step, unique among the steps of its owner's kind.
 	Name string
 	// Playbook of the execution environment, or PlaybookContents, its text.
 	Playbook         string
 	PlaybookContents string
+	// TaskTimeoutSeconds is how long a task may take on a host; nil means the
+	// default of the runner. It decides no outcome, and so is in no hash.
+	TaskTimeoutSeconds *int32
 }
 
 // Strategy says how runs are rolled out over the hosts of a role.
@@ -43,10 +47,30 @@ type Strategy struct {
 	// MaxUnavailable is the most hosts of the role that may be in a run or
 	// failed at the same time; 0 means any number.
 	MaxUnavailable int
+	// MaxUnavailablePercent is the same as a share of the hosts of the role,
+	// rounded up. It takes the place of MaxUnavailable unless it is 0.
+	MaxUnavailablePercent int
 	// MaxFailures is the most failed hosts before no new host is started; nil means any number.
 	MaxFailures *int32
 	// Tags, SkipTags and Limit restrict runs as Ansible's options of the same names do.
 	Tags, SkipTags, Limit string
+}
+
+// unavailableLimit is the most hosts that may be unavailable in a role with that
+// many members; 0 means any number.
+func (s Strategy) unavailableLimit(members int) int {
+	if s.MaxUnavailablePercent == 0 {
+		return s.MaxUnavailable
+	}
+	return max(1, (members*s.MaxUnavailablePercent+99)/100)
+}
+
+// unavailableText is maxUnavailable as a person wrote it.
+func (s Strategy) unavailableText() string {
+	if s.MaxUnavailablePercent == 0 {
+		return strconv.Itoa(s.MaxUnavailable)
+	}
+	return fmt.Sprintf("%d%%", s.MaxUnavailablePercent)
 }
 
 // limited names the restriction to some tasks; empty when all tasks are run.
@@ -71,6 +95,9 @@ type Target struct {
 	Strategy   Strategy
 	// Rerun is a token: each new value causes one run with unchanged inputs.
 	Rerun string
+	// Tokens are all rerun tokens that the host has, by their source: the one in
+	// force and those that it overrides.
+	Tokens map[string]string
 	// MaxAttempts for one hash, after which the engine gives up; 0 means never.
 	MaxAttempts int32
 
@@ -94,6 +121,9 @@ type Target struct {
 	ExtraMounts []ansibleeev1.ExtraMount
 	// MountDigests are digests of the content of what ExtraMounts mounts.
 	MountDigests map[string]string
+	// EnvDigests are digests of what Env takes from Secrets and ConfigMaps, and of
+	// the ConfigMap ansibleeev1.DefaultEnvConfigMap; nil when there is neither.
+	EnvDigests map[string]string
 
 	// Vars of the host in the inventory.
 	Vars map[string]any
@@ -101,21 +131,44 @@ type Target struct {
 	Files map[string][]byte
 }
 
-// Key names a step of a host.
-type Key struct{ Namespace, Step, Host string }
+// Key names a step of a host. Owners of different kinds can have steps of the
+// same name.
+type Key struct{ Namespace, Kind, Step, Host string }
 
 // Key of the target.
-func (t *Target) Key() Key { return Key{t.Namespace, t.Step.Name, t.Host} }
+func (t *Target) Key() Key { return Key{t.Namespace, t.OwnerKind, t.Step.Name, t.Host} }
 
 // Group names the targets that are rolled out together.
-type Group struct{ Namespace, Role, Step string }
+type Group struct{ Namespace, Kind, Role, Step string }
 
 // Group of the target.
-func (t *Target) Group() Group { return Group{t.Namespace, t.Role, t.Step.Name} }
+func (t *Target) Group() Group { return Group{t.Namespace, t.OwnerKind, t.Role, t.Step.Name} }
+
+// groupOf a run.
+func groupOf(run *ansibleeev1.OpenStackAnsibleEE) Group {
+	return Group{run.Namespace, run.Spec.OwnerKind, run.Spec.Role, run.Spec.Step}
+}
+
+// keyOf a host of a run.
+func keyOf(run *ansibleeev1.OpenStackAnsibleEE, host string) Key {
+	return Key{run.Namespace, run.Spec.OwnerKind, run.Spec.Step, host}
+}
+
+// in reports whether the key is one of the group, whatever role the host has.
+func (k Key) in(g Group) bool {
+	return k.Namespace == g.Namespace && k.Kind == g.Kind && k.Step == g.Step
+}
+
+// index of the group's runs.
+func (g Group) index() string { return g.Kind + "/" + g.Role + "/" + g.Step }
+
+// index of the runs of the step on the host.
+func (k Key) index() string { return k.Kind + "/" + k.Step + "/" + k.Host }
 
 // Hash of everything that decides the outcome on the host: playbook, variables,
-// content of files and of mounted Secrets and ConfigMaps, and chosen image. How
-// the host is logged in to, and from where, is not part of it.
+// content of files, of mounted Secrets and ConfigMaps and of those that the
+// environment is made from, and chosen image. How the host is logged in to, and
+// from where, is not part of it.
 func (t *Target) Hash() string {
 	image := ""
 	if t.ImageChosen {
@@ -126,10 +179,14 @@ func (t *Target) Hash() string {
 		files[name] = contentKey(content)
 	}
 	_, outcome := splitVars(t.Vars)
-	return digest(map[string]any{
+	parts := map[string]any{
 		"playbook": t.Step.Playbook, "contents": t.Step.PlaybookContents, "image": image,
 		"vars": outcome, "files": files, "env": t.Env, "mounts": t.ExtraMounts, "mounted": t.MountDigests,
-	})
+	}
+	if len(t.EnvDigests) > 0 { // else hashes that ledgers have stay what they were
+		parts["environment"] = t.EnvDigests
+	}
+	return digest(parts)
 }
 
 // Access is a hash of how the host is logged in to, and from where. When it changes, a failed
@@ -145,11 +202,15 @@ func (t *Target) Access() string {
 
 // podKey is equal for targets that can share a Pod.
 func (t *Target) podKey() string {
-	return digest(t.placed(map[string]any{
+	parts := map[string]any{
 		"owner": t.OwnerKind, "playbook": t.Step.Playbook, "contents": t.Step.PlaybookContents, "cell": t.Cell,
 		"image": t.Image, "key": t.SSHKeySecret, "attachments": t.NetworkAttachments,
 		"env": t.Env, "mounts": t.ExtraMounts, "limited": t.Strategy.limited(),
-	}))
+	}
+	if t.Step.TaskTimeoutSeconds != nil {
+		parts["taskTimeout"] = *t.Step.TaskTimeoutSeconds
+	}
+	return digest(t.placed(parts))
 }
 
 // placed adds the Topology to what a digest is made of. Without one nothing is

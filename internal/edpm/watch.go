@@ -2,6 +2,7 @@ package edpm
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -22,19 +23,27 @@ import (
 
 // Field indexes on OpenStackAnsibleEE.
 const (
-	// targetIndex has <step>/<host> of each target.
+	// targetIndex has the key of each target.
 	targetIndex = "edpm.target"
-	// groupIndex has <role>/<step>.
+	// groupIndex has the group.
 	groupIndex = "edpm.group"
 	// busyIndex has the hosts of runs that have not finished.
 	busyIndex = "edpm.busy"
+	// machineIndex has their machines.
+	machineIndex = "edpm.machine"
+	// activeIndex has the value active for runs that have not finished.
+	activeIndex = "edpm.active"
+	active      = "true"
 )
+
+// indexes are the functions that compute them.
+var indexes = map[string]client.IndexerFunc{targetIndex: indexTargets, groupIndex: indexGroup, busyIndex: indexBusy, machineIndex: indexMachines, activeIndex: indexActive}
 
 func indexTargets(obj client.Object) []string {
 	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
 	var keys []string
 	for _, t := range run.Spec.Targets {
-		keys = append(keys, run.Spec.Step+"/"+t.Host)
+		keys = append(keys, keyOf(run, t.Host).index())
 	}
 	return keys
 }
@@ -44,7 +53,7 @@ func indexGroup(obj client.Object) []string {
 	if len(run.Spec.Targets) == 0 {
 		return nil
 	}
-	return []string{run.Spec.Role + "/" + run.Spec.Step}
+	return []string{groupOf(run).index()}
 }
 
 func indexBusy(obj client.Object) []string {
@@ -59,10 +68,25 @@ func indexBusy(obj client.Object) []string {
 	return hosts
 }
 
+func indexMachines(obj client.Object) []string {
+	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
+	if run.Finished() {
+		return nil
+	}
+	return run.Machines()
+}
+
+func indexActive(obj client.Object) []string {
+	if run := obj.(*ansibleeev1.OpenStackAnsibleEE); len(run.Spec.Targets) == 0 || run.Finished() {
+		return nil
+	}
+	return []string{active}
+}
+
 // SetupWithManager adds the engine's controller and indexes.
 func (e *Engine) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	run := &ansibleeev1.OpenStackAnsibleEE{}
-	for name, index := range map[string]client.IndexerFunc{targetIndex: indexTargets, groupIndex: indexGroup, busyIndex: indexBusy} {
+	for name, index := range indexes {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, run, name, index); err != nil {
 			return err
 		}
@@ -84,24 +108,53 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	return builder.TypedControllerManagedBy[Group](mgr).
 		Named("edpm-engine").
 		WithOptions(controller.TypedOptions[Group]{MaxConcurrentReconciles: 4}).
-		Watches(run, handler.TypedFuncs[client.Object, Group]{
-			CreateFunc: func(_ context.Context, ev event.CreateEvent, q groupQueue) { e.observe(ev.Object, false, q) },
-			UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, q groupQueue) {
-				ended := !finished(ev.ObjectOld) && finished(ev.ObjectNew)
-				if ended {
-					tellEnd(ctx, ev.ObjectNew)
-				}
-				e.observe(ev.ObjectNew, ended, q)
-			},
-			DeleteFunc: func(_ context.Context, ev event.DeleteEvent, q groupQueue) { e.observe(ev.Object, true, q) },
-		}).
+		Watches(run, e.runHandler()).
 		WatchesRawSource(takeQueue).
 		Complete(reconcile.TypedFunc[Group](e.reconcile))
 }
 
-// waitsForAny tells whether any of the hosts waits in the group.
-func (g *group) waitsForAny(targets []ansibleeev1.Target) bool {
+// runHandler notes what becomes of runs and plans the groups that it concerns.
+func (e *Engine) runHandler() handler.TypedEventHandler[client.Object, Group] {
+	return handler.TypedFuncs[client.Object, Group]{
+		CreateFunc: func(_ context.Context, ev event.CreateEvent, q groupQueue) { e.observe(ev.Object, false, q) },
+		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, q groupQueue) {
+			ended := !finished(ev.ObjectOld) && finished(ev.ObjectNew)
+			if ended {
+				tellEnd(ctx, ev.ObjectNew)
+			}
+			e.observe(ev.ObjectNew, ended, q)
+		},
+		DeleteFunc: func(_ context.Context, ev event.DeleteEvent, q groupQueue) { e.observe(ev.Object, true, q) },
+	}
+}
+
+// waitingFor returns the groups in which a host of the targets waits, also as
+// the machine of another host. The caller holds the lock.
+func (e *Engine) waitingFor(namespace string, targets []ansibleeev1.Target) iter.Seq[Group] {
+	return func(yield func(Group) bool) {
+		for g, grp := range e.groups {
+			if (g.Namespace == namespace && grp.hasHost(targets) || grp.hasMachine(targets)) && !yield(g) {
+				return
+			}
+		}
+	}
+}
+
+func (g *group) hasHost(targets []ansibleeev1.Target) bool {
 	return slices.ContainsFunc(targets, func(t ansibleeev1.Target) bool { return g.offers[t.Host] != nil })
+}
+
+func (g *group) hasMachine(targets []ansibleeev1.Target) bool {
+	machines := map[string]bool{}
+	for _, t := range targets {
+		machines[t.Machine] = t.Machine != ""
+	}
+	for _, o := range g.offers {
+		if machines[o.machine] {
+			return true
+		}
+	}
+	return false
 }
 
 type groupQueue = workqueue.TypedRateLimitingInterface[Group]
@@ -130,19 +183,28 @@ func (e *Engine) observe(obj client.Object, freed bool, q groupQueue) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range run.Spec.Targets {
-		key := Key{run.Namespace, run.Spec.Step, t.Host}
-		if e.launched[key].name == run.Name {
-			delete(e.launched, key)
+		key := keyOf(run, t.Host)
+		if l, ok := e.launched[key]; ok && l.name == run.Name {
+			e.shown(key, l)
 		}
 	}
-	q.AddAfter(Group{run.Namespace, run.Spec.Role, run.Spec.Step}, e.Debounce)
+	own := groupOf(run)
+	q.AddAfter(own, e.Debounce)
+	if run.Finished() {
+		q.AddAfter(everyGroup, pruneDelay)
+	}
 	if !freed {
 		return
 	}
-	for g, grp := range e.groups {
-		if g.Namespace == run.Namespace && (g.Role == run.Spec.Role && g.Step == run.Spec.Step || grp.waitsForAny(run.Spec.Targets)) {
-			q.Add(g)
-		}
+	for _, t := range run.Spec.Targets {
+		e.refuse(keyOf(run, t.Host), run, false)
+	}
+	e.wakeQueued()
+	if e.groups[own] != nil {
+		q.Add(own)
+	}
+	for g := range e.waitingFor(run.Namespace, run.Spec.Targets) {
+		q.Add(g)
 	}
 }
 
@@ -195,7 +257,7 @@ func (e *Engine) wakeOwner(id ownerID) {
 }
 
 func (e *Engine) runsOf(ctx context.Context, key Key) ([]ansibleeev1.OpenStackAnsibleEE, error) {
-	return e.list(ctx, key.Namespace, targetIndex, key.Step+"/"+key.Host)
+	return e.list(ctx, key.Namespace, targetIndex, key.index())
 }
 
 // list returns runs by an index. They are the cache's own: not to be changed.

@@ -3,6 +3,7 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -25,9 +26,15 @@ const (
 	SSHKeyKey = "ssh-privatekey"
 )
 
-// IndexRole adds RoleIndex. It is added once, by whoever wires the controllers.
-func IndexRole(ctx context.Context, indexer client.FieldIndexer) error {
-	return indexer.IndexField(ctx, &dataplanev1.OpenStackDataPlaneNode{}, RoleIndex, func(o client.Object) []string { return []string{Role(o)} })
+// Index adds RoleIndex and MachineIndex. They are added once, by whoever wires
+// the controllers.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	node, role := &dataplanev1.OpenStackDataPlaneNode{}, &dataplanev1.OpenStackDataPlaneRole{}
+	return errors.Join(
+		indexer.IndexField(ctx, node, RoleIndex, func(o client.Object) []string { return []string{Role(o)} }),
+		indexer.IndexField(ctx, node, MachineIndex, indexMachine),
+		indexer.IndexField(ctx, role, MachineIndex, indexMachineOfRole),
+	)
 }
 
 // Role of a node.
@@ -84,9 +91,9 @@ func HostVars(eff inherit.Effective) map[string]any {
 	return vars
 }
 
-// Strategy resolves how runs are rolled out over the nodes of a role. The error
+// Strategy returns how runs are rolled out over the nodes of a role. The error
 // says what is wrong with the fields.
-func Strategy(ctx context.Context, c client.Reader, namespace, role string, d dataplanev1.DeployStrategySection) (edpm.Strategy, error) {
+func Strategy(d dataplanev1.DeployStrategySection) (edpm.Strategy, error) {
 	out := edpm.Strategy{
 		Deploy: ptr.Deref(d.Deploy, true), BatchSize: int(ptr.Deref(d.BatchSize, 0)), MaxFailures: d.MaxFailures,
 		Tags: d.AnsibleTags, SkipTags: d.AnsibleSkipTags, Limit: d.AnsibleLimit,
@@ -94,18 +101,16 @@ func Strategy(ctx context.Context, c client.Reader, namespace, role string, d da
 	if d.MaxUnavailable == nil {
 		return out, nil
 	}
-	total := 0
-	if d.MaxUnavailable.Type == intstr.String {
-		members, err := OfRole(ctx, c, namespace, role)
-		if err != nil {
-			return out, err
-		}
-		total = len(members)
+	if d.MaxUnavailable.Type == intstr.Int {
+		out.MaxUnavailable = max(d.MaxUnavailable.IntValue(), 1)
+		return out, nil
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(d.MaxUnavailable, total, true)
+	percent, err := intstr.GetScaledValueFromIntOrPercent(d.MaxUnavailable, 100, true)
 	if err != nil {
 		return out, fmt.Errorf("maxUnavailable: %w: give a number or a percentage", err)
 	}
-	out.MaxUnavailable = max(n, 1)
+	if out.MaxUnavailablePercent = percent; percent == 0 {
+		out.MaxUnavailable = 1
+	}
 	return out, nil
 }

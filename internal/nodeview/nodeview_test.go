@@ -9,6 +9,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
@@ -151,6 +152,10 @@ func TestRuns(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"c", "d", "b"}, names("nova")); diff != "" {
 		t.Errorf("runs of nova: %s", diff)
+	}
+	aborted := run("g", "nova", time.Minute, ansibleeev1.HostStatus{Name: host, OK: 1, StepsDone: ptr.To[int32](0)})
+	if got := NewRun(&aborted, host).Outcome; got != Failed {
+		t.Errorf("the outcome of a play that was aborted is %s, want %s", got, Failed)
 	}
 	for name, want := range map[string]string{"a": Succeeded, "b": Running, "c": NoResult, "d": Unreachable, "e": Failed} {
 		for i := range all {

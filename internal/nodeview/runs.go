@@ -89,7 +89,7 @@ func NewRun(r *ansibleeev1.OpenStackAnsibleEE, host string) Run {
 		run.Outcome = Succeeded
 	case recap.Unreachable > 0:
 		run.Outcome = Unreachable
-	case recap.Failed > 0:
+	case !recap.Untouched(): // a task failed, or the play was aborted
 		run.Outcome = Failed
 	}
 	return run

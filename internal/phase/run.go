@@ -69,7 +69,11 @@ func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, ph
 	told := repeated(err)
 	result, err := report(obj, types, err)
 	finish(obj, *before.GetConditions())
-	if werr := r.write(ctx, obj, before, told); werr != nil {
+	werr := r.write(ctx, obj, before, told)
+	switch {
+	case apierrors.IsConflict(werr) && err == nil:
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case werr != nil:
 		return ctrl.Result{}, errors.Join(err, werr)
 	}
 	return result, err
@@ -182,10 +186,10 @@ func repeated(err error) condition.Type {
 // write patches the status if it changed and then tells what changed, but for
 // the condition that was told of before.
 func (r *Runner) write(ctx context.Context, obj, before Object, told condition.Type) error {
-	if equality.Semantic.DeepEqual(obj, before) {
+	if released(obj, before) || equality.Semantic.DeepEqual(obj, before) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, obj, statusPatch(before)); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil // it was deleted meanwhile
 		}
@@ -193,6 +197,23 @@ func (r *Runner) write(ctx context.Context, obj, before Object, told condition.T
 	}
 	r.emit(ctx, obj, *before.GetConditions(), told)
 	return nil
+}
+
+// released reports whether the finalizer of a deleted object has been removed.
+// The object no longer exists then, and another one may have its name: what is
+// true of the old one must not be written into the status of the new one.
+func released(obj, before Object) bool {
+	return !before.GetDeletionTimestamp().IsZero() && len(obj.GetFinalizers()) < len(before.GetFinalizers())
+}
+
+// statusPatch patches the status by name. An object that is being deleted can be
+// replaced by another one of its name at any time, so it is patched only as it
+// was read.
+func statusPatch(before Object) client.Patch {
+	if before.GetDeletionTimestamp().IsZero() {
+		return client.MergeFrom(before)
+	}
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
 // emit tells of each problem when it appears and of Ready when it is reached.

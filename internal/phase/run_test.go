@@ -322,3 +322,43 @@ func TestTransitionTimesAreThoseOfTransitions(t *testing.T) {
 		}
 	}
 }
+
+// deleting marks the stored object as deleted, with a finalizer that keeps it.
+func (s *stage) deleting(t *testing.T) {
+	t.Helper()
+	s.cell.Finalizers = []string{"test/finalizer"}
+	if err := s.api.Update(context.Background(), s.cell); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.api.Delete(context.Background(), s.cell); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNoStatusIsWrittenAfterTheFinalizerIsRemoved(t *testing.T) {
+	s := newStage(t)
+	s.deleting(t)
+	release := func(context.Context) error { s.cell.Finalizers = nil; return nil }
+	if _, err := s.run(t, s.mark(first), s.mark(second), release); err != nil || s.writes != 0 {
+		t.Errorf("Run = %v with %d writes; want none: the name may be that of another object already", err, s.writes)
+	}
+}
+
+func TestTheStatusOfADeletedObjectIsNotWrittenIntoItsSuccessor(t *testing.T) {
+	s := newStage(t)
+	s.deleting(t)
+	replace := func(context.Context) error {
+		gone := s.cell.DeepCopy()
+		gone.Finalizers = nil
+		if err := s.api.Update(context.Background(), gone); err != nil {
+			return err
+		}
+		return s.api.Create(context.Background(), &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cell"}})
+	}
+	if result, err := s.run(t, s.mark(first), s.mark(second), replace); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("Run = %v, %v; want it to be looked at again", result, err)
+	}
+	if len(s.cell.Status.Conditions) > 0 {
+		t.Errorf("the new object has the conditions of the old one: %v", s.cell.Status.Conditions)
+	}
+}

@@ -1,0 +1,687 @@
+package edpm
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+)
+
+// modelSteps is how many steps the model takes in all.
+var modelSteps = flag.Int("model.steps", 1_000_000, "steps that the model of the engine takes (a twentieth of it with -short or -race)")
+
+// modelSeed is where the model starts unless it is told otherwise: a test of a change
+// is to fail because of the change. modelRandom is for those who look for more.
+const modelSeed = 1
+
+var modelRandom = flag.Bool("model.random", false, "start the model of the engine with a random -rapid.seed")
+
+// modelShare is the part of the steps that is taken.
+var modelShare = 1
+
+// TestTheEngineKeepsItsPromisesWhateverHappens lets everything happen to engines that
+// can happen to them, in random order, and checks after each step that
+//
+//  1. no machine is in two runs at once,
+//  2. what has succeeded is not run again unless somebody asks for it,
+//  3. what is Converged was run with what is wanted, and nothing else came since,
+//  4. nobody waits for ever: with nothing left to happen everybody is where the
+//     specs say, or waits for a time that a queue knows,
+//  5. no start of an engine exceeds maxUnavailable or maxFailures.
+//
+// The steps are the same each time, unless -model.random is given. A sequence that
+// breaks one of the promises is made as short as possible and shown. Replay it with
+// the -rapid.seed that is printed, and -rapid.v for all that happens.
+func TestTheEngineKeepsItsPromisesWhateverHappens(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	start := uint64(modelSeed)
+	if *modelRandom {
+		start = uint64(rand.Uint32()) + 1
+	}
+	seed, replay := flagOr(t, "rapid.seed", 0, start)
+	t.Logf("-model.random=%v", *modelRandom)
+	flagOr(t, "rapid.steps", 30, 60)
+	set(t, "rapid.nofailfile", true)
+	if testing.Short() {
+		modelShare = 20
+	}
+	total := 0
+	for total < *modelSteps/modelShare && !t.Failed() {
+		t.Logf("-rapid.seed=%d", seed)
+		rapid.Check(t, func(rt *rapid.T) {
+			w := newWorld(rt)
+			rt.Repeat(w.actions())
+			w.settle()
+			total += w.steps
+		})
+		if replay {
+			break
+		}
+		seed++
+		set(t, "rapid.seed", seed)
+	}
+	t.Logf("%d steps", total)
+}
+
+// flagOr returns what a flag of rapid was given and true, or sets it to another
+// number than it has without being given.
+func flagOr(t *testing.T, name string, unset, value uint64) (uint64, bool) {
+	t.Helper()
+	if given, _ := strconv.ParseUint(flag.Lookup(name).Value.String(), 10, 64); given != unset {
+		return given, true
+	}
+	set(t, name, value)
+	return value, false
+}
+
+func set(t *testing.T, name string, value any) {
+	t.Helper()
+	if err := flag.Set(name, fmt.Sprint(value)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) logf(format string, args ...any) {
+	w.t.Logf("%s "+format, append([]any{w.clock.Now().Format("15:04:05.000")}, args...)...)
+}
+
+var modelHosts = []string{"a", "b", "c", "d"}
+
+// actions that can be taken at any time. Most of the time everybody works.
+func (w *world) actions() map[string]func(*rapid.T) {
+	work := func(t *rapid.T) {
+		for range rapid.IntRange(1, 8).Draw(t, "how much") {
+			w.work(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "who") })
+		}
+	}
+	return map[string]func(*rapid.T){
+		"work": work, "work more": work, "work on": work,
+		"wait": func(t *rapid.T) {
+			w.wait(pick(t, "how long", []time.Duration{0, time.Second, 5 * time.Second, time.Minute}))
+		},
+		"a person acts":     func(*rapid.T) { w.act() },
+		"something happens": func(*rapid.T) { w.disturb() },
+	}
+}
+
+// wait moves the clock, without a duration to when somebody has something to do.
+func (w *world) wait(d time.Duration) {
+	if d == 0 {
+		if next, found := w.next(); found && next.After(w.clock.Now()) {
+			d = next.Sub(w.clock.Now())
+		}
+	}
+	w.clock.SetTime(w.clock.Now().Add(d))
+}
+
+// next is when somebody has something to do.
+func (w *world) next() (first time.Time, found bool) {
+	for _, run := range w.runner.running() {
+		if at := w.runner.began[run.UID].Add(shortestRun); !found || at.Before(first) {
+			first, found = at, true
+		}
+	}
+	for _, m := range w.managers() {
+		for _, next := range []func() (time.Time, bool){m.groups.next, m.owners.next} {
+			if at, ok := next(); ok && (!found || at.Before(first)) {
+				first, found = at, true
+			}
+		}
+	}
+	return first, found
+}
+
+func (w *world) managers() []*manager { return append(slices.Clone(w.before), w.leaders...) }
+
+// work lets somebody do what is due.
+func (w *world) work(choose func(n int) int) bool {
+	var todo []func()
+	for _, m := range w.managers() {
+		todo = append(todo, m.todo()...)
+	}
+	todo = append(todo, w.runner.todo()...)
+	if len(todo) == 0 {
+		return false
+	}
+	w.steps++
+	w.clock.SetTime(w.clock.Now().Add(7 * time.Millisecond))
+	todo[choose(len(todo))]()
+	return true
+}
+
+func (m *manager) todo() []func() {
+	var todo []func()
+	for _, kind := range append([]string{runKind}, m.world.operators[m.operator]...) {
+		if m.cache.behind(kind) {
+			todo = append(todo, func() { m.cache.advance(kind) })
+		}
+		for _, name := range m.handlers(kind) {
+			h := modelHandler{kind, name}
+			if m.handled[h] < m.cache.shown[kind] {
+				todo = append(todo, func() {
+					m.handled[h]++
+					m.handle(h, m.world.api.tables[kind].log[m.handled[h]-1])
+					m.drainWakeups()
+				})
+			}
+		}
+	}
+	for _, id := range m.owners.due() {
+		todo = append(todo, func() { m.look(id) })
+	}
+	for _, g := range m.groups.due() {
+		todo = append(todo, func() { m.plan(g) })
+	}
+	return todo
+}
+
+func (r *modelRunner) todo() []func() {
+	var todo []func()
+	if r.cache.behind(runKind) {
+		todo = append(todo, func() { r.cache.advance(runKind) })
+	}
+	for _, run := range r.open() {
+		todo = append(todo, func() { r.step(run) })
+	}
+	for _, run := range r.running() {
+		if !r.began[run.UID].Add(shortestRun).After(r.world.clock.Now()) {
+			todo = append(todo, func() { r.end(run, r.world.outcome) })
+		}
+	}
+	return todo
+}
+
+// interleave lets others work while a manager waits for the API server.
+func (w *world) interleave() {
+	if w.nested || w.calm || !chance(w.t, "meanwhile", 16) {
+		return
+	}
+	w.nested = true
+	w.logf("meanwhile")
+	for range rapid.IntRange(1, 4).Draw(w.t, "how much") {
+		w.work(func(n int) int { return rapid.IntRange(0, n-1).Draw(w.t, "who") })
+	}
+	w.logf("meanwhile ends")
+	w.nested = false
+}
+
+// outcome of a run on a host.
+func (w *world) outcome(host string) outcome {
+	if w.calm {
+		if w.stubborn[host] {
+			return fails
+		}
+		return succeeds
+	}
+	o := pick(w.t, "outcome on "+host, []outcome{succeeds, succeeds, succeeds, fails, unreachable, unknown})
+	w.logf("%s %s", host, [...]string{"succeeds", "fails", "is unreachable", "has no result"}[o])
+	return o
+}
+
+// act is what a person does.
+func (w *world) act() {
+	w.steps++
+	id := struct{ kind, name string }{pick(w.t, "kind", []string{nodeKind, computeKind}), pick(w.t, "host", modelHosts)}
+	owner := w.api.owner(id.kind, id.name)
+	if owner == nil {
+		w.logf("create %s %s", id.kind, id.name)
+		w.create(id.kind, id.name)
+		return
+	}
+	if runs := w.api.names(runKind); len(runs) > 0 && chance(w.t, "delete a run", 10) {
+		name := pick(w.t, "run", runs)
+		w.logf("delete %s", name)
+		_ = w.api.delete(runKind, name, nil)
+		return
+	}
+	if chance(w.t, "delete", 10) {
+		w.logf("delete %s %s", id.kind, id.name)
+		_ = w.api.delete(id.kind, id.name, nil)
+		return
+	}
+	w.change(owner, pick(w.t, "what", changes))
+}
+
+func (w *world) create(kind, name string) {
+	o := &modelOwner{kind: kind, ObjectMeta: *modelOwnerMeta.DeepCopy(), spec: modelSpec{role: "r1", access: "key", strategy: Strategy{Deploy: true}}}
+	o.Name = name
+	_ = w.api.create(o)
+}
+
+// change makes a new generation of an owner.
+func (w *world) change(owner *modelOwner, how func(*world, *modelSpec)) {
+	o := owner.DeepCopyObject().(*modelOwner)
+	how(w, &o.spec)
+	o.Generation++
+	w.api.put(o)
+	w.logf("%s %s has %s", o.kind, o.Name, describe(o))
+}
+
+// changes that a person makes to the specs of owners.
+var changes = []func(*world, *modelSpec){
+	func(w *world, s *modelSpec) {
+		s.versions[pick(w.t, "step", []int{0, 1})] = pick(w.t, "version", []int{0, 1, 2})
+	},
+	func(w *world, s *modelSpec) { s.versions[1] = pick(w.t, "version", []int{0, 1, 2}) },
+	func(w *world, s *modelSpec) { s.address = pick(w.t, "address", []string{"", "a", "b"}) },
+	func(w *world, s *modelSpec) { s.access = pick(w.t, "access", []string{"key", "other key"}) },
+	func(w *world, s *modelSpec) { s.token = w.token() },
+	func(w *world, s *modelSpec) { s.roleToken = w.token() },
+	func(w *world, s *modelSpec) { s.role = pick(w.t, "role", []string{"r1", "r2"}) },
+	func(w *world, s *modelSpec) { s.strategy.Deploy = chance(w.t, "deploy", 2) },
+	func(w *world, s *modelSpec) { s.strategy.MaxUnavailable = pick(w.t, "maxUnavailable", []int{0, 1, 2}) },
+	func(w *world, s *modelSpec) {
+		s.strategy.MaxFailures = pick(w.t, "maxFailures", []*int32{nil, ptr.To[int32](0), ptr.To[int32](1)})
+	},
+	func(w *world, s *modelSpec) { s.strategy.BatchSize = pick(w.t, "batchSize", []int{0, 1, 2}) },
+	func(w *world, s *modelSpec) { s.strategy.Tags = pick(w.t, "tags", []string{"", "tag"}) },
+	func(w *world, s *modelSpec) { s.strategy.Limit = pick(w.t, "limit", []string{"", "a", "b,c", "!d"}) },
+}
+
+// token is a new one, or none.
+func (w *world) token() string {
+	if chance(w.t, "no token", 2) {
+		return ""
+	}
+	w.tokens++
+	return fmt.Sprint("token-", w.tokens)
+}
+
+// disturb is what happens to managers.
+func (w *world) disturb() {
+	w.steps++
+	switch rapid.IntRange(0, 5).Draw(w.t, "what happens") {
+	case 0:
+		m := pick(w.t, "operator", w.leaders)
+		if chance(w.t, "the old leader is late", 2) {
+			m.shaky = true
+			w.before = append(w.before, m)
+		}
+		w.logf("another leader of operator %d", m.operator)
+		w.leaders[m.operator] = newManager(w, m.operator)
+	case 1:
+		w.before = nil
+	case 2:
+		w.logf("the runner is replaced")
+		old := w.runner
+		w.runner = newModelRunner(w)
+		w.runner.jobs, w.runner.began, w.runner.done = old.jobs, old.began, old.done
+	case 3:
+		w.land()
+	case 4, 5:
+		w.resync()
+	}
+}
+
+// land lets a late write arrive.
+func (w *world) land() {
+	if len(w.late) == 0 {
+		return
+	}
+	l := w.late[0]
+	w.late = w.late[1:]
+	w.logf("late: %s: %v", l.what, l.do())
+	w.strayed = len(w.api.tables[runKind].log)
+}
+
+// resync looks at every owner, as at the end of the period of resync.
+func (w *world) resync() {
+	for _, m := range w.leaders {
+		for _, kind := range w.operators[m.operator] {
+			for _, name := range w.api.names(kind) {
+				m.owners.Add(ownerID{kind, modelNamespace, name})
+			}
+		}
+	}
+}
+
+// stepID names a step for one owner.
+type stepID struct {
+	owner types.UID
+	step  string
+}
+
+// hostState is what is true of a host for a step of an owner.
+type hostState struct {
+	// hash that is on the host, and restricted the run with tags that succeeded; empty
+	// once something else touched the host.
+	hash, restricted string
+	// certain tells that nothing but runs that ended well or did nothing has come since.
+	certain bool
+	// honoured are the tokens that runs have honoured, settled those that ask for
+	// nothing because they were overridden by another one.
+	honoured, settled map[string]bool
+	before            *hostState
+}
+
+func (w *world) state(owner types.UID, step string) *hostState {
+	id := stepID{owner, step}
+	if w.hosts[id] == nil {
+		w.hosts[id] = &hostState{honoured: map[string]bool{}, settled: map[string]bool{}}
+	}
+	return w.hosts[id]
+}
+
+// restriction of a run to some tags.
+func restrictionOf(run *ansibleeev1.OpenStackAnsibleEE) string {
+	return Strategy{Tags: run.Spec.AnsibleTags, SkipTags: run.Spec.AnsibleSkipTags}.limited()
+}
+
+func (s *hostState) start() {
+	before := *s
+	s.hash, s.restricted, s.certain, s.before = "", "", false, &before
+}
+
+// end notes how a run ended on the host.
+func (s *hostState) end(run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target, o outcome, started bool) {
+	if !started {
+		s.certain = false // the run says no more than that it ended
+		return
+	}
+	switch o {
+	case unreachable:
+		s.hash, s.restricted, s.certain = s.before.hash, s.before.restricted, s.before.certain
+	case succeeds:
+		s.certain = true
+		s.honoured[restrictionOf(run)+t.Rerun] = true
+		for _, token := range t.Tokens {
+			s.honoured[restrictionOf(run)+token] = true
+		}
+		if s.restricted = restrictionOf(run); s.restricted == "" || s.before.hash == t.Hash {
+			s.hash = t.Hash
+		}
+		if s.restricted != "" {
+			s.restricted += t.Hash
+		}
+	}
+}
+
+// has tells whether the host has what a run would do, and knows it.
+func (s *hostState) has(run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) bool {
+	r := restrictionOf(run)
+	return s.certain && (t.Rerun == "" || s.honoured[r+t.Rerun]) && (s.hash == t.Hash || r != "" && s.restricted == r+t.Hash)
+}
+
+// checkStart looks at a run that is about to start.
+func (w *world) checkStart(run *ansibleeev1.OpenStackAnsibleEE) {
+	for _, other := range w.runner.running() {
+		if other.UID != run.UID && sharesHost(run, other) {
+			w.t.Fatalf("%s starts while %s is at work on a host of it", run.Name, other.Name)
+		}
+	}
+	for _, t := range run.Spec.Targets {
+		s := w.state(t.OwnerUID, run.Spec.Step)
+		if s.has(run, t) && !w.repeats(run, t) {
+			w.t.Fatalf("%s runs %s on %s though it has hash %.6s already and token %q is honoured", run.Name, run.Spec.Step, t.Host, t.Hash, t.Rerun)
+		}
+		s.start()
+	}
+}
+
+// checkState looks at what the engine answers an owner.
+func (w *world) checkState(m *manager, o *modelOwner, targets []Target, state State) {
+	if state.Phase != Converged {
+		return
+	}
+	for i := range targets {
+		t := &targets[i]
+		s := w.state(t.OwnerUID, t.Step.Name)
+		if s.hash != t.Hash() || t.Rerun != "" && !s.honoured[t.Rerun] && !s.settled[t.Rerun] {
+			w.t.Fatalf("%s: %s %s is Converged, but for step %s the host has hash %.6s and is to have %.6s, with token %q", m.name(), o.kind, o.Name, t.Step.Name, s.hash, t.Hash(), t.Rerun)
+		}
+		for _, token := range t.Tokens {
+			s.settled[token] = true
+		}
+	}
+}
+
+// checkNew looks at a run that an engine is about to create.
+func (w *world) checkNew(m *manager, run *ansibleeev1.OpenStackAnsibleEE) {
+	said := m.claimed[run.Name]
+	for _, t := range run.Spec.Targets {
+		if m.shaky {
+			w.strays[stepID{t.OwnerUID, run.Spec.Step}] = true
+		}
+		target := said.target(run, t)
+		if target == nil {
+			w.t.Fatalf("%s starts %s with %s, which its owner does not wait for", m.name(), run.Name, t.Host)
+		}
+		if t.Attempt == 1 && !w.overlap(m) {
+			w.checkLimits(m, said, run, t, target.Strategy)
+		}
+	}
+}
+
+// overlap tells whether leaders of before may do something still, or did something
+// that the cache of the manager did not show when it made its plan.
+func (w *world) overlap(m *manager) bool { return len(w.before)+len(w.late) > 0 || m.saw < w.strayed }
+
+// repeats tells whether an old leader, which knows nothing of the new one, has made
+// a run for the host as well: then both of them are carried out.
+func (w *world) repeats(run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) bool {
+	return w.strays[stepID{t.OwnerUID, run.Spec.Step}]
+}
+
+// target is what an owner has asked for with the run.
+func (all sayings) target(run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) *Target {
+	said := all[ownerID{run.Spec.OwnerKind, run.Namespace, t.Host}]
+	if said == nil || !slices.Contains([]Phase{Pending, Failed, Held}, said.state.Phase) || said.state.Step != run.Spec.Step {
+		return nil
+	}
+	for i := range said.targets {
+		if w := &said.targets[i]; w.Step.Name == run.Spec.Step && w.Role == run.Spec.Role && w.Hash() == t.Hash && w.OwnerUID == t.OwnerUID && w.Strategy.Deploy {
+			if matched, _ := MatchesLimit(w.Strategy.Limit, t.Host); w.Strategy.Limit == "" || matched {
+				return w
+			}
+		}
+	}
+	return nil
+}
+
+// checkLimits counts the hosts of the role that are in a run of the step or have
+// failed, with those of the run that have no higher limit.
+func (w *world) checkLimits(m *manager, said sayings, run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target, s Strategy) {
+	unavailable, failed := map[string]bool{}, w.failed(m, groupOf(run))
+	// One with a higher limit may have been added after this one in the same plan.
+	first := func(run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) bool {
+		target := said.target(run, t)
+		return target != nil && target.Strategy.MaxUnavailable > 0 && target.Strategy.MaxUnavailable <= s.MaxUnavailable
+	}
+	for _, t := range run.Spec.Targets {
+		if first(run, t) {
+			unavailable[t.Host] = true
+		}
+	}
+	for _, other := range w.runsOf(groupOf(run)) {
+		for _, t := range other.Spec.Targets {
+			if !m.made[other.Name] || first(other, t) {
+				unavailable[t.Host] = true
+			}
+			if t.Attempt > 1 {
+				failed[t.Host] = true
+			}
+		}
+	}
+	maps.Copy(unavailable, failed)
+	if s.MaxUnavailable > 0 && len(unavailable) > s.MaxUnavailable {
+		w.t.Fatalf("%s starts %s with %s: %v of role %s are unavailable then and maxUnavailable is %d", m.name(), run.Name, t.Host, keys(unavailable), run.Spec.Role, s.MaxUnavailable)
+	}
+	if s.MaxFailures != nil && len(failed) > int(*s.MaxFailures) {
+		w.t.Fatalf("%s starts %s with %s: %v of role %s have failed and maxFailures is %d", m.name(), run.Name, t.Host, keys(failed), run.Spec.Role, *s.MaxFailures)
+	}
+}
+
+func keys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
+
+// runsOf are the runs of a step that have not ended.
+func (w *world) runsOf(g Group) []*ansibleeev1.OpenStackAnsibleEE {
+	var runs []*ansibleeev1.OpenStackAnsibleEE
+	for _, name := range w.api.names(runKind) {
+		if run := w.api.run(name); !run.Finished() && groupOf(run) == g {
+			runs = append(runs, run)
+		}
+	}
+	return runs
+}
+
+// failed hosts of a role are those whose last run failed, as far as the manager can
+// see, and whose owners still want what it was for.
+func (w *world) failed(m *manager, g Group) map[string]bool {
+	failed := map[string]bool{}
+	for _, name := range w.api.names(g.Kind) {
+		o := w.api.owner(g.Kind, name)
+		if o.spec.role != g.Role || o.DeletionTimestamp != nil || !o.spec.strategy.Deploy {
+			continue
+		}
+		if w.strays[stepID{o.UID, g.Step}] {
+			continue // a run of an old leader that is at work can hide that a later one failed
+		}
+		said := m.said[o.id()]
+		if said != nil && (said.state.Phase == Failed || said.state.Phase == Running) && said.state.Step == g.Step && m.lastFailed(o, g.Step) {
+			failed[name] = true
+		}
+	}
+	return failed
+}
+
+// lastFailed tells whether the last run of the step for the owner ended badly, for
+// what the owner wants.
+func (m *manager) lastFailed(o *modelOwner, step string) bool {
+	var last *run
+	for _, aee := range m.cache.runs {
+		if r := newRun(aee, o.Name); aee.Spec.Step == step && r.target.OwnerUID == o.UID && (last == nil || r.target.Serial > last.target.Serial) {
+			last = r
+		}
+	}
+	if last == nil || !last.finished || last.converged() {
+		return false
+	}
+	return slices.ContainsFunc(targetsOf(o), func(t Target) bool {
+		return t.Step.Name == step && asked(last, want{hash: t.Hash(), rerun: t.Rerun, tokens: t.Tokens, limited: t.Strategy.limited()})
+	})
+}
+
+// settle lets nothing happen any more but what follows from what has happened, and
+// checks that everybody gets where the specs say.
+func (w *world) settle() {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(w.t, "order"), 0))
+	for _, host := range modelHosts {
+		w.stubborn[host] = chance(w.t, host+" is stubborn", 8)
+	}
+	w.before, w.calm = nil, true
+	w.logf("nothing happens any more; stubborn: %v", w.stubborn)
+	if chance(w.t, "late writes arrive at rest", 2) {
+		w.drain(rng)
+	}
+	for len(w.late) > 0 {
+		w.land()
+	}
+	w.drain(rng)
+	w.checkRest()
+}
+
+// drain works until there is nothing to do, or only to try hosts again that fail for
+// hours.
+func (w *world) drain(rng *rand.Rand) {
+	end := w.clock.Now().Add(3 * time.Hour)
+	for n := 0; ; n++ {
+		if n > 100_000 {
+			w.t.Fatalf("there is always something to do")
+		}
+		if w.work(rng.IntN) {
+			continue
+		}
+		next, found := w.next()
+		if !found || next.After(end) && next.Sub(w.clock.Now()) > time.Minute {
+			return
+		}
+		w.wait(0)
+	}
+}
+
+// checkRest looks at everything once there is nothing to do.
+func (w *world) checkRest() {
+	for _, name := range w.api.names(runKind) {
+		if run := w.api.run(name); run.DeletionTimestamp != nil || !run.Finished() {
+			w.t.Fatalf("%s is left: deleted %v, finished %v", name, run.DeletionTimestamp != nil, run.Finished())
+		}
+	}
+	for _, m := range w.leaders {
+		for _, kind := range w.operators[m.operator] {
+			for _, name := range w.api.names(kind) {
+				if why := w.unjustified(m, w.api.owner(kind, name)); why != "" {
+					w.t.Fatalf("%s %s rests at %s: %s", kind, name, w.api.owner(kind, name).phase, why)
+				}
+			}
+		}
+		if len(m.launched) > 0 {
+			w.t.Fatalf("%s still waits for the cache to show %v", m.name(), m.launched)
+		}
+	}
+	before := w.api.version
+	w.resync()
+	for w.work(func(int) int { return 0 }) {
+	}
+	if n := w.api.version - before; n > 0 {
+		w.t.Fatalf("a resync at rest makes %d writes", n)
+	}
+}
+
+// unjustified says why an owner must not rest as it does; empty if it may.
+func (w *world) unjustified(m *manager, o *modelOwner) string {
+	if o.DeletionTimestamp != nil {
+		if w.stubborn[o.Name] && (o.phase == GaveUp || o.phase == Failed) || m.said[o.id()] != nil && o.phase == GaveUp {
+			return ""
+		}
+		return "it is being deleted"
+	}
+	matched, err := MatchesLimit(o.spec.strategy.Limit, o.Name)
+	may := map[Phase]bool{
+		Converged: true,
+		Paused:    !o.spec.strategy.Deploy,
+		Excluded:  o.spec.strategy.Limit != "" && !matched && err == nil,
+		Limited:   o.spec.strategy.Tags != "",
+		Failed:    w.stubborn[o.Name] && w.planned(m, o),
+		Held:      w.blocked(o),
+	}
+	if !may[o.phase] {
+		return "nothing of " + describe(o) + " says so"
+	}
+	if o.phase == Converged {
+		w.checkState(m, o, targetsOf(o), State{Phase: Converged})
+	}
+	return ""
+}
+
+// planned tells whether the group of an owner that failed is going to be planned.
+func (w *world) planned(m *manager, o *modelOwner) bool {
+	for g := range m.groups.at {
+		if g.Kind == o.kind && g.Role == o.spec.role && slices.Contains(stepsOfKind(o.kind), g.Step) {
+			return true
+		}
+	}
+	return false
+}
+
+// blocked tells whether another host of the role keeps failing, so that the limits
+// hold this one.
+func (w *world) blocked(o *modelOwner) bool {
+	s := o.spec.strategy
+	return (s.MaxFailures != nil || s.MaxUnavailable > 0) && slices.ContainsFunc(w.api.names(o.kind), func(name string) bool {
+		other := w.api.owner(o.kind, name)
+		return name != o.Name && w.stubborn[name] && other.spec.role == o.spec.role && strings.HasPrefix(string(other.phase), string(Failed))
+	})
+}

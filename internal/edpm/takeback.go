@@ -1,0 +1,142 @@
+package edpm
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+)
+
+// unstarted reports whether a run can be taken back: its Pod has not begun to run,
+// for example because an image or a network does not exist.
+func unstarted(run *ansibleeev1.OpenStackAnsibleEE) bool {
+	pending := run.Status.JobStatus == "" || run.Status.JobStatus == ansibleeev1.JobPending
+	return pending && run.DeletionTimestamp.IsZero()
+}
+
+// review notes which of the runs that have not started the owner of the target
+// wants no more as they are.
+func (e *Engine) review(l *edpmv1.Ledger, t *Target, w want, runs []*run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range runs {
+		if r.object != nil && unstarted(r.object) {
+			e.refuse(t.Key(), r.object, !t.stillWants(l, w, r, runs))
+		}
+	}
+}
+
+// stillWants reports whether a run of the target would be started as this one is.
+func (t *Target) stillWants(l *edpmv1.Ledger, w want, r *run, runs []*run) bool {
+	if !asked(r, w) || r.target.Access != w.access || !t.fits(r.object) {
+		return false
+	}
+	var ended []*run
+	for _, other := range runs {
+		if other.finished {
+			ended = append(ended, other)
+		}
+	}
+	state := judge(l, t.Step.Name, ended, w, Backoff{})
+	if state.Phase != Pending && state.Phase != Failed {
+		return false
+	}
+	restricted, err := restriction(t, &State{})
+	return err != nil || restricted == ""
+}
+
+// refuse notes whether the owner of a target refuses a run. The caller holds the lock.
+func (e *Engine) refuse(key Key, run *ansibleeev1.OpenStackAnsibleEE, refused bool) {
+	was := e.refused[key] == run.Name
+	switch {
+	case refused && unstarted(run):
+		e.refused[key] = run.Name
+		if !was {
+			e.enqueue(groupOf(run), e.Debounce)
+		}
+	case was:
+		delete(e.refused, key)
+	}
+}
+
+const (
+	// startup is how long it usually takes until a Job is known to have started.
+	startup = 10 * time.Second
+	// stuckAfter is how long the Pod of a run may take to start while others want it.
+	stuckAfter = time.Minute
+)
+
+// takeBack deletes a run that has not started and that is not wanted as it is. An
+// owner that was not heard of since the start of the manager wants it. The
+// finalizer keeps the run until it is certain whether it has touched a host: its
+// Pod can start at the same moment.
+func (e *Engine) takeBack(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) error {
+	refusing, leaving, err := e.refusals(ctx, run)
+	if err != nil || refusing == 0 {
+		return err
+	}
+	if run.Status.JobName != "" {
+		all, patience := refusing == len(run.Spec.Targets), stuckAfter
+		if all {
+			patience = startup
+		}
+		if left := patience - e.Clock.Since(run.CreationTimestamp.Time); left > 0 {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.enqueue(groupOf(run), left)
+			return nil
+		}
+		if !all && leaving == 0 {
+			return nil
+		}
+	}
+	// Not if its status has changed: it may have started.
+	err = e.client.Delete(ctx, run, client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion})
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("taking back OpenStackAnsibleEE %s: %w", run.Name, err)
+	}
+	return nil
+}
+
+// refusals counts the targets whose owners refuse the run or are gone, and those
+// among them whose owners are gone or about to be.
+func (e *Engine) refusals(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) (refusing, leaving int, err error) {
+	for _, t := range run.Spec.Targets {
+		owner, err := e.ownerOf(ctx, run, t)
+		if err != nil {
+			return 0, 0, err
+		}
+		e.mu.Lock()
+		refused := e.refused[keyOf(run, t.Host)] == run.Name
+		e.mu.Unlock()
+		if owner == nil || refused {
+			refusing++
+		}
+		if owner == nil || refused && !owner.GetDeletionTimestamp().IsZero() {
+			leaving++
+		}
+	}
+	return refusing, leaving, nil
+}
+
+// Unfinished returns the name of a run of one of the steps for the owner that has
+// not ended; empty if there is none.
+func (e *Engine) Unfinished(ctx context.Context, kind string, owner client.Object, steps ...string) (string, error) {
+	for _, step := range steps {
+		runs, err := e.history(ctx, Key{owner.GetNamespace(), kind, step, owner.GetName()}, owner.GetUID())
+		if err != nil {
+			return "", err
+		}
+		for _, r := range runs {
+			if !r.finished {
+				return r.name, nil
+			}
+		}
+	}
+	return "", nil
+}
