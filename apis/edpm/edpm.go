@@ -32,6 +32,11 @@ const (
 	// RunInputsLabel marks the Secrets that hold the inputs of one run.
 	RunInputsLabel = "edpm.openstack.org/run-inputs"
 
+	// OwnerAnnotation on a generated object names the object that it was made for,
+	// as <kind>.<group>/<name>. It is how the object is known when it has lost its
+	// owner reference.
+	OwnerAnnotation = "edpm.openstack.org/owner"
+
 	// ResultsFinalizer keeps a run until its results are recorded by the owners
 	// of its targets, so that deleting a run never makes it happen again.
 	ResultsFinalizer = "edpm.openstack.org/results"
@@ -42,7 +47,17 @@ const (
 	SecretMissingReason    condition.Reason = "SecretMissing"
 	SecretKeyMissingReason condition.Reason = "SecretKeyMissing"
 	// SecretForbiddenReason : the operators may not read Secrets in the namespace.
-	SecretForbiddenReason     condition.Reason = "SecretForbidden"
+	SecretForbiddenReason condition.Reason = "SecretForbidden"
+	// SecretLimitReason : objects of the namespace name more Secrets than are held.
+	SecretLimitReason         condition.Reason = "SecretLimit"
 	ConfigMapMissingReason    condition.Reason = "ConfigMapMissing"
 	ConfigMapKeyMissingReason condition.Reason = "ConfigMapKeyMissing"
 )
+
+// RunnerImageMissingReason : neither the object nor the manager names an image of
+// the execution environment.
+const RunnerImageMissingReason condition.Reason = "RunnerImageMissing"
+
+// ConflictReason : an object of the name that is wanted for a generated one exists
+// already, and is not ours. It is left alone.
+const ConflictReason condition.Reason = "Conflict"

@@ -1,5 +1,7 @@
 package edpm
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // Ledger records, by step, what ran successfully on a host.
 type Ledger struct {
 	// Hash of what ran successfully, by step.
@@ -26,6 +28,32 @@ type RunRecord struct {
 	// Rerun is the token that the run honoured.
 	// +optional
 	Rerun string `json:"rerun,omitempty"`
+	// Tokens are the last rerun tokens that were honoured, or overridden by
+	// another one, by the object that had them: role, node or service. Removing a
+	// token causes no run, whichever is in force then.
+	// +optional
+	Tokens map[string]string `json:"tokens,omitempty"`
+	// End of the run.
+	// +optional
+	End *metav1.Time `json:"end,omitempty"`
+}
+
+// unknownKey is where Runs says that the object was restored from a backup
+// without its status.
+const unknownKey = "@unknown"
+
+// SetUnknown notes that nobody knows what ran on the host before.
+func (l *Ledger) SetUnknown() {
+	if l.Runs == nil {
+		l.Runs = map[string]RunRecord{}
+	}
+	l.Runs[unknownKey] = RunRecord{Name: "unknown"}
+}
+
+// Unknown reports whether nobody knows what ran on the host before.
+func (l *Ledger) Unknown() bool {
+	_, ok := l.Runs[unknownKey]
+	return ok
 }
 
 // Set records a successful run.

@@ -60,8 +60,6 @@ const (
 	// ReplacingReason : the StatefulSet is made anew, as a field changed that
 	// cannot be changed in place.
 	ReplacingReason condition.Reason = "Replacing"
-	// ConflictReason : an object of the wanted name belongs to something else.
-	ConflictReason condition.Reason = "Conflict"
 	// RefusedReason : the API server refuses the StatefulSet or a Service.
 	RefusedReason condition.Reason = "Refused"
 )

@@ -1,70 +1,125 @@
 // Package apply writes child objects with server-side apply, and only when
-// there is something to write.
+// there is something to write. It is the one place that decides whether an
+// object that exists already is ours: what is not is never adopted, changed or
+// deleted.
 package apply
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// appliedAnnotation is a hash of what was applied last. It tells when a field
-// is no longer wanted, which the object itself cannot tell.
+// appliedAnnotation is a hash of what was applied last. It shows when a field
+// is no longer wanted, which the object itself cannot show.
 const appliedAnnotation = "edpm.openstack.org/applied-hash"
-
-// ConflictError says that an object of the wanted name belongs to something else.
-type ConflictError struct{ Kind, Name, Owner string }
-
-// Error names the object, its owner and the remedy.
-func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%s %q belongs to %s: remove it or rename one of the two", e.Kind, e.Name, e.Owner)
-}
 
 // Child applies desired as a child of owner under the field manager: the fields
 // that desired has are set, those it had before and has no longer are dropped,
-// and those of others are left alone. A nil owner means none. existing is an
-// empty object of the same type into which the present state is read from the
-// cache; after a write it has the state that the API server answered with.
-// Nothing is written when the present state has all that is wanted. An object
-// that another controller owns is left alone: a *ConflictError is returned.
-func Child(ctx context.Context, c client.Client, manager string, owner client.Object, desired, existing client.Object) error {
+// and those of others are left alone. existing is an empty object of the same
+// type into which the present state is read from the cache; after a write it has
+// the state that the API server answered with. Nothing is written when the
+// present state has all that is wanted. An object that is not ours is left
+// alone: a *ConflictError is returned.
+func Child(ctx context.Context, c client.Client, manager string, owner, desired, existing client.Object, options ...Option) error {
 	err := c.Get(ctx, client.ObjectKeyFromObject(desired), existing)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %T %s: %w", desired, desired.GetName(), err)
 	}
-	found := err == nil
-	want, err := configuration(c, owner, desired)
+	present := existing
+	if err != nil {
+		present = nil
+	}
+	a, err := newApplication(c, manager, owner, options)
 	if err != nil {
 		return err
 	}
-	if found {
-		if conflict := foreign(existing, owner, want.GetKind()); conflict != nil {
+	want, err := a.configuration(desired)
+	if err != nil {
+		return err
+	}
+	if present != nil {
+		if conflict := a.conflict(present, want.GetKind()); conflict != nil {
 			return conflict
 		}
-		if same, err := upToDate(existing, want); err != nil || same {
+		if same, err := upToDate(present, want); err != nil || same {
 			return err
 		}
 	}
-	if err := send(ctx, c, manager, want); err != nil {
+	if err := a.send(ctx, want, present); err != nil {
 		return err
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, existing)
 }
 
-// Differs tells whether Child would write, given the present state of the object.
+// Secret applies desired as a child of owner. present is the Secret of that name
+// as it is, nil if there is none: Secrets are not in the cache. Nothing is
+// written when it has the owner and exactly the data that are wanted. A Secret
+// that is not ours is left alone: a *ConflictError is returned.
+func Secret(ctx context.Context, c client.Client, manager string, owner client.Object, desired, present *corev1.Secret) error {
+	a, err := newApplication(c, manager, owner, nil)
+	if err != nil {
+		return err
+	}
+	want, err := a.configuration(desired)
+	if err != nil {
+		return err
+	}
+	if present == nil {
+		return a.send(ctx, want, nil)
+	}
+	if conflict := a.conflict(present, want.GetKind()); conflict != nil {
+		return conflict
+	}
+	if metav1.IsControlledBy(present, owner) && maps.EqualFunc(present.Data, desired.Data, bytes.Equal) {
+		return nil
+	}
+	return a.send(ctx, want, present)
+}
+
+// Delete deletes a child of the owner, given its present state: what the owner
+// controls, and with Orphan also what it has left without a reference. Anything
+// else, and what is being deleted, is left alone.
+func Delete(ctx context.Context, c client.Client, owner, child client.Object, options ...Option) error {
+	a, err := newApplication(c, "", owner, options)
+	if err != nil {
+		return err
+	}
+	ours := metav1.IsControlledBy(child, owner) || a.orphan && a.conflict(child, "") == nil
+	if !ours || !child.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	uid := child.GetUID()
+	if err := client.IgnoreNotFound(c.Delete(ctx, child, client.Preconditions{UID: &uid})); err != nil {
+		return fmt.Errorf("deleting %T %s: %w", child, child.GetName(), err)
+	}
+	return nil
+}
+
+// Differs reports whether Child would write, given the present state of the object.
 func Differs(c client.Client, owner, desired, existing client.Object) (bool, error) {
-	want, err := configuration(c, owner, desired)
+	a, err := newApplication(c, "", owner, nil)
+	if err != nil {
+		return false, err
+	}
+	want, err := a.configuration(desired)
 	if err != nil {
 		return false, err
 	}
@@ -88,30 +143,51 @@ func Finalizer(ctx context.Context, c client.Client, obj client.Object, name str
 	return nil
 }
 
-// Write applies desired as a child of owner without looking at the present
-// state: for objects that are not cached, such as Secrets. The caller has found
-// out that there is something to write.
-func Write(ctx context.Context, c client.Client, manager string, owner, desired client.Object) error {
-	want, err := configuration(c, owner, desired)
-	if err != nil {
-		return err
-	}
-	return send(ctx, c, manager, want)
-}
+// neverStored is a resource version that no object has: etcd gives 2 to the first.
+const neverStored = "1"
 
-func send(ctx context.Context, c client.Client, manager string, want *unstructured.Unstructured) error {
-	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(manager), client.ForceOwnership)
+// send applies want to the object that was judged, and to no other: the cache can
+// be late. If there was none, one that exists meanwhile is left alone: the API
+// server ignores the resource version of what an apply creates, and compares it
+// with that of what exists (Store.Update in k8s.io/apiserver/pkg/registry/generic/registry).
+// An object that has the owner already may have changed since; one that gets it
+// now may not. The error is a Conflict if it is another object, and a later
+// attempt sees it.
+func (a *application) send(ctx context.Context, want *unstructured.Unstructured, present client.Object) error {
+	switch {
+	case present == nil:
+		want.SetResourceVersion(neverStored)
+	case a.owner == nil || !metav1.IsControlledBy(present, a.owner):
+		want.SetResourceVersion(present.GetResourceVersion())
+		fallthrough
+	default:
+		want.SetUID(present.GetUID())
+	}
+	a.mark(want)
+	err := a.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(a.manager), client.ForceOwnership)
+	if replaced(err) {
+		err = apierrors.NewConflict(schema.GroupResource{Resource: want.GetKind()}, want.GetName(), errors.New("it is another object than the cache shows"))
+	}
 	if err != nil {
 		return fmt.Errorf("applying %s %s: %w", want.GetKind(), want.GetName(), err)
 	}
 	return nil
 }
 
+// replaced reports whether an apply failed because the object has another UID.
+func replaced(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
+
 // configuration turns desired into what is sent: no status, no empty metadata,
 // the owner, and the hash of it all.
-func configuration(c client.Client, owner, desired client.Object) (*unstructured.Unstructured, error) {
-	if owner != nil {
-		if err := controllerutil.SetControllerReference(owner, desired, c.Scheme()); err != nil {
+func (a *application) configuration(desired client.Object) (*unstructured.Unstructured, error) {
+	if a.owner != nil && !a.orphan {
+		if err := controllerutil.SetControllerReference(a.owner, desired, a.Scheme()); err != nil {
 			return nil, err
 		}
 	}
@@ -120,7 +196,7 @@ func configuration(c client.Client, owner, desired client.Object) (*unstructured
 		return nil, fmt.Errorf("converting %T: %w", desired, err)
 	}
 	want := &unstructured.Unstructured{Object: content}
-	gvk, err := apiutil.GVKForObject(desired, c.Scheme())
+	gvk, err := apiutil.GVKForObject(desired, a.Scheme())
 	if err != nil {
 		return nil, err
 	}
@@ -132,22 +208,17 @@ func configuration(c client.Client, owner, desired client.Object) (*unstructured
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	annotations := want.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[appliedAnnotation] = hex.EncodeToString(sum[:8])
-	want.SetAnnotations(annotations)
+	annotate(want, appliedAnnotation, hex.EncodeToString(sum[:8]))
 	return want, nil
 }
 
-// foreign returns an error when something other than owner controls the object.
-func foreign(existing, owner client.Object, kind string) error {
-	ref := metav1.GetControllerOf(existing)
-	if ref == nil || owner == nil || ref.UID == owner.GetUID() {
-		return nil
+func annotate(obj client.Object, key, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
 	}
-	return &ConflictError{Kind: kind, Name: existing.GetName(), Owner: ref.Kind + "/" + ref.Name}
+	annotations[key] = value
+	obj.SetAnnotations(annotations)
 }
 
 func upToDate(existing client.Object, want *unstructured.Unstructured) (bool, error) {
@@ -160,7 +231,7 @@ func upToDate(existing client.Object, want *unstructured.Unstructured) (bool, er
 	return covers(content, want.Object), nil
 }
 
-// covers tells whether have contains everything of want. A list has the same
+// covers reports whether have contains everything of want. A list has the same
 // number of items in the same order, each with everything that is wanted of it:
 // the API server adds defaults to them, for example to containers.
 func covers(have, want any) bool {

@@ -3,11 +3,13 @@ package apply
 import (
 	"context"
 	"errors"
-	"strings"
+	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
 var ctx = context.Background()
@@ -138,45 +143,77 @@ func TestWhatAPersonChangesOfOursIsPutBack(t *testing.T) {
 	d.expect(t, map[string]string{"a": "1"}, 2)
 }
 
-func TestAnObjectWithoutAnOwnerIsAdopted(t *testing.T) {
-	d := newDesk(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}, Data: map[string]string{"mine": "x"}})
-	d.child(t, map[string]string{"a": "1"})
-	d.expect(t, map[string]string{"a": "1", "mine": "x"}, 1)
-	if ref := metav1.GetControllerOf(d.stored(t)); ref == nil || ref.UID != "uid-me" {
-		t.Errorf("the owner is %+v; want me", ref)
+// controlled are the owner references of what a Pod controls.
+func controlled(name, uid string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}
+}
+
+func TestOnlyWhatIsOursIsWritten(t *testing.T) {
+	ofMe := map[string]string{edpmv1.OwnerAnnotation: "Pod/me"}
+	hashOnly := map[string]string{appliedAnnotation: "0123456789abcdef"}
+	for name, c := range map[string]struct {
+		owners      []metav1.OwnerReference
+		annotations map[string]string
+		options     []Option
+		want        string // the error; empty when the object is written
+	}{
+		"controlled by the owner":              {owners: controlled("me", "uid-me")},
+		"controlled by something else":         {owners: controlled("other", "uid-other"), want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
+		"of something else, marked as ours":    {owners: controlled("other", "uid-other"), annotations: ofMe, want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
+		"of something else, and to be adopted": {owners: controlled("other", "uid-other"), options: []Option{Adopt}, want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
+		"of an owner of that name before":      {owners: controlled("me", "uid-before"), want: `ConfigMap "child" belongs to a former Pod/me: waiting until Kubernetes has deleted it`},
+		"nobody's":                             {want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two`},
+		"nobody's, and to be adopted":          {options: []Option{Adopt}},
+		"nobody's, made for the owner":         {annotations: ofMe},
+		"nobody's, made for another":           {annotations: map[string]string{edpmv1.OwnerAnnotation: "Pod/other"}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two`},
+		"nobody's, with a hash only":           {annotations: hashOnly, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two`},
+		"left by an earlier version":           {annotations: hashOnly, options: []Option{Orphan}},
+		"nobody's, and to be left":             {options: []Option{Orphan}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := configMap(map[string]string{"theirs": "x"})
+			before.OwnerReferences, before.Annotations = c.owners, c.annotations
+			d := newDesk(before)
+			err := Child(ctx, d, "manager", owner("me"), configMap(map[string]string{"a": "1"}), &corev1.ConfigMap{}, c.options...)
+			if c.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.expect(t, map[string]string{"a": "1", "theirs": "x"}, 1)
+				return
+			}
+			var conflict *ConflictError
+			if !errors.As(err, &conflict) || err.Error() != c.want {
+				t.Errorf("the error is %v; want a *ConflictError: %s", err, c.want)
+			}
+			d.expect(t, map[string]string{"theirs": "x"}, 0)
+		})
 	}
 }
 
-func TestAnObjectOfAnotherOwnerIsLeftAlone(t *testing.T) {
-	theirs := configMap(map[string]string{"theirs": "x"})
-	theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "other", UID: "uid-other", Controller: ptr.To(true)}}
-	d := newDesk(theirs)
-	err := Child(ctx, d, "manager", owner("me"), configMap(map[string]string{"a": "1"}), &corev1.ConfigMap{})
-	var conflict *ConflictError
-	if !errors.As(err, &conflict) || *conflict != (ConflictError{Kind: "ConfigMap", Name: "child", Owner: "Pod/other"}) {
-		t.Fatalf("the error is %v; want a ConflictError that names Pod/other", err)
-	}
-	if !strings.Contains(err.Error(), "remove it or rename") {
-		t.Errorf("the error says %q; want the remedy in it", err)
-	}
-	d.expect(t, map[string]string{"theirs": "x"}, 0)
-}
-
-func TestAnObjectOfAnOwnerOfTheSameNameBeforeIsLeftAlone(t *testing.T) {
-	old := configMap(nil)
-	old.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "me", UID: "uid-before", Controller: ptr.To(true)}}
-	d := newDesk(old)
-	var conflict *ConflictError
-	if err := Child(ctx, d, "manager", owner("me"), configMap(nil), &corev1.ConfigMap{}); !errors.As(err, &conflict) {
-		t.Errorf("the error is %v; want a ConflictError, as the object is about to be collected", err)
+func TestAConflictIsAConditionWithTheRemedy(t *testing.T) {
+	fault := errors.New("the API server is down")
+	for name, c := range map[string]struct {
+		err  error
+		want error
+	}{
+		"none":               {nil, nil},
+		"a fault":            {fault, fault},
+		"of something else":  {&ConflictError{Kind: "K", Name: "n", Owner: "Pod/p"}, phase.Stalled("T", "Conflict", "K \"n\" belongs to Pod/p: delete it if nothing needs it, or rename one of the two")},
+		"it is being wiped":  {&ConflictError{Kind: "K", Name: "n", Owner: "Pod/p", Former: true}, phase.Waiting("T", "Conflict", "K \"n\" belongs to a former Pod/p: waiting until Kubernetes has deleted it")},
+		"wrapped, by a name": {fmt.Errorf("w: %w", &ConflictError{Kind: "K", Name: "n", For: "Pod/p"}), phase.Stalled("T", "Conflict", "K \"n\" exists already and was not created for Pod/p: delete it if nothing needs it, or rename one of the two")},
+	} {
+		if got := Halt("T", c.err); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: the halt is %#v; want %#v", name, got, c.want)
+		}
 	}
 }
 
-func TestAChildCanBeGivenAway(t *testing.T) {
+func TestAChildCanBeLeftBehind(t *testing.T) {
 	d := newDesk()
 	d.child(t, map[string]string{"a": "1"})
 	for range 3 {
-		if err := Child(ctx, d, "manager", nil, configMap(map[string]string{"a": "1"}), &corev1.ConfigMap{}); err != nil {
+		if err := Child(ctx, d, "manager", owner("me"), configMap(map[string]string{"a": "1"}), &corev1.ConfigMap{}, Orphan); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -184,6 +221,26 @@ func TestAChildCanBeGivenAway(t *testing.T) {
 		t.Errorf("the owners are %+v; want none", refs)
 	}
 	d.expect(t, map[string]string{"a": "1"}, 2)
+	d.child(t, map[string]string{"a": "1"})
+	if !metav1.IsControlledBy(d.stored(t), owner("me")) {
+		t.Error("what was left behind is not taken back by the owner")
+	}
+}
+
+// What version 0.1 wrote for this child: the hash decides that nothing is written.
+func TestAnUpgradeWritesNothing(t *testing.T) {
+	old := configMap(map[string]string{"a": "1"})
+	old.OwnerReferences = controlled("me", "uid-me")
+	old.OwnerReferences[0].BlockOwnerDeletion = ptr.To(true)
+	old.Annotations = map[string]string{appliedAnnotation: "56019a1aa40eaa27"}
+	d := newDesk(old)
+	d.child(t, map[string]string{"a": "1"})
+	d.expect(t, map[string]string{"a": "1"}, 0)
+	d.child(t, map[string]string{"a": "2"})
+	d.expect(t, map[string]string{"a": "2"}, 1)
+	if got := d.stored(t).Annotations[edpmv1.OwnerAnnotation]; got != "Pod/me" {
+		t.Errorf("the mark is %q; the next change adds it", got)
+	}
 }
 
 func TestExistingIsWhatIsStored(t *testing.T) {
@@ -208,18 +265,77 @@ func TestAFaultIsReturned(t *testing.T) {
 	}
 }
 
-func TestWriteDoesNotReadFirst(t *testing.T) {
-	d := newDesk()
-	blind := interceptor.NewClient(d.Client.(client.WithWatch), interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			t.Error("Write reads, although the object may not be cached")
-			return nil
-		},
-	})
-	if err := Write(ctx, blind, "manager", owner("me"), configMap(map[string]string{"a": "1"})); err != nil {
-		t.Fatal(err)
+func secret(data string, owners []metav1.OwnerReference) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child", OwnerReferences: owners}, Data: map[string][]byte{"a": []byte(data)},
 	}
-	d.expect(t, map[string]string{"a": "1"}, 1)
+}
+
+func TestASecretIsWrittenOnlyIfItIsOursAndDiffers(t *testing.T) {
+	marked := secret("1", nil)
+	marked.Annotations = map[string]string{edpmv1.OwnerAnnotation: "Pod/me"}
+	for name, c := range map[string]struct {
+		present  *corev1.Secret
+		writes   int
+		conflict bool
+	}{
+		"there is none":                       {nil, 1, false},
+		"it is as wanted":                     {secret("1", controlled("me", "uid-me")), 0, false},
+		"it differs":                          {secret("2", controlled("me", "uid-me")), 1, false},
+		"it lost its owner":                   {marked, 1, false},
+		"it is another's":                     {secret("2", controlled("other", "uid-other")), 0, true},
+		"it is nobody's":                      {secret("2", nil), 0, true},
+		"it is nobody's, with the right data": {secret("1", nil), 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, present := newDesk(), c.present
+			if present != nil {
+				d = newDesk(present.DeepCopy())
+				if err := d.Get(ctx, client.ObjectKeyFromObject(present), present); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := Secret(ctx, d, "manager", owner("me"), secret("1", nil), present)
+			var conflict *ConflictError
+			if errors.As(err, &conflict) != c.conflict || err != nil && !c.conflict {
+				t.Errorf("the error is %v; want a conflict: %v", err, c.conflict)
+			}
+			if d.writes != c.writes {
+				t.Errorf("there were %d writes; want %d", d.writes, c.writes)
+			}
+		})
+	}
+}
+
+func TestOnlyWhatIsOursIsDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		owners      []metav1.OwnerReference
+		annotations map[string]string
+		options     []Option
+		deleted     bool
+	}{
+		"controlled by the owner":         {owners: controlled("me", "uid-me"), deleted: true},
+		"controlled by something else":    {owners: controlled("other", "uid-other")},
+		"of an owner of that name before": {owners: controlled("me", "uid-before")},
+		"nobody's":                        {},
+		"nobody's, made for the owner":    {annotations: map[string]string{edpmv1.OwnerAnnotation: "Pod/me"}},
+		"left behind by the owner":        {annotations: map[string]string{edpmv1.OwnerAnnotation: "Pod/me"}, options: []Option{Orphan}, deleted: true},
+		"left behind by another":          {annotations: map[string]string{edpmv1.OwnerAnnotation: "Pod/other"}, options: []Option{Orphan}},
+		"left by an earlier version":      {annotations: map[string]string{appliedAnnotation: "0"}, options: []Option{Orphan}, deleted: true},
+		"nobody's, where some are left":   {options: []Option{Orphan}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			child := configMap(nil)
+			child.OwnerReferences, child.Annotations = c.owners, c.annotations
+			d := newDesk(child)
+			if err := Delete(ctx, d, owner("me"), d.stored(t), c.options...); err != nil {
+				t.Fatal(err)
+			}
+			if gone := apierrors.IsNotFound(d.Get(ctx, client.ObjectKeyFromObject(child), child)); gone != c.deleted {
+				t.Errorf("the object is gone: %v; want %v", gone, c.deleted)
+			}
+		})
+	}
 }
 
 func TestCovers(t *testing.T) {

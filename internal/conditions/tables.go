@@ -41,10 +41,20 @@ const (
 const (
 	patience     = "nothing: it goes on by itself"
 	createInput  = "create what the message names; it goes on by itself"
-	removeOwn    = "delete or rename the object that the message names, or choose another name"
+	removeOwn    = "delete the object that the message names if nothing needs it, or rename one of the two; it continues when the name is free"
 	createSecret = "create the Secret, or add the key; it goes on by itself"
+	fewerSecrets = "let hosts share Secrets, or remove what is not needed, which helps within ten minutes; or raise [`--secrets-per-namespace`](operations.md#flags-of-the-manager)"
 	grantSecrets = "[bind](install.md#rights) the operators' ClusterRole for Secrets in the namespace; it goes on by itself"
 )
+
+// noImage is what RunnerImageMissing means.
+const noImage = "neither the object nor the manager names an image of the execution environment"
+
+// setImage is what to do about it.
+const setImage = "build the image and [set it](install.md#images) for the manager, or name it where the message says; the manager is restarted by that and resumes"
+
+// noRoom is what SecretLimit means.
+const noRoom = "objects of the namespace name more Secrets, or larger ones, than the manager keeps in memory for one namespace"
 
 // noRight is what SecretForbidden means.
 const noRight = "the operators have no rights on Secrets in the namespace"
@@ -79,7 +89,7 @@ func step() Table {
 			{name(edpm.Running), "a run is under way; the message names it", "`kubectl edpm logs <node> -f` shows it"},
 			{name(edpm.Failed), "the last run failed on this host; the message has the failed task, the attempt, and when the next one is made", "mend the cause, which `kubectl edpm logs <node>` shows; it is tried again by itself, and at once when the access to the host or the inputs change"},
 			{name(edpm.GaveUp), "as `Failed`, but the attempts are used up (removal only)", "see [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up)"},
-			{name(edpm.Held), "not started because of `maxUnavailable` or `maxFailures`, or because the API server refuses the run; the message says which", "mend the failed hosts, or raise the limit; mend what the API server complains of. It is tried again by itself"},
+			{name(edpm.Held), "not started because of `maxUnavailable`, `maxFailures` or `--max-concurrent-runs`, or because the API server refuses the run; the message says which, and names up to three hosts that have failed", "mend the failed hosts, or raise the limit; mend what the API server complains of. It is tried again by itself"},
 			{name(edpm.TooLarge), "files, variables or `env` of the host are larger than a run can carry; the message names the largest", "shorten it"},
 			{name(edpm.Paused), "there is something to run, and `deploy` is false", "set `deploy: true`"},
 			{name(edpm.Excluded), "there is something to run, and `ansibleLimit` leaves the host out", "change or remove the limit"},
@@ -102,7 +112,8 @@ func topologyRef() Table {
 func ofDataPlane() Table {
 	return Table{Name: dataPlane, Kinds: []string{dataPlane}, Link: "openstackdataplane.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "roles and nodes are as described", Reasons: []Reason{
-			{dataplanev1.NodeConflictReason, "a role or node of that name belongs to something else", removeOwn},
+			{edpmv1.ConflictReason, "roles or nodes of these names exist already, and were not created by this data plane; the others are as described", removeOwn},
+			{dataplanev1.RejectedReason, "the API server or a webhook rejects roles or nodes, or their deletion; the message names ten of them with the reasons, and the others are as described", "correct what the message names; what is rejected is tried again every minute"},
 		}},
 		nodesReady(),
 	}}
@@ -116,10 +127,9 @@ func nodesReady() Condition {
 
 func ofRole() Table {
 	return Table{Name: role, Kinds: []string{role}, Link: "openstackdataplanerole.md#conditions", Conditions: []Condition{
-		{Type: condition.InputReadyCondition, Means: "the role can be read and its inventory is published", Reasons: []Reason{
+		{Type: condition.InputReadyCondition, Means: "the role can be read and its inventory is published, or the message says why it is too large for that", Reasons: []Reason{
 			{dataplanev1.InvalidVarsReason, "`nodeTemplate.ansibleVars` is no mapping and no text of one", "correct the field"},
-			{dataplanev1.InvalidSpecReason, "the inventory of all nodes does not fit into a ConfigMap; runs of the nodes do not need it", "shorten `ansibleVars`, or spread the nodes over several roles"},
-			{dataplanev1.NodeConflictReason, "the ConfigMap of the inventory belongs to something else", removeOwn},
+			{edpmv1.ConflictReason, "a ConfigMap of the name of the inventory exists already, and was not created for this object", removeOwn},
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can follow the Topology of the role", Like: consumersTable},
 		nodesReady(),
@@ -130,14 +140,18 @@ func ofNode() Table {
 	return Table{Name: node, Kinds: []string{node}, Link: "openstackdataplanenode.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "everything is there that phase 0 needs", Reasons: []Reason{
 			{dataplanev1.RoleMissingReason, "`spec.role` is empty or names no role", "create the role, or name another"},
-			{edpmv1.SecretMissingReason, "no key to log in with, or a Secret of a service or mount is missing", createInput},
+			{edpmv1.SecretMissingReason, "no key to log in with, or a Secret of a service, mount or `env` is missing", createInput},
 			{edpmv1.SecretKeyMissingReason, "the Secret lacks the key that the message names", "add the key to the Secret; it goes on by itself"},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.ConfigMapMissingReason, "a ConfigMap of a service or mount is missing", createInput},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{edpmv1.ConfigMapMissingReason, "a ConfigMap of a service, mount or `env` is missing", createInput},
+			{edpmv1.ConfigMapKeyMissingReason, "a ConfigMap lacks the key that `env` takes", createInput},
 			{dataplanev1.ServiceMissingReason, "the role names a service that is neither built in nor an object", "create the OpenStackDataPlaneService, or take the name out of the role"},
-			{dataplanev1.InvalidVarsReason, "`ansibleVars` is no mapping and no text of one", "correct the field that the message names"},
+			{dataplanev1.InvalidVarsReason, "`ansibleVars` is no mapping and no text of one, or it or `env` has a variable that changes how hosts are [reached and trusted](security.md#how-hosts-are-reached)", "correct the field, or remove the variable, that the message names"},
+			{edpmv1.RunnerImageMissingReason, noImage, setImage},
 			{dataplanev1.InvalidSpecReason, "a field cannot be read, or is too long for the inventory; the message names it", "correct the field"},
-			{dataplanev1.NodeConflictReason, "the ConfigMap of the inventory belongs to something else", removeOwn},
+			{edpmv1.ConflictReason, "a ConfigMap of the name of the inventory exists already, and was not created for this object", removeOwn},
+			{dataplanev1.MachineConflictReason, "another node has the same address and port, or the same host key; the message names it. Nothing is run for either", "correct `ansibleHost` of one of them, or delete one: see [one host, two nodes](how-to/replace-a-host.md#one-host-two-nodes)"},
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can follow the Topology of the node or of its role", Like: consumersTable},
 		{Type: dataplanev1.ProvisionReadyCondition, Means: "phase -1 is done: the host is there and answers", Reasons: []Reason{
@@ -155,6 +169,13 @@ func ofAnsibleEE() Table {
 	return Table{Name: ansibleEE, Kinds: []string{ansibleEE}, Link: "openstackansibleee.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the spec can become a Job", Reasons: []Reason{
 			{ansibleeev1.InvalidSpecReason, "the spec cannot become a Job", "correct the field that the message names"},
+			{edpmv1.RunnerImageMissingReason, noImage, setImage},
+			{edpmv1.SecretMissingReason, "a Secret that `env` takes a value from is missing", createInput},
+			{edpmv1.SecretKeyMissingReason, "a Secret lacks the key that `env` takes", createInput},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{edpmv1.ConfigMapMissingReason, "a ConfigMap that `env` takes a value from is missing", createInput},
+			{edpmv1.ConfigMapKeyMissingReason, "a ConfigMap lacks the key that `env` takes", createInput},
 		}},
 		{Type: ansibleeev1.NetworkAttachmentsReadyCondition, Means: "the network attachments exist. Only there when the spec names some", Reasons: []Reason{
 			{ansibleeev1.NetworkAttachmentMissingReason, "a network attachment definition, or the kind itself, does not exist", createInput},
@@ -162,11 +183,13 @@ func ofAnsibleEE() Table {
 		{Type: condition.TopologyReadyCondition, Means: "the Pod can follow the Topology", Like: consumersTable},
 		{Type: ansibleeev1.JobReadyCondition, Means: "the Job has succeeded on every host", Reasons: []Reason{
 			{ansibleeev1.JobRunningReason, "the Job is under way", "`kubectl logs -f job/<run>` shows it"},
-			{ansibleeev1.JobHostsBusyReason, "another run has a host of this one and comes first: a host is in one run at a time", "nothing: it goes on when the run that the message names has ended or is deleted"},
+			{ansibleeev1.JobHostsBusyReason, "another run has a host of this one, perhaps under another name, and comes first: a host is in one run at a time", "nothing: it goes on when the run that the message names has ended or is deleted"},
+			{edpmv1.ConflictReason, "a Job or Secret of that name exists already, and was not created for this run", removeOwn},
 			{ansibleeev1.JobFailedReason, "at least one host failed; the message names the first", "`status.hosts` has every host, `kubectl logs job/<run>` the whole output. A run of an operator is not tried again: its owner starts another one for the hosts that failed"},
 			{ansibleeev1.JobLostReason, "the Pod ended without leaving results, for example because it was evicted. The outcome is unknown", "most often memory: raise the limit of the namespace, or lower `batchSize`. Owners run these hosts again by themselves"},
+			{ansibleeev1.JobNotStartedReason, "the run was deleted before it had a Job: no host was touched", "nothing: owners run what they want now"},
 			{ansibleeev1.JobCancelledReason, "the run was deleted before it finished", "nothing: owners run again what was cut short"},
-			{ansibleeev1.InvalidSpecReason, "the API server refused the Job, or one of that name belongs to something else", "correct what the message names"},
+			{ansibleeev1.InvalidSpecReason, "the API server refused the Job", "correct what the message names"},
 		}},
 	}}
 }
@@ -177,10 +200,11 @@ func ofNova() Table {
 			{edpmv1.SecretMissingReason, "`spec.secret` is missing", createSecret},
 			{edpmv1.SecretKeyMissingReason, "`spec.secret` lacks the key for the service password", createSecret},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: novav1.NovaAllCellsReadyCondition, Means: "every cell is Ready", Reasons: []Reason{
 			{novav1.CellsNotReadyReason, "some cells are not Ready; the message names the first", "see the conditions of that NovaCell: most often the Secret of the message bus is missing"},
-			{novav1.ConflictReason, "a NovaCell of that name belongs to something else", removeOwn},
+			{edpmv1.ConflictReason, "a NovaCell or Secret of the name of a cell exists already, and was not created by this Nova", removeOwn},
 			{novav1.ComputesRemainingReason, "a cell is gone from `cellTemplates`, but has computes", "remove their nodes and NovaComputes first, or put the cell back"},
 		}},
 	}}
@@ -193,14 +217,18 @@ func ofNovaCell() Table {
 			{edpmv1.SecretMissingReason, "a Secret is missing", createSecret},
 			{edpmv1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: novav1.NovaComputeServiceConfigReadyCondition, Means: "the configuration of the computes is made", Reasons: []Reason{
 			{novav1.InvalidConfigReason, "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"},
+			{edpmv1.ConflictReason, "a Secret of the name of the configuration exists already, and was not created for this cell", removeOwn},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.NovaConductorReadyCondition, Means: "the conductor has what it needs, or none is to run, as the message then says", Like: podifiedTable, Reasons: []Reason{
 			{edpmv1.SecretMissingReason, "the Secret with the passwords of the databases is missing", createSecret},
 			{edpmv1.SecretKeyMissingReason, "a password of a database is missing in the Secret", createSecret},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 	}}
 }
@@ -209,30 +237,35 @@ func ofCompute() Table {
 	return Table{Name: compute, Kinds: []string{compute}, Link: "novaexternalcompute.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "node, inventory and key are there", Reasons: []Reason{
 			{novav1.NodeMissingReason, "there is no node of that name", "create the node, or delete the compute"},
+			{novav1.AnnotationMissingReason, "neither the node nor its role names a cell, so the node is not to be a compute; nothing is run", "set annotation `nova.openstack.org/cell` on the node or its role, or delete the compute"},
 			{novav1.CellMismatchReason, "the annotations say another cell than `cellName`; nothing is run", "restore the annotation, or delete the node and create it anew: see [the cell rule](cell-rule.md)"},
 			{novav1.InvalidSpecReason, "a field that follows the node is still empty, or the node's `deployStrategy` cannot be read", "set `ansibleSSHPrivateKeySecret` on the node or its role, or correct what the message names"},
 			{edpmv1.ConfigMapMissingReason, "the inventory is not there yet", "see the conditions of the node, which makes it"},
 			{edpmv1.ConfigMapKeyMissingReason, "the ConfigMap has no key `inventory`", "see the conditions of the node, which makes it"},
-			{novav1.InvalidInventoryReason, "the inventory cannot be read, or lacks the host", "correct `inventoryConfigMapName`, or the ConfigMap if it is yours"},
+			{novav1.InvalidInventoryReason, "the inventory cannot be read, lacks the host, or has a variable that changes how hosts are [reached and trusted](security.md#how-hosts-are-reached)", "correct `inventoryConfigMapName`, or the ConfigMap if it is yours"},
+			{edpmv1.RunnerImageMissingReason, noImage, setImage},
 			{edpmv1.SecretMissingReason, "the Secret with the SSH key is missing", createSecret},
 			{edpmv1.SecretKeyMissingReason, "the Secret has no key `ssh-privatekey`", createSecret},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: novav1.NovaCellReadyCondition, Means: "the cell configures its computes", Reasons: []Reason{
 			{novav1.CellMissingReason, "the cell does not exist", "create it, for example through a [Nova](nova.md); it goes on by itself"},
 			{novav1.CellNotReadyReason, "the cell does not configure its computes yet", "see the conditions of the cell"},
 			{novav1.CellZeroReason, "the annotation names cell0, which has no computes", "delete the node and create it anew with another cell"},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: novav1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are done", Reasons: []Reason{
 			{novav1.NodeNotReadyReason, "phase 0 is not through, or the node is being deleted", "see the conditions of the node: `kubectl edpm status <node>`"},
-			{novav1.NodeMissingReason, "the node has gone meanwhile", "create the node, or delete the compute"},
+			{edpmv1.ConflictReason, "the compute belongs to something else than the node, so nothing is run", "delete it; the node gets a compute of its own"},
 		}},
 		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` can be read", Reasons: []Reason{
 			{novav1.InvalidConfigReason, "`customServiceConfig` cannot be read; the message has the line", "correct it: see [how-to](how-to/custom-service-config.md)"},
 		}},
 		{Type: condition.DeploymentReadyCondition, Means: "libvirt and nova ran on the host with the current inputs", Like: stepTable, Reasons: []Reason{
 			{novav1.CleanupReason, "it is being deleted, and its services are being taken off the host", patience},
+			{novav1.MachineConflictReason, "it is being deleted, and another node is deployed on the same machine, whose services the clean-up would remove", "set `edpm.openstack.org/skip-cleanup`, or delete the other node first: see [one host, two nodes](how-to/replace-a-host.md#one-host-two-nodes)"},
 			{novav1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "mend the host and `kubectl edpm rerun <node> --step nova`, or let go with `edpm.openstack.org/skip-cleanup`: see [removing a node](how-to/scale-in.md)"},
 		}},
 	}}
@@ -245,6 +278,7 @@ func ofNovaCompute() Table {
 			{novav1.CellNotReadyReason, "it does not configure its computes yet", "see the conditions of the cell"},
 			{novav1.CellZeroReason, "`cell0` has no computes", "delete the NovaCompute and create it in another cell"},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 	}}
 }
@@ -253,7 +287,7 @@ func ofGlance() Table {
 	return Table{Name: glance, Kinds: []string{glance}, Link: "glance.md#conditions", Conditions: []Condition{
 		{Type: glancev1.GlanceAPIReadyCondition, Means: "every GlanceAPI is Ready", Reasons: []Reason{
 			{glancev1.APIsNotReadyReason, "a GlanceAPI is not Ready; the message names the first and says why", "see the conditions of that GlanceAPI"},
-			{glancev1.ConflictReason, "a GlanceAPI of that name belongs to something else", removeOwn},
+			{edpmv1.ConflictReason, "a GlanceAPI of that name exists already, and was not created by this Glance", removeOwn},
 		}},
 	}}
 }
@@ -266,6 +300,7 @@ func podified() Table {
 			{edpmv1.SecretMissingReason, "a Secret is missing", createSecret},
 			{edpmv1.SecretKeyMissingReason, "a Secret lacks a key", createSecret},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: condition.ServiceConfigReadyCondition, Means: "the configuration is made", Reasons: []Reason{
 			{podifiedv1.InvalidConfigReason, "oslo.config would refuse a snippet, or a password cannot be written into a file", "correct what the message names: see [how-to](how-to/custom-service-config.md)"},
@@ -281,9 +316,10 @@ func podified() Table {
 			{podifiedv1.PodsNotReadyReason, "pods have a node and are not ready", "`kubectl describe pod` and `kubectl logs` of the pod that the message names"},
 			{podifiedv1.HeldReason, "a change is held back because of `PlacementReady`, as the Topology has `enforcement: Hold`", "do what `PlacementReady` says, or set `enforcement: Warn`"},
 			{podifiedv1.ReplacingReason, "the StatefulSet is made anew, as a field changed that cannot be changed in place", patience},
-			{podifiedv1.ConflictReason, "the StatefulSet or a Service of that name belongs to something else", removeOwn},
+			{edpmv1.ConflictReason, "a StatefulSet, Service or Secret of that name exists already, and was not created for this object", removeOwn},
 			{podifiedv1.RefusedReason, "the API server refuses the StatefulSet or a Service", "correct what the message names"},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: podifiedv1.PodNodesReadyCondition, Means: "no pod is on a node that is lost", Reasons: []Reason{
 			{podifiedv1.NodeNotReadyReason, "pods are on a node that does not answer", "bring the node back; its pods are evicted when it stays away"},
@@ -305,7 +341,7 @@ func placementReady() Condition {
 func ofControlPlane() Table {
 	reasons := []Reason{
 		{corev1.ServiceNotReadyReason, "the service is not Ready; the message says why", "see its conditions"},
-		{corev1.ConflictReason, "an object of that name belongs to something else", removeOwn},
+		{edpmv1.ConflictReason, "an object of that name exists already, and was not created by this control plane", removeOwn},
 		{corev1.InvalidSpecReason, "the API server refuses the service that the template describes", "correct the field of the template that the message names"},
 	}
 	return Table{Name: controlPlane, Kinds: []string{controlPlane}, Link: "controlplane.md#conditions", Conditions: []Condition{
@@ -345,7 +381,7 @@ func ofStorageCluster() Table {
 		{Type: ocsv1.CephClusterReadyCondition, Means: "the CephCluster has the device sets", Reasons: []Reason{
 			{ocsv1.RookMissingReason, "the cluster has no kind CephCluster", "install Rook; it goes on by itself"},
 			{ocsv1.LayoutOrphansReason, "`deviceSetLayout` would orphan OSDs. The CephCluster is left as it is", "write the layout that the message names"},
-			{ocsv1.ConflictReason, "the CephCluster belongs to something else", removeOwn},
+			{edpmv1.ConflictReason, "the CephCluster belongs to something else", removeOwn},
 			{ocsv1.RefusedReason, "the API server refuses the CephCluster; the message has its words", "correct what the message names"},
 		}},
 	}}

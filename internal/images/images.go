@@ -4,15 +4,30 @@
 //
 // The names of the variables and the fallbacks are those of the OpenStack
 // operators (nova-operator api/v1beta1/common_types.go); OLM fills the
-// variables and mirrors what they name.
+// variables and mirrors what they name. The execution environment has no
+// fallback: theirs has neither the playbooks of this suite nor its entry point,
+// which keeps a hostile host from the key of the run.
 package images
 
 import (
+	"fmt"
 	"os"
 	"sync"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
+
+// The variables with the execution environment.
+const (
+	ansibleEE     = "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT"
+	novaAnsibleEE = "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT"
+)
+
+// MissingRunner returns what to say where no execution environment is known;
+// field is where the object can name one.
+func MissingRunner(field string) string {
+	return fmt.Sprintf("No image of the execution environment, so nothing is run: set %s and %s in the environment of the manager (make deploy RUNNER_IMG=...), or %s", ansibleEE, novaAnsibleEE, field)
+}
 
 // Defaults are the images for specs that name none.
 type Defaults struct {
@@ -25,7 +40,7 @@ type Defaults struct {
 }
 
 // From returns the defaults that the variables found by lookup give. A
-// variable that is missing or empty leaves the fallback.
+// variable that is missing or empty leaves the fallback, if there is one.
 func From(lookup func(string) (string, bool)) Defaults {
 	get := func(variable, fallback string) string {
 		if image, ok := lookup(variable); ok && image != "" {
@@ -33,15 +48,12 @@ func From(lookup func(string) (string, bool)) Defaults {
 		}
 		return fallback
 	}
-	const (
-		podified = "quay.io/podified-antelope-centos9/"
-		runner   = "quay.io/openstack-k8s-operators/openstack-ansibleee-runner:latest"
-	)
+	const podified = "quay.io/podified-antelope-centos9/"
 	return Defaults{
 		NovaCompute:   get("RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT", podified+"openstack-nova-compute:current-podified"),
 		NovaLibvirt:   get("RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT", podified+"openstack-nova-libvirt:current-podified"),
-		NovaAnsibleEE: get("RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT", runner),
-		AnsibleEE:     get("RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT", runner),
+		NovaAnsibleEE: get(novaAnsibleEE, ""),
+		AnsibleEE:     get(ansibleEE, ""),
 		NovaConductor: get("RELATED_IMAGE_NOVA_CONDUCTOR_IMAGE_URL_DEFAULT", podified+"openstack-nova-conductor:current-podified"),
 		GlanceAPI:     get("RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT", podified+"openstack-glance-api:current-podified"),
 	}
@@ -56,10 +68,12 @@ func NovaComputeDefault() string { return Env().NovaCompute }
 // NovaLibvirtDefault returns the image of the libvirt daemons.
 func NovaLibvirtDefault() string { return Env().NovaLibvirt }
 
-// NovaAnsibleEEDefault returns the execution environment of nova's runs.
+// NovaAnsibleEEDefault returns the execution environment of nova's runs; empty if
+// none is set.
 func NovaAnsibleEEDefault() string { return Env().NovaAnsibleEE }
 
-// AnsibleEEDefault returns the execution environment of all other runs.
+// AnsibleEEDefault returns the execution environment of all other runs; empty if
+// none is set.
 func AnsibleEEDefault() string { return Env().AnsibleEE }
 
 // NovaConductorDefault returns the image of nova-conductor.

@@ -2,6 +2,7 @@ package images_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,18 +26,17 @@ func TestFrom(t *testing.T) {
 		libvirt   = "quay.io/podified-antelope-centos9/openstack-nova-libvirt:current-podified"
 		conductor = "quay.io/podified-antelope-centos9/openstack-nova-conductor:current-podified"
 		glance    = "quay.io/podified-antelope-centos9/openstack-glance-api:current-podified"
-		runner    = "quay.io/openstack-k8s-operators/openstack-ansibleee-runner:latest"
 	)
 	tests := map[string]struct {
 		vars map[string]string
 		want images.Defaults
 	}{
-		"no variable leaves every fallback": {
-			nil, images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaAnsibleEE: runner, AnsibleEE: runner, NovaConductor: conductor, GlanceAPI: glance},
+		"no variable leaves every fallback, and no execution environment": {
+			nil, images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaConductor: conductor, GlanceAPI: glance},
 		},
 		"an empty variable leaves the fallback": {
 			map[string]string{"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT": ""},
-			images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaAnsibleEE: runner, AnsibleEE: runner, NovaConductor: conductor, GlanceAPI: glance},
+			images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaConductor: conductor, GlanceAPI: glance},
 		},
 		"each variable sets its own image": {
 			map[string]string{
@@ -85,8 +85,17 @@ func TestEveryDefaultIsOfItsOwnKind(t *testing.T) {
 	}
 }
 
+func TestWhereTheRunnerCanBeNamed(t *testing.T) {
+	for _, want := range []string{"RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT", "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT", "RUNNER_IMG", "spec.image"} {
+		if got := images.MissingRunner("spec.image"); !strings.Contains(got, want) {
+			t.Errorf("%q does not name %s", got, want)
+		}
+	}
+}
+
 // The bundle lists the images that a cluster needs, so it has to name those that
-// the manager takes by itself.
+// the manager uses by default. The execution environment is named by who makes the
+// bundle.
 func TestTheBundleNamesTheFallbacks(t *testing.T) {
 	text, err := os.ReadFile("../../config/olm/manager.yaml")
 	if err != nil {
@@ -109,8 +118,8 @@ func TestTheBundleNamesTheFallbacks(t *testing.T) {
 		t.Errorf("config/olm/manager.yaml (-want +got):\n%s", diff)
 	}
 	for name := range read {
-		if vars[name] == "" {
-			t.Errorf("config/olm/manager.yaml gives %s no image", name)
+		if runner := strings.Contains(name, "ANSIBLE"); (vars[name] == "") != runner {
+			t.Errorf("config/olm/manager.yaml gives %s the image %q", name, vars[name])
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 // Annotation returns the value of the annotation on the node, else that on its
@@ -16,6 +17,19 @@ func Annotation(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.Open
 		}
 	}
 	return ""
+}
+
+// RerunTokens returns the rerun tokens of the node and the role, by "node" and
+// "role". That of the node is in force if there is one.
+func RerunTokens(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) map[string]string {
+	tokens := map[string]string{}
+	if node != nil && node.Annotations[edpmv1.RerunAnnotation] != "" {
+		tokens["node"] = node.Annotations[edpmv1.RerunAnnotation]
+	}
+	if role != nil && role.Annotations[edpmv1.RerunAnnotation] != "" {
+		tokens["role"] = role.Annotations[edpmv1.RerunAnnotation]
+	}
+	return tokens
 }
 
 // present returns the objects that are not nil, nearest first.

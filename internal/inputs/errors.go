@@ -41,16 +41,33 @@ func (e *ForbiddenError) Error() string {
 		"bind their ClusterRole for Secrets there, as docs/install.md says under Rights", e.Name, e.Namespace)
 }
 
-// Halt turns what is missing or must not be read into a *phase.Halt of the
+// LimitError says that a Secret is not read because objects of its namespace name
+// more Secrets, or larger ones, than the manager holds in memory.
+type LimitError struct {
+	Namespace, Name string
+	Limits          Limits
+}
+
+// Error names the Secret, the limits and the remedy.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("Secret %q is not read: objects of namespace %s name more than %d Secrets, or more than %d MiB of them; "+
+		"let hosts share Secrets, or remove what is not needed (it is tried again within ten minutes), or raise --secrets-per-namespace of the manager",
+		e.Name, e.Namespace, e.Limits.Secrets, e.Limits.Bytes>>20)
+}
+
+// Halt turns what is missing, must not be read or has no room into a *phase.Halt of the
 // condition. Other errors, and nil, are returned as they are.
 func Halt(t condition.Type, err error) error {
 	var missing *MissingError
 	var forbidden *ForbiddenError
+	var limit *LimitError
 	switch {
 	case errors.As(err, &missing):
 		return phase.Failing(t, missing.reason(), "%v", missing)
 	case errors.As(err, &forbidden):
 		return phase.Failing(t, edpmv1.SecretForbiddenReason, "%v", forbidden)
+	case errors.As(err, &limit):
+		return phase.Failing(t, edpmv1.SecretLimitReason, "%v", limit)
 	}
 	return err
 }

@@ -2,14 +2,15 @@
 //
 // The Secrets of the cluster are no business of the manager: it asks for those
 // alone that objects of the suite name, one by one. So its right to read Secrets
-// can be granted by namespace.
+// can be granted by namespace. Of ConfigMaps it knows the metadata of all, since
+// each node has one, and reads the content of those that objects of the suite name.
 package inputs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"sort"
 
@@ -18,28 +19,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=list;watch
 
 // Reader reads Secrets and ConfigMaps.
 type Reader struct {
-	cached  client.Reader
-	secrets *secrets
+	configMaps *configMaps
+	secrets    *secrets
 }
 
-// NewReader returns a Reader that reads ConfigMaps from the cache of the manager
-// and watches the Secrets that it is asked for until the context ends.
-func NewReader(ctx context.Context, mgr ctrl.Manager) (*Reader, error) {
+// NewReader returns a Reader that reads the ConfigMaps of which the cache of the
+// manager has the metadata, and watches the Secrets that it is asked for until the
+// context ends.
+func NewReader(ctx context.Context, mgr ctrl.Manager, limits Limits) (*Reader, error) {
 	api, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a client for Secrets: %w", err)
 	}
-	r := &Reader{cached: mgr.GetCache(), secrets: newSecrets(ctx, api)}
+	r := &Reader{configMaps: newConfigMaps(mgr.GetCache(), mgr.GetAPIReader()), secrets: newSecrets(ctx, api, cmp.Or(limits, DefaultLimits))}
 	return r, mgr.Add(r.secrets)
 }
 
@@ -50,29 +51,30 @@ func NewReader(ctx context.Context, mgr ctrl.Manager) (*Reader, error) {
 func (r *Reader) SecretChanges(h handler.EventHandler) source.Source { return r.secrets.source(h) }
 
 // Secret returns the data of a Secret, which the caller must not change, a
-// *MissingError when it does not exist, or a *ForbiddenError when the manager
-// may not read it.
+// *MissingError when it does not exist, a *ForbiddenError when the manager may not
+// read it, or a *LimitError when its namespace has no more room.
 func (r *Reader) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	secret, err := r.secrets.get(ctx, types.NamespacedName{Namespace: namespace, Name: name})
-	switch {
-	case apierrors.IsForbidden(err):
-		return nil, &ForbiddenError{Namespace: namespace, Name: name}
-	case err != nil:
-		return nil, fmt.Errorf("reading Secret %s: %w", name, err)
-	case secret == nil:
+	secret, err := r.Generated(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if secret == nil {
 		return nil, &MissingError{Kind: "Secret", Name: name}
 	}
 	return secret.Data, nil
 }
 
-// Holds tells whether a Secret exists and has exactly the data. Errors are those
-// of Secret, but for a missing one.
-func (r *Reader) Holds(ctx context.Context, namespace, name string, data map[string][]byte) (bool, error) {
-	present, err := r.Secret(ctx, namespace, name)
-	if missing := (*MissingError)(nil); errors.As(err, &missing) {
-		return false, nil
+// Generated returns a Secret that the suite makes itself, which the caller must
+// not change, or nil when it does not exist. Errors are those of Secret.
+func (r *Reader) Generated(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	secret, err := r.secrets.get(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, &ForbiddenError{Namespace: namespace, Name: name}
+	case err != nil: // a *LimitError among others
+		return nil, fmt.Errorf("reading Secret %s: %w", name, err)
 	}
-	return err == nil && Digest(present) == Digest(data), err
+	return secret, nil
 }
 
 // SecretKey returns the value of one key of a Secret, or a *MissingError when
@@ -89,25 +91,17 @@ func (r *Reader) SecretKey(ctx context.Context, namespace, name, key string) ([]
 	return data[key], nil
 }
 
-// ConfigMap returns the data of a ConfigMap, binary data included, or a
-// *MissingError when it does not exist.
+// ConfigMap returns the data of a ConfigMap, binary data included, which the
+// caller must not change, or a *MissingError when it does not exist.
 func (r *Reader) ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	cm := &corev1.ConfigMap{}
-	err := r.cached.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, cm)
+	found, err := r.configMaps.get(ctx, types.NamespacedName{Namespace: namespace, Name: name})
 	if apierrors.IsNotFound(err) {
 		return nil, &MissingError{Kind: "ConfigMap", Name: name}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", name, err)
 	}
-	data := make(map[string][]byte, len(cm.Data)+len(cm.BinaryData))
-	for k, v := range cm.Data {
-		data[k] = []byte(v)
-	}
-	for k, v := range cm.BinaryData {
-		data[k] = v
-	}
-	return data, nil
+	return found.data, nil
 }
 
 // Digest returns a hash of the data, the same for equal keys and values.

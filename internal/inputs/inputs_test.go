@@ -1,17 +1,11 @@
 package inputs
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -29,6 +23,7 @@ func TestWhatIsWrongWithAnInputIsAConditionWithTheRemedy(t *testing.T) {
 		"no ConfigMap":     {&MissingError{Kind: "ConfigMap", Name: "c"}, `ConfigMapMissing: ConfigMap "c" does not exist: create it in the same namespace`},
 		"no key of that":   {&MissingError{Kind: "ConfigMap", Name: "c", Key: "k"}, `ConfigMapKeyMissing: ConfigMap "c" has no key "k", or it is empty: add it`},
 		"wrapped":          {fmt.Errorf("reading: %w", &MissingError{Kind: "Secret", Name: "s"}), `SecretMissing: Secret "s" does not exist: create it in the same namespace`},
+		"no room":          {&LimitError{"ns", "s", Limits{2, 3 << 20}}, `SecretLimit: Secret "s" is not read: objects of namespace ns name more than 2 Secrets, or more than 3 MiB of them; let hosts share Secrets, or remove what is not needed (it is tried again within ten minutes), or raise --secrets-per-namespace of the manager`},
 		"no right to know": {&ForbiddenError{"ns", "s"}, `SecretForbidden: Secret "s" cannot be read: the operators have no rights on Secrets in namespace ns; bind their ClusterRole for Secrets there, as docs/install.md says under Rights`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,23 +39,6 @@ func TestWhatIsWrongWithAnInputIsAConditionWithTheRemedy(t *testing.T) {
 				t.Errorf("it is %s\nwant %s", got, c.want)
 			}
 		})
-	}
-}
-
-func TestConfigMapsAreReadFromTheCache(t *testing.T) {
-	r := &Reader{cached: fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"},
-		Data:       map[string]string{"t": "text"}, BinaryData: map[string][]byte{"b": {0, 1}},
-	}).Build()}
-	got, err := r.ConfigMap(context.Background(), "ns", "c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string][]byte{"t": []byte("text"), "b": {0, 1}}, got); diff != "" {
-		t.Errorf("the data differ (-want +got):\n%s", diff)
-	}
-	if _, err := r.ConfigMap(context.Background(), "other", "c"); err == nil || !strings.Contains(err.Error(), `ConfigMap "c" does not exist`) {
-		t.Errorf("the error in another namespace is %v", err)
 	}
 }
 

@@ -2,6 +2,8 @@ package inputs
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,9 +31,33 @@ type secrets struct {
 	ctx context.Context
 	api typedcorev1.SecretsGetter
 
+	limits Limits
+
 	mu        sync.Mutex
 	watched   map[types.NamespacedName]*watched
+	used      map[string]*usage // by namespace
 	listeners []listener
+}
+
+// Limits of the Secrets of one namespace that are watched at the same time: who
+// may write objects of the suite there decides how many they name.
+type Limits struct {
+	// Secrets is how many there may be. Each watch costs some 80 KiB of memory.
+	Secrets int
+	// Bytes that they may have together.
+	Bytes int
+}
+
+// DefaultLimits let hosts have keys of their own, by the thousand, and keep one
+// namespace from taking a quarter of the memory that the manager may have.
+var DefaultLimits = Limits{Secrets: 2000, Bytes: 32 << 20}
+
+// usage is what the Secrets of a namespace take.
+type usage struct {
+	secrets, bytes int
+	// refused are Secrets that are not watched because of the limits. They are
+	// tried again with the next sweep.
+	refused map[types.NamespacedName]bool
 }
 
 // listener is a controller that hears of changes.
@@ -43,30 +69,92 @@ type listener struct {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func newSecrets(ctx context.Context, api typedcorev1.SecretsGetter) *secrets {
-	return &secrets{ctx: ctx, api: api, watched: map[types.NamespacedName]*watched{}}
+func newSecrets(ctx context.Context, api typedcorev1.SecretsGetter, limits Limits) *secrets {
+	return &secrets{ctx: ctx, api: api, limits: limits, watched: map[types.NamespacedName]*watched{}, used: map[string]*usage{}}
 }
 
 // get returns a Secret, nil if there is none, or an error if it is not known
 // whether there is. The first time it waits for what the API server says.
 func (s *secrets) get(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
-	return s.watch(key).get(ctx)
+	w := s.watch(key)
+	if w == nil {
+		return nil, s.limit(key)
+	}
+	return w.get(ctx)
 }
 
-// watch returns the watch of a Secret, which it starts if there is none.
+func (s *secrets) limit(key types.NamespacedName) error {
+	return &LimitError{Namespace: key.Namespace, Name: key.Name, Limits: s.limits}
+}
+
+// watch returns the watch of a Secret, which it starts if there is none, or nil if
+// the limits forbid it.
 func (s *secrets) watch(key types.NamespacedName) *watched {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, ok := s.watched[key]
 	if !ok {
-		ctx, stop := context.WithCancel(s.ctx)
-		w = &watched{key: key, tell: s.tell, stop: stop, answered: make(chan struct{})}
+		used := s.usage(key.Namespace)
+		if used.refused[key] || used.secrets >= s.limits.Secrets {
+			used.refused[key] = true
+			return nil
+		}
+		used.secrets++
+		w = s.start(key)
 		s.watched[key] = w
-		lw := toolscache.ToListWatcherWithWatchListSemantics(w.listWatch(s.api.Secrets(key.Namespace)), s.api)
-		go toolscache.NewReflectorWithOptions(lw, &corev1.Secret{}, w, toolscache.ReflectorOptions{Name: "secrets"}).RunWithContext(ctx)
 	}
 	w.wanted = true
 	return w
+}
+
+func (s *secrets) start(key types.NamespacedName) *watched {
+	ctx, stop := context.WithCancel(s.ctx)
+	w := &watched{key: key, tell: s.tell, fits: s.fits, stop: stop, answered: make(chan struct{})}
+	lw := toolscache.ToListWatcherWithWatchListSemantics(w.listWatch(s.api.Secrets(key.Namespace)), s.api)
+	go toolscache.NewReflectorWithOptions(lw, &corev1.Secret{}, w, toolscache.ReflectorOptions{Name: "secrets"}).RunWithContext(ctx)
+	return w
+}
+
+// usage of a namespace. The caller holds the lock.
+func (s *secrets) usage(namespace string) *usage {
+	if s.used[namespace] == nil {
+		s.used[namespace] = &usage{refused: map[types.NamespacedName]bool{}}
+	}
+	return s.used[namespace]
+}
+
+// end ends a watch, and makes room. The caller holds the lock.
+func (s *secrets) end(w *watched) {
+	w.stop()
+	if s.watched[w.key] != w {
+		return
+	}
+	delete(s.watched, w.key)
+	used := s.usage(w.key.Namespace)
+	used.secrets--
+	used.bytes -= w.bytes
+	if used.secrets == 0 && len(used.refused) == 0 {
+		delete(s.used, w.key.Namespace)
+	}
+}
+
+// fits notes the size of a Secret that is about to be held. When there is no room
+// for it, the watch ends and the error says so.
+func (s *secrets) fits(w *watched, size int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watched[w.key] != w {
+		return nil // it has ended already
+	}
+	used := s.usage(w.key.Namespace)
+	if used.bytes-w.bytes+size > s.limits.Bytes {
+		used.refused[w.key] = true
+		s.end(w)
+		return s.limit(w.key)
+	}
+	used.bytes += size - w.bytes
+	w.bytes = size
+	return nil
 }
 
 // source is a source of the changes of all Secrets that are watched.
@@ -126,16 +214,33 @@ func (s *secrets) Start(ctx context.Context) error {
 // sweep ends the watches of which an event would wake no object: what nobody
 // would hear of need not be watched. One that is read meanwhile stays.
 func (s *secrets) sweep() {
+	defer s.again()
 	for _, w := range s.unmarked() {
 		if s.concerns(w) {
 			continue
 		}
 		s.mu.Lock()
 		if !w.wanted {
-			w.stop()
-			delete(s.watched, w.key)
+			s.end(w)
 		}
 		s.mu.Unlock()
+	}
+}
+
+// again wakes those who name a Secret that was refused: there may be room now.
+func (s *secrets) again() {
+	s.mu.Lock()
+	var refused []types.NamespacedName
+	for namespace, used := range s.used {
+		refused = slices.AppendSeq(refused, maps.Keys(used.refused))
+		clear(used.refused)
+		if used.secrets == 0 {
+			delete(s.used, namespace)
+		}
+	}
+	s.mu.Unlock()
+	for _, key := range refused {
+		s.tell(key, nil, nil)
 	}
 }
 
@@ -177,7 +282,11 @@ func (c *counter) Add(reconcile.Request) { c.requests++ }
 type watched struct {
 	key  types.NamespacedName
 	tell func(key types.NamespacedName, before, now *corev1.Secret)
+	// fits notes a size, and returns an error if there is no room for it.
+	fits func(w *watched, size int) error
 	stop context.CancelFunc
+	// bytes that it has of its namespace; guarded by the mutex of secrets.
+	bytes int
 	// wanted tells that it was read since the last sweep began; guarded by the
 	// mutex of secrets.
 	wanted bool
@@ -255,8 +364,14 @@ func (w *watched) note(err error) {
 // put notes what the Secret is, and tells it to the controllers unless they
 // know.
 func (w *watched) put(now *corev1.Secret) {
+	size := 0
 	if now != nil {
 		now.ManagedFields = nil // nobody reads them
+		size = now.Size()
+	}
+	if err := w.fits(w, size); err != nil {
+		w.refuse(err)
+		return
 	}
 	w.mu.Lock()
 	before := w.secret
@@ -266,6 +381,18 @@ func (w *watched) put(now *corev1.Secret) {
 	w.mu.Unlock()
 	if news {
 		w.tell(w.key, before, now)
+	}
+}
+
+// refuse drops the Secret: there is no room for what it has become.
+func (w *watched) refuse(err error) {
+	w.mu.Lock()
+	before, known := w.secret, w.known
+	w.known, w.secret, w.err = false, nil, err
+	w.answer()
+	w.mu.Unlock()
+	if known {
+		w.tell(w.key, before, nil)
 	}
 }
 

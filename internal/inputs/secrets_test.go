@@ -36,7 +36,8 @@ func TestSecrets(t *testing.T) {
 		"a Secret that is made, changed or deleted wakes its user": changes,
 		"a right that is granted later wakes the user":             grant,
 		"what concerns nobody is watched no longer":                ending,
-		"a Secret holds what was written, or it does not":          holding,
+		"a Secret that the suite makes is read with its metadata":  generating,
+		"no more Secrets of a namespace are held than the limits":  limiting,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +85,7 @@ func (s *shelf) use(config *rest.Config) {
 			return next.RoundTrip(r)
 		})
 	})
-	s.Reader = &Reader{secrets: newSecrets(s.t.Context(), kubernetes.NewForConfigOrDie(config).CoreV1())}
+	s.Reader = &Reader{secrets: newSecrets(s.t.Context(), kubernetes.NewForConfigOrDie(config).CoreV1(), DefaultLimits)}
 	wake := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		if s.alone != "" && s.alone != obj.GetName() {
 			return nil
@@ -231,25 +232,67 @@ func ending(t *testing.T, s *shelf) {
 	watches("kept", "left")
 }
 
-func holding(t *testing.T, s *shelf) {
-	holds := func(value string, want bool) {
-		t.Helper()
-		got, err := s.Holds(t.Context(), s.ns, "key", map[string][]byte{"k": []byte(value)})
-		if err != nil || got != want {
-			t.Errorf("it holds %q: %v, %v; want %v", value, got, err, want)
-		}
+func generating(t *testing.T, s *shelf) {
+	if got, err := s.Generated(t.Context(), s.ns, "key"); got != nil || err != nil {
+		t.Errorf("before it is made it is %v, %v; want nil", got, err)
 	}
-	holds("", false)
 	s.do(s.api.Create(t.Context(), s.secret("key", "v")))
 	s.woken("key")
-	holds("v", true)
-	holds("w", false)
+	if got, err := s.Generated(t.Context(), s.ns, "key"); err != nil || got.UID == "" || string(got.Data["k"]) != "v" {
+		t.Errorf("it is %v, %v; want the Secret with its metadata", got, err)
+	}
+}
+
+// limiting : whoever names many Secrets, or large ones, has a message, and nobody
+// in another namespace notices.
+func limiting(t *testing.T, s *shelf) {
+	s.secrets.limits = Limits{Secrets: 3, Bytes: 4 << 10}
+	refused := func(name string) {
+		t.Helper()
+		var limit *LimitError
+		if _, err := s.Secret(t.Context(), s.ns, name); !errors.As(err, &limit) || limit.Name != name || limit.Namespace != s.ns {
+			t.Fatalf("the error of %s is %v; want a LimitError", name, err)
+		}
+	}
+	large := strings.Repeat("x", 3<<10)
+	for name, value := range map[string]string{"a": "v", "b": "v", "c": "v", "d": "v", "large": large} {
+		s.do(s.api.Create(t.Context(), s.secret(name, value)))
+	}
+	s.reads("a", "v")
+	s.reads("large", large)
+	s.reads("c", "v")
+	refused("d")
+	requests := len(s.asked())
+	refused("d")
+	if n := len(s.asked()); n != requests {
+		t.Errorf("a Secret that is refused costs %d requests", n-requests)
+	}
+	elsewhere := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shelf-"}}
+	s.do(s.api.Create(t.Context(), elsewhere))
+	if _, err := s.SecretKey(t.Context(), elsewhere.Name, "none", "k"); !errors.As(err, new(*MissingError)) {
+		t.Errorf("the error in another namespace is %v", err)
+	}
+
+	t.Log("One becomes larger than there is room")
+	s.do(s.api.Update(t.Context(), s.secret("a", large)))
+	s.woken("a")
+	refused("a")
+
+	t.Log("Room is made")
+	s.alone = "d"
+	s.secrets.sweep()
+	s.woken("d")
+	s.reads("d", "v")
+	s.reads("a", large)
+	if used := s.secrets.used[s.ns]; used.secrets != 2 || used.bytes < 3<<10 || used.bytes > 4<<10 {
+		t.Errorf("the usage is %+v", used)
+	}
 }
 
 // TestASecretThatIsReadDuringASweepStaysWatched : an object that refers to it may
 // have appeared after the handlers were asked.
 func TestASecretThatIsReadDuringASweepStaysWatched(t *testing.T) {
-	s := newSecrets(t.Context(), kubernetes.NewForConfigOrDie(&rest.Config{Host: "127.0.0.1:1"}).CoreV1())
+	s := newSecrets(t.Context(), kubernetes.NewForConfigOrDie(&rest.Config{Host: "127.0.0.1:1"}).CoreV1(), DefaultLimits)
 	key := types.NamespacedName{Namespace: "ns", Name: "s"}
 	asked := 0
 	late := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
@@ -301,7 +344,7 @@ func TestWhatIsKnownOfASecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told string
-			w := &watched{answered: make(chan struct{}), tell: func(_ types.NamespacedName, before, now *corev1.Secret) {
+			w := &watched{fits: func(*watched, int) error { return nil }, answered: make(chan struct{}), tell: func(_ types.NamespacedName, before, now *corev1.Secret) {
 				told += strings.Join([]string{shown(before, nil), shown(now, nil)}, " -> ")
 			}}
 			for i, s := range steps {

@@ -18,5 +18,6 @@
 // oslo.config, which objects only once the service asks for the option.
 //
 // Snippets hold secrets. Errors and warnings never carry the value of an
-// option whose key looks like a secret; see [ParseError].
+// option whose key looks like a secret; see [ParseError]. Those of a text from a
+// Secret carry nothing of it; see [ParseSecret].
 package oslo

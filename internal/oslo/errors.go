@@ -23,6 +23,7 @@ const (
 	reasonUnclosed  = `starts a section but does not end with "]"; write "[section]" and nothing else on the line, not even a comment`
 	reasonUnnamed   = `names no section; write "[DEFAULT]" or the section meant`
 	reasonNoKey     = `has no key before the value; write "key = value"`
+	noSeparator     = `is neither "[section]" nor "key = value"`
 	reasonNoSection = `stands before any section; put "[DEFAULT]" or the section meant on a line above it`
 )
 
@@ -37,10 +38,11 @@ type ParseError struct {
 	// masked as "***": what follows a key that looks like one (password,
 	// transport_url, connection, secret, token, *_key and the like), what
 	// stands between ":" and "@" as in a URL, and lines that may belong to the
-	// secret before them. Text is safe to log.
+	// secret before them. Text is safe to log if the text as a whole is no
+	// secret; else see WithoutText. It is empty there.
 	Text string
 	// Reason says what is wrong and what to write instead, to be read after
-	// Text. It is safe to log.
+	// Text.
 	Reason string
 
 	// osloLine is the line number in oslo.config's own message.
@@ -49,6 +51,9 @@ type ParseError struct {
 
 // Error returns the line number, the masked line and the reason.
 func (e *ParseError) Error() string {
+	if e.Text == "" {
+		return fmt.Sprintf("line %d %s", e.Line, e.Reason)
+	}
 	return fmt.Sprintf("line %d: %q %s", e.Line, e.Text, e.Reason)
 }
 
@@ -76,6 +81,20 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
+// WithoutText returns the mistakes without any word of the text: line numbers and
+// reasons. It is for a text from a Secret, where masking by key is not enough: it
+// may be a private key, or a password and nothing else.
+func (e Errors) WithoutText() Errors {
+	bare := make(Errors, len(e))
+	for i, err := range e {
+		bare[i] = &ParseError{Line: err.Line, Reason: err.Reason, osloLine: err.osloLine}
+		if strings.HasPrefix(err.Reason, noSeparator) {
+			bare[i].Reason = reasonNoSeparator("") // the remedy quotes the key
+		}
+	}
+	return bare
+}
+
 var identifier = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 
 // reasonNoSeparator names the option that the masked line seems to mean.
@@ -84,7 +103,7 @@ func reasonNoSeparator(text string) string {
 	if !identifier.MatchString(key) || len(key) > maxQuoted {
 		key = "key"
 	}
-	return fmt.Sprintf(`is neither "[section]" nor "key = value"; write "%s = <value>" or start the line with "#" if it is a comment`, key)
+	return fmt.Sprintf(noSeparator+`; write "%s = <value>" or start the line with "#" if it is a comment`, key)
 }
 
 // shorten makes masked text fit for a message. It must come after masking: a

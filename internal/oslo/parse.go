@@ -1,6 +1,7 @@
 package oslo
 
 import (
+	"errors"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -34,6 +35,16 @@ func Parse(text string) (*Config, error) {
 		return nil, p.errs
 	}
 	return p.cfg, nil
+}
+
+// ParseSecret is Parse for a text that comes from a Secret: the errors have line
+// numbers and reasons, and no word of the text.
+func ParseSecret(text string) (*Config, error) {
+	config, err := Parse(text)
+	if errs := (Errors)(nil); errors.As(err, &errs) {
+		return nil, errs.WithoutText()
+	}
+	return config, err
 }
 
 // parser is the state between two lines.

@@ -1,9 +1,12 @@
 package oslo
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // hunter2 stands for the secret in these tests and must never be quoted.
@@ -97,4 +100,44 @@ func FuzzErrorsHideSecrets(f *testing.F) {
 			}
 		}
 	})
+}
+
+// words are those of a text that are long enough to be recognized in a message.
+func words(text string) []string {
+	return slices.DeleteFunc(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }),
+		func(w string) bool { return len(w) < 6 })
+}
+
+func TestErrorsOfATextFromASecretHaveNoWordOfIt(t *testing.T) {
+	for name, text := range map[string]string{
+		"a bare password":        "correcthorsebatterystaple",
+		"a password with spaces": "correcthorse batterystaple",
+		"a private key":          "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gt\nZWQyNTUxOQAAACBsecretpart==\n-----END OPENSSH PRIVATE KEY-----\n",
+		"a dockerconfigjson":     "{\n  \"auths\": {\n    \"registry.example\": {\"username\": \"robot99\", \"auth\": \"cm9ib3Q6aHVudGVyMg==\"}\n  }\n}\n",
+		"a broken oslo.config":   "stray = hunter2222\n[database]\nconnection hunter3333\nplainpassword4444\n[unclosedsection5555\n  indented6666\n= novalue7777\n",
+		"text that is no UTF-8":  "[a]\n\xffsecretbytes\n",
+		"a byte order mark":      "\ufeffhunter8888 = 1\n",
+		"many lines":             strings.Repeat("hunter9999\n", 30),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseSecret(text)
+			errs, ok := err.(Errors)
+			if !ok || !strings.Contains(err.Error(), "line 1") && !strings.Contains(err.Error(), "line 2") {
+				t.Fatalf("ParseSecret = %v, want Errors with line numbers", err)
+			}
+			message := fmt.Sprintf("%v %+v %q", err, errs, errors.Join(errs.Unwrap()...))
+			for _, word := range words(text) {
+				if strings.Contains(message, word) {
+					t.Errorf("%q is in the message: %s", word, message)
+				}
+			}
+		})
+	}
+}
+
+func TestATextFromASecretThatIsGoodIsRead(t *testing.T) {
+	config, err := ParseSecret("[a]\nk = 1\n")
+	if err != nil || !slices.Equal(config.Get("a", "k"), []string{"1"}) {
+		t.Errorf("ParseSecret = %v, %v", config, err)
+	}
 }

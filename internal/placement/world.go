@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -69,8 +70,8 @@ func list[T client.Object](ctx context.Context, c client.Reader, objects client.
 }
 
 // Trim drops from an object of a [World] what [Predict] and [Measure] do not
-// read: managed fields, the command lines, environments and probes of pods, the
-// addresses and images of their status. It is a transform for a cache (pods are
+// read: managed fields, the command lines, environments and probes of pods, volumes
+// that only their containers see, the addresses and images of their status. It is a transform for a cache (pods are
 // most of the memory); other kinds are returned as they are. It never fails.
 func Trim(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
@@ -83,12 +84,19 @@ func Trim(obj any) (any, error) {
 	pod.Spec.Containers = trimContainers(pod.Spec.Containers)
 	pod.Spec.InitContainers = trimContainers(pod.Spec.InitContainers)
 	pod.Spec.EphemeralContainers = nil
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, containerOnly)
 	pod.Status = corev1.PodStatus{
 		Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, StartTime: pod.Status.StartTime,
 		NominatedNodeName: pod.Status.NominatedNodeName, Resize: pod.Status.Resize,
 		ContainerStatuses: resourcesOf(pod.Status.ContainerStatuses), InitContainerStatuses: resourcesOf(pod.Status.InitContainerStatuses),
 	}
 	return pod, nil
+}
+
+// containerOnly reports whether a volume matters to no plugin of the scheduler: it
+// is made on whatever node the pod runs on.
+func containerOnly(v corev1.Volume) bool {
+	return v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || v.EmptyDir != nil
 }
 
 func trimContainers(containers []corev1.Container) []corev1.Container {

@@ -40,7 +40,7 @@ func ReadSnippets(ctx context.Context, r *inputs.Reader, namespace, at, custom s
 			return Snippets{}, inputs.Halt(condition.InputReadyCondition, err)
 		}
 		for _, key := range slices.Sorted(maps.Keys(data)) {
-			if _, err := oslo.Parse(string(data[key])); err != nil {
+			if _, err := oslo.ParseSecret(string(data[key])); err != nil {
 				return Snippets{}, phase.Stalled(condition.ServiceConfigReadyCondition, podifiedv1.InvalidConfigReason,
 					"%sSecrets: Secret %q, key %q: %v", at, name, key, err)
 			}

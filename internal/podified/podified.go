@@ -9,6 +9,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -193,9 +194,14 @@ func (p *deployment) follow(ctx context.Context) error {
 func (p *deployment) look(ctx context.Context) error {
 	key := client.ObjectKey{Namespace: p.owner.GetNamespace(), Name: p.Name}
 	set := &appsv1.StatefulSet{}
-	if err := p.Get(ctx, key, set); client.IgnoreNotFound(err) != nil {
+	err := p.Get(ctx, key, set)
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading StatefulSet %s: %w", p.Name, err)
-	} else if err == nil {
+	}
+	if err == nil {
+		if !metav1.IsControlledBy(set, p.owner) {
+			return nil // its pods are not ours either; writing the set says so
+		}
 		p.set = set
 	}
 	list := &corev1.PodList{}

@@ -28,7 +28,7 @@ func (d *Deployer) Release(ctx context.Context, owner client.Object, set string,
 	if err != nil || replaced {
 		return err
 	}
-	if err := d.collect(ctx, owner); err != nil {
+	if err := d.collect(ctx, owner, set); err != nil {
 		return err
 	}
 	if err := topology.Release(ctx, d.Client, owner, refs...); err != nil {
@@ -48,16 +48,17 @@ func (d *Deployer) replaced(ctx context.Context, owner client.Object, name strin
 }
 
 // collect deletes the pods of the owner that no StatefulSet has: they were left
-// by one that was to be made anew, and the next one never came. They are read
-// past the cache, which may not show yet who has them.
-func (d *Deployer) collect(ctx context.Context, owner client.Object) error {
+// by one that was to be made again, and the next one never came. They are read
+// past the cache, which may not show yet who has them. Pods that a StatefulSet did
+// not make are left alone, whatever their labels.
+func (d *Deployer) collect(ctx context.Context, owner client.Object, set string) error {
 	pods := &corev1.PodList{}
 	if err := d.Live.List(ctx, pods, client.InNamespace(owner.GetNamespace()), client.MatchingLabels(d.identity(owner))); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if metav1.GetControllerOf(pod) != nil {
+		if metav1.GetControllerOf(pod) != nil || ordinal(set, pod) < 0 || pod.Labels[appsv1.StatefulSetPodNameLabel] != pod.Name {
 			continue
 		}
 		if err := d.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
@@ -75,9 +76,9 @@ func (d *Deployer) Remove(ctx context.Context, owner client.Object, name string,
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading StatefulSet %s: %w", name, err)
 	}
-	if err == nil && metav1.IsControlledBy(set, owner) && set.DeletionTimestamp.IsZero() {
-		if err := client.IgnoreNotFound(d.Delete(ctx, set)); err != nil {
-			return fmt.Errorf("deleting StatefulSet %s: %w", name, err)
+	if err == nil {
+		if err := apply.Delete(ctx, d.Client, owner, set); err != nil {
+			return err
 		}
 	}
 	return d.Release(ctx, owner, name, applied)

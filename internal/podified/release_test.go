@@ -53,16 +53,19 @@ func remains(t *testing.T, d *Deployer) []string {
 func TestNoPodIsLeftBehind(t *testing.T) {
 	pod := func(name, owner string, controllers ...metav1.OwnerReference) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: name, Labels: map[string]string{ServiceLabel: "glance", ownerLabel: owner}, OwnerReferences: controllers,
+			Namespace: "ns", Name: name, OwnerReferences: controllers,
+			Labels: map[string]string{ServiceLabel: "glance", ownerLabel: owner, appsv1.StatefulSetPodNameLabel: name},
 		}}
 	}
-	d, api := leaving(t, pod("nobodys", "glance-default"), pod("of-another", "glance-edge"),
-		pod("of-the-next-set", "glance-default", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "s", UID: "u", Controller: ptr.To(true)}))
+	debug := pod("glance-default-single-7", "glance-default")
+	delete(debug.Labels, appsv1.StatefulSetPodNameLabel)
+	d, api := leaving(t, pod("glance-default-single-0", "glance-default"), pod("glance-edge-api-0", "glance-edge"), pod("of-a-person", "glance-default"), debug,
+		pod("glance-default-single-1", "glance-default", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "s", UID: "u", Controller: ptr.To(true)}))
 	if err := d.Release(t.Context(), api, "glance-default-single"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := remains(t, d), []string{"of-another", "of-the-next-set"}; !slices.Equal(got, want) {
-		t.Errorf("the pods %v remain, want %v: the garbage collector takes the one with its set", got, want)
+	if got, want := remains(t, d), []string{"glance-default-single-1", "glance-default-single-7", "glance-edge-api-0", "of-a-person"}; !slices.Equal(got, want) {
+		t.Errorf("the pods %v remain, want %v: only what a StatefulSet left behind is deleted, and the garbage collector takes the one with its set", got, want)
 	}
 	if len(api.Finalizers) != 0 {
 		t.Errorf("the API keeps the finalizers %v", api.Finalizers)

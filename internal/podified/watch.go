@@ -69,6 +69,9 @@ type Kind struct {
 	Refs func(client.Object) []*topologyv1.TopologyRef
 	// Networks returns the network attachments that an object names.
 	Networks func(client.Object) []string
+	// Generated returns the StatefulSet and the Services of an object, each as
+	// watch.Generated.
+	Generated func(client.Object) []string
 }
 
 // Index adds the indexes of a kind that Watch uses.
@@ -82,7 +85,7 @@ func (k Kind) Index(ctx context.Context, indexer client.FieldIndexer) error {
 			return err
 		}
 	}
-	return nil
+	return watch.IndexGenerated(ctx, indexer, k.New(), k.Generated)
 }
 
 func misplaced(obj client.Object) []string {
@@ -97,7 +100,12 @@ func misplaced(obj client.Object) []string {
 func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 	w := watcher{d, k}
 	again := watch.Gather(gather, w.misplaced)
+	generators := func(kind string) handler.EventHandler {
+		return handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(d.Client, k.List, kind))
+	}
 	b = b.Owns(&appsv1.StatefulSet{}).Owns(&corev1.Service{}).
+		Watches(&appsv1.StatefulSet{}, generators("StatefulSet"), builder.WithPredicates(watch.Freed)).
+		Watches(&corev1.Service{}, generators("Service"), builder.WithPredicates(watch.Freed)).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(topology.Users(d.Client, k.List)), builder.WithPredicates(topology.Changes)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfPod), builder.WithPredicates(podChanges)).
 		Watches(&corev1.Pod{}, again, builder.WithPredicates(roomMade)).

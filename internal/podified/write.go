@@ -2,8 +2,6 @@ package podified
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,7 +19,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=create;patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 
 // write writes what differs: the configuration first, so that new pods find it.
 func (p *deployment) write(ctx context.Context) error {
@@ -49,14 +47,12 @@ func (p *deployment) write(ctx context.Context) error {
 
 func (p *deployment) writeConfig(ctx context.Context) error {
 	name := p.ConfigName()
-	current, err := p.Inputs.Holds(ctx, p.owner.GetNamespace(), name, p.Config)
-	if current || err != nil {
+	present, err := p.Inputs.Generated(ctx, p.owner.GetNamespace(), name)
+	if err != nil {
 		return inputs.Halt(condition.DeploymentReadyCondition, err)
 	}
-	if err := apply.Write(ctx, p.Client, p.Manager, p.owner, &corev1.Secret{ObjectMeta: p.meta(name), Data: p.Config}); err != nil {
-		return fmt.Errorf("writing the configuration: %w", err)
-	}
-	return nil
+	secret := &corev1.Secret{ObjectMeta: p.meta(name), Data: p.Config}
+	return apply.Halt(condition.DeploymentReadyCondition, apply.Secret(ctx, p.Client, p.Manager, p.owner, secret, present))
 }
 
 // services are all that are wanted, complete.
@@ -99,14 +95,10 @@ func TCP(name string, port int32) corev1.ServicePort {
 // else, is for a person to mend.
 func (p *deployment) child(ctx context.Context, desired, present client.Object) error {
 	err := apply.Child(ctx, p.Client, p.Manager, p.owner, desired, present)
-	var conflict *apply.ConflictError
-	switch {
-	case errors.As(err, &conflict):
-		return phase.Stalled(condition.DeploymentReadyCondition, podifiedv1.ConflictReason, "%v", conflict)
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		return phase.Stalled(condition.DeploymentReadyCondition, podifiedv1.RefusedReason, "The API server refuses it: %v", err)
 	}
-	return err
+	return apply.Halt(condition.DeploymentReadyCondition, err)
 }
 
 func merge(base, more map[string]string) map[string]string {

@@ -69,7 +69,7 @@ func ConsumersOf(scheme *runtime.Scheme, t *topologyv1.Topology) []Consumer {
 
 // knownKinds are the kinds of the suite by their names in lower case.
 func knownKinds(scheme *runtime.Scheme) map[string]string {
-	kinds := map[string]string{}
+	kinds := map[string]string{strings.ToLower(NodesKind): NodesKind}
 	for gvk := range scheme.AllKnownTypes() {
 		if strings.HasSuffix(gvk.Group, ".openstack.org") {
 			kinds[strings.ToLower(gvk.Kind)] = gvk.Kind

@@ -113,6 +113,11 @@ func hold(ctx context.Context, c client.Client, who Consumer, t *topologyv1.Topo
 	if !t.DeletionTimestamp.IsZero() {
 		return deleting(t)
 	}
+	return add(ctx, c, who, t)
+}
+
+// add adds the finalizer of the consumer.
+func add(ctx context.Context, c client.Client, who Consumer, t *topologyv1.Topology) error {
 	switch _, err := setFinalizers(ctx, c, t, who, who.Finalizer()); {
 	case apierrors.IsNotFound(err):
 		return missing(t.Namespace, &topologyv1.TopologyRef{Name: t.Name})

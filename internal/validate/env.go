@@ -2,8 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -18,18 +16,6 @@ const MaxEnvBytes = 127 << 10
 // taskDebugger lets Ansible wait for a person at a keyboard when a task fails.
 const taskDebugger = "ANSIBLE_ENABLE_TASK_DEBUGGER"
 
-// Variables, of the environment and of Ansible, that say whether ssh checks the
-// keys of hosts, or hold arguments of ssh (ansible.builtin.ssh connection).
-var (
-	checking = regexp.MustCompile(`(?i)^ansible_(ssh_)?host_key_checking$`)
-	sshArgs  = regexp.MustCompile(`(?i)^ansible_ssh_((common|extra)_)?args$`)
-	// trust are the options of ssh that decide which hosts it talks to.
-	trust = regexp.MustCompile(`(?i)StrictHostKeyChecking|KnownHostsFile`)
-	off   = regexp.MustCompile(`(?i)^(false|f|no|n|off|0|0\.0)$`)
-)
-
-const trustRemedy = "remove it; give the key of a host that was installed anew in annotation edpm.openstack.org/host-key of its node"
-
 // Env checks the environment of a runner. The task debugger is refused as
 // openstack-ansibleee-operator refuses it: a run would wait forever.
 func Env(path *field.Path, env []corev1.EnvVar) field.ErrorList {
@@ -42,7 +28,7 @@ func Env(path *field.Path, env []corev1.EnvVar) field.ErrorList {
 		if v.Name == taskDebugger {
 			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "would make a failed run wait for a person at a keyboard: remove it"))
 		}
-		errs = append(errs, distrust(at.Child("value"), v.Name, v.Value)...)
+		errs = append(errs, reachEnvVar(at.Child("value"), v)...)
 		errs = append(errs, EnvText(at.Child("value"), v.Value)...)
 	}
 	return errs
@@ -56,20 +42,6 @@ func EnvText(path *field.Path, text string) field.ErrorList {
 	}
 	return field.ErrorList{field.Invalid(path, size(len(text)), fmt.Sprintf(
 		"is too long to be handed to a process: write at most %s, and put more into a Secret or ConfigMap that is mounted", size(MaxEnvBytes)))}
-}
-
-// distrust checks that a variable does not turn off that the keys of hosts are
-// checked. It would have no effect in the environment of a run, which puts its
-// own options first, and would in an inventory.
-func distrust(path *field.Path, name string, value any) field.ErrorList {
-	text := strings.TrimSpace(fmt.Sprint(value))
-	switch {
-	case checking.MatchString(name) && off.MatchString(text):
-		return field.ErrorList{field.Invalid(path, text, name+" would turn off the checking of host keys: "+trustRemedy)}
-	case sshArgs.MatchString(name) && trust.MatchString(text):
-		return field.ErrorList{field.Invalid(path, trust.FindString(text), name+" would change which keys of hosts are trusted: "+trustRemedy)}
-	}
-	return nil
 }
 
 // size in words, for a message in place of a value that is too large to be shown.

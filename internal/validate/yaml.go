@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,7 +48,7 @@ func AnsibleVars(path *field.Path, vars *apiextensionsv1.JSON) field.ErrorList {
 	case nil:
 		return nil
 	case map[string]any:
-		return variables(path, value)
+		return HostVars(path, value)
 	case string:
 		return variablesText(path, value)
 	default:
@@ -69,25 +68,20 @@ func variablesText(path *field.Path, text string) field.ErrorList {
 		return hidden(path, fmt.Sprintf("line %d: the tag %s would get lost", n.Line, n.Tag), "leave it out; a value that is encrypted belongs into a Secret")
 	}
 	_ = root.Decode(&vars)
-	return variables(path, vars)
+	return HostVars(path, vars)
 }
 
-// variables checks the names of Ansible that are not free to be set.
-func variables(path *field.Path, vars map[string]any) field.ErrorList {
-	var errs field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		errs = append(errs, distrust(path.Key(name), name, vars[name])...)
-	}
-	return errs
-}
-
-// Inventory checks the text of an inventory that is meant as YAML. Any other
-// is left to Ansible, whose INI format has no strict grammar.
+// Inventory checks the text of an inventory that is meant as YAML. Of any other only
+// the variables are looked at: the INI format of Ansible has no strict grammar.
 func Inventory(path *field.Path, text string) field.ErrorList {
-	if !yamlStart.MatchString(firstLine(text)) {
-		return nil
+	if errs := reachText(path, text); len(errs) > 0 || !yamlStart.MatchString(firstLine(text)) {
+		return errs
 	}
-	return mapping(path, text, "write a YAML mapping of groups, for example \"all: {hosts: {edpm-compute-0: {ansible_host: 192.168.122.100}}}\"")
+	if errs := mapping(path, text, "write a YAML mapping of groups, for example \"all: {hosts: {edpm-compute-0: {ansible_host: 192.168.122.100}}}\""); len(errs) > 0 {
+		return errs
+	}
+	root, _ := document(text) // it is a mapping
+	return reachDocument(path, root)
 }
 
 // PlaybookText checks that the text of a playbook is a YAML list of plays.

@@ -24,6 +24,9 @@ const (
 	JobLostReason condition.Reason = "Lost"
 	// JobCancelledReason : the run was deleted before it finished.
 	JobCancelledReason condition.Reason = "Cancelled"
+	// JobNotStartedReason : the run was deleted before it had a Job, so that no
+	// host was touched.
+	JobNotStartedReason condition.Reason = "NotStarted"
 )
 
 // Reasons of InputReady and NetworkAttachmentsReady.

@@ -15,6 +15,10 @@ import (
 // this many hosts with names of 63 characters always fit.
 const MaxTargets = 50
 
+// DefaultEnvConfigMap is the ConfigMap whose entries are environment variables of
+// every run that names no other. It need not exist.
+const DefaultEnvConfigMap = "openstack-aee-default-env"
+
 // OpenStackAnsibleEESpec says what to run, where and how.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.playbook) && has(self.playbookContents))",message="playbook and playbookContents exclude each other: name a playbook of the image, or give its text"
@@ -125,6 +129,13 @@ type OpenStackAnsibleEESpec struct {
 	// +optional
 	AnsibleLimit string `json:"ansibleLimit,omitempty"`
 
+	// TaskTimeoutSeconds is how long one task of the playbook may take on a host; then
+	// it fails there. A task that sets timeout itself keeps that. 600 by default.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=7200
+	TaskTimeoutSeconds *int32 `json:"taskTimeoutSeconds,omitempty"`
+
 	// ServiceAccountName of the runner Pod. It gets no token in any case.
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
@@ -183,9 +194,20 @@ type Target struct {
 	// +optional
 	Rerun string `json:"rerun,omitempty"`
 
+	// Tokens are the rerun tokens of the role, the node and the service of the
+	// host, by these names, when the run was created. One of them is in force.
+	// +optional
+	Tokens map[string]string `json:"tokens,omitempty"`
+
 	// Serial number of this run among those of the step on this host, from 1.
 	// +optional
 	Serial int64 `json:"serial,omitempty"`
+
+	// Machine is the address and port by which the host is reached. Two hosts
+	// with the same machine are never in two runs at once, whatever their names
+	// are. Empty when it is not known.
+	// +optional
+	Machine string `json:"machine,omitempty"`
 
 	// Attempt counts the runs for this hash, from 1.
 	// +optional
@@ -224,18 +246,29 @@ type HostStatus struct {
 	// HostKey is the public key that the host showed, if none was known before.
 	// +optional
 	HostKey string `json:"hostKey,omitempty"`
+	// StepsDone counts the steps of the run that the host has done: of each, it
+	// reached the end of the last play. It is missing in results of runner images
+	// that do not record it.
+	// +optional
+	StepsDone *int32 `json:"stepsDone,omitempty"`
+	// NotConnected is true when ssh never logged in to the host, so that nothing
+	// ran on it.
+	// +optional
+	NotConnected bool `json:"notConnected,omitempty"`
 }
 
-// Converged tells whether every task went well on the host. A host for which
-// no task ran at all was not touched, and so has not converged.
+// Converged reports whether the host has done the step: no task failed, and it
+// reached the end of the last play. A host for which no task ran at all was not
+// touched, and so has not converged.
 func (h HostStatus) Converged() bool {
-	return h.Failed == 0 && h.Unreachable == 0 && h.OK > 0
+	return h.Failed == 0 && h.Unreachable == 0 && h.OK > 0 && (h.StepsDone == nil || *h.StepsDone > 0)
 }
 
-// Untouched tells whether no task ran on the host, because it did not answer or
-// the run ended before its turn, so that nothing on it changed.
+// Untouched reports whether it is certain that no task ran on the host, because
+// ssh never logged in to it or the run ended before its turn. A host that became
+// unreachable may have been in the middle of its first task.
 func (h HostStatus) Untouched() bool {
-	return h.OK == 0 && h.Changed == 0 && h.Failed == 0
+	return h.OK == 0 && h.Changed == 0 && h.Failed == 0 && (h.Unreachable == 0 || h.NotConnected)
 }
 
 // OpenStackAnsibleEEStatus is what became of the run.
@@ -336,6 +369,17 @@ func (r *OpenStackAnsibleEE) Target(host string) (Target, bool) {
 		}
 	}
 	return Target{}, false
+}
+
+// Machines returns the machines of the targets that are known.
+func (r *OpenStackAnsibleEE) Machines() []string {
+	var machines []string
+	for _, t := range r.Spec.Targets {
+		if t.Machine != "" {
+			machines = append(machines, t.Machine)
+		}
+	}
+	return machines
 }
 
 // GetConditions returns the conditions, to be changed in place.

@@ -14,8 +14,6 @@ const (
 const (
 	// ServiceNotReadyReason : the service is not Ready.
 	ServiceNotReadyReason condition.Reason = "ServiceNotReady"
-	// ConflictReason : an object of the wanted name belongs to something else.
-	ConflictReason condition.Reason = "Conflict"
 	// InvalidSpecReason : the API server refuses the service that the template describes.
 	InvalidSpecReason condition.Reason = "InvalidSpec"
 )

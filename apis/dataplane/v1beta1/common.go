@@ -290,11 +290,13 @@ const (
 
 // Reasons of InputReady.
 const (
-	RoleMissingReason       condition.Reason = "RoleMissing"
-	ServiceMissingReason    condition.Reason = "ServiceMissing"
-	InvalidVarsReason       condition.Reason = "InvalidAnsibleVars"
-	InvalidSpecReason       condition.Reason = "InvalidSpec"
-	NodeConflictReason      condition.Reason = "Conflict"
+	RoleMissingReason    condition.Reason = "RoleMissing"
+	ServiceMissingReason condition.Reason = "ServiceMissing"
+	InvalidVarsReason    condition.Reason = "InvalidAnsibleVars"
+	InvalidSpecReason    condition.Reason = "InvalidSpec"
+	// MachineConflictReason : another node has the same address or host key.
+	MachineConflictReason   condition.Reason = "MachineConflict"
+	RejectedReason          condition.Reason = "Rejected"
 	BaremetalNotYetReason   condition.Reason = "BaremetalNotSupportedYet"
 	NodesNotReadyReason     condition.Reason = "NodesNotReady"
 	ServicesRemainingReason condition.Reason = "ServicesRemaining"

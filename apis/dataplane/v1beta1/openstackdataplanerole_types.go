@@ -35,9 +35,16 @@ type OpenStackDataPlaneRoleStatus struct {
 	NodesSummary string `json:"nodesSummary,omitempty"`
 
 	// InventoryConfigMapName is the ConfigMap whose key inventory is the
-	// Ansible inventory of all nodes of the role.
+	// Ansible inventory of the nodes of the role: of all, or of the first of them
+	// when there are InventoryParts. It is empty when the inventory is not
+	// published because of its size.
 	// +optional
 	InventoryConfigMapName string `json:"inventoryConfigMapName,omitempty"`
+
+	// InventoryParts is the number of ConfigMaps over which the inventory is
+	// spread, if there is more than one. Part N is dataplaneroleN-<role>.
+	// +optional
+	InventoryParts int32 `json:"inventoryParts,omitempty"`
 
 	// LastAppliedTopology is the Topology of the object's own topologyRef, which
 	// cannot go while it is noted here.

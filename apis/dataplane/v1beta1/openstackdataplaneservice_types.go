@@ -38,6 +38,13 @@ type OpenStackDataPlaneServiceSpec struct {
 	// service; by default that of the operator.
 	// +optional
 	OpenStackAnsibleEERunnerImage string `json:"openStackAnsibleEERunnerImage,omitempty"`
+
+	// TaskTimeoutSeconds is how long one task of the playbook may take on a host; then
+	// it fails there. A task that sets timeout itself keeps that. 600 by default.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=7200
+	TaskTimeoutSeconds *int32 `json:"taskTimeoutSeconds,omitempty"`
 }
 
 // OpenStackDataPlaneService is one step of phase 0 that roles name in

@@ -9,6 +9,4 @@ const GlanceAPIReadyCondition condition.Type = "GlanceAPIReady"
 const (
 	// APIsNotReadyReason : some GlanceAPI is not Ready.
 	APIsNotReadyReason condition.Reason = "APIsNotReady"
-	// ConflictReason : a GlanceAPI of that name belongs to something else.
-	ConflictReason condition.Reason = "Conflict"
 )

@@ -27,18 +27,22 @@ const (
 
 // Reasons of the conditions.
 const (
-	InvalidInventoryReason  condition.Reason = "InvalidInventory"
-	InvalidSpecReason       condition.Reason = "InvalidSpec"
-	InvalidConfigReason     condition.Reason = "InvalidServiceConfig"
-	NodeMissingReason       condition.Reason = "DataPlaneNodeMissing"
-	NodeNotReadyReason      condition.Reason = "DataPlaneNodeNotReady"
+	InvalidInventoryReason condition.Reason = "InvalidInventory"
+	InvalidSpecReason      condition.Reason = "InvalidSpec"
+	InvalidConfigReason    condition.Reason = "InvalidServiceConfig"
+	NodeMissingReason      condition.Reason = "DataPlaneNodeMissing"
+	NodeNotReadyReason     condition.Reason = "DataPlaneNodeNotReady"
+	// AnnotationMissingReason : neither the node nor its role names a cell.
+	AnnotationMissingReason condition.Reason = "CellAnnotationMissing"
 	CellMissingReason       condition.Reason = "NovaCellMissing"
 	CellNotReadyReason      condition.Reason = "NovaCellNotReady"
 	CellZeroReason          condition.Reason = "CellZeroHasNoComputes"
 	CellMismatchReason      condition.Reason = "CellMismatch"
-	ConflictReason          condition.Reason = "Conflict"
 	CleanupReason           condition.Reason = "CleaningUp"
 	CleanupFailedReason     condition.Reason = "CleanupFailed"
+	// MachineConflictReason : another node is deployed on the host that is to be
+	// cleaned up.
+	MachineConflictReason   condition.Reason = "MachineConflict"
 	CellsNotReadyReason     condition.Reason = "CellsNotReady"
 	ComputesRemainingReason condition.Reason = "ComputesRemaining"
 )

@@ -42,8 +42,6 @@ const (
 	RookMissingReason condition.Reason = "RookMissing"
 	// LayoutOrphansReason : the layout of the device sets would orphan OSDs.
 	LayoutOrphansReason condition.Reason = "LayoutOrphans"
-	// ConflictReason : the CephCluster belongs to something else.
-	ConflictReason condition.Reason = "Conflict"
 	// RefusedReason : the API server refuses the CephCluster.
 	RefusedReason condition.Reason = "Refused"
 )

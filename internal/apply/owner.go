@@ -1,0 +1,155 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// ConflictError says that an object of the wanted name exists and is not ours.
+type ConflictError struct {
+	Kind, Name string
+	// Owner that controls the object, as kind/name; empty when nothing does.
+	Owner string
+	// For is the object that wants the name, as kind/name.
+	For string
+	// Former reports that Owner was an earlier object of the name of For, with
+	// which Kubernetes deletes its children.
+	Former bool
+}
+
+// Error names the object, its owner and the remedy.
+func (e *ConflictError) Error() string {
+	const remedy = "delete it if nothing needs it, or rename one of the two"
+	switch {
+	case e.Former:
+		return fmt.Sprintf("%s %q belongs to a former %s: waiting until Kubernetes has deleted it", e.Kind, e.Name, e.Owner)
+	case e.Owner == "":
+		return fmt.Sprintf("%s %q exists already and was not created for %s: %s", e.Kind, e.Name, e.For, remedy)
+	}
+	return fmt.Sprintf("%s %q belongs to %s: %s", e.Kind, e.Name, e.Owner, remedy)
+}
+
+// Halt turns a *ConflictError into a *phase.Halt of the condition. Other errors,
+// and nil, are returned as they are.
+func Halt(t condition.Type, err error) error {
+	var conflict *ConflictError
+	switch {
+	case !errors.As(err, &conflict):
+		return err
+	case conflict.Former:
+		return phase.Waiting(t, edpmv1.ConflictReason, "%v", conflict)
+	}
+	return phase.Stalled(t, edpmv1.ConflictReason, "%v", conflict)
+}
+
+// Option changes which existing objects count as ours, or what becomes of them.
+type Option func(*application)
+
+// Adopt takes over an object that nothing controls, for a kind that people may
+// create beforehand.
+func Adopt(a *application) { a.adopt = true }
+
+// Orphan writes the child without a reference to the owner, so that it stays
+// when the owner is deleted.
+func Orphan(a *application) { a.orphan = true }
+
+// application is one apply on behalf of an owner.
+type application struct {
+	client.Client
+	manager string
+	// owner of the child. nil means that the object is shared: nothing is to
+	// control it.
+	owner client.Object
+	kind  schema.GroupKind // of the owner
+
+	adopt, orphan bool
+}
+
+func newApplication(c client.Client, manager string, owner client.Object, options []Option) (*application, error) {
+	a := &application{Client: c, manager: manager, owner: owner}
+	for _, option := range options {
+		option(a)
+	}
+	if owner == nil {
+		return a, nil
+	}
+	gvk, err := apiutil.GVKForObject(owner, c.Scheme())
+	a.kind = gvk.GroupKind()
+	return a, err
+}
+
+// Check returns a *ConflictError if an existing object is not the owner's, and nil
+// if Child would write it.
+func Check(c client.Client, owner, existing client.Object) error {
+	a, err := newApplication(c, "", owner, nil)
+	if err != nil {
+		return err
+	}
+	gvk, err := apiutil.GVKForObject(existing, c.Scheme())
+	if err != nil {
+		return err
+	}
+	if conflict := a.conflict(existing, gvk.Kind); conflict != nil {
+		return conflict
+	}
+	return nil
+}
+
+// IsConflict reports whether an object that is not ours is in the way.
+func IsConflict(err error) bool {
+	var conflict *ConflictError
+	return errors.As(err, &conflict)
+}
+
+// conflict returns an error when the object is not ours. Ours is what the owner
+// controls, and what nothing controls but was made for an owner of this kind and
+// name: it has lost its owner reference, for example because the owner was
+// deleted with --cascade=orphan, or in a backup.
+func (a *application) conflict(existing client.Object, kind string) *ConflictError {
+	ref := metav1.GetControllerOf(existing)
+	if ref == nil && (a.owner == nil || a.adopt || a.marked(existing)) || ref != nil && a.owner != nil && ref.UID == a.owner.GetUID() {
+		return nil
+	}
+	conflict := &ConflictError{Kind: kind, Name: existing.GetName()}
+	if a.owner != nil {
+		conflict.For = a.kind.Kind + "/" + a.owner.GetName()
+	}
+	if ref != nil {
+		conflict.Owner = ref.Kind + "/" + ref.Name
+		group, _ := schema.ParseGroupVersion(ref.APIVersion)
+		conflict.Former = conflict.Owner == conflict.For && group.Group == a.kind.Group
+	}
+	return conflict
+}
+
+// marked reports whether an object that nothing controls was made for the owner.
+// Children that a node left without owner before there was the annotation have
+// only the hash.
+func (a *application) marked(existing client.Object) bool {
+	annotations := existing.GetAnnotations()
+	owner, found := annotations[edpmv1.OwnerAnnotation]
+	if !found && a.orphan {
+		return annotations[appliedAnnotation] != ""
+	}
+	return owner == a.ownerName()
+}
+
+// mark notes for whom the object is made. It is written with the next change, and
+// is itself no reason to write: objects of earlier versions stay as they are.
+func (a *application) mark(want *unstructured.Unstructured) {
+	if a.owner != nil {
+		annotate(want, edpmv1.OwnerAnnotation, a.ownerName())
+	}
+}
+
+func (a *application) ownerName() string { return a.kind.String() + "/" + a.owner.GetName() }

@@ -1,0 +1,193 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/test/envtest"
+)
+
+// late is a client whose reads show what was there before the last change.
+type late struct {
+	client.Client
+	shows *corev1.ConfigMap // nil for nothing
+}
+
+func (l late) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if l.shows == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
+	}
+	l.shows.DeepCopyInto(obj.(*corev1.ConfigMap))
+	return nil
+}
+
+// race is one name that two want, on a real API server.
+type race struct {
+	*testing.T
+	api   client.Client
+	owner *corev1.ServiceAccount
+	name  string
+}
+
+func (r race) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "default", Name: r.name}
+}
+
+func (r race) make(obj client.Object) {
+	r.Helper()
+	if err := r.api.Create(context.Background(), obj); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// theirs makes the object of somebody else.
+func (r race) theirs() *corev1.ConfigMap {
+	r.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: r.meta(), Data: map[string]string{"theirs": "x"}}
+	r.make(cm)
+	return cm
+}
+
+// child applies ours with a cache that shows something.
+func (r race) child(shows *corev1.ConfigMap, options ...apply.Option) error {
+	desired := &corev1.ConfigMap{ObjectMeta: r.meta(), Data: map[string]string{"ours": "y"}}
+	return apply.Child(context.Background(), late{r.api, shows}, "m", r.owner, desired, &corev1.ConfigMap{}, options...)
+}
+
+func (r race) now() *corev1.ConfigMap {
+	r.Helper()
+	cm := &corev1.ConfigMap{}
+	if err := r.api.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: r.name}, cm); err != nil {
+		r.Fatal(err)
+	}
+	return cm
+}
+
+// keeps expects that the attempt is to be made again and changed nothing.
+func (r race) keeps(want *corev1.ConfigMap, err error) {
+	r.Helper()
+	if !apierrors.IsConflict(err) {
+		r.Errorf("the error is %v; want a Conflict, which is tried again with a newer cache", err)
+	}
+	if diff := cmp.Diff(want, r.now()); diff != "" {
+		r.Errorf("the object differs (-before +after):\n%s", diff)
+	}
+}
+
+func (r race) replace(old *corev1.ConfigMap) *corev1.ConfigMap {
+	r.Helper()
+	if err := r.api.Delete(context.Background(), old); err != nil {
+		r.Fatal(err)
+	}
+	return r.theirs()
+}
+
+func TestRaces(t *testing.T) {
+	api := envtest.Start(t, envtest.Options{}).Client
+	for name, story := range map[string]func(race){
+		"nothing is there": func(r race) {
+			if err := r.child(nil); err != nil {
+				r.Fatal(err)
+			}
+			got := r.now()
+			if !metav1.IsControlledBy(got, r.owner) || got.Annotations["edpm.openstack.org/owner"] != "ServiceAccount/"+r.owner.Name {
+				r.Errorf("the object is %+v; want it to be the owner's", got.ObjectMeta)
+			}
+		},
+		"somebody creates it after the cache was read": func(r race) {
+			theirs := r.theirs()
+			r.keeps(theirs, r.child(nil))
+			var conflict *apply.ConflictError
+			if err := r.child(theirs); !errors.As(err, &conflict) {
+				r.Errorf("once the cache shows it the error is %v; want a *ConflictError", err)
+			}
+		},
+		"ours is replaced after the cache was read": func(r race) {
+			if err := r.child(nil); err != nil {
+				r.Fatal(err)
+			}
+			stale := r.now()
+			theirs := r.replace(stale)
+			stale.Data = nil // so that there is something to write
+			r.keeps(theirs, r.child(stale))
+			if err := apply.Delete(context.Background(), r.api, r.owner, stale); !apierrors.IsConflict(err) {
+				r.Errorf("deleting what was there before returns %v; want a Conflict", err)
+			}
+			r.keeps(theirs, r.child(stale))
+		},
+		"ours is deleted after the cache was read": func(r race) {
+			if err := r.child(nil); err != nil {
+				r.Fatal(err)
+			}
+			stale := r.now()
+			if err := r.api.Delete(context.Background(), stale); err != nil {
+				r.Fatal(err)
+			}
+			stale.Data = nil
+			if err := r.child(stale); !apierrors.IsConflict(err) {
+				r.Errorf("the error is %v; want a Conflict", err)
+			}
+			if err := r.child(nil); err != nil {
+				r.Errorf("once the cache shows that it is gone: %v", err)
+			}
+		},
+		"what may be adopted is taken by somebody else after the cache was read": func(r race) {
+			stale := r.theirs()
+			taken := stale.DeepCopy()
+			taken.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "1"}}
+			if err := r.api.Update(context.Background(), taken); err != nil {
+				r.Fatal(err)
+			}
+			r.keeps(taken, r.child(stale, apply.Adopt))
+			if err := r.child(taken, apply.Adopt); err != nil {
+				r.Errorf("the cache is up to date: %v", err)
+			}
+		},
+		"ours was changed after the cache was read, and stays ours": func(r race) {
+			if err := r.child(nil); err != nil {
+				r.Fatal(err)
+			}
+			stale := r.now()
+			changed := stale.DeepCopy()
+			changed.Data["mine"] = "z"
+			if err := r.api.Update(context.Background(), changed); err != nil {
+				r.Fatal(err)
+			}
+			stale.Data = nil
+			if err := r.child(stale); err != nil {
+				r.Fatal(err)
+			}
+			if diff := cmp.Diff(map[string]string{"ours": "y", "mine": "z"}, r.now().Data); diff != "" {
+				r.Errorf("the data differ (-want +got):\n%s", diff)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := race{T: t, api: api, name: "c-" + schema.GroupKind{Kind: t.Name()}.Kind[len("TestRaces/"):]}
+			r.name = dns(r.name)
+			r.owner = &corev1.ServiceAccount{ObjectMeta: r.meta()}
+			r.make(r.owner)
+			story(r)
+		})
+	}
+}
+
+// dns makes a name of the title of a story.
+func dns(title string) string {
+	name := []byte(title)
+	for i, c := range name {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			name[i] = '-'
+		}
+	}
+	return string(name[:min(len(name), 60)])
+}
