@@ -47,6 +47,19 @@ var _ = Describe("A run that a person makes", func() {
 		Expect(metav1.IsControlledBy(get(Default, job()), run)).To(BeTrue())
 	})
 
+	It("waits, and says for what, until its environment can be made", func() {
+		run.Spec.Env = []corev1.EnvVar{envFromSecret("TOKEN", "env", "token"), envFromConfigMap("PROXY", "env", "proxy")}
+		w.make(run)
+		w.halted(run, condition.InputReadyCondition, edpmv1.SecretMissingReason, `Secret "env" does not exist`)
+		w.make(MakeSecret("env", w.ns, "token", ""))
+		w.halted(run, condition.InputReadyCondition, edpmv1.ConfigMapMissingReason, `ConfigMap "env" does not exist`)
+		w.make(MakeConfigMap("env", w.ns, "proxy", "p"))
+		w.ready(run)
+		w.setSecret("env", "token", "another")
+		w.calm()
+		Expect(w.hosts.Pods()).To(Equal(1), "a run that a person made is run again only when they ask for it")
+	})
+
 	It("is tried as often as backoffLimit says, and then has failed for good", func() {
 		run.Spec.BackoffLimit = ptr.To[int32](2)
 		w.sick(map[string]fakekube.Outcome{"localhost": fakekube.Failed})
@@ -199,18 +212,17 @@ var _ = Describe("A run that a person makes", func() {
 		Expect(w.hosts.Pods()).To(Equal(1))
 	})
 
-	It("says that a Job of its name belongs to something else, and runs when that has gone", func() {
+	It("says that a Job of its name exists already, and runs when that is deleted", func() {
 		theirs := job()
-		theirs.Labels = map[string]string{"osaee": "true"}
+		theirs.Labels = map[string]string{"osaee": "true"} // those without it are not in the cache, and looked for at intervals
 		theirs.Spec.Suspend = ptr.To(true)
 		theirs.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "x"}}}
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		w.make(theirs, run)
-		w.halted(run, ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "Job r exists and belongs to something else: rename this object or remove the Job")
+		w.halted(run, ansibleeev1.JobReadyCondition, edpmv1.ConflictReason, `Job "r" exists already and was not created for OpenStackAnsibleEE/r: delete it if nothing needs it`)
 		Expect(api.Delete(ctx, theirs, backgroundDeletion)).To(Succeed())
 		release()
-		annotate(run, "look", "again")
 		w.ready(run)
 	})
 

@@ -1,16 +1,22 @@
 package controllers
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
 	"github.com/edpm-operators/edpm-operators/controllers/ocs/storagecluster"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
@@ -21,6 +27,9 @@ import (
 // services or OSDs are looked after. How pods are spread, and where more would go,
 // depends on all the pods of the cluster. Of resource definitions the one is held
 // that somebody waits for.
+//
+// Whoever may write objects in some namespace decides how many there are and how
+// large: of what is none of ours no more is held than is looked at.
 func CacheOptions(operators []string) cache.Options {
 	runners := labels.SelectorFromSet(labels.Set{openstackansibleee.RunnerLabel: "true"})
 	pods := cache.ByObject{Label: runners, Transform: withoutTemplate}
@@ -28,17 +37,89 @@ func CacheOptions(operators []string) cache.Options {
 		pods = cache.ByObject{Transform: forScheduling}
 	}
 	held := map[client.Object]cache.ByObject{
-		&corev1.Pod{}:  pods,
-		&batchv1.Job{}: {Label: runners, Transform: withoutTemplate},
+		&corev1.Pod{}:         pods,
+		&batchv1.Job{}:        {Label: runners, Transform: withoutTemplate},
+		&corev1.ConfigMap{}:   {Transform: identityOnly},
+		&appsv1.StatefulSet{}: {Transform: withoutForeign},
+		&corev1.Service{}:     {Transform: withoutForeign},
 	}
 	if slices.Contains(operators, "ocs") {
 		held[storagecluster.Definition()] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", cephv1.CephClusterCRD)}
 	}
-	return cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: held}
+	return cache.Options{DefaultTransform: trimmed, ByObject: held}
+}
+
+// ClientOptions returns what the client of the manager reads past the cache: the
+// kinds that internal/inputs reads by name, so that nothing caches all of them by
+// accident.
+func ClientOptions() client.Options {
+	return client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}}
 }
 
 // placing are the operators that ask where pods are and would go.
 var placing = []string{"glance", "nova", "ocs", "topology"}
+
+// longAnnotation is the longest annotation of others that is held, in bytes. They
+// can have 256 KiB on each object; those that Kubernetes reads are short.
+const longAnnotation = 1 << 10
+
+// trimmed drops from an object what nobody here reads: managed fields, and long
+// annotations that are not of the suite, such as that of kubectl apply. Cached
+// objects are never written back as a whole.
+func trimmed(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+		maps.DeleteFunc(o.GetAnnotations(), func(key, value string) bool {
+			return len(value) > longAnnotation && !strings.Contains(key, ".openstack.org/")
+		})
+	}
+	return obj, nil
+}
+
+// identityOnly keeps of the metadata of a ConfigMap what says which it is, in
+// which version, and whose. Its content is read by name (internal/inputs).
+func identityOnly(obj any) (any, error) {
+	m, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil, fmt.Errorf("caching %T: ConfigMaps are cached as metadata only", obj)
+	}
+	m.ObjectMeta = identity(&m.ObjectMeta)
+	return m, nil
+}
+
+func identity(o *metav1.ObjectMeta) metav1.ObjectMeta {
+	kept := metav1.ObjectMeta{
+		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp,
+	}
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		kept.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	if owner, found := o.Annotations[edpmv1.OwnerAnnotation]; found && len(owner) <= longAnnotation {
+		kept.Annotations = map[string]string{edpmv1.OwnerAnnotation: owner}
+	}
+	return kept
+}
+
+// withoutForeign keeps of an object that no object of the suite controls only
+// which it is, and whose: it is not to be taken over.
+func withoutForeign(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *appsv1.StatefulSet:
+		if !controlled(o) {
+			*o = appsv1.StatefulSet{TypeMeta: o.TypeMeta, ObjectMeta: identity(&o.ObjectMeta)}
+		}
+	case *corev1.Service:
+		if !controlled(o) {
+			*o = corev1.Service{TypeMeta: o.TypeMeta, ObjectMeta: identity(&o.ObjectMeta)}
+		}
+	}
+	return trimmed(obj)
+}
+
+func controlled(o metav1.Object) bool {
+	owner := metav1.GetControllerOfNoCopy(o)
+	return owner != nil && strings.Contains(owner.APIVersion, ".openstack.org/")
+}
 
 // withoutTemplate drops what nobody reads of a cached Pod or Job of a run: with
 // many runs it is most of the manager's memory. The controller of runs looks at
@@ -46,11 +127,11 @@ var placing = []string{"glance", "nova", "ocs", "topology"}
 func withoutTemplate(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
-		o.ManagedFields, o.Spec = nil, corev1.PodSpec{}
+		o.Spec = corev1.PodSpec{}
 	case *batchv1.Job:
-		o.ManagedFields, o.Spec.Template = nil, corev1.PodTemplateSpec{}
+		o.Spec.Template = corev1.PodTemplateSpec{}
 	}
-	return obj, nil
+	return trimmed(obj)
 }
 
 // forScheduling keeps of a cached Pod what the scheduler looks at, and of one of
@@ -67,5 +148,5 @@ func forScheduling(obj any) (any, error) {
 	if pod.Labels[openstackansibleee.RunnerLabel] == "true" {
 		pod.Status.ContainerStatuses = containers
 	}
-	return pod, nil
+	return trimmed(pod)
 }

@@ -1,15 +1,18 @@
 package controllers_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/controllers"
@@ -71,12 +74,76 @@ func TestWithoutTopologiesOnlyTheResultsOfRunsAreHeld(t *testing.T) {
 		t.Errorf("what is held differs (-want +got):\n%s", diff)
 	}
 	for kind, by := range controllers.CacheOptions([]string{"ansibleee"}).ByObject {
-		if by.Label == nil {
-			t.Errorf("every %T of the cluster is held", kind)
+		switch kind.(type) {
+		case *corev1.Pod, *batchv1.Job:
+			if by.Label == nil {
+				t.Errorf("every %T of the cluster is held", kind)
+			}
 		}
 	}
 	if pods := held(t, &batchv1.Job{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: "x"}}}}); pods.Spec.Template.Name != "" {
 		t.Error("the template of a Job is held")
+	}
+}
+
+// metaWithEverything is metadata such as anybody can write.
+func metaWithEverything(owner string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: "ns", Name: "o", UID: "u", ResourceVersion: "7",
+		Labels: map[string]string{"l": "v"}, Finalizers: []string{"f"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		Annotations: map[string]string{
+			"short": "s", "long": strings.Repeat("x", 2000), "edpm.openstack.org/rerun": strings.Repeat("t", 2000),
+		},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: owner, Kind: "K", Controller: ptr.To(true)}, {APIVersion: "v1", Kind: "Other"}},
+	}
+}
+
+func TestOfConfigMapsTheCacheHoldsWhichTheyAreAndWhose(t *testing.T) {
+	var identity func(any) (any, error)
+	for kind, by := range controllers.CacheOptions(nil).ByObject {
+		if _, ok := kind.(*corev1.ConfigMap); ok {
+			identity = by.Transform
+		}
+	}
+	got, err := identity(&metav1.PartialObjectMetadata{ObjectMeta: metaWithEverything("dataplane.openstack.org/v1beta1")})
+	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "o", UID: "u", ResourceVersion: "7",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "dataplane.openstack.org/v1beta1", Kind: "K", Controller: ptr.To(true)}},
+	}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v; what is held differs (-want +got):\n%s", err, diff)
+	}
+	if _, err := identity(&corev1.ConfigMap{}); err == nil {
+		t.Error("the content of all ConfigMaps can be cached by accident")
+	}
+}
+
+func TestOfForeignObjectsTheCacheHoldsWhichTheyAreAndWhose(t *testing.T) {
+	set := func(owner string) *appsv1.StatefulSet {
+		return &appsv1.StatefulSet{ObjectMeta: metaWithEverything(owner), Spec: appsv1.StatefulSetSpec{ServiceName: "s"}}
+	}
+	service := func(owner string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metaWithEverything(owner), Spec: corev1.ServiceSpec{ExternalName: "s"}}
+	}
+	for owner, ours := range map[string]bool{"glance.openstack.org/v1beta1": true, "apps/v1": false} {
+		gotSet, gotService := held(t, set(owner)), held(t, service(owner))
+		if gotSet.Spec.ServiceName == "s" != ours || gotService.Spec.ExternalName == "s" != ours {
+			t.Errorf("of objects of %s the cache holds %+v and %+v", owner, gotSet, gotService)
+		}
+		if metav1.GetControllerOf(gotSet).APIVersion != owner || len(gotService.Labels) > 0 != ours {
+			t.Errorf("of objects of %s the cache holds the metadata %+v and %+v", owner, gotSet.ObjectMeta, gotService.ObjectMeta)
+		}
+	}
+}
+
+func TestLongAnnotationsOfOthersAreNotHeld(t *testing.T) {
+	got, err := controllers.CacheOptions(nil).DefaultTransform(&corev1.Node{ObjectMeta: metaWithEverything("x/v1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotations := got.(*corev1.Node).Annotations
+	if diff := cmp.Diff([]string{"edpm.openstack.org/rerun", "short"}, slices.Sorted(maps.Keys(annotations))); diff != "" {
+		t.Errorf("the annotations differ (-want +got):\n%s", diff)
 	}
 }
 

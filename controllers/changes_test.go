@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
@@ -70,9 +71,14 @@ var _ = Describe("A change of", Ordered, func() {
 		w.makeCell("cell2")
 		own := MakeService("own", w.ns)
 		own.Spec.Secrets, own.Spec.ConfigMaps = []string{"service-secret"}, []string{"service-config"}
-		w.make(own, MakeSecret("service-secret", w.ns, "k", "1"), MakeConfigMap("service-config", w.ns, "c", "1"), MakeSecret("mounted", w.ns, "m", "1"),
+		mounting := w.role("mounting").Services("install-os").Mount("mounted").Obj()
+		mounting.Spec.Env = []corev1.EnvVar{
+			envFromSecret("TOKEN", "env-secret", "token"), envFromConfigMap("PROXY", "env-config", "proxy"),
+		}
+		mounting.Spec.Env[1].ValueFrom.ConfigMapKeyRef.Optional = ptr.To(true)
+		w.make(MakeSecret("env-secret", w.ns, "token", "1"), own, MakeSecret("service-secret", w.ns, "k", "1"), MakeConfigMap("service-config", w.ns, "c", "1"), MakeSecret("mounted", w.ns, "m", "1"),
 			MakeSecret("unrelated", w.ns, "u", "1"),
-			w.role("plain").Services("own", "install-os").Obj(), w.role("mounting").Services("install-os").Mount("mounted").Obj(),
+			w.role("plain").Services("own", "install-os").Obj(), mounting,
 			MakeNode("a", w.ns).Role("plain").Cell("cell1").Obj(), MakeNode("b", w.ns).Role("plain").Cell("cell1").Obj(),
 			MakeNode("c", w.ns).Role("plain").Cell("cell2").Obj(), MakeNode("d", w.ns).Role("mounting").Obj())
 		w.computesReady("a", "b", "c")
@@ -106,6 +112,14 @@ var _ = Describe("A change of", Ordered, func() {
 		Entry("the content of a Secret of a service", func() { w.setSecret("service-secret", "k", "2") }, "a/own", "b/own", "c/own"),
 		Entry("a new key of a ConfigMap of a service", func() { w.setConfigMap("service-config", "d", "2") }, "a/own", "b/own", "c/own"),
 		Entry("the content of a mounted Secret", func() { w.setSecret("mounted", "m", "2") }, "d/install-os"),
+		Entry("the value that the environment takes from a Secret", func() { w.setSecret("env-secret", "token", "2") }, "d/install-os"),
+		Entry("another key of that Secret", func() {
+			change(MakeSecret("env-secret", w.ns, "", ""), func(s *corev1.Secret) { s.Data["other"] = []byte("2") })
+		}),
+		Entry("a ConfigMap that the environment may take a value from", func() { w.make(MakeConfigMap("env-config", w.ns, "proxy", "http://one")) }, "d/install-os"),
+		Entry("the value that the environment takes from a ConfigMap", func() { w.setConfigMap("env-config", "proxy", "http://two") }, "d/install-os"),
+		Entry("the environment of all runs of the namespace", func() { w.make(MakeConfigMap("openstack-aee-default-env", w.ns, "ANSIBLE_X", "1")) },
+			"a/own", "a/install-os", "a/libvirt", "a/nova", "b/own", "b/install-os", "b/libvirt", "b/nova", "c/own", "c/install-os", "c/libvirt", "c/nova", "d/install-os"),
 		Entry("the content of a Secret that nobody uses", func() { w.setSecret("unrelated", "u", "2") }),
 		Entry("the ssh key", func() { w.setSecret("ssh-key", "ssh-privatekey", "key-2") }),
 		Entry("the message bus of a cell", func() { w.setSecret("cell1-bus", "transport_url", "rabbit://elsewhere/") }, "a/nova", "b/nova"),

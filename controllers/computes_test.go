@@ -120,6 +120,20 @@ var _ = Describe("A node becomes a compute", func() {
 		Expect(w.did("n", "nova")[0].Files).To(HaveKeyWithValue("02-nova-override.conf", "[libvirt]\nvirt_type = qemu\n"))
 	})
 
+	It("but not because somebody makes a compute, which waits for the annotation", func() {
+		w := newCloud()
+		w.make(w.role("plain").Obj(), MakeNode("n", w.ns).Role("plain").Obj())
+		w.nodesReady("n")
+		w.make(MakeCompute("n", w.ns, "cell1"))
+		w.halted(w.compute("n"), condition.InputReadyCondition, novav1.AnnotationMissingReason,
+			"OpenStackDataPlaneNode n is in no cell", `nova.openstack.org/cell: "cell1"`)
+		w.nothingRuns()
+		Expect(w.entry(Default, "n").Name).To(BeEmpty(), "nothing is on its host")
+		annotate(w.node("n"), novav1.CellAnnotation, "cell1")
+		w.computesReady("n")
+		w.exactlyOnce()
+	})
+
 	It("unless its compute belongs to something else, which both say and nobody overwrites", func() {
 		w := newCloud()
 		owner := MakeConfigMap("somebody", w.ns, "a", "b")
@@ -129,7 +143,7 @@ var _ = Describe("A node becomes a compute", func() {
 		w.make(theirs)
 		w.make(w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
 		message := func(g Gomega) string { return w.entry(g, "n").Message }
-		Eventually(message).Should(And(ContainSubstring("belongs to ConfigMap/somebody"), ContainSubstring("remove it or rename")))
+		Eventually(message).Should(And(ContainSubstring("belongs to ConfigMap/somebody"), ContainSubstring("delete it if nothing needs it")))
 		w.nodesReady("n")
 		w.quiet()
 		Expect(message(Default)).To(ContainSubstring("belongs to ConfigMap/somebody"), "nobody should overwrite what the node says")

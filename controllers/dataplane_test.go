@@ -137,18 +137,6 @@ var _ = Describe("A data plane", func() {
 		Expect(w.runs()).To(HaveLen(2), "one host in each run")
 	})
 
-	It("adopts a node that nobody owns, and says when one belongs to something else", func() {
-		w.make(MakeNode("n1", w.ns).Role("compute").Obj())
-		other := MakeDataPlane("other", w.ns)
-		other.Spec.Nodes["n2"] = dataplanev1.OpenStackDataPlaneNodeSpec{Role: "compute"}
-		w.make(other)
-		Eventually(func() error { return api.Get(ctx, metaKey(w.node("n2")), w.node("n2")) }).Should(Succeed())
-		w.make(plane)
-		w.halted(plane, condition.InputReadyCondition, dataplanev1.NodeConflictReason, `OpenStackDataPlaneNode "n2" belongs to OpenStackDataPlane/other: remove it or rename one of the two`)
-		Expect(metav1.GetControllerOf(get(Default, w.node("n1"))).Name).To(Equal("plane"))
-		w.calm()
-	})
-
 	It("takes its roles and nodes along when it is deleted", func() {
 		w.make(plane)
 		w.ready(plane)

@@ -1,13 +1,17 @@
 package controllers_test
 
 import (
+	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
@@ -17,6 +21,13 @@ import (
 )
 
 const cleanup = "nova-cleanup"
+
+// entryWrites matches what writes the entry of nova into the status of a node.
+func entryWrites(node string) func(*http.Request) bool {
+	return func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, "/openstackdataplanenodes/"+node+"/status") && r.URL.Query().Get("fieldManager") == "edpm-service-nova"
+	}
+}
 
 var _ = Describe("A node that is deleted", func() {
 	var w *world
@@ -244,6 +255,113 @@ var _ = Describe("A node that is deleted", func() {
 		remove(w.node("n"))
 		gone(w.node("n"))
 		Expect(w.times("n", cleanup)).To(Equal(2))
+	})
+
+	It("is cleaned up although the last status of the compute before is written late, when its successor exists", func() {
+		computeNode()
+		old := get(Default, w.compute("n")).UID
+		// The status that follows the removal of the finalizer.
+		released := false
+		resume := w.wire.hold(func(r *http.Request) bool {
+			switch path := r.URL.Path; {
+			case strings.HasSuffix(path, "/novaexternalcomputes/n") && r.Header.Get("Content-Type") == string(types.MergePatchType):
+				released = true
+			case strings.HasSuffix(path, "/novaexternalcomputes/n/status"):
+				return released
+			}
+			return false
+		})
+		DeferCleanup(resume)
+		remove(w.compute("n"))
+		Eventually(func(g Gomega) bool {
+			c := w.compute("n")
+			return api.Get(ctx, metaKey(c), c) == nil && c.UID != old
+		}).Should(BeTrue(), "the node is still annotated")
+		resume()
+		w.computesReady("n")
+		Expect(get(Default, w.compute("n")).Status.Runs).NotTo(HaveKey(cleanup), "its host has not been cleaned up since it exists")
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.times("n", cleanup)).To(Equal(2))
+	})
+
+	It("shows a compute before it exists", func() {
+		resume := w.wire.hold(entryWrites("n"))
+		DeferCleanup(resume)
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.nodesReady("n")
+		Consistently(w.computes).Should(BeEmpty(), "the node could go without it")
+		resume()
+		w.computesReady("n")
+		w.consistent("n")
+	})
+
+	It("is held by a compute that ran on its host although it does not show it", func() {
+		computeNode()
+		Eventually(func(g Gomega) bool { return w.entry(g, "n").Ready }).Should(BeTrue())
+		resume := w.wire.hold(entryWrites("n"))
+		DeferCleanup(resume)
+		Expect(api.Status().Patch(ctx, w.node("n"), jsonPatch(`{"status":{"services":null}}`))).To(Succeed())
+		remove(w.node("n"))
+		w.halted(w.node("n"), condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason, "NovaExternalCompute/n")
+		resume()
+		gone(w.node("n"))
+		Expect(w.times("n", cleanup)).To(Equal(1))
+	})
+
+	It("is held by a compute that a person made and an earlier release deployed, until that is deleted", func() {
+		w.make(w.role("plain").Obj(), MakeNode("n", w.ns).Role("plain").Obj())
+		w.nodesReady("n")
+		own := MakeCompute("n", w.ns, "cell1")
+		own.Spec.InventoryConfigMapName, own.Spec.SSHKeySecretName = "dataplanenode-n", "ssh-key"
+		w.make(own)
+		w.halted(w.compute("n"), condition.InputReadyCondition, novav1.AnnotationMissingReason)
+		Expect(api.Status().Patch(ctx, w.compute("n"), jsonPatch(`{"status":{"runs":{"nova":{"name":"old","serial":1}},"hash":{"nova":"h"}}}`))).To(Succeed())
+		remove(w.node("n"))
+		w.halted(w.node("n"), condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason, "NovaExternalCompute/n")
+		remove(w.compute("n"))
+		gone(w.node("n"))
+		gone(w.compute("n"))
+		Expect(w.steps("n")).To(Equal([]string{"install-os", cleanup}))
+	})
+
+	// restore makes an object as a backup has it: with its finalizer, without its status.
+	restore := func(obj client.Object, finalizer string) {
+		GinkgoHelper()
+		obj.SetFinalizers([]string{finalizer})
+		w.make(obj)
+	}
+
+	It("is cleaned up when it was restored from a backup and never deployed since", func() {
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
+		restore(MakeNode("n", w.ns).Role("compute").Obj(), dataplanev1.NodeFinalizer)
+		w.condition(w.compute("n"), novav1.DataPlaneNodeReadyCondition, "False/DataPlaneNodeNotReady/Info")
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.steps("n")).To(Equal([]string{cleanup}))
+	})
+
+	It("is cleaned up when its compute was restored from a backup and never deployed since", func() {
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
+		restore(MakeCompute("n", w.ns, "cell1"), novav1.NovaExternalComputeFinalizer)
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		Eventually(func(g Gomega) *metav1.OwnerReference { return metav1.GetControllerOf(get(g, w.compute("n"))) }).ShouldNot(BeNil())
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.steps("n")).To(Equal([]string{cleanup}))
+	})
+
+	It("keeps its services when a restored compute of its predecessor is collected", func() {
+		old := MakeCompute("n", w.ns, "cell1")
+		old.OwnerReferences = ownedBy("n", "of-before", dataplanev1.GroupVersion.String(), "OpenStackDataPlaneNode")
+		old.Spec.InventoryConfigMapName, old.Spec.SSHKeySecretName = "dataplanenode-n", "ssh-key"
+		restore(old, novav1.NovaExternalComputeFinalizer)
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.nodesReady("n")
+		w.condition(w.compute("n"), novav1.DataPlaneNodeReadyCondition, "False/Conflict/Error", "belongs to OpenStackDataPlaneNode/n, not to")
+		remove(old)
+		w.computesReady("n")
+		Expect(w.steps("n")).To(Equal([]string{"install-os", "libvirt", "nova"}))
 	})
 
 	It("keeps waiting visibly for a service of somebody else", func() {

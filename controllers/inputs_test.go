@@ -38,6 +38,16 @@ type plight struct {
 	mend    func(*world)
 }
 
+func envFromSecret(name, secret, key string) corev1.EnvVar {
+	ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key}
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: ref}}
+}
+
+func envFromConfigMap(name, configMap, key string) corev1.EnvVar {
+	ref := &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}, Key: key}
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: ref}}
+}
+
 func (w *world) changeRole(f func(*dataplanev1.OpenStackDataPlaneRole)) {
 	GinkgoHelper()
 	change(MakeRole("compute", w.ns).Obj(), f)
@@ -115,6 +125,21 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 		shows: condition.InputReadyCondition, reason: dataplanev1.ServiceMissingReason, says: []string{`OpenStackDataPlaneService "own" does not exist: create it, or remove the name`},
 		mend: func(w *world) { w.make(MakeService("own", w.ns)) },
 	}),
+	Entry("no Secret of the environment", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.Env = []corev1.EnvVar{envFromSecret("TOKEN", "env", "token")}
+		},
+		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "env" does not exist: create it`},
+		mend: func(w *world) { w.make(MakeSecret("env", w.ns, "token", "t")) },
+	}),
+	Entry("no key in the ConfigMap of the environment", plight{
+		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, n *dataplanev1.OpenStackDataPlaneNode) {
+			w.make(MakeConfigMap("env", w.ns, "other", "o"))
+			n.Spec.Env = []corev1.EnvVar{envFromConfigMap("PROXY", "env", "proxy")}
+		},
+		shows: condition.InputReadyCondition, reason: edpmv1.ConfigMapKeyMissingReason, says: []string{`ConfigMap "env" has no key "proxy"`},
+		mend: func(w *world) { w.setConfigMap("env", "proxy", "http://proxy") },
+	}),
 	Entry("no ConfigMap of a service", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			own := MakeService("own", w.ns)
@@ -185,7 +210,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			theirs.OwnerReferences = ownedBy(cell.Name, string(cell.UID), "nova.openstack.org/v1beta1", "NovaCell")
 			w.make(theirs)
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.NodeConflictReason, says: []string{`ConfigMap "dataplanenode-n" belongs to NovaCell/cell1: remove it or rename`},
+		shows: condition.InputReadyCondition, reason: edpmv1.ConflictReason, says: []string{`ConfigMap "dataplanenode-n" belongs to NovaCell/cell1: delete it if nothing needs it`},
 		mend: func(w *world) {
 			remove(MakeConfigMap("dataplanenode-n", w.ns, "", ""))
 			annotate(w.node("n"), "look", "again")
@@ -219,76 +244,82 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 	}),
 )
 
-var _ = Describe("A compute that a person makes without an annotation", func() {
+var _ = Describe("A compute whose inventory or key is wrong", func() {
 	var w *world
-	var nec *novav1.NovaExternalCompute
+	var role *dataplanev1.OpenStackDataPlaneRole
+	var node *dataplanev1.OpenStackDataPlaneNode
 
 	BeforeEach(func() {
 		w = newCloud()
-		w.make(w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj(), MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {\"n\": {ansible_host: 10.1.1.1}}}"))
-		w.nodesReady("n")
-		nec = MakeCompute("n", w.ns, "cell1")
-		nec.Spec.InventoryConfigMapName, nec.Spec.SSHKeySecretName = "inventory", "ssh-key"
+		role, node = w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj()
 	})
 
-	It("is deployed with the inventory that it names", func() {
-		w.make(nec)
-		w.computesReady("n")
-		Expect(w.did("n", "nova")[0].Vars).To(HaveKeyWithValue("ansible_host", "10.1.1.1"))
-		Expect(get(Default, nec).Finalizers).To(ContainElement(novav1.NovaExternalComputeFinalizer))
-	})
+	// foreign makes a ConfigMap of something else in the place of the inventory.
+	foreign := func(key, text string) func() {
+		return func() {
+			GinkgoHelper()
+			owner := MakeConfigMap("somebody", w.ns, "a", "b")
+			w.make(owner)
+			inventory := MakeConfigMap("dataplanenode-n", w.ns, key, text)
+			inventory.OwnerReferences = ownedBy("somebody", string(owner.UID), "v1", "ConfigMap")
+			w.make(inventory)
+		}
+	}
+	removeForeign := func() { remove(MakeConfigMap("dataplanenode-n", w.ns, "", "")) }
 
 	It("says when it is in cell0, which has no computes", func() {
-		w.make(MakeCell("zero", w.ns).ShortName(novav1.Cell0Name).Obj())
-		nec.Spec.CellName = "zero"
-		w.make(nec)
-		w.halted(nec, novav1.NovaCellReadyCondition, novav1.CellZeroReason, "cell0, which has no computes", "delete the node")
+		node.Annotations = map[string]string{novav1.CellAnnotation: "zero"}
+		w.make(MakeCell("zero", w.ns).ShortName(novav1.Cell0Name).Obj(), role, node)
+		w.halted(w.compute("n"), novav1.NovaCellReadyCondition, novav1.CellZeroReason, "cell0, which has no computes", "delete the node")
+		w.nodesReady("n")
 		w.calm()
-		remove(nec)
-		gone(nec)
+		remove(node)
+		gone(node)
 		Expect(w.times("n", cleanup)).To(BeZero(), "nothing was put on the host")
 	})
 
-	DescribeTable("says what is wrong with its inventory or key, and heals",
+	DescribeTable("says so, and heals",
 		func(wrong, mend func(), reason condition.Reason, says string) {
 			wrong()
-			w.make(nec)
-			w.halted(nec, condition.InputReadyCondition, reason, says)
+			w.make(role, node)
+			w.halted(w.compute("n"), condition.InputReadyCondition, reason, says)
 			w.calm()
 			mend()
-			w.ready(nec)
+			w.computesReady("n")
 		},
-		Entry("no ConfigMap", func() { remove(MakeConfigMap("inventory", w.ns, "", "")) },
-			func() { w.make(MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {\"n\": }}")) },
-			edpmv1.ConfigMapMissingReason, `ConfigMap "inventory" does not exist`),
-		Entry("no key in the ConfigMap", func() { w.setConfigMap("inventory", "other", "x") },
-			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {\"n\": }}") },
-			edpmv1.ConfigMapKeyMissingReason, `ConfigMap "inventory" has no key "inventory"`),
-		Entry("no YAML", func() { w.setConfigMap("inventory", "inventory", "[all]\nn\n") },
-			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {\"n\": }}") },
-			novav1.InvalidInventoryReason, `ConfigMap "inventory", key "inventory": not a YAML inventory`),
-		Entry("another host", func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {x: }}") },
-			func() { w.setConfigMap("inventory", "inventory", "all: {hosts: {\"n\": }}") },
+		Entry("no ConfigMap, as variables of the node cannot be read", func() { node.Spec.Node.AnsibleVars = JSON(`"a: ["`) },
+			func() { change(node, func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = nil }) },
+			edpmv1.ConfigMapMissingReason, `ConfigMap "dataplanenode-n" does not exist`),
+		Entry("no key in the ConfigMap", foreign("other", "x"), removeForeign,
+			edpmv1.ConfigMapKeyMissingReason, `ConfigMap "dataplanenode-n" has no key "inventory"`),
+		Entry("no YAML", foreign("inventory", "[all]\nn\n"), removeForeign,
+			novav1.InvalidInventoryReason, `ConfigMap "dataplanenode-n", key "inventory": not a YAML inventory`),
+		Entry("another host", foreign("inventory", "all: {hosts: {x: }}"), removeForeign,
 			novav1.InvalidInventoryReason, `host "n" is not in the inventory: add it under all.hosts`),
-		Entry("no Secret", func() { nec.Spec.SSHKeySecretName = "other" },
+		Entry("no Secret", func() { role.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other" },
 			func() { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
 			edpmv1.SecretMissingReason, `Secret "other" does not exist`),
-		Entry("no key in the Secret", func() { w.make(MakeSecret("other", w.ns, "x", "y")); nec.Spec.SSHKeySecretName = "other" },
+		Entry("no key in the Secret", func() {
+			w.make(MakeSecret("other", w.ns, "x", "y"))
+			role.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other"
+		},
 			func() { w.setSecret("other", "ssh-privatekey", "key") },
 			edpmv1.SecretKeyMissingReason, `Secret "other" has no key "ssh-privatekey"`),
-		Entry("no key named", func() { nec.Spec.SSHKeySecretName = "" },
+		Entry("no key named", func() { role.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "" },
 			func() {
-				change(nec, func(c *novav1.NovaExternalCompute) { c.Spec.SSHKeySecretName = "ssh-key" })
+				change(role, func(r *dataplanev1.OpenStackDataPlaneRole) {
+					r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "ssh-key"
+				})
 			},
 			novav1.InvalidSpecReason, "spec.sshKeySecretName is empty"),
 	)
 
-	It("is no longer Ready when its inventory goes away, and heals", func() {
-		w.make(nec)
+	It("is no longer Ready when its key goes, and heals", func() {
+		w.make(role, node)
 		w.computesReady("n")
-		remove(MakeConfigMap("inventory", w.ns, "", ""))
-		w.halted(nec, condition.InputReadyCondition, edpmv1.ConfigMapMissingReason)
-		w.make(MakeConfigMap("inventory", w.ns, "inventory", "all: {hosts: {\"n\": {ansible_host: 10.1.1.1}}}"))
+		remove(MakeSecret("ssh-key", w.ns, "", ""))
+		w.halted(w.compute("n"), condition.InputReadyCondition, edpmv1.SecretMissingReason)
+		w.make(MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"))
 		w.computesReady("n")
 		w.exactlyOnce()
 	})
@@ -296,7 +327,7 @@ var _ = Describe("A compute that a person makes without an annotation", func() {
 	It("shows no secret in any condition, event or ConfigMap", func() {
 		w.setSecret("cell1-password", "ServicePassword", "hunter2-word")
 		w.setSecret("ssh-key", "ssh-privatekey", "hunter2-key")
-		w.make(nec)
+		w.make(role, node)
 		w.computesReady("n")
 		w.quiet()
 		for _, list := range []client.ObjectList{

@@ -13,12 +13,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -44,7 +42,7 @@ func startManager(namespace string, opts controllers.Options) *running {
 	options := ctrl.Options{
 		Scheme: env.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: ptr.To(10 * time.Second),
 		Cache:  held,
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Client: controllers.ClientOptions(),
 	}
 	options.Controller.SkipNameValidation = ptr.To(true)
 	mgr, err := ctrl.NewManager(config, options)
@@ -82,6 +80,9 @@ type wire struct {
 	cut      chan struct{}
 	// slow is how long what is created is under way, by the resource.
 	slow map[string]time.Duration
+	// held reports whether a write waits for gate to be closed.
+	held func(*http.Request) bool
+	gate chan struct{}
 }
 
 var errCut = errors.New("the manager is dead")
@@ -99,6 +100,7 @@ func (w *wire) over(next http.RoundTripper) http.RoundTripper {
 		if r.Method == http.MethodPost {
 			time.Sleep(w.slowness(r.URL.Path))
 		}
+		w.await(r)
 		answer, err := next.RoundTrip(r)
 		if last && !w.answered {
 			if err == nil {
@@ -121,6 +123,26 @@ func (w *wire) slowness(url string) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.slow[path.Base(url)]
+}
+
+// hold delays the writes that match until the returned function is called.
+func (w *wire) hold(match func(*http.Request) bool) (release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	gate := make(chan struct{})
+	w.held, w.gate = match, gate
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// await returns when a write is no longer held.
+func (w *wire) await(r *http.Request) {
+	w.mu.Lock()
+	gate := w.gate
+	held := r.Method != http.MethodGet && w.held != nil && w.held(r)
+	w.mu.Unlock()
+	if held {
+		<-gate
+	}
 }
 
 // note counts a request, and tells whether it is the last one that goes through

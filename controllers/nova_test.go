@@ -112,7 +112,7 @@ var _ = Describe("Nova", func() {
 		owner := get(Default, MakeSecret("osp-secret", w.ns, "", ""))
 		theirs.OwnerReferences = ownedBy("osp-secret", string(owner.UID), "v1", "Secret")
 		w.make(theirs, nova)
-		w.halted(nova, novav1.NovaAllCellsReadyCondition, novav1.ConflictReason, `NovaCell "nova-cell1" belongs to Secret/osp-secret`)
+		w.halted(nova, novav1.NovaAllCellsReadyCondition, edpmv1.ConflictReason, `NovaCell "nova-cell1" belongs to Secret/osp-secret`)
 		w.calm()
 		remove(theirs)
 		bus("cell0")

@@ -51,7 +51,7 @@ func (w *world) heldBy(name string) []string {
 
 const (
 	roleHolds = "openstack.org/openstackdataplanerole-compute"
-	nodeHolds = "openstack.org/openstackdataplanenode-n001"
+	nodeHolds = "openstack.org/openstackdataplanenodes-compute"
 )
 
 var _ = Describe("Where runs are made from", func() {

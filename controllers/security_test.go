@@ -62,6 +62,24 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.TopologyRef = nil })
 		},
 	}),
+	Entry("a variable by which ssh would trust any host", plight{
+		wrong: func(_ *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.NodeTemplate.AnsibleVars = JSON(`{"ansible_ssh_args": "-o Strict{{''}}HostKeyChecking=no"}`)
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidVarsReason, says: []string{"ansibleVars[ansible_ssh_args]", "annotation edpm.openstack.org/host-key"},
+		mend: func(w *world) {
+			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.NodeTemplate.AnsibleVars = nil })
+		},
+	}),
+	Entry("another program in place of ssh", plight{
+		wrong: func(_ *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.Env = []corev1.EnvVar{{Name: "ANSIBLE_SSH_EXECUTABLE", Value: "/mnt/ssh"}}
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidVarsReason, says: []string{"env[0].value", "ANSIBLE_SSH_EXECUTABLE"},
+		mend: func(w *world) {
+			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.Env = nil })
+		},
+	}),
 	Entry("variables of 900 KB", plight{
 		wrong: func(_ *world, _ *dataplanev1.OpenStackDataPlaneRole, n *dataplanev1.OpenStackDataPlaneNode) {
 			n.Spec.Node.AnsibleVars = JSON(`"a: ` + strings.Repeat("é", 550<<10) + `"`)
@@ -117,6 +135,17 @@ var _ = Describe("A run that a user makes", func() {
 		Expect(get(Default, run).Status.Hosts).NotTo(ContainElement(HaveField("Name", "forged")))
 	})
 
+	It("is not started with variables that change how hosts are reached", func() {
+		w := newCloud()
+		run := MakeRun("r", w.ns)
+		run.Spec.Inventory = "h1 ansible_host=10.0.0.1 ansible_ssh_common_args='-F /mnt/config'\n"
+		w.make(run)
+		w.halted(run, condition.InputReadyCondition, ansibleeev1.InvalidSpecReason, "spec.inventory", "ansible_ssh_common_args", "annotation edpm.openstack.org/host-key")
+		w.nothingRuns()
+		change(run, func(r *ansibleeev1.OpenStackAnsibleEE) { r.Spec.Inventory = "h1 ansible_host=10.0.0.1\n" })
+		w.ready(run)
+	})
+
 	It("has no say about its Pod's rights", func() {
 		w := newCloud()
 		run := MakeRun("r", w.ns)
@@ -131,8 +160,8 @@ var _ = Describe("A run that a user makes", func() {
 	})
 })
 
-var _ = Describe("A role whose inventory does not fit into a ConfigMap", func() {
-	It("says so, and its nodes are deployed", func() {
+var _ = Describe("A role whose inventory does not fit into one ConfigMap", func() {
+	It("publishes it in parts, and its nodes are deployed", func() {
 		w := newCloud()
 		w.make(w.role("compute").Obj())
 		for _, name := range nodeNames(5) {
@@ -140,8 +169,12 @@ var _ = Describe("A role whose inventory does not fit into a ConfigMap", func() 
 			node.Spec.Node.AnsibleVars = JSON(`{"a": "` + strings.Repeat("x", 240<<10) + `"}`)
 			w.make(node)
 		}
-		w.halted(MakeRole("compute", w.ns).Obj(), condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "it stays as it was", "spread the 5 nodes over several roles")
 		w.nodesReady(nodeNames(5)...)
+		w.ready(MakeRole("compute", w.ns).Obj())
+		Eventually(func(g Gomega) {
+			g.Expect(get(g, MakeRole("compute", w.ns).Obj()).Status.InventoryParts).To(BeEquivalentTo(5))
+			g.Expect(get(g, MakeConfigMap("dataplanerole5-compute", w.ns, "", "")).Data).To(HaveKey("inventory"))
+		}).Should(Succeed())
 		w.calm()
 	})
 })

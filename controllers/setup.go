@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
@@ -52,7 +54,11 @@ type Options struct {
 	// Operators to run; empty means all that are not optional.
 	Operators []string
 	Engine    edpm.Options
-	Images    images.Defaults
+	// Secrets are the limits of each namespace; zero means inputs.DefaultLimits.
+	Secrets inputs.Limits
+	Images  images.Defaults
+	// RunnerResources of the Pod of each run.
+	RunnerResources corev1.ResourceRequirements
 }
 
 // setup has what the controllers share.
@@ -65,7 +71,7 @@ type setup struct {
 
 // Setup adds the controllers of the chosen operators to the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
-	reader, err := inputs.NewReader(ctx, mgr)
+	reader, err := inputs.NewReader(ctx, mgr, opts.Secrets)
 	if err != nil {
 		return err
 	}
@@ -122,6 +128,10 @@ func CheckOperators(names []string) error {
 	return nil
 }
 
+// GetClient returns a client that reads ConfigMaps by name: the manager's own has
+// the metadata of all, and the content of none.
+func (s *setup) GetClient() client.Client { return s.inputs.Client(s.Manager.GetClient()) }
+
 // runner reports for one controller.
 func (s *setup) runner(name string) *phase.Runner {
 	return &phase.Runner{Client: s.GetClient(), Events: s.GetEventRecorder(name)}
@@ -137,15 +147,21 @@ func (s *setup) shared(ctx context.Context) error {
 	if !s.runs("dataplane") && !s.runs("nova") {
 		return nil
 	}
-	if err := nodes.IndexRole(ctx, s.GetFieldIndexer()); err != nil {
+	if err := nodes.Index(ctx, s.GetFieldIndexer()); err != nil {
 		return err
 	}
+	counts, err := nodes.Count(ctx, s.GetCache())
+	if err != nil {
+		return err
+	}
+	s.engine.Members = counts.Of
 	return s.engine.SetupWithManager(ctx, s.Manager)
 }
 
 func (s *setup) ansibleEE(ctx context.Context) error {
 	return (&openstackansibleee.Reconciler{
-		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("ansibleee"), DefaultImage: s.Images.AnsibleEE,
+		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("ansibleee"), Inputs: s.inputs, DefaultImage: s.Images.AnsibleEE,
+		Resources: s.RunnerResources,
 	}).SetupWithManager(ctx, s.Manager)
 }
 
@@ -157,7 +173,7 @@ func (s *setup) dataPlane(ctx context.Context) error {
 		return err
 	}
 	return (&openstackdataplanenode.Reconciler{
-		Client: s.GetClient(), Runner: s.runner("dataplane-node"), Inputs: s.inputs, Engine: s.engine, RunnerImage: s.Images.AnsibleEE,
+		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("dataplane-node"), Inputs: s.inputs, Engine: s.engine, RunnerImage: s.Images.AnsibleEE,
 	}).SetupWithManager(ctx, s.Manager)
 }
 
@@ -177,11 +193,11 @@ func (s *setup) nova(ctx context.Context) error {
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
-	if err := (&computenode.Reconciler{Client: s.GetClient(), Events: s.GetEventRecorder("nova-computenode")}).SetupWithManager(s.Manager); err != nil {
+	if err := (&computenode.Reconciler{Client: s.GetClient(), Live: s.GetAPIReader(), Events: s.GetEventRecorder("nova-computenode")}).SetupWithManager(s.Manager); err != nil {
 		return err
 	}
 	return (&novaexternalcompute.Reconciler{
-		Client: s.GetClient(), Runner: s.runner("novaexternalcompute"), Inputs: s.inputs, Engine: s.engine, Images: s.Images,
+		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("novaexternalcompute"), Inputs: s.inputs, Engine: s.engine, Images: s.Images,
 	}).SetupWithManager(ctx, s.Manager)
 }
 

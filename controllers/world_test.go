@@ -19,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
@@ -185,6 +187,14 @@ type judged interface {
 // observed tells whether the status is that of the current spec.
 func observed(obj judged) bool {
 	switch o := obj.(type) {
+	case *corev1beta1.OpenStackControlPlane:
+		return o.Status.ObservedGeneration == o.Generation
+	case *glancev1.Glance:
+		return o.Status.ObservedGeneration == o.Generation
+	case *glancev1.GlanceAPI:
+		return o.Status.ObservedGeneration == o.Generation
+	case *novav1.NovaCompute:
+		return o.Status.ObservedGeneration == o.Generation
 	case *dataplanev1.OpenStackDataPlane:
 		return o.Status.ObservedGeneration == o.Generation
 	case *dataplanev1.OpenStackDataPlaneRole:

@@ -122,6 +122,12 @@ var _ = Describe("A user who may write every kind of the suite in a namespace", 
 		Entry("give an option for a user", "OpenStackDataPlaneRole", `{nodeTemplate: {ansibleUser: "-oProxyCommand=id"}}`, "user name"),
 
 		Entry("turn off in silence that host keys are checked", "OpenStackDataPlaneRole", `{env: [{name: ANSIBLE_HOST_KEY_CHECKING, value: "False"}]}`, "spec.env[0].value", "annotation edpm.openstack.org/host-key"),
+		Entry("hide that in a template", "OpenStackDataPlaneRole", `{nodeTemplate: {ansibleVars: {ansible_ssh_args: "-o Strict{{''}}HostKeyChecking=no"}}}`, "spec.nodeTemplate.ansibleVars[ansible_ssh_args]", "host-key"),
+		Entry("reach hosts by another plugin", "OpenStackDataPlaneNode", `{node: {ansibleVars: "ansible_connection: paramiko"}}`, "spec.node.ansibleVars[ansible_connection]", "host-key"),
+		Entry("reach hosts by another program", "OpenStackAnsibleEE", `{env: [{name: ANSIBLE_SSH_EXECUTABLE, value: /mnt/ssh}]}`, "spec.env[0].value", "host-key"),
+		Entry("change it in an inventory", "OpenStackAnsibleEE", `{inventory: "h1 ansible_ssh_common_args='-F x'"}`, "spec.inventory", "host-key"),
+		Entry("change it by extra variables", "OpenStackAnsibleEE", `{extraVars: {ansible_ssh_extra_args: -F x}}`, "spec.extraVars[ansible_ssh_extra_args]", "host-key"),
+		Entry("change it by arguments", "OpenStackAnsibleEE", `{cmdLine: "--ssh-common-args='-F x'"}`, "spec.cmdLine", "host-key"),
 		Entry("turn it off by variables", "OpenStackDataPlaneNode", `{node: {ansibleVars: {ansible_ssh_args: -o StrictHostKeyChecking=no}}}`, "spec.node.ansibleVars[ansible_ssh_args]", "host-key"),
 		Entry("hide a Python object in variables", "OpenStackDataPlaneNode", `{node: {ansibleVars: "a: !!python/object/apply:os.system [id]"}}`, "would get lost"),
 

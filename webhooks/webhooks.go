@@ -27,6 +27,7 @@ import (
 // them, and their kinds may belong to somebody else. Validation reads from the API
 // server.
 func SetupAll(mgr ctrl.Manager, operators []string) error {
+	mgr = guardedManager{mgr}
 	reader, defaults := mgr.GetAPIReader(), images.Env()
 	setups := map[string][]func() error{
 		"nova": {

@@ -89,7 +89,7 @@ type certificateFiles struct {
 
 func (c *certificateFiles) setup(ctx context.Context, mgr manager.Manager) error {
 	var err error
-	if c.inputs, err = inputs.NewReader(ctx, mgr); err != nil {
+	if c.inputs, err = inputs.NewReader(ctx, mgr, inputs.DefaultLimits); err != nil {
 		return err
 	}
 	atStart := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

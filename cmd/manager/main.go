@@ -36,7 +36,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=get;create;update
-// +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create
 
 func main() {
 	opts, logging := &options{}, zap.Options{StacktraceLevel: zapcore.PanicLevel}
@@ -125,7 +125,7 @@ func newManager(ctx context.Context, config *rest.Config, opts *options, decisio
 		return nil, err
 	}
 	if len(decision.Running) > 0 {
-		setup := controllers.Options{Operators: decision.Running, Engine: opts.engine, Images: images.Env()}
+		setup := controllers.Options{Operators: decision.Running, Engine: opts.engine, Secrets: opts.secrets, Images: images.Env(), RunnerResources: opts.runner}
 		if err := controllers.Setup(ctx, mgr, setup); err != nil {
 			return nil, fmt.Errorf("setting up controllers: %w", err)
 		}

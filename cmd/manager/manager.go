@@ -6,18 +6,18 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/edpm-operators/edpm-operators/controllers"
 )
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=webhook-service-cert,verbs=list;watch;update
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=list;watch;update
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=list;watch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=mutating-webhook-configuration,verbs=update
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=validating-webhook-configuration,verbs=update
 
 func managerOptions(opts *options, scheme *runtime.Scheme, operators []string) ctrl.Options {
 	held := controllers.CacheOptions(operators)
@@ -33,15 +33,21 @@ func managerOptions(opts *options, scheme *runtime.Scheme, operators []string) c
 		Metrics:                       metricsOptions(opts),
 		WebhookServer:                 newWebhookServer(opts),
 		Cache:                         held,
-		// Secrets are read by internal/inputs; nothing may cache them by accident.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Client:                        controllers.ClientOptions(),
 	}
 }
 
 // newWebhookServer returns a server that waits for its certificates if the manager
-// makes them itself.
+// makes them itself, and that answers only the API server if its authority is known.
 func newWebhookServer(opts *options) webhook.Server {
-	server := webhook.NewServer(webhook.Options{Port: opts.webhookPort, CertDir: opts.certDir})
+	serving := webhook.Options{Port: opts.webhookPort, CertDir: opts.certDir}
+	if opts.clientCA != "" {
+		serving.TLSOpts = append(serving.TLSOpts, withClientCA(opts.clientCA))
+	}
+	server := webhook.NewServer(serving)
+	if opts.clientCA != "" {
+		server = authenticatedServer{server}
+	}
 	if opts.service == "" {
 		return server
 	}

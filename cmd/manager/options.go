@@ -5,8 +5,12 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 )
 
 // options are the flags of the manager.
@@ -22,13 +26,17 @@ type options struct {
 	certDir       string
 	service       string
 	webhookConfig string
+	clientCA      string
 	pprof         string
 	qps           float64
 	engine        edpm.Options
+	runner        corev1.ResourceRequirements
+	secrets       inputs.Limits
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
-	o.engine = edpm.DefaultOptions()
+	o.engine, o.secrets = edpm.DefaultOptions(), inputs.DefaultLimits
+	o.runner = openstackansibleee.DefaultResources()
 	fs.StringVar(&o.operators, "operators", "", "operators to run, separated by commas; empty means "+strings.Join(controllers.Operators, ",")+"; there is also "+strings.Join(controllers.OptionalOperators, ","))
 	fs.StringVar(&o.metrics, "metrics-bind-address", "0", "address of the metrics endpoint; 0 turns it off")
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", true, "serve the metrics over HTTPS, to those only who may get the URL /metrics")
@@ -40,13 +48,19 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.certDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "directory of tls.crt and tls.key of the webhooks")
 	fs.StringVar(&o.service, "webhook-service", "", "name of the Service of the webhooks: when set, the manager makes and rotates their certificates itself, in Secret <name>-cert")
 	fs.StringVar(&o.webhookConfig, "webhook-configurations", "", "webhook configurations that get the manager's own certificate authority, as mutating/NAME or validating/NAME separated by commas")
+	fs.StringVar(&o.clientCA, "webhook-client-ca", "", "file with the certificate authority of the API server's client certificate for admission: when set, the webhooks answer nobody else")
 	fs.StringVar(&o.pprof, "pprof-bind-address", "", "address of the profiling endpoint; empty turns it off")
 	fs.Float64Var(&o.qps, "kube-api-qps", 0, "requests per second to the API server; 0 leaves the limit to the server's priority and fairness")
 	fs.DurationVar(&o.engine.Debounce, "batch-debounce", o.engine.Debounce, "how long no host may join a batch before a run is started that is not full")
 	fs.DurationVar(&o.engine.Patience, "batch-patience", o.engine.Patience, "how long hosts may keep joining a batch")
 	fs.DurationVar(&o.engine.Backoff.Base, "retry-base", o.engine.Backoff.Base, "time until a failed host is tried again; doubles with each failure")
 	fs.DurationVar(&o.engine.Backoff.Max, "retry-max", o.engine.Backoff.Max, "longest time until a failed host is tried again")
+	fs.IntVar(&o.secrets.Secrets, "secrets-per-namespace", o.secrets.Secrets, "Secrets of one namespace that are watched at most; each costs some 80 KiB of memory")
+	fs.IntVar(&o.engine.MaxRuns, "max-concurrent-runs", o.engine.MaxRuns, "most runs of Ansible under way in all namespaces; 0 means any number")
 	fs.IntVar(&o.engine.History, "run-history", o.engine.History, "finished runs that are kept per role and step")
+	fs.IntVar(&o.engine.HistoryTotal, "run-history-total", o.engine.HistoryTotal, "finished runs that are kept of all roles and steps; the oldest are deleted first")
+	fs.Var((*resourceList)(&o.runner.Requests), "runner-requests", "resources that the Pod of a run requests; empty means none")
+	fs.Var((*resourceList)(&o.runner.Limits), "runner-limits", "resources that the Pod of a run may use at most; empty means no limit")
 }
 
 // operatorList are the operators that were chosen.

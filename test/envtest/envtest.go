@@ -32,6 +32,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/rights"
 )
 
 // T is what a suite passes: a *testing.T, or GinkgoT() from BeforeSuite.
@@ -70,6 +71,8 @@ type Env struct {
 	// Client reads and writes without a cache, as an administrator.
 	Client client.Client
 	Scheme *apiruntime.Scheme
+	// Requests of the clients with the rights of the manager.
+	Requests *rights.Requests
 
 	webhooks crenvtest.WebhookInstallOptions
 }
@@ -91,8 +94,10 @@ func Start(t T, opts Options) *Env {
 	if opts.Webhooks {
 		server.WebhookInstallOptions.Paths = WebhookConfigurations()
 	}
-	// Room for the Services of many, which the default does not have.
-	server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.96.0.0/16")
+	// Room for the Services of many, which the default does not have; and a plugin of
+	// OpenShift that asks for a right of whoever names an owner.
+	server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.96.0.0/16").
+		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {
 			t.Fatalf("stopping the API server: %v", err)
@@ -106,7 +111,7 @@ func Start(t T, opts Options) *Env {
 	if err != nil {
 		t.Fatalf("making a client: %v", err)
 	}
-	return &Env{Config: config, Client: admin, Scheme: scheme, webhooks: server.WebhookInstallOptions}
+	return &Env{Config: config, Client: admin, Scheme: scheme, Requests: &rights.Requests{}, webhooks: server.WebhookInstallOptions}
 }
 
 // WriteKubeconfig writes a kubeconfig of the administrator, for programs. With

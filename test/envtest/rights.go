@@ -23,7 +23,8 @@ const (
 
 // AsManager returns a configuration that has the rights of the deployed manager
 // and no others: a story that needs more fails. It has those on Secrets in the
-// namespaces of [Env.GrantSecrets] only. It is called once.
+// namespaces of [Env.GrantSecrets] only. What is asked with it is noted in
+// [Env.Requests]. It is called once.
 func (e *Env) AsManager(t T) *rest.Config {
 	t.Helper()
 	if err := e.makeRoles(); err != nil {
@@ -32,6 +33,7 @@ func (e *Env) AsManager(t T) *rest.Config {
 	config := rest.CopyConfig(e.Config)
 	config.QPS = -1
 	config.Impersonate.UserName = managerAccount
+	config.Wrap(e.Requests.Over)
 	return config
 }
 

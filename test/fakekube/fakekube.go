@@ -310,7 +310,7 @@ func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, s
 		case Failed:
 			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: boom on " + host}, false
 		case Unreachable:
-			recap[host], good = []any{0, 0, 0, 1, 0, "connect to " + host + ": no route to host"}, false
+			recap[host], good = []any{0, 0, 0, 1, 0, "connect to " + host + ": no route to host", "", 0, 0}, false
 		case Missing:
 			good = false
 		default:

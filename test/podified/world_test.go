@@ -77,7 +77,7 @@ func startManager() {
 	config.Wrap(wire.over)
 	options := env.ManagerOptions()
 	options.Cache = controllers.CacheOptions(nil)
-	options.Client = client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&k8scorev1.Secret{}}}}
+	options.Client = controllers.ClientOptions()
 	options.Controller.SkipNameValidation = ptr.To(true)
 	mgr, err := ctrl.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())

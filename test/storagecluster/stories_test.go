@@ -219,7 +219,7 @@ spec:
 		})
 		w.zones(3)
 		c := w.cluster([]string{set("x", 1, 3)})
-		wrong(c, ocsv1.CephClusterReadyCondition, "Conflict/Error", "CephCluster", "ConfigMap/somebody", "remove it or rename")
+		wrong(c, ocsv1.CephClusterReadyCondition, "Conflict/Error", "CephCluster", "ConfigMap/somebody", "delete it if nothing needs it")
 		Expect(w.counts()).To(Equal([]string{"theirs=2"}))
 		change(w.ceph(), func(u *unstructured.Unstructured) {
 			u.SetOwnerReferences(nil)

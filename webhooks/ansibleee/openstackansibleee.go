@@ -47,6 +47,8 @@ func runErrors(run *ansibleeev1.OpenStackAnsibleEE) field.ErrorList {
 	errs = append(errs, validate.Inventory(at.Child("inventory"), spec.Inventory)...)
 	errs = append(errs, envTexts(at, spec)...)
 	errs = append(errs, validate.Env(at.Child("env"), spec.Env)...)
+	errs = append(errs, validate.ExtraVars(at.Child("extraVars"), spec.ExtraVars)...)
+	errs = append(errs, validate.CmdLine(at.Child("cmdLine"), spec.CmdLine)...)
 	errs = append(errs, validate.ExtraMounts(at.Child("extraMounts"), spec.ExtraMounts)...)
 	errs = append(errs, validate.Limit(at.Child("ansibleLimit"), spec.AnsibleLimit)...)
 	errs = append(errs, validate.Tags(at.Child("ansibleTags"), spec.AnsibleTags)...)

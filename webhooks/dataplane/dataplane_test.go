@@ -3,6 +3,7 @@ package dataplane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,5 +110,28 @@ func TestAWarningThatCannotBeFoundDoesNotRefuseTheNode(t *testing.T) {
 	warnings, err := nodeRules(failing{}).ValidateCreate(t.Context(), node)
 	if err != nil || len(warnings) > 0 {
 		t.Errorf("want no verdict, got warnings %q and error %v", warnings, err)
+	}
+}
+
+func TestADataPlaneThatWouldNotFitIsRefused(t *testing.T) {
+	planeOf := func(n int) *dataplanev1.OpenStackDataPlane {
+		plane := &dataplanev1.OpenStackDataPlane{Spec: dataplanev1.OpenStackDataPlaneSpec{Nodes: map[string]dataplanev1.OpenStackDataPlaneNodeSpec{}}}
+		for i := range n {
+			plane.Spec.Nodes[fmt.Sprintf("edpm-compute-%05d", i)] = dataplanev1.OpenStackDataPlaneNodeSpec{Role: "edpm-compute", AnsibleHost: fmt.Sprintf("10.%d.%d.1", i/256, i%256)}
+		}
+		return plane
+	}
+	fits, large, larger := planeOf(5000), planeOf(9000), planeOf(9001)
+	if errs := dataPlaneErrors(fits); len(errs) > 0 {
+		t.Errorf("5000 nodes are refused: %v", errs)
+	}
+	if diff := cmp.Diff([]string{"spec"}, fieldsOf(dataPlaneErrors(large))); diff != "" {
+		t.Errorf("the errors of 9000 nodes differ (-want +got):\n%s", diff)
+	}
+	if _, err := dataPlaneRules.ValidateUpdate(t.Context(), large, larger); err != nil {
+		t.Errorf("one that is too large already cannot be changed: %v", err)
+	}
+	if _, err := dataPlaneRules.ValidateUpdate(t.Context(), fits, large); err == nil {
+		t.Error("it can grow without a limit")
 	}
 }

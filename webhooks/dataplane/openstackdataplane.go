@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,7 +31,28 @@ func dataPlaneErrors(dataPlane *dataplanev1.OpenStackDataPlane) field.ErrorList 
 	spec, at := dataPlane.Spec, field.NewPath("spec")
 	errs := named(at.Child("roles"), dataPlane.Namespace, spec.Roles, roleSpec)
 	errs = append(errs, named(at.Child("nodes"), dataPlane.Namespace, spec.Nodes, nodeSpec)...)
+	errs = append(errs, size(at, spec)...)
 	return append(errs, deployStrategy(at.Child("deployStrategy"), spec.DeployStrategy)...)
+}
+
+// maxSpec is the most bytes that a data plane may have as JSON. etcd takes objects of
+// 1.5 MiB, and the API server notes beside each field who set it, in about as
+// many bytes again.
+const maxSpec = 512 << 10
+
+// size refuses a spec that etcd would refuse sooner or later, when one node is
+// added to thousands. The text has no number, so that one that is too large
+// already can still be changed.
+func size(at *field.Path, spec dataplanev1.OpenStackDataPlaneSpec) field.ErrorList {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return field.ErrorList{field.InternalError(at, err)}
+	}
+	if len(text) <= maxSpec {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, field.OmitValueType{}, fmt.Sprintf(
+		"roles and nodes together have more than %d bytes: create some of the nodes as OpenStackDataPlaneNode objects of their own, or in another OpenStackDataPlane", maxSpec))}
 }
 
 // dataPlaneWarnings names roles that are not part of the data plane, which may

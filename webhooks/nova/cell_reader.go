@@ -3,6 +3,7 @@ package nova
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,17 +77,34 @@ func (r cellReader) heirs(ctx context.Context, namespace, role string) ([]string
 	return names, nil
 }
 
-// elsewhere returns the recorded cells that are not the given one, by node.
-func (r cellReader) elsewhere(ctx context.Context, namespace, cell string) (map[string]string, error) {
-	computes := &novav1.NovaExternalComputeList{}
+// unread stands for the recorded cell of a node that no error names.
+const unread = "?"
+
+// elsewhere returns, by node, the recorded cells of nodes that are not in the given
+// one. Of computes in other cells, which may be tens of thousands, it reads only
+// metadata, and whole only those that an error names.
+func (r cellReader) elsewhere(ctx context.Context, namespace, cell string, nodes []string) (map[string]string, error) {
+	computes := &metav1.PartialObjectMetadataList{}
+	computes.SetGroupVersionKind(novav1.GroupVersion.WithKind("NovaExternalComputeList"))
 	err := r.List(ctx, computes, client.InNamespace(namespace),
 		client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("spec.cellName", cell)})
 	if err != nil {
 		return nil, fmt.Errorf("listing the computes of %s that are not in cell %s: %w", namespace, cell, err)
 	}
-	cells := map[string]string{}
-	for _, compute := range computes.Items {
-		cells[compute.Name] = compute.Spec.CellName
+	foreign, cells := map[string]bool{}, map[string]string{}
+	for i := range computes.Items {
+		foreign[computes.Items[i].Name] = true
+	}
+	for _, node := range slices.Sorted(slices.Values(nodes)) {
+		if !foreign[node] {
+			continue
+		}
+		if cells[node] = unread; len(cells) > maxNamed {
+			continue
+		}
+		if cells[node], err = r.recorded(ctx, namespace, node); err != nil {
+			return nil, err
+		}
 	}
 	return cells, nil
 }

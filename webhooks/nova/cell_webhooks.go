@@ -136,7 +136,7 @@ func (v roleCell) changes(ctx context.Context, role *dataplanev1.OpenStackDataPl
 	if err != nil || len(heirs) == 0 {
 		return nil, err
 	}
-	recorded, err := v.cells.elsewhere(ctx, role.Namespace, after)
+	recorded, err := v.cells.elsewhere(ctx, role.Namespace, after, heirs)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package openstackansibleee
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -17,11 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/hostlock"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-// hostIndex has the hosts of the runs that have not ended.
-const hostIndex = "ansibleee.host"
+const (
+	// hostIndex has the hosts of the runs that have not ended.
+	hostIndex = "ansibleee.host"
+	// machineIndex has their machines.
+	machineIndex = "ansibleee.machine"
+)
 
 func indexHosts(obj client.Object) []string {
 	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
@@ -35,7 +41,16 @@ func indexHosts(obj client.Object) []string {
 	return hosts
 }
 
-// admission keeps a host out of a second run, whoever made the runs: the engines
+func indexMachines(obj client.Object) []string {
+	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
+	if ended(run.Status.JobStatus) {
+		return nil
+	}
+	return run.Machines()
+}
+
+// admission keeps a host out of a second run, also under another name or in
+// another namespace, whoever made the runs: the engines
 // of two managers do not know of each other's until they are stored. All Jobs are
 // made by the one leader of this operator, so that a lock in it is enough.
 //
@@ -66,30 +81,40 @@ func (a *admission) admit(ctx context.Context, run *ansibleeev1.OpenStackAnsible
 	if err != nil {
 		return nil, err
 	}
-	for i := range rivals {
-		started, err := a.started(ctx, &rivals[i])
-		if err != nil || started || before(&rivals[i], run) {
-			return &rivals[i], err
-		}
+	first, err := hostlock.FirstBefore(run, rivals, func(rival *ansibleeev1.OpenStackAnsibleEE) (bool, error) { return a.started(ctx, rival) })
+	if err != nil || first != nil {
+		return first, err
 	}
 	a.admitted[run.UID] = true
 	return nil, nil
 }
 
-// rivals are the other runs that have a host of the run and have not ended.
+// rivals are the other runs that have a host or a machine of the run and have
+// not ended.
 func (a *admission) rivals(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) ([]ansibleeev1.OpenStackAnsibleEE, error) {
 	var rivals []ansibleeev1.OpenStackAnsibleEE
-	seen := map[string]bool{run.Name: true}
-	for _, t := range run.Spec.Targets {
+	seen := map[types.UID]bool{run.UID: true}
+	add := func(index, value string, options ...client.ListOption) error {
 		runs := &ansibleeev1.OpenStackAnsibleEEList{}
-		err := a.List(ctx, runs, client.InNamespace(run.Namespace), client.MatchingFields{hostIndex: t.Host}, client.UnsafeDisableDeepCopy)
+		err := a.List(ctx, runs, append(options, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)...)
 		if err != nil {
-			return nil, fmt.Errorf("listing the runs on %s: %w", t.Host, err)
+			return fmt.Errorf("listing the runs on %s: %w", value, err)
 		}
 		for _, r := range runs.Items {
-			if !seen[r.Name] {
-				seen[r.Name], rivals = true, append(rivals, r)
+			if !seen[r.UID] {
+				seen[r.UID], rivals = true, append(rivals, r)
 			}
+		}
+		return nil
+	}
+	for _, t := range run.Spec.Targets {
+		if err := add(hostIndex, t.Host, client.InNamespace(run.Namespace)); err != nil {
+			return nil, err
+		}
+	}
+	for _, machine := range run.Machines() {
+		if err := add(machineIndex, machine); err != nil {
+			return nil, err
 		}
 	}
 	return rivals, nil
@@ -107,14 +132,6 @@ func (a *admission) started(ctx context.Context, run *ansibleeev1.OpenStackAnsib
 		return false, nil
 	}
 	return err == nil && metav1.IsControlledBy(job, run), err
-}
-
-// before is the order in which waiting runs are served.
-func before(a, b *ansibleeev1.OpenStackAnsibleEE) bool {
-	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.Name < b.Name
-	}
-	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
 // handler frees the hosts of a run that has ended or gone, and wakes the runs that
@@ -154,15 +171,24 @@ func (s *scope) admit(ctx context.Context) error {
 	if err != nil || other == nil {
 		return err
 	}
+	rival := "OpenStackAnsibleEE " + other.Name
+	if other.Namespace != s.run.Namespace {
+		rival = "a run of another namespace"
+	}
 	return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobHostsBusyReason,
-		"Waiting for OpenStackAnsibleEE %s to end: both have host %s, and a host is in one run at a time", other.Name, shared(s.run, other))
+		"Waiting for %s to end: both have host %s, and a host is in one run at a time", rival, shared(s.run, other))
 }
 
-// shared returns the first host that both runs have.
+// shared returns the first host that both runs have, with its machine if the
+// other run has it under another name.
 func shared(a, b *ansibleeev1.OpenStackAnsibleEE) string {
+	machines := b.Machines()
 	for _, t := range a.Spec.Targets {
-		if _, ok := b.Target(t.Host); ok {
+		if _, ok := b.Target(t.Host); ok && a.Namespace == b.Namespace {
 			return t.Host
+		}
+		if slices.Contains(machines, t.Machine) {
+			return fmt.Sprintf("%s (%s)", t.Host, t.Machine)
 		}
 	}
 	return ""

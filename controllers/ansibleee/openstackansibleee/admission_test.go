@@ -2,6 +2,7 @@ package openstackansibleee
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,7 +49,8 @@ func gate(t *testing.T, objects ...client.Object) *admission {
 		}
 	}
 	return newAdmission(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithIndex(&ansibleeev1.OpenStackAnsibleEE{}, hostIndex, indexHosts).Build())
+		WithIndex(&ansibleeev1.OpenStackAnsibleEE{}, hostIndex, indexHosts).
+		WithIndex(&ansibleeev1.OpenStackAnsibleEE{}, machineIndex, indexMachines).Build())
 }
 
 // waitsFor is the run that keeps a run out, empty if none does.
@@ -97,6 +99,47 @@ func TestWhoWaitsForWhom(t *testing.T) {
 				t.Errorf("it waits for %q; want that it waits: %v", got, c.waits)
 			}
 		})
+	}
+}
+
+// on gives the targets of a run machines, in their order.
+func on(run *ansibleeev1.OpenStackAnsibleEE, machines ...string) *ansibleeev1.OpenStackAnsibleEE {
+	for i, m := range machines {
+		run.Spec.Targets[i].Machine = m
+	}
+	return run
+}
+
+func TestAMachineIsInOneRunAtATime(t *testing.T) {
+	const address = "10.0.0.1:22"
+	elsewhere := func(r *ansibleeev1.OpenStackAnsibleEE) { r.Namespace = "elsewhere" }
+	for name, c := range map[string]struct {
+		other *ansibleeev1.OpenStackAnsibleEE
+		waits bool
+	}{
+		"under another name":                {on(made("other", 1, "b"), address), true},
+		"under another name in a namespace": {change(on(made("other", 1, "b"), address), elsewhere), true},
+		"created later":                     {on(made("other", 9, "b"), address), false},
+		"another machine":                   {on(made("other", 1, "b"), "10.0.0.2:22"), false},
+		"of a run that is not known":        {made("other", 1, "b"), false},
+	} {
+		me := on(made("me", 5, "a", "c"), address)
+		if got := waitsFor(t, gate(t, c.other, me.DeepCopy()), me); (got != "") != c.waits {
+			t.Errorf("%s: it waits for %q; want that it waits: %v", name, got, c.waits)
+		}
+	}
+}
+
+func TestWhatIsSharedIsNamed(t *testing.T) {
+	a := on(made("me", 5, "x", "a"), "", "10.0.0.1:22")
+	for want, b := range map[string]*ansibleeev1.OpenStackAnsibleEE{
+		"a":                made("other", 1, "a"),
+		"a (10.0.0.1:22)":  on(made("other", 1, "b"), "10.0.0.1:22"),
+		"a (10.0.0.1:22) ": on(change(made("other", 1, "a"), func(r *ansibleeev1.OpenStackAnsibleEE) { r.Namespace = "elsewhere" }), "10.0.0.1:22"),
+	} {
+		if got := shared(a, b); got != strings.TrimSpace(want) {
+			t.Errorf("shared = %q; want %q", got, want)
+		}
 	}
 }
 

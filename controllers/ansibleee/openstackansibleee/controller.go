@@ -20,30 +20,37 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/attachments"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=list;watch
+// +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch
 // +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees/status,verbs=patch
 // +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees/finalizers,verbs=update
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
-// +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=patch;delete
+// +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=get;list;patch;delete
 
 const (
 	podJobIndex    = "ansibleee.job"
 	attachmentsIdx = "ansibleee.networkAttachments"
+	// inputIndex holds the Secrets and ConfigMaps that the environment names.
+	inputIndex = "ansibleee.inputs"
 )
 
 // Reconciler of OpenStackAnsibleEE.
 type Reconciler struct {
 	client.Client
 	Runner *phase.Runner
+	Inputs *inputs.Reader
 	// Live reads past the cache.
 	Live client.Reader
 	// DefaultImage of the execution environment, for specs without one.
 	DefaultImage string
+	// Resources of the container of each run.
+	Resources corev1.ResourceRequirements
 
 	attachments bool // whether the cluster has network attachment definitions
 	admission   *admission
@@ -55,6 +62,8 @@ type scope struct {
 	run  *ansibleeev1.OpenStackAnsibleEE
 	want *batchv1.Job
 	job  *batchv1.Job
+	// said is what JobReady said before; nil if nothing.
+	said *condition.Condition
 }
 
 // Reconcile brings one run forward.
@@ -63,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Get(ctx, req.NamespacedName, run); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	s := &scope{Reconciler: r, run: run}
+	s := &scope{Reconciler: r, run: run, said: run.Status.Conditions.Get(ansibleeev1.JobReadyCondition).DeepCopy()}
 	if !run.DeletionTimestamp.IsZero() {
 		return r.Runner.Run(ctx, run, conditions(run), s.cancel)
 	}
@@ -109,16 +118,32 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &ansibleeev1.OpenStackAnsibleEE{}, hostIndex, indexHosts); err != nil {
+	for name, index := range map[string]client.IndexerFunc{hostIndex: indexHosts, machineIndex: indexMachines} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &ansibleeev1.OpenStackAnsibleEE{}, name, index); err != nil {
+			return err
+		}
+	}
+	err = mgr.GetFieldIndexer().IndexField(ctx, &ansibleeev1.OpenStackAnsibleEE{}, inputIndex, func(obj client.Object) []string {
+		return inputs.EnvNames(obj.(*ansibleeev1.OpenStackAnsibleEE).Spec.Env)
+	})
+	if err != nil {
 		return err
 	}
 	r.admission = newAdmission(mgr.GetCache())
-	usersOf := topology.Users(mgr.GetClient(), func() client.ObjectList { return &ansibleeev1.OpenStackAnsibleEEList{} })
+	list := func() client.ObjectList { return &ansibleeev1.OpenStackAnsibleEEList{} }
+	usersOf := topology.Users(mgr.GetClient(), list)
+	readers := func(kind string) handler.EventHandler {
+		return handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, inputIndex, func(o client.Object) string { return kind + "/" + o.GetName() }))
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&ansibleeev1.OpenStackAnsibleEE{}, builder.WithPredicates(ownChanges)).
 		Owns(&batchv1.Job{}).
+		// Named like its run, also when it is not its own.
+		Watches(&batchv1.Job{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(watch.Freed)).
 		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.admission.handler()).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(topology.Existence)).
+		WatchesMetadata(&corev1.ConfigMap{}, readers("ConfigMap")).
+		WatchesRawSource(r.Inputs.SecretChanges(readers("Secret"))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
 	if r.attachments = attachments.Installed(mgr.GetRESTMapper()); r.attachments {
 		b = b.WatchesMetadata(attachments.Object(), handler.EnqueueRequestsFromMapFunc(r.usersOf))

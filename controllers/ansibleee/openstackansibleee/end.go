@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
-	"github.com/edpm-operators/edpm-operators/internal/recap"
 )
 
 // Runs that end in another way than by the end of their Job.
@@ -58,7 +58,7 @@ func (s *scope) cancel(ctx context.Context) error {
 	status := &s.run.Status
 	s.run.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	if ended(status.JobStatus) {
-		return s.verdict(status.JobStatus, recap.Recap{Hosts: status.Hosts}, nil)
+		return s.settled()
 	}
 	job := &batchv1.Job{}
 	err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.run), job)
@@ -66,7 +66,14 @@ func (s *scope) cancel(ctx context.Context) error {
 		return err
 	}
 	if err != nil || !metav1.IsControlledBy(job, s.run) {
+		never, err := s.neverStarted(ctx)
+		if err != nil {
+			return err
+		}
 		s.fail()
+		if never {
+			return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobNotStartedReason, "The run was deleted before it had a Job: no host was touched")
+		}
 		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "The run was deleted before it finished")
 	}
 	s.job = job
@@ -74,11 +81,34 @@ func (s *scope) cancel(ctx context.Context) error {
 		return err
 	}
 	if job.DeletionTimestamp.IsZero() {
-		if err := s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting the Job: %w", err)
+		if err := s.deleteJob(ctx, job); err != nil {
+			return err
 		}
 	}
 	return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "Cancelling: waiting for the Job to end")
+}
+
+// neverStarted reports whether a deleted run certainly never had a Job, and removes
+// its inputs then. They become the run's own before the Job is created, and go only
+// after it has ended: as long as they are nobody's there was none. Nothing else
+// would tell of a Job that a manager created before it died and that somebody removed.
+func (s *scope) neverStarted(ctx context.Context) (bool, error) {
+	if !s.ownInputs() || s.run.Status.JobName != "" || s.run.Status.Hash[inputKey] != "" {
+		return false, nil
+	}
+	inputs := &metav1.PartialObjectMetadata{}
+	inputs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: s.run.Spec.InputsSecretName}, inputs)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the inputs of the run: %w", err)
+	}
+	if len(inputs.OwnerReferences) > 0 || inputs.Labels[edpmv1.RunInputsLabel] != "true" {
+		return false, nil
+	}
+	return true, s.dropInputs(ctx)
 }
 
 // done tells whether the Job of a deleted run has ended, and takes its outcome.

@@ -28,6 +28,7 @@ const (
 	// deadlineSeconds ends a run that hangs.
 	deadlineSeconds = 2 * 3600
 	defaultUID      = 1001
+	taskTimeout     = "ANSIBLE_TASK_TIMEOUT"
 	// RunnerLabel is on every Job and Pod of a run.
 	RunnerLabel = "osaee"
 )
@@ -58,7 +59,7 @@ func newJob(run *ansibleeev1.OpenStackAnsibleEE, image string) (*batchv1.Job, er
 		Name: orDefault(run.Spec.Name, "openstackansibleee"), Image: orDefault(run.Spec.Image, image),
 		ImagePullPolicy: corev1.PullIfNotPresent, Args: arguments(run), Env: env,
 		EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: orDefault(run.Spec.EnvConfigMapName, "openstack-aee-default-env")},
+			LocalObjectReference: corev1.LocalObjectReference{Name: orDefault(run.Spec.EnvConfigMapName, ansibleeev1.DefaultEnvConfigMap)},
 			Optional:             ptr.To(true),
 		}}},
 		// Not FallbackToLogsOnError: a log can hold what a status must not.
@@ -156,7 +157,16 @@ func environment(run *ansibleeev1.OpenStackAnsibleEE) ([]corev1.EnvVar, error) {
 	if run.Spec.SSHKeySecretName != "" {
 		add("ANSIBLE_PRIVATE_KEY_FILE", runnerDir+"/ssh/"+sshKey)
 	}
-	return append(env, run.Spec.Env...), nil
+	seconds := run.Spec.TaskTimeoutSeconds
+	if seconds != nil {
+		add(taskTimeout, strconv.Itoa(int(*seconds)))
+	}
+	for _, e := range run.Spec.Env {
+		if seconds == nil || e.Name != taskTimeout { // that of the step wins
+			env = append(env, e)
+		}
+	}
+	return env, nil
 }
 
 func cmdLine(run *ansibleeev1.OpenStackAnsibleEE) string {

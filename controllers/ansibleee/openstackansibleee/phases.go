@@ -2,26 +2,34 @@ package openstackansibleee
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/recap"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
 // inputs is the phase that turns the spec into a Job.
-func (s *scope) inputs(context.Context) error {
+func (s *scope) inputs(ctx context.Context) error {
 	if s.run.Spec.Playbook != "" && s.run.Spec.PlaybookContents != "" {
 		return phase.Stalled(condition.InputReadyCondition, ansibleeev1.InvalidSpecReason, "spec.playbook and spec.playbookContents exclude each other: remove one")
 	}
@@ -33,9 +41,46 @@ func (s *scope) inputs(context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.run.Status.Hash[inputKey] != hash {
+		if err := s.admissible(); err != nil {
+			return err
+		}
+	}
 	metav1.SetMetaDataAnnotation(&job.ObjectMeta, hashAnnotation, hash)
+	job.Spec.Template.Spec.Containers[0].Resources = s.Resources
 	s.want = job
+	if err := s.environment(ctx, hash); err != nil {
+		return err
+	}
 	s.run.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
+}
+
+// environment checks that what the environment is made from exists, before the
+// Job is made: a Pod without it would never start.
+func (s *scope) environment(ctx context.Context, hash string) error {
+	if s.run.Status.Hash[inputKey] == hash {
+		return nil
+	}
+	_, err := s.Inputs.EnvDigests(ctx, s.run.Namespace, s.run.Spec.Env, "")
+	return inputs.Halt(condition.InputReadyCondition, err)
+}
+
+// admissible checks once more, before a Job is made, what admission refuses: it may
+// have been off when the run was written. A Job that was made already is not judged
+// again by the rules of another version.
+func (s *scope) admissible() error {
+	if orDefault(s.run.Spec.Image, s.DefaultImage) == "" {
+		return phase.Stalled(condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "%s", images.MissingRunner("spec.image"))
+	}
+	at, spec := field.NewPath("spec"), s.run.Spec
+	errs := validate.ReachEnv(at.Child("env"), spec.Env)
+	errs = append(errs, validate.Inventory(at.Child("inventory"), spec.Inventory)...)
+	errs = append(errs, validate.ExtraVars(at.Child("extraVars"), spec.ExtraVars)...)
+	errs = append(errs, validate.CmdLine(at.Child("cmdLine"), spec.CmdLine)...)
+	if len(errs) > 0 {
+		return phase.Stalled(condition.InputReadyCondition, ansibleeev1.InvalidSpecReason, "%v", errs.ToAggregate())
+	}
 	return nil
 }
 
@@ -60,16 +105,15 @@ func (s *scope) ensureJob(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !metav1.IsControlledBy(job, s.run):
-		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason,
-			"Job %s exists and belongs to something else: rename this object or remove the Job", job.Name)
+		return apply.Halt(ansibleeev1.JobReadyCondition, apply.Check(s.Client, s.run, job))
 	case once || job.Annotations[hashAnnotation] == hash:
 		s.job = job
 		return nil
 	case !jobFinished(job):
 		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Waiting for the Job of the previous inputs to finish")
 	}
-	if err := s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting the Job of the previous inputs: %w", err)
+	if err := s.deleteJob(ctx, job); err != nil {
+		return err
 	}
 	return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Waiting for the Job of the previous inputs to go")
 }
@@ -105,6 +149,9 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 	if err := s.admit(ctx); err != nil {
 		return err
 	}
+	if err := s.stillWanted(ctx); err != nil {
+		return err
+	}
 	if err := s.adoptInputs(ctx); err != nil {
 		return err
 	}
@@ -113,7 +160,7 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 	}
 	err := s.Create(ctx, s.want)
 	if apierrors.IsAlreadyExists(err) {
-		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Job %s is being created", s.want.Name)
+		return s.unseenJob(ctx)
 	}
 	if apierrors.IsInvalid(err) {
 		s.fail()
@@ -130,52 +177,61 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 	return nil
 }
 
-// ownInputs tells whether the inputs were made for this run alone, by the
-// execution engine. Those that a person named are left as they are: else who may
-// make a run could have any Secret deleted, by giving the run its name.
-func (s *scope) ownInputs() bool {
-	return len(s.run.Spec.Targets) > 0 && s.run.Spec.InputsSecretName == s.run.Name
-}
-
-// dropInputs deletes inputs that have served: they hold passwords.
-func (s *scope) dropInputs(ctx context.Context) error {
-	if !s.ownInputs() {
-		return nil
+// stillWanted asks the API server whether the run is there and not being deleted.
+// A leader with an old cache would start one that was taken back.
+func (s *scope) stillWanted(ctx context.Context) error {
+	now := &ansibleeev1.OpenStackAnsibleEE{}
+	err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.run), now)
+	if client.IgnoreNotFound(err) != nil {
+		return err
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: s.run.Spec.InputsSecretName}}
-	if err := client.IgnoreNotFound(s.Delete(ctx, secret)); err != nil {
-		return fmt.Errorf("deleting the inputs of the run: %w", err)
+	if err != nil || now.UID != s.run.UID || !now.DeletionTimestamp.IsZero() {
+		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "The run is being deleted")
 	}
 	return nil
 }
 
-// adoptInputs makes the Secret with the inputs go when the run goes.
-func (s *scope) adoptInputs(ctx context.Context) error {
-	if !s.ownInputs() {
-		return nil
-	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.run.Namespace, Name: s.run.Spec.InputsSecretName}}
-	bare := secret.DeepCopy()
-	if err := controllerutil.SetOwnerReference(s.run, secret, s.Scheme()); err != nil {
+// jobPoll is how often a run looks whether its name is free: the Jobs of others
+// are not in the cache, so that nothing wakes it.
+const jobPoll = 30 * time.Second
+
+// unseenJob decides about a Job of the name that the cache does not show: it is
+// late, or the Job is somebody else's.
+func (s *scope) unseenJob(ctx context.Context) error {
+	job := &batchv1.Job{}
+	err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.run), job)
+	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	err := s.Patch(ctx, secret, client.MergeFrom(bare))
-	if apierrors.IsNotFound(err) {
-		s.fail() // nobody creates it again for this run
-		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "Secret %s with the inputs of the run does not exist", secret.Name)
+	halt := phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Job %s is being created", s.want.Name)
+	if err == nil && !errors.As(apply.Halt(ansibleeev1.JobReadyCondition, apply.Check(s.Client, s.run, job)), &halt) {
+		return halt
 	}
-	return err
+	halt.After = jobPoll
+	return halt
+}
+
+// deleteJob deletes the Job of the run, and its Pods before it.
+func (s *scope) deleteJob(ctx context.Context, job *batchv1.Job) error {
+	err := s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: &job.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Job %s: %w", job.Name, err)
+	}
+	return nil
 }
 
 // outcome is the phase that reads the Job and the recap of its Pod.
 func (s *scope) outcome(ctx context.Context) error {
 	status := &s.run.Status
 	if s.job == nil {
-		return s.verdict(status.JobStatus, recap.Recap{Hosts: status.Hosts}, nil)
+		return s.settled()
 	}
 	status.JobName, status.StartTime = s.job.Name, s.job.Status.StartTime
 	if !jobFinished(s.job) {
-		status.JobStatus = ansibleeev1.JobPending
+		// A Pod that has ended is no longer ready, and the run has started all the same.
+		if status.JobStatus != ansibleeev1.JobRunning {
+			status.JobStatus = ansibleeev1.JobPending
+		}
 		if ptr.Deref(s.job.Status.Ready, 0) > 0 {
 			status.JobStatus = ansibleeev1.JobRunning
 		}
@@ -198,6 +254,16 @@ func (s *scope) outcome(ctx context.Context) error {
 	s.started(s.job.Annotations[hashAnnotation])
 	status.HostsSummary = summary(s.run)
 	return s.verdict(status.JobStatus, result, rerr)
+}
+
+// settled repeats what was said of a run that has ended. The Pod that told why may
+// be gone.
+func (s *scope) settled() error {
+	status := &s.run.Status
+	if s.said != nil && s.said.Status == corev1.ConditionFalse && status.JobStatus == ansibleeev1.JobFailed {
+		return phase.Stalled(ansibleeev1.JobReadyCondition, s.said.Reason, "%s", s.said.Message)
+	}
+	return s.verdict(status.JobStatus, recap.Recap{Hosts: status.Hosts}, nil)
 }
 
 // verdict is the condition of a finished run.

@@ -84,6 +84,43 @@ func TestARunnerGetsNoCredentialsOfTheCluster(t *testing.T) {
 	}
 }
 
+// TestARunIsGivenTheSecretsThatItNamesAndNoOthers : what the image of a run can read
+// is what the run names, whoever made the image.
+func TestARunIsGivenTheSecretsThatItNamesAndNoOthers(t *testing.T) {
+	plain := &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Spec: ansibleeev1.OpenStackAnsibleEESpec{Image: "mine"}}
+	for name, tt := range map[string]struct {
+		run  *ansibleeev1.OpenStackAnsibleEE
+		want []string
+	}{"a plain run": {plain, nil}, "a run that names some": {greedy(), []string{"a", "inputs", "key"}}} {
+		pod := rendered(t, tt.run).Spec
+		var got []string
+		for _, v := range pod.Volumes {
+			if v.Secret != nil {
+				got = append(got, v.Secret.SecretName)
+			}
+			if v.Projected == nil {
+				continue
+			}
+			for _, source := range v.Projected.Sources {
+				if source.Secret != nil {
+					got = append(got, source.Secret.Name)
+				}
+			}
+		}
+		for _, c := range pod.Containers {
+			for _, from := range c.EnvFrom {
+				if from.SecretRef != nil {
+					got = append(got, from.SecretRef.Name)
+				}
+			}
+		}
+		slices.Sort(got)
+		if got = slices.Compact(got); !slices.Equal(got, tt.want) || len(pod.ImagePullSecrets) > 0 {
+			t.Errorf("%s is given the Secrets %q and %v to pull images; want %q", name, got, pod.ImagePullSecrets, tt.want)
+		}
+	}
+}
+
 func TestTheLabelsOfARunDoNotTakeThePlaceOfTheRunners(t *testing.T) {
 	labels := rendered(t, greedy()).Labels
 	if labels["app"] != "openstackansibleee" || labels[RunnerLabel] != "true" {

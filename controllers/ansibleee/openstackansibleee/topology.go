@@ -41,14 +41,10 @@ func runners(run *ansibleeev1.OpenStackAnsibleEE) *metav1.LabelSelector {
 }
 
 // consumers are the objects by whose reference the run may follow a Topology:
-// the role of its hosts, or the node of a host.
+// the role of its hosts, or the nodes of that role.
 func consumers(run *ansibleeev1.OpenStackAnsibleEE) []topology.Consumer {
-	var out []topology.Consumer
-	if run.Spec.Role != "" {
-		out = append(out, topology.Consumer{Kind: "OpenStackDataPlaneRole", Name: run.Spec.Role})
+	if run.Spec.Role == "" {
+		return nil
 	}
-	for _, t := range run.Spec.Targets {
-		out = append(out, topology.Consumer{Kind: "OpenStackDataPlaneNode", Name: t.Host})
-	}
-	return out
+	return []topology.Consumer{{Kind: "OpenStackDataPlaneRole", Name: run.Spec.Role}, topology.NodesOf(run.Spec.Role)}
 }

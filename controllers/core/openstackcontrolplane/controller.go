@@ -70,13 +70,24 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
-	users := topology.Users(mgr.GetClient(), func() client.ObjectList { return &corev1.OpenStackControlPlaneList{} })
+	if err := watch.IndexGenerated(ctx, mgr.GetFieldIndexer(), &corev1.OpenStackControlPlane{}, generated); err != nil {
+		return err
+	}
+	list := func() client.ObjectList { return &corev1.OpenStackControlPlaneList{} }
+	users := topology.Users(mgr.GetClient(), list)
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&corev1.OpenStackControlPlane{}, builder.WithPredicates(watch.SpecChanges)).
 		Owns(&glancev1.Glance{}, builder.WithPredicates(watch.SpecOrMessageChanges)).
 		Owns(&novav1.Nova{}, builder.WithPredicates(watch.SpecOrMessageChanges)).
+		Watches(&glancev1.Glance{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), list, "Glance")), builder.WithPredicates(watch.Freed)).
+		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), list, "Nova")), builder.WithPredicates(watch.Freed)).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(users), builder.WithPredicates(topology.Existence)).
 		Complete(r)
+}
+
+// generated are the services of a control plane, whichever it has.
+func generated(client.Object) []string {
+	return []string{watch.Generated("Glance", corev1.GlanceName), watch.Generated("Nova", corev1.NovaName)}
 }
 
 // topology is the phase that says whether the Topology is there. Those who use

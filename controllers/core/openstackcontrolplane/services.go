@@ -2,7 +2,6 @@ package openstackcontrolplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -55,14 +54,11 @@ func (s *scope) ensure(ctx context.Context, t condition.Type, kind string, wante
 		return s.remove(ctx, t, kind, present, client.ObjectKeyFromObject(desired))
 	}
 	err := apply.Child(ctx, s.Client, manager, s.plane, desired, present)
-	var conflict *apply.ConflictError
 	switch {
-	case errors.As(err, &conflict):
-		return phase.Stalled(t, corev1.ConflictReason, "%v", conflict)
 	case apierrors.IsInvalid(err):
 		return phase.Stalled(t, corev1.InvalidSpecReason, "The API server refuses %s %s: %v", kind, desired.GetName(), err)
 	case err != nil:
-		return err
+		return apply.Halt(t, err)
 	case !present.IsReady():
 		return phase.Waiting(t, corev1.ServiceNotReadyReason, "Waiting for %s %s to become Ready: %s", kind, present.GetName(), phase.ReadyMessage(present))
 	}
@@ -76,9 +72,9 @@ func (s *scope) remove(ctx context.Context, t condition.Type, kind string, prese
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %s %s: %w", kind, key.Name, err)
 	}
-	if err == nil && metav1.IsControlledBy(present, s.plane) && present.GetDeletionTimestamp().IsZero() {
-		if err := client.IgnoreNotFound(s.Delete(ctx, present)); err != nil {
-			return fmt.Errorf("deleting %s %s: %w", kind, key.Name, err)
+	if err == nil {
+		if err := apply.Delete(ctx, s.Client, s.plane, present); err != nil {
+			return err
 		}
 	}
 	s.plane.Status.Conditions.MarkTrue(t, "%s is not wanted", kind)

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
@@ -44,6 +45,7 @@ type scope struct {
 	*Reconciler
 	plane *dataplanev1.OpenStackDataPlane
 	nodes []*dataplanev1.OpenStackDataPlaneNode
+	rejections
 }
 
 var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.NodesReadyCondition}
@@ -59,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	s := &scope{Reconciler: r, plane: plane}
-	return r.Runner.Run(ctx, plane, conditions, s.applyRoles, s.applyNodes, s.removeOthers, s.sumUp)
+	return r.Runner.Run(ctx, plane, conditions, s.applyRoles, s.applyNodes, s.removeOthers, s.count, s.inputs, s.ready)
 }
 
 // SetupWithManager adds the controller and its index.
@@ -76,11 +78,32 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		}
 		return out
 	}
+	if err := watch.IndexGenerated(ctx, mgr.GetFieldIndexer(), &dataplanev1.OpenStackDataPlane{}, generated); err != nil {
+		return err
+	}
+	list := func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneList{} }
+	generators := func(kind string) handler.EventHandler {
+		return watch.Gather(gather, watch.GeneratorsOf(mgr.GetClient(), list, kind))
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&dataplanev1.OpenStackDataPlane{}, builder.WithPredicates(watch.SpecChanges)).
 		Owns(&dataplanev1.OpenStackDataPlaneRole{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(gather, toOwner), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneRole{}, generators("OpenStackDataPlaneRole"), builder.WithPredicates(watch.Freed)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, generators("OpenStackDataPlaneNode"), builder.WithPredicates(watch.Freed)).
 		Complete(r)
+}
+
+// generated are the roles and nodes of a data plane.
+func generated(obj client.Object) []string {
+	plane, entries := obj.(*dataplanev1.OpenStackDataPlane), []string{}
+	for name := range plane.Spec.Roles {
+		entries = append(entries, watch.Generated("OpenStackDataPlaneRole", name))
+	}
+	for name := range plane.Spec.Nodes {
+		entries = append(entries, watch.Generated("OpenStackDataPlaneNode", name))
+	}
+	return entries
 }
 
 // ownerIndex holds the name of the data plane that controls a role or node.
@@ -126,7 +149,6 @@ func (s *scope) applyNodes(ctx context.Context) error {
 		}
 		s.nodes = append(s.nodes, present)
 	}
-	s.plane.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 
@@ -137,12 +159,23 @@ func (s *scope) pause(d *dataplanev1.DeployStrategySection) {
 	}
 }
 
+// apply brings a role or node up to date. One that the API server rejects, or
+// that belongs to something else, is noted and keeps nothing else from its turn.
 func (s *scope) apply(ctx context.Context, desired, present client.Object) error {
 	err := apply.Child(ctx, s.Client, manager, s.plane, desired, present)
-	if conflict := (*apply.ConflictError)(nil); errors.As(err, &conflict) {
-		return phase.Stalled(condition.InputReadyCondition, dataplanev1.NodeConflictReason, "%v", conflict)
+	if s.note(err) {
+		return nil
 	}
 	return err
+}
+
+// inputs is the phase that reports every rejected role and node.
+func (s *scope) inputs(context.Context) error {
+	if halt := s.halt(len(s.plane.Spec.Roles) + len(s.plane.Spec.Nodes)); halt != nil {
+		return halt
+	}
+	s.plane.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
 }
 
 // removeOthers is the phase that deletes roles and nodes that the data plane
@@ -165,30 +198,32 @@ func (s *scope) removeOthers(ctx context.Context) error {
 		}
 	}
 	for _, obj := range old {
-		if !obj.GetDeletionTimestamp().IsZero() {
-			continue
-		}
-		if err := client.IgnoreNotFound(s.Delete(ctx, obj)); err != nil {
-			return fmt.Errorf("deleting %s: %w", obj.GetName(), err)
+		if err := apply.Delete(ctx, s.Client, s.plane, obj); err != nil && !s.note(err) {
+			return err
 		}
 	}
 	return nil
 }
 
-// sumUp is the phase that counts ready nodes.
-func (s *scope) sumUp(context.Context) error {
-	ready, unready := 0, ""
+// count is the phase that counts ready nodes.
+func (s *scope) count(context.Context) error {
+	ready := 0
 	for _, n := range s.nodes {
 		if n.IsReady() {
 			ready++
-		} else if unready == "" {
-			unready = n.Name
 		}
 	}
 	s.plane.Status.NodesSummary = fmt.Sprintf("%d/%d", ready, len(s.plane.Spec.Nodes))
-	if unready != "" {
-		return phase.Waiting(dataplanev1.NodesReadyCondition, dataplanev1.NodesNotReadyReason,
-			"%s nodes are Ready; %s is not: see its conditions", s.plane.Status.NodesSummary, unready)
+	return nil
+}
+
+// ready is the phase that says whether every node is.
+func (s *scope) ready(context.Context) error {
+	for _, n := range s.nodes {
+		if !n.IsReady() {
+			return phase.Waiting(dataplanev1.NodesReadyCondition, dataplanev1.NodesNotReadyReason,
+				"%s nodes are Ready; %s is not: see its conditions", s.plane.Status.NodesSummary, n.Name)
+		}
 	}
 	s.plane.Status.Conditions.MarkTrue(dataplanev1.NodesReadyCondition, "%s nodes are Ready", s.plane.Status.NodesSummary)
 	return nil

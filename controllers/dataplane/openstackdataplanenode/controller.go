@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -27,7 +28,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes/status,verbs=patch
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles;openstackdataplaneservices,verbs=list;watch
@@ -45,8 +46,12 @@ type Reconciler struct {
 	Runner *phase.Runner
 	Inputs *inputs.Reader
 	Engine *edpm.Engine
+	// Live reads past the cache.
+	Live client.Reader
 	// RunnerImage of services that name none.
 	RunnerImage string
+
+	topologies topology.Shared
 }
 
 // scope is what one reconciliation works on.
@@ -58,6 +63,8 @@ type scope struct {
 	vars     map[string]any
 	services []dataplanev1.OpenStackDataPlaneService
 	targets  []edpm.Target
+	// restored reports that the object had our finalizer and no status when it was read.
+	restored bool
 	// deploying tells that phase 0 was reached.
 	deploying bool
 }
@@ -69,15 +76,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	node := &dataplanev1.OpenStackDataPlaneNode{}
 	err := r.Get(ctx, req.NamespacedName, node)
 	s := &scope{Reconciler: r, node: node}
+	s.restored = node.Status.ObservedGeneration == 0 && controllerutil.ContainsFinalizer(node, dataplanev1.NodeFinalizer)
 	defer s.withdraw(req)
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !node.DeletionTimestamp.IsZero() {
-		return r.Runner.Run(ctx, node, conditions, s.keepInventory, s.remove)
+		return r.Runner.Run(ctx, node, conditions, s.recall, s.keepInventory, s.remove)
 	}
 	return r.Runner.Run(ctx, node, conditions,
-		s.ensureFinalizer, s.lookUpRole, s.inventory, s.sshKey, s.lookUpServices, s.buildTargets, s.provision, s.topology, s.deploy)
+		s.ensureFinalizer, s.recall, s.lookUpRole, s.trust, s.inventory, s.machine, s.sshKey, s.lookUpServices, s.buildTargets, s.provision, s.topology, s.deploy)
 }
 
 // withdraw takes back what the node waited for when it cannot say any more what
@@ -101,14 +109,19 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			return &obj.(*dataplanev1.OpenStackDataPlaneNode).Status.Ledger
 		},
 	})
+	if err := r.releaseTopologies(mgr); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(nodeChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, r.Engine.Expecting(Kind, nodes.Role), builder.WithPredicates(arrivals)).
-		Owns(&corev1.ConfigMap{}).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, nodes.Rivals(mgr.GetClient())), builder.WithPredicates(nodes.MachineChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneRole{}, watch.Gather(0, nodes.Rivals(mgr.GetClient())), builder.WithPredicates(watch.SpecChanges)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(nodeOfInventory), builder.OnlyMetadata).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfRole), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneService{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfService), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfTopology), builder.WithPredicates(topology.Existence)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf("ConfigMap"))).
+		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf("ConfigMap"))).
 		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.Engine.OwnerHandler(Kind)).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(r.usersOf("Secret")))).
 		WatchesRawSource(r.Engine.Wakeups(Kind)).

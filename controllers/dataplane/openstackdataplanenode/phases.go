@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -24,6 +25,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
 // networkFile is the name under which the network template is given to its service.
@@ -49,6 +51,23 @@ func (s *scope) patchFinalizers(ctx context.Context, change func(client.Object, 
 	return nil
 }
 
+// recall is the phase that finds out whether the object was restored from a
+// backup without its status: then nobody knows what is on its host, and services
+// that are deleted with it are removed from there.
+func (s *scope) recall(ctx context.Context) error {
+	if !s.restored {
+		return nil
+	}
+	live := &dataplanev1.OpenStackDataPlaneNode{}
+	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.node), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if live.UID == s.node.UID && live.Status.ObservedGeneration == 0 {
+		s.node.Status.SetUnknown()
+	}
+	return nil
+}
+
 // lookUpRole is the phase that finds the role and computes what is in force.
 func (s *scope) lookUpRole(ctx context.Context) error {
 	name := s.node.Spec.Role
@@ -67,6 +86,17 @@ func (s *scope) lookUpRole(ctx context.Context) error {
 	}
 	if s.eff, err = inherit.Node(s.node, s.role); err != nil {
 		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "%v", err)
+	}
+	return nil
+}
+
+// trust is the phase that repeats what admission refuses: variables by which hosts
+// would be reached or trusted in another way.
+func (s *scope) trust(context.Context) error {
+	errs := validate.HostVars(field.NewPath("ansibleVars"), s.eff.Vars)
+	errs = append(errs, validate.ReachEnv(field.NewPath("env"), s.eff.Env)...)
+	if len(errs) > 0 {
+		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "Of the node or its role: %v", errs.ToAggregate())
 	}
 	return nil
 }
@@ -106,19 +136,27 @@ func (s *scope) inventory(ctx context.Context) error {
 		data["network"] = s.eff.NetworkTemplate
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.node.Namespace, Name: nodes.InventoryName(s.node.Name)}, Data: data}
-	var owner client.Object = s.node
+	var options []apply.Option
 	if !s.node.DeletionTimestamp.IsZero() {
-		owner = nil
+		options = append(options, apply.Orphan)
 	}
-	err = apply.Child(ctx, s.Client, manager, owner, cm, &corev1.ConfigMap{})
-	if conflict := (*apply.ConflictError)(nil); errors.As(err, &conflict) {
-		return phase.Stalled(condition.InputReadyCondition, dataplanev1.NodeConflictReason, "%v", conflict)
-	}
-	if err != nil {
-		return err
+	if err := apply.Child(ctx, s.Client, manager, s.node, cm, &corev1.ConfigMap{}, options...); err != nil {
+		return apply.Halt(condition.InputReadyCondition, err)
 	}
 	s.node.Status.InventoryConfigMapName = cm.Name
 	return nil
+}
+
+// machine is the phase that refuses a host that another node has as well.
+func (s *scope) machine(ctx context.Context) error {
+	rival, err := nodes.FindRival(ctx, s.Client, nodes.HostOf(s.node, s.vars))
+	switch {
+	case err != nil || rival == nil:
+		return err
+	case !rival.Node.DeletionTimestamp.IsZero():
+		return phase.Waiting(condition.InputReadyCondition, dataplanev1.MachineConflictReason, "%s", rival.ConflictMessage())
+	}
+	return phase.Stalled(condition.InputReadyCondition, dataplanev1.MachineConflictReason, "%s", rival.ConflictMessage())
 }
 
 // sshKey is the phase that checks the key with which Ansible logs in.
@@ -145,11 +183,11 @@ func (s *scope) provision(context.Context) error {
 }
 
 // topology is the phase that sees to it that runs have the Topology that they
-// are to follow. The node holds the one that it refers to itself; that of its
-// role is held by the role.
+// are to follow. The one that the node refers to itself is held in common with
+// other nodes of its role; that of its role is held by the role.
 func (s *scope) topology(ctx context.Context) error {
 	own := topology.Nearest(s.node.Spec.TopologyRef)
-	if _, err := topology.Ensure(ctx, s.Client, s.node, own, s.node.Status.LastAppliedTopology); err != nil {
+	if err := s.topologies.Hold(ctx, s.Client, topology.NodesOf(s.node.Spec.Role), s.node.Namespace, own, s.node.Status.LastAppliedTopology); err != nil {
 		return err
 	}
 	s.node.Status.LastAppliedTopology = own
@@ -164,9 +202,17 @@ func (s *scope) topology(ctx context.Context) error {
 // deploy is phase 0.
 func (s *scope) deploy(ctx context.Context) error {
 	s.deploying = true
+	known := s.node.Status.HostKey
 	state, err := s.Engine.Converge(ctx, &s.node.Status.Ledger, s.targets...)
 	if err != nil {
 		return err
+	}
+	if s.node.Status.HostKey != known {
+		// Now that its key is known it may turn out to be the machine of another node.
+		if err := s.machine(ctx); err != nil {
+			s.deploying = false
+			return err
+		}
 	}
 	conditions := &s.node.Status.Conditions
 	switch {
@@ -202,23 +248,44 @@ func (s *scope) forgetOldServices() {
 // remove is the last phase of a node that is being deleted: it waits until
 // every service is off the host, and then lets the node go.
 func (s *scope) remove(ctx context.Context) error {
-	s.Engine.Forget(s.node.Namespace, s.node.Name, stepsOf(s.node)...)
-	if left := s.node.Status.Services; len(left) > 0 {
-		parts := []string{}
-		for _, svc := range left {
-			parts = append(parts, fmt.Sprintf("%s (%s/%s: %s)", svc.Name, svc.Kind, svc.ObjectName, svc.Message))
-		}
+	if err := s.Engine.Forget(ctx, Kind, s.node.Namespace, s.node.Name, stepsOf(s.node)...); err != nil {
+		return err
+	}
+	left, err := s.left(ctx)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
 		return phase.Waiting(condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason,
-			"Deleting: waiting for services to be taken off the host: %s", strings.Join(parts, "; "))
+			"Deleting: waiting for services to be taken off the host: %s", strings.Join(left, "; "))
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.node.Namespace, Name: nodes.InventoryName(s.node.Name)}}
-	if err := client.IgnoreNotFound(s.Delete(ctx, cm)); err != nil {
-		return fmt.Errorf("deleting the inventory: %w", err)
-	}
-	if err := topology.Release(ctx, s.Client, s.node, s.node.Status.LastAppliedTopology, s.node.Spec.TopologyRef); err != nil {
+	if err := s.removeInventory(ctx); err != nil {
 		return err
 	}
 	return client.IgnoreNotFound(s.patchFinalizers(ctx, controllerutil.RemoveFinalizer))
+}
+
+// left are the services that the node shows, and objects of services that ran
+// something on its host and that it does not show yet.
+func (s *scope) left(ctx context.Context) ([]string, error) {
+	var left []string
+	for _, svc := range s.node.Status.Services {
+		left = append(left, fmt.Sprintf("%s (%s/%s: %s)", svc.Name, svc.Kind, svc.ObjectName, svc.Message))
+	}
+	if len(left) > 0 {
+		return left, nil
+	}
+	return s.Engine.Others(ctx, Kind, s.node.Namespace, s.node.Name)
+}
+
+// removeInventory deletes the inventory, if the node published it.
+func (s *scope) removeInventory(ctx context.Context) error {
+	cm := &corev1.ConfigMap{}
+	err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: nodes.InventoryName(s.node.Name)}, cm)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return apply.Delete(ctx, s.Client, s.node, cm, apply.Orphan)
 }
 
 func stepsOf(node *dataplanev1.OpenStackDataPlaneNode) []string {

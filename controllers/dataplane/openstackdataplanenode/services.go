@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
@@ -64,9 +66,13 @@ func (s *scope) buildTargets(ctx context.Context) error {
 	}
 	for _, svc := range s.services {
 		t := base
-		t.Step = edpm.Step{Name: svc.Name, Playbook: svc.Spec.Playbook, PlaybookContents: svc.Spec.Play}
+		t.Step = edpm.Step{Name: svc.Name, Playbook: svc.Spec.Playbook, PlaybookContents: svc.Spec.Play, TaskTimeoutSeconds: svc.Spec.TaskTimeoutSeconds}
 		if svc.Spec.OpenStackAnsibleEERunnerImage != "" {
 			t.Image, t.ImageChosen = svc.Spec.OpenStackAnsibleEERunnerImage, true
+		}
+		if t.Image == "" {
+			return phase.Stalled(condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "%s",
+				images.MissingRunner("spec.openStackAnsibleEERunnerImage of an OpenStackDataPlaneService "+svc.Name))
 		}
 		if t.Files, err = s.files(ctx, svc); err != nil {
 			return inputs.Halt(condition.InputReadyCondition, err)
@@ -88,20 +94,25 @@ func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 	if err != nil {
 		return edpm.Target{}, err
 	}
+	environment, err := s.Inputs.EnvDigests(ctx, s.node.Namespace, s.eff.Env, ansibleeev1.DefaultEnvConfigMap)
+	if err != nil {
+		return edpm.Target{}, err
+	}
 	hostKey, wrong := validate.HostKey(hostKeyPath, s.node.Annotations[edpmv1.HostKeyAnnotation])
 	if wrong != nil {
 		return edpm.Target{}, phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "%v", wrong)
 	}
-	strategy, err := nodes.Strategy(ctx, s.Client, s.node.Namespace, s.role.Name, s.eff.Deploy)
+	strategy, err := nodes.Strategy(s.eff.Deploy)
 	if err != nil {
 		return edpm.Target{}, phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "spec.deployStrategy: %v", err)
 	}
 	return edpm.Target{
 		Namespace: s.node.Namespace, Host: s.node.Name, OwnerKind: Kind, OwnerUID: s.node.UID, Role: s.role.Name, Strategy: strategy,
-		Rerun: inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation), Image: s.RunnerImage,
+		Rerun: inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation), Tokens: inherit.RerunTokens(s.node, s.role), Image: s.RunnerImage,
 		SSHKeySecret: s.eff.SSHKeySecret, SSHKeyDigest: inputs.Digest(key), HostKey: hostKey,
 		NetworkAttachments: s.eff.NetworkAttachments, Topology: topology.NameOf(s.eff.TopologyRef), Env: s.eff.Env, ExtraMounts: s.eff.ExtraMounts, MountDigests: mounted,
-		Vars: s.vars,
+		EnvDigests: environment,
+		Vars:       s.vars,
 	}, nil
 }
 

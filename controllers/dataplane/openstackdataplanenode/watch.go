@@ -2,7 +2,9 @@ package openstackdataplanenode
 
 import (
 	"context"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -10,6 +12,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -29,10 +32,13 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		extract client.IndexerFunc
 	}{
 		{node, inputIndex, func(o client.Object) []string {
-			return sectionInputs(o.(*dataplanev1.OpenStackDataPlaneNode).Spec.Node)
+			spec := o.(*dataplanev1.OpenStackDataPlaneNode).Spec
+			// Each node reads that ConfigMap, if it exists.
+			return append(sectionInputs(spec.Node, spec.Env), "ConfigMap/"+ansibleeev1.DefaultEnvConfigMap)
 		}},
 		{role, inputIndex, func(o client.Object) []string {
-			return sectionInputs(o.(*dataplanev1.OpenStackDataPlaneRole).Spec.NodeTemplate)
+			spec := o.(*dataplanev1.OpenStackDataPlaneRole).Spec
+			return sectionInputs(spec.NodeTemplate, spec.Env)
 		}},
 		{role, servicesIndex, func(o client.Object) []string { return o.(*dataplanev1.OpenStackDataPlaneRole).Spec.Services }},
 		{service, inputIndex, func(o client.Object) []string {
@@ -41,6 +47,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{node, topology.RefIndex, func(o client.Object) []string {
 			return topology.NamesOf(o.(*dataplanev1.OpenStackDataPlaneNode).Spec.TopologyRef)
 		}},
+		{node, heldIndex, func(o client.Object) []string { return topologiesOf(o.(*dataplanev1.OpenStackDataPlaneNode)) }},
 		// The controller of roles uses it as well.
 		{role, topology.RefIndex, func(o client.Object) []string {
 			return topology.NamesOf(o.(*dataplanev1.OpenStackDataPlaneRole).Spec.TopologyRef)
@@ -54,8 +61,8 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // sectionInputs are the Secrets and ConfigMaps that a role or node names.
-func sectionInputs(section dataplanev1.NodeSection) []string {
-	var names []string
+func sectionInputs(section dataplanev1.NodeSection, env []corev1.EnvVar) []string {
+	names := inputs.EnvNames(env)
 	if section.AnsibleSSHPrivateKeySecret != "" {
 		names = append(names, "Secret/"+section.AnsibleSSHPrivateKeySecret)
 	}
@@ -108,6 +115,16 @@ func projectedRefs(v ansibleeev1.ExtraVolume) []mountRef {
 		}
 	}
 	return refs
+}
+
+// nodeOfInventory maps a ConfigMap to the node whose inventory has its name,
+// whosever it is.
+func nodeOfInventory(_ context.Context, cm client.Object) []reconcile.Request {
+	node, found := strings.CutPrefix(cm.GetName(), nodes.InventoryName(""))
+	if !found {
+		return nil
+	}
+	return []reconcile.Request{watch.Request(cm.GetNamespace(), node)}
 }
 
 func (r *Reconciler) nodesOfRole(ctx context.Context, role client.Object) []reconcile.Request {

@@ -4,14 +4,13 @@ package openstackdataplanerole
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sort"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,9 +19,6 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/apply"
-	"github.com/edpm-operators/edpm-operators/internal/edpm"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -43,12 +39,16 @@ const (
 type Reconciler struct {
 	client.Client
 	Runner *phase.Runner
+	// published is what was rendered last, by role. One worker reads and writes it.
+	published map[types.NamespacedName]published
 }
 
 type scope struct {
 	*Reconciler
 	role  *dataplanev1.OpenStackDataPlaneRole
 	nodes []dataplanev1.OpenStackDataPlaneNode
+	// again is when the inventory is to be rendered; zero means when something changes.
+	again time.Duration
 }
 
 var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.NodesReadyCondition}
@@ -57,13 +57,18 @@ var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.Nod
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	role := &dataplanev1.OpenStackDataPlaneRole{}
 	if err := r.Get(ctx, req.NamespacedName, role); err != nil {
+		delete(r.published, req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{Reconciler: r, role: role}
 	if !role.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, s.release(ctx)
 	}
-	return r.Runner.Run(ctx, role, conditions, s.listNodes, s.inventory, s.count, s.topology, s.ready)
+	result, err := r.Runner.Run(ctx, role, conditions, s.listNodes, s.count, s.topology, s.inventory, s.ready)
+	if err == nil && result.RequeueAfter == 0 {
+		result.RequeueAfter = s.again
+	}
+	return result, err
 }
 
 // SetupWithManager adds the controller. The indexes are those of the node
@@ -77,9 +82,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return []reconcile.Request{watch.Request(obj.GetNamespace(), name)}
 	}
 	usersOf := topology.Users(mgr.GetClient(), func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneRoleList{} })
+	r.published = map[types.NamespacedName]published{}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&dataplanev1.OpenStackDataPlaneRole{}, builder.WithPredicates(watch.SpecChanges)).
-		Owns(&corev1.ConfigMap{}).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(roleOfInventory), builder.OnlyMetadata).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(topology.Existence)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(gather, roleOf), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Complete(r)
@@ -90,48 +96,6 @@ func (s *scope) listNodes(ctx context.Context) error {
 	sort.Slice(members, func(i, j int) bool { return members[i].Name < members[j].Name })
 	s.nodes = members
 	return err
-}
-
-// InventoryName is the name of the ConfigMap with the inventory of a role.
-func InventoryName(role string) string { return "dataplanerole-" + role }
-
-// inventory is the phase that publishes the inventory of all nodes, in a group
-// named like the role.
-func (s *scope) inventory(ctx context.Context) error {
-	if _, err := inherit.Vars(s.role.Spec.NodeTemplate.AnsibleVars); err != nil {
-		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "spec.nodeTemplate.ansibleVars: %v", err)
-	}
-	hosts := map[string]map[string]any{}
-	for i := range s.nodes {
-		eff, err := inherit.Node(&s.nodes[i], s.role)
-		if err != nil {
-			continue // the node itself says so
-		}
-		hosts[s.nodes[i].Name] = nodes.HostVars(eff)
-	}
-	group := edpm.InventoryGroup{Hosts: hosts}
-	text, err := edpm.Inventory{All: edpm.InventoryGroup{Children: map[string]edpm.InventoryGroup{s.role.Name: group}}}.Render()
-	if err != nil {
-		return err
-	}
-	if err := nodes.FitsConfigMap(text); err != nil {
-		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason,
-			"%v, so it stays as it was; runs do not need it. Shorten ansibleVars, or spread the %d nodes over several roles", err, len(s.nodes))
-	}
-	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.role.Namespace, Name: InventoryName(s.role.Name)},
-		Data:       map[string]string{nodes.InventoryKey: text},
-	}
-	err = apply.Child(ctx, s.Client, manager, s.role, cm, &corev1.ConfigMap{})
-	if conflict := (*apply.ConflictError)(nil); errors.As(err, &conflict) {
-		return phase.Stalled(condition.InputReadyCondition, dataplanev1.NodeConflictReason, "%v", conflict)
-	}
-	if err != nil {
-		return err
-	}
-	s.role.Status.InventoryConfigMapName = cm.Name
-	s.role.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
-	return nil
 }
 
 // count is the phase that counts nodes and ready nodes.

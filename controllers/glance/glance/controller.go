@@ -3,7 +3,6 @@ package glance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -71,6 +71,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &glancev1.GlanceAPI{}, ownerIndex, owner); err != nil {
 		return err
 	}
+	if err := watch.IndexGenerated(ctx, mgr.GetFieldIndexer(), &glancev1.Glance{}, generated); err != nil {
+		return err
+	}
+	list := func() client.ObjectList { return &glancev1.GlanceList{} }
 	toOwner := func(_ context.Context, obj client.Object) []reconcile.Request {
 		var out []reconcile.Request
 		for _, name := range owner(obj) {
@@ -81,7 +85,19 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&glancev1.Glance{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&glancev1.GlanceAPI{}, watch.Gather(gather, toOwner), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrMessageChanges, countChanges))).
+		Watches(&glancev1.GlanceAPI{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), list, "GlanceAPI")), builder.WithPredicates(watch.Freed)).
 		Complete(r)
+}
+
+// generated are the GlanceAPIs of a Glance.
+func generated(obj client.Object) []string {
+	g, entries := obj.(*glancev1.Glance), []string{}
+	for name := range g.Spec.GlanceAPIs {
+		for _, t := range glance.Effective(g.Spec, name).Type.Types() {
+			entries = append(entries, watch.Generated("GlanceAPI", glance.APIName(g.Name, name, t)))
+		}
+	}
+	return entries
 }
 
 // countChanges lets through that the number of ready pods of an API changes.
@@ -112,12 +128,11 @@ func (s *scope) applyAPIs(ctx context.Context) error {
 
 func (s *scope) apply(ctx context.Context, desired *glancev1.GlanceAPI) error {
 	present := &glancev1.GlanceAPI{}
-	err := apply.Child(ctx, s.Client, manager, s.glance, desired, present)
-	if conflict := (*apply.ConflictError)(nil); errors.As(err, &conflict) {
-		return phase.Stalled(glancev1.GlanceAPIReadyCondition, glancev1.ConflictReason, "%v", conflict)
+	if err := apply.Child(ctx, s.Client, manager, s.glance, desired, present); err != nil {
+		return apply.Halt(glancev1.GlanceAPIReadyCondition, err)
 	}
 	s.apis = append(s.apis, present)
-	return err
+	return nil
 }
 
 // desired is the GlanceAPI of one group of pods of an API.
@@ -145,11 +160,11 @@ func (s *scope) removeOthers(ctx context.Context) error {
 	}
 	for i := range all.Items {
 		api := &all.Items[i]
-		if wanted[api.Name] || !metav1.IsControlledBy(api, s.glance) || !api.DeletionTimestamp.IsZero() {
+		if wanted[api.Name] {
 			continue
 		}
-		if err := client.IgnoreNotFound(s.Delete(ctx, api.DeepCopy())); err != nil {
-			return fmt.Errorf("deleting GlanceAPI %s: %w", api.Name, err)
+		if err := apply.Delete(ctx, s.Client, s.glance, api.DeepCopy()); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/glance"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -69,7 +70,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Refs: func(obj client.Object) []*topologyv1.TopologyRef {
 			return []*topologyv1.TopologyRef{obj.(*glancev1.GlanceAPI).Spec.TopologyRef}
 		},
-		Networks: func(obj client.Object) []string { return obj.(*glancev1.GlanceAPI).Spec.NetworkAttachments },
+		Networks:  func(obj client.Object) []string { return obj.(*glancev1.GlanceAPI).Spec.NetworkAttachments },
+		Generated: generated,
 	}
 	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -90,6 +92,17 @@ func secretsOf(obj client.Object) []string {
 	api := obj.(*glancev1.GlanceAPI)
 	service := podified.Service{Name: setName(api)}
 	return append([]string{api.Spec.Secret, service.ConfigName()}, api.Spec.CustomServiceConfigSecrets...)
+}
+
+// generated are the StatefulSet of an API, the Service that gives its pods names,
+// and those by which it is reached.
+func generated(obj client.Object) []string {
+	api := obj.(*glancev1.GlanceAPI)
+	entries := []string{watch.Generated("StatefulSet", setName(api)), watch.Generated("Service", setName(api))}
+	for _, endpoint := range api.Spec.APIType.Endpoints() {
+		entries = append(entries, watch.Generated("Service", glance.ServiceName(api.ShortName(), endpoint)))
+	}
+	return entries
 }
 
 // ref is the Topology that the API follows.

@@ -37,8 +37,8 @@ import (
 
 const (
 	manager = "edpm-nova"
-	// secretIndex holds the Secret of a Nova.
-	secretIndex = "spec.secret"
+	// secretIndex holds the Secrets of a Nova: what it reads and writes.
+	secretIndex = "nova.secrets"
 )
 
 // Reconciler of Nova.
@@ -72,21 +72,42 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // SetupWithManager adds the controller and its index.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.Nova{}, secretIndex, func(obj client.Object) []string {
-		return []string{obj.(*novav1.Nova).Spec.Secret}
-	})
-	if err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.Nova{}, secretIndex, secretsOf); err != nil {
 		return err
 	}
-	users := watch.Users(mgr.GetClient(), func() client.ObjectList { return &novav1.NovaList{} }, secretIndex, watch.ByName)
+	if err := watch.IndexGenerated(ctx, mgr.GetFieldIndexer(), &novav1.Nova{}, generated); err != nil {
+		return err
+	}
+	list := func() client.ObjectList { return &novav1.NovaList{} }
+	users := watch.Users(mgr.GetClient(), list, secretIndex, watch.ByName)
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&novav1.Nova{}, builder.WithPredicates(watch.SpecChanges)).
 		Owns(&novav1.NovaCell{}, builder.WithPredicates(watch.SpecOrReadyChanges)).
-		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &novav1.Nova{}, handler.OnlyControllerOwner()))).
+		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), list, "NovaCell")), builder.WithPredicates(watch.Freed)).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
 		Watches(&novav1.NovaCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
 		Complete(r)
+}
+
+// secretsOf are the Secret that a Nova reads, and those that it writes: one for
+// each cell, of the same name.
+func secretsOf(obj client.Object) []string {
+	nova := obj.(*novav1.Nova)
+	names := []string{nova.Spec.Secret}
+	for cell := range nova.Spec.CellTemplates {
+		names = append(names, CellName(nova.Name, cell))
+	}
+	return names
+}
+
+// generated are the cells of a Nova.
+func generated(obj client.Object) []string {
+	nova, entries := obj.(*novav1.Nova), []string{}
+	for cell := range nova.Spec.CellTemplates {
+		entries = append(entries, watch.Generated("NovaCell", CellName(nova.Name, cell)))
+	}
+	return entries
 }
 
 // departures lets through computes that are gone: their cell may go as well.
@@ -161,12 +182,8 @@ func (s *scope) applyCells(ctx context.Context) error {
 			Spec:       s.cellSpec(name, s.nova.Spec.CellTemplates[name]),
 		}
 		present := &novav1.NovaCell{}
-		err := apply.Child(ctx, s.Client, manager, s.nova, cell, present)
-		if conflict := (*apply.ConflictError)(nil); errors.As(err, &conflict) {
-			return phase.Stalled(novav1.NovaAllCellsReadyCondition, novav1.ConflictReason, "%v", conflict)
-		}
-		if err != nil {
-			return err
+		if err := apply.Child(ctx, s.Client, manager, s.nova, cell, present); err != nil {
+			return apply.Halt(novav1.NovaAllCellsReadyCondition, err)
 		}
 		s.cells = append(s.cells, present)
 	}
@@ -174,12 +191,12 @@ func (s *scope) applyCells(ctx context.Context) error {
 }
 
 func (s *scope) applySecret(ctx context.Context, name string) error {
-	current, err := s.Inputs.Holds(ctx, s.nova.Namespace, name, s.passwords)
-	if current || err != nil {
+	present, err := s.Inputs.Generated(ctx, s.nova.Namespace, name)
+	if err != nil {
 		return inputs.Halt(novav1.NovaAllCellsReadyCondition, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: name}, Data: s.passwords}
-	return apply.Write(ctx, s.Client, manager, s.nova, secret)
+	return apply.Halt(novav1.NovaAllCellsReadyCondition, apply.Secret(ctx, s.Client, manager, s.nova, secret, present))
 }
 
 func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCellSpec {
@@ -229,8 +246,8 @@ func (s *scope) removeCells(ctx context.Context) error {
 			return phase.Stalled(novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason,
 				"spec.cellTemplates no longer has %s, but NovaCell %s has %d computes: remove their nodes and NovaComputes first, or put the cell back", cell.ShortName(), cell.Name, n)
 		}
-		if err := client.IgnoreNotFound(s.Delete(ctx, cell)); err != nil {
-			return fmt.Errorf("deleting NovaCell %s: %w", cell.Name, err)
+		if err := apply.Delete(ctx, s.Client, s.nova, cell); err != nil {
+			return err
 		}
 	}
 	return nil

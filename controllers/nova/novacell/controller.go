@@ -4,7 +4,6 @@ package novacell
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -32,7 +31,7 @@ import (
 
 const (
 	manager = "edpm-novacell"
-	// secretIndex holds the Secrets that a cell reads.
+	// secretIndex holds the Secrets of a cell: what it reads and writes.
 	secretIndex = "novacell.secrets"
 	// transportKey is where a cell finds its message bus.
 	transportKey = "transport_url"
@@ -83,11 +82,7 @@ func (s *scope) conditions() []condition.Type {
 
 // SetupWithManager adds the controller and its index.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCell{}, secretIndex, func(obj client.Object) []string {
-		spec := obj.(*novav1.NovaCell).Spec
-		return []string{spec.Secret, spec.CellMessageBusSecretName}
-	})
-	if err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCell{}, secretIndex, secretsOf); err != nil {
 		return err
 	}
 	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -96,9 +91,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	users := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&novav1.NovaCell{}, builder.WithPredicates(watch.SpecChanges)).
-		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &novav1.NovaCell{}, handler.OnlyControllerOwner()))).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users)))
 	return r.Pods.Watch(b, kind).Complete(r)
+}
+
+func secretsOf(obj client.Object) []string {
+	cell := obj.(*novav1.NovaCell)
+	conductor := podified.Service{Name: novav1.ConductorName(cell.Name)}
+	return []string{cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, novav1.ComputeConfigSecretName(cell.Name), conductor.ConfigName()}
 }
 
 // kind of the cells, whose pods are those of their conductors.
@@ -112,6 +112,9 @@ var kind = podified.Kind{
 	},
 	Networks: func(obj client.Object) []string {
 		return obj.(*novav1.NovaCell).Spec.ConductorServiceTemplate.NetworkAttachments
+	},
+	Generated: func(obj client.Object) []string {
+		return []string{watch.Generated("StatefulSet", novav1.ConductorName(obj.GetName()))}
 	},
 }
 
@@ -167,15 +170,13 @@ func (s *scope) computeConfig(ctx context.Context) error {
 	}
 	name := novav1.ComputeConfigSecretName(s.cell.Name)
 	data := map[string][]byte{novav1.GeneratedConfigKey: []byte(text)}
-	current, err := s.Inputs.Holds(ctx, s.cell.Namespace, name, data)
+	present, err := s.Inputs.Generated(ctx, s.cell.Namespace, name)
 	if err != nil {
 		return inputs.Halt(novav1.NovaComputeServiceConfigReadyCondition, err)
 	}
-	if !current {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cell.Namespace, Name: name}, Data: data}
-		if err := apply.Write(ctx, s.Client, manager, s.cell, secret); err != nil {
-			return fmt.Errorf("writing the configuration of the computes: %w", err)
-		}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cell.Namespace, Name: name}, Data: data}
+	if err := apply.Secret(ctx, s.Client, manager, s.cell, secret, present); err != nil {
+		return apply.Halt(novav1.NovaComputeServiceConfigReadyCondition, err)
 	}
 	s.cell.Status.ComputeConfigSecretName = name
 	s.cell.Status.Hash = map[string]string{name: inputs.Digest(data)}

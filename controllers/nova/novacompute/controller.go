@@ -81,7 +81,8 @@ var kind = podified.Kind{
 	Refs: func(obj client.Object) []*topologyv1.TopologyRef {
 		return []*topologyv1.TopologyRef{obj.(*novav1.NovaCompute).Spec.TopologyRef}
 	},
-	Networks: func(obj client.Object) []string { return obj.(*novav1.NovaCompute).Spec.NetworkAttachments },
+	Networks:  func(obj client.Object) []string { return obj.(*novav1.NovaCompute).Spec.NetworkAttachments },
+	Generated: func(obj client.Object) []string { return []string{watch.Generated("StatefulSet", obj.GetName())} },
 }
 
 // SetupWithManager adds the controller and its indexes. That of cells by their

@@ -7,19 +7,25 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
 // ensureFinalizer makes sure that a compute cannot go while its services are on
@@ -56,6 +62,23 @@ func (s *scope) lookUpNode(ctx context.Context) error {
 	return nil
 }
 
+// recall is the phase that finds out whether the object was restored from a
+// backup without its status: then nobody knows whether its services are on the
+// host.
+func (s *scope) recall(ctx context.Context) error {
+	if !s.restored {
+		return nil
+	}
+	live := &novav1.NovaExternalCompute{}
+	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.compute), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if live.UID == s.compute.UID && live.Status.ObservedGeneration == 0 {
+		s.compute.Status.SetUnknown()
+	}
+	return nil
+}
+
 // readInputs is the phase that reads the inventory and the key.
 func (s *scope) readInputs(ctx context.Context) error {
 	if s.node == nil {
@@ -72,7 +95,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 	if s.role != nil {
 		section = s.role.Spec.DeployStrategy
 	}
-	strategy, err := nodes.Strategy(ctx, s.Client, s.node.Namespace, s.node.Spec.Role, inherit.Strategy(s.node.Spec.DeployStrategy, section))
+	strategy, err := nodes.Strategy(inherit.Strategy(s.node.Spec.DeployStrategy, section))
 	if err != nil {
 		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason, "deployStrategy of the node: %v", err)
 	}
@@ -82,42 +105,63 @@ func (s *scope) readInputs(ctx context.Context) error {
 	return nil
 }
 
-// sameCell is the last line of the rule that a compute never changes its cell.
+// sameCell waits for the node to be in the cell. It is the last line of the rule
+// that a compute never changes its cell.
 func (s *scope) sameCell() error {
 	cell := inherit.Annotation(s.node, s.role, novav1.CellAnnotation)
-	if cell == "" || cell == s.compute.Spec.CellName {
+	switch {
+	case cell == s.compute.Spec.CellName, s.role == nil && cell == "": // the node says that it has no role
 		return nil
+	case cell == "":
+		return phase.Waiting(condition.InputReadyCondition, novav1.AnnotationMissingReason,
+			"OpenStackDataPlaneNode %s is in no cell: set annotation %s: %q on it or on its role. Nothing is put on its host before", s.node.Name, novav1.CellAnnotation, s.compute.Spec.CellName)
 	}
 	return phase.Stalled(condition.InputReadyCondition, novav1.CellMismatchReason,
 		"spec.cellName is %q, but the annotations of the node say %q: nova cannot move a compute between cells; restore annotation %s, or delete the node and create it anew",
 		s.compute.Spec.CellName, cell, novav1.CellAnnotation)
 }
 
-// access reads how the host is reached: its variables and the key.
+// access reads how the host is reached: the image and environment of runs, its
+// variables and the key.
 func (s *scope) access(ctx context.Context) error {
 	spec := s.compute.Spec
+	if first(spec.AnsibleEEContainerImage, s.Images.NovaAnsibleEE) == "" {
+		return phase.Stalled(condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "%s", images.MissingRunner("spec.ansibleEEContainerImage"))
+	}
 	for field, value := range map[string]string{"spec.inventoryConfigMapName": spec.InventoryConfigMapName, "spec.sshKeySecretName": spec.SSHKeySecretName} {
 		if value == "" {
 			return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason,
 				"%s is empty: it follows the node; set ansibleSSHPrivateKeySecret on the node or its role", field)
 		}
 	}
-	data, err := s.Inputs.ConfigMap(ctx, s.compute.Namespace, spec.InventoryConfigMapName)
-	if err == nil && len(data[nodes.InventoryKey]) == 0 {
-		err = &inputs.MissingError{Kind: "ConfigMap", Name: spec.InventoryConfigMapName, Key: nodes.InventoryKey}
-	}
-	if err != nil {
-		return inputs.Halt(condition.InputReadyCondition, err)
-	}
-	if s.vars, err = edpm.ParseInventory(data[nodes.InventoryKey], spec.DataplaneNodeName); err != nil {
-		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidInventoryReason,
-			"ConfigMap %q, key %q: %v", spec.InventoryConfigMapName, nodes.InventoryKey, err)
+	if err := s.readVars(ctx); err != nil {
+		return err
 	}
 	key, err := s.Inputs.SecretKey(ctx, s.compute.Namespace, spec.SSHKeySecretName, nodes.SSHKeyKey)
 	if err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	s.keyHash = inputs.Digest(map[string][]byte{nodes.SSHKeyKey: key})
+	s.environment, err = s.Inputs.EnvDigests(ctx, s.compute.Namespace, nil, ansibleeev1.DefaultEnvConfigMap)
+	return err
+}
+
+// readVars reads the variables of the host from its inventory.
+func (s *scope) readVars(ctx context.Context) error {
+	name := s.compute.Spec.InventoryConfigMapName
+	data, err := s.Inputs.ConfigMap(ctx, s.compute.Namespace, name)
+	if err == nil && len(data[nodes.InventoryKey]) == 0 {
+		err = &inputs.MissingError{Kind: "ConfigMap", Name: name, Key: nodes.InventoryKey}
+	}
+	if err != nil {
+		return inputs.Halt(condition.InputReadyCondition, err)
+	}
+	if s.vars, err = edpm.ParseInventory(data[nodes.InventoryKey], s.compute.Spec.DataplaneNodeName); err != nil {
+		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidInventoryReason, "ConfigMap %q, key %q: %v", name, nodes.InventoryKey, err)
+	}
+	if errs := validate.HostVars(field.NewPath("data").Key(nodes.InventoryKey), s.vars); len(errs) > 0 {
+		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidInventoryReason, "ConfigMap %q: %v", name, errs.ToAggregate())
+	}
 	return nil
 }
 
@@ -159,7 +203,23 @@ func (s *scope) nodeReady(context.Context) error {
 		return phase.Waiting(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason,
 			"Waiting for OpenStackDataPlaneNode %s to become Ready: see its conditions", s.node.Name)
 	}
+	if err := s.belongs(); err != nil {
+		return err
+	}
 	s.compute.Status.Conditions.MarkTrue(novav1.DataPlaneNodeReadyCondition, "OpenStackDataPlaneNode %s is Ready", s.node.Name)
+	return nil
+}
+
+// belongs makes sure that the node cannot go without this compute: the node
+// shows a compute before the compute belongs to it.
+func (s *scope) belongs() error {
+	switch owner := metav1.GetControllerOf(s.compute); {
+	case owner == nil:
+		return phase.Waiting(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason, "Waiting to belong to OpenStackDataPlaneNode %s", s.node.Name)
+	case owner.UID != s.node.UID:
+		return phase.Stalled(novav1.DataPlaneNodeReadyCondition, edpmv1.ConflictReason,
+			"This object belongs to %s/%s, not to OpenStackDataPlaneNode %s: delete it, and the node gets one of its own", owner.Kind, owner.Name, s.node.Name)
+	}
 	return nil
 }
 

@@ -6,17 +6,15 @@ import (
 	"maps"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/inherit"
-	"github.com/edpm-operators/edpm-operators/internal/nodestatus"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
@@ -37,9 +35,6 @@ const (
 
 // deploy is phase 1: libvirt, then nova.
 func (s *scope) deploy(ctx context.Context) error {
-	if err := s.announce(ctx); err != nil {
-		return err
-	}
 	s.converging = true
 	state, err := s.Engine.Converge(ctx, &s.compute.Status.Ledger, s.libvirt(), s.nova())
 	if err != nil {
@@ -52,63 +47,15 @@ func (s *scope) deploy(ctx context.Context) error {
 	return nil
 }
 
-// announce makes the node know of the compute before anything is put on the
-// host: from then on the node cannot go without it.
-func (s *scope) announce(ctx context.Context) error {
-	if nodestatus.Has(s.node, nodestatus.Nova) {
-		return nil
-	}
-	entry := s.entry(false, "being deployed")
-	if _, err := nodestatus.Apply(ctx, s.Client, s.node, entry); apierrors.IsNotFound(err) {
-		return phase.Failing(novav1.DataPlaneNodeReadyCondition, novav1.NodeMissingReason, "OpenStackDataPlaneNode %s has gone meanwhile", s.node.Name)
-	} else if err != nil {
-		return err
-	}
-	s.node = s.node.DeepCopy()
-	s.node.Status.Services = append(s.node.Status.Services, entry)
-	return nil
-}
-
-func (s *scope) entry(ready bool, message string) dataplanev1.NodeServiceStatus {
-	return dataplanev1.NodeServiceStatus{Name: nodestatus.Nova, Ready: ready, Message: message, Kind: Kind, ObjectName: s.compute.Name}
-}
-
-// show tells on the node how the compute stands: that it is ready, what is
-// wrong, or that it is under way. When the node cannot have this compute, the
-// controller that watches nodes says so there.
-func (s *scope) show(ctx context.Context) error {
-	if s.node == nil || !s.node.DeletionTimestamp.IsZero() || s.refused() {
-		return nil
-	}
-	ready := s.compute.Status.Conditions.Get(condition.ReadyCondition)
-	entry := s.entry(s.compute.Status.Conditions.IsTrue(condition.ReadyCondition), "being deployed")
-	switch {
-	case entry.Ready:
-		entry.Message = ""
-	case ready.Severity == condition.SeverityError || ready.Severity == condition.SeverityWarning:
-		entry.Message = string(ready.Reason) + ": see the conditions of the object"
-	}
-	_, err := nodestatus.Apply(ctx, s.Client, s.node, entry)
-	return client.IgnoreNotFound(err)
-}
-
-// refused tells whether the node wants another compute than this one: in
-// another cell, or one that does not belong to something else.
-func (s *scope) refused() bool {
-	cell := inherit.Annotation(s.node, s.role, novav1.CellAnnotation)
-	owner := metav1.GetControllerOf(s.compute)
-	return cell != "" && (cell != s.compute.Spec.CellName || owner != nil && owner.UID != s.node.UID)
-}
-
 // base is what all steps of the compute have in common.
 func (s *scope) base(step edpm.Step) edpm.Target {
 	return edpm.Target{
 		Namespace: s.compute.Namespace, Host: s.compute.Name, OwnerKind: Kind, OwnerUID: s.compute.UID, Step: step,
-		Role: s.roleName(), Cell: s.compute.Spec.CellName, Strategy: s.strategy, Rerun: s.rerun(),
+		Role: s.roleName(), Cell: s.compute.Spec.CellName, Strategy: s.strategy, Rerun: s.rerun(), Tokens: s.tokens(),
 		Image: first(s.compute.Spec.AnsibleEEContainerImage, s.Images.NovaAnsibleEE), ImageChosen: s.compute.Spec.AnsibleEEContainerImage != "",
 		SSHKeySecret: s.compute.Spec.SSHKeySecretName, SSHKeyDigest: s.keyHash, NetworkAttachments: s.compute.Spec.NetworkAttachments,
 		Topology: topology.NameOf(inherit.TopologyRef(s.node, s.role)), HostKey: s.hostKey(),
-		Vars: maps.Clone(s.vars),
+		EnvDigests: s.environment, Vars: maps.Clone(s.vars),
 	}
 }
 
@@ -157,6 +104,15 @@ func (s *scope) rerun() string {
 	return inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation)
 }
 
+// tokens are those of the compute, its node and the role.
+func (s *scope) tokens() map[string]string {
+	tokens := inherit.RerunTokens(s.node, s.role)
+	if token := s.compute.Annotations[edpmv1.RerunAnnotation]; token != "" {
+		tokens["service"] = token
+	}
+	return tokens
+}
+
 func first(values ...string) string {
 	for _, v := range values {
 		if v != "" {
@@ -169,43 +125,36 @@ func first(values ...string) string {
 // release is the last phase of a compute that is being deleted: it takes the
 // services off the host, and then lets the compute go.
 func (s *scope) release(ctx context.Context) error {
-	s.Engine.Forget(s.compute.Namespace, s.compute.Name, libvirtStep.Name, novaStep.Name)
-	if err := s.leaving(ctx, "being removed"); err != nil {
+	if err := s.forget(ctx, libvirtStep, novaStep); err != nil {
 		return err
 	}
-	if controllerutil.ContainsFinalizer(s.compute, novav1.NovaExternalComputeFinalizer) && !s.skipCleanup() {
+	if controllerutil.ContainsFinalizer(s.compute, novav1.NovaExternalComputeFinalizer) && !s.skipCleanup() && !s.takenOver() {
 		if err := s.cleanUpHost(ctx); err != nil {
 			return err
 		}
 	}
-	s.Engine.Forget(s.compute.Namespace, s.compute.Name, cleanupStep.Name)
-	if err := s.farewell(ctx); err != nil {
+	if err := s.forget(ctx, cleanupStep); err != nil {
 		return err
 	}
 	return client.IgnoreNotFound(s.patchFinalizers(ctx, controllerutil.RemoveFinalizer))
 }
 
-// leaving shows on the node that the compute is on its way out.
-func (s *scope) leaving(ctx context.Context, message string) error {
-	if s.node == nil || !nodestatus.Has(s.node, nodestatus.Nova) || s.refused() {
-		return nil
+// forget takes back what is wanted for the steps.
+func (s *scope) forget(ctx context.Context, steps ...edpm.Step) error {
+	names := []string{}
+	for _, step := range steps {
+		names = append(names, step.Name)
 	}
-	_, err := nodestatus.Apply(ctx, s.Client, s.node, s.entry(false, message))
-	return client.IgnoreNotFound(err)
+	return s.Engine.Forget(ctx, Kind, s.compute.Namespace, s.compute.Name, names...)
 }
 
-// farewell takes the compute off the list of services of its node. When the node
-// is to have a new one at once the entry is left to it: in between the node
-// could go while its host is being configured.
-func (s *scope) farewell(ctx context.Context) error {
-	if s.node == nil {
-		return nil
-	}
-	if s.node.DeletionTimestamp.IsZero() && inherit.Annotation(s.node, s.role, novav1.CellAnnotation) != "" {
-		return s.leaving(ctx, "being deployed")
-	}
-	_, err := nodestatus.Remove(ctx, s.Client, s.node, nodestatus.Nova)
-	return err
+// takenOver reports whether the compute belongs to a node that no longer exists,
+// and another node of its name is to have it: so it is when both were restored
+// from a backup. The host is left to the compute that comes next.
+func (s *scope) takenOver() bool {
+	owner := metav1.GetControllerOf(s.compute)
+	return s.node != nil && s.node.DeletionTimestamp.IsZero() && owner != nil && owner.UID != s.node.UID && owner.Name == s.node.Name &&
+		owner.Kind == "OpenStackDataPlaneNode" && inherit.Annotation(s.node, s.role, novav1.CellAnnotation) == s.compute.Spec.CellName
 }
 
 func (s *scope) skipCleanup() bool {
@@ -217,12 +166,24 @@ func (s *scope) skipCleanup() bool {
 
 // cleanUpHost returns nil once nothing of the compute is on the host.
 func (s *scope) cleanUpHost(ctx context.Context) error {
-	touched, err := s.Engine.Touched(ctx, &s.compute.Status.Ledger, s.compute, libvirtStep.Name, novaStep.Name)
-	if err != nil || !touched {
+	run, err := s.Engine.Unfinished(ctx, Kind, s.compute, libvirtStep.Name, novaStep.Name)
+	if err != nil {
+		return err
+	}
+	if run != "" {
+		return phase.Waiting(condition.DeploymentReadyCondition, novav1.CleanupReason,
+			"Deleting: waiting for OpenStackAnsibleEE %s to end; it is deleted if it has not started", run)
+	}
+	touched, err := s.Engine.Touched(ctx, Kind, &s.compute.Status.Ledger, s.compute, libvirtStep.Name, novaStep.Name)
+	// Of a node that was restored from a backup nobody knows what is on its host.
+	if unknown := s.node != nil && s.node.Status.Unknown(); err != nil || !touched && !unknown {
 		return err
 	}
 	if err := s.access(ctx); err != nil {
 		return s.leftBehind(err)
+	}
+	if err := s.unoccupied(ctx); err != nil {
+		return err
 	}
 	s.converging = true
 	state, err := s.Engine.Converge(ctx, &s.compute.Status.Ledger, s.cleanup())
@@ -235,6 +196,19 @@ func (s *scope) cleanUpHost(ctx context.Context) error {
 		return halt
 	}
 	return phase.Waiting(condition.DeploymentReadyCondition, novav1.CleanupReason, "Deleting: %s", state.Describe())
+}
+
+// unoccupied refuses to clean up a machine that another node is deployed on: it
+// would lose its services.
+func (s *scope) unoccupied(ctx context.Context) error {
+	host := nodes.Host{Namespace: s.compute.Namespace, Node: s.compute.Name, Vars: s.vars, Key: nodes.BareKey(first(s.hostKey(), s.compute.Status.HostKey))}
+	other, err := nodes.FindOccupant(ctx, s.Client, host)
+	if err != nil || other == nil {
+		return err
+	}
+	return phase.Stalled(condition.DeploymentReadyCondition, novav1.MachineConflictReason,
+		"Cannot clean up: %s is deployed on the same machine (both have %s) and would lose its services. Set annotation %s: \"true\" to delete this object without clean-up, or delete the other node first",
+		other.Name(), other.Shared, edpmv1.SkipCleanupAnnotation)
 }
 
 // leftBehind says why the host cannot be cleaned up and what is left on it.

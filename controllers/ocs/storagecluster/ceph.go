@@ -2,7 +2,6 @@ package storagecluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -100,19 +99,16 @@ func (s *scope) write(ctx context.Context) error {
 		return err
 	}
 	err = apply.Child(ctx, s.Client, fieldManager, s.owner(), desired, s.newCephCluster())
-	var conflict *apply.ConflictError
 	switch {
 	case err == nil:
 		s.cluster.Status.Conditions.MarkTrue(ocsv1.CephClusterReadyCondition, "CephCluster %s has the device sets", desired.GetName())
 		return nil
-	case errors.As(err, &conflict):
-		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.ConflictReason, "%v", conflict)
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.RefusedReason, "The API server refuses it: %v", err)
 	case apierrors.IsNotFound(err):
 		return s.rookMissing(ctx) // the kind was there a moment ago
 	}
-	return err
+	return apply.Halt(ocsv1.CephClusterReadyCondition, err)
 }
 
 // owner returns whose the CephCluster is to be. One that was there before and is

@@ -1,0 +1,54 @@
+package controllers_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+)
+
+var _ = Describe("A manager to which nobody named an execution environment", func() {
+	withoutRunner := func(o *controllers.Options) { o.Images.AnsibleEE, o.Images.NovaAnsibleEE = "", "" }
+
+	It("says so on node and compute, runs nothing, and runs what names its own", func() {
+		w := newCloud(withoutRunner)
+		own := MakeService("own", w.ns)
+		w.make(own, w.role("compute").Services("own").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
+		w.halted(w.node("n"), condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT", "OpenStackDataPlaneService own")
+		w.calm()
+		change(own, func(s *dataplanev1.OpenStackDataPlaneService) { s.Spec.OpenStackAnsibleEERunnerImage = "mine:1" })
+		w.nodesReady("n")
+		w.halted(w.compute("n"), condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT", "spec.ansibleEEContainerImage")
+		w.calm()
+		change(w.compute("n"), func(c *novav1.NovaExternalCompute) { c.Spec.AnsibleEEContainerImage = "mine:1" })
+		w.computesReady("n")
+	})
+
+	It("says so on a run that a person makes, and starts it once it names one", func() {
+		w := newCloud(withoutRunner)
+		run := MakeRun("r", w.ns)
+		run.Spec.Image = ""
+		w.make(run)
+		w.halted(run, condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "RUNNER_IMG", "spec.image")
+		w.nothingRuns()
+		change(run, func(r *ansibleeev1.OpenStackAnsibleEE) { r.Spec.Image = "mine:1" })
+		w.ready(run)
+	})
+
+	It("leaves a run alone whose Job was made before", func() {
+		w := newCloud()
+		run := MakeRun("r", w.ns)
+		run.Spec.Image = ""
+		w.make(run)
+		w.ready(run)
+		withoutRunner(&w.opts)
+		w.restart()
+		w.calm()
+		w.ready(run)
+	})
+})

@@ -1,0 +1,143 @@
+package controllers_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/fakekube"
+)
+
+const (
+	keyOne = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+	keyTwo = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcNHqIYJrB8OtlhnG2w1bDeHDgPDVgPPIoqxDyRIKy8"
+)
+
+var _ = Describe("Two nodes that are one machine", func() {
+	var w *world
+	const skip = edpmv1.SkipCleanupAnnotation
+
+	BeforeEach(func() {
+		w = newCloud()
+		w.make(w.role("compute").Cell("cell1").Obj())
+	})
+
+	// moveTo gives a node another address.
+	moveTo := func(name, address string) {
+		GinkgoHelper()
+		change(w.node(name), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.AnsibleHost = address })
+	}
+	conflict := func(name string, parts ...string) {
+		GinkgoHelper()
+		w.halted(w.node(name), condition.InputReadyCondition, dataplanev1.MachineConflictReason, parts...)
+	}
+
+	It("both say so and nothing is run for either, until one of them has another address", func() {
+		w.make(MakeNode("a", w.ns).Role("compute").Host("edpm-0.example.com").Obj())
+		w.computesReady("a")
+		w.make(MakeNode("b", w.ns).Role("compute").Host("EDPM-0.example.com.").Obj())
+		conflict("a", "OpenStackDataPlaneNode b is the same machine: both have address edpm-0.example.com:22", "Nothing is run for either", skip)
+		conflict("b", "OpenStackDataPlaneNode a is the same machine")
+		annotate(w.role("compute").Obj(), edpmv1.RerunAnnotation, "all")
+		w.nothingRuns()
+		Expect(w.steps("b")).To(BeEmpty())
+
+		moveTo("b", "edpm-1.example.com")
+		w.computesReady("a", "b")
+		Expect(w.hosts.Overlaps()).To(BeEmpty())
+	})
+
+	It("are not those that one port each of a gateway leads to", func() {
+		b := MakeNode("b", w.ns).Role("compute").Host("10.0.0.1").Obj()
+		b.Spec.Node.AnsiblePort = 2222
+		w.make(MakeNode("a", w.ns).Role("compute").Host("10.0.0.1").Obj(), b)
+		w.computesReady("a", "b")
+	})
+
+	It("are found through the variables of their role as well", func() {
+		role := w.role("one").Vars(`{"ansible_host": "10.0.0.9"}`).Obj()
+		w.make(MakeNode("a", w.ns).Role("compute").Host("10.0.0.9").Obj())
+		w.computesReady("a")
+		w.make(role, MakeNode("b", w.ns).Role("one").Host("10.0.0.1").Obj())
+		conflict("a", "OpenStackDataPlaneNode b is the same machine")
+		conflict("b", "OpenStackDataPlaneNode a is the same machine")
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.NodeTemplate.AnsibleVars = nil })
+		w.nodesReady("a", "b")
+	})
+
+	It("are found by the key that their host shows under two addresses", func() {
+		w.hosts.Show("a", keyOne)
+		w.hosts.Show("b", keyOne)
+		w.make(MakeNode("a", w.ns).Role("compute").Host("10.0.0.1").Obj())
+		w.computesReady("a")
+		w.make(MakeNode("b", w.ns).Role("compute").Host("10.0.0.2").Obj())
+		conflict("a", "OpenStackDataPlaneNode b is the same machine: both have host key SHA256:")
+		conflict("b", "OpenStackDataPlaneNode a is the same machine: both have host key SHA256:")
+		Expect(w.times("b", "nova")).To(BeZero())
+		annotate(w.node("b"), edpmv1.HostKeyAnnotation, keyTwo)
+		w.hosts.Show("b", keyTwo)
+		w.computesReady("a", "b")
+	})
+
+	// The host of a node is down, the node is deleted, and the host is added again
+	// under another name.
+	Context("one of which is being deleted and could not be cleaned up", func() {
+		var ill *sick
+
+		BeforeEach(func() {
+			w.make(MakeNode("a", w.ns).Role("compute").Host("10.0.0.1").Obj())
+			w.computesReady("a")
+			ill = w.sick(map[string]fakekube.Outcome{"a": fakekube.Unreachable})
+			remove(w.node("a"))
+			w.condition(w.compute("a"), condition.DeploymentReadyCondition, "False/CleanupFailed/Error", "attempt 5, the last")
+		})
+
+		It("keep the other waiting, and the clean-up comes before its services", func() {
+			ill.heal("a")
+			w.make(MakeNode("b", w.ns).Role("compute").Host("10.0.0.1").Obj())
+			conflict("b", "OpenStackDataPlaneNode a, which is being deleted, is the same machine: both have address 10.0.0.1:22", skip)
+			w.nothingRuns()
+			w.setSecret("ssh-key", "ssh-privatekey", "key-2")
+			gone(w.node("a"))
+			w.computesReady("b")
+			Expect(w.times("a", cleanup)).To(Equal(6))
+			last := w.did("a", cleanup)[5]
+			for _, e := range w.hosts.Book() {
+				Expect(e.Host == "b" && e.Start.Before(last.End)).To(BeFalse(), "%s of b should follow the clean-up of a", e.Step)
+			}
+		})
+
+		It("are released by skipping the clean-up", func() {
+			ill.heal("a")
+			w.make(MakeNode("b", w.ns).Role("compute").Host("10.0.0.1").Obj())
+			conflict("b", "which is being deleted")
+			annotate(w.node("a"), skip, "true")
+			gone(w.node("a"))
+			w.computesReady("b")
+			Expect(w.times("a", cleanup)).To(Equal(5))
+		})
+
+		It("are not cleaned up once the other has been deployed there", func() {
+			w.make(MakeNode("b", w.ns).Role("compute").Host("10.0.0.2").Obj())
+			w.computesReady("b")
+			moveTo("b", "10.0.0.1")
+			conflict("b", "which is being deleted")
+			w.halted(w.compute("a"), condition.DeploymentReadyCondition, novav1.MachineConflictReason,
+				"OpenStackDataPlaneNode b is deployed on the same machine (both have address 10.0.0.1:22)", skip)
+			ill.heal("a")
+			w.setSecret("ssh-key", "ssh-privatekey", "key-2")
+			annotate(w.node("a"), edpmv1.RerunAnnotation, "again")
+			w.nothingRuns()
+			Expect(w.times("a", cleanup)).To(Equal(5))
+
+			By("removing the other node")
+			remove(w.node("b"))
+			gone(w.node("b"))
+			gone(w.node("a"))
+		})
+	})
+})
