@@ -178,14 +178,17 @@ func TestEveryWebhookIsServedByTheManagerOfItsOperator(t *testing.T) {
 	}
 }
 
-// rights are the rules of a role, the certificate under the name that all have.
+// rights are the rules of a role; what each manager has for itself, such as the
+// certificate, is under the name that all have.
 func rights(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, rule := range rules {
 		rule = *rule.DeepCopy()
 		for i, name := range rule.ResourceNames {
-			if strings.HasSuffix(name, "webhook-service-cert") {
-				rule.ResourceNames[i] = "certificate"
+			for _, own := range []string{"webhook-service-cert", "mutating-webhook-configuration", "validating-webhook-configuration"} {
+				if strings.HasSuffix(name, own) {
+					rule.ResourceNames[i] = own
+				}
 			}
 		}
 		out = append(out, rule)

@@ -12,7 +12,7 @@
 #             followed by their names)
 # CHANNEL     default candidate
 # IMG         image of the manager (default localhost/edpm-operators:latest)
-# RUNNER_IMG  execution environment (default: that of config/olm)
+# RUNNER_IMG  execution environment (default: none, and then nothing is run)
 # RELATED_IMAGE_*  any other image that config/olm names, by its variable there
 # BUNDLE_IMG  image of the newest bundle, in a registry: the catalog then refers to
 #             it instead of holding the bundle

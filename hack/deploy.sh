@@ -8,8 +8,8 @@
 #                           and so the objects stay
 #
 # IMG         image of the manager (default localhost/edpm-operators:latest)
-# RUNNER_IMG  execution environment for specs that name none (default: the
-#             manager's own choice)
+# RUNNER_IMG  execution environment for specs that name none (default: none, and
+#             then nothing is run)
 # RELATED_IMAGE_*  any other image for specs that name none, by the name of the
 #             variable in config/manager: NAME@sha256:DIGEST pins it
 # BASE        directory of config that apply starts from (default: default, or

@@ -123,7 +123,7 @@ func TestAWebhookIsThatOfTheOperatorInItsPath(t *testing.T) {
 
 func TestRelatedImagesAreThoseThatTheManagerUses(t *testing.T) {
 	manager := corev1.Container{Image: "m", Env: []corev1.EnvVar{
-		{Name: "POD_NAMESPACE", Value: "x"}, {Name: "RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT", Value: "c"},
+		{Name: "POD_NAMESPACE", Value: "x"}, {Name: "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT"}, {Name: "RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT", Value: "c"},
 	}}
 	want := []v1alpha1.RelatedImage{{Name: "manager", Image: "m"}, {Name: "nova-compute", Image: "c"}}
 	if diff := cmp.Diff(want, relatedImages(manager)); diff != "" {

@@ -18,7 +18,7 @@ import (
 // relatedImage begins the names of variables with images that the manager uses.
 const relatedImage = "RELATED_IMAGE_"
 
-// runnerImages are those of the execution environment.
+// runnerImages are those of the execution environment, which has no default.
 var runnerImages = []string{relatedImage + "ANSIBLEEE_IMAGE_URL_DEFAULT", relatedImage + "NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT"}
 
 // manifests returns the objects of the bundle, the ClusterServiceVersion first.
@@ -65,7 +65,7 @@ func (in *input) setManager(o options) error {
 		if image := o.images[env.Name]; image != "" {
 			manager.Env[i].Value = image
 		}
-		if strings.HasPrefix(env.Name, relatedImage) && manager.Env[i].Value == "" {
+		if strings.HasPrefix(env.Name, relatedImage) && manager.Env[i].Value == "" && !slices.Contains(runnerImages, env.Name) {
 			return fmt.Errorf("config/olm gives %s no image: name the one that the manager would use", env.Name)
 		}
 	}
@@ -165,7 +165,7 @@ func (in *input) strategy() v1alpha1.StrategyDetailsDeployment {
 func relatedImages(manager corev1.Container) []v1alpha1.RelatedImage {
 	images := []v1alpha1.RelatedImage{{Name: "manager", Image: manager.Image}}
 	for _, env := range manager.Env {
-		if name, ok := strings.CutPrefix(env.Name, relatedImage); ok {
+		if name, ok := strings.CutPrefix(env.Name, relatedImage); ok && env.Value != "" {
 			name = strings.TrimSuffix(name, "_IMAGE_URL_DEFAULT")
 			images = append(images, v1alpha1.RelatedImage{Name: strings.ToLower(strings.ReplaceAll(name, "_", "-")), Image: env.Value})
 		}

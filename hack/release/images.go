@@ -64,6 +64,8 @@ func variable(env map[string]any) []string {
 	switch {
 	case !strings.HasPrefix(name, "RELATED_IMAGE_") || digest.MatchString(image):
 		return nil
+	case image == "" && strings.Contains(name, "ANSIBLE"):
+		return []string{fmt.Sprintf("%s is empty: the manager runs nothing until it is set", name)}
 	case image == "":
 		return []string{fmt.Sprintf("%s is empty, and the manager's own choice has a tag", name)}
 	}

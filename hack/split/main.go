@@ -96,8 +96,9 @@ type split struct {
 // renamed are the names that each manager has for itself.
 var renamed = regexp.MustCompile(`\bedpm-operators-(manager|metrics|webhook-service|mutating-webhook-configuration|validating-webhook-configuration)\b`)
 
-// certificate is the Secret that the code may update, by its name in config/manager.
-const certificate = "webhook-service-cert"
+// named are the objects that the rights name, by their names before kustomize:
+// the certificate of the webhooks, and the webhook configurations.
+var named = regexp.MustCompile(`(?m)^( *- )(webhook-service-cert|(?:mutating|validating)-webhook-configuration)$`)
 
 func (s split) objects(all []*unstructured.Unstructured, roles string) ([]*unstructured.Unstructured, error) {
 	text, err := os.ReadFile(roles)
@@ -242,7 +243,7 @@ func (s split) rename(o *unstructured.Unstructured) (*unstructured.Unstructured,
 	if err != nil {
 		return nil, err
 	}
-	text = bytes.ReplaceAll(text, []byte("- "+certificate+"\n"), []byte("- "+s.instance+"-"+certificate+"\n"))
+	text = named.ReplaceAll(text, []byte("${1}"+s.instance+"-$2"))
 	text = renamed.ReplaceAll(text, []byte(s.instance+"-$1"))
 	made := &unstructured.Unstructured{}
 	return made, yaml.Unmarshal(text, &made.Object)
