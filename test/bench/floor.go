@@ -54,8 +54,8 @@ type chain struct {
 // floor repeats, in a namespace of its own and with no manager, what was
 // written: the same numbers of requests of each kind with bodies made from the
 // objects that they led to. It returns the time and the number of requests.
-func (b *bench) floor(ctx context.Context, config *rest.Config, counts standalone.Requests, managerWrites int) (time.Duration, int, error) {
-	chains, err := floorChains(ctx, config, counts, managerWrites, b.roles)
+func (b *bench) floor(ctx context.Context, config *rest.Config, counts standalone.Requests, managerWrites, roles int) (time.Duration, int, error) {
+	chains, err := floorChains(ctx, config, counts, managerWrites, roles)
 	if err != nil {
 		return 0, 0, err
 	}

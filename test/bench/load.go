@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,12 +16,15 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 const (
 	namespace = "bench"
 	cellName  = "nova-cell1"
 	sshKey    = "dataplane-ansible-ssh-private-key-secret"
+	// topologyName is what the nodes of a single role refer to.
+	topologyName = "runners"
 )
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
@@ -33,6 +37,7 @@ func prepare(ctx context.Context, c client.Client) error {
 	}
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		newTopology(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: floorNamespace}},
 		&corev1.Secret{ObjectMeta: meta(sshKey), Data: map[string][]byte{"ssh-privatekey": key}},
 		&corev1.Secret{ObjectMeta: meta("osp-secret"), Data: map[string][]byte{"ServicePassword": []byte("12345678")}},
@@ -67,6 +72,15 @@ func until(ctx context.Context, every time.Duration, done func() (bool, error)) 
 
 func roleName(i int) string { return fmt.Sprintf("edpm-compute-r%02d", i) }
 
+// newTopology lets runners go to every node of the cluster, evenly.
+func newTopology() *topologyv1.Topology {
+	t := &topologyv1.Topology{ObjectMeta: meta(topologyName)}
+	t.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+	}}
+	return t
+}
+
 func newRole(i int) *dataplanev1.OpenStackDataPlaneRole {
 	role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta(roleName(i))}
 	role.Annotations = map[string]string{novav1.CellAnnotation: cellName}
@@ -86,15 +100,25 @@ func newNode(i, roles int) *dataplanev1.OpenStackDataPlaneNode {
 	return node
 }
 
-// load creates the roles and then the nodes, as kubectl apply with a few
+// apply creates the roles and then the nodes, as kubectl apply with a few
 // workers would.
-func (b *bench) load(ctx context.Context, c client.Client, n int) error {
-	for i := range b.roles {
-		if err := c.Create(ctx, newRole(i)); err != nil {
+func (l load) apply(ctx context.Context, c client.Client) error {
+	for i := range l.roles {
+		role := newRole(i)
+		if l.single() {
+			role.Spec.DeployStrategy.MaxUnavailable = ptr.To(intstr.FromString("10%"))
+		}
+		if err := c.Create(ctx, role); err != nil {
 			return fmt.Errorf("creating a role: %w", err)
 		}
 	}
-	return parallel(16, n, func(i int) error { return c.Create(ctx, newNode(i, b.roles)) })
+	return parallel(16, l.nodes, func(i int) error {
+		node := newNode(i, l.roles)
+		if l.single() {
+			node.Spec.TopologyRef = &topologyv1.TopologyRef{Name: topologyName}
+		}
+		return c.Create(ctx, node)
+	})
 }
 
 // parallel calls f for 0 to n-1 and returns the first error.

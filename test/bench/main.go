@@ -1,8 +1,9 @@
 // Command bench measures how fast the suite brings many nodes to the state that
 // is wanted of them, beside the floor: a bare client that makes the same writes.
 //
-//	go run ./test/bench                 # 250, 1000 and 4000 nodes in 20 roles
-//	BENCH_N=250 go run ./test/bench     # one size only, a few minutes
+//	go run ./test/bench                        # 250, 1000 and 4000 nodes in 20 roles; 500 and 5000 in one
+//	BENCH_N=250 go run ./test/bench            # one size only, a few minutes
+//	BENCH_N=500/1,5000/1 go run ./test/bench   # one role only, rolled out 10% at a time
 //
 // It needs no root. For each size it starts a control plane of its own with
 // test/standalone, KWOK nodes included, and the real manager from cmd/manager; runs are
@@ -42,12 +43,29 @@ var stage []byte
 const kwokNodes = 8
 
 type options struct {
-	sizes   []int
-	roles   int
+	sizes   []load
 	workers int
 	port    int
 	timeout time.Duration
 	profile string
+}
+
+// spread is how many roles the nodes of a size without a number of roles are in.
+const spread = 20
+
+// load is what one measurement has to do.
+type load struct{ nodes, roles int }
+
+// single tells that all nodes are in one role, with maxUnavailable 10% and a
+// Topology that each refers to itself.
+func (l load) single() bool { return l.roles == 1 }
+
+// String names the load in logs and files.
+func (l load) String() string {
+	if l.single() {
+		return fmt.Sprintf("%d-in-one-role", l.nodes)
+	}
+	return strconv.Itoa(l.nodes)
 }
 
 func main() {
@@ -67,12 +85,11 @@ func main() {
 
 func parse(args []string, sizes string) (options, error) {
 	if sizes == "" {
-		sizes = "250,1000,4000"
+		sizes = "250,1000,4000,500/1,5000/1"
 	}
 	o := options{}
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.StringVar(&sizes, "n", sizes, "numbers of nodes, separated by commas; BENCH_N is the default")
-	fs.IntVar(&o.roles, "roles", 20, "roles that the nodes are spread over")
+	fs.StringVar(&sizes, "n", sizes, "numbers of nodes, separated by commas, each with the number of their roles as in 500/1 unless that is 20; BENCH_N is the default")
 	fs.IntVar(&o.workers, "workers", 24, "writers of the floor at a time; 24 is what the manager has for nodes and computes")
 	fs.IntVar(&o.port, "port-base", 26443, "first of the ten ports of the lab")
 	fs.DurationVar(&o.timeout, "timeout", 90*time.Minute, "longest time for everything")
@@ -81,13 +98,26 @@ func parse(args []string, sizes string) (options, error) {
 		return o, err
 	}
 	for _, field := range strings.Split(sizes, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(field))
-		if err != nil || n < o.roles {
-			return o, fmt.Errorf("%q is not a number of nodes of at least %d", field, o.roles)
+		l, err := parseLoad(field)
+		if err != nil {
+			return o, err
 		}
-		o.sizes = append(o.sizes, n)
+		o.sizes = append(o.sizes, l)
 	}
 	return o, nil
+}
+
+func parseLoad(text string) (load, error) {
+	nodes, roles, given := strings.Cut(strings.TrimSpace(text), "/")
+	l, err := load{roles: spread}, error(nil)
+	if given {
+		l.roles, err = strconv.Atoi(roles)
+	}
+	n, nerr := strconv.Atoi(nodes)
+	if l.nodes = n; err != nil || nerr != nil || l.roles < 1 || n < l.roles {
+		return l, fmt.Errorf("%q is not a number of nodes, at least one for each role", text)
+	}
+	return l, nil
 }
 
 func run(opts options) error {
@@ -107,14 +137,14 @@ func run(opts options) error {
 		return err
 	}
 	var results []result
-	for i, n := range opts.sizes {
-		r, err := b.measure(ctx, n, i == len(opts.sizes)-1)
+	for i, l := range opts.sizes {
+		r, err := b.measure(ctx, l, i == len(opts.sizes)-1)
 		if err != nil {
-			return fmt.Errorf("%d nodes: %w; logs are in %s", n, err, dir)
+			return fmt.Errorf("%s nodes: %w; logs are in %s", l, err, dir)
 		}
 		results = append(results, r)
-		log.Printf("So far:\n%s", table(results))
+		log.Printf("So far:\n%s", tables(results))
 	}
-	fmt.Print(table(results))
+	fmt.Print(tables(results))
 	return os.RemoveAll(dir)
 }

@@ -9,12 +9,14 @@ import (
 	"strconv"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	"github.com/edpm-operators/edpm-operators/test/envtest"
+	files "github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/test/standalone"
 )
 
@@ -25,7 +27,7 @@ type bench struct {
 
 // result of one size.
 type result struct {
-	nodes             int
+	load
 	time, floor       time.Duration
 	floorCPU          time.Duration // of the API server and etcd
 	floorWrites       int
@@ -40,6 +42,7 @@ type result struct {
 	reconciles        map[string]int
 	requests          standalone.Requests
 	edits             []edit
+	largest           []largest
 }
 
 // edit is something done to a quiet cluster.
@@ -62,24 +65,29 @@ type stand struct {
 	client  client.Client
 	raw     kubernetes.Interface
 	own     int // lists that the bench itself made
+	// webhooks are those of the deployed configuration.
+	webhooks envtest.WebhookInstallOptions
 }
 
-func (b *bench) measure(ctx context.Context, n int, last bool) (result, error) {
-	log.Printf("%d nodes: starting a control plane", n)
-	cluster := standalone.New(b.dir, filepath.Join(b.dir, fmt.Sprintf("lab-%d", n)), b.port)
+func (b *bench) measure(ctx context.Context, l load, last bool) (result, error) {
+	log.Printf("%s nodes: starting a control plane", l)
+	cluster := standalone.New(b.dir, filepath.Join(b.dir, "lab-"+l.String()), b.port)
 	defer cluster.Down()
 	s, err := b.newStand(ctx, cluster)
 	if err != nil {
 		return result{}, err
 	}
-	r := result{nodes: n}
+	r := result{load: l}
 	if err := prepare(ctx, s.client); err != nil {
 		return r, err
 	}
 	if r.oneJob, r.manyJobs, err = probeJobs(ctx, s.client, manyJobs); err != nil {
 		return r, err
 	}
-	m, err := s.startManager(ctx, fmt.Sprintf("manager-%d.log", n))
+	if err := s.installWebhooks(); err != nil {
+		return r, err
+	}
+	m, err := s.startManager(ctx, fmt.Sprintf("manager-%s.log", l))
 	if err != nil {
 		return r, err
 	}
@@ -92,10 +100,19 @@ func (b *bench) measure(ctx context.Context, n int, last bool) (result, error) {
 			return r, err
 		}
 	}
+	if r.largest, err = largestObjects(ctx, s.config); err != nil {
+		return r, err
+	}
 	m.Stop()
-	log.Printf("%d nodes: the floor", n)
+	if l.single() { // it is compared with another size, not with a floor
+		return r, s.webhooks.Cleanup()
+	}
+	if err := s.removeWebhooks(ctx); err != nil {
+		return r, err
+	}
+	log.Printf("%s nodes: the floor", l)
 	before := s.server()
-	r.floor, r.floorWrites, err = b.floor(ctx, s.config, r.requests, r.writes)
+	r.floor, r.floorWrites, err = b.floor(ctx, s.config, r.requests, r.writes, l.roles)
 	r.floorCPU = s.server() - before
 	return r, err
 }
@@ -105,7 +122,7 @@ func (b *bench) newStand(ctx context.Context, cluster *standalone.Cluster) (*sta
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := envtest.NewScheme()
+	scheme, err := files.NewScheme()
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +134,26 @@ func (b *bench) newStand(ctx context.Context, cluster *standalone.Cluster) (*sta
 	return &stand{bench: b, cluster: cluster, config: config, client: c, raw: raw}, err
 }
 
-// startManager starts the manager without webhooks, which nothing here needs.
+// installWebhooks makes the API server call the manager for everything that it
+// would be called for where it is deployed.
+func (s *stand) installWebhooks() error {
+	s.webhooks.Paths = []string{files.File("config", "webhook", "manifests.yaml")}
+	return s.webhooks.Install(s.config)
+}
+
+// removeWebhooks is for the floor: nobody serves them any more.
+func (s *stand) removeWebhooks(ctx context.Context) error {
+	for _, obj := range []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}} {
+		if err := s.client.DeleteAllOf(ctx, obj); err != nil {
+			return fmt.Errorf("removing the webhooks: %w", err)
+		}
+	}
+	return s.webhooks.Cleanup()
+}
+
 func (s *stand) startManager(ctx context.Context, logName string) (*standalone.Manager, error) {
-	return s.cluster.StartManager(ctx, filepath.Join(s.dir, logName), "--webhooks=false")
+	return s.cluster.StartManager(ctx, filepath.Join(s.dir, logName),
+		fmt.Sprintf("--webhook-port=%d", s.webhooks.LocalServingPort), "--webhook-cert-dir="+s.webhooks.LocalServingCertDir)
 }
 
 // cpu returns the processor time of each process of the control plane.
@@ -156,7 +190,7 @@ func (s *stand) converge(ctx context.Context, m *standalone.Manager, r *result) 
 	if s.profile != "" {
 		go s.save(m, fmt.Sprintf("profile?seconds=%d", min(60, 10+r.nodes/50)), fmt.Sprintf("cpu-%d.pb", r.nodes))
 	}
-	if err := s.load(ctx, s.client, r.nodes); err != nil {
+	if err := r.apply(ctx, s.client); err != nil {
 		return err
 	}
 	log.Printf("%d nodes: applied after %s", r.nodes, time.Since(start).Round(time.Millisecond))

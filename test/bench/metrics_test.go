@@ -1,9 +1,9 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -22,12 +22,14 @@ func TestShare(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for sizes, want := range map[string][]int{"": {250, 1000, 4000}, "250": {250}, "30, 40": {30, 40}, "5": nil, "x": nil} {
+	for sizes, want := range map[string][]load{
+		"": {{250, 20}, {1000, 20}, {4000, 20}, {500, 1}, {5000, 1}}, "250": {{250, 20}}, "30, 40/2": {{30, 20}, {40, 2}}, "5": nil, "x": nil, "5/x": nil, "5/0": nil, "500/1": {{500, 1}},
+	} {
 		o, err := parse(nil, sizes)
 		if (err == nil) != (want != nil) {
 			t.Errorf("BENCH_N=%q: error %v", sizes, err)
 		}
-		if err == nil && !cmp.Equal(o.sizes, want) {
+		if err == nil && !slices.Equal(o.sizes, want) {
 			t.Errorf("BENCH_N=%q: got %v, want %v", sizes, o.sizes, want)
 		}
 	}

@@ -19,8 +19,89 @@ type row struct {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-func table(results []result) string {
+// tables shows the measurements with many roles, and then those with one.
+func tables(results []result) string {
+	var many, one []result
+	for _, r := range results {
+		if r.single() {
+			one = append(one, r)
+		} else {
+			many = append(many, r)
+		}
+	}
+	out := ""
+	if len(many) > 0 {
+		out = table(many, rowsOfMany(many))
+	}
+	if len(one) > 0 {
+		out += "\nOne role, `maxUnavailable: 10%`, a Topology that each node refers to itself:\n\n" + table(one, rowsOfOne(one))
+	}
+	return out
+}
+
+// perNode is a duration over the nodes.
+func perNode(d time.Duration, r result) string {
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)/float64(r.nodes))
+}
+
+// allCPU is the processor time of all processes.
+func (r result) allCPU() time.Duration {
+	all := time.Duration(0)
+	for _, used := range r.cpu {
+		all += used
+	}
+	return all
+}
+
+// rowsOfOne are about what grows with the nodes of a role.
+func rowsOfOne(results []result) []row {
+	growth := func(of func(result) time.Duration) func(int, result) string {
+		return func(i int, r result) string {
+			if i == 0 {
+				return ""
+			}
+			before := results[i-1]
+			return fmt.Sprintf("**%.2f**", of(r).Seconds()/float64(r.nodes)/(of(before).Seconds()/float64(before.nodes)))
+		}
+	}
 	rows := []row{
+		{"Time until every compute is Ready", func(_ int, r result) string { return seconds(r.time) }},
+		{"Time per node", func(_ int, r result) string { return perNode(r.time, r) }},
+		{"**Time per node over that of the size before** (aim: at most 1.3)", growth(func(r result) time.Duration { return r.time })},
+		{"Processor time per node: manager", func(_ int, r result) string { return perNode(r.cpu["manager"], r) }},
+		{"**the same, over that of the size before**", growth(func(r result) time.Duration { return r.cpu["manager"] })},
+		{"Processor time per node: all processes", func(_ int, r result) string { return perNode(r.allCPU(), r) }},
+		{"**the same, over that of the size before**", growth(result.allCPU)},
+		{"API writes of the manager per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", float64(r.writes)/float64(r.nodes)) }},
+		{"of these refused because of a conflict, in all", func(_ int, r result) string { return fmt.Sprint(r.conflicts) }},
+		{"List calls, in all (aim: none)", func(_ int, r result) string { return lists(r.lists) }},
+		{"Reconciliations per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", r.reconciledPerNode()) }},
+		{"Runs", func(_ int, r result) string { return fmt.Sprint(r.started) }},
+		{"Hosts of runs over the hosts", func(_ int, r result) string { return fmt.Sprintf("%.3f", float64(r.targets)/float64(r.nodes)) }},
+		{"Idle manager / peak memory", func(_ int, r result) string { return fmt.Sprintf("%d / %d MiB", r.base>>20, r.peak>>20) }},
+		{"Peak memory per node above the idle manager", func(_ int, r result) string {
+			return fmt.Sprintf("%.0f KiB", float64(r.peak-r.base)/1024/float64(r.nodes))
+		}},
+	}
+	for i, of := range results[0].largest {
+		rows = append(rows, row{fmt.Sprintf("Largest of %s, bytes (aim: at most 524288)", of.resource), func(_ int, r result) string {
+			return fmt.Sprint(r.largest[i].bytes)
+		}})
+	}
+	return rows
+}
+
+// reconciledPerNode counts the reconciliations of all controllers.
+func (r result) reconciledPerNode() float64 {
+	total := 0
+	for _, n := range r.reconciles {
+		total += n
+	}
+	return float64(total) / float64(r.nodes)
+}
+
+func rowsOfMany(results []result) []row {
+	return []row{
 		{"Time until every compute is Ready", func(_ int, r result) string { return seconds(r.time) }},
 		{"Floor: the same writes by a bare client", func(_ int, r result) string { return seconds(r.floor) }},
 		{"**Floor / time** (aim: at least 0.5)", func(_ int, r result) string { return fmt.Sprintf("**%.2f**", r.floor.Seconds()/r.time.Seconds()) }},
@@ -49,13 +130,7 @@ func table(results []result) string {
 		{fmt.Sprintf("Times that a host was in a run, per host and step (%d steps; exactly once: 1)", steps), func(_ int, r result) string {
 			return fmt.Sprintf("%.3f", float64(r.targets)/float64(r.nodes*steps))
 		}},
-		{"Reconciliations per node", func(_ int, r result) string {
-			total := 0
-			for _, n := range r.reconciles {
-				total += n
-			}
-			return fmt.Sprintf("%.1f", float64(total)/float64(r.nodes))
-		}},
+		{"Reconciliations per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", r.reconciledPerNode()) }},
 		{"One Job, alone, through Kubernetes and KWOK", func(_ int, r result) string { return seconds(r.oneJob) }},
 		{fmt.Sprintf("%d Jobs at once, without the manager", manyJobs), func(_ int, r result) string { return seconds(r.manyJobs) }},
 		{"Mean time of a Job during the measurement", func(_ int, r result) string { return seconds(r.jobMean) }},
@@ -66,13 +141,12 @@ func table(results []result) string {
 			return seconds(r.cpu["kube-controller-manager"] + r.cpu["kube-scheduler"] + r.cpu["kwok"])
 		}},
 		{"**Floor / time in processor time**, of all processes", func(_ int, r result) string {
-			all := r.cpu["manager"]
-			for _, name := range []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", "kwok"} {
-				all += r.cpu[name]
-			}
-			return fmt.Sprintf("**%.2f**", r.floorCPU.Seconds()/all.Seconds())
+			return fmt.Sprintf("**%.2f**", r.floorCPU.Seconds()/r.allCPU().Seconds())
 		}},
 	}
+}
+
+func table(results []result, rows []row) string {
 	var out strings.Builder
 	out.WriteString("| |")
 	for _, r := range results {

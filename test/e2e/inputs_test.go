@@ -72,10 +72,10 @@ func accessMistakes() []wrongInput {
 	unreachable, silent := dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason
 	return []wrongInput{
 		{
-			what: "ssh refused", spoil: func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsiblePort = 2222 },
+			what: "ssh refused", spoil: func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsiblePort = closedPort },
 			condition: unreachable, reason: silent, words: []string{"refused"},
 			mend: func(ctx context.Context) {
-				inputNode(ctx, "ssh-refused", func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsiblePort = 22 })
+				inputNode(ctx, "ssh-refused", func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsiblePort = firstPort })
 			},
 		},
 		{
@@ -258,6 +258,20 @@ usermod --password '*' e2e-nosudo
 install -d -m 700 -o e2e-nosudo /home/e2e-nosudo/.ssh
 install -m 600 -o e2e-nosudo /root/.ssh/authorized_keys /home/e2e-nosudo/.ssh/authorized_keys`
 
+// Ports of the sshds of manyMachines, and one on which nobody listens.
+const (
+	firstPort  = 2201
+	closedPort = 2200
+)
+
+// manyMachines makes one host answer as many: on each port with a key of its own.
+const manyMachines = `mkdir -p /run/sshd /etc/ssh/e2e
+for port in $(seq %d %d); do
+  key=/etc/ssh/e2e/$port
+  test -e $key || ssh-keygen -q -t ed25519 -N '' -f $key
+  pgrep -f "sshd -p $port " >/dev/null || /usr/sbin/sshd -p $port -h $key
+done`
+
 // inputStories tell what a person gets to read who has given something wrong,
 // and that mending it is all there is to do. All mistakes are made at once.
 func inputStories() {
@@ -267,13 +281,15 @@ func inputStories() {
 		Expect(spare[0].Console(ctx, noSudo)).Error().NotTo(HaveOccurred())
 		makeInputs(ctx)
 		mistakes = append(append(append(accessMistakes(), dataPlaneMistakes()...), cellMistakes()...), runMistakes()...)
+		Expect(spare[0].Console(ctx, fmt.Sprintf(manyMachines, firstPort, firstPort+len(mistakes)))).Error().NotTo(HaveOccurred())
 		for i := range mistakes {
 			w := &mistakes[i]
 			if _, isRun := w.of.(*ansibleeev1.OpenStackAnsibleEE); isRun {
 				continue
 			}
+			// Each node needs a machine, which is known by its port and host key.
 			n := newNode(inputsNS, orDefault(w.role, quick), spare[0])
-			n.Name = w.name()
+			n.Name, n.Spec.Node.AnsiblePort = w.name(), firstPort+int32(i)+1
 			if w.spoil != nil {
 				w.spoil(n)
 			}

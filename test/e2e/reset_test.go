@@ -29,12 +29,14 @@ import (
 const (
 	samplesNS = "e2e-samples"
 	batchNS   = "e2e-batch"
+	hostileNS = "e2e-hostile"
 	inputsNS  = "e2e-inputs"
+	machineNS = "e2e-machine"
 	glanceNS  = "e2e-glance"
 	systemNS  = "edpm-operators-system"
 )
 
-var testNamespaces = []string{samplesNS, batchNS, inputsNS, glanceNS, unboundNS}
+var testNamespaces = []string{samplesNS, batchNS, hostileNS, inputsNS, machineNS, glanceNS, unboundNS}
 
 // parallel runs functions at the same time and returns all their errors.
 func parallel(funcs ...func() error) error {
@@ -66,6 +68,7 @@ func resetHosts(ctx context.Context) error {
 
 const resetScript = `set -e
 systemctl start ssh
+` + giveBackScript + `
 rm -f /etc/e2e-broken /etc/sudoers.d/zz-e2e
 units=$(cd /etc/systemd/system && ls -d edpm_*.service 2>/dev/null || true)
 [ -z "$units" ] || systemctl disable --now $units

@@ -135,11 +135,11 @@ type Findings struct {
 	Stale []string
 }
 
-// Compare returns what is wrong with requests and grants. Excuses have the reason
-// why rights are not used in these requests, by right as path.Match takes it:
-// "update */*/finalizers". Provoked tells which requests were made in order to be
+// Compare returns what is wrong with requests and grants. Excuses are rights that
+// need not be used in these requests, as path.Match takes them: "update
+// */*/finalizers". Provoked tells which requests were made in order to be
 // refused.
-func Compare(requests []Request, grants []Grant, excuses map[string]string, provoked func(Request) bool) Findings {
+func Compare(requests []Request, grants []Grant, excuses []string, provoked func(Request) bool) Findings {
 	found, used := Findings{}, map[string]bool{}
 	for _, r := range requests {
 		if r.broad() {
@@ -165,7 +165,7 @@ func Compare(requests []Request, grants []Grant, excuses map[string]string, prov
 			}
 		}
 	}
-	for pattern := range excuses {
+	for _, pattern := range excuses {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(granted)), func(right string) bool { return matches(pattern, right) }) {
 			found.Stale = append(found.Stale, pattern)
 		}
@@ -177,8 +177,8 @@ func Compare(requests []Request, grants []Grant, excuses map[string]string, prov
 	return found
 }
 
-func excused(right string, excuses map[string]string) bool {
-	for pattern := range excuses {
+func excused(right string, excuses []string) bool {
+	for _, pattern := range excuses {
 		if matches(pattern, right) {
 			return true
 		}

@@ -44,18 +44,18 @@ func TestCompare(t *testing.T) {
 	for name, c := range map[string]struct {
 		log     []string
 		grants  []Grant
-		excuses map[string]string
+		excuses []string
 		want    Findings
 	}{
 		"what was used was granted":                   {log: []string{job("create", 201, "allow"), job("get", 200, "allow")}, grants: jobs},
 		"a right was used though the object was gone": {log: []string{job("create", 409, "allow"), job("get", 404, "allow")}, grants: jobs},
 		"a right was not used":                        {log: []string{job("create", 201, "allow")}, grants: jobs, want: Findings{Unused: []string{"get batch/jobs"}}},
 		"what others do uses no right":                {log: []string{job("create", 201, "allow"), strings.ReplaceAll(job("get", 200, "allow"), manager, "other")}, grants: jobs, want: Findings{Unused: []string{"get batch/jobs"}}},
-		"a right was not used, for a reason":          {log: []string{job("create", 201, "allow")}, grants: jobs, excuses: map[string]string{"get batch/jobs": "because"}},
-		"a reason is there for a right that is not":   {excuses: map[string]string{"get batch/jobs": "because"}, want: Findings{Stale: []string{"get batch/jobs"}}},
-		"rights were not used, all for one reason":    {grants: jobs, excuses: map[string]string{"* batch/*": "because"}},
+		"a right was not used, for a reason":          {log: []string{job("create", 201, "allow")}, grants: jobs, excuses: []string{"get batch/jobs"}},
+		"a reason is there for a right that is not":   {excuses: []string{"get batch/jobs"}, want: Findings{Stale: []string{"get batch/jobs"}}},
+		"rights were not used, all for one reason":    {grants: jobs, excuses: []string{"* batch/*"}},
 		"a reason is for a resource, not for what is below it": {
-			grants: []Grant{{Rules: []rbacv1.PolicyRule{rule("g", "r/status", "get")}}}, excuses: map[string]string{"get g/*": "because"},
+			grants: []Grant{{Rules: []rbacv1.PolicyRule{rule("g", "r/status", "get")}}}, excuses: []string{"get g/*"},
 			want: Findings{Unused: []string{"get g/r/status"}, Stale: []string{"get g/*"}},
 		},
 		"a watch that begins with all there is spares a list": {
