@@ -348,7 +348,7 @@ var repeated = map[string]struct {
 	find         *regexp.Regexp
 	show         string
 }{
-	"flags of the manager": {"cmd/manager/options.go", "docs/operations.md", regexp.MustCompile(`Var\(&[\w.]+, "([\w-]+)"`), "`--%s`"},
+	"flags of the manager": {"cmd/manager/options.go", "docs/operations.md", regexp.MustCompile(`Var\(\S+, "([\w-]+)"`), "`--%s`"},
 	"variables for images": {"internal/images/images.go", "docs/install.md", regexp.MustCompile(`"(RELATED_IMAGE_\w+)"`), "`%s`"},
 }
 
@@ -404,7 +404,18 @@ func TestCommandsExist(t *testing.T) {
 // shown is what a page says that tests show.
 var shown = regexp.MustCompile(`(?s)Shown by\s.*?\n\n`)
 
-var story = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+_test\.go)\)`)
+var story = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+(?:_test\.go|/test_\w+\.py))\)`)
+
+// hasStory reports whether a file of tests has one of the name: the title of a
+// story, or a function.
+func hasStory(code, name string) bool {
+	for _, form := range []string{`"` + name + `"`, "\nfunc " + name + "(", "    def " + name + "("} {
+		if strings.Contains(code, form) {
+			return true
+		}
+	}
+	return false
+}
 
 // What a page says that a test shows, that test is there by its name.
 func TestStoriesThatPagesTellOfAreThere(t *testing.T) {
@@ -417,7 +428,7 @@ func TestStoriesThatPagesTellOfAreThere(t *testing.T) {
 				continue
 			}
 			name := strings.Join(strings.Fields(m[1]), " ")
-			if found++; !strings.Contains(string(code), `"`+name+`"`) {
+			if found++; !hasStory(string(code), name) {
 				t.Errorf("%s: %s has no story %q", filepath.Base(file), m[2], name)
 			}
 		}
