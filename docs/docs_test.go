@@ -28,6 +28,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/conditions"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/test/docpage"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/webhooks"
@@ -123,6 +124,9 @@ func startAPI(t *testing.T) client.Client {
 	env := envtest.Start(t, envtest.Options{Webhooks: true})
 	mgr, err := ctrl.NewManager(env.Config, env.ManagerOptions())
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nodes.Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
 	if err := webhooks.SetupAll(mgr, controllers.Operators); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
@@ -68,6 +69,7 @@ var _ = BeforeSuite(func() {
 	mgr, err := ctrl.NewManager(env.AsManager(GinkgoT()), env.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
 	reads.Reader = mgr.GetAPIReader()
+	Expect(nodes.Index(ctx, mgr.GetFieldIndexer())).To(Succeed())
 	Expect(webhooks.SetupAll(gatedManager{mgr}, all)).To(Succeed())
 	env.StartManager(GinkgoT(), mgr)
 })

@@ -24,8 +24,8 @@ import (
 
 // SetupAll serves the webhooks of the operators. To those of operators that do not
 // run it says yes and changes nothing: the configuration that is deployed may name
-// them, and their kinds may belong to somebody else. Validation reads from the API
-// server.
+// them, and their kinds may belong to somebody else. Verdicts read from the API
+// server; the warning of nodes with one address reads the cache and its nodes.Index.
 func SetupAll(mgr ctrl.Manager, operators []string) error {
 	mgr = guardedManager{mgr}
 	reader, defaults := mgr.GetAPIReader(), images.Env()
@@ -45,7 +45,7 @@ func SetupAll(mgr ctrl.Manager, operators []string) error {
 		"dataplane": {
 			func() error { return dataplane.SetupOpenStackDataPlaneWithManager(mgr) },
 			func() error { return dataplane.SetupOpenStackDataPlaneRoleWithManager(mgr) },
-			func() error { return dataplane.SetupOpenStackDataPlaneNodeWithManager(mgr, reader) },
+			func() error { return dataplane.SetupOpenStackDataPlaneNodeWithManager(mgr) },
 			func() error { return dataplane.SetupOpenStackDataPlaneServiceWithManager(mgr) },
 		},
 		"ansibleee": {func() error { return ansibleee.SetupOpenStackAnsibleEEWithManager(mgr, defaults) }},

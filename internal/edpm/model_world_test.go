@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -208,7 +207,10 @@ func (m *manager) drainWakeups() {
 	}
 }
 
-var errModel = errors.New("the API server did not answer")
+var (
+	errModel = errors.New("the API server did not answer")
+	errStale = errors.New("the object is newer: its status is not overwritten")
+)
 
 // write is a write of a manager. Its answer can be lost, and that of a manager that
 // no longer leads can arrive at the API server late.
@@ -225,7 +227,7 @@ func (m *manager) write(what string, do func() error) error {
 		w.logf("%s: %s: done, and the answer is lost (%v)", m.name(), what, do())
 		m.noteStray()
 		return errModel
-	case n%2 == 1 && m.shaky && !strings.HasPrefix(what, "status"):
+	case n%2 == 1 && m.shaky:
 		w.logf("%s: %s: late", m.name(), what)
 		w.late = append(w.late, lateWrite{what, do})
 		return errModel
@@ -333,9 +335,8 @@ func (m *manager) release(owner *modelOwner) error {
 	return client.IgnoreNotFound(m.write("let "+owner.Name+" go", func() error { return m.world.api.dropFinalizers(owner) }))
 }
 
-// writeStatus patches what has changed since the cache showed the owner. It is not
-// modelled that an old leader overwrites the status of a new one: the patch has no
-// lock on the version of the object.
+// writeStatus patches what has changed since the cache showed the owner, if it
+// is still the same, as phase.Runner does.
 func (m *manager) writeStatus(seen *modelOwner, ledger *edpmv1.Ledger, phase Phase) error {
 	patch := ledgerPatch(&seen.ledger, ledger)
 	if len(patch) == 0 && phase == seen.phase {
@@ -343,8 +344,11 @@ func (m *manager) writeStatus(seen *modelOwner, ledger *edpmv1.Ledger, phase Pha
 	}
 	return m.write("status of "+seen.Name, func() error {
 		stored := m.world.api.owner(seen.kind, seen.Name)
-		if stored == nil || stored.UID != seen.UID || m.shaky && stored.ResourceVersion != seen.ResourceVersion {
+		if stored == nil || stored.UID != seen.UID {
 			return nil
+		}
+		if stored.ResourceVersion != seen.ResourceVersion {
+			return errStale
 		}
 		stored = stored.DeepCopyObject().(*modelOwner)
 		for _, apply := range patch {

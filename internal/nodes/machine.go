@@ -107,6 +107,23 @@ func FindOccupant(ctx context.Context, c client.Reader, h Host) (*Rival, error) 
 	return found, err
 }
 
+// AtAddressOf returns the name of another node of the namespace that has the
+// address of a node, which need not exist yet, or nothing.
+func AtAddressOf(ctx context.Context, c client.Reader, node *dataplanev1.OpenStackDataPlaneNode) (string, error) {
+	vars, err := varsInForce(ctx, c, node)
+	if err != nil {
+		return "", err
+	}
+	var name string
+	err = eachRival(ctx, c, Host{Namespace: node.Namespace, Node: node.Name, Vars: vars}, func(r *Rival) bool {
+		if !r.Foreign {
+			name = r.Node.Name
+		}
+		return name != ""
+	})
+	return name, err
+}
+
 // differ reports whether both keys are known and are not the same.
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 

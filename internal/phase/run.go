@@ -189,7 +189,7 @@ func (r *Runner) write(ctx context.Context, obj, before Object, told condition.T
 	if released(obj, before) || equality.Semantic.DeepEqual(obj, before) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, obj, statusPatch(before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, obj, statusPatch(obj, before)); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil // it was deleted meanwhile
 		}
@@ -206,14 +206,14 @@ func released(obj, before Object) bool {
 	return !before.GetDeletionTimestamp().IsZero() && len(obj.GetFinalizers()) < len(before.GetFinalizers())
 }
 
-// statusPatch patches the status by name. An object that is being deleted can be
-// replaced by another one of its name at any time, so it is patched only as it
-// was read.
-func statusPatch(before Object) client.Patch {
-	if before.GetDeletionTimestamp().IsZero() {
-		return client.MergeFrom(before)
-	}
-	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+// statusPatch patches the status of the object as it was last seen, be it by the
+// cache or by a phase that wrote to it. Another one may have its name by now, and a
+// manager that leads no longer must not bring back what the new one has replaced:
+// hosts would be configured twice.
+func statusPatch(obj, before Object) client.Patch {
+	seen := before.DeepCopyObject().(Object)
+	seen.SetResourceVersion(obj.GetResourceVersion())
+	return client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
 }
 
 // emit tells of each problem when it appears and of Ready when it is reached.

@@ -362,3 +362,35 @@ func TestTheStatusOfADeletedObjectIsNotWrittenIntoItsSuccessor(t *testing.T) {
 		t.Errorf("the new object has the conditions of the old one: %v", s.cell.Status.Conditions)
 	}
 }
+
+// TestAStatusIsNotWrittenOverANewerOne: a manager that leads no longer comes late
+// with what it made of an older object.
+func TestAStatusIsNotWrittenOverANewerOne(t *testing.T) {
+	s := newStage(t)
+	newer := s.cell.DeepCopy()
+	newer.Status.Conditions.MarkTrue(first, "Newer")
+	if err := s.api.Status().Update(t.Context(), newer); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := s.Run(t.Context(), s.cell, types, s.mark(first), s.mark(second)); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("Run = %v, %v; want it to be looked at again", result, err)
+	}
+	s.read(t)
+	s.expect(t, map[condition.Type]string{first: "True/Ready: Newer"})
+}
+
+// TestWhatAPhaseWroteDoesNotHinderTheStatus: a finalizer, for one.
+func TestWhatAPhaseWroteDoesNotHinderTheStatus(t *testing.T) {
+	s := newStage(t)
+	hold := func(ctx context.Context) error {
+		before := s.cell.DeepCopy()
+		s.cell.Finalizers = []string{"test/finalizer"}
+		return s.api.Patch(ctx, s.cell, client.MergeFrom(before))
+	}
+	if result, err := s.run(t, hold, s.mark(first), s.mark(second)); err != nil || !result.IsZero() {
+		t.Errorf("Run = %v, %v; want nothing more to do", result, err)
+	}
+	if !s.cell.Status.Conditions.IsTrue(condition.ReadyCondition) {
+		t.Error("the status was not written")
+	}
+}

@@ -105,6 +105,10 @@ func (failing) List(context.Context, client.ObjectList, ...client.ListOption) er
 	return errors.New("no answer")
 }
 
+func (failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("no answer")
+}
+
 func TestAWarningThatCannotBeFoundDoesNotRefuseTheNode(t *testing.T) {
 	node := &dataplanev1.OpenStackDataPlaneNode{Spec: dataplanev1.OpenStackDataPlaneNodeSpec{AnsibleHost: "10.0.0.1"}}
 	warnings, err := nodeRules(failing{}).ValidateCreate(t.Context(), node)

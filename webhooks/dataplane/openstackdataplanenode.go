@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,15 +11,17 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
 
 // SetupOpenStackDataPlaneNodeWithManager serves the rules of
-// OpenStackDataPlaneNode. The reader must read from the API server: its field
-// selectors need no index.
-func SetupOpenStackDataPlaneNodeWithManager(mgr ctrl.Manager, reader client.Reader) error {
-	return ctrl.NewWebhookManagedBy(mgr, &dataplanev1.OpenStackDataPlaneNode{}).WithValidator(nodeRules(reader)).Complete()
+// OpenStackDataPlaneNode. It warns by the manager's cache, which needs nodes.Index:
+// to list from the API server for each of thousands of nodes would cost the square
+// of them.
+func SetupOpenStackDataPlaneNodeWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewWebhookManagedBy(mgr, &dataplanev1.OpenStackDataPlaneNode{}).WithValidator(nodeRules(mgr.GetClient())).Complete()
 }
 
 func nodeRules(reader client.Reader) hook.Rules[*dataplanev1.OpenStackDataPlaneNode] {
@@ -49,17 +50,14 @@ func (s sameHost) warnings(ctx context.Context, old, node *dataplanev1.OpenStack
 	if host == "" || old != nil && old.Spec.AnsibleHost == host {
 		return nil
 	}
-	others := &metav1.PartialObjectMetadataList{}
-	others.SetGroupVersionKind(dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneNodeList"))
-	if err := s.List(ctx, others, client.InNamespace(node.Namespace), client.MatchingFields{"spec.ansibleHost": host}); err != nil {
+	other, err := nodes.AtAddressOf(ctx, s, node)
+	if err != nil {
 		// A warning is not worth refusing the write.
-		logf.FromContext(ctx).Error(err, "Failed to list the nodes of the same host")
+		logf.FromContext(ctx).Error(err, "Failed to look for another node with the same address")
 		return nil
 	}
-	for _, other := range others.Items {
-		if other.Name != node.Name {
-			return []string{fmt.Sprintf("spec.ansibleHost: %s is the host of node %s as well; two nodes must not configure one host, correct the address or delete a node", host, other.Name)}
-		}
+	if other == "" {
+		return nil
 	}
-	return nil
+	return []string{fmt.Sprintf("spec.ansibleHost: %s is the host of node %s as well; two nodes must not configure one host, correct the address or delete a node", host, other)}
 }
