@@ -39,6 +39,11 @@ var _ = Describe("A run that cannot start", func() {
 	attach := func(network string) {
 		GinkgoHelper()
 		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.NetworkAttachments = []string{network} })
+		// A run that is asked for before the manager has seen the change has the old network.
+		Eventually(func(g Gomega) {
+			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
+			g.Expect(role.Status.ObservedGeneration).To(Equal(role.Generation))
+		}).Should(Succeed())
 	}
 	// stuck waits until all runs wait for their network, and returns them.
 	stuck := func() []ansibleeev1.OpenStackAnsibleEE {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,14 +14,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	dataplanenodes "github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
@@ -69,9 +72,15 @@ var _ = BeforeSuite(func() {
 	mgr, err := ctrl.NewManager(env.AsManager(GinkgoT()), env.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
 	reads.Reader = mgr.GetAPIReader()
-	Expect(nodes.Index(ctx, mgr.GetFieldIndexer())).To(Succeed())
+	Expect(dataplanenodes.Index(ctx, mgr.GetFieldIndexer())).To(Succeed())
 	Expect(webhooks.SetupAll(gatedManager{mgr}, all)).To(Succeed())
 	env.StartManager(GinkgoT(), mgr)
+})
+
+var _ = AfterSuite(func() {
+	reads.mu.Lock()
+	defer reads.mu.Unlock()
+	Expect(reads.secrets).To(BeEmpty(), "admission reads no Secrets: its answers go to whoever can write an object")
 })
 
 // gatedManager gives the webhooks the gate to read through.
@@ -79,11 +88,14 @@ type gatedManager struct{ ctrl.Manager }
 
 func (gatedManager) GetAPIReader() client.Reader { return reads }
 
-// gate lets a story happen between what a webhook reads and its verdict.
+// gate lets a story happen between what a webhook reads and its verdict. It notes
+// who reads a Secret: what a verdict cannot see, no answer can tell.
 type gate struct {
 	client.Reader
 	mu    sync.Mutex
 	after map[string]func()
+	// secrets are those that were read.
+	secrets []string
 }
 
 // once runs f after the next read of a NovaExternalCompute of that name.
@@ -95,6 +107,7 @@ func (g *gate) once(compute string, f func()) {
 
 func (g *gate) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	err := g.Reader.Get(ctx, key, obj, opts...)
+	g.note(obj, key.String())
 	if _, ok := obj.(*novav1.NovaExternalCompute); ok {
 		g.mu.Lock()
 		f := g.after[key.Name]
@@ -105,6 +118,20 @@ func (g *gate) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
 		}
 	}
 	return err
+}
+
+func (g *gate) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	g.note(list, "a list")
+	return g.Reader.List(ctx, list, opts...)
+}
+
+func (g *gate) note(read runtime.Object, name string) {
+	gvk, err := apiutil.GVKForObject(read, env.Scheme)
+	if err != nil || strings.HasPrefix(gvk.Kind, "Secret") {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.secrets = append(g.secrets, fmt.Sprintf("%T %s (%v)", read, name, err))
+	}
 }
 
 // warningLog keeps the warnings that the API server sent.

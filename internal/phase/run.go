@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/tracing"
 )
 
@@ -206,14 +207,24 @@ func released(obj, before Object) bool {
 	return !before.GetDeletionTimestamp().IsZero() && len(obj.GetFinalizers()) < len(before.GetFinalizers())
 }
 
-// statusPatch patches the status of the object as it was last seen, be it by the
-// cache or by a phase that wrote to it. Another one may have its name by now, and a
-// manager that leads no longer must not bring back what the new one has replaced:
-// hosts would be configured twice.
+// recorder is an object whose status tells what was run for it.
+type recorder interface{ GetLedger() *edpmv1.Ledger }
+
+// statusPatch patches the status by name, with two exceptions. An object that is
+// being deleted can be replaced by another one of its name at any time, so it is
+// patched only as it was read. So is a ledger: a manager that leads no longer must
+// not bring back what the new one has replaced, or hosts would be configured twice.
 func statusPatch(obj, before Object) client.Patch {
-	seen := before.DeepCopyObject().(Object)
-	seen.SetResourceVersion(obj.GetResourceVersion())
-	return client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	if before.GetDeletionTimestamp().IsZero() && !records(obj, before) {
+		return client.MergeFrom(before)
+	}
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+// records reports whether the ledger of the object has changed.
+func records(obj, before Object) bool {
+	r, ok := obj.(recorder)
+	return ok && !equality.Semantic.DeepEqual(r.GetLedger(), before.(recorder).GetLedger())
 }
 
 // emit tells of each problem when it appears and of Ready when it is reached.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
@@ -48,7 +49,8 @@ func newStage(t *testing.T) *stage {
 	}
 	s := &stage{events: events.NewFakeRecorder(100)}
 	cell := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cell", Generation: 3}}
-	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cell).WithStatusSubresource(cell).WithInterceptorFuncs(interceptor.Funcs{
+	compute := &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "compute"}}
+	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cell, compute).WithStatusSubresource(cell, compute).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			s.writes++
 			if s.fail != nil {
@@ -94,6 +96,16 @@ func (s *stage) said() []string {
 
 func (s *stage) mark(t condition.Type) Func {
 	return func(context.Context) error { s.cell.Status.Conditions.MarkTrue(t, "Fine"); return nil }
+}
+
+// compute returns the stored compute.
+func (s *stage) compute(t *testing.T) *novav1.NovaExternalCompute {
+	t.Helper()
+	compute := &novav1.NovaExternalCompute{}
+	if err := s.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "compute"}, compute); err != nil {
+		t.Fatal(err)
+	}
+	return compute
 }
 
 func ends(err error) Func { return func(context.Context) error { return err } }
@@ -363,34 +375,23 @@ func TestTheStatusOfADeletedObjectIsNotWrittenIntoItsSuccessor(t *testing.T) {
 	}
 }
 
-// TestAStatusIsNotWrittenOverANewerOne: a manager that leads no longer comes late
+// TestALedgerIsNotWrittenOverANewerOne: a manager that leads no longer comes late
 // with what it made of an older object.
-func TestAStatusIsNotWrittenOverANewerOne(t *testing.T) {
+func TestALedgerIsNotWrittenOverANewerOne(t *testing.T) {
 	s := newStage(t)
-	newer := s.cell.DeepCopy()
-	newer.Status.Conditions.MarkTrue(first, "Newer")
+	stale, newer := s.compute(t), s.compute(t)
+	newer.Status.Set("nova", "new", edpmv1.RunRecord{Name: "right"})
 	if err := s.api.Status().Update(t.Context(), newer); err != nil {
 		t.Fatal(err)
 	}
-	if result, err := s.Run(t.Context(), s.cell, types, s.mark(first), s.mark(second)); err != nil || result.RequeueAfter == 0 {
+	late := func(context.Context) error {
+		stale.Status.Set("nova", "old", edpmv1.RunRecord{Name: "late"})
+		return nil
+	}
+	if result, err := s.Run(t.Context(), stale, types, late); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("Run = %v, %v; want it to be looked at again", result, err)
 	}
-	s.read(t)
-	s.expect(t, map[condition.Type]string{first: "True/Ready: Newer"})
-}
-
-// TestWhatAPhaseWroteDoesNotHinderTheStatus: a finalizer, for one.
-func TestWhatAPhaseWroteDoesNotHinderTheStatus(t *testing.T) {
-	s := newStage(t)
-	hold := func(ctx context.Context) error {
-		before := s.cell.DeepCopy()
-		s.cell.Finalizers = []string{"test/finalizer"}
-		return s.api.Patch(ctx, s.cell, client.MergeFrom(before))
-	}
-	if result, err := s.run(t, hold, s.mark(first), s.mark(second)); err != nil || !result.IsZero() {
-		t.Errorf("Run = %v, %v; want nothing more to do", result, err)
-	}
-	if !s.cell.Status.Conditions.IsTrue(condition.ReadyCondition) {
-		t.Error("the status was not written")
+	if got := s.compute(t).Status.Hash["nova"]; got != "new" {
+		t.Errorf("the ledger has %q; want the newer one", got)
 	}
 }

@@ -108,6 +108,9 @@ func (n *OpenStackDataPlaneNode) GetConditions() *condition.Conditions { return 
 // SetObservedGeneration notes the generation that the status describes.
 func (n *OpenStackDataPlaneNode) SetObservedGeneration(g int64) { n.Status.ObservedGeneration = g }
 
+// GetLedger returns what ran successfully for the node.
+func (n *OpenStackDataPlaneNode) GetLedger() *edpm.Ledger { return &n.Status.Ledger }
+
 func init() {
 	register(&OpenStackDataPlaneNode{}, &OpenStackDataPlaneNodeList{})
 }

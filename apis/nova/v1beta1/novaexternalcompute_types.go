@@ -117,6 +117,9 @@ func (c *NovaExternalCompute) GetConditions() *condition.Conditions { return &c.
 // SetObservedGeneration notes the generation that the status describes.
 func (c *NovaExternalCompute) SetObservedGeneration(g int64) { c.Status.ObservedGeneration = g }
 
+// GetLedger returns what ran successfully for the compute.
+func (c *NovaExternalCompute) GetLedger() *edpm.Ledger { return &c.Status.Ledger }
+
 func init() {
 	register(&NovaExternalCompute{}, &NovaExternalComputeList{})
 }

@@ -106,7 +106,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		New:  func() client.Object { return &dataplanev1.OpenStackDataPlaneNode{} },
 		List: func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneNodeList{} },
 		Ledger: func(obj client.Object) *edpmv1.Ledger {
-			return &obj.(*dataplanev1.OpenStackDataPlaneNode).Status.Ledger
+			return obj.(*dataplanev1.OpenStackDataPlaneNode).GetLedger()
 		},
 	})
 	if err := r.releaseTopologies(mgr); err != nil {

@@ -113,7 +113,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Kind:   Kind,
 		New:    func() client.Object { return &novav1.NovaExternalCompute{} },
 		List:   list,
-		Ledger: func(obj client.Object) *edpmv1.Ledger { return &obj.(*novav1.NovaExternalCompute).Status.Ledger },
+		Ledger: func(obj client.Object) *edpmv1.Ledger { return obj.(*novav1.NovaExternalCompute).GetLedger() },
 	})
 	users := func(kind string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, inputIndex, func(o client.Object) string { return kind + "/" + o.GetName() }))
