@@ -51,6 +51,8 @@ type Func func(context.Context) error
 type Runner struct {
 	Client client.Client
 	Events events.EventRecorder
+
+	written written
 }
 
 // Run runs the phases in order until one ends with an error. It then computes
@@ -60,6 +62,9 @@ type Runner struct {
 func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, phases ...Func) (_ ctrl.Result, failed error) {
 	ctx, end := traced(ctx, obj)
 	defer func() { end(failed) }()
+	if r.written.newerThan(obj) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
 	before := obj.DeepCopyObject().(Object)
 	begin(obj, types)
 	err := runAll(ctx, phases)
@@ -196,6 +201,7 @@ func (r *Runner) write(ctx context.Context, obj, before Object, told condition.T
 		}
 		return fmt.Errorf("writing the status: %w", err)
 	}
+	r.written.note(obj)
 	r.emit(ctx, obj, *before.GetConditions(), told)
 	return nil
 }

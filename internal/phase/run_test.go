@@ -395,3 +395,26 @@ func TestALedgerIsNotWrittenOverANewerOne(t *testing.T) {
 		t.Errorf("the ledger has %q; want the newer one", got)
 	}
 }
+
+// TestAStatusOlderThanTheWrittenOneIsNotJudged: a cause comes and goes faster than
+// the cache shows what was written of it.
+func TestAStatusOlderThanTheWrittenOneIsNotJudged(t *testing.T) {
+	s := newStage(t)
+	if _, err := s.run(t, s.mark(first), s.mark(second)); err != nil {
+		t.Fatal(err)
+	}
+	ready := s.cell.DeepCopy()
+	if _, err := s.run(t, ends(Waiting(first, "Gone", "It is away"))); err != nil {
+		t.Fatal(err)
+	}
+	s.cell = ready // as the cache still shows it
+	if result, err := s.Run(t.Context(), s.cell, types, s.mark(first), s.mark(second)); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("Run = %v, %v; want it to be looked at again", result, err)
+	}
+	if result, err := s.run(t, s.mark(first), s.mark(second)); err != nil || !result.IsZero() {
+		t.Errorf("Run = %v, %v; want nothing more to do", result, err)
+	}
+	if !s.cell.Status.Conditions.IsTrue(condition.ReadyCondition) {
+		t.Errorf("what came back is not told: %v", s.standing())
+	}
+}
