@@ -90,7 +90,7 @@ func (w Workload) InertSelectors() ([]Problem, error) {
 
 func selectsNone(c corev1.TopologySpreadConstraint, pods []*corev1.Pod) (bool, error) {
 	for _, pod := range pods {
-		selector, err := selectorOf(c, pod.Labels)
+		selector, err := Selector(c, pod.Labels)
 		if err != nil {
 			return false, err
 		}
@@ -117,7 +117,7 @@ func (w Workload) inert(c corev1.TopologySpreadConstraint, pods []*corev1.Pod) P
 
 // selected writes a selector as kubectl does.
 func selected(c corev1.TopologySpreadConstraint) string {
-	selector, err := selectorOf(c, nil)
+	selector, err := Selector(c, nil)
 	if err != nil || selector.String() == "" {
 		return "nothing"
 	}

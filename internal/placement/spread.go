@@ -50,7 +50,7 @@ type Spread struct {
 // Self is a pod of the workload; one with only a namespace measures the
 // constraint by itself. The error names the selector that cannot be parsed.
 func Measure(constraint corev1.TopologySpreadConstraint, self *corev1.Pod, nodes []*corev1.Node, pods []*corev1.Pod) (Spread, error) {
-	selector, err := selectorOf(constraint, self.Labels)
+	selector, err := Selector(constraint, self.Labels)
 	if err != nil {
 		return Spread{}, err
 	}
@@ -131,8 +131,9 @@ func (s Spread) globalMinimum() int32 {
 	return int32(least)
 }
 
-// selectorOf returns the selector of a constraint, narrowed by matchLabelKeys.
-func selectorOf(c corev1.TopologySpreadConstraint, own map[string]string) (labels.Selector, error) {
+// Selector returns the selector of a constraint for a pod with these labels: it is
+// narrowed by matchLabelKeys. The error names the selector that cannot be parsed.
+func Selector(c corev1.TopologySpreadConstraint, own map[string]string) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
 	if err != nil {
 		return nil, fmt.Errorf("labelSelector of the topology spread constraint on %s: %w: mend the selector", c.TopologyKey, err)

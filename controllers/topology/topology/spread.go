@@ -52,7 +52,11 @@ type measurement struct {
 // count depends on what else the pods ask of nodes.
 func (s *scope) measure(c *corev1.TopologySpreadConstraint) (*measurement, error) {
 	total := &measurement{pods: map[string]int{}, lacking: map[string]bool{}, holds: true}
-	for _, group := range s.groups(c) {
+	groups, err := s.groups(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
 		most := map[string]int{}
 		for _, self := range group {
 			one, err := placement.Measure(constraintOf(c, self), self, s.nodes, s.pods)
@@ -79,21 +83,26 @@ func (m *measurement) add(one placement.Spread) {
 }
 
 // groups returns one pod of each kind of pod that follows the Topology, and
-// together those for which the constraint counts the same pods. While there is
-// none, a pod is made up that asks for nothing else.
-func (s *scope) groups(c *corev1.TopologySpreadConstraint) map[string]map[string]*corev1.Pod {
+// together those for which the constraint counts the same pods: with matchLabelKeys
+// these are the pods of one value. While there is none, a pod is made up that asks
+// for nothing else.
+func (s *scope) groups(c *corev1.TopologySpreadConstraint) (map[string]map[string]*corev1.Pod, error) {
 	groups := map[string]map[string]*corev1.Pod{}
 	for _, pod := range s.own {
-		selector := metav1.FormatLabelSelector(constraintOf(c, pod).LabelSelector)
-		if groups[selector] == nil {
-			groups[selector] = map[string]*corev1.Pod{}
+		selector, err := placement.Selector(constraintOf(c, pod), pod.Labels)
+		if err != nil {
+			return nil, err
 		}
-		groups[selector][demands(pod)] = pod
+		counted := selector.String()
+		if groups[counted] == nil {
+			groups[counted] = map[string]*corev1.Pod{}
+		}
+		groups[counted][demands(pod)] = pod
 	}
 	if len(groups) == 0 {
 		groups[""] = map[string]*corev1.Pod{"": s.anyPod()}
 	}
-	return groups
+	return groups, nil
 }
 
 func (s *scope) anyPod() *corev1.Pod {
@@ -124,7 +133,11 @@ func demands(pod *corev1.Pod) string {
 	if pod.Spec.Affinity != nil {
 		nodes = pod.Spec.Affinity.NodeAffinity
 	}
-	text, _ := json.Marshal([]any{pod.Spec.NodeSelector, nodes, pod.Spec.Tolerations}) // always marshals
+	var keys []string
+	for _, c := range pod.Spec.TopologySpreadConstraints {
+		keys = append(keys, c.TopologyKey+" "+string(c.WhenUnsatisfiable))
+	}
+	text, _ := json.Marshal([]any{pod.Spec.NodeSelector, nodes, pod.Spec.Tolerations, keys}) // always marshals
 	return string(text)
 }
 

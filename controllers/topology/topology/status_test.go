@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,9 +78,86 @@ func TestPodsThatAskTheSameOfNodesAreMeasuredOnce(t *testing.T) {
 		}
 		s.own = append(s.own, pod)
 	}
-	groups := s.groups(&c)
-	if len(groups) != 1 || len(groups["a=b"]) != 2 {
+	groups, err := s.groups(&c)
+	if err != nil || len(groups) != 1 || len(groups["a=b"]) != 2 {
 		t.Errorf("30 pods of two kinds are measured as %d groups, the first of %d kinds", len(groups), len(groups["a=b"]))
+	}
+}
+
+// rolling are pods of two revisions in two zones: each revision is spread evenly,
+// and both together as well.
+func rolling(revisions ...string) *scope {
+	c := corev1.TopologySpreadConstraint{
+		TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, MatchLabelKeys: []string{"revision"},
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+	}
+	s := &scope{topology: &topologyv1.Topology{Spec: topologyv1.TopologySpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{c}}}}
+	for _, zone := range []string{"z1", "z2"} {
+		s.nodes = append(s.nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: zone, Labels: map[string]string{"zone": zone}}})
+	}
+	for _, revision := range revisions {
+		name, zone, _ := strings.Cut(revision, "@")
+		s.pods = append(s.pods, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b", "revision": name}},
+			Spec:       corev1.PodSpec{NodeName: zone, TopologySpreadConstraints: s.topology.Spec.TopologySpreadConstraints},
+		})
+	}
+	s.own = s.pods
+	return s
+}
+
+// The scheduler counts for each pod those with its own values of matchLabelKeys, so
+// that a roll-out is spread by itself.
+func TestEachValueOfMatchLabelKeysIsMeasuredByItself(t *testing.T) {
+	for name, c := range map[string]struct {
+		pods  []string
+		skew  int32
+		ready bool
+	}{
+		"each revision exceeds maxSkew, and all together do not": {[]string{"old@z1", "old@z1", "new@z2", "new@z2"}, 2, false},
+		"one revision exceeds it":                                {[]string{"old@z1", "old@z2", "new@z2", "new@z2"}, 2, false},
+		"each keeps to it, and all together do not":              {[]string{"old@z1", "new@z1"}, 1, true},
+	} {
+		for range 2 {
+			s := rolling(c.pods...)
+			if err := s.spread(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got := s.topology.Status
+			if got.Conditions.IsTrue(topologyv1.SpreadReadyCondition) != c.ready || got.Constraints[0].Skew != c.skew {
+				t.Errorf("%s, pods %v: the skew is %d, and SpreadReady says %q; want skew %d and %v",
+					name, c.pods, got.Constraints[0].Skew, got.Conditions.Get(topologyv1.SpreadReadyCondition).Message, c.skew, c.ready)
+			}
+			pods := 0
+			for _, d := range got.Constraints[0].Domains {
+				pods += int(d.Pods)
+			}
+			if pods != len(c.pods) {
+				t.Errorf("%s: %d pods are counted; want %d", name, pods, len(c.pods))
+			}
+			slices.Reverse(c.pods)
+		}
+	}
+}
+
+// Pods of before an edit have other constraints, and so other nodes count for them.
+func TestTheOrderOfPodsDoesNotMatter(t *testing.T) {
+	var skews []string
+	for range 2 {
+		s := rolling("old@z1", "old@z1", "old@z2")
+		old := s.pods[0].DeepCopy()
+		old.Spec.TopologySpreadConstraints = append(slices.Clone(old.Spec.TopologySpreadConstraints), corev1.TopologySpreadConstraint{TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule})
+		s.pods[0], s.own = old, s.pods
+		if len(skews) > 0 {
+			slices.Reverse(s.own)
+		}
+		if err := s.spread(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		skews = append(skews, s.topology.Status.SkewSummary+" "+s.topology.Status.DomainsSummary)
+	}
+	if skews[0] != skews[1] {
+		t.Errorf("in one order it is %s, in the other %s", skews[0], skews[1])
 	}
 }
 
