@@ -216,7 +216,7 @@ func (s *setup) core(ctx context.Context) error {
 }
 
 func (s *setup) topology(ctx context.Context) error {
-	return (&topology.Reconciler{Client: s.GetClient(), Runner: s.runner("topology")}).SetupWithManager(ctx, s.Manager)
+	return (&topology.Reconciler{Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("topology")}).SetupWithManager(ctx, s.Manager)
 }
 
 func (s *setup) ocs(ctx context.Context) error {

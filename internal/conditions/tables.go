@@ -105,6 +105,8 @@ func topologyRef() Table {
 		{Type: condition.TopologyReadyCondition, Means: "the Topology that the object refers to can be followed. Only there when it refers to one", Reasons: []Reason{
 			{topologyv1.TopologyMissingReason, "there is no such Topology in the namespace. What is running goes on", "create it, or refer to another one; it heals by itself"},
 			{topologyv1.TopologyDeletingReason, "the Topology is being deleted, and takes no new users. What is running goes on", "refer to another Topology, or to none"},
+			{topologyv1.TopologyHeldReason, "the Topology, or its last change, has `enforcement: Hold` and pods would find no node. They follow what the message names, and it stays held", "do what `PlacementReady` says, set `enforcement: Warn`, or refer to the former Topology again"},
+			{topologyv1.TopologyFullReason, "1,000 objects hold the Topology, all nodes of a role counted as one", "create another Topology with the same spec, and refer to that"},
 		}},
 	}}
 }

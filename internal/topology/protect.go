@@ -7,7 +7,9 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -17,6 +19,11 @@ import (
 
 // +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies,verbs=list;watch;patch
 
+// MaxHolders is how many finalizers a Topology takes. Each is noted twice, the
+// second time in the managed fields: with 1,000 of the longest names a Topology is
+// still far smaller than etcd takes, and than a list of Topologies should be.
+const MaxHolders = 1000
+
 // Ensure returns the Topology that the consumer is to have, nil when want is
 // nil, and sees to it that it cannot go before the consumer lets go of it. What
 // it held before, above all what was applied, is released after the new one is
@@ -24,45 +31,50 @@ import (
 // had, because it does not exist or is on its way out, is a *phase.Halt of the
 // condition TopologyReady, and the old one stays held.
 func Ensure(ctx context.Context, c client.Client, consumer client.Object, want, applied *topologyv1.TopologyRef) (*topologyv1.Topology, error) {
-	t, err := Get(ctx, c, consumer.GetNamespace(), want)
+	t, err := Hold(ctx, c, consumer, want)
 	if err != nil {
+		return nil, err
+	}
+	return t, ReleaseOthers(ctx, c, consumer, []*topologyv1.TopologyRef{want}, applied)
+}
+
+// Hold is the first half of Ensure: what the consumer held before stays held.
+func Hold(ctx context.Context, c client.Client, consumer client.Object, want *topologyv1.TopologyRef) (*topologyv1.Topology, error) {
+	t, err := Get(ctx, c, consumer.GetNamespace(), want)
+	if err != nil || t == nil {
 		return nil, err
 	}
 	who, err := ConsumerOf(c.Scheme(), consumer)
 	if err != nil {
 		return nil, err
 	}
-	if t != nil {
-		if err := hold(ctx, c, who, t); err != nil {
-			return nil, err
-		}
-	}
-	return t, releaseAllBut(ctx, c, consumer.GetNamespace(), who, NameOf(want), NamesOf(applied))
+	return t, hold(ctx, c, who, t)
 }
 
 // Release lets go of every Topology, for a consumer that is being deleted, which
 // passes what was applied and what it refers to: it may hold the latter already.
 // References to nothing and to what is gone are in order.
 func Release(ctx context.Context, c client.Client, consumer client.Object, refs ...*topologyv1.TopologyRef) error {
+	return ReleaseOthers(ctx, c, consumer, nil, refs...)
+}
+
+// ReleaseOthers is the second half of Ensure: it releases all but what is kept. It
+// finds what the consumer holds as far as the cache shows it, which is how a hold
+// is found that the manager did not live to note, and what was noted, which the
+// cache may not show yet.
+func ReleaseOthers(ctx context.Context, c client.Client, consumer client.Object, kept []*topologyv1.TopologyRef, noted ...*topologyv1.TopologyRef) error {
 	who, err := ConsumerOf(c.Scheme(), consumer)
 	if err != nil {
 		return err
 	}
-	return releaseAllBut(ctx, c, consumer.GetNamespace(), who, "", NamesOf(refs...))
-}
-
-// releaseAllBut releases what the consumer holds as far as the cache shows it,
-// which is how a hold is found that the manager did not live to note, and what
-// was noted, which the cache may not show yet.
-func releaseAllBut(ctx context.Context, c client.Client, namespace string, who Consumer, kept string, noted []string) error {
 	list := &topologyv1.TopologyList{}
-	if err := c.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(consumer.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing Topologies: %w", err)
 	}
 	for i := range list.Items {
 		t := &list.Items[i]
-		held := slices.Contains(t.Finalizers, who.Finalizer()) || slices.Contains(noted, t.Name)
-		if !held || t.Name == kept {
+		held := slices.Contains(t.Finalizers, who.Finalizer()) || slices.Contains(NamesOf(noted...), t.Name)
+		if !held || slices.Contains(NamesOf(kept...), t.Name) {
 			continue
 		}
 		if err := release(ctx, c, t, who); client.IgnoreNotFound(err) != nil {
@@ -72,15 +84,13 @@ func releaseAllBut(ctx context.Context, c client.Client, namespace string, who C
 	return nil
 }
 
+// release removes the finalizer of the consumer. If the cache shows none it may be
+// late: that is a conflict then.
 func release(ctx context.Context, c client.Client, t *topologyv1.Topology, who Consumer) error {
-	now, err := setFinalizers(ctx, c, t, who)
-	if err != nil || !slices.Contains(now.GetFinalizers(), who.Finalizer()) {
-		return err
-	}
-	// Somebody else applied it as well, for example with the object from a backup.
-	before := now.DeepCopy()
-	controllerutil.RemoveFinalizer(now, who.Finalizer())
-	return c.Patch(ctx, now, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return change(ctx, c, t, func(after *topologyv1.Topology) error {
+		controllerutil.RemoveFinalizer(after, who.Finalizer())
+		return nil
+	})
 }
 
 // Get returns the Topology that is referred to, nil for a nil reference. One
@@ -110,23 +120,24 @@ func hold(ctx context.Context, c client.Client, who Consumer, t *topologyv1.Topo
 	if slices.Contains(t.Finalizers, who.Finalizer()) {
 		return nil
 	}
-	if !t.DeletionTimestamp.IsZero() {
-		return deleting(t)
+	err := change(ctx, c, t, func(after *topologyv1.Topology) error { return add(after, who.Finalizer()) })
+	if apierrors.IsNotFound(err) {
+		return missing(t.Namespace, &topologyv1.TopologyRef{Name: t.Name})
 	}
-	return add(ctx, c, who, t)
+	return err
 }
 
-// add adds the finalizer of the consumer.
-func add(ctx context.Context, c client.Client, who Consumer, t *topologyv1.Topology) error {
-	switch _, err := setFinalizers(ctx, c, t, who, who.Finalizer()); {
-	case apierrors.IsNotFound(err):
-		return missing(t.Namespace, &topologyv1.TopologyRef{Name: t.Name})
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		// The API server adds no finalizer to what is being deleted.
+// add adds a finalizer to what is to be written.
+func add(t *topologyv1.Topology, finalizer string) error {
+	switch {
+	case slices.Contains(t.Finalizers, finalizer):
+	case !t.DeletionTimestamp.IsZero():
 		return deleting(t)
-	case err != nil:
-		return fmt.Errorf("holding Topology %s: %w", t.Name, err)
+	case len(t.Finalizers) >= MaxHolders:
+		return phase.Failing(condition.TopologyReadyCondition, topologyv1.TopologyFullReason,
+			"topologyRef: Topology %q is held by %d objects and takes no more: create another with the same spec, and refer to that", t.Name, len(t.Finalizers))
 	}
+	controllerutil.AddFinalizer(t, finalizer)
 	return nil
 }
 
@@ -135,19 +146,32 @@ func deleting(t *topologyv1.Topology) error {
 		"topologyRef: Topology %q is being deleted and takes no new users: refer to another, or wait until it is gone and create it anew", t.Name)
 }
 
-// setFinalizers applies the finalizers of one consumer, or none, and returns the
-// Topology as it is then. Each consumer applies under a field manager of its
-// own, and finalizers are a set: those of others are not touched, however many
-// write at the same time. The UID keeps a Topology that is gone from being
-// created anew: that is a conflict, as when too many write, and is to be tried
-// again with what the cache shows then.
-func setFinalizers(ctx context.Context, c client.Client, t *topologyv1.Topology, who Consumer, finalizers ...string) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(topologyv1.GroupVersion.WithKind("Topology"))
-	u.SetNamespace(t.Namespace)
-	u.SetName(t.Name)
-	u.SetUID(t.UID)
-	u.SetFinalizers(finalizers)
-	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(who.Finalizer()), client.ForceOwnership)
-	return u, err
+// change writes the finalizers as edit makes them. All consumers write under the
+// field manager of the process: a manager for each would be most of a Topology.
+// When many write at the same time the cache is late, so that it is tried again with
+// what the API server has; after some attempts the error is the conflict.
+func change(ctx context.Context, c client.Client, t *topologyv1.Topology, edit func(*topologyv1.Topology) error) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		after := t.DeepCopy()
+		if err := edit(after); err != nil {
+			return err
+		}
+		conflict := c.Patch(ctx, after, client.MergeFromWithOptions(t, client.MergeFromWithOptimisticLock{}))
+		if !apierrors.IsConflict(conflict) {
+			return conflict
+		}
+		var err error
+		if t, err = latest(ctx, c, t); err != nil {
+			return err
+		}
+		return conflict
+	})
+}
+
+// latest returns a Topology as the API server has it, by a patch of nothing: the
+// manager has no right to get Topologies. Another one of its name is a conflict.
+func latest(ctx context.Context, c client.Client, t *topologyv1.Topology) (*topologyv1.Topology, error) {
+	now := &topologyv1.Topology{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name}}
+	err := c.Patch(ctx, now, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"uid":%q}}`, t.UID)))
+	return now, err
 }

@@ -50,7 +50,10 @@ func (s *Shared) Hold(ctx context.Context, c client.Client, who Consumer, namesp
 	if _, removed := s.removed.Load(mark); !removed {
 		return hold(ctx, c, who, t)
 	}
-	if err := add(ctx, c, who, t); err != nil {
+	if t, err = latest(ctx, c, t); err != nil {
+		return err
+	}
+	if err := hold(ctx, c, who, t); err != nil {
 		return err
 	}
 	s.removed.Delete(mark)

@@ -17,8 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -30,7 +34,13 @@ const namespace = "default"
 
 // TestProtection runs the stories of holding and releasing against one API server.
 func TestProtection(t *testing.T) {
-	api := envtest.Start(t, envtest.Options{}).Client
+	env := envtest.Start(t, envtest.Options{})
+	config := rest.CopyConfig(env.Config)
+	config.QPS = -1
+	api, err := client.New(config, client.Options{Scheme: env.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, story := range map[string]func(*testing.T, client.Client){
 		"the new one is held before the old one is released":                         newBeforeOld,
 		"what is in order is not written":                                            noNeedlessWrites,
@@ -43,6 +53,8 @@ func TestProtection(t *testing.T) {
 		"what is gone is not created by who wants to hold it":                        goneIsNotCreated,
 		"what came from a backup with finalizers is released":                        foreignFinalizer,
 		"a deleted consumer releases, also what is gone":                             releaseOfNothing,
+		"what is held and what is applied can be held together":                      heldTogether,
+		"ten thousand consumers leave it small, and each releases its own hold":      tenThousand,
 	} {
 		t.Run(name, func(t *testing.T) { story(t, api) })
 	}
@@ -277,9 +289,7 @@ func goneIsNotCreated(t *testing.T, api client.Client) {
 		t.Fatal(err)
 	}
 	_, err := topology.Ensure(t.Context(), stale, consumer("a"), ref("ghost"), nil)
-	if !apierrors.IsConflict(err) {
-		t.Errorf("the error is %v; want a conflict, so that it is tried again when the cache has caught up", err)
-	}
+	expectHalt(t, err, topologyv1.TopologyMissingReason, `"ghost"`)
 	expectFinalizers(t, api, "ghost", "gone")
 	if err := topology.Release(t.Context(), api, consumer("a"), ref("ghost")); err != nil {
 		t.Errorf("releasing what is gone: %v", err)
@@ -327,6 +337,74 @@ func unnotedHold(t *testing.T, api client.Client) {
 		t.Fatal(err)
 	}
 	expectFinalizers(t, api, "unnoted")
+}
+
+func heldTogether(t *testing.T, api client.Client) {
+	for _, name := range []string{"together-now", "together-next", "together-no-more"} {
+		makeTopology(t, api, name)
+		if _, err := topology.Hold(t.Context(), api, consumer("a"), ref(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := []*topologyv1.TopologyRef{ref("together-next"), ref("together-now")}
+	if err := topology.ReleaseOthers(t.Context(), api, consumer("a"), kept); err != nil {
+		t.Fatal(err)
+	}
+	expectFinalizers(t, api, "together-now", finalizerOf("a"))
+	expectFinalizers(t, api, "together-next", finalizerOf("a"))
+	expectFinalizers(t, api, "together-no-more")
+}
+
+// tenThousand consumers are as many of each kind with a finalizer of its own as one
+// Topology takes, with the longest names, and nodes by roles. All but a few are there
+// from the start, which is as large and takes less time.
+func tenThousand(t *testing.T, api client.Client) {
+	const roles, nodesOfRole, few = 100, 91, 8
+	var consumers []client.Object
+	var held []string
+	for i := range roles {
+		held = append(held, topology.NodesOf(fmt.Sprintf("%s%03d", strings.Repeat("edge-", 20), i)).Finalizer())
+	}
+	for i := range (topology.MaxHolders - roles) / 4 {
+		meta := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s%03d", strings.Repeat("site-", 20), i)}
+		for _, who := range []client.Object{
+			&glancev1.GlanceAPI{ObjectMeta: meta}, &novav1.NovaCell{ObjectMeta: meta}, &novav1.NovaCompute{ObjectMeta: meta}, &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta},
+		} {
+			c, err := topology.ConsumerOf(api.Scheme(), who)
+			if err != nil {
+				t.Fatal(err)
+			}
+			consumers, held = append(consumers, who), append(held, c.Finalizer())
+		}
+	}
+	if n := roles*nodesOfRole + len(consumers); n < 10000 {
+		t.Fatalf("there are only %d consumers", n)
+	}
+	topo := makeTopology(t, api, "crowded", held[:len(held)-few]...)
+	for _, who := range consumers[len(consumers)-few:] {
+		if _, err := topology.Ensure(t.Context(), api, who, ref(topo.Name), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crowded := stored(t, api, topo.Name)
+	text, err := json.Marshal(crowded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if limit := 256 << 10; len(text) > limit || len(crowded.Finalizers) != topology.MaxHolders {
+		t.Errorf("with %d finalizers it has %d bytes; want %d and at most %d", len(crowded.Finalizers), len(text), topology.MaxHolders, limit)
+	}
+	_, err = topology.Ensure(t.Context(), api, consumer("too-many"), ref(topo.Name), nil)
+	expectHalt(t, err, topologyv1.TopologyFullReason, `"crowded"`, "1000 objects", "create another")
+	first, err := topology.ConsumerOf(api.Scheme(), consumers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := topology.Release(t.Context(), api, consumers[0], ref(topo.Name)); err != nil {
+		t.Fatal(err)
+	}
+	expectFinalizers(t, api, topo.Name, slices.DeleteFunc(crowded.Finalizers, func(f string) bool { return f == first.Finalizer() })...)
+	ensure(t, api, "there-is-room", ref(topo.Name), nil)
 }
 
 // frozen reads a Topology as a cache that lags behind shows it.

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -36,6 +37,24 @@ func NamesOf(refs ...*topologyv1.TopologyRef) []string {
 // refer to it, by RefIndex. list returns an empty list of the kind.
 func Users(c client.Reader, list func() client.ObjectList) handler.MapFunc {
 	return watch.Users(c, list, RefIndex, watch.ByName)
+}
+
+// Unheld returns a handler that wakes those of the users of a Topology that do not
+// hold it, when somebody lets go of it: either it was theirs that was taken away, by
+// hand or because they seemed to be gone, or there is room for them now. kind is
+// that of the users.
+func Unheld(kind string, users handler.MapFunc) handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
+		now := e.ObjectNew.GetFinalizers()
+		if !slices.ContainsFunc(e.ObjectOld.GetFinalizers(), func(f string) bool { return !slices.Contains(now, f) }) {
+			return
+		}
+		for _, user := range users(ctx, e.ObjectNew) {
+			if !slices.Contains(now, Consumer{kind, user.Name}.Finalizer()) {
+				q.Add(user)
+			}
+		}
+	}}
 }
 
 // Changes lets through what matters to consumers whose pods follow a Topology:

@@ -33,6 +33,11 @@ const (
 	TopologyMissingReason condition.Reason = "TopologyMissing"
 	// TopologyDeletingReason : the Topology is being deleted and takes no new users.
 	TopologyDeletingReason condition.Reason = "TopologyDeleting"
+	// TopologyHeldReason : the Topology, or its last change, is held back by
+	// enforcement Hold, and the pods follow what was there before.
+	TopologyHeldReason condition.Reason = "TopologyHeld"
+	// TopologyFullReason : as many objects hold the Topology as one object can note.
+	TopologyFullReason condition.Reason = "TopologyFull"
 )
 
 // PlacementReadyCondition of objects with pods: every pod has a node, or would find

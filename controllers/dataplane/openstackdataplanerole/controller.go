@@ -87,6 +87,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&dataplanev1.OpenStackDataPlaneRole{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(roleOfInventory), builder.OnlyMetadata).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(topology.Existence)).
+		Watches(&topologyv1.Topology{}, topology.Unheld("OpenStackDataPlaneRole", usersOf)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(gather, roleOf), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Complete(r)
 }

@@ -102,7 +102,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		For(&novav1.NovaCompute{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell), builder.WithPredicates(watch.SpecOr(configuresComputes))).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofSecret))).
-		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.heirs(ofCell)), builder.WithPredicates(topology.Changes))
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.heirs(ofCell)), builder.WithPredicates(topology.Changes)).
+		Watches(&topologyv1.Topology{}, topology.Unheld(kind.Name, r.heirs(ofCell)))
 	return r.Pods.Watch(b, kind).Complete(r)
 }
 

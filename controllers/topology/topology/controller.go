@@ -34,6 +34,8 @@ const (
 // Reconciler of Topology.
 type Reconciler struct {
 	client.Client
+	// Live reads past the cache.
+	Live   client.Reader
 	Runner *phase.Runner
 }
 
@@ -56,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{Reconciler: r, topology: topology}
-	return r.Runner.Run(ctx, topology, conditions, s.look, s.consumers, s.spread)
+	return r.Runner.Run(ctx, topology, conditions, s.orphans, s.look, s.consumers, s.spread)
 }
 
 // SetupWithManager adds the controller and its index.
@@ -64,13 +66,16 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podIndex, topologyOf); err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		For(&topologyv1.Topology{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&topologyv1.Topology{}, watch.Gather(gather, itself), builder.WithPredicates(finalizerChanges)).
 		Watches(&corev1.Pod{}, watch.Gather(gather, r.topologiesOfPod), builder.WithPredicates(podChanges)).
 		Watches(&corev1.Node{}, watch.Gather(gather, r.topologiesOfNode), builder.WithPredicates(nodeChanges)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: 2})
+	for _, kind := range holders {
+		b = b.Watches(kind.object, watch.Gather(gather, r.heldTopologies), builder.WithPredicates(deleted))
+	}
+	return b.Complete(r)
 }
 
 // look is the phase that reads what the Topology is measured against.

@@ -89,6 +89,11 @@ func (r *Reconciler) topologies(ctx context.Context, concerned func(*topologyv1.
 	return requests
 }
 
+// holds returns whether a Topology is held by a finalizer.
+func holds(finalizer string) func(*topologyv1.Topology) bool {
+	return func(t *topologyv1.Topology) bool { return slices.Contains(t.Finalizers, finalizer) }
+}
+
 func selects(t *topologyv1.Topology, of map[string]string) bool {
 	return slices.ContainsFunc(t.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
 		selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
