@@ -38,8 +38,8 @@ func (v Verdict) Fits() bool {
 // Predict returns what would happen if every pod of the workload were made anew
 // from its template, in the order of the StatefulSet controller: missing pods
 // from the lowest ordinal up, then those that run from the highest down, each
-// leaving its node first. Pods beyond the replicas go away. All other pods of
-// the world stay. Claims that exist keep their volumes; others are made, and
+// leaving its node first. Those that the workload keeps stay where they are, and
+// pods beyond the replicas go away. All other pods of the world stay. Claims that exist keep their volumes; others are made, and
 // bound as their storage class says.
 //
 // A pod that fits nowhere stays pending; the real roll-out would wait there. The
@@ -96,6 +96,10 @@ func (s *simulation) rollOut(ctx context.Context) ([]outcome, []Problem, error) 
 	outcomes := make([]outcome, s.workload.Replicas)
 	var problems []Problem
 	create := func(ordinal int32) error {
+		if pod := s.existing[ordinal]; s.workload.keeps(pod) {
+			outcomes[ordinal] = outcome{pod: pod, node: pod.Spec.NodeName}
+			return nil
+		}
 		o, err := s.try(ctx, ordinal)
 		if err != nil {
 			return err

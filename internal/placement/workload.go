@@ -21,6 +21,13 @@ type Workload struct {
 	Replicas        int32
 	Template        corev1.PodTemplateSpec
 	ClaimTemplates  []corev1.PersistentVolumeClaim
+	// Kept are the names of pods that stay on their nodes. All others are made again
+	// from the template.
+	Kept []string
+}
+
+func (w Workload) keeps(pod *corev1.Pod) bool {
+	return pod != nil && pod.Spec.NodeName != "" && slices.Contains(w.Kept, pod.Name)
 }
 
 // nextRevision stands for the hash of the revision to be: it is only known once

@@ -8,6 +8,9 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
@@ -15,15 +18,17 @@ import (
 )
 
 // place asks where the pods would go before anything is written. With
-// enforcement Hold, pods that run are left alone if some would find no place; a
-// set that does not exist yet has nothing to lose and is made.
+// enforcement Hold, pods that run are left alone if some would find no place once
+// they are made again; a set that does not exist yet has nothing to lose and is
+// made. Pods that are only added or removed touch none that runs: scaling is never
+// held back.
 func (p *deployment) place(ctx context.Context) error {
 	p.want = p.statefulSet()
-	changes, err := p.changes()
+	remakes, err := p.remakes(ctx)
 	if err != nil {
 		return err
 	}
-	problems, err := p.problems(ctx, changes)
+	problems, err := p.problems(ctx, remakes)
 	if err != nil {
 		return err
 	}
@@ -31,39 +36,70 @@ func (p *deployment) place(ctx context.Context) error {
 		p.mark().MarkTrue(topologyv1.PlacementReadyCondition, "Every pod has a node or would find one")
 		return nil
 	}
+	p.held = remakes && p.set != nil && p.holds() && slices.ContainsFunc(problems, unfit)
 	severity, message := condition.SeverityWarning, placement.Describe(problems)
-	if p.held = changes && p.set != nil && p.holds() && slices.ContainsFunc(problems, unfit); p.held {
+	if p.held {
 		severity = condition.SeverityError
-		message += fmt.Sprintf(" Topology %s has enforcement Hold: the pods that run are left as they are until this is mended.", p.topology.Name)
+		message += fmt.Sprintf(" Topology %s has enforcement Hold: the pods that run are left as they are until this is fixed.", p.topology.Name)
 	}
 	p.mark().MarkFalse(topologyv1.PlacementReadyCondition, problems[0].Reason, severity, "%s", message)
 	return nil
 }
 
-// changes tells whether the set is to be written.
-func (p *deployment) changes() (bool, error) {
-	if p.set == nil {
+// remakes reports whether writing the set makes the pods that run again. Only the
+// API server knows, whatever was written before and by which version: it is asked
+// what it would make of the set.
+func (p *deployment) remakes(ctx context.Context) (bool, error) {
+	if p.set == nil || immutable(p.set, p.want) != "" {
 		return true, nil
 	}
-	return apply.Differs(p.Client, p.owner, p.want, p.set)
+	after := &appsv1.StatefulSet{}
+	err := apply.Child(ctx, client.NewDryRunClient(p.Client), p.Manager, p.owner, p.want.DeepCopy(), after)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		return true, nil // writing it says why
+	}
+	return !equality.Semantic.DeepEqual(after.Spec.Template, p.set.Spec.Template), apply.Halt(condition.DeploymentReadyCondition, err)
 }
 
 func (p *deployment) holds() bool {
 	return p.topology != nil && p.topology.Spec.Enforcement == topologyv1.Hold
 }
 
-// problems are those of pods that are to be made: all pods if the set is to
-// change, else those that are still of an older revision or have no node. What
-// would become of a pod that runs as it should is no problem. An inert selector
-// is one in any case.
-func (p *deployment) problems(ctx context.Context, changes bool) ([]placement.Problem, error) {
+// problems are those of pods that are to be made: all pods if they are made again,
+// else those that are missing, of an older revision, or have no node. What would
+// become of a pod that runs as it should is no problem. An inert selector is one in
+// any case.
+func (p *deployment) problems(ctx context.Context, remakes bool) ([]placement.Problem, error) {
 	workload := placement.Workload{
 		Namespace: p.owner.GetNamespace(), Name: p.Name, Replicas: p.Replicas,
 		Template: p.want.Spec.Template, ClaimTemplates: p.want.Spec.VolumeClaimTemplates,
 	}
-	if !changes && p.settled() {
-		return workload.InertSelectors()
+	if !remakes {
+		workload.Kept = names(filter(p.pods, func(pod *corev1.Pod) bool { return !p.toBeMade(pod.Name) }))
 	}
+	if !remakes && p.settled() {
+		problems, err := workload.InertSelectors()
+		p.verdicts.note(p, nil, problems)
+		return problems, err
+	}
+	if last, known := p.verdicts.of(p); known && !remakes && !p.observed() {
+		return last, nil
+	}
+	// From here on what changes concerns the pods: it may come too late for the snapshot.
+	p.verdicts.note(p, &workload, nil)
+	problems, err := p.predict(ctx, workload)
+	switch {
+	case err != nil:
+		p.verdicts.forget(p.owner.GetNamespace(), p.Name)
+	case slices.ContainsFunc(problems, unfit):
+		p.verdicts.note(p, &workload, problems)
+	default:
+		p.verdicts.note(p, nil, problems)
+	}
+	return problems, err
+}
+
+func (p *deployment) predict(ctx context.Context, workload placement.Workload) ([]placement.Problem, error) {
 	world, err := placement.Read(ctx, p.Client)
 	if err != nil {
 		return nil, err
@@ -72,15 +108,13 @@ func (p *deployment) problems(ctx context.Context, changes bool) ([]placement.Pr
 	if err != nil {
 		return nil, fmt.Errorf("predicting where the pods of StatefulSet %s would go: %w", p.Name, err)
 	}
-	return slices.DeleteFunc(verdict.Problems, func(problem placement.Problem) bool {
-		return unfit(problem) && !changes && !slices.ContainsFunc(problem.Pods, p.toBeMade)
-	}), nil
+	return verdict.Problems, nil
 }
 
-// unfit tells whether the problem keeps pods from their place.
+// unfit reports whether the problem keeps pods from their place.
 func unfit(problem placement.Problem) bool { return problem.Reason != topologyv1.InertSelectorReason }
 
-// settled tells whether every pod is of the present revision and has a node.
+// settled reports whether every pod is of the present revision and has a node.
 func (p *deployment) settled() bool {
 	for i := range p.Replicas {
 		if p.toBeMade(fmt.Sprintf("%s-%d", p.Name, i)) {
@@ -90,10 +124,14 @@ func (p *deployment) settled() bool {
 	return true
 }
 
-// toBeMade tells whether the pod of that name has to be made or placed.
+// observed reports whether the StatefulSet controller has seen the present set:
+// before, nobody knows which revision is the newest.
+func (p *deployment) observed() bool { return p.set.Status.ObservedGeneration >= p.set.Generation }
+
+// toBeMade reports whether the pod of that name has to be made or placed.
 func (p *deployment) toBeMade(name string) bool {
 	at := slices.IndexFunc(p.pods, func(pod *corev1.Pod) bool { return pod.Name == name })
-	if at < 0 || p.set.Status.ObservedGeneration < p.set.Generation {
+	if at < 0 || !p.observed() {
 		return true
 	}
 	pod := p.pods[at]

@@ -21,7 +21,6 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/attachments"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
-	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
 const (
@@ -99,6 +98,7 @@ type Deployer struct {
 	// OpenShift does: naming them would be refused.
 	choosesUsers bool
 	attachments  bool
+	verdicts     verdicts
 }
 
 // New returns the Deployer of a kind.
@@ -154,7 +154,7 @@ func (d *Deployer) Deploy(ctx context.Context, owner phase.Object, status *podif
 }
 
 func (p *deployment) change(ctx context.Context) error {
-	for _, step := range []phase.Func{p.networks, p.follow, p.place, p.write} {
+	for _, step := range []phase.Func{p.networks, p.follow, p.place, p.write, p.scale, p.settle} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -174,19 +174,6 @@ func (p *deployment) networks(ctx context.Context) error {
 		return err
 	}
 	p.mark().MarkTrue(condition.NetworkAttachmentsReadyCondition, "Every network attachment definition exists")
-	return nil
-}
-
-// follow gets the Topology.
-func (p *deployment) follow(ctx context.Context) error {
-	t, err := topology.Ensure(ctx, p.Client, p.owner, p.TopologyRef, p.status.LastAppliedTopology)
-	if err != nil {
-		return err
-	}
-	p.topology, p.status.LastAppliedTopology = t, p.TopologyRef
-	if t != nil {
-		p.mark().MarkTrue(condition.TopologyReadyCondition, "The pods follow Topology %s", t.Name)
-	}
 	return nil
 }
 

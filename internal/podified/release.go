@@ -34,6 +34,7 @@ func (d *Deployer) Release(ctx context.Context, owner client.Object, set string,
 	if err := topology.Release(ctx, d.Client, owner, refs...); err != nil {
 		return err
 	}
+	d.verdicts.forget(owner.GetNamespace(), set)
 	return client.IgnoreNotFound(apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.RemoveFinalizer))
 }
 

@@ -1,6 +1,7 @@
 package podified
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -22,11 +23,10 @@ func (p *deployment) rollout() {
 	waiting, unready := filter(p.pods, unscheduled), filter(p.pods, func(pod *corev1.Pod) bool { return !up(pod) })
 	switch {
 	case p.held:
-		p.progress(podifiedv1.HeldReason, condition.SeverityWarning,
-			"StatefulSet %s is to change and is held back: see %s", p.Name, topologyv1.PlacementReadyCondition)
+		p.progress(podifiedv1.HeldReason, condition.SeverityWarning, "A change of StatefulSet %s is held back: see %s. %d of %d pods are ready without it. %s",
+			p.Name, topologyv1.PlacementReadyCondition, s.ReadyReplicas, p.Replicas, unplaced(waiting))
 	case len(waiting) > 0:
-		p.progress(podifiedv1.PodsPendingReason, condition.SeverityWarning,
-			"The scheduler finds no node for %s: %s", placement.Enumerate(names(waiting)), statusOf(waiting[0], corev1.PodScheduled).Message)
+		p.progress(podifiedv1.PodsPendingReason, condition.SeverityWarning, "%s", unplaced(waiting))
 	case s.ObservedGeneration < p.set.Generation || s.UpdatedReplicas < p.Replicas || s.Replicas > p.Replicas:
 		p.progress(podifiedv1.RollingOutReason, condition.SeverityInfo, "%d of %d pods of StatefulSet %s are up to date", s.UpdatedReplicas, p.Replicas, p.Name)
 	case s.ReadyReplicas < p.Replicas:
@@ -40,6 +40,14 @@ func (p *deployment) rollout() {
 // progress says why the pods are not all up. What change found stands.
 func (p *deployment) progress(reason condition.Reason, severity condition.Severity, format string, args ...any) {
 	p.mark().MarkFalse(condition.DeploymentReadyCondition, reason, severity, format, args...)
+}
+
+// unplaced says which pods the scheduler finds no node for, and why; empty for none.
+func unplaced(pods []*corev1.Pod) string {
+	if len(pods) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The scheduler finds no node for %s: %s", placement.Enumerate(names(pods)), statusOf(pods[0], corev1.PodScheduled).Message)
 }
 
 // unscheduled tells whether the scheduler has looked at a pod in vain.

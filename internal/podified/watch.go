@@ -2,13 +2,13 @@ package podified
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,8 +29,6 @@ const (
 	// belongs to a StatefulSet.
 	setIndex  = "podified.set"
 	nodeIndex = "podified.node"
-	// misplacedIndex is "true" for objects whose pods would find no place.
-	misplacedIndex = "podified.misplaced"
 	// networksIndex holds the network attachments of an object.
 	networksIndex = "podified.networks"
 	// gather is how long changes of the cluster are gathered before pods that
@@ -77,7 +75,6 @@ type Kind struct {
 // Index adds the indexes of a kind that Watch uses.
 func (k Kind) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for name, extract := range map[string]client.IndexerFunc{
-		misplacedIndex:    misplaced,
 		networksIndex:     k.Networks,
 		topology.RefIndex: func(obj client.Object) []string { return topology.NamesOf(k.Refs(obj)...) },
 	} {
@@ -88,34 +85,38 @@ func (k Kind) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return watch.IndexGenerated(ctx, indexer, k.New(), k.Generated)
 }
 
-func misplaced(obj client.Object) []string {
-	if obj.(phase.Object).GetConditions().IsFalse(topologyv1.PlacementReadyCondition) {
-		return []string{"true"}
-	}
-	return nil
-}
-
 // Watch adds to the controller of a kind the watches on what Deploy makes and
 // looks at.
 func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 	w := watcher{d, k}
-	again := watch.Gather(gather, w.misplaced)
+	all, concerned := watch.Gather(gather, d.verdicts.all), watch.Gather(gather, d.verdicts.concerned)
 	generators := func(kind string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(d.Client, k.List, kind))
 	}
+	users := topology.Users(d.Client, k.List)
 	b = b.Owns(&appsv1.StatefulSet{}).Owns(&corev1.Service{}).
 		Watches(&appsv1.StatefulSet{}, generators("StatefulSet"), builder.WithPredicates(watch.Freed)).
 		Watches(&corev1.Service{}, generators("Service"), builder.WithPredicates(watch.Freed)).
-		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(topology.Users(d.Client, k.List)), builder.WithPredicates(topology.Changes)).
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(users), builder.WithPredicates(topology.Changes)).
+		Watches(&topologyv1.Topology{}, topology.Unheld(k.Name, users)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfPod), builder.WithPredicates(podChanges)).
-		Watches(&corev1.Pod{}, again, builder.WithPredicates(roomMade)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges)).
-		Watches(&corev1.Node{}, again, builder.WithPredicates(watch.NodeChanges)).
-		Watches(&corev1.PersistentVolumeClaim{}, again, builder.WithPredicates(watch.ClaimChanges)).
-		Watches(&corev1.PersistentVolume{}, again, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		Watches(&corev1.Pod{}, all, builder.WithPredicates(roomMade)).
+		Watches(&corev1.Pod{}, concerned, builder.WithPredicates(neighbours)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges))
+	for _, looked := range []struct {
+		kind client.Object
+		at   predicate.Predicate
+	}{
+		{&corev1.Node{}, watch.NodeChanges}, {&corev1.Namespace{}, watch.NamespaceChanges},
+		{&corev1.PersistentVolume{}, watch.VolumeChanges}, {&corev1.PersistentVolumeClaim{}, watch.ClaimChanges},
+		{&storagev1.StorageClass{}, watch.ClassChanges}, {&storagev1.CSINode{}, watch.CSINodeChanges},
+		{&storagev1.CSIDriver{}, watch.CSIDriverChanges}, {&storagev1.CSIStorageCapacity{}, watch.CapacityChanges},
+	} {
+		b = b.Watches(looked.kind, concerned, builder.WithPredicates(looked.at))
+	}
 	if d.attachments {
-		users := watch.Users(d.Client, k.List, networksIndex, watch.ByName)
-		b = b.WatchesMetadata(attachments.Object(), handler.EnqueueRequestsFromMapFunc(users))
+		connected := watch.Users(d.Client, k.List, networksIndex, watch.ByName)
+		b = b.WatchesMetadata(attachments.Object(), handler.EnqueueRequestsFromMapFunc(connected))
 	}
 	return b
 }
@@ -123,22 +124,6 @@ func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 type watcher struct {
 	*Deployer
 	Kind
-}
-
-// misplaced returns the objects whose pods would find no place.
-func (w watcher) misplaced(ctx context.Context, _ client.Object) []reconcile.Request {
-	list := w.List()
-	if err := w.Deployer.List(ctx, list, client.MatchingFields{misplacedIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Failed to list objects whose pods would find no place", "kind", w.Name)
-		return nil
-	}
-	var requests []reconcile.Request
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function never fails
-		obj := item.(client.Object)
-		requests = append(requests, watch.Request(obj.GetNamespace(), obj.GetName()))
-		return nil
-	})
-	return requests
 }
 
 // ownerOfPod returns the object whose StatefulSet a pod belongs to.
@@ -186,13 +171,30 @@ func said(pod *corev1.Pod, t corev1.PodConditionType) string {
 
 func never(event.CreateEvent) bool { return false }
 
-// roomMade lets through that a pod leaves its node.
+// roomMade lets through that a pod leaves its node, or takes less room there.
 var roomMade = predicate.Funcs{
 	CreateFunc: never,
+	DeleteFunc: func(e event.DeleteEvent) bool { return running(e.Object.(*corev1.Pod)) },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return !ended(e.ObjectOld.(*corev1.Pod)) && ended(e.ObjectNew.(*corev1.Pod))
+		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+		resized := before.Generation != after.Generation && terminating(before) == terminating(after)
+		return running(before) && (!running(after) || resized)
 	},
 }
+
+// neighbours lets through that a pod gets a node, has other labels there, or begins
+// to leave: rules between pods count it from then on, or no longer.
+var neighbours = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return running(e.Object.(*corev1.Pod)) },
+	DeleteFunc: func(event.DeleteEvent) bool { return false }, // roomMade
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+		return running(after) && (!running(before) || terminating(before) != terminating(after) || !maps.Equal(before.Labels, after.Labels))
+	},
+}
+
+// running reports whether a pod takes room on a node.
+func running(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !ended(pod) }
 
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

@@ -4,7 +4,9 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
@@ -20,8 +22,35 @@ var NodeChanges = predicate.Funcs{
 }
 
 // ClaimChanges lets through that a claim comes, goes, or gets its volume.
-var ClaimChanges = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.(*corev1.PersistentVolumeClaim).Spec.VolumeName != e.ObjectNew.(*corev1.PersistentVolumeClaim).Spec.VolumeName
-	},
+var ClaimChanges = changes(func(c *corev1.PersistentVolumeClaim) any { return c.Spec.VolumeName })
+
+// VolumeChanges lets through that a volume comes, goes, becomes free, or can be
+// reached from other nodes.
+var VolumeChanges = changes(func(v *corev1.PersistentVolume) any { return []any{v.Labels, v.Spec, v.Status.Phase} })
+
+// NamespaceChanges lets through that a Namespace comes, goes, or has other labels.
+var NamespaceChanges = changes(func(n *corev1.Namespace) any { return n.Labels })
+
+// ClassChanges lets through that a StorageClass comes, goes, or becomes the default.
+var ClassChanges = changes(func(c *storagev1.StorageClass) any {
+	return []any{c.Annotations, c.AllowedTopologies}
+})
+
+// CSINodeChanges lets through that a node gets or loses a driver, or takes more volumes.
+var CSINodeChanges = changes(func(n *storagev1.CSINode) any { return n.Spec })
+
+// CSIDriverChanges lets through that a driver comes, goes, or works in another way.
+var CSIDriverChanges = changes(func(d *storagev1.CSIDriver) any { return d.Spec })
+
+// CapacityChanges lets through that there is room for volumes, or another amount of it.
+var CapacityChanges = changes(func(c *storagev1.CSIStorageCapacity) any {
+	return []any{c.NodeTopology, c.Capacity, c.MaximumVolumeSize}
+})
+
+// changes lets through that an object comes, goes, or has another value of what the
+// function takes from it.
+func changes[T client.Object](of func(T) any) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !equality.Semantic.DeepEqual(of(e.ObjectOld.(T)), of(e.ObjectNew.(T)))
+	}}
 }

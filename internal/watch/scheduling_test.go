@@ -5,9 +5,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 func TestNodeChanges(t *testing.T) {
@@ -36,6 +40,45 @@ func TestNodeChanges(t *testing.T) {
 	}
 	if !NodeChanges.Create(event.CreateEvent{Object: node()}) || !NodeChanges.Delete(event.DeleteEvent{Object: node()}) {
 		t.Error("nodes that come and go are let through")
+	}
+}
+
+// Writes that cannot give a pod a place wake nobody.
+func TestStorageAndNamespaceChanges(t *testing.T) {
+	annotated := metav1.ObjectMeta{Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}}
+	relabelled := metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}
+	volume := func(change func(*corev1.PersistentVolume)) client.Object {
+		v := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Name: "c"}}}
+		change(v)
+		return v
+	}
+	room := func(size string, meta metav1.ObjectMeta) client.Object {
+		return &storagev1.CSIStorageCapacity{ObjectMeta: meta, Capacity: ptr.To(resource.MustParse(size))}
+	}
+	for name, c := range map[string]struct {
+		lets          predicate.Predicate
+		before, after client.Object
+		want          bool
+	}{
+		"a volume as it was":               {VolumeChanges, volume(func(*corev1.PersistentVolume) {}), volume(func(v *corev1.PersistentVolume) { v.ResourceVersion = "2" }), false},
+		"a volume that loses its claim":    {VolumeChanges, volume(func(*corev1.PersistentVolume) {}), volume(func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }), true},
+		"a volume that becomes available":  {VolumeChanges, volume(func(*corev1.PersistentVolume) {}), volume(func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeAvailable }), true},
+		"a Namespace with a status":        {NamespaceChanges, &corev1.Namespace{}, &corev1.Namespace{Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}}, false},
+		"a Namespace with a label":         {NamespaceChanges, &corev1.Namespace{}, &corev1.Namespace{ObjectMeta: relabelled}, true},
+		"a class with a label":             {ClassChanges, &storagev1.StorageClass{}, &storagev1.StorageClass{ObjectMeta: relabelled}, false},
+		"a class that becomes the default": {ClassChanges, &storagev1.StorageClass{}, &storagev1.StorageClass{ObjectMeta: annotated}, true},
+		"a node with a driver":             {CSINodeChanges, &storagev1.CSINode{}, &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "d"}}}}, true},
+		"a node with an annotation":        {CSINodeChanges, &storagev1.CSINode{}, &storagev1.CSINode{ObjectMeta: annotated}, false},
+		"a driver that reports capacity":   {CSIDriverChanges, &storagev1.CSIDriver{}, &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true)}}, true},
+		"more room":                        {CapacityChanges, room("1Gi", metav1.ObjectMeta{}), room("2Gi", metav1.ObjectMeta{}), true},
+		"as much room":                     {CapacityChanges, room("1Gi", metav1.ObjectMeta{}), room("1024Mi", relabelled), false},
+	} {
+		if got := c.lets.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
+			t.Errorf("%s is let through: %v; want %v", name, got, c.want)
+		}
+		if !c.lets.Create(event.CreateEvent{Object: c.after}) || !c.lets.Delete(event.DeleteEvent{Object: c.after}) {
+			t.Errorf("%s: what comes and goes is let through", name)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 func (w *writes) over(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") {
+		if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") && !r.URL.Query().Has("dryRun") {
 			w.mu.Lock()
 			w.seen = append(w.seen, r.Method+" "+r.URL.Path)
 			w.mu.Unlock()

@@ -1,0 +1,96 @@
+package podified
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+)
+
+// scale gives a set that is held back as many pods as are wanted, all like those
+// that run.
+func (p *deployment) scale(ctx context.Context) error {
+	if !p.held || ptr.Deref(p.set.Spec.Replicas, 1) == p.Replicas || !p.set.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	scaled := p.set.DeepCopy()
+	scaled.Spec.Replicas = ptr.To(p.Replicas)
+	if err := p.Patch(ctx, scaled, client.MergeFromWithOptions(p.set, client.MergeFromWithOptimisticLock{}), client.FieldOwner(p.Manager)); err != nil {
+		return fmt.Errorf("scaling StatefulSet %s: %w", p.Name, err)
+	}
+	p.set = scaled
+	return nil
+}
+
+// follow gets the Topology that is wanted, and holds it. What the pods follow until
+// then is released by settle.
+func (p *deployment) follow(ctx context.Context) error {
+	t, err := topology.Hold(ctx, p.Client, p.owner, p.TopologyRef)
+	p.topology = t
+	return err
+}
+
+// settle notes which Topology the pods follow, keeps that from going, and releases
+// all others but the one that is held back: it is the next, and the former is the
+// way back.
+func (p *deployment) settle(ctx context.Context) error {
+	follows := p.TopologyRef
+	if p.held {
+		follows = p.followed()
+		var halt *phase.Halt
+		if _, err := topology.Hold(ctx, p.Client, p.owner, follows); err != nil && !errors.As(err, &halt) {
+			return err
+		}
+	}
+	if err := topology.ReleaseOthers(ctx, p.Client, p.owner, []*topologyv1.TopologyRef{p.TopologyRef, follows}, p.status.LastAppliedTopology); err != nil {
+		return err
+	}
+	p.status.LastAppliedTopology = follows
+	p.tellTopology(topology.NameOf(follows))
+	return nil
+}
+
+// followed is the Topology that the template of the set was made with, nil for none.
+func (p *deployment) followed() *topologyv1.TopologyRef {
+	name := p.set.Spec.Template.Annotations[topologyv1.NameAnnotation]
+	if name == "" {
+		return nil
+	}
+	return &topologyv1.TopologyRef{Name: name}
+}
+
+// tellTopology says which Topology the pods follow, and what is held back.
+func (p *deployment) tellTopology(follows string) {
+	const format = "The pods follow %s; %s is held back until every pod would find a node: see %s"
+	held := func(now, next string) {
+		p.mark().MarkFalse(condition.TopologyReadyCondition, topologyv1.TopologyHeldReason, condition.SeverityWarning,
+			format, now, next, topologyv1.PlacementReadyCondition)
+	}
+	switch {
+	case p.topology == nil:
+	case p.held && follows == "":
+		held("no Topology", "Topology "+p.topology.Name)
+	case p.held && follows != p.topology.Name:
+		held("Topology "+follows, "Topology "+p.topology.Name)
+	case p.held && !p.sameRules():
+		held("Topology "+follows+" as it was before", "its last change")
+	default:
+		p.mark().MarkTrue(condition.TopologyReadyCondition, "The pods follow Topology %s", follows)
+	}
+}
+
+// sameRules reports whether the pods that run have the rules that are wanted, so
+// that it is another change that is held back.
+func (p *deployment) sameRules() bool {
+	have, want := &p.set.Spec.Template.Spec, &p.want.Spec.Template.Spec
+	return equality.Semantic.DeepEqual(have.Affinity, want.Affinity) &&
+		equality.Semantic.DeepEqual(have.TopologySpreadConstraints, want.TopologySpreadConstraints)
+}
