@@ -335,6 +335,7 @@ func placementReady() Condition {
 		{topologyv1.VolumeNodeAffinityConflictReason, "the volume of a pod can only be reached from nodes that refuse the pod", "let the pod go where its volume is, or use storage that is external"},
 		{topologyv1.MissingNodeLabelReason, "nodes lack the label that a constraint needs", "label the nodes; the message has the command"},
 		{topologyv1.MinDomainsUnmetReason, "there are fewer domains than `minDomains`", "label more nodes, or lower `minDomains`"},
+		{topologyv1.PodRefusedReason, "the API server would not create a pod or its claim, because of a LimitRange or ResourceQuota of the namespace", "correct the requests and limits, or raise the quota: the message names both"},
 		{topologyv1.UnsatisfiableReason, "no node takes a pod, for another reason; the message is the scheduler's", "see [my pod is Pending](pod-pending.md)"},
 		{topologyv1.InertSelectorReason, "a constraint selects none of the pods, and spreads nothing", "correct its `labelSelector`, or leave it out"},
 	}}

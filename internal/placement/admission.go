@@ -5,12 +5,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// admit fills in what the API server fills in when a pod is created, as far as
+// complete fills in what the API server fills in when a pod is created, as far as
 // the scheduler looks at it. Sources, all of Kubernetes 1.37: SetDefaults_Pod
 // in pkg/apis/core/v1/defaults.go, mutatePodAffinity in
-// pkg/registry/core/pod/strategy.go, and the admission plugin
-// DefaultTolerationSeconds. The differential test compares the outcome.
-func admit(pod *corev1.Pod) *corev1.Pod {
+// pkg/registry/core/pod/strategy.go, and the admission plugins
+// DefaultTolerationSeconds and LimitRanger. The differential test compares the outcome.
+func (p *policies) complete(pod *corev1.Pod) (*corev1.Pod, error) {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			requestLimits(&containers[i].Resources)
@@ -19,12 +19,21 @@ func admit(pod *corev1.Pod) *corev1.Pod {
 			}
 		}
 	}
+	if err := p.defaults(pod); err != nil {
+		return nil, err
+	}
 	tolerateShortly(pod, corev1.TaintNodeNotReady)
 	tolerateShortly(pod, corev1.TaintNodeUnreachable)
 	for _, term := range affinityTerms(pod.Spec.Affinity) {
 		matchLabelKeys(term, pod.Labels)
 	}
-	return pod
+	return pod, nil
+}
+
+// admit is complete in a namespace without LimitRanges.
+func admit(pod *corev1.Pod) *corev1.Pod {
+	admitted, _ := (&policies{}).complete(pod) // only LimitRanges can fail
+	return admitted
 }
 
 // requestLimits requests what is limited but not requested.

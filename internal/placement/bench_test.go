@@ -2,7 +2,10 @@ package placement
 
 import (
 	"fmt"
+	"runtime"
+	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,6 +31,63 @@ func BenchmarkPredict(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkPredictor plays the same in the largest cluster, with what a prediction
+// takes from the one before: all but a few pods, or nothing. It reports what is kept
+// in memory: the cluster as a cache has it, and the view that predictions share.
+func BenchmarkPredictor(b *testing.B) {
+	before := liveHeap()
+	world := newFilledCache(largeWorld(5000, 50000))
+	cached := liveHeap() - before
+	fits := makeWorkload(3, spreadBy("zone", "service", "glance"))
+	full := requesting(fits, resources("cpu", "64"), nil)
+	for _, c := range []struct {
+		name     string
+		workload Workload
+		keep     bool
+	}{{"fits", fits, true}, {"fits nowhere", full, true}, {"fits nowhere, first", full, false}} {
+		b.Run(c.name, func(b *testing.B) {
+			p := NewPredictor(world)
+			play := func() {
+				if !c.keep {
+					p.infos = nil
+				}
+				p.unfit = map[Key]*unfit{}
+				if v, err := p.Predict(b.Context(), Key{}, c.workload); err != nil || v.Fits() != (c.name == "fits") {
+					b.Fatal(v, err)
+				}
+			}
+			play()
+			b.ReportAllocs()
+			start := processorTime()
+			for b.Loop() {
+				play()
+			}
+			b.ReportMetric(float64(processorTime()-start)/float64(time.Millisecond)/float64(b.N), "cpu-ms/op")
+			b.ReportMetric(mib(cached), "cached-MiB")
+			b.ReportMetric(mib(liveHeap()-cached-before), "view-MiB")
+			runtime.KeepAlive(p)
+		})
+	}
+	runtime.KeepAlive(world)
+}
+
+func liveHeap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+
+// processorTime of this process: the time of a prediction says little on a machine
+// that others use too.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail for the process itself
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func BenchmarkMeasure(b *testing.B) {

@@ -38,6 +38,9 @@ type hardSpread struct {
 
 // explain returns the problems that keep a pod pending, at least one.
 func (s *simulation) explain(o outcome) ([]Problem, error) {
+	if o.denied != nil {
+		return []Problem{refused(o)}, nil
+	}
 	r := &refusal{
 		pod: o.pod, fit: o.refusal, message: o.message(), objects: s.storage.objects, explained: map[string]bool{},
 		nodes: slices.SortedFunc(slices.Values(s.world.Nodes), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) }),
@@ -56,10 +59,7 @@ func (s *simulation) explain(o outcome) ([]Problem, error) {
 }
 
 func (r *refusal) measure(s *simulation) error {
-	pods, err := s.scheduler.pods()
-	if err != nil {
-		return err
-	}
+	pods := s.scheduler.snapshot.pods()
 	for _, c := range r.pod.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
 			continue

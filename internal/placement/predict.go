@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,8 @@ type Verdict struct {
 	// Spread of each topology spread constraint of the template, in its order,
 	// once the roll-out is done.
 	Spread []Spread
+	// Notes name what these pods depend on and the prediction leaves out.
+	Notes []string
 }
 
 // PodVerdict is where one pod would go.
@@ -26,7 +29,8 @@ type PodVerdict struct {
 	// first by name. Empty if the pod fits nowhere.
 	Node string
 	Fits bool
-	// Message is the scheduler's own, of a pod that does not fit.
+	// Message is the scheduler's own, of a pod that does not fit, or the API server's,
+	// of one that it refuses.
 	Message string
 }
 
@@ -60,7 +64,8 @@ func Predict(ctx context.Context, world World, workload Workload) (Verdict, erro
 		return Verdict{}, err
 	}
 	spread, err := s.spread()
-	return Verdict{Pods: verdicts(outcomes), Problems: merge(append(problems, inert...)), Spread: spread}, err
+	notes := s.notes()
+	return Verdict{Pods: verdicts(outcomes), Problems: merge(append(noted(problems, notes), inert...)), Spread: spread, Notes: notes}, err
 }
 
 // simulation is a roll-out that is under way.
@@ -68,6 +73,7 @@ type simulation struct {
 	world    *World
 	workload Workload
 	storage  storage
+	policies *policies
 	// existing pods of the workload, by ordinal.
 	existing  map[int32]*corev1.Pod
 	scheduler *scheduler
@@ -87,8 +93,9 @@ func newSimulation(ctx context.Context, world World, workload Workload) (*simula
 			existing[ordinal] = pod
 		}
 	}
-	scheduler, err := newScheduler(ctx, objects, world.Nodes, world.Pods)
-	return &simulation{&world, workload, storage{objects}, existing, scheduler}, err
+	scheduler, err := newScheduler(ctx, objects, world.infos.with(world.Nodes, world.Pods))
+	policies := newPolicies(&world, workload.Namespace)
+	return &simulation{&world, workload, storage{objects, policies}, policies, existing, scheduler}, err
 }
 
 // rollOut plays the whole roll-out and returns the outcome of each ordinal.
@@ -112,7 +119,7 @@ func (s *simulation) rollOut(ctx context.Context) ([]outcome, []Problem, error) 
 		problems = append(problems, why...)
 		return err
 	}
-	err := s.inOrder(create, s.scheduler.remove)
+	err := s.inOrder(create, s.remove)
 	return outcomes, problems, err
 }
 
@@ -141,28 +148,50 @@ func (s *simulation) inOrder(create func(int32) error, remove func(*corev1.Pod) 
 	return nil
 }
 
+// remove plays that a pod is deleted.
+func (s *simulation) remove(pod *corev1.Pod) error {
+	return errors.Join(s.scheduler.remove(pod), s.policies.release(pod))
+}
+
 // try returns where the pod of an ordinal would go once the one that is there
 // has gone.
 func (s *simulation) try(ctx context.Context, ordinal int32) (outcome, error) {
 	if old := s.existing[ordinal]; old != nil {
-		if err := s.scheduler.remove(old); err != nil {
+		if err := s.remove(old); err != nil {
 			return outcome{}, err
 		}
 	}
+	pod, err := s.create(ordinal)
+	if denied(err) {
+		return outcome{pod: pod, denied: err}, nil
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	return s.scheduler.schedule(ctx, pod)
+}
+
+// create returns the pod of an ordinal as the API server makes it, and makes its
+// claims first, as the StatefulSet controller does.
+func (s *simulation) create(ordinal int32) (*corev1.Pod, error) {
+	pod := s.workload.pod(ordinal)
 	for _, claim := range s.workload.claims(ordinal) {
 		if err := s.storage.provide(claim); err != nil {
-			return outcome{}, err
+			return pod, err
 		}
 	}
-	return s.scheduler.schedule(ctx, admit(s.workload.pod(ordinal)))
+	if _, err := s.policies.complete(pod); err != nil {
+		return pod, err
+	}
+	return pod, s.policies.admitPod(pod)
 }
 
 func (s *simulation) spread() ([]Spread, error) {
-	pods, err := s.scheduler.pods()
+	pods := s.scheduler.snapshot.pods()
+	self, err := s.policies.complete(s.workload.pod(0))
 	if err != nil {
 		return nil, err
 	}
-	self := admit(s.workload.pod(0))
 	var result []Spread
 	for _, constraint := range self.Spec.TopologySpreadConstraints {
 		spread, err := Measure(constraint, self, s.world.Nodes, pods)

@@ -8,14 +8,11 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
-	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	plugin "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
@@ -45,21 +42,18 @@ var profile = sync.OnceValues(func() (*config.KubeSchedulerProfile, error) {
 // one scheduling cycle at a time, no queue, no binding, no API.
 type scheduler struct {
 	framework.Framework
-	snapshot *cache.Snapshot
+	snapshot *snapshot
 	stop     context.CancelFunc
 }
 
 // newScheduler makes a scheduler. The objects of the informers may still change;
 // the informers never run. It holds a goroutine until stop is called.
-func newScheduler(ctx context.Context, objects informers.SharedInformerFactory, nodes []*corev1.Node, pods []*corev1.Pod) (*scheduler, error) {
+func newScheduler(ctx context.Context, objects informers.SharedInformerFactory, nodes *nodeInfos) (*scheduler, error) {
 	profile, err := profile()
 	if err != nil {
 		return nil, err
 	}
-	snapshot := cache.NewSnapshot(withUIDs(onKnownNodes(pods, nodes)), nodes)
-	if err := snapshot.StartMutations(); err != nil {
-		return nil, fmt.Errorf("opening the scheduler's snapshot: %w", err)
-	}
+	snapshot := newSnapshot(nodes)
 	ctx, stop := context.WithCancel(ctx)
 	f, err := frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
@@ -74,29 +68,6 @@ func newScheduler(ctx context.Context, objects informers.SharedInformerFactory, 
 	return &scheduler{Framework: f, snapshot: snapshot, stop: stop}, nil
 }
 
-// onKnownNodes leaves out pods whose node is gone: the scheduler holds them, but
-// no plugin sees them.
-func onKnownNodes(pods []*corev1.Pod, nodes []*corev1.Node) []*corev1.Pod {
-	known := sets.New[string]()
-	for _, node := range nodes {
-		known.Insert(node.Name)
-	}
-	return slices.DeleteFunc(placed(pods), func(p *corev1.Pod) bool { return !known.Has(p.Spec.NodeName) })
-}
-
-// withUIDs gives pods from outside a cluster the identity that the snapshot
-// tells them apart by.
-func withUIDs(pods []*corev1.Pod) []*corev1.Pod {
-	for i, pod := range pods {
-		if pod.UID == "" {
-			named := *pod
-			named.UID = types.UID(pod.Namespace + "/" + pod.Name)
-			pods[i] = &named
-		}
-	}
-	return pods
-}
-
 // outcome of one scheduling cycle.
 type outcome struct {
 	pod *corev1.Pod
@@ -109,6 +80,8 @@ type outcome struct {
 	statuses *framework.NodeToStatus
 	// refusal says why it fits nowhere; nil if it fits.
 	refusal *framework.FitError
+	// denied is why the API server does not create the pod; nil if it does.
+	denied error
 	// state is what the plugins know, for reserve.
 	state fwk.CycleState
 }
@@ -116,6 +89,8 @@ type outcome struct {
 // message is what the scheduler says of a pod that fits nowhere.
 func (o outcome) message() string {
 	switch {
+	case o.denied != nil:
+		return o.denied.Error()
 	case o.refusal == nil:
 		return ""
 	case o.refusal.NumAllNodes == 0:
@@ -127,12 +102,8 @@ func (o outcome) message() string {
 // schedule runs one scheduling cycle as schedulePod of pkg/scheduler does, but
 // looks at every node, whatever the size of the cluster.
 func (s *scheduler) schedule(ctx context.Context, pod *corev1.Pod) (outcome, error) {
-	nodes, err := s.snapshot.List()
-	if err != nil {
-		return outcome{}, err
-	}
 	o := outcome{pod: pod, state: framework.NewCycleState()}
-	fits, refusal, err := s.filter(ctx, o.state, pod, nodes)
+	fits, refusal, err := s.filter(ctx, o.state, pod, s.snapshot.list)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -218,32 +189,13 @@ func (s *scheduler) place(ctx context.Context, o outcome, node string) error {
 	if status := s.RunReservePluginsReserve(ctx, o.state, pod, node); !status.IsSuccess() {
 		return fmt.Errorf("reserving volumes of pod %s on node %s: %w", pod.Name, node, status.AsError())
 	}
-	info, err := framework.NewPodInfo(pod)
-	if err != nil {
-		return fmt.Errorf("reading the affinity terms of pod %s: %w", pod.Name, err)
-	}
-	return s.snapshot.AddPod(info, node)
+	return s.snapshot.add(pod, node)
 }
 
 // remove takes a pod off its node; no error if it is on none.
 func (s *scheduler) remove(pod *corev1.Pod) error {
-	if pod.Spec.NodeName == "" || ended(pod) {
+	if !takesRoom(pod) {
 		return nil
 	}
-	if _, err := s.snapshot.Get(pod.Spec.NodeName); err != nil {
-		return nil //nolint:nilerr // the node is gone, and the pod with it
-	}
-	return s.snapshot.RemovePod(klog.Background(), withUIDs([]*corev1.Pod{pod})[0], pod.Spec.NodeName)
-}
-
-// pods returns those that are on nodes now.
-func (s *scheduler) pods() ([]*corev1.Pod, error) {
-	nodes, err := s.snapshot.List()
-	var pods []*corev1.Pod
-	for _, node := range nodes {
-		for _, info := range node.GetPods() {
-			pods = append(pods, info.GetPod())
-		}
-	}
-	return pods, err
+	return s.snapshot.remove(withUID(pod), pod.Spec.NodeName)
 }

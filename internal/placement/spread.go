@@ -156,8 +156,8 @@ func countByNode(selector labels.Selector, namespace string, pods []*corev1.Pod)
 	if selector.Empty() {
 		return counts
 	}
-	for _, pod := range placed(pods) {
-		if pod.Namespace == namespace && pod.DeletionTimestamp == nil && selector.Matches(labels.Set(pod.Labels)) {
+	for _, pod := range pods {
+		if pod.Namespace == namespace && takesRoom(pod) && pod.DeletionTimestamp == nil && selector.Matches(labels.Set(pod.Labels)) {
 			counts[pod.Spec.NodeName]++
 		}
 	}

@@ -177,7 +177,7 @@ func TestMeasureAgreesWithTheSchedulersPlugin(t *testing.T) {
 		if err != nil {
 			t.Fatalf("draw %d: %v", i, err)
 		}
-		pods, _ := s.scheduler.pods()
+		pods := s.scheduler.snapshot.pods()
 		for _, node := range d.world.Nodes {
 			reason := reasonOf(o, node)
 			if reason != "" && !strings.HasPrefix(reason, podtopologyspread.ErrReasonConstraintsNotMatch) {

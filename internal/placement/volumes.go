@@ -22,14 +22,21 @@ const noProvisioner = "kubernetes.io/no-provisioner"
 // storage plays what the cluster does with claims before the scheduler sees
 // them: the default class at admission, and the binding of claims of classes
 // with Immediate binding, which the persistent volume controller does.
-type storage struct{ objects }
+type storage struct {
+	objects
+	policies *policies
+}
 
-// provide adds a claim unless it is there.
+// provide adds a claim unless it is there. The error is a denial if the API server
+// refuses it.
 func (s storage) provide(claim *corev1.PersistentVolumeClaim) error {
 	if _, err := s.claims().PersistentVolumeClaims(claim.Namespace).Get(claim.Name); !apierrors.IsNotFound(err) {
 		return err
 	}
 	class := s.classOf(claim)
+	if err := s.policies.admitClaim(claim); err != nil {
+		return err
+	}
 	if class == nil || ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingImmediate {
 		pv, err := s.volumeFor(claim, class)
 		if err != nil {

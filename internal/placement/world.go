@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces;persistentvolumes;persistentvolumeclaims,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces;persistentvolumes;persistentvolumeclaims;limitranges;resourcequotas,verbs=list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses;csinodes;csidrivers;csistoragecapacities,verbs=list;watch
 
 // World is what the scheduler looks at: the whole cluster at one moment. Nothing
@@ -33,40 +33,60 @@ type World struct {
 	CSINodes             []*storagev1.CSINode
 	CSIDrivers           []*storagev1.CSIDriver
 	CSIStorageCapacities []*storagev1.CSIStorageCapacity
+	// LimitRanges and ResourceQuotas say which pods may be created at all.
+	LimitRanges    []*corev1.LimitRange
+	ResourceQuotas []*corev1.ResourceQuota
+
+	// infos are those of the nodes and pods, or of some like them.
+	infos *nodeInfos
 }
 
 // Read returns the cluster as the reader sees it. It lists whole kinds, as the
-// scheduler does, so the reader should be a cache; objects are not copied. The
-// error names the kind that could not be listed.
+// scheduler does; controllers share a [Predictor] instead. The error names the kind
+// that could not be listed.
 func Read(ctx context.Context, c client.Reader) (World, error) {
+	return read(func(_ client.Object, list client.ObjectList, each func(any)) error {
+		return eachListed(ctx, c, list, each)
+	})
+}
+
+// lister calls a function with every object of a kind.
+type lister func(object client.Object, list client.ObjectList, each func(any)) error
+
+func eachListed(ctx context.Context, c client.Reader, list client.ObjectList, each func(any)) error {
+	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(o runtime.Object) error { each(o); return nil })
+}
+
+func read(from lister) (World, error) {
 	var w World
-	for _, read := range []func() error{
-		func() error { return list(ctx, c, &corev1.NodeList{}, &w.Nodes) },
-		func() error { return list(ctx, c, &corev1.PodList{}, &w.Pods) },
-		func() error { return list(ctx, c, &corev1.PersistentVolumeList{}, &w.PersistentVolumes) },
-		func() error { return list(ctx, c, &corev1.PersistentVolumeClaimList{}, &w.PersistentVolumeClaims) },
-		func() error { return list(ctx, c, &corev1.NamespaceList{}, &w.Namespaces) },
-		func() error { return list(ctx, c, &storagev1.StorageClassList{}, &w.StorageClasses) },
-		func() error { return list(ctx, c, &storagev1.CSINodeList{}, &w.CSINodes) },
-		func() error { return list(ctx, c, &storagev1.CSIDriverList{}, &w.CSIDrivers) },
-		func() error { return list(ctx, c, &storagev1.CSIStorageCapacityList{}, &w.CSIStorageCapacities) },
+	for _, err := range []error{
+		into(&w.Nodes, from, &corev1.Node{}, &corev1.NodeList{}),
+		into(&w.Pods, from, &corev1.Pod{}, &corev1.PodList{}),
+		into(&w.PersistentVolumes, from, &corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}),
+		into(&w.PersistentVolumeClaims, from, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}),
+		into(&w.Namespaces, from, &corev1.Namespace{}, &corev1.NamespaceList{}),
+		into(&w.StorageClasses, from, &storagev1.StorageClass{}, &storagev1.StorageClassList{}),
+		into(&w.CSINodes, from, &storagev1.CSINode{}, &storagev1.CSINodeList{}),
+		into(&w.CSIDrivers, from, &storagev1.CSIDriver{}, &storagev1.CSIDriverList{}),
+		into(&w.CSIStorageCapacities, from, &storagev1.CSIStorageCapacity{}, &storagev1.CSIStorageCapacityList{}),
+		into(&w.LimitRanges, from, &corev1.LimitRange{}, &corev1.LimitRangeList{}),
+		into(&w.ResourceQuotas, from, &corev1.ResourceQuota{}, &corev1.ResourceQuotaList{}),
 	} {
-		if err := read(); err != nil {
+		if err != nil {
 			return World{}, err
 		}
 	}
 	return w, nil
 }
 
-func list[T client.Object](ctx context.Context, c client.Reader, objects client.ObjectList, into *[]T) error {
-	if err := c.List(ctx, objects, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing %T for the placement what-if: %w", *new(T), err)
+func into[T client.Object](all *[]T, from lister, object T, list client.ObjectList) error {
+	if err := from(object, list, func(o any) { *all = append(*all, o.(T)) }); err != nil {
+		return fmt.Errorf("listing %T for the placement what-if: %w", object, err)
 	}
-	*into = make([]T, 0, meta.LenList(objects))
-	return meta.EachListItem(objects, func(o runtime.Object) error {
-		*into = append(*into, o.(T))
-		return nil
-	})
+	return nil
 }
 
 // Trim drops from an object of a [World] what [Predict] and [Measure] do not
@@ -123,17 +143,9 @@ func resourcesOf(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return trimmed
 }
 
-// placed returns the pods that take room: those on a node that have not ended,
-// which are also the only ones that the scheduler holds.
-func placed(pods []*corev1.Pod) []*corev1.Pod {
-	var result []*corev1.Pod
-	for _, pod := range pods {
-		if pod.Spec.NodeName != "" && !ended(pod) {
-			result = append(result, pod)
-		}
-	}
-	return result
-}
+// takesRoom reports whether a pod is on a node and has not ended. The scheduler
+// holds no others.
+func takesRoom(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !ended(pod) }
 
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

@@ -26,6 +26,8 @@ func TestRead(t *testing.T) {
 		CSINodes:             []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}},
 		CSIDrivers:           []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "topolvm.io"}}},
 		CSIStorageCapacities: []*storagev1.CSIStorageCapacity{{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "n0-local"}}},
+		LimitRanges:          []*corev1.LimitRange{{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "limits"}}},
+		ResourceQuotas:       []*corev1.ResourceQuota{{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "quota"}}},
 	}
 	objects := fake.NewClientBuilder()
 	for _, o := range want.all() {
@@ -33,7 +35,7 @@ func TestRead(t *testing.T) {
 	}
 	got, err := Read(t.Context(), objects.Build())
 	byName := cmpopts.SortSlices(func(a, b client.Object) bool { return a.GetName() < b.GetName() })
-	if diff := cmp.Diff(want, got, byName, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion")); diff != "" || err != nil {
+	if diff := cmp.Diff(want, got, byName, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion"), cmpopts.IgnoreUnexported(World{})); diff != "" || err != nil {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
 	}
 }
@@ -56,6 +58,9 @@ func (w World) all() []client.Object {
 	var all []client.Object
 	fields := reflect.ValueOf(w)
 	for i := range fields.NumField() {
+		if !fields.Type().Field(i).IsExported() {
+			continue
+		}
 		for j := range fields.Field(i).Len() {
 			all = append(all, fields.Field(i).Index(j).Interface().(client.Object))
 		}

@@ -56,6 +56,9 @@ const (
 	// MinDomainsUnmetReason : there are fewer domains than minDomains of a
 	// constraint, which then counts as if an empty domain were there.
 	MinDomainsUnmetReason condition.Reason = "MinDomainsUnmet"
+	// PodRefusedReason : the API server would not create a pod or its claim, because
+	// of a LimitRange or a ResourceQuota of the namespace.
+	PodRefusedReason condition.Reason = "PodRefused"
 	// UnsatisfiableReason : no node takes a pod, for any other reason.
 	UnsatisfiableReason condition.Reason = "Unsatisfiable"
 	// InertSelectorReason : a constraint selects none of the workload's own pods,
@@ -65,7 +68,7 @@ const (
 
 // PlacementReasons are the reasons of PlacementReady, those first that tell most.
 var PlacementReasons = []condition.Reason{
-	VolumeNodeAffinityConflictReason, MissingNodeLabelReason, MinDomainsUnmetReason, UnsatisfiableReason, InertSelectorReason,
+	VolumeNodeAffinityConflictReason, MissingNodeLabelReason, MinDomainsUnmetReason, PodRefusedReason, UnsatisfiableReason, InertSelectorReason,
 }
 
 // Annotations of pod templates that a Topology was applied to. They tell the

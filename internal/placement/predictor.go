@@ -1,0 +1,245 @@
+package placement
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+const (
+	// gather is how long changes of the cluster are gathered before predictions are
+	// repeated, and the shortest time between two predictions of one roll-out.
+	gather = 2 * time.Second
+	// maxShare is how much of one processor repeated predictions may take.
+	maxShare = 0.05
+	// forgetAfter is when a roll-out that nobody asks about any more is forgotten.
+	forgetAfter = 10 * time.Minute
+)
+
+// Predictor predicts for all controllers of a process. Its predictions share one
+// view of the cluster and run one at a time, which bounds their memory. A roll-out
+// with pods that fit nowhere is predicted again when the cluster has changed, but
+// only so often that all of these together take maxShare of a processor: where one
+// prediction takes long, the verdict that there is counts for longer.
+type Predictor struct {
+	cache cache.Cache
+
+	// running is held during a prediction, and guards infos, which idle releases when
+	// nothing was predicted for a while.
+	running sync.Mutex
+	infos   *nodeInfos
+	idle    *time.Timer
+
+	// mu guards what is below.
+	mu sync.Mutex
+	// version counts the changes of the cluster.
+	version uint64
+	unfit   map[Key]*unfit
+	queues  map[string]queue
+	// timer calls wake at next; next is zero if it does not.
+	timer *time.Timer
+	next  time.Time
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Key names the object that a roll-out is of.
+type Key struct {
+	Kind string
+	types.NamespacedName
+}
+
+// unfit is a roll-out some pods of which would fit nowhere.
+type unfit struct {
+	workload Workload
+	verdict  Verdict
+	cost     time.Duration
+	// version of the cluster that the verdict is about.
+	version uint64
+	// due is when it may be predicted again.
+	due time.Time
+	// repeated reports whether the verdict was given again since.
+	repeated bool
+	// woken is when the object was queued for the next prediction, zero if it was not.
+	woken time.Time
+}
+
+// NewPredictor returns a Predictor that reads the cluster from a cache.
+func NewPredictor(c cache.Cache) *Predictor {
+	return &Predictor{cache: c, unfit: map[Key]*unfit{}, queues: map[string]queue{}}
+}
+
+// Wakes returns a source for the controller of a kind: it queues the objects whose
+// pods would fit nowhere, after the cluster has changed.
+func (p *Predictor) Wakes(kind string) source.Source {
+	return source.Func(func(_ context.Context, q queue) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.queues[kind] = q
+		return nil
+	})
+}
+
+// Changes returns a handler for events after which pods may fit that did not.
+func (p *Predictor) Changes() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(context.Context, event.CreateEvent, queue) { p.changed() },
+		UpdateFunc: func(context.Context, event.UpdateEvent, queue) { p.changed() },
+		DeleteFunc: func(context.Context, event.DeleteEvent, queue) { p.changed() },
+	}
+}
+
+func (p *Predictor) changed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.version++
+	p.wakeAt(time.Now().Add(gather))
+}
+
+// Predict returns what [Predict] returns for the cluster as the cache has it. A
+// verdict that pods fit nowhere can be older, and then the object is queued once it
+// may be predicted again.
+func (p *Predictor) Predict(ctx context.Context, key Key, workload Workload) (Verdict, error) {
+	if verdict, found := p.known(key, workload); found {
+		return verdict, nil
+	}
+	p.running.Lock()
+	defer p.running.Unlock()
+	version, start := p.seen(), time.Now()
+	world, err := p.read(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	verdict, err := Predict(ctx, world, workload)
+	if err == nil {
+		p.note(key, &unfit{workload: workload, verdict: verdict, version: version, cost: time.Since(start)})
+	}
+	return verdict, err
+}
+
+// known returns the verdict on a roll-out that is not to be predicted again yet.
+func (p *Predictor) known(key Key, workload Workload) (Verdict, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.unfit[key]
+	if u == nil || !u.due.After(time.Now()) || !equality.Semantic.DeepEqual(u.workload, workload) {
+		return Verdict{}, false
+	}
+	u.repeated = true
+	p.wakeAt(u.due)
+	return u.verdict, true
+}
+
+func (p *Predictor) seen() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.version
+}
+
+// note remembers a verdict if pods do not fit.
+func (p *Predictor) note(key Key, u *unfit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.unfit, key)
+	if u.verdict.Fits() {
+		return
+	}
+	p.unfit[key] = u
+	u.due = time.Now().Add(max(gather, p.round()))
+	if u.version != p.version {
+		p.wakeAt(u.due)
+	}
+}
+
+// round is how long it takes to predict everything again with maxShare of a processor.
+func (p *Predictor) round() time.Duration {
+	var sum time.Duration
+	for _, u := range p.unfit {
+		sum += u.cost
+	}
+	return time.Duration(float64(sum) / maxShare)
+}
+
+// wakeAt calls wake at a time, if it is not called before.
+func (p *Predictor) wakeAt(at time.Time) {
+	if !p.next.IsZero() && !at.Before(p.next) {
+		return
+	}
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.next = at
+	p.timer = time.AfterFunc(time.Until(at), p.wake)
+}
+
+// wake queues the objects that are due, and forgets those that do not ask any more:
+// they are deleted, or their pods run.
+func (p *Predictor) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = time.Time{}
+	now := time.Now()
+	for key, u := range p.unfit {
+		switch {
+		case u.version == p.version && !u.repeated:
+		case u.due.After(now):
+			p.wakeAt(u.due)
+		case u.woken.IsZero() && p.queues[key.Kind] != nil:
+			u.woken = now
+			p.queues[key.Kind].Add(reconcile.Request{NamespacedName: key.NamespacedName})
+		case now.Sub(u.woken) > forgetAfter:
+			delete(p.unfit, key)
+		}
+	}
+}
+
+// read returns the cluster as the cache has it, with what was counted before.
+func (p *Predictor) read(ctx context.Context) (World, error) {
+	w, err := read(func(object client.Object, list client.ObjectList, each func(any)) error {
+		return p.each(ctx, object, list, each)
+	})
+	if err != nil {
+		return World{}, err
+	}
+	p.infos = p.infos.with(w.Nodes, w.Pods)
+	w.infos = p.infos
+	if p.idle != nil {
+		p.idle.Stop()
+	}
+	p.idle = time.AfterFunc(forgetAfter, p.release)
+	return w, nil
+}
+
+func (p *Predictor) release() {
+	p.running.Lock()
+	defer p.running.Unlock()
+	p.infos = nil
+}
+
+// each calls a function with all objects of a kind. To list them would copy each
+// struct, which is 60 MB for 50,000 pods. A cache of chosen namespaces has no store.
+func (p *Predictor) each(ctx context.Context, object client.Object, list client.ObjectList, each func(any)) error {
+	informer, err := p.cache.GetInformer(ctx, object)
+	if err != nil {
+		return err
+	}
+	stored, ok := informer.(interface{ GetStore() toolscache.Store })
+	if !ok {
+		return eachListed(ctx, p.cache, list, each)
+	}
+	for _, o := range stored.GetStore().List() {
+		each(o)
+	}
+	return nil
+}

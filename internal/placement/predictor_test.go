@@ -1,0 +1,324 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// storedWorld is a cache that has a world. To read its nodes takes some time.
+type storedWorld struct {
+	cache.Cache
+	World
+	takes time.Duration
+	// reads counts how often the world was read.
+	reads int
+}
+
+type storedInformer struct {
+	cache.Informer
+	toolscache.Store
+}
+
+func (i storedInformer) GetStore() toolscache.Store { return i.Store }
+
+func (s *storedWorld) GetInformer(ctx context.Context, kind client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	if _, ok := kind.(*corev1.Node); ok {
+		s.reads++
+		time.Sleep(s.takes)
+	}
+	return newFilledCache(s.World).GetInformer(ctx, kind, opts...)
+}
+
+// filledCache is a cache with a store for each kind.
+type filledCache struct {
+	cache.Cache
+	stores map[reflect.Type]toolscache.Store
+}
+
+func newFilledCache(w World) filledCache {
+	c := filledCache{stores: map[reflect.Type]toolscache.Store{}}
+	for _, o := range w.all() {
+		_ = c.store(o).Add(o) // every object has a key
+	}
+	return c
+}
+
+func (c filledCache) store(o client.Object) toolscache.Store {
+	kind := reflect.TypeOf(o)
+	if c.stores[kind] == nil {
+		c.stores[kind] = toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+	}
+	return c.stores[kind]
+}
+
+func (c filledCache) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	return storedInformer{Store: c.store(o)}, nil
+}
+
+// requests is a queue that keeps what is added.
+type requests struct {
+	queue
+	added []string
+}
+
+func (r *requests) Add(request reconcile.Request) { r.added = append(r.added, request.Name) }
+
+// story is a Predictor with a world that it reads, and the queue that it fills.
+type story struct {
+	*Predictor
+	*storedWorld
+	*requests
+	t *testing.T
+}
+
+const kind = "glanceapi"
+
+func newStory(t *testing.T, world World) *story {
+	s := &story{storedWorld: &storedWorld{World: world}, requests: &requests{}, t: t}
+	s.Predictor = NewPredictor(s.storedWorld)
+	if err := s.Wakes(kind).Start(t.Context(), s.requests); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *story) predict(name string, w Workload) Verdict {
+	s.t.Helper()
+	v, err := s.Predict(s.t.Context(), Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ns, Name: name}}, w)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v
+}
+
+// change is an event of any kind.
+func (s *story) change() {
+	s.Changes().Delete(s.t.Context(), event.DeleteEvent{Object: makePod("gone", "n0")}, s.requests)
+}
+
+// pass lets time pass, and returns what was queued meanwhile.
+func (s *story) pass(d time.Duration) []string {
+	s.added = nil
+	time.Sleep(d)
+	synctest.Wait()
+	return s.added
+}
+
+// wants fails unless so many predictions were made.
+func (s *story) wants(reads int) {
+	s.t.Helper()
+	if s.reads != reads {
+		s.t.Errorf("the cluster was read %d times; want %d", s.reads, reads)
+	}
+}
+
+// full is a cluster where nothing fits any more.
+func full() World { return World{Nodes: []*corev1.Node{cordoned(makeNode("n0", "zone", "a"))}} }
+
+func TestPodsThatFitNowhereArePredictedAgainAfterAChangeOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, w := newStory(t, full()), makeWorkload(1)
+		if v := s.predict("api", w); v.Fits() {
+			t.Fatalf("want a pod that fits nowhere, got %+v", v)
+		}
+		if queued := s.pass(time.Hour); queued != nil {
+			t.Errorf("nothing has changed, but %v is queued", queued)
+		}
+		for range 100 {
+			s.change()
+		}
+		if queued := s.pass(gather); !slices.Equal(queued, []string{"api"}) {
+			t.Errorf("after changes %v is queued; want the object once", queued)
+		}
+		s.Nodes = []*corev1.Node{makeNode("n0", "zone", "a")}
+		fine(t, s.predict("api", w))
+		s.wants(2)
+		s.change()
+		if queued := s.pass(time.Hour); queued != nil {
+			t.Errorf("the pod fits, but %v is queued", queued)
+		}
+	})
+}
+
+func TestAVerdictIsGivenAgainUntilItMayBePredictedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, w := newStory(t, full()), makeWorkload(1)
+		first := s.predict("api", w)
+		if diff := cmp.Diff(first, s.predict("api", w)); diff != "" {
+			t.Error(diff)
+		}
+		s.wants(1)
+		if queued := s.pass(gather); !slices.Equal(queued, []string{"api"}) {
+			t.Errorf("%v is queued; want the object that was given an old verdict", queued)
+		}
+		s.predict("api", w)
+		s.wants(2)
+		// Another roll-out has a verdict of its own, at once.
+		w.Replicas = 2
+		if v := s.predict("api", w); len(v.Pods) != 2 {
+			t.Errorf("want the verdict of the new roll-out, got %+v", v)
+		}
+		s.wants(3)
+	})
+}
+
+// 300 roll-outs, 100 ms each: a round takes 30 s, so ten minutes are between two.
+func TestRepeatedPredictionsTakeAShareOfAProcessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const objects = 300
+		s, w := newStory(t, full()), makeWorkload(1)
+		s.takes = 100 * time.Millisecond
+		for i := range objects {
+			s.predict(fmt.Sprint("api-", i), w)
+		}
+		s.reads = 0
+		start, spent := time.Now(), time.Duration(0)
+		for time.Since(start) < 6*time.Hour {
+			s.change() // something changes all the time
+			for _, name := range s.pass(gather) {
+				s.predict(name, w)
+				spent += s.takes
+			}
+		}
+		if share := float64(spent) / float64(time.Since(start)); share > maxShare {
+			t.Errorf("predictions took %.1f%% of a processor; at most %.1f%% are allowed", 100*share, 100*maxShare)
+		}
+		if fewest := 30 * objects; s.reads < fewest {
+			t.Errorf("%d predictions in six hours; want each object every ten minutes or so", s.reads)
+		}
+	})
+}
+
+func TestRollOutsThatNobodyAsksAboutAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(t, full())
+		s.predict("deleted", makeWorkload(1))
+		s.change()
+		if queued := s.pass(gather); len(queued) != 1 {
+			t.Errorf("%v is queued; want the object once", queued)
+		}
+		time.Sleep(forgetAfter)
+		s.change()
+		if queued := s.pass(gather); queued != nil || len(s.unfit) > 0 {
+			t.Errorf("%v is queued and %v remembered; want neither", queued, s.unfit)
+		}
+	})
+}
+
+func TestTheViewIsReleasedWhenNothingIsPredicted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(t, full())
+		s.predict("api", makeWorkload(1))
+		s.pass(forgetAfter / 2)
+		s.predict("other", makeWorkload(1))
+		s.pass(forgetAfter - time.Second)
+		if s.infos == nil {
+			t.Error("the view is released although something was predicted lately")
+		}
+		s.pass(time.Minute)
+		if s.infos != nil {
+			t.Error("the view is kept although nothing is predicted")
+		}
+	})
+}
+
+func TestACacheOfChosenNamespacesIsListed(t *testing.T) {
+	c := &listedWorld{Reader: fake.NewClientBuilder().WithObjects(makeNode("n0")).Build()}
+	v, err := NewPredictor(c).Predict(t.Context(), Key{}, makeWorkload(1))
+	if err != nil || !v.Fits() {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	c.err = errors.New("no such kind")
+	if _, err := NewPredictor(c).Predict(t.Context(), Key{}, makeWorkload(1)); err == nil || !strings.Contains(err.Error(), "listing *v1.Node for the placement what-if: no such kind") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// listedWorld is a cache whose informers have no store.
+type listedWorld struct {
+	cache.Cache
+	client.Reader
+	err error
+}
+
+func (l *listedWorld) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return struct{ cache.Informer }{}, l.err
+}
+
+func (l *listedWorld) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return l.Reader.List(ctx, list, opts...)
+}
+
+func (l *listedWorld) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return l.Reader.Get(ctx, key, o, opts...)
+}
+
+// What was counted before is used again, and makes no difference.
+func TestASnapshotAfterChangesIsLikeANewOne(t *testing.T) {
+	for i := range 200 {
+		d := newDraw(11, i)
+		before := (*nodeInfos)(nil).with(d.world.Nodes, d.world.Pods)
+		d.world.Nodes, d.world.Pods = someChanged(d, d.world.Nodes), someChanged(d, d.world.Pods)
+		want := predict(t, d.world, d.workload)
+		d.world.infos = before
+		if diff := cmp.Diff(want, predict(t, d.world, d.workload)); diff != "" {
+			t.Fatalf("draw %d: -new +after changes:\n%s", i, diff)
+		}
+	}
+}
+
+// someChanged leaves out some objects and replaces others.
+func someChanged[T client.Object](d *draw, all []T) []T {
+	var result []T
+	for _, o := range all {
+		switch {
+		case d.maybe(0.2):
+		case d.maybe(0.3):
+			changed := o.DeepCopyObject().(T)
+			if pod, ok := any(changed).(*corev1.Pod); ok {
+				pod.Labels["service"] = "other"
+			}
+			if node, ok := any(changed).(*corev1.Node); ok {
+				node.Labels["zone"] = "zone0"
+			}
+			result = append(result, changed)
+		default:
+			result = append(result, o)
+		}
+	}
+	return result
+}
+
+func TestUnchangedNodesAreShared(t *testing.T) {
+	nodes := sevenNodes()
+	pods := podsOn(map[string]int{"worker-0": 2, "worker-1": 1}, "service", "glance")
+	for _, pod := range pods {
+		pod.UID = types.UID(pod.Name)
+	}
+	before := (*nodeInfos)(nil).with(nodes, pods)
+	moved := makePod("moved", "worker-1")
+	moved.UID = "moved"
+	after := before.with(slices.Clone(nodes), append(slices.Clone(pods), moved))
+	for i, node := range nodes {
+		if shared := before.list[i] == after.list[i]; shared != (node.Name != "worker-1") {
+			t.Errorf("node %s is shared: %v", node.Name, shared)
+		}
+	}
+}
