@@ -73,11 +73,11 @@ func constraintRow(t *testing.T, name string, domain ocsv1.FailureDomain, change
 	if change != nil {
 		change(spec, &spec.StorageDeviceSets[0])
 	}
-	plan, err := osd.Plan(spec, osd.Key(domain), nil, nil)
+	decision, err := osd.Decide(spec, osd.Key(domain), osd.Ceph{}, osd.Record{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := plan[0].Parts[0]
+	first := decision.DeviceSets[0].Parts[0]
 	return fmt.Sprintf("| %s | %s | %s |\n", name, constraints(*first.PreparePlacement), constraints(first.Placement))
 }
 

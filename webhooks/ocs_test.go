@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
@@ -234,11 +235,55 @@ var _ = Describe("A change of a storage cluster", func() {
 		set().Replica = 3
 		allowed("spec.storageDeviceSets[0].replica", "had 6 OSDs and gets 18")
 	})
-	It("of a name that OSDs have comes with what becomes of them", func() {
+	It("of a name that OSDs have is refused, unless the annotation names them", func() {
 		stored(deviceSets("name: old"))
 		running("old-0", "old-1", "old-2", "unrelated-0")
 		set().Name = "new"
-		allowed("spec.storageDeviceSets: old is gone, and its 3 OSDs stay, with claims old-0-data-0abcde, old-1-data-0abcde, old-2-data-0abcde", "write old again")
+		refused(api.Update(ctx, c), `spec.storageDeviceSets: Invalid value: ["new"]: no longer has old, and so StorageClassDeviceSets old-0, old-1, old-2 with 3 OSDs`,
+			"claims old-0-data-0abcde, old-1-data-0abcde, old-2-data-0abcde", "write old again, or annotate the StorageCluster with edpm.openstack.org/orphan-device-sets=old-0,old-1,old-2")
+		c.Annotations = map[string]string{ocsv1.OrphanAnnotation: "old-0, old-1"}
+		refused(api.Update(ctx, c), "StorageClassDeviceSets old-2 with 1 OSDs")
+		c.Annotations = map[string]string{ocsv1.OrphanAnnotation: "old-0, old-1,old-2"}
+		allowed("spec.storageDeviceSets: old is removed, as the annotation", "its 3 OSDs stay", "write old again")
+	})
+	It("to another replica with the same total is refused where it leaves OSDs out", func() {
+		stored(deviceSets("count: 2, replica: 3"))
+		running("ocs-deviceset-0", "ocs-deviceset-1", "ocs-deviceset-2")
+		set().Count, set().Replica = 3, 2
+		refused(api.Update(ctx, c), "spec.storageDeviceSets[0].replica: Invalid value: 2: was 3, and so StorageClassDeviceSets ocs-deviceset-2 with 1 OSDs",
+			"ocs-deviceset-2-data-0abcde", "write 3 again", "orphan-device-sets=ocs-deviceset-2")
+		c.Annotations = map[string]string{ocsv1.OrphanAnnotation: "ocs-deviceset-2"}
+		allowed()
+	})
+	It("to another replica with the same total comes with the number of OSDs that it makes", func() {
+		stored(deviceSets("count: 2, replica: 3"))
+		for i := range 3 {
+			create(claimOf(w, fmt.Sprintf("ocs-deviceset-%d", i), 0))
+			create(claimOf(w, fmt.Sprintf("ocs-deviceset-%d", i), 1))
+		}
+		set().Count, set().Replica = 1, 6
+		Expect(api.Update(ctx, c)).To(Succeed())
+		Expect(warnings.take()).To(ContainElement(And(ContainSubstring("spec.storageDeviceSets[0].replica: ocs-deviceset asks for 6 OSDs and would have 9"), ContainSubstring("write replica 3 again"))))
+	})
+	It("to another replica is simply taken while there is no OSD", func() {
+		stored(deviceSets("count: 2, replica: 3"))
+		set().Count, set().Replica = 3, 2
+		allowed()
+	})
+	It("of a set that was found in the CephCluster comes with what becomes of its placement", func() {
+		stored(deviceSets("count: 1, replica: 3"))
+		c.Status.DeviceSets = []ocsv1.DeviceSetStatus{{Name: "ocs-deviceset", Placement: ocsv1.PlacementLegacy}}
+		Expect(api.Status().Update(ctx, c)).To(Succeed())
+		set().Count = 2
+		allowed("spec.storageDeviceSets[0]: ocs-deviceset has the placement that was found in the CephCluster", "Rook restarts them")
+	})
+	It("to another encryption is refused where there are OSDs", func() {
+		stored(deviceSets("") + "\nencryption: {clusterWide: true}")
+		set().Encrypted = ptr.To(false)
+		allowed()
+		running("ocs-deviceset-0")
+		set().Encrypted = ptr.To(true)
+		refused(api.Update(ctx, c), "spec.storageDeviceSets[0].encrypted: Invalid value: true: was false when the OSDs of ocs-deviceset were made", "write false, or add a device set")
 	})
 	It("of a name that no OSD has is simply taken", func() {
 		stored(deviceSets("name: old"))

@@ -59,6 +59,11 @@ func Child(ctx context.Context, c client.Client, manager string, owner, desired,
 		if conflict := a.conflict(present, want.GetKind()); conflict != nil {
 			return conflict
 		}
+	}
+	if err := a.outdated(want, present); err != nil {
+		return err
+	}
+	if present != nil {
 		if same, err := upToDate(present, want); err != nil || same {
 			return err
 		}
@@ -157,7 +162,7 @@ func (a *application) send(ctx context.Context, want *unstructured.Unstructured,
 	switch {
 	case present == nil:
 		want.SetResourceVersion(neverStored)
-	case a.owner == nil || !metav1.IsControlledBy(present, a.owner):
+	case a.from != nil || a.owner == nil || !metav1.IsControlledBy(present, a.owner):
 		want.SetResourceVersion(present.GetResourceVersion())
 		fallthrough
 	default:
@@ -172,6 +177,18 @@ func (a *application) send(ctx context.Context, want *unstructured.Unstructured,
 		return fmt.Errorf("applying %s %s: %w", want.GetKind(), want.GetName(), err)
 	}
 	return nil
+}
+
+// outdated returns a Conflict if the object is not the one that want was computed from.
+func (a *application) outdated(want *unstructured.Unstructured, present client.Object) error {
+	version := ""
+	if present != nil {
+		version = present.GetResourceVersion()
+	}
+	if a.from == nil || *a.from == version {
+		return nil
+	}
+	return apierrors.NewConflict(schema.GroupResource{Resource: want.GetKind()}, want.GetName(), errors.New("it has changed since it was read"))
 }
 
 // replaced reports whether an apply failed because the object has another UID.

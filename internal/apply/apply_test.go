@@ -366,3 +366,37 @@ func TestCovers(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatWasComputedFromAnOlderObjectIsNotWritten(t *testing.T) {
+	d := newDesk()
+	existing := d.child(t, map[string]string{"a": "1"})
+	older := existing.DeepCopy()
+	human := d.stored(t)
+	human.Data["mine"] = "x"
+	if err := d.Update(ctx, human, client.FieldOwner("human")); err != nil {
+		t.Fatal(err)
+	}
+	write := func(from client.Object) error {
+		return Child(ctx, d, "manager", owner("me"), configMap(map[string]string{"a": "2"}), &corev1.ConfigMap{}, ComputedFrom(from))
+	}
+	for name, from := range map[string]client.Object{"an older object": older, "none": nil} {
+		if err := write(from); !apierrors.IsConflict(err) {
+			t.Errorf("computed from %s: error %v; want a Conflict", name, err)
+		}
+	}
+	d.expect(t, map[string]string{"a": "1", "mine": "x"}, 1)
+	if err := write(d.stored(t)); err != nil {
+		t.Error(err)
+	}
+	d.expect(t, map[string]string{"a": "2", "mine": "x"}, 2)
+}
+
+func TestWhatWasComputedFromAnObjectIsNotWrittenWithoutIt(t *testing.T) {
+	d := newDesk()
+	gone := configMap(nil)
+	gone.ResourceVersion = "7"
+	err := Child(ctx, d, "manager", owner("me"), configMap(nil), &corev1.ConfigMap{}, ComputedFrom(gone))
+	if !apierrors.IsConflict(err) || d.writes != 0 {
+		t.Errorf("error %v, %d writes; want a Conflict and none", err, d.writes)
+	}
+}

@@ -63,6 +63,18 @@ func Adopt(a *application) { a.adopt = true }
 // when the owner is deleted.
 func Orphan(a *application) { a.orphan = true }
 
+// ComputedFrom says that desired was computed from the object as it was read, nil if
+// there was none. If somebody has changed it since, nothing is written, and the error
+// is a Conflict: a list that is one value to the API server is computed from the
+// whole object, and what was added to it meanwhile would be undone.
+func ComputedFrom(read client.Object) Option {
+	version := ""
+	if read != nil {
+		version = read.GetResourceVersion()
+	}
+	return func(a *application) { a.from = &version }
+}
+
 // application is one apply on behalf of an owner.
 type application struct {
 	client.Client
@@ -73,6 +85,9 @@ type application struct {
 	kind  schema.GroupKind // of the owner
 
 	adopt, orphan bool
+	// from is the resource version that desired was computed from, empty if there was
+	// no object; nil if that does not matter.
+	from *string
 }
 
 func newApplication(c client.Client, manager string, owner client.Object, options []Option) (*application, error) {

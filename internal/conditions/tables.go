@@ -368,7 +368,7 @@ func ofTopology() Table {
 
 func ofStorageCluster() Table {
 	placement := placementReady()
-	placement.Means = "every OSD has a node, or would find one"
+	placement.Means = "every OSD has a node, or would find one with room for it"
 	return Table{Name: storageCluster, Kinds: []string{storageCluster}, Link: "storagecluster.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the fields of the spec go together", Reasons: []Reason{
 			{ocsv1.InvalidSpecReason, "fields contradict each other, and the webhook was away when they were written", "correct the field that the message names"},
@@ -382,8 +382,11 @@ func ofStorageCluster() Table {
 		}},
 		placement,
 		{Type: ocsv1.CephClusterReadyCondition, Means: "the CephCluster has the device sets", Reasons: []Reason{
-			{ocsv1.RookMissingReason, "the cluster has no kind CephCluster", "install Rook; it goes on by itself"},
+			{ocsv1.RookMissingReason, "the cluster has no kind CephCluster", "install Rook; it continues automatically"},
 			{ocsv1.LayoutOrphansReason, "`deviceSetLayout` would orphan OSDs. The CephCluster is left as it is", "write the layout that the message names"},
+			{ocsv1.DeviceSetOrphansReason, "the spec no longer has device sets with OSDs. The CephCluster is left as it is", "write the device sets again, or set the annotation that the message names"},
+			{ocsv1.EncryptionUnsetReason, "a new device set would be plain beside encrypted ones, and the spec does not say so. The CephCluster is left as it is", "set `encrypted` of the device set"},
+			{ocsv1.EncryptionDiffersReason, "the spec asks for another encryption than device sets of the CephCluster have. The CephCluster is left as it is", "set `encrypted` as the message says, or add a device set"},
 			{edpmv1.ConflictReason, "the CephCluster belongs to something else", removeOwn},
 			{ocsv1.RefusedReason, "the API server refuses the CephCluster; the message has its words", "correct what the message names"},
 		}},

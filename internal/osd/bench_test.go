@@ -11,10 +11,7 @@ import (
 func BenchmarkProject(b *testing.B) {
 	spec := specOf(makeSet("a", 100, 3))
 	world := worldOf(inZones(33, 33, 34))
-	planned, err := Plan(spec, zone, nil, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	planned := decide(b, spec, Ceph{}).DeviceSets
 	run := func(b *testing.B, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) {
 		world := world
 		world.Pods, world.PersistentVolumeClaims = pods, claims

@@ -2,10 +2,12 @@ package osd
 
 import (
 	"fmt"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
@@ -65,6 +67,39 @@ func makeSet(name string, count, replica int32, change ...func(*ocsv1.StorageDev
 
 func specOf(sets ...ocsv1.StorageDeviceSet) *ocsv1.StorageClusterSpec {
 	return &ocsv1.StorageClusterSpec{StorageDeviceSets: sets, DeviceSetLayout: ocsv1.LayoutSplit, OSDPlacement: ocsv1.OSDPlacementSpec{Mode: ocsv1.OSDPlacementSeedPhase1}}
+}
+
+// cephWith is a CephCluster that has the sets.
+func cephWith(t testing.TB, sets ...cephv1.StorageClassDeviceSet) Ceph {
+	t.Helper()
+	ceph := Ceph{Exists: true}
+	for i := range sets {
+		item, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&sets[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ceph.Sets = append(ceph.Sets, item)
+	}
+	return ceph
+}
+
+// decide decides about zones.
+func decide(t testing.TB, spec *ocsv1.StorageClusterSpec, ceph Ceph, before ...ocsv1.DeviceSetStatus) *Decision {
+	t.Helper()
+	d, err := Decide(spec, zone, ceph, Record{DeviceSets: before}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// none is no placement.
+var none cephv1.Placement
+
+func inMode(mode ocsv1.OSDPlacementMode) *ocsv1.StorageClusterSpec {
+	spec := specOf()
+	spec.OSDPlacement.Mode = mode
+	return spec
 }
 
 func withArbiter(spec *ocsv1.StorageClusterSpec, location string) *ocsv1.StorageClusterSpec {

@@ -87,16 +87,16 @@ func TopologyKey(set *ocsv1.StorageDeviceSet, domainKey string) string {
 
 // deviceSets returns the StorageClassDeviceSets of a device set. Their placements
 // are all the same: each may have OSDs in any domain (seeds/003, phase 1).
-func deviceSets(spec *ocsv1.StorageClusterSpec, set *ocsv1.StorageDeviceSet, domainKey string) []cephv1.StorageClassDeviceSet {
+func deviceSets(spec *ocsv1.StorageClusterSpec, set *ocsv1.StorageDeviceSet, domainKey string, base cephv1.Placement) []cephv1.StorageClassDeviceSet {
 	counts := Counts(spec.DeviceSetLayout, set)
 	var result []cephv1.StorageClassDeviceSet
 	for i, name := range Names(spec.DeviceSetLayout, set) {
-		osds, prepare := forSet(spec, set, TopologyKey(set, domainKey))
+		osds, prepare := forSet(spec, set, TopologyKey(set, domainKey), base)
 		slow, fast := tuning(set.DeviceType)
 		result = append(result, cephv1.StorageClassDeviceSet{
 			Name: name, Count: counts[i], Portable: set.Portable, Resources: *set.Resources.DeepCopy(),
 			Placement: osds, PreparePlacement: &prepare, VolumeClaimTemplates: []cephv1.VolumeClaimTemplate{claimTemplate(set)},
-			TuneSlowDeviceClass: slow, TuneFastDeviceClass: fast,
+			TuneSlowDeviceClass: slow, TuneFastDeviceClass: fast, Encrypted: Encrypted(spec, set),
 		})
 	}
 	return result
@@ -139,23 +139,52 @@ func tuning(deviceType string) (slow, fast bool) {
 
 // PrepareTemplate returns the pod of a prepare Job as far as the scheduler looks at
 // it: what Rook makes of the placement of all daemons and of preparePlacement, or
-// of placement where that is missing (rook, getPreparePlacement).
-func PrepareTemplate(all cephv1.Placement, set *cephv1.StorageClassDeviceSet) corev1.PodTemplateSpec {
+// of placement where that is missing (rook, getPreparePlacement). It requests what the
+// Job needs and what the daemon needs, whichever is more: the daemon stays where the
+// Job ran.
+func PrepareTemplate(all cephv1.Placement, set *cephv1.StorageClassDeviceSet, prepare corev1.ResourceRequirements) corev1.PodTemplateSpec {
 	own := set.Placement
 	if set.PreparePlacement != nil {
 		own = *set.PreparePlacement
 	}
-	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "provision", Image: "ceph"}}}}
+	container := corev1.Container{Name: "provision", Image: "ceph", Resources: corev1.ResourceRequirements{Requests: larger(set.Resources, prepare)}}
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}
 	template.Labels = map[string]string{cephv1.AppLabel: cephv1.AppOSDPrepare, cephv1.PVCLabel: ""}
-	for _, t := range set.VolumeClaimTemplates {
-		if class := t.Annotations[cephv1.CrushDeviceClassAnnotation]; class != "" {
-			template.Labels[deviceClassLabel] = class
-		}
+	if class := deviceClassOf(set); class != "" {
+		template.Labels[deviceClassLabel] = class
 	}
 	for _, p := range []cephv1.Placement{all, own} {
 		ApplyToPodSpec(p, &template.Spec)
 	}
 	return template
+}
+
+// deviceClassOf returns the class that the claims of a set have, empty if none.
+func deviceClassOf(set *cephv1.StorageClassDeviceSet) string {
+	class := ""
+	for _, t := range set.VolumeClaimTemplates {
+		if c := t.Annotations[cephv1.CrushDeviceClassAnnotation]; c != "" {
+			class = c
+		}
+	}
+	return class
+}
+
+// larger returns the larger request of each resource. What is limited and not requested
+// is requested, as by the API server.
+func larger(all ...corev1.ResourceRequirements) corev1.ResourceList {
+	requests := corev1.ResourceList{}
+	for _, r := range all {
+		one := corev1.ResourceList{}
+		maps.Copy(one, r.Limits)
+		maps.Copy(one, r.Requests)
+		for name, quantity := range one {
+			if present, found := requests[name]; !found || quantity.Cmp(present) > 0 {
+				requests[name] = quantity
+			}
+		}
+	}
+	return requests
 }
 
 // ApplyToPodSpec does to a pod what Rook does (rook, Placement.ApplyToPodSpec):
@@ -183,8 +212,11 @@ func ApplyToPodSpec(p cephv1.Placement, pod *corev1.PodSpec) {
 }
 
 func combine(present, own *corev1.NodeAffinity) *corev1.NodeAffinity {
-	if present == nil {
+	switch {
+	case present == nil:
 		return own
+	case own == nil:
+		return present
 	}
 	result := &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution:  own.RequiredDuringSchedulingIgnoredDuringExecution,

@@ -131,7 +131,7 @@ func TestDeviceSets(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := deviceSets(specOf(c.set), &c.set, zone)
+			got := deviceSets(specOf(c.set), &c.set, zone, none)
 			var want []cephv1.StorageClassDeviceSet
 			for _, n := range c.names {
 				one := c.want
@@ -149,7 +149,7 @@ func TestDeviceSetsBesideAnArbiter(t *testing.T) {
 	outside := requires(corev1.NodeSelectorRequirement{Key: zone, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"zone3"}})
 	for _, replica := range []int32{4, 6} {
 		set := makeSet("mock", 1, replica)
-		got := deviceSets(withArbiter(specOf(set), "zone3"), &set, zone)
+		got := deviceSets(withArbiter(specOf(set), "zone3"), &set, zone, none)
 		if len(got) != int(replica) {
 			t.Errorf("there are %d sets; want %d", len(got), replica)
 		}
@@ -166,7 +166,7 @@ func TestDeviceSetsBesideAnArbiter(t *testing.T) {
 		}
 	}
 	set := makeSet("mock", 1, 4, func(s *ocsv1.StorageDeviceSet) { s.Placement.NodeAffinity = requires(in("a", "1"), in("b", "2")) })
-	got := deviceSets(withArbiter(specOf(set), "zone3"), &set, zone)[0].Placement.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	got := deviceSets(withArbiter(specOf(set), "zone3"), &set, zone, none)[0].Placement.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	for i, term := range got.NodeSelectorTerms {
 		if len(term.MatchExpressions) != 2 || term.MatchExpressions[1].Operator != corev1.NodeSelectorOpNotIn {
 			t.Errorf("term %d of a person's affinity leads into the zone of the arbiter: %+v", i, term)
@@ -215,9 +215,9 @@ func TestPrepareTemplate(t *testing.T) {
 		s.DeviceClass = "ssd"
 		s.Placement.Tolerations = []corev1.Toleration{toleration("x")}
 	})
-	part := deviceSets(specOf(set), &set, zone)[0]
+	part := deviceSets(specOf(set), &set, zone, none)[0]
 	all := cephv1.Placement{Tolerations: []corev1.Toleration{storageToleration}, TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread("k", soft, "x")}}
-	got := PrepareTemplate(all, &part)
+	got := PrepareTemplate(all, &part, corev1.ResourceRequirements{})
 	if diff := cmp.Diff(part.PreparePlacement.TopologySpreadConstraints, got.Spec.TopologySpreadConstraints); diff != "" {
 		t.Errorf("its own constraints replace those of all (-want +got):\n%s", diff)
 	}
@@ -228,7 +228,7 @@ func TestPrepareTemplate(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	part.PreparePlacement = nil
-	if diff := cmp.Diff(part.Placement.TopologySpreadConstraints, PrepareTemplate(all, &part).Spec.TopologySpreadConstraints); diff != "" {
+	if diff := cmp.Diff(part.Placement.TopologySpreadConstraints, PrepareTemplate(all, &part, corev1.ResourceRequirements{}).Spec.TopologySpreadConstraints); diff != "" {
 		t.Errorf("without a placement of its own a Job has that of the daemons (-want +got):\n%s", diff)
 	}
 }

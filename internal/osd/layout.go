@@ -2,8 +2,10 @@ package osd
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
@@ -31,6 +33,29 @@ func Orphans(before, after []string, claims []*corev1.PersistentVolumeClaim) []s
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Remaining returns the number of OSDs of a device set once Rook has made those that the
+// spec asks for, given the claims that there are: Rook takes none away.
+func Remaining(layout ocsv1.DeviceSetLayout, set *ocsv1.StorageDeviceSet, claims []*corev1.PersistentVolumeClaim) int {
+	counts, total := Counts(layout, set), 0
+	for i, name := range Names(layout, set) {
+		osds := sets.New[string]()
+		for _, claim := range claims {
+			if claim.Labels[cephv1.DeviceSetLabel] == name {
+				osds.Insert(claim.Labels[cephv1.SetIndexLabel])
+			}
+		}
+		total += max(counts[i], osds.Len())
+	}
+	return total
+}
+
+// Unnamed returns the StorageClassDeviceSets that the annotation of a StorageCluster
+// does not name, and that so have to keep their OSDs.
+func Unnamed(cluster *ocsv1.StorageCluster, names []string) []string {
+	named := strings.Split(strings.ReplaceAll(cluster.Annotations[ocsv1.OrphanAnnotation], " ", ""), ",")
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(named, name) })
 }
 
 // OrphansOfLayout returns the claims, by name, that the spec's layout leaves without

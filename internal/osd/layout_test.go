@@ -84,3 +84,26 @@ func TestOrphansOfLayout(t *testing.T) {
 		t.Errorf("with a set named like another's part (-want +got):\n%s", diff)
 	}
 }
+
+func TestOSDsThatRemain(t *testing.T) {
+	var claims []*corev1.PersistentVolumeClaim
+	for i := range 6 {
+		claims = append(claims, makeClaim(fmt.Sprintf("a-%d", i%3), i/3))
+	}
+	claims = append(claims, makeClaim("other-0", 0), makeClaim("a-0", 1)) // the second is of a metadata device
+	for name, c := range map[string]struct {
+		count, replica int32
+		want           int
+	}{
+		"as many as there are":                      {2, 3, 6},
+		"more of each":                              {3, 3, 9},
+		"fewer of each, which stay":                 {1, 3, 6},
+		"as many in more sets, which are made":      {1, 6, 9},
+		"as many in fewer sets, without the orphan": {3, 2, 6},
+	} {
+		set := makeSet("a", c.count, c.replica)
+		if got := Remaining(ocsv1.LayoutSplit, &set, claims); got != c.want {
+			t.Errorf("%s: there are %d OSDs; want %d", name, got, c.want)
+		}
+	}
+}

@@ -13,50 +13,61 @@ import (
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 )
 
-// MergeDeviceSets returns the whole list spec.storage.storageClassDeviceSets, given
-// what it has now, the plan, and what the status said before. Rook's definition
-// has the list as one value, so what others wrote into it has to be written again:
-//
-//   - sets that are nobody's of the plan, or of the plan before, come last, as they are;
-//   - Legacy sets stay as they are;
-//   - of the other sets, fields that this project does not know or that the spec says
-//     nothing of stay: encrypted, schedulerName, claims of metadata, resources.
-//
-// The items are in the form of JSON, since Rook may have fields that no type here
-// has. The error says which item is not an object.
-func MergeDeviceSets(present []any, spec *ocsv1.StorageClusterSpec, plan []DeviceSet, before []ocsv1.DeviceSetStatus) ([]any, error) {
-	byName, order, err := index(present)
-	if err != nil {
-		return nil, err
-	}
-	var result []any
-	ours := ownNames(spec, before)
-	for i := range plan {
-		for j := range plan[i].Parts {
-			part := &plan[i].Parts[j]
-			item, err := mergedSet(byName[part.Name], part, plan[i].Placement)
-			if err != nil {
-				return nil, err
-			}
-			result = append(result, item)
-		}
+// merge sets the list spec.storage.storageClassDeviceSets. Rook's definition has it as
+// one value, so what others wrote into it has to be written again: sets that this
+// project never wrote stay as they are, everything stays in its place, and new sets
+// come last. Sets that were written before and that nobody asks for any more go.
+func (d *Decision) merge(items map[string]map[string]any, order []string, before []ocsv1.DeviceSetStatus) {
+	ours := sets.New[string]()
+	for i := range before {
+		ours.Insert(before[i].StorageClassDeviceSets...)
 	}
 	for _, name := range order {
-		if !ours.Has(name) {
-			result = append(result, byName[name])
+		if item := d.item(name); item != nil {
+			d.Items = append(d.Items, item)
+		} else if !ours.Has(name) {
+			d.Items = append(d.Items, items[name])
+		} else {
+			d.Dropped = append(d.Dropped, name)
 		}
 	}
-	return result, nil
+	for i := range d.DeviceSets {
+		for _, item := range d.DeviceSets[i].items {
+			if items[nameOf(item)] == nil {
+				d.Items = append(d.Items, item)
+			}
+		}
+	}
 }
 
-// ownNames are the names that this project gave or gives to sets, in either layout.
-func ownNames(spec *ocsv1.StorageClusterSpec, before []ocsv1.DeviceSetStatus) sets.Set[string] {
-	names := sets.New(AllNames(ocsv1.LayoutSplit, spec.StorageDeviceSets)...)
-	names.Insert(AllNames(ocsv1.LayoutSingle, spec.StorageDeviceSets)...)
-	for _, b := range before {
-		names.Insert(b.StorageClassDeviceSets...)
+// item returns what is to be written of a StorageClassDeviceSet, nil if nothing.
+func (d *Decision) item(name string) map[string]any {
+	for i := range d.DeviceSets {
+		for _, item := range d.DeviceSets[i].items {
+			if nameOf(item) == name {
+				return item
+			}
+		}
 	}
-	return names
+	return nil
+}
+
+// Spec returns the fields of the spec of the CephCluster to be written.
+func (d *Decision) Spec() (map[string]any, error) {
+	content := cephv1.CephClusterSpec{Placement: map[string]cephv1.Placement{}}
+	for _, p := range d.Placements {
+		if !p.Kept {
+			content.Placement[p.Name] = p.Placement
+		}
+	}
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&content)
+	if err != nil {
+		return nil, fmt.Errorf("converting the placement: %w", err)
+	}
+	if len(d.Items) == 0 {
+		return spec, nil
+	}
+	return spec, unstructured.SetNestedSlice(spec, d.Items, "storage", "storageClassDeviceSets")
 }
 
 func index(items []any) (byName map[string]map[string]any, order []string, err error) {
@@ -66,7 +77,7 @@ func index(items []any) (byName map[string]map[string]any, order []string, err e
 		if !ok {
 			return nil, nil, fmt.Errorf("spec.storage.storageClassDeviceSets[%d] of the CephCluster is %v: it has to be an object", i, item)
 		}
-		name, _, _ := unstructured.NestedString(set, "name")
+		name := nameOf(set)
 		byName[name] = set
 		order = append(order, name)
 	}
@@ -76,23 +87,51 @@ func index(items []any) (byName map[string]map[string]any, order []string, err e
 // replaced are the fields of a set that are taken whole, and away with.
 var replaced = []string{"placement", "preparePlacement", "portable"}
 
-func mergedSet(present map[string]any, part *cephv1.StorageClassDeviceSet, placement ocsv1.DeviceSetPlacement) (map[string]any, error) {
-	if placement == ocsv1.PlacementLegacy {
-		return present, nil
-	}
-	own, err := runtime.DefaultUnstructuredConverter.ToUnstructured(part)
+// inherited are the fields that a new set has from one beside it in the same device
+// set, unless the spec has them.
+var inherited = []string{"encrypted", "resources"}
+
+// merged returns one of the StorageClassDeviceSets of a device set as it is to be
+// written. Of one that is there already, fields that this project does not know or
+// that the spec says nothing of stay: schedulerName, claims of metadata, resources. So
+// does the encryption of one that has OSDs.
+func (p *planner) merged(parts []cephv1.StorageClassDeviceSet, i int) (map[string]any, error) {
+	name := parts[i].Name
+	own, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&parts[i])
 	if err != nil {
-		return nil, fmt.Errorf("converting StorageClassDeviceSet %s: %w", part.Name, err)
+		return nil, fmt.Errorf("converting StorageClassDeviceSet %s: %w", name, err)
 	}
-	merged := maps.Clone(present)
+	merged := maps.Clone(p.items[name])
 	if merged == nil {
+		inherit(own, p.sibling(parts))
 		return own, nil
+	}
+	if p.occupied.Has(name) {
+		delete(own, "encrypted")
 	}
 	maps.DeleteFunc(merged, func(key string, _ any) bool { return slices.Contains(replaced, key) })
 	const templates = "volumeClaimTemplates"
-	own[templates] = mergedTemplates(present[templates], own[templates])
+	own[templates] = mergedTemplates(merged[templates], own[templates])
 	maps.Copy(merged, own)
 	return merged, nil
+}
+
+// sibling returns the first of the StorageClassDeviceSets that there is already.
+func (p *planner) sibling(parts []cephv1.StorageClassDeviceSet) map[string]any {
+	for i := range parts {
+		if present := p.items[parts[i].Name]; present != nil {
+			return present
+		}
+	}
+	return nil
+}
+
+func inherit(own, sibling map[string]any) {
+	for _, field := range inherited {
+		if value, found := sibling[field]; found && own[field] == nil {
+			own[field] = value
+		}
+	}
 }
 
 // mergedTemplates returns our template, which is that of the data, with the

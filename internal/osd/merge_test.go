@@ -64,10 +64,8 @@ const stored = `[
 func merge(t *testing.T, present []any, spec *ocsv1.StorageClusterSpec, before ...ocsv1.DeviceSetStatus) (map[string]map[string]any, []string) {
 	t.Helper()
 	kept := runtime.DeepCopyJSONValue(present)
-	list, err := MergeDeviceSets(present, spec, plan(t, spec, typed(t, present), before...), before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ceph := Ceph{Exists: true, Sets: present, Placement: map[string]any{"all": asJSON(t, Placements(spec)["all"])}}
+	list := decide(t, spec, ceph, before...).Items
 	if diff := cmp.Diff(kept, any(present)); diff != "" {
 		t.Errorf("what was there has been written to:\n%s", diff)
 	}
@@ -82,10 +80,10 @@ func TestMergeDeviceSets(t *testing.T) {
 	set := makeSet("a", 2, 0, func(s *ocsv1.StorageDeviceSet) {
 		s.DeviceClass, s.DataPVCTemplate.Name, s.Portable = "ssd", "data", false
 	})
-	touched := ocsv1.DeviceSetStatus{Name: "a", Placement: ocsv1.PlacementLegacy, Hash: "another"}
+	touched := ocsv1.DeviceSetStatus{Name: "a", Placement: ocsv1.PlacementLegacy, Hash: "v1:another"}
 	present := items(t, stored)
 	got, order := merge(t, present, specOf(set), touched)
-	if diff := cmp.Diff([]string{"a-0", "a-1", "foreign"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"foreign", "a-0", "a-1"}, order); diff != "" {
 		t.Errorf("the order (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(present[0], any(got["foreign"])); diff != "" {
@@ -119,13 +117,16 @@ func TestMergeDeviceSets(t *testing.T) {
 
 func TestMergingAgainChangesNothing(t *testing.T) {
 	spec := specOf(makeSet("a", 3, 0), makeSet("b", 1, 3))
-	first, err := MergeDeviceSets(items(t, stored), spec, plan(t, spec, nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := MergeDeviceSets(first, spec, plan(t, spec, typed(t, first)), nil)
-	if diff := cmp.Diff(first, again); err != nil || diff != "" {
-		t.Errorf("error %v, and merging again changes:\n%s", err, diff)
+	for name, before := range map[string][]ocsv1.DeviceSetStatus{
+		"of Legacy sets":   nil,
+		"of sets of ours":  {{Name: "a", Placement: "Constraints"}, {Name: "b", Placement: "Constraints"}},
+		"of a touched one": {{Name: "a", Placement: "Legacy", Hash: "v1:another"}},
+	} {
+		first := decide(t, spec, Ceph{Exists: true, Sets: items(t, stored)}, before...).Items
+		again := decide(t, spec, Ceph{Exists: true, Sets: first}, before...).Items
+		if diff := cmp.Diff(first, again); diff != "" {
+			t.Errorf("merging %s again changes:\n%s", name, diff)
+		}
 	}
 }
 
@@ -137,7 +138,7 @@ func TestLegacySetsStayToTheLetter(t *testing.T) {
 			t.Errorf("%s has changed:\n%s", name, diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"a-0", "a-1", "b-0", "foreign"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"foreign", "a-0", "a-1", "b-0"}, order); diff != "" {
 		t.Errorf("the order (-want +got):\n%s", diff)
 	}
 }
@@ -149,7 +150,7 @@ func TestSetsThatAreNoLongerWantedGo(t *testing.T) {
 		want   []string
 	}{
 		"of a set that left the spec":        {specOf(), []ocsv1.DeviceSetStatus{{Name: "a", StorageClassDeviceSets: []string{"a-0", "a-1"}}}, []string{"foreign"}},
-		"of a replica that was lowered":      {specOf(makeSet("a", 1, 1)), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Constraints", StorageClassDeviceSets: []string{"a-0", "a-1"}}}, []string{"a-0", "foreign"}},
+		"of a replica that was lowered":      {specOf(makeSet("a", 1, 1)), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Constraints", StorageClassDeviceSets: []string{"a-0", "a-1"}}}, []string{"foreign", "a-0"}},
 		"but not those that never were ours": {specOf(), nil, []string{"foreign", "a-0", "a-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,13 +162,14 @@ func TestSetsThatAreNoLongerWantedGo(t *testing.T) {
 	}
 	single := specOf(makeSet("a", 2, 0))
 	single.DeviceSetLayout = ocsv1.LayoutSingle
-	if _, order := merge(t, items(t, stored), single); !cmp.Equal(order, []string{"a", "foreign"}) {
+	split := ocsv1.DeviceSetStatus{Name: "a", Placement: "Constraints", StorageClassDeviceSets: []string{"a-0", "a-1"}}
+	if _, order := merge(t, items(t, stored), single, split); !cmp.Equal(order, []string{"foreign", "a"}) {
 		t.Errorf("in the other layout there are %v", order)
 	}
 }
 
 func TestItemsThatAreNoObjects(t *testing.T) {
-	if _, err := MergeDeviceSets([]any{"x"}, specOf(), nil, nil); err == nil || !contains(err.Error(), "storageClassDeviceSets[0] of the CephCluster is x") {
+	if _, err := Decide(specOf(), zone, Ceph{Exists: true, Sets: []any{"x"}}, Record{}, nil); err == nil || !contains(err.Error(), "storageClassDeviceSets[0] of the CephCluster is x") {
 		t.Errorf("the error is %v", err)
 	}
 }

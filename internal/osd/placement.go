@@ -61,13 +61,16 @@ func placementOfAll(spec *ocsv1.StorageClusterSpec) cephv1.Placement {
 // own default constraints then, which count Jobs as well as daemons. (In
 // ocs-operator they get those of the daemons, which do not select a Job, so that
 // all Jobs that start together may land in one domain.)
-func forSet(spec *ocsv1.StorageClusterSpec, set *ocsv1.StorageDeviceSet, key string) (osds, prepare cephv1.Placement) {
+//
+// The base is what the placement of all daemons lacks; Rook would add it in the same
+// way.
+func forSet(spec *ocsv1.StorageClusterSpec, set *ocsv1.StorageDeviceSet, key string, base cephv1.Placement) (osds, prepare cephv1.Placement) {
 	forPrepare := set.PreparePlacement
 	if forPrepare == nil || isEmpty(*forPrepare) {
 		forPrepare = &set.Placement
 	}
-	osds = Merge(defaultOSD(spec, set, key), set.Placement)
-	prepare = Merge(defaultPrepare(spec, set, key), *forPrepare)
+	osds = onTopOf(base, Merge(defaultOSD(spec, set, key), set.Placement))
+	prepare = onTopOf(base, Merge(defaultPrepare(spec, set, key), *forPrepare))
 	if zone := ArbiterZone(spec); zone != "" {
 		// An arbiter's zone gets no OSD. Were it counted as an empty domain, no
 		// other one could get more than maxSkew.
@@ -75,6 +78,24 @@ func forSet(spec *ocsv1.StorageClusterSpec, set *ocsv1.StorageDeviceSet, key str
 		osds.NodeAffinity, prepare.NodeAffinity = requiring(osds.NodeAffinity, outside), requiring(prepare.NodeAffinity, outside)
 	}
 	return osds, prepare
+}
+
+// onTopOf adds to a placement what all daemons have, as Rook does: a node has to
+// match both node affinities, and tolerations add up.
+func onTopOf(base, own cephv1.Placement) cephv1.Placement {
+	base = *base.DeepCopy()
+	own.NodeAffinity = combine(base.NodeAffinity, own.NodeAffinity)
+	own.Tolerations = addTolerations(base.Tolerations, own.Tolerations)
+	if own.PodAffinity == nil {
+		own.PodAffinity = base.PodAffinity
+	}
+	if own.PodAntiAffinity == nil {
+		own.PodAntiAffinity = base.PodAntiAffinity
+	}
+	if own.TopologySpreadConstraints == nil {
+		own.TopologySpreadConstraints = base.TopologySpreadConstraints
+	}
+	return own
 }
 
 // defaultOSD spreads daemons across hosts only, softly, in mode SeedPhase1: their

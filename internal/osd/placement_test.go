@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,11 +29,6 @@ func ofClass(c corev1.TopologySpreadConstraint, class string) corev1.TopologySpr
 
 // The table of the docs: what the constraints are by mode and failure domain.
 func TestConstraints(t *testing.T) {
-	inMode := func(mode ocsv1.OSDPlacementMode) *ocsv1.StorageClusterSpec {
-		spec := specOf()
-		spec.OSDPlacement.Mode = mode
-		return spec
-	}
 	ssd := func(s *ocsv1.StorageDeviceSet) { s.DeviceClass = "ssd" }
 	for name, c := range map[string]struct {
 		mode          ocsv1.OSDPlacementMode
@@ -77,7 +73,7 @@ func TestConstraints(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			daemon, prepare := forSet(inMode(c.mode), &c.set, c.key)
+			daemon, prepare := forSet(inMode(c.mode), &c.set, c.key, none)
 			if diff := cmp.Diff(constraints(c.osds...), daemon); diff != "" {
 				t.Errorf("of daemons (-want +got):\n%s", diff)
 			}
@@ -90,7 +86,7 @@ func TestConstraints(t *testing.T) {
 
 func TestAnEmptyPlacementTakesTheConstraintsAway(t *testing.T) {
 	set := makeSet("a", 1, 3)
-	byDefault, prepareByDefault := forSet(specOf(), &set, zone)
+	byDefault, prepareByDefault := forSet(specOf(), &set, zone, none)
 	empty := cephv1.Placement{}
 	for name, c := range map[string]struct {
 		placement     map[string]cephv1.Placement
@@ -107,7 +103,7 @@ func TestAnEmptyPlacementTakesTheConstraintsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := specOf(set)
 			spec.Placement = c.placement
-			daemon, prepare := forSet(spec, &set, zone)
+			daemon, prepare := forSet(spec, &set, zone, none)
 			if diff := cmp.Diff([]cephv1.Placement{c.osds, c.prepare}, []cephv1.Placement{daemon, prepare}); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -126,12 +122,12 @@ func TestNoEmptyCaseIsHarmful(t *testing.T) {
 			} {
 				t.Run(fmt.Sprint(mode, i, j), func(t *testing.T) {
 					spec := &ocsv1.StorageClusterSpec{StorageDeviceSets: []ocsv1.StorageDeviceSet{set}, OSDPlacement: ocsv1.OSDPlacementSpec{Mode: mode}, Placement: placement}
-					plan, err := Plan(spec, "", nil, nil)
-					if err != nil || len(plan) != 1 {
-						t.Fatalf("plan %+v, error %v", plan, err)
+					decision, err := Decide(spec, "", Ceph{}, Record{}, nil)
+					if err != nil || len(decision.DeviceSets) != 1 {
+						t.Fatalf("decision %+v, error %v", decision, err)
 					}
-					for _, part := range plan[0].Parts {
-						PrepareTemplate(Placements(spec)["all"], &part)
+					for _, part := range decision.DeviceSets[0].Parts {
+						PrepareTemplate(decision.All, &part, corev1.ResourceRequirements{})
 					}
 				})
 			}
@@ -184,7 +180,7 @@ func TestPlacementsOfASet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := makeSet("a", 1, 3, func(s *ocsv1.StorageDeviceSet) { s.Placement, s.PreparePlacement = c.placement, c.prepare })
-			daemon, prepare := forSet(specOf(set), &set, zone)
+			daemon, prepare := forSet(specOf(set), &set, zone, none)
 			if diff := cmp.Diff([]cephv1.Placement{c.osds, c.prepped}, []cephv1.Placement{daemon, prepare}, equateEmptyConstraints); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -317,17 +313,13 @@ func TestNothingIsWrittenIntoWhatComesIn(t *testing.T) {
 		return spec
 	}
 	spec := fresh()
-	first, err := Plan(spec, zone, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	Placements(spec)
+	first := decide(t, spec, Ceph{}).DeviceSets
 	if diff := cmp.Diff(fresh(), spec); diff != "" {
 		t.Errorf("the spec has changed (-want +got):\n%s", diff)
 	}
-	again, err := Plan(spec, zone, nil, nil)
-	if diff := cmp.Diff(first, again); err != nil || diff != "" {
-		t.Errorf("planning again gives something else, error %v (-want +got):\n%s", err, diff)
+	again := decide(t, spec, Ceph{}).DeviceSets
+	if diff := cmp.Diff(first, again, cmpopts.IgnoreUnexported(DeviceSet{})); diff != "" {
+		t.Errorf("deciding again gives something else (-want +got):\n%s", diff)
 	}
 	// Nobody who changes a part changes another, or the spec.
 	for _, placement := range []*cephv1.Placement{&first[0].Parts[0].Placement, first[0].Parts[0].PreparePlacement} {
@@ -346,7 +338,7 @@ func TestNothingIsWrittenIntoWhatComesIn(t *testing.T) {
 
 func TestConstraintsShareNothing(t *testing.T) {
 	set := makeSet("a", 1, 3)
-	_, prepare := forSet(specOf(set), &set, zone)
+	_, prepare := forSet(specOf(set), &set, zone, none)
 	prepare.TopologySpreadConstraints[0].LabelSelector.MatchExpressions[0].Values[0] = "changed"
 	if got := prepare.TopologySpreadConstraints[1].LabelSelector.MatchExpressions[0].Values[0]; got != osds {
 		t.Errorf("changing one constraint changes another: it counts %s", got)

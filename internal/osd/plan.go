@@ -1,13 +1,15 @@
 package osd
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
@@ -21,8 +23,13 @@ type DeviceSet struct {
 	Key string
 	// Placement tells whether the StorageClassDeviceSets are left as they are.
 	Placement ocsv1.DeviceSetPlacement
-	// Parts are its StorageClassDeviceSets in the CephCluster.
+	// Parts are its StorageClassDeviceSets in the CephCluster, with the resources that
+	// Rook takes for those that have none.
 	Parts []cephv1.StorageClassDeviceSet
+	// Prepare are the resources of the Jobs that prepare the devices.
+	Prepare corev1.ResourceRequirements
+	// items are the same as they are written.
+	items []map[string]any
 }
 
 // OSDs returns the number of OSDs that there are to be.
@@ -43,63 +50,193 @@ func (d *DeviceSet) Names() []string {
 	return names
 }
 
-// Plan returns what becomes of each device set of the spec, given the key of the
-// failure domain, what the CephCluster has, and what the status said before.
+// Record is what the status says was written to the CephCluster. It is empty if that
+// was another CephCluster.
+type Record struct {
+	DeviceSets []ocsv1.DeviceSetStatus
+	Placements []ocsv1.DaemonPlacementStatus
+}
+
+// Decision is what becomes of a CephCluster.
+type Decision struct {
+	// DeviceSets of the spec, in its order.
+	DeviceSets []DeviceSet
+	// Placements of daemons that the spec asks for, by name.
+	Placements []DaemonPlacement
+	// Items are the whole list spec.storage.storageClassDeviceSets.
+	Items []any
+	// All is the placement of all daemons, as far as it applies to OSDs.
+	All cephv1.Placement
+	// Dropped are the names of StorageClassDeviceSets that the list has no longer.
+	Dropped []string
+	// Problems keep the CephCluster from being written.
+	Problems []Problem
+}
+
+// planner decides about the device sets, one after the other.
+type planner struct {
+	spec      *ocsv1.StorageClusterSpec
+	domainKey string
+	ceph      Ceph
+	// base is what the sets need in place of placement.all.
+	base     cephv1.Placement
+	before   []ocsv1.DeviceSetStatus
+	items    map[string]map[string]any
+	occupied sets.Set[string]
+}
+
+// Decide returns what becomes of a CephCluster, given the key of the failure domain,
+// what it has, what was written to it before, and the claims of OSDs that there are.
+// The error says which part of the CephCluster cannot be read.
 //
-// A set that the CephCluster has already, and whose daemons are placed in another way,
-// is Legacy: it stays as it is, to the letter, until the spec says something else of
-// it than when it was found. Another placement would change the pods of all its OSDs
-// at once, and nobody asked for that (seeds/003, phase 1: "existing OSD Pods would
-// still remain with the old Placement configurations").
-func Plan(spec *ocsv1.StorageClusterSpec, domainKey string, existing []cephv1.StorageClassDeviceSet, before []ocsv1.DeviceSetStatus) ([]DeviceSet, error) {
-	var plan []DeviceSet
+// What is found in a CephCluster stays until somebody asks for something else: a
+// device set that it has already, and that would be changed in more than its count, is
+// Legacy. It gets more OSDs if the spec asks for more, and is left as it is otherwise,
+// to the letter, until the spec says something else of it than when it was found.
+// Another placement would change the pods of all its OSDs at once, and nobody asked
+// for that (seeds/003, phase 1: "existing OSD Pods would still remain with the old
+// Placement configurations").
+func Decide(spec *ocsv1.StorageClusterSpec, domainKey string, ceph Ceph, record Record, claims []*corev1.PersistentVolumeClaim) (*Decision, error) {
+	items, order, err := index(ceph.Sets)
+	if err != nil {
+		return nil, err
+	}
+	d := &Decision{Placements: planPlacements(spec, ceph, record.Placements)}
+	p := &planner{spec: spec, domainKey: domainKey, ceph: ceph, before: record.DeviceSets, items: items, occupied: setsOf(claims)}
+	if d.All, p.base, err = placementOfOSDs(spec, ceph, d.Placements); err != nil {
+		return nil, err
+	}
 	for i := range spec.StorageDeviceSets {
-		set := &spec.StorageDeviceSets[i]
-		hash, err := Hash(set)
+		set, err := p.deviceSet(&spec.StorageDeviceSets[i])
 		if err != nil {
 			return nil, err
 		}
-		wanted := deviceSets(spec, set, domainKey)
-		d := DeviceSet{Name: set.Name, Hash: hash, Key: TopologyKey(set, domainKey), Placement: ocsv1.PlacementConstraints, Parts: wanted}
-		if old := named(existing, d.Names()); isLegacy(old, wanted) && untouched(&d, before) {
-			d.Placement, d.Parts = ocsv1.PlacementLegacy, old
-		}
-		plan = append(plan, d)
+		d.DeviceSets = append(d.DeviceSets, set)
 	}
-	return plan, nil
+	d.merge(items, order, record.DeviceSets)
+	d.Problems = p.encryption(d)
+	return d, nil
 }
 
-// Hash returns a hash of what the spec says of a device set.
-func Hash(set *ocsv1.StorageDeviceSet) (string, error) {
-	text, err := json.Marshal(set)
+// setsOf returns the StorageClassDeviceSets that have claims, and so OSDs.
+func setsOf(claims []*corev1.PersistentVolumeClaim) sets.Set[string] {
+	names := sets.New[string]()
+	for _, claim := range claims {
+		names.Insert(claim.Labels[cephv1.DeviceSetLabel])
+	}
+	return names
+}
+
+func (p *planner) deviceSet(set *ocsv1.StorageDeviceSet) (DeviceSet, error) {
+	hash, err := Hash(set)
 	if err != nil {
-		return "", fmt.Errorf("hashing device set %s: %w", set.Name, err)
+		return DeviceSet{}, err
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8]), nil
-}
-
-func named(sets []cephv1.StorageClassDeviceSet, names []string) []cephv1.StorageClassDeviceSet {
-	var found []cephv1.StorageClassDeviceSet
-	for i := range sets {
-		if slices.Contains(names, sets[i].Name) {
-			found = append(found, sets[i])
+	wanted := deviceSets(p.spec, set, p.domainKey, p.base)
+	d := DeviceSet{Name: set.Name, Hash: hash, Key: TopologyKey(set, p.domainKey), Placement: ocsv1.PlacementConstraints, Prepare: p.ceph.resources(resourcesPrepare)}
+	for i := range wanted {
+		item, err := p.merged(wanted, i)
+		if err != nil {
+			return DeviceSet{}, err
 		}
+		d.items = append(d.items, item)
 	}
-	return found
+	if p.stays(&d) {
+		d.Placement = ocsv1.PlacementLegacy
+		p.leave(&d, set)
+	}
+	d.Parts, err = p.typed(d.items)
+	return d, err
 }
 
-// isLegacy tells whether there are sets, and daemons of one are placed otherwise than
-// is wanted. What is said of prepare Jobs does not matter to OSDs that there are.
-func isLegacy(present, wanted []cephv1.StorageClassDeviceSet) bool {
-	return slices.ContainsFunc(present, func(p cephv1.StorageClassDeviceSet) bool {
-		return !equality.Semantic.DeepEqual(p.Placement, wanted[0].Placement)
+// stays reports whether a set is Legacy. One that was found, or whose hash is of
+// another version, is if it would be changed in more than its count.
+func (p *planner) stays(d *DeviceSet) bool {
+	at := slices.IndexFunc(p.before, func(s ocsv1.DeviceSetStatus) bool { return s.Name == d.Name })
+	switch {
+	case at < 0, p.before[at].Placement == "":
+	case p.before[at].Placement != ocsv1.PlacementLegacy:
+		return false
+	case sameVersion(p.before[at].Hash, d.Hash):
+		return p.before[at].Hash == d.Hash && slices.ContainsFunc(d.items, func(item map[string]any) bool { return p.items[nameOf(item)] != nil })
+	}
+	return slices.ContainsFunc(d.items, func(item map[string]any) bool {
+		present := p.items[nameOf(item)]
+		return present != nil && !sameButCount(present, item)
 	})
 }
 
-// untouched tells whether the set is new to the status, or was Legacy there and has
-// not changed since.
-func untouched(d *DeviceSet, before []ocsv1.DeviceSetStatus) bool {
-	at := slices.IndexFunc(before, func(s ocsv1.DeviceSetStatus) bool { return s.Name == d.Name })
-	return at < 0 || before[at].Placement == ocsv1.PlacementLegacy && before[at].Hash == d.Hash
+func sameButCount(a, b map[string]any) bool {
+	a, b = maps.Clone(a), maps.Clone(b)
+	delete(a, "count")
+	delete(b, "count")
+	return reflect.DeepEqual(a, b)
+}
+
+// leave puts the items that there are in the place of those that would be written,
+// with the larger count of both.
+func (p *planner) leave(d *DeviceSet, set *ocsv1.StorageDeviceSet) {
+	if p.roundedDown(set) {
+		d.items = slices.DeleteFunc(d.items, func(item map[string]any) bool { return p.items[nameOf(item)] == nil })
+	}
+	for i, item := range d.items {
+		present := p.items[nameOf(item)]
+		if present == nil {
+			continue
+		}
+		d.items[i] = present
+		if countOf(item) > countOf(present) && !p.roundedDown(set) {
+			d.items[i] = maps.Clone(present)
+			d.items[i]["count"] = countOf(item)
+		}
+	}
+}
+
+// roundedDown reports whether the CephCluster has what ocs-operator makes of a set
+// without replica: three times a third of count, rounded down. Nobody asks for the
+// rest by leaving ocs-operator.
+func (p *planner) roundedDown(set *ocsv1.StorageDeviceSet) bool {
+	if set.Replica != 0 {
+		return false
+	}
+	for i := range ocsv1.DefaultReplica {
+		present := p.items[fmt.Sprintf("%s-%d", set.Name, i)]
+		if present == nil || countOf(present) != int64(set.Count/ocsv1.DefaultReplica) {
+			return false
+		}
+	}
+	return true
+}
+
+func countOf(item map[string]any) int64 {
+	count, _, _ := unstructured.NestedInt64(item, "count")
+	return count
+}
+
+func nameOf(item map[string]any) string {
+	name, _, _ := unstructured.NestedString(item, "name")
+	return name
+}
+
+// Names under which Rook looks for resources in a CephCluster.
+const (
+	resourcesOSD     = "osd"
+	resourcesPrepare = "prepareosd"
+)
+
+// typed returns items as far as the types know them, with the resources that Rook
+// takes for those that have none: of their device class, and else of all OSDs.
+func (p *planner) typed(items []map[string]any) ([]cephv1.StorageClassDeviceSet, error) {
+	var parts []cephv1.StorageClassDeviceSet
+	for _, item := range items {
+		part := cephv1.StorageClassDeviceSet{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item, &part); err != nil {
+			return nil, fmt.Errorf("reading StorageClassDeviceSet %s of the CephCluster: %w", nameOf(item), err)
+		}
+		if len(part.Resources.Requests) == 0 && len(part.Resources.Limits) == 0 {
+			part.Resources = p.ceph.resources(resourcesOSD+"-"+deviceClassOf(&part), resourcesOSD)
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
 }

@@ -5,6 +5,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
@@ -23,11 +28,21 @@ func pinned(names ...string) []cephv1.StorageClassDeviceSet {
 
 func plan(t *testing.T, spec *ocsv1.StorageClusterSpec, existing []cephv1.StorageClassDeviceSet, before ...ocsv1.DeviceSetStatus) []DeviceSet {
 	t.Helper()
-	got, err := Plan(spec, zone, existing, before)
+	ceph := Ceph{}
+	if existing != nil {
+		ceph = cephWith(t, existing...)
+		ceph.Placement = map[string]any{"all": asJSON(t, Placements(spec)["all"])}
+	}
+	return decide(t, spec, ceph, before...).DeviceSets
+}
+
+func asJSON(t *testing.T, p cephv1.Placement) map[string]any {
+	t.Helper()
+	item, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got
+	return item
 }
 
 func hashOf(t *testing.T, set ocsv1.StorageDeviceSet) string {
@@ -44,12 +59,16 @@ func TestWhichSetsStayAsTheyAre(t *testing.T) {
 	larger := makeSet("a", 2, 3)
 	names := []string{"a-0", "a-1", "a-2"}
 	found := ocsv1.DeviceSetStatus{Name: "a", Placement: ocsv1.PlacementLegacy, Hash: hashOf(t, set)}
-	spread := deviceSets(specOf(set), &set, zone)
+	spread := deviceSets(specOf(set), &set, zone, none)
 	today := specOf(set)
 	today.OSDPlacement.Mode = ocsv1.OSDPlacementFailureDomain
-	otherJobs := deviceSets(specOf(set), &set, zone)
+	otherJobs := deviceSets(specOf(set), &set, zone, none)
 	for i := range otherJobs {
 		otherJobs[i].PreparePlacement = nil
+	}
+	otherClass, notPortable := deviceSets(specOf(set), &set, zone, none), deviceSets(specOf(set), &set, zone, none)
+	for i := range otherClass {
+		otherClass[i].VolumeClaimTemplates[0].Spec.StorageClassName, notPortable[i].Portable = ptr.To("gp3"), false
 	}
 	withoutAny := specOf(set)
 	withoutAny.Placement = map[string]cephv1.Placement{"osd": {}, "prepareosd": {}}
@@ -65,22 +84,27 @@ func TestWhichSetsStayAsTheyAre(t *testing.T) {
 		"it gets constraints when its spec changes":         {specOf(larger), pinned(names...), []ocsv1.DeviceSetStatus{found}, "Constraints"},
 		"it never becomes pinned again":                     {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Constraints", Hash: hashOf(t, set)}}, "Constraints"},
 		"a set that is found as it is wanted is no legacy":  {specOf(set), spread, nil, "Constraints"},
-		"a set that is found spread in another way stays":   {specOf(set), deviceSets(today, &set, zone), nil, "Legacy"},
-		"a set whose mode was changed follows":              {specOf(set), deviceSets(today, &set, zone), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Constraints", Hash: hashOf(t, set)}}, "Constraints"},
-		"other Jobs are no reason to stay":                  {specOf(set), otherJobs, nil, "Constraints"},
+		"a set that is found spread in another way stays":   {specOf(set), deviceSets(today, &set, zone, none), nil, "Legacy"},
+		"a set whose mode was changed follows":              {specOf(set), deviceSets(today, &set, zone, none), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Constraints", Hash: hashOf(t, set)}}, "Constraints"},
+		"a set whose Jobs are placed otherwise stays":       {specOf(set), otherJobs, nil, "Legacy"},
+		"a set whose claims are of another class stays":     {specOf(set), otherClass, nil, "Legacy"},
+		"a set that cannot move, and should, stays":         {specOf(set), notPortable, nil, "Legacy"},
+		"a hash of another version touches nothing":         {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Legacy", Hash: "64d58a3b7d9b1c6e"}}, "Legacy"},
+		"nor does that of a later version":                  {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Legacy", Hash: "v2:64d58a3b7d9b1c6e"}}, "Legacy"},
+		"a set of another version that is as it is wanted":  {specOf(set), spread, []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Legacy", Hash: "64d58a3b7d9b1c6e"}}, "Constraints"},
+		"a placement that was never written protects none":  {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "a"}}, "Legacy"},
 		"one part that is placed otherwise is enough":       {specOf(set), append(pinned("a-0"), spread[1:]...), nil, "Legacy"},
 		"sets of others do not count":                       {specOf(set), pinned("b-0", "b-1", "b-2"), nil, "Constraints"},
 		"what was said of another set does not count":       {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "b", Placement: "Constraints"}}, "Legacy"},
-		"a set that is as it is wanted without constraints": {withoutAny, deviceSets(withoutAny, &set, zone), nil, "Constraints"},
-		"a set that is found without any placement stays":   {specOf(set), []cephv1.StorageClassDeviceSet{{Name: "a-0"}, {Name: "a-1"}, {Name: "a-2"}}, nil, "Legacy"},
-		"a set found where a part is missing stays":         {specOf(set), pinned("a-0", "a-1"), nil, "Legacy"},
+		"a set that is as it is wanted without constraints": {withoutAny, deviceSets(withoutAny, &set, zone, none), nil, "Constraints"},
+		"a set that is found without any placement stays":   {specOf(set), []cephv1.StorageClassDeviceSet{{Name: "a-0", Count: 1}, {Name: "a-1", Count: 1}, {Name: "a-2", Count: 1}}, nil, "Legacy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plan(t, c.spec, c.existing, c.before...)
 			if len(got) != 1 || got[0].Placement != c.want || got[0].Hash != hashOf(t, c.spec.StorageDeviceSets[0]) {
 				t.Fatalf("the plan is %+v; want %s", got, c.want)
 			}
-			want := deviceSets(c.spec, &c.spec.StorageDeviceSets[0], zone)
+			want := deviceSets(c.spec, &c.spec.StorageDeviceSets[0], zone, none)
 			if c.want == "Legacy" {
 				want = c.existing
 			}
@@ -101,6 +125,41 @@ func TestNewSetsGetConstraintsBesideLegacyOnes(t *testing.T) {
 	}
 }
 
+// Hashes are in the status of StorageClusters. One that changes touches every Legacy
+// set: increase hashVersion then, by which it is known to be of another version.
+func TestHashesStayTheSame(t *testing.T) {
+	all := makeSet("a", 2, 3, func(s *ocsv1.StorageDeviceSet) {
+		s.DeviceType, s.DeviceClass, s.TopologyKey, s.Encrypted = "SSD", "fast", "rack", ptr.To(true)
+		s.Placement = cephv1.Placement{
+			NodeAffinity: requires(in("a", "b")), PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{},
+			Tolerations: []corev1.Toleration{toleration("x")}, TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread(zone, hard, osds)},
+		}
+		s.PreparePlacement = s.Placement.DeepCopy()
+		s.Resources = corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("5Gi")}, Limits: corev1.ResourceList{"cpu": resource.MustParse("4")},
+		}
+		s.DataPVCTemplate.Name, s.DataPVCTemplate.Labels, s.DataPVCTemplate.Annotations = "data", map[string]string{"l": "1", "k": "2"}, map[string]string{"crushDeviceClass": "ssd"}
+		s.DataPVCTemplate.Spec.Selector, s.DataPVCTemplate.Spec.VolumeAttributesClassName = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, ptr.To("gold")
+	})
+	for name, c := range map[string]struct {
+		set  ocsv1.StorageDeviceSet
+		want string
+	}{
+		"of a set with everything": {all, "v1:9874c591d92ffbe4"},
+		"of a small one":           {makeSet("a", 1, 3), "v1:3cbdbb3292de7b67"},
+	} {
+		if got := hashOf(t, c.set); got != c.want {
+			t.Errorf("the hash %s is %s; want %s", name, got, c.want)
+		}
+	}
+	same := all.DeepCopy()
+	same.Resources.Requests["memory"] = resource.MustParse("5120Mi")
+	same.DataPVCTemplate.Status.Phase, same.DataPVCTemplate.UID = corev1.ClaimBound, "1"
+	if hashOf(t, *same) != hashOf(t, all) {
+		t.Error("the same in other words, or what is not named, gives another hash")
+	}
+}
+
 func TestWhatTouchesASet(t *testing.T) {
 	set := makeSet("a", 1, 3)
 	for name, change := range map[string]func(*ocsv1.StorageDeviceSet){
@@ -108,7 +167,12 @@ func TestWhatTouchesASet(t *testing.T) {
 		"placement": func(s *ocsv1.StorageDeviceSet) {
 			s.Placement.Tolerations = append(s.Placement.Tolerations, toleration("x"))
 		},
-		"portable":    func(s *ocsv1.StorageDeviceSet) { s.Portable = false },
+		"portable":  func(s *ocsv1.StorageDeviceSet) { s.Portable = false },
+		"encrypted": func(s *ocsv1.StorageDeviceSet) { s.Encrypted = ptr.To(false) },
+		"class":     func(s *ocsv1.StorageDeviceSet) { s.DataPVCTemplate.Spec.StorageClassName = ptr.To("gp3") },
+		"size": func(s *ocsv1.StorageDeviceSet) {
+			s.DataPVCTemplate.Spec.Resources.Requests = corev1.ResourceList{"storage": resource.MustParse("2Ti")}
+		},
 		"topologyKey": func(s *ocsv1.StorageDeviceSet) { s.TopologyKey = "rack" },
 	} {
 		changed := *set.DeepCopy()

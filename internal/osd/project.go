@@ -48,16 +48,21 @@ func (p Projection) Skew() int {
 }
 
 // Project returns a projection for each device set of the plan. The world is what
-// the scheduler is to look at; the pods and claims of OSDs in it are told by Rook's
-// labels. An OSD is where a pod of its claim is. One that has none goes where the
+// the scheduler is to look at, with all pods, which take room; the pods and claims of
+// OSDs in it are told by Rook's labels. An OSD is where a pod of its claim is. One that has none goes where the
 // scheduler would put it with its volume, and one that does not exist yet where the
 // scheduler would put its prepare Job, set after set, as Rook makes them.
 //
 // Nothing is played of a set whose OSDs all run, so this costs nothing while
 // nothing is to be done.
 func Project(ctx context.Context, world placement.World, namespace string, all cephv1.Placement, eligible []*corev1.Node, plan []DeviceSet) ([]Projection, error) {
-	p := &projector{world: world, namespace: namespace, all: all, nodes: map[string]*corev1.Node{}, left: MaxPlayed}
+	p := &projector{world: world, namespace: namespace, all: all, nodes: map[string]*corev1.Node{}, running: map[string]string{}, left: MaxPlayed}
 	p.world.Pods = slices.Clone(world.Pods)
+	for _, pod := range world.Pods {
+		if claim := pod.Labels[cephv1.PVCLabel]; claim != "" && pod.Namespace == namespace && pod.Spec.NodeName != "" && !ended(pod) {
+			p.running[claim] = pod.Spec.NodeName
+		}
+	}
 	for _, node := range world.Nodes {
 		p.nodes[node.Name] = node
 	}
@@ -78,6 +83,8 @@ type projector struct {
 	namespace string
 	all       cephv1.Placement
 	nodes     map[string]*corev1.Node
+	// running has the node of the OSD on each claim, or of the Job that prepares it.
+	running map[string]string
 	// left is how many OSDs may still be played.
 	left int
 }
@@ -88,7 +95,7 @@ func (p *projector) project(ctx context.Context, eligible []*corev1.Node, set *D
 		result.Domains[domain] = 0
 	}
 	for i := range set.Parts {
-		if err := p.place(ctx, &set.Parts[i], set.Key, &result); err != nil {
+		if err := p.place(ctx, set, &set.Parts[i], &result); err != nil {
 			return Projection{}, err
 		}
 	}
@@ -105,17 +112,18 @@ func (p *projector) domain(node, key string) string {
 }
 
 // place adds the OSDs of a StorageClassDeviceSet that have a node, or would get one.
-func (p *projector) place(ctx context.Context, set *cephv1.StorageClassDeviceSet, key string, result *Projection) error {
+func (p *projector) place(ctx context.Context, of *DeviceSet, set *cephv1.StorageClassDeviceSet, result *Projection) error {
 	var play []placement.Workload
+	key, template := of.Key, PrepareTemplate(p.all, set, of.Prepare)
 	claims := p.claims(set.Name)
 	for _, claim := range claims {
 		if node := p.nodeOf(claim); node != "" {
 			result.Domains[p.domain(node, key)]++
 		} else {
-			play = append(play, p.again(set, claim))
+			play = append(play, p.again(template, claim))
 		}
 	}
-	for _, workload := range append(play, p.first(set, set.Count-len(claims))) {
+	for _, workload := range append(play, p.first(set, template, set.Count-len(claims))) {
 		wanted := int(workload.Replicas)
 		played := min(wanted, p.left)
 		p.left, result.Unplayed, workload.Replicas = p.left-played, result.Unplayed+wanted-played, int32(played)
@@ -154,23 +162,16 @@ func (p *projector) claims(set string) []*corev1.PersistentVolumeClaim {
 
 // nodeOf returns where the OSD on a claim runs, or is being prepared; empty if it
 // does neither.
-func (p *projector) nodeOf(claim *corev1.PersistentVolumeClaim) string {
-	for _, pod := range p.world.Pods {
-		if pod.Namespace == claim.Namespace && pod.Labels[cephv1.PVCLabel] == claim.Name && pod.Spec.NodeName != "" && !ended(pod) {
-			return pod.Spec.NodeName
-		}
-	}
-	return ""
-}
+func (p *projector) nodeOf(claim *corev1.PersistentVolumeClaim) string { return p.running[claim.Name] }
 
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // first is the workload of OSDs that do not exist yet.
-func (p *projector) first(set *cephv1.StorageClassDeviceSet, count int) placement.Workload {
+func (p *projector) first(set *cephv1.StorageClassDeviceSet, template corev1.PodTemplateSpec, count int) placement.Workload {
 	w := placement.Workload{
-		Namespace: p.namespace, Name: "rook-ceph-osd-prepare-" + set.Name, Replicas: int32(max(count, 0)), Template: PrepareTemplate(p.all, set),
+		Namespace: p.namespace, Name: "rook-ceph-osd-prepare-" + set.Name, Replicas: int32(max(count, 0)), Template: template,
 	}
 	for _, t := range set.VolumeClaimTemplates {
 		claim := corev1.PersistentVolumeClaim{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
@@ -183,8 +184,8 @@ func (p *projector) first(set *cephv1.StorageClassDeviceSet, count int) placemen
 }
 
 // again is the workload of an OSD that has a claim and no node.
-func (p *projector) again(set *cephv1.StorageClassDeviceSet, claim *corev1.PersistentVolumeClaim) placement.Workload {
-	w := placement.Workload{Namespace: p.namespace, Name: "rook-ceph-osd-prepare-" + claim.Name, Replicas: 1, Template: PrepareTemplate(p.all, set)}
+func (p *projector) again(template corev1.PodTemplateSpec, claim *corev1.PersistentVolumeClaim) placement.Workload {
+	w := placement.Workload{Namespace: p.namespace, Name: "rook-ceph-osd-prepare-" + claim.Name, Replicas: 1, Template: *template.DeepCopy()}
 	w.Template.Spec.Volumes = []corev1.Volume{{
 		Name:         cephv1.DataTemplate,
 		VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}},

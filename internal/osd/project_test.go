@@ -28,10 +28,11 @@ func worldOf(nodes []*corev1.Node) placement.World {
 func project(t *testing.T, world placement.World, spec *ocsv1.StorageClusterSpec, key string, planned ...DeviceSet) []Projection {
 	t.Helper()
 	if planned == nil {
-		var err error
-		if planned, err = Plan(spec, key, nil, nil); err != nil {
+		decision, err := Decide(spec, key, Ceph{}, Record{}, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
+		planned = decision.DeviceSets
 	}
 	eligible, err := Eligible(spec, world.Nodes)
 	if err != nil {
@@ -270,5 +271,41 @@ func TestSkewOfNothing(t *testing.T) {
 	}
 	if got := (Projection{Domains: maps.Clone(map[string]int{NoDomain: 5})}).Skew(); got != 0 {
 		t.Errorf("the skew of OSDs in no domain is %d", got)
+	}
+}
+
+func TestOSDsThatDoNotFitAreProblems(t *testing.T) {
+	large := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("17")}}
+	text := map[string]any{"limits": map[string]any{"cpu": "17"}}
+	busy := worldOf(inZones(1, 1, 1))
+	for i, node := range busy.Nodes {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "another", Name: fmt.Sprint(i)}}
+		pod.Spec.NodeName, pod.Spec.Containers = node.Name, []corev1.Container{{Name: "a", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("15")}}}}
+		busy.Pods = append(busy.Pods, pod)
+	}
+	for name, c := range map[string]struct {
+		world placement.World
+		set   corev1.ResourceRequirements
+		ceph  map[string]any
+		fits  bool
+	}{
+		"a set that asks for nothing fits":                {busy, corev1.ResourceRequirements{}, nil, true},
+		"a set that is too large for any node":            {worldOf(inZones(1, 1, 1)), large, nil, false},
+		"a set that is too large beside other pods":       {busy, corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}}, nil, false},
+		"a limit counts where nothing is requested":       {worldOf(inZones(1, 1, 1)), corev1.ResourceRequirements{Limits: large.Requests}, nil, false},
+		"Rook takes the resources of all OSDs for it":     {worldOf(inZones(1, 1, 1)), corev1.ResourceRequirements{}, map[string]any{"osd": text}, false},
+		"Rook prefers those of the device class":          {worldOf(inZones(1, 1, 1)), corev1.ResourceRequirements{}, map[string]any{"osd": text, "osd-ssd": map[string]any{"requests": map[string]any{"cpu": "1"}}}, true},
+		"a set that has its own does not have Rook's":     {worldOf(inZones(1, 1, 1)), corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}, map[string]any{"osd": text}, true},
+		"the Job may be larger than the daemon":           {worldOf(inZones(1, 1, 1)), corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}, map[string]any{"prepareosd": text}, false},
+		"the resources of other daemons are of no matter": {worldOf(inZones(1, 1, 1)), corev1.ResourceRequirements{}, map[string]any{"mon": text}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := specOf(makeSet("a", 1, 3, func(s *ocsv1.StorageDeviceSet) { s.Resources, s.DeviceClass = c.set, "ssd" }))
+			d := decide(t, spec, Ceph{Exists: true, Resources: c.ceph})
+			got := project(t, c.world, spec, zone, d.DeviceSets...)[0]
+			if fits := len(got.Problems) == 0; fits != c.fits {
+				t.Errorf("problems %v; want none: %v", got.Problems, c.fits)
+			}
+		})
 	}
 }

@@ -168,9 +168,9 @@ spec:
 	It("keeps what others wrote, and has no owner that it did not have", func() {
 		w.apply(theirs)
 		w.zones(3)
-		c := w.cluster([]string{set("x", 1, 3)})
+		c := w.cluster([]string{set("x", 1, 3, "encrypted: false")})
 		ready(c)
-		Expect(w.counts()).To(Equal([]string{"x-0=1", "x-1=1", "x-2=1", "theirs=2"}))
+		Expect(w.counts()).To(Equal([]string{"theirs=2", "x-0=1", "x-1=1", "x-2=1"}))
 		kept := func(g Gomega, mons int64) {
 			ceph := get(g, w.ceph())
 			g.Expect(ceph.GetLabels()).To(HaveKeyWithValue("theirs", "label"))
@@ -197,18 +197,18 @@ spec:
 		By("somebody who changes what is not theirs, beside what is")
 		change(w.ceph(), func(u *unstructured.Unstructured) {
 			sets, _, _ := unstructured.NestedSlice(u.Object, "spec", "storage", "storageClassDeviceSets")
-			sets[0].(map[string]any)["count"], sets[0].(map[string]any)["schedulerName"] = int64(7), "theirs"
-			Expect(unstructured.SetNestedSlice(u.Object, append(sets[:1], sets[2:]...), "spec", "storage", "storageClassDeviceSets")).To(Succeed())
+			sets[1].(map[string]any)["count"], sets[1].(map[string]any)["schedulerName"] = int64(7), "theirs"
+			Expect(unstructured.SetNestedSlice(u.Object, append(sets[:2], sets[3:]...), "spec", "storage", "storageClassDeviceSets")).To(Succeed())
 		})
-		Eventually(w.counts).Should(Equal([]string{"x-0=1", "x-1=1", "x-2=1", "theirs=2"}))
+		Eventually(w.counts).Should(ConsistOf("theirs=2", "x-0=1", "x-1=1", "x-2=1"))
 		sets, _, _ := unstructured.NestedSlice(get(Default, w.ceph()).Object, "spec", "storage", "storageClassDeviceSets")
-		Expect(sets[0]).To(HaveKeyWithValue("schedulerName", "theirs"))
+		Expect(sets[1]).To(HaveKeyWithValue("schedulerName", "theirs"))
 		kept(Default, 3)
 		w.quiet()
 
 		By("a device set that leaves the spec")
-		w.cluster([]string{set("new", 1, 1)})
-		Eventually(w.counts).Should(Equal([]string{"new-0=1", "theirs=2"}))
+		w.cluster([]string{set("new", 1, 1, "encrypted: false")})
+		Eventually(w.counts).Should(Equal([]string{"theirs=2", "new-0=1"}))
 		ready(c)
 	})
 
@@ -218,7 +218,7 @@ spec:
 			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "somebody", UID: "1", Controller: ptr.To(true)}})
 		})
 		w.zones(3)
-		c := w.cluster([]string{set("x", 1, 3)})
+		c := w.cluster([]string{set("x", 1, 3, "encrypted: false")})
 		wrong(c, ocsv1.CephClusterReadyCondition, "Conflict/Error", "CephCluster", "ConfigMap/somebody", "delete it if nothing needs it")
 		Expect(w.counts()).To(Equal([]string{"theirs=2"}))
 		change(w.ceph(), func(u *unstructured.Unstructured) {
@@ -263,7 +263,7 @@ spec:
 		Consistently(w.wire.all).Should(BeEmpty(), "a new manager knows it too")
 
 		By("a new set beside it")
-		w.cluster([]string{set("x", 1, 3), set("new", 1, 3)})
+		w.cluster([]string{set("x", 1, 3), set("new", 1, 3, "encrypted: true")})
 		ready(c)
 		Expect(c.Status.DeviceSets[0].Placement).To(Equal(ocsv1.PlacementLegacy))
 		Expect(c.Status.DeviceSets[1].Placement).To(Equal(ocsv1.PlacementConstraints))
@@ -272,12 +272,14 @@ spec:
 		Expect(now[:3]).To(Equal(found))
 
 		By("a change of the old set")
-		w.cluster([]string{set("x", 2, 3), set("new", 1, 3)})
+		w.cluster([]string{set("x", 2, 3), set("new", 1, 3, "encrypted: true")})
 		Eventually(w.counts).Should(Equal([]string{"x-0=2", "x-1=2", "x-2=2", "new-0=1", "new-1=1", "new-2=1"}), "the names stay")
 		ready(c)
 		Expect(c.Status.DeviceSets[0].Placement).To(Equal(ocsv1.PlacementConstraints))
 		for _, s := range w.sets(Default) {
-			Expect(s.Placement.NodeAffinity).To(BeNil())
+			terms := s.Placement.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+			Expect(terms).To(HaveLen(1))
+			Expect(terms[0].MatchExpressions).To(ConsistOf(HaveField("Key", ocsv1.StorageNodeLabel)), "no zone")
 			Expect(summary(*s.PreparePlacement)).To(HaveLen(2))
 		}
 		now, _, _ = unstructured.NestedSlice(get(Default, w.ceph()).Object, "spec", "storage", "storageClassDeviceSets")

@@ -94,6 +94,28 @@ func (w *world) start() {
 type writes struct {
 	mu   sync.Mutex
 	seen []string
+	// first is done once, before the first request that is of its kind.
+	kind  func(*http.Request) bool
+	first func()
+}
+
+// just does something once, right before the next request of a kind gets to the API
+// server: what the manager has read is old by then.
+func (w *writes) just(kind func(*http.Request) bool, first func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kind, w.first = kind, first
+}
+
+// due returns what is to be done before a request, once.
+func (w *writes) due(r *http.Request) func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.first == nil || !w.kind(r) {
+		return func() {}
+	}
+	defer func() { w.first = nil }()
+	return w.first
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -107,6 +129,7 @@ func (w *writes) over(next http.RoundTripper) http.RoundTripper {
 			w.seen = append(w.seen, r.Method+" "+r.URL.Path)
 			w.mu.Unlock()
 		}
+		w.due(r)()
 		return next.RoundTrip(r)
 	})
 }

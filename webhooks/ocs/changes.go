@@ -2,6 +2,7 @@ package ocs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +70,80 @@ func claimFixed(at *field.Path, before, set ocsv1.StorageDeviceSet) field.ErrorL
 	return errs
 }
 
+// osdErrors refuses what OSDs that there are cannot follow: their device set leaves
+// the spec, or gets another encryption.
+func osdErrors(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVolumeClaim) field.ErrorList {
+	if old == nil || old.Spec.DeviceSetLayout != c.Spec.DeviceSetLayout {
+		return nil // layoutErrors has looked at all names
+	}
+	var errs field.ErrorList
+	for i := range old.Spec.StorageDeviceSets {
+		errs = append(errs, orphanErrors(old, c, &old.Spec.StorageDeviceSets[i], claims)...)
+	}
+	return append(errs, encryptionErrors(old, c, claims)...)
+}
+
+// orphanErrors keeps the StorageClassDeviceSets of a stored device set that have OSDs,
+// unless the annotation names them.
+func orphanErrors(old, c *ocsv1.StorageCluster, set *ocsv1.StorageDeviceSet, claims []*corev1.PersistentVolumeClaim) field.ErrorList {
+	after := osd.AllNames(c.Spec.DeviceSetLayout, c.Spec.StorageDeviceSets)
+	lost := slices.DeleteFunc(osd.Unnamed(c, namesOf(old, set)), func(name string) bool {
+		return slices.Contains(after, name) || len(osd.Orphans([]string{name}, nil, claims)) == 0
+	})
+	if len(lost) == 0 {
+		return nil
+	}
+	orphans := osd.Orphans(lost, nil, claims)
+	const consequence = "and so StorageClassDeviceSets %s with %d OSDs, which Rook would no longer look after (claims %s): %s, or annotate the StorageCluster with %s=%s"
+	text := func(remedy string) string {
+		return fmt.Sprintf(consequence, strings.Join(lost, ", "), len(orphans), some(orphans), remedy, ocsv1.OrphanAnnotation, strings.Join(lost, ","))
+	}
+	at := field.NewPath("spec", "storageDeviceSets")
+	if i := slices.IndexFunc(c.Spec.StorageDeviceSets, func(s ocsv1.StorageDeviceSet) bool { return s.Name == set.Name }); i >= 0 {
+		return field.ErrorList{field.Invalid(at.Index(i).Child("replica"), c.Spec.StorageDeviceSets[i].Replica, fmt.Sprintf(
+			"was %d, %s", set.Replica, text(fmt.Sprintf("write %d again", set.Replica))))}
+	}
+	return field.ErrorList{field.Invalid(at, allNames(c), fmt.Sprintf("no longer has %s, %s", set.Name, text("write "+set.Name+" again")))}
+}
+
+// namesOf returns the StorageClassDeviceSets of a stored device set: those of the spec
+// and those that were written.
+func namesOf(c *ocsv1.StorageCluster, set *ocsv1.StorageDeviceSet) []string {
+	names := sets.New(osd.Names(c.Spec.DeviceSetLayout, set)...)
+	for _, status := range c.Status.DeviceSets {
+		if status.Name == set.Name {
+			names.Insert(status.StorageClassDeviceSets...)
+		}
+	}
+	return sets.List(names)
+}
+
+func allNames(c *ocsv1.StorageCluster) []string {
+	names := []string{}
+	for i := range c.Spec.StorageDeviceSets {
+		names = append(names, c.Spec.StorageDeviceSets[i].Name)
+	}
+	return names
+}
+
+// encryptionErrors keeps the encryption of device sets that have OSDs.
+func encryptionErrors(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVolumeClaim) field.ErrorList {
+	var errs field.ErrorList
+	for i := range c.Spec.StorageDeviceSets {
+		set := &c.Spec.StorageDeviceSets[i]
+		before := find(old, set.Name)
+		if before == nil || len(osd.Orphans(namesOf(old, before), nil, claims)) == 0 {
+			continue
+		}
+		was, is := osd.Encrypted(&old.Spec, before), osd.Encrypted(&c.Spec, set)
+		if was != nil && is != nil && *was != *is {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "storageDeviceSets").Index(i).Child("encrypted"), *is, fmt.Sprintf(
+				"was %v when the OSDs of %s were made, which cannot change: write %v, or add a device set", *was, set.Name, *was)))
+		}
+	}
+	return errs
+}
+
 // changeWarnings says what becomes of the OSDs that a change leaves out of the
 // spec: nothing, for Rook takes none away.
 func changeWarnings(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVolumeClaim) []string {
@@ -80,6 +155,8 @@ func changeWarnings(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVol
 	for i, set := range c.Spec.StorageDeviceSets {
 		if before := find(old, set.Name); before != nil {
 			warnings = append(warnings, countWarnings(at.Index(i), *before, set)...)
+			warnings = append(warnings, surplusWarnings(at.Index(i), c, *before, set, claims)...)
+			warnings = append(warnings, legacyWarnings(at.Index(i), old, before, &set)...)
 		}
 	}
 	for _, set := range old.Spec.StorageDeviceSets {
@@ -87,8 +164,8 @@ func changeWarnings(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVol
 			continue
 		}
 		if left := osd.Orphans(osd.Names(old.Spec.DeviceSetLayout, &set), nil, claims); len(left) > 0 {
-			warnings = append(warnings, fmt.Sprintf("%s: %s is gone, and its %d OSDs stay, with claims %s: Rook neither moves them to a set of another name nor removes them, "+
-				"and no longer updates them; if the set was renamed, write %s again", at, set.Name, len(left), some(left), set.Name))
+			warnings = append(warnings, fmt.Sprintf("%s: %s is removed, as the annotation %s allows, and its %d OSDs stay, with claims %s: Rook neither moves them to a set of another name nor removes them, "+
+				"and no longer updates them; if the set was renamed, write %s again", at, set.Name, ocsv1.OrphanAnnotation, len(left), some(left), set.Name))
 		}
 	}
 	return warnings
@@ -105,6 +182,34 @@ func countWarnings(at *field.Path, before, set ocsv1.StorageDeviceSet) []string 
 			at.Child("replica"), set.Name, was, now)}
 	}
 	return nil
+}
+
+// surplusWarnings tells of OSDs that are more than the spec asks for: those of a
+// StorageClassDeviceSet with a lower count stay, while others get more.
+func surplusWarnings(at *field.Path, c *ocsv1.StorageCluster, before, set ocsv1.StorageDeviceSet, claims []*corev1.PersistentVolumeClaim) []string {
+	total := osd.Total(&set)
+	if before.Count == set.Count && before.Replica == set.Replica || total < osd.Total(&before) {
+		return nil // countWarnings has told of fewer
+	}
+	left := osd.Remaining(c.Spec.DeviceSetLayout, &set, claims)
+	if left <= total {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s asks for %d OSDs and would have %d: Rook removes none of a StorageClassDeviceSet whose count is lower, and makes those of the others; "+
+		"write replica %d again, and change count only", at.Child("replica"), set.Name, total, left, before.Replica)}
+}
+
+// legacyWarnings tells of a change to a device set that was found in the CephCluster:
+// it is placed as it was found until then.
+func legacyWarnings(at *field.Path, old *ocsv1.StorageCluster, before, set *ocsv1.StorageDeviceSet) []string {
+	legacy := slices.ContainsFunc(old.Status.DeviceSets, func(s ocsv1.DeviceSetStatus) bool {
+		return s.Name == set.Name && s.Placement == ocsv1.PlacementLegacy
+	})
+	was, err := osd.Hash(before)
+	if is, failed := osd.Hash(set); !legacy || err != nil || failed != nil || was == is {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s has the placement that was found in the CephCluster, until it is changed: all its OSDs get the placement of the spec now, and Rook restarts them; none moves", at, set.Name)}
 }
 
 // layoutErrors is the dry run of a switch of the layout: Rook knows OSDs by the

@@ -56,7 +56,7 @@ func (v validator) verdict(ctx context.Context, old, c *ocsv1.StorageCluster, er
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if errs := layoutErrors(old, c, claims); len(errs) > 0 {
+	if errs := append(layoutErrors(old, c, claims), osdErrors(old, c, claims)...); len(errs) > 0 {
 		return nil, hook.Invalid(kind, c.Name, errs)
 	}
 	warnings := append(specWarnings(old, c), changeWarnings(old, c, claims)...)

@@ -90,6 +90,8 @@ type StorageClassDeviceSet struct {
 	VolumeClaimTemplates []VolumeClaimTemplate `json:"volumeClaimTemplates"`
 	// Portable OSDs can move to another node of the domain they were prepared in.
 	Portable bool `json:"portable,omitempty"`
+	// Encrypted devices. Without it, those of a new set are not.
+	Encrypted *bool `json:"encrypted,omitempty"`
 	// TuneSlowDeviceClass adapts the daemons to slow devices.
 	TuneSlowDeviceClass bool `json:"tuneDeviceClass,omitempty"`
 	// TuneFastDeviceClass adapts the daemons to fast devices.
@@ -101,6 +103,8 @@ type StorageSpec struct {
 	// StorageClassDeviceSets is one value in Rook's resource definition, which
 	// gives it no list type: who applies it owns all of it.
 	StorageClassDeviceSets []StorageClassDeviceSet `json:"storageClassDeviceSets,omitempty"`
+	// OnlyApplyOSDPlacement keeps the placement of all daemons from OSDs.
+	OnlyApplyOSDPlacement bool `json:"onlyApplyOSDPlacement,omitempty"`
 }
 
 // CephClusterSpec is the part that this project writes.

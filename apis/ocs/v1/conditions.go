@@ -42,6 +42,13 @@ const (
 	RookMissingReason condition.Reason = "RookMissing"
 	// LayoutOrphansReason : the layout of the device sets would orphan OSDs.
 	LayoutOrphansReason condition.Reason = "LayoutOrphans"
+	// DeviceSetOrphansReason : the spec no longer has device sets with OSDs.
+	DeviceSetOrphansReason condition.Reason = "DeviceSetOrphans"
+	// EncryptionUnsetReason : a new device set beside encrypted ones does not say
+	// whether it is encrypted.
+	EncryptionUnsetReason condition.Reason = "EncryptionUnset"
+	// EncryptionDiffersReason : the spec asks for another encryption than OSDs have.
+	EncryptionDiffersReason condition.Reason = "EncryptionDiffers"
 	// RefusedReason : the API server refuses the CephCluster.
 	RefusedReason condition.Reason = "Refused"
 )

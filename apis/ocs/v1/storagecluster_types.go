@@ -4,6 +4,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 )
@@ -19,6 +20,11 @@ const (
 	// operator makes racks.
 	RackLabel = "topology.rook.io/rack"
 )
+
+// OrphanAnnotation of a StorageCluster names, separated by commas, the
+// StorageClassDeviceSets that a change of the spec may take out of the CephCluster
+// although they have OSDs: Rook no longer looks after those.
+const OrphanAnnotation = "edpm.openstack.org/orphan-device-sets"
 
 // DefaultReplica is the number of StorageClassDeviceSets of a device set that
 // says none; its count is then that of all OSDs, and not of each set's.
@@ -124,6 +130,11 @@ type StorageDeviceSet struct {
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 
+	// Encrypted devices. Without it spec.encryption decides. It cannot be changed
+	// once there are OSDs.
+	// +optional
+	Encrypted *bool `json:"encrypted,omitempty"`
+
 	// DataPVCTemplate is the claim of each OSD.
 	// +required
 	DataPVCTemplate corev1.PersistentVolumeClaim `json:"dataPVCTemplate"`
@@ -134,6 +145,17 @@ type ArbiterSpec struct {
 	// Enable it: the location is in nodeTopologies.
 	// +optional
 	Enable bool `json:"enable,omitempty"`
+}
+
+// EncryptionSpec says whether devices are encrypted.
+type EncryptionSpec struct {
+	// Enable encrypts the devices of all device sets that do not say otherwise, as
+	// clusterWide does; it is the older name.
+	// +optional
+	Enable bool `json:"enable,omitempty"`
+	// ClusterWide encrypts the devices of all device sets that do not say otherwise.
+	// +optional
+	ClusterWide bool `json:"clusterWide,omitempty"`
 }
 
 // NodeTopologyMap is what is known of the topology of nodes.
@@ -178,6 +200,10 @@ type StorageClusterSpec struct {
 	// +optional
 	Arbiter ArbiterSpec `json:"arbiter,omitzero"`
 
+	// Encryption of the devices.
+	// +optional
+	Encryption EncryptionSpec `json:"encryption,omitzero"`
+
 	// NodeTopologies tell what cannot be seen from the nodes. An arbiter needs its
 	// location.
 	// +optional
@@ -211,7 +237,8 @@ type DeviceSetPlacement string
 const (
 	// PlacementLegacy is that of StorageClassDeviceSets that were there before, such
 	// as those that ocs-operator pinned to one domain each by node affinity. They are
-	// kept as they are until the device set is changed.
+	// kept as they are, with more OSDs if the spec asks for more, until the device set
+	// is changed.
 	PlacementLegacy DeviceSetPlacement = "Legacy"
 	// PlacementConstraints spreads OSDs by topology spread constraints.
 	PlacementConstraints DeviceSetPlacement = "Constraints"
@@ -236,12 +263,13 @@ type DeviceSetStatus struct {
 	// Name of the device set.
 	Name string `json:"name"`
 	// Placement that is in force: Legacy of a set that was there before, until it
-	// is changed, and otherwise Constraints.
-	Placement DeviceSetPlacement `json:"placement"`
-	// Hash of what the spec says of the set.
+	// is changed, and otherwise Constraints. Empty until the CephCluster was written.
+	// +optional
+	Placement DeviceSetPlacement `json:"placement,omitempty"`
+	// Hash of what the spec said of the set when the CephCluster was written.
 	// +optional
 	Hash string `json:"hash,omitempty"`
-	// StorageClassDeviceSets that the set became.
+	// StorageClassDeviceSets that the set became in the CephCluster.
 	// +optional
 	// +listType=atomic
 	StorageClassDeviceSets []string `json:"storageClassDeviceSets,omitempty"`
@@ -259,6 +287,31 @@ type DeviceSetStatus struct {
 	// the fewest.
 	// +optional
 	Skew int32 `json:"skew"`
+}
+
+// CephClusterStatus is what was written to the CephCluster beside device sets.
+type CephClusterStatus struct {
+	// UID of the CephCluster. One that was restored from a backup has another UID,
+	// and what it has is found as if for the first time.
+	UID types.UID `json:"uid"`
+	// Placements by daemon.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Placements []DaemonPlacementStatus `json:"placements,omitempty"`
+}
+
+// DaemonPlacementStatus is what became of a placement of the CephCluster.
+type DaemonPlacementStatus struct {
+	// Name of the daemon, or all: a key of spec.placement.
+	Name string `json:"name"`
+	// Kept is true while the placement is the one that was found in the CephCluster:
+	// until the spec says something else of it than when it was found.
+	// +optional
+	Kept bool `json:"kept,omitempty"`
+	// Hash of what the spec said of it.
+	// +optional
+	Hash string `json:"hash,omitempty"`
 }
 
 // LayoutSwitchStatus is the dry run of the other deviceSetLayout: what it would
@@ -319,6 +372,10 @@ type StorageClusterStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	DeviceSets []DeviceSetStatus `json:"deviceSets,omitempty"`
+
+	// CephCluster that was written.
+	// +optional
+	CephCluster *CephClusterStatus `json:"cephCluster,omitempty"`
 
 	// OSDs of all device sets.
 	// +optional

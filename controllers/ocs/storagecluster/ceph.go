@@ -3,13 +3,15 @@ package storagecluster
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
@@ -57,51 +59,85 @@ func (s *scope) look(ctx context.Context) error {
 	return s.readWorld(ctx)
 }
 
-// decide is the phase that decides what becomes of each device set.
+// decide is the phase that decides what becomes of the CephCluster.
 func (s *scope) decide(context.Context) error {
 	spec, status := &s.cluster.Spec, &s.cluster.Status
-	existing, err := s.deviceSets()
-	if err != nil {
-		return err
-	}
-	if s.plan, err = osd.Plan(spec, status.FailureDomainKey, existing, s.before); err != nil {
-		return err
+	var ceph osd.Ceph
+	if s.ceph != nil {
+		ceph = osd.NewCeph(s.ceph.Object)
 	}
 	claims := s.world.PersistentVolumeClaims
+	var err error
+	if s.decision, err = osd.Decide(spec, status.FailureDomainKey, ceph, s.record(), claims); err != nil {
+		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.RefusedReason, "CephCluster %s cannot be read: %v", osd.CephClusterName(s.cluster.Name), err)
+	}
 	status.LayoutSwitch = osd.DryRun(spec, claims, s.world.Pods)
 	if orphans := osd.OrphansOfLayout(spec, claims); len(orphans) > 0 {
 		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.LayoutOrphansReason,
 			"spec.deviceSetLayout: %s would orphan %d claims and the OSDs on them (%s): Rook would make new OSDs, and not look after these any more. Write %s; the CephCluster is left as it is",
 			spec.DeviceSetLayout, len(orphans), placement.Enumerate(orphans), osd.OtherLayout(spec.DeviceSetLayout))
 	}
-	return nil
+	return s.orphans(claims)
 }
 
-// deviceSets returns those of the CephCluster, as far as the types know them.
-func (s *scope) deviceSets() ([]cephv1.StorageClassDeviceSet, error) {
-	if s.ceph == nil {
-		return nil, nil
+// orphans stops what would take device sets with OSDs out of the CephCluster, unless
+// the annotation names them. Admission refuses it as well, if it is there.
+func (s *scope) orphans(claims []*corev1.PersistentVolumeClaim) error {
+	dropped := osd.Unnamed(s.cluster, s.decision.Dropped)
+	orphans := osd.Orphans(dropped, nil, claims)
+	if len(orphans) == 0 {
+		return nil
 	}
-	typed := &cephv1.CephCluster{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(s.ceph.Object, typed); err != nil {
-		return nil, fmt.Errorf("reading the device sets of CephCluster %s: %w", s.ceph.GetName(), err)
-	}
-	return typed.Spec.Storage.StorageClassDeviceSets, nil
+	return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.DeviceSetOrphansReason,
+		"spec.storageDeviceSets no longer has the StorageClassDeviceSets of %d claims and the OSDs on them (%s): Rook would not look after these any more. Write the device sets with their count and replica again, or annotate the StorageCluster with %s=%s; the CephCluster is left as it is",
+		len(orphans), placement.Enumerate(orphans), ocsv1.OrphanAnnotation, strings.Join(dropped, ","))
 }
 
-// write is the phase that writes the CephCluster.
+// record returns what the status says of this CephCluster. One that was restored from
+// a backup is another one, of which it says nothing. Earlier versions did not note
+// which one it was: there it is the one that they have written to.
+func (s *scope) record() osd.Record {
+	status := &s.cluster.Status
+	switch {
+	case s.ceph == nil:
+		return osd.Record{}
+	case status.CephCluster == nil && s.wroteBefore():
+		record := osd.Record{DeviceSets: s.before}
+		for daemon := range osd.Placements(&s.cluster.Spec) {
+			record.Placements = append(record.Placements, ocsv1.DaemonPlacementStatus{Name: daemon})
+		}
+		return record
+	case status.CephCluster == nil || status.CephCluster.UID != s.ceph.GetUID():
+		return osd.Record{}
+	}
+	return osd.Record{DeviceSets: s.before, Placements: status.CephCluster.Placements}
+}
+
+// wroteBefore reports whether fields of the CephCluster are this controller's.
+func (s *scope) wroteBefore() bool {
+	return slices.ContainsFunc(s.ceph.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.Manager == fieldManager })
+}
+
+// write is the phase that writes the CephCluster, as it was when it was read: Rook and
+// people write to it too, and what they write must not be undone.
 func (s *scope) write(ctx context.Context) error {
 	if !s.rook {
 		return s.rookMissing(ctx)
 	}
-	desired, err := s.desired()
+	if problems := s.decision.Problems; len(problems) > 0 {
+		return phase.Stalled(ocsv1.CephClusterReadyCondition, problems[0].Reason, "%s", problems[0].Message)
+	}
+	desired := s.newCephCluster()
+	spec, err := s.decision.Spec()
 	if err != nil {
 		return err
 	}
-	err = apply.Child(ctx, s.Client, fieldManager, s.owner(), desired, s.newCephCluster())
+	desired.Object["spec"] = spec
+	written := s.newCephCluster()
+	err = apply.Child(ctx, s.Client, fieldManager, s.owner(), desired, written, apply.ComputedFrom(s.present()))
 	switch {
 	case err == nil:
-		s.cluster.Status.Conditions.MarkTrue(ocsv1.CephClusterReadyCondition, "CephCluster %s has the device sets", desired.GetName())
+		s.wrote(written)
 		return nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.RefusedReason, "The API server refuses it: %v", err)
@@ -109,6 +145,37 @@ func (s *scope) write(ctx context.Context) error {
 		return s.rookMissing(ctx) // the kind was there a moment ago
 	}
 	return apply.Halt(ocsv1.CephClusterReadyCondition, err)
+}
+
+// present returns the CephCluster that was read, nil if there was none.
+func (s *scope) present() client.Object {
+	if s.ceph == nil {
+		return nil
+	}
+	return s.ceph
+}
+
+// wrote notes in the status what was written. Nothing is noted before: what was not
+// written protects no placement, and gives none away.
+func (s *scope) wrote(ceph *unstructured.Unstructured) {
+	status := &s.cluster.Status
+	for i := range s.decision.DeviceSets {
+		set := &s.decision.DeviceSets[i]
+		status.DeviceSets[i].Placement, status.DeviceSets[i].Hash, status.DeviceSets[i].StorageClassDeviceSets = set.Placement, set.Hash, set.Names()
+	}
+	status.CephCluster = &ocsv1.CephClusterStatus{UID: ceph.GetUID()}
+	var kept []string
+	for _, p := range s.decision.Placements {
+		status.CephCluster.Placements = append(status.CephCluster.Placements, ocsv1.DaemonPlacementStatus{Name: p.Name, Kept: p.Kept, Hash: p.Hash})
+		if p.Kept {
+			kept = append(kept, p.Name)
+		}
+	}
+	message := "CephCluster %s has the device sets"
+	if len(kept) > 0 {
+		message += "; its own placement of " + strings.Join(kept, ", ") + " stays until spec.placement changes"
+	}
+	status.Conditions.MarkTrue(ocsv1.CephClusterReadyCondition, message, ceph.GetName())
 }
 
 // owner returns whose the CephCluster is to be. One that was there before and is
@@ -119,30 +186,6 @@ func (s *scope) owner() client.Object {
 		return nil
 	}
 	return s.cluster
-}
-
-// desired returns the fields of the CephCluster that this project writes.
-func (s *scope) desired() (*unstructured.Unstructured, error) {
-	desired := s.newCephCluster()
-	var present []any
-	if s.ceph != nil {
-		present, _, _ = unstructured.NestedSlice(s.ceph.Object, "spec", "storage", "storageClassDeviceSets")
-	}
-	sets, err := osd.MergeDeviceSets(present, &s.cluster.Spec, s.plan, s.before)
-	if err != nil {
-		return nil, err
-	}
-	content := &cephv1.CephCluster{}
-	content.Spec.Placement = osd.Placements(&s.cluster.Spec)
-	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&content.Spec)
-	if err != nil {
-		return nil, fmt.Errorf("converting the placement: %w", err)
-	}
-	desired.Object["spec"] = spec
-	if len(sets) == 0 {
-		return desired, nil
-	}
-	return desired, unstructured.SetNestedSlice(desired.Object, sets, "spec", "storage", "storageClassDeviceSets")
 }
 
 // rookMissing says that there is no kind CephCluster. Its definition is watched, but

@@ -59,8 +59,8 @@ type scope struct {
 	ceph *unstructured.Unstructured
 	rook bool
 	// world is what the scheduler is asked about.
-	world placement.World
-	plan  []osd.DeviceSet
+	world    placement.World
+	decision *osd.Decision
 }
 
 var conditions = []condition.Type{

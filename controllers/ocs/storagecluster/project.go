@@ -11,16 +11,15 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
-// readWorld reads what the scheduler is asked about, which is what is watched: nodes,
-// the pods and claims of OSDs, volumes and their classes. Other pods are left out:
-// they change all the time, and take room on nodes but have no part in the spreading.
+// readWorld reads what the scheduler is asked about: nodes, pods, the claims of OSDs,
+// volumes and their classes. All pods take room on nodes, but only those of OSDs are
+// watched: others change all the time, and the next look at the OSDs counts them.
 func (s *scope) readWorld(ctx context.Context) error {
 	s.world.Nodes = s.nodes
 	namespace, inIndex := client.InNamespace(s.cluster.Namespace), client.MatchingFields{osdIndex: "true"}
@@ -29,7 +28,7 @@ func (s *scope) readWorld(ctx context.Context) error {
 	for _, list := range []struct {
 		objects client.ObjectList
 		opts    []client.ListOption
-	}{{pods, []client.ListOption{namespace, inIndex}}, {claims, []client.ListOption{namespace, inIndex}}, {volumes, nil}, {classes, nil}} {
+	}{{pods, nil}, {claims, []client.ListOption{namespace, inIndex}}, {volumes, nil}, {classes, nil}} {
 		if err := s.List(ctx, list.objects, append(list.opts, client.UnsafeDisableDeepCopy)...); err != nil {
 			return fmt.Errorf("listing %T: %w", list.objects, err)
 		}
@@ -50,16 +49,17 @@ func pointers[T any](items []T) []*T {
 // project is the phase that shows where the OSDs are and would go. A problem does
 // not hold the CephCluster up: Rook waits for the scheduler as well.
 func (s *scope) project(ctx context.Context) error {
-	spec, status := &s.cluster.Spec, &s.cluster.Status
-	projections, err := osd.Project(ctx, s.world, s.cluster.Namespace, osd.Placements(spec)[cephv1.PlacementAll], s.eligible, s.plan)
+	status := &s.cluster.Status
+	plan := s.decision.DeviceSets
+	projections, err := osd.Project(ctx, s.world, s.cluster.Namespace, s.decision.All, s.eligible, plan)
 	if err != nil {
 		return err
 	}
 	status.DeviceSets, status.OSDs = nil, 0
 	total, problems, unplayed := map[string]int{}, []placement.Problem(nil), 0
 	for i, p := range projections {
-		status.DeviceSets = append(status.DeviceSets, statusOf(&s.plan[i], p))
-		status.OSDs += int32(s.plan[i].OSDs())
+		status.DeviceSets = append(status.DeviceSets, s.statusOf(&plan[i], p))
+		status.OSDs += int32(plan[i].OSDs())
 		problems, unplayed = append(problems, p.Problems...), unplayed+p.Unplayed
 		for domain, n := range p.Domains {
 			total[domain] += n
@@ -72,15 +72,19 @@ func (s *scope) project(ctx context.Context) error {
 	case unplayed > 0:
 		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "The first %d OSDs to come would find a node; %d more were not looked at, and are not in the distribution", osd.MaxPlayed, unplayed)
 	default:
-		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "Every OSD has a node or would find one")
+		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "Every OSD has a node or would find one with the room that it requests")
 	}
 	return nil
 }
 
-func statusOf(set *osd.DeviceSet, p osd.Projection) ocsv1.DeviceSetStatus {
-	status := ocsv1.DeviceSetStatus{
-		Name: set.Name, Placement: set.Placement, Hash: set.Hash, StorageClassDeviceSets: set.Names(), OSDs: int32(set.OSDs()), Skew: int32(p.Skew()),
+// statusOf returns the status of a device set. What it says of the CephCluster is what
+// it said before: that changes with the CephCluster only.
+func (s *scope) statusOf(set *osd.DeviceSet, p osd.Projection) ocsv1.DeviceSetStatus {
+	status := ocsv1.DeviceSetStatus{}
+	if at := slices.IndexFunc(s.before, func(b ocsv1.DeviceSetStatus) bool { return b.Name == set.Name }); at >= 0 {
+		status.Placement, status.Hash, status.StorageClassDeviceSets = s.before[at].Placement, s.before[at].Hash, s.before[at].StorageClassDeviceSets
 	}
+	status.Name, status.OSDs, status.Skew = set.Name, int32(set.OSDs()), int32(p.Skew())
 	domains := slices.Sorted(maps.Keys(p.Domains))
 	for _, domain := range domains[:min(len(domains), ocsv1.MaxDomains)] {
 		status.Distribution = append(status.Distribution, ocsv1.DomainOSDs{Domain: domain, OSDs: int32(p.Domains[domain])})

@@ -1,0 +1,217 @@
+package storagecluster_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+)
+
+// handWritten is a CephCluster with a placement of all daemons and a set of one OSD
+// that is bound to a zone.
+const handWritten = `
+apiVersion: ceph.rook.io/v1
+kind: CephCluster
+metadata: {name: ocs-cephcluster}
+spec:
+  placement:
+    all:
+      nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: Exists}]}]}}
+      tolerations: [{key: ceph, operator: Exists}]
+  storage:
+    storageClassDeviceSets:
+    - {name: x-0, count: 1, portable: true, encrypted: true, volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: gp2}}],
+       placement: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [z0]}]}]}}}}
+`
+
+var _ = Describe("An existing CephCluster", func() {
+	var w *world
+	BeforeEach(func() {
+		withRook()
+		w = newWorld()
+	})
+	spec := func(fields ...string) any {
+		GinkgoHelper()
+		found, _, err := unstructured.NestedFieldCopy(get(Default, w.ceph()).Object, append([]string{"spec"}, fields...)...)
+		Expect(err).NotTo(HaveOccurred())
+		return found
+	}
+
+	It("keeps the placement of all daemons, until somebody asks for another one", func() {
+		w.apply(handWritten)
+		before := spec()
+		w.zones(3)
+		w.osd(0, "x-0", "n0")
+		c := w.cluster([]string{set("x", 1, 1)})
+		ready(c)
+		Expect(spec()).To(Equal(before), "nobody asked for a change")
+
+		By("a new set beside it, which finds the storage nodes without that placement")
+		w.cluster([]string{set("x", 1, 1), set("new", 1, 1, "encrypted: true")})
+		Eventually(w.counts).Should(Equal([]string{"x-0=1", "new-0=1"}))
+		Expect(spec("placement")).To(Equal(before.(map[string]any)["placement"]))
+		placed := w.sets(Default)[1].Placement
+		Expect(placed.Tolerations).To(ContainElement(HaveField("Key", ocsv1.StorageTaint)))
+		Expect(placed.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions).To(
+			ContainElement(HaveField("Key", ocsv1.StorageNodeLabel)))
+
+		By("a placement in the spec")
+		w.cluster([]string{set("x", 1, 1), set("new", 1, 1, "encrypted: true")}, "placement: {all: {tolerations: [{key: mine, operator: Exists}]}}")
+		Eventually(func() any { return spec("placement", "all", "tolerations") }).Should(ContainElement(HaveKeyWithValue("key", "mine")))
+	})
+
+	It("keeps the OSDs of its sets together with their placement when the spec asks for more of them", func() {
+		w.apply(handWritten)
+		found := spec("storage", "storageClassDeviceSets").([]any)[0].(map[string]any)
+		w.zones(3)
+		w.osd(0, "x-0", "n0")
+		c := w.cluster([]string{set("x", 2, 3)})
+		ready(c)
+		Expect(w.counts()).To(Equal([]string{"x-0=2", "x-1=2", "x-2=2"}), "Ready means that there are as many as the spec asks for")
+		now := spec("storage", "storageClassDeviceSets").([]any)
+		found["count"] = int64(2)
+		Expect(now[0]).To(Equal(any(found)), "nobody asked for another placement")
+		Expect(now[1]).To(HaveKeyWithValue("encrypted", true), "as the set beside it")
+		w.quiet()
+	})
+
+	It("is found again when it was restored while the manager was down", func() {
+		w.zones(3)
+		c := w.cluster([]string{set("x", 1, 1)})
+		ready(c)
+		w.stop()
+		Expect(api.Delete(ctx, w.ceph())).To(Succeed())
+		w.apply(handWritten)
+		before := spec()
+		w.start()
+		Eventually(func(g Gomega) {
+			g.Expect(get(g, c).Status.DeviceSets[0].Placement).To(Equal(ocsv1.PlacementLegacy))
+		}).Should(Succeed())
+		w.quiet()
+		Expect(spec()).To(Equal(before))
+	})
+
+	It("keeps what a person writes while the manager writes", func() {
+		w.zones(3)
+		c := w.cluster([]string{set("x", 1, 3)})
+		ready(c)
+		w.quiet()
+		w.wire.just(func(r *http.Request) bool {
+			return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/cephclusters/")
+		}, func() {
+			change(w.ceph(), func(u *unstructured.Unstructured) {
+				sets, _, _ := unstructured.NestedSlice(u.Object, "spec", "storage", "storageClassDeviceSets")
+				sets = append(sets, map[string]any{"name": "theirs", "count": int64(1), "volumeClaimTemplates": []any{}})
+				Expect(unstructured.SetNestedSlice(u.Object, sets, "spec", "storage", "storageClassDeviceSets")).To(Succeed())
+			})
+		})
+		w.cluster([]string{set("x", 2, 3)})
+		Eventually(w.counts).Should(ContainElement("x-0=2"))
+		Expect(w.counts()).To(Equal([]string{"x-0=2", "x-1=2", "x-2=2", "theirs=1"}))
+	})
+
+	It("keeps device sets with OSDs that the spec no longer has, unless an annotation names them", func() {
+		w.zones(3)
+		c := w.cluster([]string{set("x", 2, 3)})
+		ready(c)
+		for i := range 6 {
+			w.osd(i, fmt.Sprintf("x-%d", i%3), fmt.Sprintf("n%d", i%3))
+		}
+		w.quiet()
+		By("another replica with the same number of OSDs")
+		w.cluster([]string{set("x", 3, 2)})
+		wrong(c, ocsv1.CephClusterReadyCondition, "DeviceSetOrphans/Error", "x-2", "2 claims", "x-2-data-2abcde", "edpm.openstack.org/orphan-device-sets=x-2")
+		Expect(w.counts()).To(Equal([]string{"x-0=2", "x-1=2", "x-2=2"}))
+		By("a device set that leaves the spec")
+		w.cluster(nil)
+		wrong(c, ocsv1.CephClusterReadyCondition, "DeviceSetOrphans/Error", "x-0,x-1,x-2")
+		Expect(w.counts()).To(HaveLen(3))
+		By("the annotation")
+		w.cluster([]string{set("x", 3, 2)})
+		change(c, func(c *ocsv1.StorageCluster) {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "edpm.openstack.org/orphan-device-sets", "x-2")
+		})
+		Eventually(w.counts).Should(Equal([]string{"x-0=3", "x-1=3"}))
+		ready(c)
+	})
+
+	It("gets no plain set beside encrypted ones unless that is said", func() {
+		w.apply(handWritten)
+		w.zones(3)
+		c := w.cluster([]string{set("x", 1, 1), set("new", 1, 3)})
+		wrong(c, ocsv1.CephClusterReadyCondition, "EncryptionUnset/Error", "spec.storageDeviceSets[1].encrypted", "x-0", "true or false")
+		Expect(w.counts()).To(Equal([]string{"x-0=1"}))
+		encryption := func() []any {
+			var all []any
+			for _, item := range spec("storage", "storageClassDeviceSets").([]any) {
+				all = append(all, item.(map[string]any)["encrypted"])
+			}
+			return all
+		}
+		w.cluster([]string{set("x", 1, 1), set("new", 1, 3)}, "encryption: {clusterWide: true}")
+		Eventually(encryption).Should(Equal([]any{true, true, true, true}))
+		ready(c)
+
+		By("encryption that OSDs do not have")
+		w.osd(0, "x-0", "n0")
+		w.cluster([]string{set("x", 1, 1, "encrypted: false"), set("new", 1, 3)}, "encryption: {clusterWide: true}")
+		wrong(c, ocsv1.CephClusterReadyCondition, "EncryptionDiffers/Error", "spec.storageDeviceSets[0].encrypted", "x-0", "true")
+		Expect(encryption()).To(Equal([]any{true, true, true, true}))
+	})
+})
+
+var _ = Describe("OSDs that do not fit", func() {
+	var w *world
+	BeforeEach(func() {
+		withRook()
+		w = newWorld()
+		w.zones(3)
+	})
+
+	It("are told when no node is large enough for them", func() {
+		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "17"}}`)})
+		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "Insufficient cpu")
+	})
+
+	It("are told when other pods have taken the room", func() {
+		for i := range 3 {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: fmt.Sprintf("busy-%d", i)}}
+			pod.Spec.NodeName = fmt.Sprintf("n%d", i)
+			pod.Spec.Containers = []corev1.Container{{Name: "busy", Image: "busy", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("15")},
+			}}}
+			Expect(api.Create(ctx, pod)).To(Succeed())
+		}
+		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "2"}}`)})
+		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "Insufficient cpu")
+	})
+})
+
+var _ = Describe("A CephCluster that comes back together with Rook", func() {
+	It("keeps the placement of its OSDs, although the status was written before", func() {
+		withoutRook()
+		w := newWorld()
+		w.zones(3)
+		c := w.cluster([]string{set("x", 1, 1)})
+		wrong(c, ocsv1.CephClusterReadyCondition, "RookMissing/Warning")
+		w.quiet()
+		w.stop()
+		withRook()
+		w.apply(handWritten)
+		found, _, _ := unstructured.NestedMap(get(Default, w.ceph()).Object, "spec")
+		w.start()
+		ready(c)
+		Expect(c.Status.DeviceSets[0].Placement).To(Equal(ocsv1.PlacementLegacy))
+		now, _, _ := unstructured.NestedMap(get(Default, w.ceph()).Object, "spec")
+		Expect(now).To(Equal(found))
+	})
+})
