@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,6 +47,7 @@ func TestProtection(t *testing.T) {
 		"what is in order is not written":                                            noNeedlessWrites,
 		"what does not exist is awaited and the old one held":                        missingIsAwaited,
 		"what is being deleted takes no new users":                                   deletingIsRefused,
+		"what is refused for another reason is not called deleted":                   refusalIsTold,
 		"what is being deleted stays with those that hold it":                        deletingIsKept,
 		"what was held a moment ago is released although the cache does not show it": unseenHold,
 		"what was held before a crash is released although nothing notes it":         unnotedHold,
@@ -218,6 +220,33 @@ func deletingIsRefused(t *testing.T, api client.Client) {
 	}
 	expectFinalizers(t, api, "staying", finalizerOf("newcomer"))
 	expectFinalizers(t, api, "leaving", finalizerOf("holder"))
+}
+
+// refusing is an API server that refuses every patch.
+type refusing struct {
+	client.Client
+	err error
+}
+
+func (r refusing) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return r.err
+}
+
+func refusalIsTold(t *testing.T, api client.Client) {
+	makeTopology(t, api, "guarded")
+	kind := topologyv1.GroupVersion.WithKind("Topology").GroupKind()
+	for name, refusal := range map[string]error{
+		"by rights":    apierrors.NewForbidden(topologyv1.GroupVersion.WithResource("topologies").GroupResource(), "guarded", errors.New("no RBAC policy matched")),
+		"by its shape": apierrors.NewInvalid(kind, "guarded", field.ErrorList{field.Invalid(field.NewPath("metadata", "finalizers"), "x", "name part must be non-empty")}),
+		"of its spec":  apierrors.NewInvalid(kind, "guarded", field.ErrorList{field.Forbidden(field.NewPath("spec"), "is frozen")}),
+	} {
+		_, err := topology.Ensure(t.Context(), refusing{api, refusal}, consumer("a"), ref("guarded"), nil)
+		var halt *phase.Halt
+		if !errors.Is(err, refusal) || errors.As(err, &halt) {
+			t.Errorf("%s: the error is %#v; want the refusal, which is tried again and shown", name, err)
+		}
+	}
+	expectFinalizers(t, api, "guarded")
 }
 
 func deletingIsKept(t *testing.T, api client.Client) {
