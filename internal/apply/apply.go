@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -64,7 +65,7 @@ func Child(ctx context.Context, c client.Client, manager string, owner, desired,
 		return err
 	}
 	if present != nil {
-		if same, err := upToDate(present, want); err != nil || same {
+		if same, err := a.upToDate(present, want); err != nil || same {
 			return err
 		}
 	}
@@ -76,10 +77,10 @@ func Child(ctx context.Context, c client.Client, manager string, owner, desired,
 
 // Secret applies desired as a child of owner. present is the Secret of that name
 // as it is, nil if there is none: Secrets are not in the cache. Nothing is
-// written when it has the owner and exactly the data that are wanted. A Secret
-// that is not ours is left alone: a *ConflictError is returned.
-func Secret(ctx context.Context, c client.Client, manager string, owner client.Object, desired, present *corev1.Secret) error {
-	a, err := newApplication(c, manager, owner, nil)
+// written when it has the owner and exactly the data that are wanted; other data
+// are removed. A Secret that is not ours is left alone: a *ConflictError is returned.
+func Secret(ctx context.Context, c client.Client, manager string, owner client.Object, desired, present *corev1.Secret, options ...Option) error {
+	a, err := newApplication(c, manager, owner, options)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,31 @@ func Secret(ctx context.Context, c client.Client, manager string, owner client.O
 	if metav1.IsControlledBy(present, owner) && maps.EqualFunc(present.Data, desired.Data, bytes.Equal) {
 		return nil
 	}
-	return a.send(ctx, want, present)
+	if err := a.send(ctx, want, present); err != nil {
+		return err
+	}
+	return a.removeOthers(ctx, want, desired.Data)
+}
+
+// removeOthers removes from a Secret, as the API server returned it, the data that
+// are not wanted: an apply leaves those of other managers.
+func (a *application) removeOthers(ctx context.Context, applied *unstructured.Unstructured, wanted map[string][]byte) error {
+	data, _, _ := unstructured.NestedMap(applied.Object, "data") // a Secret has a map there, or nothing
+	maps.DeleteFunc(data, func(key string, _ any) bool { return wanted[key] != nil })
+	if len(data) == 0 {
+		return nil
+	}
+	for key := range data {
+		data[key] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"data": data, "metadata": map[string]any{"resourceVersion": applied.GetResourceVersion()}})
+	if err != nil {
+		return err
+	}
+	if err := a.Patch(ctx, applied, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(a.manager)); err != nil {
+		return fmt.Errorf("removing data from Secret %s: %w", applied.GetName(), err)
+	}
+	return nil
 }
 
 // Delete deletes a child of the owner, given its present state: what the owner
@@ -107,7 +132,7 @@ func Delete(ctx context.Context, c client.Client, owner, child client.Object, op
 	if err != nil {
 		return err
 	}
-	ours := metav1.IsControlledBy(child, owner) || a.orphan && a.conflict(child, "") == nil
+	ours := a.ours(child) && (a.orphan || metav1.IsControlledBy(child, owner))
 	if !ours || !child.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
@@ -128,7 +153,7 @@ func Differs(c client.Client, owner, desired, existing client.Object) (bool, err
 	if err != nil {
 		return false, err
 	}
-	same, err := upToDate(existing, want)
+	same, err := a.upToDate(existing, want)
 	return !same, err
 }
 
@@ -220,13 +245,24 @@ func (a *application) configuration(desired client.Object) (*unstructured.Unstru
 	want.SetGroupVersionKind(gvk)
 	delete(want.Object, "status")
 	unstructured.RemoveNestedField(want.Object, "metadata", "creationTimestamp")
-	text, err := json.Marshal(want.Object)
+	if a.before, err = digest(want.Object); err != nil {
+		return nil, err
+	}
+	sum, err := digest(meaning(desired, want))
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(text)
-	annotate(want, appliedAnnotation, hex.EncodeToString(sum[:8]))
+	annotate(want, appliedAnnotation, sum)
 	return want, nil
+}
+
+func digest(content any) (string, error) {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 func annotate(obj client.Object, key, value string) {
@@ -238,7 +274,10 @@ func annotate(obj client.Object, key, value string) {
 	obj.SetAnnotations(annotations)
 }
 
-func upToDate(existing client.Object, want *unstructured.Unstructured) (bool, error) {
+func (a *application) upToDate(existing client.Object, want *unstructured.Unstructured) (bool, error) {
+	if existing.GetAnnotations()[appliedAnnotation] == a.before {
+		annotate(want, appliedAnnotation, a.before)
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(existing)
 	if err != nil {
 		return false, fmt.Errorf("converting %T: %w", existing, err)

@@ -158,17 +158,20 @@ func TestOnlyWhatIsOursIsWritten(t *testing.T) {
 		want        string // the error; empty when the object is written
 	}{
 		"controlled by the owner":              {owners: controlled("me", "uid-me")},
+		"likewise, by another operator":        {owners: controlled("me", "uid-me"), options: []Option{Own}, want: `ConfigMap "child" belongs to Pod/me, but was created by another operator: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
+		"likewise, and handed over":            {owners: controlled("me", "uid-me"), annotations: ofMe, options: []Option{Own}},
+		"likewise, by the suite":               {owners: controlled("me", "uid-me"), annotations: hashOnly, options: []Option{Own}},
 		"controlled by something else":         {owners: controlled("other", "uid-other"), want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
 		"of something else, marked as ours":    {owners: controlled("other", "uid-other"), annotations: ofMe, want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
 		"of something else, and to be adopted": {owners: controlled("other", "uid-other"), options: []Option{Adopt}, want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
 		"of an owner of that name before":      {owners: controlled("me", "uid-before"), want: `ConfigMap "child" belongs to a former Pod/me: waiting until Kubernetes has deleted it`},
-		"nobody's":                             {want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two`},
+		"nobody's":                             {want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
 		"nobody's, and to be adopted":          {options: []Option{Adopt}},
 		"nobody's, made for the owner":         {annotations: ofMe},
-		"nobody's, made for another":           {annotations: map[string]string{edpmv1.OwnerAnnotation: "Pod/other"}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two`},
-		"nobody's, with a hash only":           {annotations: hashOnly, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two`},
+		"nobody's, made for another":           {annotations: map[string]string{edpmv1.OwnerAnnotation: "Pod/other"}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
+		"nobody's, with a hash only":           {annotations: hashOnly, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
 		"left by an earlier version":           {annotations: hashOnly, options: []Option{Orphan}},
-		"nobody's, and to be left":             {options: []Option{Orphan}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two`},
+		"nobody's, and to be left":             {options: []Option{Orphan}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := configMap(map[string]string{"theirs": "x"})
@@ -307,6 +310,48 @@ func TestASecretIsWrittenOnlyIfItIsOursAndDiffers(t *testing.T) {
 	}
 }
 
+func TestASecretHasNothingButWhatIsWanted(t *testing.T) {
+	theirs := secret("2", nil)
+	theirs.Annotations, theirs.Data["b"] = map[string]string{edpmv1.OwnerAnnotation: "Pod/me"}, []byte("x")
+	d := newDesk(theirs)
+	if err := Secret(ctx, d, "manager", owner("me"), secret("1", nil), theirs); err != nil {
+		t.Fatal(err)
+	}
+	got := &corev1.Secret{}
+	if err := d.Get(ctx, client.ObjectKeyFromObject(theirs), got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]byte{"a": []byte("1")}, got.Data); diff != "" {
+		t.Errorf("the data differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestSeveralConflictsAreOne(t *testing.T) {
+	conflict := func(name, owner string, former bool) *ConflictError {
+		return &ConflictError{Kind: "K", Name: name, Owner: owner, For: "Pod/me", Former: former}
+	}
+	for name, c := range map[string]struct {
+		conflicts Conflicts
+		want      string
+	}{
+		"none": {nil, "<nil>"},
+		"one":  {Conflicts{conflict("a", "Pod/p", false)}, `K "a" belongs to Pod/p: delete it if nothing needs it, or rename one of the two`},
+		"of one owner and of another": {Conflicts{conflict("a", "Pod/p", false), conflict("b", "Pod/q", false), conflict("c", "Pod/p", false)},
+			`K "a" belongs to Pod/p: delete it if nothing needs it, or rename one of the two. The same holds for K "c"`},
+		"of a former owner, and one that stays": {Conflicts{conflict("a", "Pod/me", true), conflict("b", "Pod/q", false)},
+			`K "b" belongs to Pod/q: delete it if nothing needs it, or rename one of the two`},
+		"of a former owner": {Conflicts{conflict("a", "Pod/me", true)}, `K "a" belongs to a former Pod/me: waiting until Kubernetes has deleted it`},
+	} {
+		if got := fmt.Sprint(c.conflicts.Err()); got != c.want {
+			t.Errorf("%s: the error is %s; want %s", name, got, c.want)
+		}
+	}
+	fault := errors.New("boom")
+	if conflicts := (&Conflicts{}); conflicts.Add(fault) != fault || conflicts.Add(nil) != nil || conflicts.Err() != nil {
+		t.Error("an error that is no conflict is not returned")
+	}
+}
+
 func TestOnlyWhatIsOursIsDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		owners      []metav1.OwnerReference
@@ -315,6 +360,8 @@ func TestOnlyWhatIsOursIsDeleted(t *testing.T) {
 		deleted     bool
 	}{
 		"controlled by the owner":         {owners: controlled("me", "uid-me"), deleted: true},
+		"likewise, by another operator":   {owners: controlled("me", "uid-me"), options: []Option{Own}},
+		"likewise, by the suite":          {owners: controlled("me", "uid-me"), annotations: map[string]string{appliedAnnotation: "0"}, options: []Option{Own}, deleted: true},
 		"controlled by something else":    {owners: controlled("other", "uid-other")},
 		"of an owner of that name before": {owners: controlled("me", "uid-before")},
 		"nobody's":                        {},

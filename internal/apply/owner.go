@@ -3,6 +3,8 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,18 +27,66 @@ type ConflictError struct {
 	// Former reports that Owner was an earlier object of the name of For, with
 	// which Kubernetes deletes its children.
 	Former bool
+	// Foreign reports that Owner is For, and that another operator, which knows
+	// the kind of For too, created the object.
+	Foreign bool
+	// Mark is the value of edpmv1.OwnerAnnotation that hands the object over to
+	// For; empty when nothing but its owner decides.
+	Mark string
+	// Others are further objects in the same situation, each as Kind "name".
+	Others []string
 }
 
-// Error names the object, its owner and the remedy.
+// Error names the objects, their owner and the remedy.
 func (e *ConflictError) Error() string {
-	const remedy = "delete it if nothing needs it, or rename one of the two"
+	remedy := "delete it if nothing needs it, or rename one of the two"
+	if e.Mark != "" {
+		remedy += fmt.Sprintf(", or hand it over with the annotation %s=%s", edpmv1.OwnerAnnotation, e.Mark)
+	}
+	if len(e.Others) > 0 {
+		remedy += ". The same holds for " + strings.Join(e.Others, ", ")
+	}
 	switch {
 	case e.Former:
-		return fmt.Sprintf("%s %q belongs to a former %s: waiting until Kubernetes has deleted it", e.Kind, e.Name, e.Owner)
+		return fmt.Sprintf("%s belongs to a former %s: waiting until Kubernetes has deleted it", e.object(), e.Owner)
 	case e.Owner == "":
-		return fmt.Sprintf("%s %q exists already and was not created for %s: %s", e.Kind, e.Name, e.For, remedy)
+		return fmt.Sprintf("%s exists already and was not created for %s: %s", e.object(), e.For, remedy)
+	case e.Foreign:
+		return fmt.Sprintf("%s belongs to %s, but was created by another operator: %s", e.object(), e.Owner, remedy)
 	}
-	return fmt.Sprintf("%s %q belongs to %s: %s", e.Kind, e.Name, e.Owner, remedy)
+	return fmt.Sprintf("%s belongs to %s: %s", e.object(), e.Owner, remedy)
+}
+
+func (e *ConflictError) object() string { return fmt.Sprintf("%s %q", e.Kind, e.Name) }
+
+// Conflicts are objects that are in the way of one owner, in the order in which
+// they were found.
+type Conflicts []*ConflictError
+
+// Add collects a conflict. Other errors are returned.
+func (c *Conflicts) Add(err error) error {
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) {
+		return err
+	}
+	*c = append(*c, conflict)
+	return nil
+}
+
+// Err returns one error for all of them, nil for none: the first that a person has
+// to resolve, if there is one, with the others that are in the same situation.
+func (c Conflicts) Err() error {
+	if len(c) == 0 {
+		return nil
+	}
+	at := max(0, slices.IndexFunc(c, func(e *ConflictError) bool { return !e.Former }))
+	first := *c[at]
+	for i, other := range c {
+		if i != at && other.Former == first.Former && other.Owner == first.Owner {
+			first.Others = append(first.Others, other.object())
+		}
+	}
+	return &first
 }
 
 // Halt turns a *ConflictError into a *phase.Halt of the condition. Other errors,
@@ -75,6 +125,12 @@ func ComputedFrom(read client.Object) Option {
 	return func(a *application) { a.from = &version }
 }
 
+// Own counts what the owner controls as ours only if the suite created it, or a
+// person has handed it over. It is for owners of kinds that other operators
+// reconcile too, for example glance-operator a GlanceAPI: what those have created
+// has the same owner.
+func Own(a *application) { a.own = true }
+
 // application is one apply on behalf of an owner.
 type application struct {
 	client.Client
@@ -84,7 +140,10 @@ type application struct {
 	owner client.Object
 	kind  schema.GroupKind // of the owner
 
-	adopt, orphan bool
+	adopt, orphan, own bool
+	// before is the hash of what is applied as earlier versions made it: of the JSON,
+	// into which each version of the Kubernetes libraries writes other empty fields.
+	before string
 	// from is the resource version that desired was computed from, empty if there was
 	// no object; nil if that does not matter.
 	from *string
@@ -105,8 +164,8 @@ func newApplication(c client.Client, manager string, owner client.Object, option
 
 // Check returns a *ConflictError if an existing object is not the owner's, and nil
 // if Child would write it.
-func Check(c client.Client, owner, existing client.Object) error {
-	a, err := newApplication(c, "", owner, nil)
+func Check(c client.Client, owner, existing client.Object, options ...Option) error {
+	a, err := newApplication(c, "", owner, options)
 	if err != nil {
 		return err
 	}
@@ -126,26 +185,45 @@ func IsConflict(err error) bool {
 	return errors.As(err, &conflict)
 }
 
-// conflict returns an error when the object is not ours. Ours is what the owner
-// controls, and what nothing controls but was made for an owner of this kind and
-// name: it has lost its owner reference, for example because the owner was
-// deleted with --cascade=orphan, or in a backup.
+// conflict returns an error when the object is not ours.
 func (a *application) conflict(existing client.Object, kind string) *ConflictError {
-	ref := metav1.GetControllerOf(existing)
-	if ref == nil && (a.owner == nil || a.adopt || a.marked(existing)) || ref != nil && a.owner != nil && ref.UID == a.owner.GetUID() {
+	if a.ours(existing) {
 		return nil
 	}
 	conflict := &ConflictError{Kind: kind, Name: existing.GetName()}
 	if a.owner != nil {
 		conflict.For = a.kind.Kind + "/" + a.owner.GetName()
+		conflict.Mark = a.ownerName()
 	}
-	if ref != nil {
+	if ref := metav1.GetControllerOf(existing); ref != nil {
 		conflict.Owner = ref.Kind + "/" + ref.Name
 		group, _ := schema.ParseGroupVersion(ref.APIVersion)
-		conflict.Former = conflict.Owner == conflict.For && group.Group == a.kind.Group
+		conflict.Foreign = a.controls(ref)
+		conflict.Former = !conflict.Foreign && conflict.Owner == conflict.For && group.Group == a.kind.Group
+		if !conflict.Foreign {
+			conflict.Mark = "" // the owner decides
+		}
 	}
 	return conflict
 }
+
+// ours is what the owner controls, and what nothing controls but was made for an
+// owner of this kind and name: it has lost its owner reference, for example
+// because the owner was deleted with --cascade=orphan, or in a backup.
+func (a *application) ours(existing client.Object) bool {
+	ref := metav1.GetControllerOf(existing)
+	if ref == nil {
+		return a.owner == nil || a.adopt || a.marked(existing)
+	}
+	return a.controls(ref) && (!a.own || Applied(existing) || a.marked(existing))
+}
+
+func (a *application) controls(ref *metav1.OwnerReference) bool {
+	return a.owner != nil && ref.UID == a.owner.GetUID()
+}
+
+// Applied reports whether the suite has written the object.
+func Applied(existing client.Object) bool { return existing.GetAnnotations()[appliedAnnotation] != "" }
 
 // marked reports whether an object that nothing controls was made for the owner.
 // Children that a node left without owner before there was the annotation have
@@ -154,7 +232,7 @@ func (a *application) marked(existing client.Object) bool {
 	annotations := existing.GetAnnotations()
 	owner, found := annotations[edpmv1.OwnerAnnotation]
 	if !found && a.orphan {
-		return annotations[appliedAnnotation] != ""
+		return Applied(existing)
 	}
 	return owner == a.ownerName()
 }
