@@ -57,8 +57,8 @@ const (
 	PodsNotReadyReason condition.Reason = "PodsNotReady"
 	// HeldReason : a change is held back because pods would find no node.
 	HeldReason condition.Reason = "Held"
-	// ReplacingReason : the StatefulSet is made anew, as a field changed that
-	// cannot be changed in place.
+	// ReplacingReason : the StatefulSet is made again, as a field changed that
+	// cannot be changed in place, or as another operator handed it over.
 	ReplacingReason condition.Reason = "Replacing"
 	// RefusedReason : the API server refuses the StatefulSet or a Service.
 	RefusedReason condition.Reason = "Refused"

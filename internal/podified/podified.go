@@ -9,7 +9,6 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,8 +35,9 @@ const (
 type Service struct {
 	// Name of the StatefulSet.
 	Name string
-	// Labels of the pods, by which they are selected, and of everything else,
-	// beside those that say what the service is and whose.
+	// Labels of the pods and of everything else, beside those that say what the
+	// service is and whose. Nothing selects by them but Topologies: a version may
+	// change them, which rolls the pods out and no more.
 	Labels   map[string]string
 	Replicas int32
 	// TopologyRef in force, nil for none.
@@ -112,6 +112,7 @@ func New(mgr ctrl.Manager, reader *inputs.Reader, names Names) *Deployer {
 }
 
 // identity is what the pods of an owner are known by, whatever else labels them.
+// Services and StatefulSets select by it, so that no version may change it.
 func (d *Deployer) identity(owner client.Object) map[string]string {
 	return map[string]string{ServiceLabel: d.Names.Service, ownerLabel: owner.GetName()}
 }
@@ -177,7 +178,7 @@ func (p *deployment) networks(ctx context.Context) error {
 	return nil
 }
 
-// look reads the set and its pods.
+// look reads the set and its pods, also those that a former set has left.
 func (p *deployment) look(ctx context.Context) error {
 	key := client.ObjectKey{Namespace: p.owner.GetNamespace(), Name: p.Name}
 	set := &appsv1.StatefulSet{}
@@ -186,10 +187,9 @@ func (p *deployment) look(ctx context.Context) error {
 		return fmt.Errorf("reading StatefulSet %s: %w", p.Name, err)
 	}
 	if err == nil {
-		if !metav1.IsControlledBy(set, p.owner) {
-			return nil // its pods are not ours either; writing the set says so
+		if p.set, err = p.whole(ctx, set); err != nil || p.set == nil {
+			return err // the pods of a set that is not ours are not ours either
 		}
-		p.set = set
 	}
 	list := &corev1.PodList{}
 	if err := p.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{setIndex: p.Name}, client.UnsafeDisableDeepCopy); err != nil {

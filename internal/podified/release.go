@@ -45,7 +45,13 @@ func (d *Deployer) replaced(ctx context.Context, owner client.Object, name strin
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading StatefulSet %s: %w", name, err)
 	}
-	return err == nil && metav1.IsControlledBy(set, owner) && controllerutil.ContainsFinalizer(set, metav1.FinalizerOrphanDependents), nil
+	if err != nil || !controllerutil.ContainsFinalizer(set, metav1.FinalizerOrphanDependents) {
+		return false, nil
+	}
+	if err = apply.Check(d.Client, owner, set); apply.IsConflict(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // collect deletes the pods of the owner that no StatefulSet has: they were left
@@ -78,7 +84,7 @@ func (d *Deployer) Remove(ctx context.Context, owner client.Object, name string,
 		return fmt.Errorf("reading StatefulSet %s: %w", name, err)
 	}
 	if err == nil {
-		if err := apply.Delete(ctx, d.Client, owner, set); err != nil {
+		if err := apply.Delete(ctx, d.Client, owner, set, apply.Own); err != nil {
 			return err
 		}
 	}

@@ -3,34 +3,36 @@ package podified
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-// replace deletes a set of which a field has to change that cannot, and leaves
-// its pods and claims. The set that is made next takes the pods over and rolls
-// them one at a time; claims are kept whether or not pods use them. If the owner
-// goes in between, Release deletes the pods.
+// replace deletes a set that has to be made again, and leaves its pods and claims:
+// one of which a field has to change that cannot, and one of another operator, of
+// which containers would stay in the template. The set that is made next takes the
+// pods over, which claim has made sure that it selects, and rolls them one at a
+// time; claims are kept whether or not pods use them. If the owner goes in between,
+// Release deletes the pods.
 func (p *deployment) replace(ctx context.Context) error {
 	if p.set == nil {
 		return nil
 	}
-	field, ours := immutable(p.set, p.want), metav1.IsControlledBy(p.set, p.owner)
-	going := !p.set.DeletionTimestamp.IsZero()
-	if !going && (field == "" || !ours) {
-		return nil
-	}
-	if !going {
-		if err := p.dismiss(ctx, field); err != nil {
+	if p.set.DeletionTimestamp.IsZero() {
+		cause := p.obsolete()
+		if cause == "" {
+			return nil
+		}
+		if err := p.dismiss(ctx, cause); err != nil {
 			return err
 		}
 	}
@@ -38,14 +40,25 @@ func (p *deployment) replace(ctx context.Context) error {
 		"Waiting until the former StatefulSet %s is gone; its pods keep running", p.Name)
 }
 
+// obsolete says why the set has to be made again; empty when it has not.
+func (p *deployment) obsolete() string {
+	if !apply.Applied(p.set) {
+		return "it was handed over by another operator"
+	}
+	if field := immutable(p.set, p.want); field != "" {
+		return "its " + field + " cannot be changed in place"
+	}
+	return ""
+}
+
 // dismiss deletes the set and leaves its pods.
-func (p *deployment) dismiss(ctx context.Context, field string) error {
+func (p *deployment) dismiss(ctx context.Context, cause string) error {
 	err := p.Delete(ctx, p.set, client.PropagationPolicy(metav1.DeletePropagationOrphan), client.Preconditions{UID: &p.set.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting StatefulSet %s to make it anew: %w", p.Name, err)
+		return fmt.Errorf("deleting StatefulSet %s to make it again: %w", p.Name, err)
 	}
 	p.Events.Eventf(p.owner, p.set, corev1.EventTypeNormal, string(podifiedv1.ReplacingReason), "Reconciling",
-		"StatefulSet %s is made anew, since its %s cannot be changed in place. Its pods are replaced one at a time; PersistentVolumeClaims are kept.", p.Name, field)
+		"StatefulSet %s is made again, since %s. Its pods are replaced one at a time; PersistentVolumeClaims are kept.", p.Name, cause)
 	return nil
 }
 
@@ -57,7 +70,7 @@ func immutable(have, want *appsv1.StatefulSet) string {
 		return "serviceName"
 	case have.Spec.PodManagementPolicy != want.Spec.PodManagementPolicy:
 		return "podManagementPolicy"
-	case !maps.Equal(have.Spec.Selector.MatchLabels, want.Spec.Selector.MatchLabels):
+	case !equality.Semantic.DeepEqual(have.Spec.Selector, want.Spec.Selector):
 		return "selector"
 	case !slices.EqualFunc(have.Spec.VolumeClaimTemplates, want.Spec.VolumeClaimTemplates, sameClaim):
 		return "volumeClaimTemplates"

@@ -52,6 +52,9 @@ func TestImmutable(t *testing.T) {
 		"the name of the headless Service":   {same, func(s *appsv1.StatefulSetSpec) { s.ServiceName = "t" }, "serviceName"},
 		"the labels by which pods are known": {same, func(s *appsv1.StatefulSetSpec) { s.Selector.MatchLabels["a"] = "c" }, "selector"},
 		"the order in which pods are made":   {same, func(s *appsv1.StatefulSetSpec) { s.PodManagementPolicy = "" }, "podManagementPolicy"},
+		"an expression that selects as well": {func(s *appsv1.StatefulSetSpec) {
+			s.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "c", Operator: metav1.LabelSelectorOpExists}}
+		}, same, "selector"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := immutable(set(c.have), set(c.want)); got != c.field {

@@ -9,9 +9,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/attachments"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -33,7 +35,7 @@ func (p *deployment) statefulSet() *appsv1.StatefulSet {
 		ObjectMeta: p.meta(p.Name),
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: ptr.To(p.Replicas),
-			Selector: &metav1.LabelSelector{MatchLabels: p.Labels},
+			Selector: &metav1.LabelSelector{MatchLabels: p.identity(p.owner)},
 			Template: p.template(),
 			// Pods do not wait for each other, and a pod that has no place must
 			// not keep the others from theirs.
@@ -44,7 +46,36 @@ func (p *deployment) statefulSet() *appsv1.StatefulSet {
 	if p.Headless {
 		set.Spec.ServiceName = p.Name
 	}
+	p.keep(set)
 	return set
+}
+
+// keep leaves in force what cannot be changed in a set and need not be: a selector
+// of other labels, as long as it selects the pods that run and those to come, and
+// the labels of claims.
+func (p *deployment) keep(want *appsv1.StatefulSet) {
+	if p.set == nil || !apply.Applied(p.set) {
+		return
+	}
+	if selector := p.set.Spec.Selector; p.selectedBy(selector) {
+		want.Spec.Selector = selector.DeepCopy()
+	}
+	want.Spec.VolumeClaimTemplates = slices.Clone(want.Spec.VolumeClaimTemplates)
+	for i := range want.Spec.VolumeClaimTemplates {
+		claim := &want.Spec.VolumeClaimTemplates[i]
+		for _, present := range p.set.Spec.VolumeClaimTemplates {
+			if present.Name == claim.Name {
+				claim.Labels = present.Labels
+			}
+		}
+	}
+}
+
+// selectedBy reports whether a selector has all pods, those to come included.
+func (p *deployment) selectedBy(selector *metav1.LabelSelector) bool {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && s.Matches(labels.Set(p.Labels)) &&
+		!slices.ContainsFunc(p.pods, func(pod *corev1.Pod) bool { return !s.Matches(labels.Set(pod.Labels)) })
 }
 
 func (p *deployment) meta(name string) metav1.ObjectMeta {

@@ -3,6 +3,7 @@ package podified
 import (
 	"context"
 	"maps"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -49,12 +50,16 @@ func IndexPods(ctx context.Context, indexer client.FieldIndexer) error {
 	})
 }
 
+// setOf is the StatefulSet that has a pod, or that has left it behind.
 func setOf(pod client.Object) []string {
-	ref := metav1.GetControllerOf(pod)
-	if ref == nil || ref.Kind != "StatefulSet" {
-		return nil
+	ref, name := metav1.GetControllerOf(pod), pod.GetName()
+	switch {
+	case ref != nil && ref.Kind == "StatefulSet":
+		return []string{ref.Name}
+	case ref == nil && pod.GetLabels()[appsv1.StatefulSetPodNameLabel] == name:
+		return []string{name[:max(0, strings.LastIndex(name, "-"))]}
 	}
-	return []string{ref.Name}
+	return nil
 }
 
 // Kind is what Watch needs to know of the kind of a Deployer.

@@ -22,20 +22,16 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 
 // write writes what differs: the configuration first, so that new pods find it.
+// The Services select the pods that run and those to come alike, which claim has
+// made sure of, so that they never wait for a roll-out.
 func (p *deployment) write(ctx context.Context) error {
 	if p.held {
 		return nil
 	}
-	if err := p.writeConfig(ctx); err != nil {
-		return err
-	}
-	for _, service := range p.services() {
-		if err := p.child(ctx, service, &corev1.Service{}); err != nil {
+	for _, step := range []phase.Func{p.claim, p.writeConfig, p.writeServices, p.replace} {
+		if err := step(ctx); err != nil {
 			return err
 		}
-	}
-	if err := p.replace(ctx); err != nil {
-		return err
 	}
 	present := &appsv1.StatefulSet{}
 	if err := p.child(ctx, p.want, present); err != nil {
@@ -52,7 +48,16 @@ func (p *deployment) writeConfig(ctx context.Context) error {
 		return inputs.Halt(condition.DeploymentReadyCondition, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: p.meta(name), Data: p.Config}
-	return apply.Halt(condition.DeploymentReadyCondition, apply.Secret(ctx, p.Client, p.Manager, p.owner, secret, present))
+	return apply.Halt(condition.DeploymentReadyCondition, apply.Secret(ctx, p.Client, p.Manager, p.owner, secret, present, apply.Own))
+}
+
+func (p *deployment) writeServices(ctx context.Context) error {
+	for _, service := range p.services() {
+		if err := p.child(ctx, service, &corev1.Service{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // services are all that are wanted, complete.
@@ -60,14 +65,14 @@ func (p *deployment) services() []*corev1.Service {
 	var all []*corev1.Service
 	if p.Headless {
 		all = append(all, &corev1.Service{ObjectMeta: p.meta(p.Name), Spec: corev1.ServiceSpec{
-			Selector: p.Labels, ClusterIP: corev1.ClusterIPNone, Ports: p.ports(),
+			Selector: p.identity(p.owner), ClusterIP: corev1.ClusterIPNone, Ports: p.ports(),
 		}})
 	}
 	for _, service := range p.Services {
 		complete := service.DeepCopy()
 		meta := p.meta(service.Name)
 		meta.Annotations, meta.Labels = service.Annotations, merge(p.Labels, service.Labels)
-		complete.ObjectMeta, complete.Spec.Selector = meta, p.Labels
+		complete.ObjectMeta, complete.Spec.Selector = meta, p.identity(p.owner)
 		all = append(all, complete)
 	}
 	return all
@@ -94,7 +99,7 @@ func TCP(name string, port int32) corev1.ServicePort {
 // child writes one child. What the API server refuses, or belongs to something
 // else, is for a person to mend.
 func (p *deployment) child(ctx context.Context, desired, present client.Object) error {
-	err := apply.Child(ctx, p.Client, p.Manager, p.owner, desired, present)
+	err := apply.Child(ctx, p.Client, p.Manager, p.owner, desired, present, apply.Own)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		return phase.Stalled(condition.DeploymentReadyCondition, podifiedv1.RefusedReason, "The API server refuses it: %v", err)
 	}

@@ -53,7 +53,7 @@ func (s *scope) ensure(ctx context.Context, t condition.Type, kind string, wante
 	if !wanted {
 		return s.remove(ctx, t, kind, present, client.ObjectKeyFromObject(desired))
 	}
-	err := apply.Child(ctx, s.Client, manager, s.plane, desired, present)
+	err := apply.Child(ctx, s.Client, manager, s.plane, desired, present, apply.Own)
 	switch {
 	case apierrors.IsInvalid(err):
 		return phase.Stalled(t, corev1.InvalidSpecReason, "The API server refuses %s %s: %v", kind, desired.GetName(), err)
@@ -73,7 +73,7 @@ func (s *scope) remove(ctx context.Context, t condition.Type, kind string, prese
 		return fmt.Errorf("reading %s %s: %w", kind, key.Name, err)
 	}
 	if err == nil {
-		if err := apply.Delete(ctx, s.Client, s.plane, present); err != nil {
+		if err := apply.Delete(ctx, s.Client, s.plane, present, apply.Own); err != nil {
 			return err
 		}
 	}

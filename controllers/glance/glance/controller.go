@@ -128,7 +128,7 @@ func (s *scope) applyAPIs(ctx context.Context) error {
 
 func (s *scope) apply(ctx context.Context, desired *glancev1.GlanceAPI) error {
 	present := &glancev1.GlanceAPI{}
-	if err := apply.Child(ctx, s.Client, manager, s.glance, desired, present); err != nil {
+	if err := apply.Child(ctx, s.Client, manager, s.glance, desired, present, apply.Own); err != nil {
 		return apply.Halt(glancev1.GlanceAPIReadyCondition, err)
 	}
 	s.apis = append(s.apis, present)
@@ -163,7 +163,7 @@ func (s *scope) removeOthers(ctx context.Context) error {
 		if wanted[api.Name] {
 			continue
 		}
-		if err := apply.Delete(ctx, s.Client, s.glance, api.DeepCopy()); err != nil {
+		if err := apply.Delete(ctx, s.Client, s.glance, api.DeepCopy(), apply.Own); err != nil {
 			return err
 		}
 	}

@@ -182,7 +182,7 @@ func (s *scope) applyCells(ctx context.Context) error {
 			Spec:       s.cellSpec(name, s.nova.Spec.CellTemplates[name]),
 		}
 		present := &novav1.NovaCell{}
-		if err := apply.Child(ctx, s.Client, manager, s.nova, cell, present); err != nil {
+		if err := apply.Child(ctx, s.Client, manager, s.nova, cell, present, apply.Own); err != nil {
 			return apply.Halt(novav1.NovaAllCellsReadyCondition, err)
 		}
 		s.cells = append(s.cells, present)
@@ -196,7 +196,7 @@ func (s *scope) applySecret(ctx context.Context, name string) error {
 		return inputs.Halt(novav1.NovaAllCellsReadyCondition, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: name}, Data: s.passwords}
-	return apply.Halt(novav1.NovaAllCellsReadyCondition, apply.Secret(ctx, s.Client, manager, s.nova, secret, present))
+	return apply.Halt(novav1.NovaAllCellsReadyCondition, apply.Secret(ctx, s.Client, manager, s.nova, secret, present, apply.Own))
 }
 
 func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCellSpec {
@@ -246,7 +246,7 @@ func (s *scope) removeCells(ctx context.Context) error {
 			return phase.Stalled(novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason,
 				"spec.cellTemplates no longer has %s, but NovaCell %s has %d computes: remove their nodes and NovaComputes first, or put the cell back", cell.ShortName(), cell.Name, n)
 		}
-		if err := apply.Delete(ctx, s.Client, s.nova, cell); err != nil {
+		if err := apply.Delete(ctx, s.Client, s.nova, cell, apply.Own); err != nil {
 			return err
 		}
 	}

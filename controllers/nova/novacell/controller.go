@@ -175,7 +175,7 @@ func (s *scope) computeConfig(ctx context.Context) error {
 		return inputs.Halt(novav1.NovaComputeServiceConfigReadyCondition, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cell.Namespace, Name: name}, Data: data}
-	if err := apply.Secret(ctx, s.Client, manager, s.cell, secret, present); err != nil {
+	if err := apply.Secret(ctx, s.Client, manager, s.cell, secret, present, apply.Own); err != nil {
 		return apply.Halt(novav1.NovaComputeServiceConfigReadyCondition, err)
 	}
 	s.cell.Status.ComputeConfigSecretName = name
