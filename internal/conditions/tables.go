@@ -42,6 +42,7 @@ const (
 	patience     = "nothing: it goes on by itself"
 	createInput  = "create what the message names; it goes on by itself"
 	removeOwn    = "delete the object that the message names if nothing needs it, or rename one of the two; it continues when the name is free"
+	removeOrGive = "delete the objects that the message names if nothing needs them, or rename one of the two, or [hand them over](security.md#names-that-exist-already); it continues automatically"
 	createSecret = "create the Secret, or add the key; it goes on by itself"
 	fewerSecrets = "let hosts share Secrets, or remove what is not needed, which helps within ten minutes; or raise [`--secrets-per-namespace`](operations.md#flags-of-the-manager)"
 	grantSecrets = "[bind](install.md#rights) the operators' ClusterRole for Secrets in the namespace; it goes on by itself"
@@ -206,7 +207,7 @@ func ofNova() Table {
 		}},
 		{Type: novav1.NovaAllCellsReadyCondition, Means: "every cell is Ready", Reasons: []Reason{
 			{novav1.CellsNotReadyReason, "some cells are not Ready; the message names the first", "see the conditions of that NovaCell: most often the Secret of the message bus is missing"},
-			{edpmv1.ConflictReason, "a NovaCell or Secret of the name of a cell exists already, and was not created by this Nova", removeOwn},
+			{edpmv1.ConflictReason, "a NovaCell or Secret of the name of a cell exists already, and was not created by this Nova", removeOrGive},
 			{novav1.ComputesRemainingReason, "a cell is gone from `cellTemplates`, but has computes", "remove their nodes and NovaComputes first, or put the cell back"},
 		}},
 	}}
@@ -223,7 +224,7 @@ func ofNovaCell() Table {
 		}},
 		{Type: novav1.NovaComputeServiceConfigReadyCondition, Means: "the configuration of the computes is made", Reasons: []Reason{
 			{novav1.InvalidConfigReason, "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"},
-			{edpmv1.ConflictReason, "a Secret of the name of the configuration exists already, and was not created for this cell", removeOwn},
+			{edpmv1.ConflictReason, "a Secret of the name of the configuration exists already, and was not created for this cell", removeOrGive},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.NovaConductorReadyCondition, Means: "the conductor has what it needs, or none is to run, as the message then says", Like: podifiedTable, Reasons: []Reason{
@@ -289,7 +290,7 @@ func ofGlance() Table {
 	return Table{Name: glance, Kinds: []string{glance}, Link: "glance.md#conditions", Conditions: []Condition{
 		{Type: glancev1.GlanceAPIReadyCondition, Means: "every GlanceAPI is Ready", Reasons: []Reason{
 			{glancev1.APIsNotReadyReason, "a GlanceAPI is not Ready; the message names the first and says why", "see the conditions of that GlanceAPI"},
-			{edpmv1.ConflictReason, "a GlanceAPI of that name exists already, and was not created by this Glance", removeOwn},
+			{edpmv1.ConflictReason, "a GlanceAPI of that name exists already, and was not created by this Glance", removeOrGive},
 		}},
 	}}
 }
@@ -317,8 +318,8 @@ func podified() Table {
 			{podifiedv1.PodsPendingReason, "the scheduler finds no node; the message is its own", "see [my pod is Pending](pod-pending.md), and `PlacementReady`"},
 			{podifiedv1.PodsNotReadyReason, "pods have a node and are not ready", "`kubectl describe pod` and `kubectl logs` of the pod that the message names"},
 			{podifiedv1.HeldReason, "a change is held back because of `PlacementReady`, as the Topology has `enforcement: Hold`", "do what `PlacementReady` says, or set `enforcement: Warn`"},
-			{podifiedv1.ReplacingReason, "the StatefulSet is made anew, as a field changed that cannot be changed in place", patience},
-			{edpmv1.ConflictReason, "a StatefulSet, Service or Secret of that name exists already, and was not created for this object", removeOwn},
+			{podifiedv1.ReplacingReason, "the StatefulSet is made again, as a field changed that cannot be changed in place, or as another operator handed it over; its pods keep running", patience},
+			{edpmv1.ConflictReason, "a StatefulSet, Service or Secret of that name exists already, and was not created for this object or was created by another operator; or pods lack the labels by which they are selected, and the message has the command", removeOrGive},
 			{podifiedv1.RefusedReason, "the API server refuses the StatefulSet or a Service", "correct what the message names"},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
@@ -344,7 +345,7 @@ func placementReady() Condition {
 func ofControlPlane() Table {
 	reasons := []Reason{
 		{corev1.ServiceNotReadyReason, "the service is not Ready; the message says why", "see its conditions"},
-		{edpmv1.ConflictReason, "an object of that name exists already, and was not created by this control plane", removeOwn},
+		{edpmv1.ConflictReason, "an object of that name exists already, and was not created by this control plane", removeOrGive},
 		{corev1.InvalidSpecReason, "the API server refuses the service that the template describes", "correct the field of the template that the message names"},
 	}
 	return Table{Name: controlPlane, Kinds: []string{controlPlane}, Link: "controlplane.md#conditions", Conditions: []Condition{

@@ -29,9 +29,9 @@ func and(base map[string]string, more ...string) map[string]string {
 	return all
 }
 
-// running is a service whose set has a selector and whose pods have labels. The
+// serving is a service whose set has a selector and whose pods have labels. The
 // labels that are wanted now are the identity and api=new.
-func running(selector map[string]string, pods ...map[string]string) *deployment {
+func serving(selector map[string]string, pods ...map[string]string) *deployment {
 	d, _ := leaving(&testing.T{})
 	api := &glancev1.GlanceAPI{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "glance-a", UID: "uid"}}
 	service := (&Service{Name: "s", Labels: map[string]string{"api": "new"}, Claims: []corev1.PersistentVolumeClaim{claim("glance", "1G", nil)}}).labelled(d.identity(api))
@@ -56,13 +56,13 @@ func TestASelectorStaysAsLongAsItSelects(t *testing.T) {
 		want     map[string]string
 		obsolete string
 	}{
-		"no set yet":                                       {running(nil), identity, ""},
-		"the selector of today":                            {running(identity, wanted), identity, ""},
-		"pods of a version with other labels":              {running(identity, former), identity, ""},
-		"a selector with more labels, which are wanted":    {running(wanted, wanted), wanted, ""},
-		"a selector with a label that is no longer wanted": {running(former, former), identity, "its selector cannot be changed in place"},
-		"pods that a former set left, of other labels":     {running(wanted, former), identity, "its selector cannot be changed in place"},
-		"a set of this selector, and such pods":            {running(identity, former, wanted), identity, ""},
+		"no set yet":                                       {serving(nil), identity, ""},
+		"the selector of today":                            {serving(identity, wanted), identity, ""},
+		"pods of a version with other labels":              {serving(identity, former), identity, ""},
+		"a selector with more labels, which are wanted":    {serving(wanted, wanted), wanted, ""},
+		"a selector with a label that is no longer wanted": {serving(former, former), identity, "its selector cannot be changed in place"},
+		"pods that a former set left, of other labels":     {serving(wanted, former), identity, "its selector cannot be changed in place"},
+		"a set of this selector, and such pods":            {serving(identity, former, wanted), identity, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.p.want = c.p.statefulSet()
@@ -83,7 +83,7 @@ func TestASelectorStaysAsLongAsItSelects(t *testing.T) {
 }
 
 func TestASetOfAnotherOperatorIsMadeAgain(t *testing.T) {
-	p := running(identity, identity)
+	p := serving(identity, identity)
 	p.set.Annotations = map[string]string{edpmv1.OwnerAnnotation: "GlanceAPI.glance.openstack.org/glance-a"}
 	p.want = p.statefulSet()
 	if got := p.obsolete(); got != "it was handed over by another operator" {
@@ -92,7 +92,7 @@ func TestASetOfAnotherOperatorIsMadeAgain(t *testing.T) {
 }
 
 func TestServicesSelectPodsOfEveryVersion(t *testing.T) {
-	p := running(identity)
+	p := serving(identity)
 	p.Headless, p.Services = true, []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "public"}}}
 	for _, service := range p.services() {
 		if diff := cmp.Diff(identity, service.Spec.Selector); diff != "" {
@@ -102,10 +102,10 @@ func TestServicesSelectPodsOfEveryVersion(t *testing.T) {
 }
 
 func TestAPodThatNothingWouldSelectStopsEverything(t *testing.T) {
-	if err := running(identity, identity, and(identity, "more", "x")).selectsAll(); err != nil {
+	if err := serving(identity, identity, and(identity, "more", "x")).selectsAll(); err != nil {
 		t.Errorf("pods with all labels: %v", err)
 	}
-	err := running(identity, identity, map[string]string{ServiceLabel: "glance"}).selectsAll()
+	err := serving(identity, identity, map[string]string{ServiceLabel: "glance"}).selectsAll()
 	var halt *phase.Halt
 	if !errors.As(err, &halt) || halt.Reason != edpmv1.ConflictReason {
 		t.Fatalf("the error is %v; want a halt for Conflict", err)

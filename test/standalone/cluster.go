@@ -5,8 +5,11 @@
 package standalone
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -25,14 +28,46 @@ import (
 
 // Build compiles the lab and the manager into the directory.
 func Build(ctx context.Context, dir string) error {
-	for _, program := range []string{"test/lab", "cmd/manager"} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/", "./"+program)
-		cmd.Dir, cmd.Stderr = envtest.File(), os.Stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("building %s: %w", program, err)
-		}
+	return errors.Join(build(ctx, "-o", dir+"/", "./test/lab"), build(ctx, "-o", dir+"/", "./cmd/manager"))
+}
+
+func build(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build"}, args...)...)
+	cmd.Dir, cmd.Stderr = envtest.File(), os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("building %s: %w", args[len(args)-1], err)
 	}
 	return nil
+}
+
+// Edit replaces text in a source file, given by its path in the module.
+type Edit struct{ File, Old, New string }
+
+// BuildOther compiles another release of the manager into the directory: this one
+// with the edits.
+func BuildOther(ctx context.Context, dir string, edits ...Edit) error {
+	overlay := map[string]string{}
+	for i, e := range edits {
+		source := envtest.File(e.File)
+		text, err := os.ReadFile(cmp.Or(overlay[source], source))
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(text, []byte(e.Old)) {
+			return fmt.Errorf("%s no longer has %q", e.File, e.Old)
+		}
+		edited := filepath.Join(dir, fmt.Sprintf("%d.go", i))
+		if err := os.WriteFile(edited, bytes.ReplaceAll(text, []byte(e.Old), []byte(e.New)), 0o600); err != nil {
+			return err
+		}
+		overlay[source] = edited
+	}
+	text, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "overlay.json")
+	return errors.Join(os.WriteFile(file, text, 0o600), build(ctx, "-overlay", file, "-o", dir+"/", "./cmd/manager"))
 }
 
 // Cluster is one control plane.
@@ -45,6 +80,13 @@ type Cluster struct {
 // ports from port on. The programs are those that Build made. It starts nothing.
 func New(programs, dir string, port int) *Cluster {
 	return &Cluster{programs: programs, dir: dir, port: port}
+}
+
+// With returns the same control plane with the manager of another directory.
+func (c *Cluster) With(programs string) *Cluster {
+	other := *c
+	other.programs = programs
+	return &other
 }
 
 // Up starts the control plane with the suite's kinds and returns how to reach

@@ -70,7 +70,7 @@ var _ = Describe("Three hundred GlanceAPIs that share a Topology", Ordered, func
 
 	It("cost a manager that starts anew no write at all", func(ctx SpecContext) {
 		manager.Stop()
-		startManager(ctx, "manager-again.log")
+		startManager(ctx, cluster, "manager-again.log")
 		Expect(quiet(ctx)).To(HaveField("Writes", BeZero()))
 		Expect(manager.Read().ByController["glanceapi"]).To(BeNumerically(">=", many), "all were looked at")
 	}, SpecTimeout(aWhile))

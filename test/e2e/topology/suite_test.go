@@ -70,7 +70,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	By("starting the manager with its webhooks")
 	webhooks.Paths = envtest.WebhookConfigurations()
 	Expect(webhooks.Install(config)).To(Succeed())
-	startManager(ctx, "manager.log")
+	startManager(ctx, cluster, "manager.log")
 	runProvisioner()
 }, NodeTimeout(20*time.Minute))
 
@@ -88,7 +88,7 @@ func connect(config *rest.Config) error {
 }
 
 // startManager returns once the manager works and serves its webhooks.
-func startManager(ctx context.Context, logName string) {
+func startManager(ctx context.Context, cluster *standalone.Cluster, logName string) {
 	GinkgoHelper()
 	var err error
 	manager, err = cluster.StartManager(ctx, filepath.Join(dir, logName), "--operators=core,glance,ocs,topology",
