@@ -39,6 +39,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/metrics"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/placement"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
@@ -65,8 +66,9 @@ type Options struct {
 type setup struct {
 	manager.Manager
 	Options
-	inputs *inputs.Reader
-	engine *edpm.Engine
+	inputs    *inputs.Reader
+	engine    *edpm.Engine
+	predictor *placement.Predictor
 }
 
 // Setup adds the controllers of the chosen operators to the manager.
@@ -76,7 +78,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 		return err
 	}
 	s := &setup{
-		Manager: mgr, Options: opts, inputs: reader,
+		Manager: mgr, Options: opts, inputs: reader, predictor: placement.NewPredictor(mgr.GetCache()),
 		engine: edpm.New(mgr.GetClient(), mgr.GetAPIReader(), opts.Engine),
 	}
 	steps := []func(context.Context) error{s.shared}
@@ -183,13 +185,13 @@ func (s *setup) nova(ctx context.Context) error {
 	}
 	if err := (&novacell.Reconciler{
 		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images,
-		Pods: podified.New(s.Manager, s.inputs, podified.Names{Controller: "novacell", Service: "nova-conductor", Finalizer: novav1.NovaCellFinalizer}),
+		Pods: podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "novacell", Service: "nova-conductor", Finalizer: novav1.NovaCellFinalizer}),
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
 	if err := (&novacompute.Reconciler{
 		Client: s.GetClient(), Runner: s.runner("novacompute"), Inputs: s.inputs, Images: s.Images,
-		Pods: podified.New(s.Manager, s.inputs, podified.Names{Controller: "novacompute", Service: "nova-compute", Finalizer: novav1.NovaComputeFinalizer}),
+		Pods: podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "novacompute", Service: "nova-compute", Finalizer: novav1.NovaComputeFinalizer}),
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
@@ -207,7 +209,7 @@ func (s *setup) glance(ctx context.Context) error {
 	}
 	return (&glanceapi.Reconciler{
 		Client: s.GetClient(), Runner: s.runner("glanceapi"), Inputs: s.inputs, Images: s.Images,
-		Pods: podified.New(s.Manager, s.inputs, podified.Names{Controller: "glanceapi", Service: "glance", Finalizer: glancev1.GlanceAPIFinalizer}),
+		Pods: podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "glanceapi", Service: "glance", Finalizer: glancev1.GlanceAPIFinalizer}),
 	}).SetupWithManager(ctx, s.Manager)
 }
 

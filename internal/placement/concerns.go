@@ -14,8 +14,8 @@ import (
 // Concerns reports whether an object that comes or changes can give the pods of the
 // workload a place: a volume or what is known of storage if they have volumes, a
 // Namespace if they choose other pods by namespace, a pod if a rule that must hold
-// selects it, and a node always. That a pod leaves its node is for the caller to
-// know: its room concerns every workload.
+// selects it, a LimitRange or quota in its namespace, and a node always. That a pod
+// leaves its node is for the caller to know: its room concerns every workload.
 func (w Workload) Concerns(obj client.Object) bool {
 	switch o := obj.(type) {
 	case *corev1.Pod:
@@ -26,6 +26,8 @@ func (w Workload) Concerns(obj client.Object) bool {
 		return w.mayUse(o.StorageClassName)
 	case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver:
 		return w.hasVolumes()
+	case *corev1.LimitRange, *corev1.ResourceQuota:
+		return o.GetNamespace() == w.Namespace
 	}
 	return true
 }

@@ -44,6 +44,8 @@ func TestConcerns(t *testing.T) {
 		want     bool
 	}{
 		"a node":                                             {plain, makeNode("n"), true},
+		"a LimitRange of its namespace":                      {plain, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: ns}}, true},
+		"a quota of another namespace":                       {plain, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere"}}, false},
 		"a pod that no rule selects":                         {plain, db, false},
 		"a pod that required affinity selects":               {near, db, true},
 		"a pod with other labels":                            {near, web, false},

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -11,16 +12,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 const (
-	// gather is how long changes of the cluster are gathered before predictions are
-	// repeated, and the shortest time between two predictions of one roll-out.
-	gather = 2 * time.Second
+	// pause is the shortest time between two predictions of one roll-out.
+	pause = 2 * time.Second
 	// maxShare is how much of one processor repeated predictions may take.
 	maxShare = 0.05
 	// forgetAfter is when a roll-out that nobody asks about any more is forgotten.
@@ -29,9 +27,9 @@ const (
 
 // Predictor predicts for all controllers of a process. Its predictions share one
 // view of the cluster and run one at a time, which bounds their memory. A roll-out
-// with pods that fit nowhere is predicted again when the cluster has changed, but
-// only so often that all of these together take maxShare of a processor: where one
-// prediction takes long, the verdict that there is counts for longer.
+// with pods that fit nowhere is predicted again when it is asked for, but only so
+// often that all of these together take maxShare of a processor: where one prediction
+// takes long, the verdict that there is counts for longer.
 type Predictor struct {
 	cache cache.Cache
 
@@ -42,11 +40,9 @@ type Predictor struct {
 	idle    *time.Timer
 
 	// mu guards what is below.
-	mu sync.Mutex
-	// version counts the changes of the cluster.
-	version uint64
-	unfit   map[Key]*unfit
-	queues  map[string]queue
+	mu     sync.Mutex
+	unfit  map[Key]*unfit
+	queues map[string]queue
 	// timer calls wake at next; next is zero if it does not.
 	timer *time.Timer
 	next  time.Time
@@ -65,14 +61,11 @@ type unfit struct {
 	workload Workload
 	verdict  Verdict
 	cost     time.Duration
-	// version of the cluster that the verdict is about.
-	version uint64
 	// due is when it may be predicted again.
 	due time.Time
-	// repeated reports whether the verdict was given again since.
+	// repeated reports whether the verdict was given again, so that the object is to be
+	// queued when it is due.
 	repeated bool
-	// woken is when the object was queued for the next prediction, zero if it was not.
-	woken time.Time
 }
 
 // NewPredictor returns a Predictor that reads the cluster from a cache.
@@ -80,8 +73,8 @@ func NewPredictor(c cache.Cache) *Predictor {
 	return &Predictor{cache: c, unfit: map[Key]*unfit{}, queues: map[string]queue{}}
 }
 
-// Wakes returns a source for the controller of a kind: it queues the objects whose
-// pods would fit nowhere, after the cluster has changed.
+// Wakes returns a source for the controller of a kind: it queues the objects that
+// were given an old verdict, once a new one may be made.
 func (p *Predictor) Wakes(kind string) source.Source {
 	return source.Func(func(_ context.Context, q queue) error {
 		p.mu.Lock()
@@ -89,22 +82,6 @@ func (p *Predictor) Wakes(kind string) source.Source {
 		p.queues[kind] = q
 		return nil
 	})
-}
-
-// Changes returns a handler for events after which pods may fit that did not.
-func (p *Predictor) Changes() handler.EventHandler {
-	return handler.Funcs{
-		CreateFunc: func(context.Context, event.CreateEvent, queue) { p.changed() },
-		UpdateFunc: func(context.Context, event.UpdateEvent, queue) { p.changed() },
-		DeleteFunc: func(context.Context, event.DeleteEvent, queue) { p.changed() },
-	}
-}
-
-func (p *Predictor) changed() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.version++
-	p.wakeAt(time.Now().Add(gather))
 }
 
 // Predict returns what [Predict] returns for the cluster as the cache has it. A
@@ -116,14 +93,14 @@ func (p *Predictor) Predict(ctx context.Context, key Key, workload Workload) (Ve
 	}
 	p.running.Lock()
 	defer p.running.Unlock()
-	version, start := p.seen(), time.Now()
+	start := time.Now()
 	world, err := p.read(ctx)
 	if err != nil {
 		return Verdict{}, err
 	}
 	verdict, err := Predict(ctx, world, workload)
 	if err == nil {
-		p.note(key, &unfit{workload: workload, verdict: verdict, version: version, cost: time.Since(start)})
+		p.note(key, &unfit{workload: workload, verdict: verdict, cost: time.Since(start)})
 	}
 	return verdict, err
 }
@@ -141,25 +118,18 @@ func (p *Predictor) known(key Key, workload Workload) (Verdict, bool) {
 	return u.verdict, true
 }
 
-func (p *Predictor) seen() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.version
-}
-
-// note remembers a verdict if pods do not fit.
+// note remembers a verdict if pods do not fit, and forgets those that nobody has
+// asked for lately: their objects are deleted, or their pods run.
 func (p *Predictor) note(key Key, u *unfit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.unfit, key)
+	now := time.Now()
+	maps.DeleteFunc(p.unfit, func(k Key, u *unfit) bool { return k == key || now.Sub(u.due) > forgetAfter })
 	if u.verdict.Fits() {
 		return
 	}
 	p.unfit[key] = u
-	u.due = time.Now().Add(max(gather, p.round()))
-	if u.version != p.version {
-		p.wakeAt(u.due)
-	}
+	u.due = now.Add(max(pause, p.round()))
 }
 
 // round is how long it takes to predict everything again with maxShare of a processor.
@@ -183,23 +153,20 @@ func (p *Predictor) wakeAt(at time.Time) {
 	p.timer = time.AfterFunc(time.Until(at), p.wake)
 }
 
-// wake queues the objects that are due, and forgets those that do not ask any more:
-// they are deleted, or their pods run.
+// wake queues the objects that are due.
 func (p *Predictor) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next = time.Time{}
 	now := time.Now()
 	for key, u := range p.unfit {
-		switch {
-		case u.version == p.version && !u.repeated:
+		switch q := p.queues[key.Kind]; {
+		case !u.repeated || q == nil:
 		case u.due.After(now):
 			p.wakeAt(u.due)
-		case u.woken.IsZero() && p.queues[key.Kind] != nil:
-			u.woken = now
-			p.queues[key.Kind].Add(reconcile.Request{NamespacedName: key.NamespacedName})
-		case now.Sub(u.woken) > forgetAfter:
-			delete(p.unfit, key)
+		default:
+			u.repeated = false
+			q.Add(reconcile.Request{NamespacedName: key.NamespacedName})
 		}
 	}
 }

@@ -100,11 +100,7 @@ func (p *deployment) problems(ctx context.Context, remakes bool) ([]placement.Pr
 }
 
 func (p *deployment) predict(ctx context.Context, workload placement.Workload) ([]placement.Problem, error) {
-	world, err := placement.Read(ctx, p.Client)
-	if err != nil {
-		return nil, err
-	}
-	verdict, err := placement.Predict(ctx, world, workload)
+	verdict, err := p.predictor.Predict(ctx, placement.Key{Kind: p.Controller, NamespacedName: client.ObjectKeyFromObject(p.owner)}, workload)
 	if err != nil {
 		return nil, fmt.Errorf("predicting where the pods of StatefulSet %s would go: %w", p.Name, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/attachments"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
 const (
@@ -98,16 +99,18 @@ type Deployer struct {
 	// OpenShift does: naming them would be refused.
 	choosesUsers bool
 	attachments  bool
+	predictor    *placement.Predictor
 	verdicts     verdicts
 }
 
-// New returns the Deployer of a kind.
-func New(mgr ctrl.Manager, reader *inputs.Reader, names Names) *Deployer {
+// New returns the Deployer of a kind. All kinds share the predictor.
+func New(mgr ctrl.Manager, reader *inputs.Reader, predictor *placement.Predictor, names Names) *Deployer {
 	_, err := mgr.GetRESTMapper().RESTMapping(securityContextConstraints)
 	return &Deployer{
 		Client: mgr.GetClient(), Names: names, Live: mgr.GetAPIReader(), Inputs: reader,
 		Events: mgr.GetEventRecorder(names.Controller), Manager: "edpm-" + names.Controller,
 		choosesUsers: err == nil, attachments: attachments.Installed(mgr.GetRESTMapper()),
+		predictor: predictor,
 	}
 }
 

@@ -107,7 +107,8 @@ func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfPod), builder.WithPredicates(podChanges)).
 		Watches(&corev1.Pod{}, all, builder.WithPredicates(roomMade)).
 		Watches(&corev1.Pod{}, concerned, builder.WithPredicates(neighbours)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges))
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges)).
+		WatchesRawSource(d.predictor.Wakes(d.Controller))
 	for _, looked := range []struct {
 		kind client.Object
 		at   predicate.Predicate
@@ -116,6 +117,7 @@ func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 		{&corev1.PersistentVolume{}, watch.VolumeChanges}, {&corev1.PersistentVolumeClaim{}, watch.ClaimChanges},
 		{&storagev1.StorageClass{}, watch.ClassChanges}, {&storagev1.CSINode{}, watch.CSINodeChanges},
 		{&storagev1.CSIDriver{}, watch.CSIDriverChanges}, {&storagev1.CSIStorageCapacity{}, watch.CapacityChanges},
+		{&corev1.LimitRange{}, watch.LimitRangeChanges}, {&corev1.ResourceQuota{}, watch.QuotaChanges},
 	} {
 		b = b.Watches(looked.kind, concerned, builder.WithPredicates(looked.at))
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -148,16 +151,27 @@ func deleting(t *topologyv1.Topology) error {
 
 // change writes the finalizers as edit makes them. All consumers write under the
 // field manager of the process: a manager for each would be most of a Topology.
-// When many write at the same time the cache is late, so that it is tried again with
-// what the API server has; after some attempts the error is the conflict.
+// Those of this process write one after the other, each on what the one before has
+// left, since the cache is late. What others have written is a conflict, and it is
+// tried again with what the API server has; after some attempts that is the error.
 func change(ctx context.Context, c client.Client, t *topologyv1.Topology, edit func(*topologyv1.Topology) error) error {
+	w := writerOf(t)
+	w.Lock()
+	defer w.Unlock()
+	if w.last != nil && newer(w.last, t) {
+		t = w.last
+	}
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		after := t.DeepCopy()
 		if err := edit(after); err != nil {
 			return err
 		}
+		if slices.Equal(after.Finalizers, t.Finalizers) {
+			return nil
+		}
 		conflict := c.Patch(ctx, after, client.MergeFromWithOptions(t, client.MergeFromWithOptimisticLock{}))
 		if !apierrors.IsConflict(conflict) {
+			w.last = after
 			return conflict
 		}
 		var err error
@@ -166,6 +180,35 @@ func change(ctx context.Context, c client.Client, t *topologyv1.Topology, edit f
 		}
 		return conflict
 	})
+}
+
+// writer is held by whoever writes to a Topology, and has what was written last.
+type writer struct {
+	sync.Mutex
+	last *topologyv1.Topology
+}
+
+// writers are those of the Topologies that were written to lately.
+var writers = struct {
+	sync.Mutex
+	*lru.Cache
+}{Cache: lru.New(100)}
+
+func writerOf(t *topologyv1.Topology) *writer {
+	writers.Lock()
+	defer writers.Unlock()
+	if w, ok := writers.Get(t.UID); ok {
+		return w.(*writer)
+	}
+	w := &writer{}
+	writers.Add(t.UID, w)
+	return w
+}
+
+// newer reports whether a is a later version of the same object than b.
+func newer(a, b client.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
 }
 
 // latest returns a Topology as the API server has it, by a patch of nothing: the

@@ -197,6 +197,23 @@ var _ = Describe("Enforcement Hold", func() {
 			rolled()
 		})
 
+		It("is healed by a LimitRange that goes", func() {
+			db(string(w), map[string]string{"app": "db"})
+			limits := &k8scorev1.LimitRange{
+				ObjectMeta: metav1.ObjectMeta{Namespace: string(w), Name: "huge"},
+				Spec: k8scorev1.LimitRangeSpec{Limits: []k8scorev1.LimitRangeItem{{
+					Type: k8scorev1.LimitTypeContainer, Min: k8scorev1.ResourceList{k8scorev1.ResourceCPU: resource.MustParse("1000")},
+				}}},
+			}
+			Expect(api.Create(ctx, limits)).To(Succeed())
+			w.apply(near(""))
+			follow("near")
+			held()
+			quiet()
+			Expect(api.Delete(ctx, limits)).To(Succeed())
+			rolled()
+		})
+
 		It("is healed by the label of a Namespace", func() {
 			other := newWorld()
 			db(string(other), map[string]string{"app": "db"})
