@@ -167,12 +167,12 @@ func TestAVerdictIsGivenAgainUntilItMayBePredictedAgain(t *testing.T) {
 	})
 }
 
-// 300 roll-outs, 100 ms each: a round takes 30 s, so ten minutes are between two.
+// 30 roll-outs, one second each: a round takes 30 s, so ten minutes are between two.
 func TestRepeatedPredictionsTakeAShareOfAProcessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const objects = 300
+		const objects = 30
 		s, w := newStory(t, full()), makeWorkload(1)
-		s.takes = 100 * time.Millisecond
+		s.takes = time.Second
 		for i := range objects {
 			s.predict(fmt.Sprint("api-", i), w)
 		}

@@ -272,11 +272,11 @@ var _ = Describe("A Topology that is edited", func() {
 		Expect(api.Create(ctx, g)).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(get(g, w.glance()).Status.APIsSummary).To(Equal("300/300"))
-		}).WithTimeout(2 * soon).Should(Succeed())
+		}).WithTimeout(4 * soon).Should(Succeed())
 		quiet()
 		mark := wire.mark()
 		w.apply(pin("shared", "zoneB"))
-		Eventually(func() int { return len(wire.since(mark, "statefulsets")) }).WithTimeout(2 * soon).Should(Equal(n))
+		Eventually(func() int { return len(wire.since(mark, "statefulsets")) }).WithTimeout(4 * soon).Should(Equal(n))
 		quiet()
 		names := map[string]int{}
 		for _, write := range wire.since(mark, "statefulsets") {
