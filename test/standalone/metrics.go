@@ -57,7 +57,7 @@ type Request struct{ Group, Resource, Subresource, Verb string }
 type Requests map[Request]int
 
 // CountRequests returns the API server's own count, whoever sent them and
-// whatever became of them.
+// whatever became of them, without those that only asked what would become of them.
 func CountRequests(ctx context.Context, c kubernetes.Interface) (Requests, error) {
 	text, err := c.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -69,6 +69,9 @@ func CountRequests(ctx context.Context, c kubernetes.Interface) (Requests, error
 func parseRequests(text []byte) Requests {
 	counts := Requests{}
 	for _, s := range parseMetrics(text, "apiserver_request_total") {
+		if s.labels["dry_run"] != "" {
+			continue
+		}
 		counts[Request{s.labels["group"], s.labels["resource"], s.labels["subresource"], s.labels["verb"]}] += int(s.value)
 	}
 	return counts

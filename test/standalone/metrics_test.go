@@ -11,6 +11,7 @@ func TestParseRequests(t *testing.T) {
 apiserver_request_total{code="200",component="apiserver",group="nova.openstack.org",resource="novaexternalcomputes",subresource="status",verb="PATCH"} 7
 apiserver_request_total{code="409",component="apiserver",group="nova.openstack.org",resource="novaexternalcomputes",subresource="status",verb="PATCH"} 1
 apiserver_request_total{code="200",component="apiserver",group="",resource="secrets",subresource="",verb="GET"} 3
+apiserver_request_total{code="200",dry_run="All",group="",resource="secrets",subresource="",verb="GET"} 5
 apiserver_request_total_created{group=""} 9
 `
 	const after = before + `apiserver_request_total{code="201",group="",resource="secrets",subresource="",verb="POST",odd="a \"}\" b"} 1.5e+01
