@@ -39,7 +39,7 @@ type hardSpread struct {
 // explain returns the problems that keep a pod pending, at least one.
 func (s *simulation) explain(o outcome) ([]Problem, error) {
 	if o.denied != nil {
-		return []Problem{refused(o)}, nil
+		return []Problem{refused(o)}, nil //nolint:nilerr // the refusal is what is explained
 	}
 	r := &refusal{
 		pod: o.pod, fit: o.refusal, message: o.message(), objects: s.storage.objects, explained: map[string]bool{},

@@ -92,7 +92,7 @@ func (p *deployment) whole(ctx context.Context, set *appsv1.StatefulSet) (*appsv
 		return nil, fmt.Errorf("reading StatefulSet %s: %w", set.Name, err)
 	}
 	if err != nil || apply.IsConflict(p.check(all)) {
-		return nil, nil
+		return nil, nil //nolint:nilerr // there is none
 	}
 	return all, nil
 }

@@ -46,7 +46,7 @@ func (d *Deployer) replaced(ctx context.Context, owner client.Object, name strin
 		return false, fmt.Errorf("reading StatefulSet %s: %w", name, err)
 	}
 	if err != nil || !controllerutil.ContainsFinalizer(set, metav1.FinalizerOrphanDependents) {
-		return false, nil
+		return false, nil //nolint:nilerr // it is gone
 	}
 	if err = apply.Check(d.Client, owner, set); apply.IsConflict(err) {
 		return false, nil

@@ -59,7 +59,9 @@ var Elsewhere = map[string]Use{
 	// Asked past the cache where inputs are found that nobody should have made.
 	"get ansibleee.openstack.org/openstackansibleees": {File: "internal/edpm/security_test.go", Story: "TestInputsThatSomebodyElsePutThereAreNotUsed"},
 	"get batch/jobs": inControllers,
-	"get /secrets":   inControllers,
+	// Asked when an event comes again within some minutes.
+	"patch events.k8s.io/events": {File: "controllers/events_test.go", Story: "is counted with the rights of the manager, and not written as another one"},
+	"get /secrets":               inControllers,
 
 	"create glance.openstack.org/glances":                    inPodified,
 	"patch glance.openstack.org/glances":                     inPodified,
