@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,10 +75,24 @@ func (c filledCache) GetInformer(_ context.Context, o client.Object, _ ...cache.
 // requests is a queue that keeps what is added.
 type requests struct {
 	queue
+	sync.Mutex
 	added []string
 }
 
-func (r *requests) Add(request reconcile.Request) { r.added = append(r.added, request.Name) }
+func (r *requests) Add(request reconcile.Request) {
+	r.Lock()
+	defer r.Unlock()
+	r.added = append(r.added, request.Name)
+}
+
+// take returns what was added since the last call.
+func (r *requests) take() []string {
+	r.Lock()
+	defer r.Unlock()
+	added := r.added
+	r.added = nil
+	return added
+}
 
 // story is a Predictor with a world that it reads, and the queue that it fills.
 type story struct {
@@ -109,10 +124,17 @@ func (s *story) predict(name string, w Workload) Verdict {
 
 // pass lets time pass, and returns what was queued meanwhile.
 func (s *story) pass(d time.Duration) []string {
-	s.added = nil
+	s.take()
 	time.Sleep(d)
 	synctest.Wait()
-	return s.added
+	return s.take()
+}
+
+// views reports whether the Predictor keeps a view of the cluster.
+func (s *story) views() bool {
+	s.running.Lock()
+	defer s.running.Unlock()
+	return s.infos != nil
 }
 
 // wants fails unless so many predictions were made.
@@ -212,11 +234,11 @@ func TestTheViewIsReleasedWhenNothingIsPredicted(t *testing.T) {
 		s.pass(forgetAfter / 2)
 		s.predict("other", makeWorkload(1))
 		s.pass(forgetAfter - time.Second)
-		if s.infos == nil {
+		if !s.views() {
 			t.Error("the view is released although something was predicted lately")
 		}
 		s.pass(time.Minute)
-		if s.infos != nil {
+		if s.views() {
 			t.Error("the view is kept although nothing is predicted")
 		}
 	})
