@@ -63,7 +63,7 @@ func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, ph
 	ctx, end := traced(ctx, obj)
 	defer func() { end(failed) }()
 	if r.written.newerThan(obj) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		return ctrl.Result{RequeueAfter: staleDelay}, nil
 	}
 	before := obj.DeepCopyObject().(Object)
 	begin(obj, types)
@@ -121,6 +121,10 @@ func (f Func) name() string {
 
 // conflictDelay is how long the cache is given to show a newer object.
 const conflictDelay = 100 * time.Millisecond
+
+// staleDelay is how long the cache is given to show what was written here: a host
+// that is looked at late misses the run of the others.
+const staleDelay = 5 * time.Millisecond
 
 // begin forgets the old conditions, so that none can outlive its cause.
 func begin(obj Object, types []condition.Type) {
