@@ -166,19 +166,18 @@ func change(ctx context.Context, c client.Client, t *topologyv1.Topology, edit f
 		if err := edit(after); err != nil {
 			return err
 		}
-		if slices.Equal(after.Finalizers, t.Finalizers) {
-			return nil
-		}
-		conflict := c.Patch(ctx, after, client.MergeFromWithOptions(t, client.MergeFromWithOptimisticLock{}))
-		if !apierrors.IsConflict(conflict) {
+		err := c.Patch(ctx, after, client.MergeFromWithOptions(t, client.MergeFromWithOptimisticLock{}))
+		switch {
+		case err == nil:
 			w.last = after
-			return conflict
+		case apierrors.IsConflict(err):
+			now, unread := latest(ctx, c, t)
+			if unread != nil {
+				return unread
+			}
+			t = now
 		}
-		var err error
-		if t, err = latest(ctx, c, t); err != nil {
-			return err
-		}
-		return conflict
+		return err
 	})
 }
 

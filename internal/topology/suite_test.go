@@ -51,6 +51,7 @@ func TestProtection(t *testing.T) {
 		"what is being deleted stays with those that hold it":                        deletingIsKept,
 		"what was held a moment ago is released although the cache does not show it": unseenHold,
 		"what was held before a crash is released although nothing notes it":         unnotedHold,
+		"what could not be written is written the next time":                         failedWrite,
 		"many consumers lose none of each other's finalizers":                        manyAtOnce,
 		"what is gone is not created by who wants to hold it":                        goneIsNotCreated,
 		"what came from a backup with finalizers is released":                        foreignFinalizer,
@@ -366,6 +367,29 @@ func unnotedHold(t *testing.T, api client.Client) {
 		t.Fatal(err)
 	}
 	expectFinalizers(t, api, "unnoted")
+}
+
+// failing loses its first writes.
+type failing struct {
+	client.Client
+	left int
+}
+
+func (f *failing) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if f.left--; f.left >= 0 {
+		return apierrors.NewServiceUnavailable("the API server restarts")
+	}
+	return f.Client.Patch(ctx, obj, patch, opts...)
+}
+
+func failedWrite(t *testing.T, api client.Client) {
+	late := &frozen{Client: &failing{Client: api, left: 1}, topo: *makeTopology(t, api, "lost-write")}
+	ensure(t, api, "a", ref("lost-write"), nil)
+	if _, err := topology.Hold(t.Context(), late, consumer("b"), ref("lost-write")); err == nil {
+		t.Error("a hold that was not written is no hold")
+	}
+	ensure(t, late, "b", ref("lost-write"), nil)
+	expectFinalizers(t, api, "lost-write", finalizerOf("a"), finalizerOf("b"))
 }
 
 func heldTogether(t *testing.T, api client.Client) {
