@@ -48,9 +48,10 @@ func (s *sick) heal(hosts ...string) {
 	}
 }
 
-// patient gives hosts that come together the time that they have in production.
+// patient gives hosts that come together the time that they have in production. What
+// failed is tried again as soon as in the other tests.
 func patient(o *controllers.Options) {
-	o.Engine = edpm.DefaultOptions()
+	o.Engine.Debounce, o.Engine.Patience = edpm.DefaultOptions().Debounce, edpm.DefaultOptions().Patience
 }
 
 var _ = Describe("A rollout", func() {
@@ -151,7 +152,7 @@ var _ = Describe("A rollout", func() {
 	})
 
 	It("goes on without hosts that fail or do not answer, which heal by themselves when mended", func() {
-		w := newCloud()
+		w := newCloud(patient)
 		ill := w.sick(map[string]fakekube.Outcome{"n001": fakekube.Failed, "n002": fakekube.Unreachable})
 		w.make(w.role("compute").BatchSize(4).Cell("cell1").Obj())
 		w.makeNodes(4, "compute")
