@@ -121,12 +121,14 @@ var kind = podified.Kind{
 // readInputs is the phase that reads what the configuration is made from.
 func (s *scope) readInputs(ctx context.Context) error {
 	spec := s.cell.Spec
-	for field, value := range map[string]string{
-		"spec.secret": spec.Secret, "spec.cellMessageBusSecretName": spec.CellMessageBusSecretName, "spec.keystoneAuthURL": spec.KeystoneAuthURL,
+	for _, required := range []struct{ field, value string }{
+		{"spec.secret", spec.Secret},
+		{"spec.cellMessageBusSecretName", spec.CellMessageBusSecretName},
+		{"spec.keystoneAuthURL", spec.KeystoneAuthURL},
 	} {
-		if value == "" && (s.cell.ShortName() != novav1.Cell0Name || s.withoutConductor() == "") {
+		if required.value == "" && (s.cell.ShortName() != novav1.Cell0Name || s.withoutConductor() == "") {
 			return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason,
-				"%s is empty: set it, or let a Nova create this cell", field)
+				"%s is empty: set it, or let a Nova create this cell", required.field)
 		}
 	}
 	s.config = configInputs{
