@@ -70,7 +70,7 @@ func manager(t *testing.T) appsv1.Deployment {
 	return d
 }
 
-// selects tells whether a selector selects the manager's pods.
+// selects reports whether a selector selects the manager's pods.
 func selects(t *testing.T, s *metav1.LabelSelector, pod corev1.PodTemplateSpec) bool {
 	t.Helper()
 	selector, err := metav1.LabelSelectorAsSelector(s)

@@ -46,7 +46,7 @@ func (w *world) jobs() []string {
 }
 
 var _ = Describe("A host is in one run at a time", func() {
-	It("though two runs with it were made at once: the other waits, says for which, and goes on by itself", func() {
+	It("though two runs with it were made at once: the other waits, says for which, and continues automatically", func() {
 		w := newWorld()
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -86,7 +86,7 @@ var _ = Describe("A host is in one run at a time", func() {
 		Expect(w.hosts.Overlaps()).To(BeEmpty())
 	})
 
-	It("and a run goes on when the one that it waits for is deleted, at work or waiting itself", func() {
+	It("and a run continues when the one that it waits for is deleted, at work or waiting itself", func() {
 		w := newWorld()
 		release := w.hosts.Hold()
 		DeferCleanup(release)

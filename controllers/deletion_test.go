@@ -131,7 +131,7 @@ var _ = Describe("A node that is deleted", func() {
 				"Cannot clean up host n", "no route to host", "Left on it: units edpm_nova_compute", "edpm.openstack.org/skip-cleanup", "edpm.openstack.org/rerun")
 		})
 
-		It("is tried a number of times, says what is left, and is let go on demand", func() {
+		It("is tried a number of times, says what is left, and is released on demand", func() {
 			w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/CleanupFailed/Error", "attempt 5, the last")
 			w.halted(w.node("n"), condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason)
 			time.Sleep(2 * time.Second) // longer than another attempt would be away
@@ -153,7 +153,7 @@ var _ = Describe("A node that is deleted", func() {
 			gone(w.node("n"))
 		})
 
-		It("is tried again after the last attempt when its access is mended", func() {
+		It("is tried again after the last attempt when its access is fixed", func() {
 			w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/CleanupFailed/Error", "attempt 5, the last")
 			ill.heal("n")
 			w.nothingRuns()
@@ -207,7 +207,7 @@ var _ = Describe("A node that is deleted", func() {
 		}, dataplanev1.InvalidVarsReason),
 	)
 
-	It("runs everything anew when it is created again", func() {
+	It("runs everything again when it is created again", func() {
 		computeNode()
 		remove(w.node("n"))
 		gone(w.node("n"))
@@ -242,7 +242,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.steps("other")).To(Equal([]string{"install-os", "libvirt", "nova"}))
 	})
 
-	It("is not cleaned up twice when its compute is deleted first; the compute comes back and is deployed anew", func() {
+	It("is not cleaned up twice when its compute is deleted first; the compute comes back and is deployed again", func() {
 		computeNode()
 		old := get(Default, w.compute("n")).UID
 		remove(w.compute("n"))

@@ -35,7 +35,7 @@ type plight struct {
 	shows   condition.Type
 	reason  condition.Reason
 	says    []string
-	mend    func(*world)
+	fix     func(*world)
 }
 
 func envFromSecret(name, secret, key string) corev1.EnvVar {
@@ -58,7 +58,7 @@ func (w *world) changeNode(f func(*dataplanev1.OpenStackDataPlaneNode)) {
 	change(w.node("n"), f)
 }
 
-var _ = DescribeTable("A wrong input is named with its remedy, causes no run and no loop, and heals on mending:",
+var _ = DescribeTable("A wrong input is named with its remedy, causes no run and no loop, and heals on fixing:",
 	func(p plight) {
 		w := newCloud()
 		role, node := w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj()
@@ -74,7 +74,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 		}
 		w.halted(object, p.shows, p.reason, p.says...)
 		w.calm()
-		p.mend(w)
+		p.fix(w)
 		w.computesReady("n")
 		w.exactlyOnce()
 	},
@@ -83,7 +83,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other"
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "other" does not exist: create it`},
-		mend: func(w *world) { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
+		fix: func(w *world) { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
 	}),
 	Entry("no key in the ssh key Secret", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
@@ -91,14 +91,14 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other"
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.SecretKeyMissingReason, says: []string{`Secret "other" has no key "ssh-privatekey"`, "add it"},
-		mend: func(w *world) { w.setSecret("other", "ssh-privatekey", "key") },
+		fix: func(w *world) { w.setSecret("other", "ssh-privatekey", "key") },
 	}),
 	Entry("no ssh key named", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = ""
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{"set ansibleSSHPrivateKeySecret in spec.node, or in spec.nodeTemplate of role compute"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeNode(func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleSSHPrivateKeySecret = "ssh-key" })
 		},
 	}),
@@ -107,14 +107,14 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Name = ""
 		},
 		shows: condition.InputReadyCondition, reason: dataplanev1.RoleMissingReason, says: []string{`OpenStackDataPlaneRole "compute" does not exist: create it, or name another`},
-		mend: func(w *world) { w.make(w.role("compute").Cell("cell1").Obj()) },
+		fix: func(w *world) { w.make(w.role("compute").Cell("cell1").Obj()) },
 	}),
 	Entry("no role named", plight{
 		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, n *dataplanev1.OpenStackDataPlaneNode) {
 			n.Spec.Role = ""
 		},
 		shows: condition.InputReadyCondition, reason: dataplanev1.RoleMissingReason, says: []string{"spec.role is empty: name the OpenStackDataPlaneRole"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeNode(func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Role = "compute" })
 		},
 	}),
@@ -123,14 +123,14 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Spec.Services = []string{"install-os", "own"}
 		},
 		shows: condition.InputReadyCondition, reason: dataplanev1.ServiceMissingReason, says: []string{`OpenStackDataPlaneService "own" does not exist: create it, or remove the name`},
-		mend: func(w *world) { w.make(MakeService("own", w.ns)) },
+		fix: func(w *world) { w.make(MakeService("own", w.ns)) },
 	}),
 	Entry("no Secret of the environment", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.Env = []corev1.EnvVar{envFromSecret("TOKEN", "env", "token")}
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "env" does not exist: create it`},
-		mend: func(w *world) { w.make(MakeSecret("env", w.ns, "token", "t")) },
+		fix: func(w *world) { w.make(MakeSecret("env", w.ns, "token", "t")) },
 	}),
 	Entry("no key in the ConfigMap of the environment", plight{
 		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, n *dataplanev1.OpenStackDataPlaneNode) {
@@ -138,7 +138,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			n.Spec.Env = []corev1.EnvVar{envFromConfigMap("PROXY", "env", "proxy")}
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.ConfigMapKeyMissingReason, says: []string{`ConfigMap "env" has no key "proxy"`},
-		mend: func(w *world) { w.setConfigMap("env", "proxy", "http://proxy") },
+		fix: func(w *world) { w.setConfigMap("env", "proxy", "http://proxy") },
 	}),
 	Entry("no ConfigMap of a service", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
@@ -148,7 +148,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Spec.Services = []string{"own"}
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.ConfigMapMissingReason, says: []string{`ConfigMap "files" does not exist: create it`},
-		mend: func(w *world) { w.make(MakeConfigMap("files", w.ns, "a", "b")) },
+		fix: func(w *world) { w.make(MakeConfigMap("files", w.ns, "a", "b")) },
 	}),
 	Entry("no Secret of a service", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
@@ -158,21 +158,21 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Spec.Services = []string{"own"}
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "files" does not exist: create it`},
-		mend: func(w *world) { w.make(MakeSecret("files", w.ns, "a", "b")) },
+		fix: func(w *world) { w.make(MakeSecret("files", w.ns, "a", "b")) },
 	}),
 	Entry("no Secret of an extra mount", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.ExtraMounts = MakeRole("", "").Mount("ceph").Spec.NodeTemplate.ExtraMounts
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "ceph" does not exist`},
-		mend: func(w *world) { w.make(MakeSecret("ceph", w.ns, "a", "b")) },
+		fix: func(w *world) { w.make(MakeSecret("ceph", w.ns, "a", "b")) },
 	}),
 	Entry("variables of the role that are no mapping", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.AnsibleVars = JSON(`"- a\n- b\n"`)
 		},
 		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidVarsReason, says: []string{"ansibleVars of the role: must be the text of a YAML mapping"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.NodeTemplate.AnsibleVars = JSON(`"a: b"`) })
 		},
 	}),
@@ -181,7 +181,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			n.Spec.Node.AnsibleVars = JSON(`"a: [b"`)
 		},
 		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidVarsReason, says: []string{"ansibleVars of the node"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeNode(func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = nil })
 		},
 	}),
@@ -190,7 +190,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Spec.DeployStrategy.AnsibleLimit = "n,~("
 		},
 		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidSpecReason, says: []string{`ansibleLimit: "(" is not a regular expression`},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.AnsibleLimit = "~n.*" })
 		},
 	}),
@@ -199,7 +199,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Spec.BaremetalSetTemplate = &dataplanev1.BaremetalSetTemplate{BaremetalHosts: map[string]dataplanev1.BaremetalHost{"n": {}}}
 		},
 		shows: dataplanev1.ProvisionReadyCondition, reason: dataplanev1.BaremetalNotYetReason, says: []string{"not supported yet", "set preProvisioned: true, or remove baremetalSetTemplate.baremetalHosts"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.PreProvisioned = ptr.To(true) })
 		},
 	}),
@@ -211,7 +211,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.make(theirs)
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.ConflictReason, says: []string{`ConfigMap "dataplanenode-n" belongs to NovaCell/cell1: delete it if nothing needs it`},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			remove(MakeConfigMap("dataplanenode-n", w.ns, "", ""))
 			annotate(w.node("n"), "look", "again")
 		},
@@ -221,7 +221,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Annotations[novav1.CellAnnotation] = "cell2"
 		},
 		compute: true, shows: novav1.NovaCellReadyCondition, reason: novav1.CellMissingReason, says: []string{`NovaCell "cell2" does not exist in namespace`, "create it"},
-		mend: func(w *world) { w.makeCell("cell2") },
+		fix: func(w *world) { w.makeCell("cell2") },
 	}),
 	Entry("a cell that is not Ready", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
@@ -229,7 +229,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.make(MakeCell("cell2", w.ns).Obj(), MakeSecret("cell2-password", w.ns, "ServicePassword", "p"))
 		},
 		compute: true, shows: novav1.NovaCellReadyCondition, reason: novav1.CellNotReadyReason, says: []string{"Waiting for NovaCell cell2 to configure its computes"},
-		mend: func(w *world) { w.make(MakeSecret("cell2-bus", w.ns, "transport_url", "rabbit://x")) },
+		fix: func(w *world) { w.make(MakeSecret("cell2-bus", w.ns, "transport_url", "rabbit://x")) },
 	}),
 	Entry("a snippet that is no configuration", plight{
 		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
@@ -238,7 +238,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.make(early)
 		},
 		compute: true, shows: condition.ServiceConfigReadyCondition, reason: novav1.InvalidConfigReason, says: []string{"spec.customServiceConfig", "line 1"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			change(w.compute("n"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
 		},
 	}),
@@ -279,12 +279,12 @@ var _ = Describe("A compute whose inventory or key is wrong", func() {
 	})
 
 	DescribeTable("says so, and heals",
-		func(wrong, mend func(), reason condition.Reason, says string) {
+		func(wrong, fix func(), reason condition.Reason, says string) {
 			wrong()
 			w.make(role, node)
 			w.halted(w.compute("n"), condition.InputReadyCondition, reason, says)
 			w.calm()
-			mend()
+			fix()
 			w.computesReady("n")
 		},
 		Entry("no ConfigMap, as variables of the node cannot be read", func() { node.Spec.Node.AnsibleVars = JSON(`"a: ["`) },

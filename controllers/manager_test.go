@@ -74,7 +74,7 @@ type wire struct {
 	// reads of Secrets, by their name; "" for those that ask for more than one.
 	reads map[string][]string
 	// cutAt is the write after which nothing goes through any more; answered
-	// tells whether the manager still learns that this one succeeded.
+	// reports whether the manager still learns that this one succeeded.
 	cutAt    int
 	answered bool
 	cut      chan struct{}
@@ -145,7 +145,7 @@ func (w *wire) await(r *http.Request) {
 	}
 }
 
-// note counts a request, and tells whether it is the last one that goes through
+// note counts a request, and reports whether it is the last one that goes through
 // or comes too late.
 func (w *wire) note(r *http.Request) (last, dead bool) {
 	w.mu.Lock()

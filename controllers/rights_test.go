@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("Without a right on the Secrets of a namespace", func() {
-	It("objects say so and how to grant it, nothing is run, and all goes on once it is granted", func() {
+	It("objects say so and how to grant it, nothing is run, and all continues once it is granted", func() {
 		w := newPlace()
 		w.running = startManager(w.ns, w.opts)
 		w.make(MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"),

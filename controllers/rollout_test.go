@@ -19,7 +19,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
 )
 
-// sick decides by a table of hosts, which can be changed while runs go on.
+// sick decides by a table of hosts, which can be changed while runs continue.
 type sick struct {
 	mu    sync.Mutex
 	hosts map[string]fakekube.Outcome
@@ -151,7 +151,7 @@ var _ = Describe("A rollout", func() {
 		w.exactlyOnce()
 	})
 
-	It("goes on without hosts that fail or do not answer, which heal by themselves when mended", func() {
+	It("continues without hosts that fail or do not answer, which recover when fixed", func() {
 		w := newCloud(patient)
 		ill := w.sick(map[string]fakekube.Outcome{"n001": fakekube.Failed, "n002": fakekube.Unreachable})
 		w.make(w.role("compute").BatchSize(4).Cell("cell1").Obj())
@@ -170,7 +170,7 @@ var _ = Describe("A rollout", func() {
 		Expect(w.repeated("n001", "n002")).To(BeEmpty(), "the first attempt is told of, and no other")
 		Expect(w.times("n000", "install-os")).To(Equal(1), "the failures of others are not its own")
 
-		By("mending them")
+		By("fixing them")
 		ill.heal("n001", "n002")
 		w.computesReady("n001", "n002")
 		for _, n := range nodeNames(4) {
@@ -283,7 +283,7 @@ var _ = Describe("A rollout", func() {
 		Expect(w.times("n000", "install-os")).To(Equal(2))
 	})
 
-	It("with deploy false computes everything, runs nothing and says so, and goes on when it is true", func() {
+	It("with deploy false computes everything, runs nothing and says so, and continues when it is true", func() {
 		w := newCloud()
 		role := w.role("compute").Cell("cell1").Deploy(false).Obj()
 		w.make(role, MakeNode("n", w.ns).Role("compute").Obj())

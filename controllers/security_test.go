@@ -29,7 +29,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 		w.make(role, node)
 		w.halted(w.node("n"), p.shows, p.reason, p.says...)
 		w.calm()
-		p.mend(w)
+		p.fix(w)
 		w.computesReady("n")
 		w.exactlyOnce()
 	},
@@ -38,7 +38,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "default/ssh-key"
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "default/ssh-key" does not exist`, "same namespace"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) {
 				r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "ssh-key"
 			})
@@ -49,7 +49,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 			r.Spec.NodeTemplate.ExtraMounts = []ansibleeev1.ExtraMount{{Volumes: []ansibleeev1.ExtraVolume{{Name: "v", Secret: &corev1.SecretVolumeSource{SecretName: "../default/ssh-key"}}}}}
 		},
 		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "../default/ssh-key" does not exist`},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.NodeTemplate.ExtraMounts = nil })
 		},
 	}),
@@ -58,7 +58,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 			r.Spec.TopologyRef = &topologyv1.TopologyRef{Name: "zone", Namespace: "default"}
 		},
 		shows: condition.TopologyReadyCondition, reason: topologyv1.TopologyMissingReason, says: []string{"zone"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.TopologyRef = nil })
 		},
 	}),
@@ -67,7 +67,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 			r.Spec.NodeTemplate.AnsibleVars = JSON(`{"ansible_ssh_args": "-o Strict{{''}}HostKeyChecking=no"}`)
 		},
 		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidVarsReason, says: []string{"ansibleVars[ansible_ssh_args]", "annotation edpm.openstack.org/host-key"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.NodeTemplate.AnsibleVars = nil })
 		},
 	}),
@@ -76,7 +76,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 			r.Spec.Env = []corev1.EnvVar{{Name: "ANSIBLE_SSH_EXECUTABLE", Value: "/mnt/ssh"}}
 		},
 		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidVarsReason, says: []string{"env[0].value", "ANSIBLE_SSH_EXECUTABLE"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.Env = nil })
 		},
 	}),
@@ -85,7 +85,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 			n.Spec.Node.AnsibleVars = JSON(`"a: ` + strings.Repeat("é", 550<<10) + `"`)
 		},
 		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidSpecReason, says: []string{"the inventory has", "a ConfigMap holds", "shorten ansibleVars"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			w.changeNode(func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = nil })
 		},
 	}),
@@ -97,7 +97,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 			r.Spec.Services = []string{"own"}
 		},
 		shows: condition.DeploymentReadyCondition, reason: "InputsTooLarge", says: []string{"the largest is file two.conf", "shorten it"},
-		mend: func(w *world) {
+		fix: func(w *world) {
 			change(MakeConfigMap("two", w.ns, "", ""), func(c *corev1.ConfigMap) { c.Data["two.conf"] = "short" })
 		},
 	}),

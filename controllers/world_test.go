@@ -128,7 +128,7 @@ func (w *world) makeNodes(n int, role string) []string {
 	return nodeNames(n)
 }
 
-// get reads the object anew.
+// get reads the object again.
 func get[T client.Object](g Gomega, obj T) T {
 	g.Expect(api.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
 	return obj
@@ -184,7 +184,7 @@ type judged interface {
 	GetConditions() *condition.Conditions
 }
 
-// observed tells whether the status is that of the current spec.
+// observed reports whether the status is that of the current spec.
 func observed(obj judged) bool {
 	switch o := obj.(type) {
 	case *corev1beta1.OpenStackControlPlane:

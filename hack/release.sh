@@ -6,7 +6,7 @@
 #
 # IMG, RUNNER_IMG, RELATED_IMAGE_*   images, as for hack/deploy.sh
 # PINNED=1    fail if an image is not named by digest (else the release says which)
-# OFFLINE=1   go on where the database of vulnerabilities cannot be reached; the
+# OFFLINE=1   continue where the database of vulnerabilities cannot be reached; the
 #             release says so in vulnerabilities.txt
 # REPLACES    the version before this one, for the bundle
 # URL         where the archives of the plugin will be downloaded from

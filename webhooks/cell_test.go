@@ -113,12 +113,12 @@ var _ = Describe("The cell of a node", func() {
 			return api.Create(ctx, w.newNode("n", role, cell))
 		}
 
-		It("is not changed by deleting the node and creating it anew", func() {
+		It("is not changed by deleting the node and creating it again", func() {
 			refused(recreateNode("none", "cell2"), annotationField+`: Invalid value: "cell2"`,
 				"node n is in cell cell1", "delete NovaExternalCompute n first")
 			refused(api.Create(ctx, w.newNode("n", "two", "-")), `spec.role: Invalid value: "two"`, "is in cell cell1")
 		})
-		It("is found again when the node is created anew", func() { Expect(recreateNode("one", "-")).To(Succeed()) })
+		It("is found again when the node is created again", func() { Expect(recreateNode("one", "-")).To(Succeed()) })
 		It("leaves a node without any cell alone", func() {
 			Expect(recreateNode("none", "-")).To(Succeed())
 			Expect(w.annotateNode("n", "cell1")).To(Succeed())
@@ -130,7 +130,7 @@ var _ = Describe("The cell of a node", func() {
 			Expect(w.moveNode("n", "none")).To(Succeed(), "it has no cell by annotation before and after")
 			Expect(w.moveNode("n", "uno")).To(Succeed(), "this is where it belongs")
 		})
-		It("is not changed by deleting the role and creating it anew", func() {
+		It("is not changed by deleting the role and creating it again", func() {
 			w.delete(w.newRole("one", "-"))
 			refused(api.Create(ctx, w.newRole("one", "cell2")), annotationField+`: Invalid value: "cell2"`, "n (in cell cell1)", "cell cell2")
 			w.role("one", "cell1")
@@ -149,7 +149,7 @@ var _ = Describe("The cell of a node", func() {
 		It("cannot be changed on the record", func() {
 			compute := w.newCompute("n", "cell1")
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cellName":"cell2"}}`))
-			refused(api.Patch(ctx, compute, patch), "spec.cellName", "cannot be changed", "create it anew")
+			refused(api.Patch(ctx, compute, patch), "spec.cellName", "cannot be changed", "create it again")
 		})
 	})
 

@@ -147,7 +147,7 @@ class ReasonTest(unittest.TestCase):
                                              "@@@@@@\r\nIT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\r\n"
                                              "The fingerprint for the ED25519 key sent by the remote host is\nSHA256:abc/DEF+1.\r\n"
                                              "Host key verification failed."},
-                "the host shows another key than it had, SHA256:abc/DEF+1: if it was installed anew, put its public key in annotation "
+                "the host shows another key than it had, SHA256:abc/DEF+1: if it was reinstalled, put its public key in annotation "
                 "edpm.openstack.org/host-key of the node"),
             "the same when data was to be sent": (
                 {"unreachable": True, "msg": 'Data could not be sent to remote host "1.2.3.4". Make sure this host can be reached '

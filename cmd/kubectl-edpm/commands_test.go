@@ -21,7 +21,7 @@ var (
 	inScript = regexp.MustCompile(`(?m)^ *(?:\$ )?(kubectl edpm.*)$`)
 )
 
-// parses tells whether the plugin takes the command line. Where it is only
+// parses reports whether the plugin takes the command line. Where it is only
 // mentioned, as in prose, its arguments can be left out.
 func parses(line string, mentioned bool) error {
 	line, _, _ = strings.Cut(line, " #")

@@ -27,7 +27,7 @@ func TestExplain(t *testing.T) {
   True when node, inventory and key are there
   CellMismatch
     means the annotations say another cell than cellName; nothing is run
-    do    restore the annotation, or delete the node and create it anew: see the cell rule (docs/cell-rule.md)
+    do    restore the annotation, or delete the node and create it again: see the cell rule (docs/cell-rule.md)
   see docs/novaexternalcompute.md#conditions
 `
 		out, err := offline("explain", "cellmismatch")

@@ -41,7 +41,7 @@ func newLogs(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&l.step, "step", "", "runs of this step only, for example run-os or nova")
 	cmd.Flags().StringVar(&l.run, "run", "", "this run, by the name of its OpenStackAnsibleEE")
-	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, "go on while the run is under way")
+	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, "continue while the run is under way")
 	cmd.Flags().BoolVar(&l.all, "all", false, "all runs that are still there, the oldest first")
 	return cmd
 }

@@ -24,7 +24,7 @@ type subject struct {
 	node, role string
 }
 
-// has tells whether the node belongs to the subject.
+// has reports whether the node belongs to the subject.
 func (s subject) has(n *dataplanev1.OpenStackDataPlaneNode) bool {
 	return s == subject{} || n.Name == s.node || s.role != "" && n.Spec.Role == s.role
 }
@@ -74,7 +74,7 @@ func (c *connection) find(ctx context.Context, arg string) (subject, error) {
 	return subject{}, fmt.Errorf("there is a node and a role %q: write node/%s or role/%s", arg, arg, arg)
 }
 
-// exists tells whether there is such a node or role.
+// exists reports whether there is such a node or role.
 func (c *connection) exists(ctx context.Context, s subject) (bool, error) {
 	var obj client.Object = &dataplanev1.OpenStackDataPlaneNode{}
 	if s.role != "" {

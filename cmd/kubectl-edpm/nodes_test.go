@@ -219,7 +219,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// screen collects what a command prints that goes on.
+// screen collects what a command prints that continues.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal tells whether a person looks at what is written.
+// isTerminal reports whether a person looks at what is written.
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -21,7 +21,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nodeview"
 )
 
-// refresh is how often a picture is drawn anew at least: ages go on, and the
+// refresh is how often a picture is redrawn at least: ages increase, and the
 // objects of services are not watched.
 const refresh = 5 * time.Second
 
@@ -45,7 +45,7 @@ func newStatus(flags *genericclioptions.ConfigFlags) *cobra.Command {
 		},
 	}
 	addOutput(cmd, &s.output)
-	cmd.Flags().BoolVarP(&s.watch, "watch", "w", false, "go on until all of them are Ready with all their services")
+	cmd.Flags().BoolVarP(&s.watch, "watch", "w", false, "continue until all of them are Ready with all their services")
 	cmd.Flags().DurationVar(&s.timeout, "timeout", 0, "with --watch: fail after this time; 0 means never")
 	return cmd
 }

@@ -104,7 +104,7 @@ func (c *certificateFiles) setup(ctx context.Context, mgr manager.Manager) error
 		Complete(c)
 }
 
-// Reconcile writes the files anew. The key comes first: the server reads both
+// Reconcile writes the files again. The key comes first: the server reads both
 // when the certificate changes.
 func (c *certificateFiles) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	data, err := c.inputs.Secret(ctx, req.Namespace, req.Name)

@@ -75,7 +75,7 @@ func (d *definitions) decide() coexistence.Decision {
 func (d *definitions) whenChanged(decision coexistence.Decision, stop func()) error {
 	look := func() {
 		if now := d.decide(); !reflect.DeepEqual(now, decision) {
-			ctrl.Log.Info("Ending to be started anew: other operators are to run", "before", decision.Running, "now", now.Running)
+			ctrl.Log.Info("Ending to be started again: other operators are to run", "before", decision.Running, "now", now.Running)
 			stop()
 		}
 	}
@@ -149,7 +149,7 @@ func (r *podReport) write(ctx context.Context) error {
 	return nil
 }
 
-// setCondition tells whether the condition of the Pod had to be changed.
+// setCondition reports whether the condition of the Pod had to be changed.
 func setCondition(pod *corev1.Pod, decision coexistence.Decision) bool {
 	isTrue, reason, message := decision.Condition()
 	c := corev1.PodCondition{Type: corev1.PodConditionType(edpmv1.OperatorsRunningCondition), Status: corev1.ConditionFalse, Reason: string(reason), Message: message}

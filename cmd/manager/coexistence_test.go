@@ -226,7 +226,7 @@ func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
 		t.Errorf("the events differ (-want +got):\n%s", diff)
 	}
 
-	t.Log("The definition is replaced by ours: the manager ends to be started anew")
+	t.Log("The definition is replaced by ours: the manager ends to be started again")
 	setPartOf(t, api, "glances.glance.openstack.org", edpmv1.PartOf)
 	p.ends()
 	p = launch(t, env, "manager-0")

@@ -141,7 +141,7 @@ func (in *input) take(obj *unstructured.Unstructured, operators []string) error 
 	return fmt.Errorf("no bundle has a %s: say in hack/bundle what is to become of it", obj.GroupVersionKind())
 }
 
-// is tells whether one of the definitions is that of the object's kind.
+// is reports whether one of the definitions is that of the object's kind.
 func is(definitions []definition, obj *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(definitions, func(d definition) bool {
 		return d.Spec.Group == obj.GroupVersionKind().Group && d.Spec.Names.Kind == obj.GetKind()

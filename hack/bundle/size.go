@@ -14,7 +14,7 @@ import (
 const inlineLimit = 1 << 20
 
 // fit drops the descriptions of the schemas if the objects are too large with
-// them, and tells whether it did. Without them kubectl explain says less, and
+// them, and reports whether it did. Without them kubectl explain says less, and
 // nothing else changes. It fails if that is not enough.
 func fit(objects []*unstructured.Unstructured, limit int) (bool, error) {
 	size, err := inlineSize(objects)

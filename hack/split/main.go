@@ -81,7 +81,7 @@ func parse(in io.Reader) ([]*unstructured.Unstructured, error) {
 // can be bound by namespace.
 var managerRoles = []string{"edpm-operators-manager-role", "edpm-operators-manager-secrets-role"}
 
-// isShared tells whether an object is there once, whichever operators are deployed.
+// isShared reports whether an object is there once, whichever operators are deployed.
 func isShared(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "Namespace" || o.GetName() == "edpm-operators-metrics-reader"
 }
@@ -89,7 +89,7 @@ func isShared(o *unstructured.Unstructured) bool {
 // split makes the objects of one operator.
 type split struct {
 	operator, instance string
-	// mutates tells whether the operator has webhooks that set defaults.
+	// mutates reports whether the operator has webhooks that set defaults.
 	mutates bool
 }
 
@@ -128,7 +128,7 @@ func (s split) objects(all []*unstructured.Unstructured, roles string) ([]*unstr
 	return own, nil
 }
 
-// isOfKind tells whether a ClusterRole for people is about a kind of the operator.
+// isOfKind reports whether a ClusterRole for people is about a kind of the operator.
 func (s split) isOfKind(role *unstructured.Unstructured) bool {
 	for _, rule := range list(role, "rules") {
 		groups, _, _ := unstructured.NestedStringSlice(rule.(map[string]any), "apiGroups")
@@ -193,7 +193,7 @@ func roleOf(o *unstructured.Unstructured) *manages {
 	return m
 }
 
-// serves tells whether a webhook is the operator's, as its path says: the cell rule
+// serves reports whether a webhook is the operator's, as its path says: the cell rule
 // is nova's, although it judges kinds of the data plane.
 func (s split) serves(hook any) bool {
 	path, _, _ := unstructured.NestedString(hook.(map[string]any), "clientConfig", "service", "path")

@@ -10,7 +10,7 @@ import (
 // Marks between which a page has the table of the given name.
 var marks = regexp.MustCompile(`(?s)(<!-- conditions of ([A-Za-z]+), made by make docs -->\n).*?(<!-- end -->)`)
 
-// Page returns the text of a page with its tables made anew. It fails for a mark
+// Page returns the text of a page with its tables recreated. It fails for a mark
 // that names no table, and for one that does not end.
 func Page(text string) (string, error) {
 	var unknown []string

@@ -39,13 +39,13 @@ const (
 
 // Remedies that many reasons have in common.
 const (
-	patience     = "nothing: it goes on by itself"
-	createInput  = "create what the message names; it goes on by itself"
+	patience     = "nothing: it continues automatically"
+	createInput  = "create what the message names; it continues automatically"
 	removeOwn    = "delete the object that the message names if nothing needs it, or rename one of the two; it continues when the name is free"
 	removeOrGive = "delete the objects that the message names if nothing needs them, or rename one of the two, or [hand them over](security.md#names-that-exist-already); it continues automatically"
-	createSecret = "create the Secret, or add the key; it goes on by itself"
+	createSecret = "create the Secret, or add the key; it continues automatically"
 	fewerSecrets = "let hosts share Secrets, or remove what is not needed, which helps within ten minutes; or raise [`--secrets-per-namespace`](operations.md#flags-of-the-manager)"
-	grantSecrets = "[bind](install.md#rights) the operators' ClusterRole for Secrets in the namespace; it goes on by itself"
+	grantSecrets = "[bind](install.md#rights) the operators' ClusterRole for Secrets in the namespace; it continues automatically"
 )
 
 // noImage is what RunnerImageMissing means.
@@ -77,7 +77,7 @@ func common() Table {
 	return Table{Name: "common", Kinds: []string{everyKind}, Link: "conditions.md", Conditions: []Condition{
 		{Type: condition.ReadyCondition, Means: "all other conditions are True; else it repeats the worst of them", Reasons: []Reason{
 			{condition.InitReason, "a phase has not been looked at yet, because one before it did not get through", "see the conditions that are False"},
-			{condition.ErrorReason, "a fault of the surroundings, for example an API server that does not answer; the message has the details", "mend what the message tells of; it is tried again at growing intervals"},
+			{condition.ErrorReason, "a fault of the environment, for example an API server that does not answer; the message has the details", "fix what the message tells of; it is tried again at growing intervals"},
 		}},
 	}}
 }
@@ -88,9 +88,9 @@ func step() Table {
 		{Type: condition.DeploymentReadyCondition, Means: "every step has run on the host with the current inputs", Reasons: []Reason{
 			{name(edpm.Pending), "a run will start as soon as its batch is gathered", patience},
 			{name(edpm.Running), "a run is under way; the message names it", "`kubectl edpm logs <node> -f` shows it"},
-			{name(edpm.Failed), "the last run failed on this host; the message has the failed task, the attempt, and when the next one is made", "mend the cause, which `kubectl edpm logs <node>` shows; it is tried again by itself, and at once when the access to the host or the inputs change"},
+			{name(edpm.Failed), "the last run failed on this host; the message has the failed task, the attempt, and when the next one is made", "fix the cause, which `kubectl edpm logs <node>` shows; it is retried automatically, and at once when the access to the host or the inputs change"},
 			{name(edpm.GaveUp), "as `Failed`, but the attempts are used up (removal only)", "see [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up)"},
-			{name(edpm.Held), "not started because of `maxUnavailable`, `maxFailures` or `--max-concurrent-runs`, or because the API server refuses the run; the message says which, and names up to three hosts that have failed", "mend the failed hosts, or raise the limit; mend what the API server complains of. It is tried again by itself"},
+			{name(edpm.Held), "not started because of `maxUnavailable`, `maxFailures` or `--max-concurrent-runs`, or because the API server refuses the run; the message says which, and names up to three hosts that have failed", "fix the failed hosts, or raise the limit; fix what the API server complains of. It is retried automatically"},
 			{name(edpm.TooLarge), "files, variables or `env` of the host are larger than a run can carry; the message names the largest", "shorten it"},
 			{name(edpm.Paused), "there is something to run, and `deploy` is false", "set `deploy: true`"},
 			{name(edpm.Excluded), "there is something to run, and `ansibleLimit` leaves the host out", "change or remove the limit"},
@@ -104,8 +104,8 @@ func topologyRef() Table {
 	kinds := []string{role, node, ansibleEE, controlPlane, glanceAPI, novaCompute, novaCell}
 	return Table{Name: consumersTable, Title: "as of every object with a topologyRef", Kinds: kinds, Link: "topology.md#conditions", Conditions: []Condition{
 		{Type: condition.TopologyReadyCondition, Means: "the Topology that the object refers to can be followed. Only there when it refers to one", Reasons: []Reason{
-			{topologyv1.TopologyMissingReason, "there is no such Topology in the namespace. What is running goes on", "create it, or refer to another one; it heals by itself"},
-			{topologyv1.TopologyDeletingReason, "the Topology is being deleted, and takes no new users. What is running goes on", "refer to another Topology, or to none"},
+			{topologyv1.TopologyMissingReason, "there is no such Topology in the namespace. What is running continues", "create it, or refer to another one; it recovers automatically"},
+			{topologyv1.TopologyDeletingReason, "the Topology is being deleted, and takes no new users. What is running continues", "refer to another Topology, or to none"},
 			{topologyv1.TopologyHeldReason, "the Topology, or its last change, has `enforcement: Hold` and pods would find no node. They follow what the message names, and it stays held", "do what `PlacementReady` says, set `enforcement: Warn`, or refer to the former Topology again"},
 			{topologyv1.TopologyFullReason, "1,000 objects hold the Topology, all nodes of a role counted as one", "create another Topology with the same spec, and refer to that"},
 		}},
@@ -144,7 +144,7 @@ func ofNode() Table {
 		{Type: condition.InputReadyCondition, Means: "everything is there that phase 0 needs", Reasons: []Reason{
 			{dataplanev1.RoleMissingReason, "`spec.role` is empty or names no role", "create the role, or name another"},
 			{edpmv1.SecretMissingReason, "no key to log in with, or a Secret of a service, mount or `env` is missing", createInput},
-			{edpmv1.SecretKeyMissingReason, "the Secret lacks the key that the message names", "add the key to the Secret; it goes on by itself"},
+			{edpmv1.SecretKeyMissingReason, "the Secret lacks the key that the message names", "add the key to the Secret; it continues automatically"},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 			{edpmv1.ConfigMapMissingReason, "a ConfigMap of a service, mount or `env` is missing", createInput},
@@ -158,7 +158,7 @@ func ofNode() Table {
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can follow the Topology of the node or of its role", Like: consumersTable},
 		{Type: dataplanev1.ProvisionReadyCondition, Means: "phase -1 is done: the host is there and answers", Reasons: []Reason{
-			{dataplanev1.HostUnreachableReason, "the host did not answer, or showed another key than it had; the message has the error of SSH", "mend host, address, user, port or key; it is tried again by itself, and at once when one of them changes. For a host that was installed anew: [keys of hosts](how-to/replace-a-host.md#keys-of-hosts)"},
+			{dataplanev1.HostUnreachableReason, "the host did not answer, or showed another key than it had; the message has the error of SSH", "fix host, address, user, port or key; it is retried automatically, and at once when one of them changes. For a host that was reinstalled: [keys of hosts](how-to/replace-a-host.md#keys-of-hosts)"},
 			{dataplanev1.BaremetalNotYetReason, "the role asks for provisioning, which is not supported yet", "provision the hosts otherwise and set `preProvisioned: true`, or remove `baremetalSetTemplate.baremetalHosts`"},
 			{condition.RequestedReason, "(Unknown) no run has reached the host yet", patience},
 		}},
@@ -186,7 +186,7 @@ func ofAnsibleEE() Table {
 		{Type: condition.TopologyReadyCondition, Means: "the Pod can follow the Topology", Like: consumersTable},
 		{Type: ansibleeev1.JobReadyCondition, Means: "the Job has succeeded on every host", Reasons: []Reason{
 			{ansibleeev1.JobRunningReason, "the Job is under way", "`kubectl logs -f job/<run>` shows it"},
-			{ansibleeev1.JobHostsBusyReason, "another run has a host of this one, perhaps under another name, and comes first: a host is in one run at a time", "nothing: it goes on when the run that the message names has ended or is deleted"},
+			{ansibleeev1.JobHostsBusyReason, "another run has a host of this one, perhaps under another name, and comes first: a host is in one run at a time", "nothing: it continues when the run that the message names has ended or is deleted"},
 			{edpmv1.ConflictReason, "a Job or Secret of that name exists already, and was not created for this run", removeOwn},
 			{ansibleeev1.JobFailedReason, "at least one host failed; the message names the first", "`status.hosts` has every host, `kubectl logs job/<run>` the whole output. A run of an operator is not tried again: its owner starts another one for the hosts that failed"},
 			{ansibleeev1.JobLostReason, "the Pod ended without leaving results, for example because it was evicted. The outcome is unknown", "most often memory: raise the limit of the namespace, or lower `batchSize`. Owners run these hosts again by themselves"},
@@ -241,7 +241,7 @@ func ofCompute() Table {
 		{Type: condition.InputReadyCondition, Means: "node, inventory and key are there", Reasons: []Reason{
 			{novav1.NodeMissingReason, "there is no node of that name", "create the node, or delete the compute"},
 			{novav1.AnnotationMissingReason, "neither the node nor its role names a cell, so the node is not to be a compute; nothing is run", "set annotation `nova.openstack.org/cell` on the node or its role, or delete the compute"},
-			{novav1.CellMismatchReason, "the annotations say another cell than `cellName`; nothing is run", "restore the annotation, or delete the node and create it anew: see [the cell rule](cell-rule.md)"},
+			{novav1.CellMismatchReason, "the annotations say another cell than `cellName`; nothing is run", "restore the annotation, or delete the node and create it again: see [the cell rule](cell-rule.md)"},
 			{novav1.InvalidSpecReason, "a field that follows the node is still empty, or the node's `deployStrategy` cannot be read", "set `ansibleSSHPrivateKeySecret` on the node or its role, or correct what the message names"},
 			{edpmv1.ConfigMapMissingReason, "the inventory is not there yet", "see the conditions of the node, which makes it"},
 			{edpmv1.ConfigMapKeyMissingReason, "the ConfigMap has no key `inventory`", "see the conditions of the node, which makes it"},
@@ -253,9 +253,9 @@ func ofCompute() Table {
 			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: novav1.NovaCellReadyCondition, Means: "the cell configures its computes", Reasons: []Reason{
-			{novav1.CellMissingReason, "the cell does not exist", "create it, for example through a [Nova](nova.md); it goes on by itself"},
+			{novav1.CellMissingReason, "the cell does not exist", "create it, for example through a [Nova](nova.md); it continues automatically"},
 			{novav1.CellNotReadyReason, "the cell does not configure its computes yet", "see the conditions of the cell"},
-			{novav1.CellZeroReason, "the annotation names cell0, which has no computes", "delete the node and create it anew with another cell"},
+			{novav1.CellZeroReason, "the annotation names cell0, which has no computes", "delete the node and create it again with another cell"},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
@@ -269,7 +269,7 @@ func ofCompute() Table {
 		{Type: condition.DeploymentReadyCondition, Means: "libvirt and nova ran on the host with the current inputs", Like: stepTable, Reasons: []Reason{
 			{novav1.CleanupReason, "it is being deleted, and its services are being taken off the host", patience},
 			{novav1.MachineConflictReason, "it is being deleted, and another node is deployed on the same machine, whose services the clean-up would remove", "set `edpm.openstack.org/skip-cleanup`, or delete the other node first: see [one host, two nodes](how-to/replace-a-host.md#one-host-two-nodes)"},
-			{novav1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "mend the host and `kubectl edpm rerun <node> --step nova`, or let go with `edpm.openstack.org/skip-cleanup`: see [removing a node](how-to/scale-in.md)"},
+			{novav1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "fix the host and `kubectl edpm rerun <node> --step nova`, or let go with `edpm.openstack.org/skip-cleanup`: see [removing a node](how-to/scale-in.md)"},
 		}},
 	}}
 }
@@ -277,7 +277,7 @@ func ofCompute() Table {
 func ofNovaCompute() Table {
 	return Table{Name: novaCompute, Kinds: []string{novaCompute}, Link: "novacompute.md#conditions", Conditions: []Condition{
 		{Type: novav1.NovaCellReadyCondition, Means: "the cell configures its computes", Reasons: []Reason{
-			{novav1.CellMissingReason, "there is no such NovaCell", "create it, for example through a [Nova](nova.md); it goes on by itself"},
+			{novav1.CellMissingReason, "there is no such NovaCell", "create it, for example through a [Nova](nova.md); it continues automatically"},
 			{novav1.CellNotReadyReason, "it does not configure its computes yet", "see the conditions of the cell"},
 			{novav1.CellZeroReason, "`cell0` has no computes", "delete the NovaCompute and create it in another cell"},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
@@ -399,8 +399,8 @@ func ofManager() Table {
 	return Table{Name: "manager", Kinds: []string{managerPod}, Link: "coexistence.md#what-it-says", Conditions: []Condition{
 		{Type: edpmv1.OperatorsRunningCondition, Means: "every operator runs that was chosen; the message names them", Reasons: []Reason{
 			{edpmv1.AllRunningReason, "(True) no operator is left out", "nothing"},
-			{edpmv1.ForeignDefinitionReason, "a kind of an operator belongs to another one; the message names the definition, and the operators that are left out because of it", "nothing, if the other operator is to stay. Else remove it and its definition, and apply ours: the manager starts anew by itself"},
-			{edpmv1.MissingDefinitionReason, "a resource definition does not exist that an operator needs", "`kubectl apply --server-side -k config/crd`, or in part; the manager starts anew by itself"},
+			{edpmv1.ForeignDefinitionReason, "a kind of an operator belongs to another one; the message names the definition, and the operators that are left out because of it", "nothing, if the other operator is to stay. Else remove it and its definition, and apply ours: the manager starts again by itself"},
+			{edpmv1.MissingDefinitionReason, "a resource definition does not exist that an operator needs", "`kubectl apply --server-side -k config/crd`, or in part; the manager starts again by itself"},
 		}},
 	}}
 }

@@ -243,7 +243,7 @@ func (e *Engine) launch(ctx context.Context, batch []*offer) error {
 	return nil
 }
 
-// refused tells whether the API server has certainly not done what it was asked.
+// refused reports whether the API server has certainly not done what it was asked.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
@@ -337,7 +337,7 @@ func (e *Engine) unclaim(batch []*offer) {
 	}
 }
 
-// denied tells whether the API server does not take an object as it is, or not
+// denied reports whether the API server does not take an object as it is, or not
 // from us, or one that is not ours has its name. Another try with the same object
 // will not be taken either.
 func denied(err error) bool {
@@ -357,7 +357,7 @@ func (e *Engine) tellDenied(batch []*offer, why error) {
 	}
 }
 
-// deny notes why a target that waits has no run, and tells whether that is news.
+// deny notes why a target that waits has no run, and reports whether that is news.
 func (e *Engine) deny(o *offer, why string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -381,7 +381,7 @@ func (e *Engine) settleClaim(batch []*offer) {
 }
 
 // resolveDoubts asks the API server for runs that were created long ago and
-// that the cache does not show. It tells whether any run is still unseen.
+// that the cache does not show. It reports whether any run is still unseen.
 func (e *Engine) resolveDoubts(ctx context.Context, g Group) (bool, error) {
 	unseen, doubtful := e.unseen(g)
 	for key, l := range doubtful {

@@ -210,7 +210,7 @@ func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target)
 }
 
 // hasHeard notes that an owner knows how its last run has ended, and has offered
-// its host anew if it is to be tried again now. If it is not, a run that failed no
+// its host again if it is to be tried again now. If it is not, a run that failed no
 // longer holds others back: they are planned again.
 func (e *Engine) hasHeard(key Key, last *run) {
 	e.mu.Lock()
@@ -258,7 +258,7 @@ func restriction(t *Target, state *State) (Phase, error) {
 	if !t.Strategy.Deploy {
 		return Paused, nil
 	}
-	if t.MaxAttempts > 0 && state.Attempt >= t.MaxAttempts && !state.mended {
+	if t.MaxAttempts > 0 && state.Attempt >= t.MaxAttempts && !state.fixed {
 		return GaveUp, nil
 	}
 	if t.Strategy.Limit == "" {
@@ -299,13 +299,13 @@ func (e *Engine) offer(o *offer) string {
 	return cmp.Or(grp.held[o.Host], o.denied)
 }
 
-// joinsAnew tells whether it is another thing to do than the old offer, so that others
+// joinsAnew reports whether it is another thing to do than the old offer, so that others
 // may still join it.
 func (o *offer) joinsAnew(old *offer) bool {
 	return old.hash != o.hash || old.attempt != o.attempt || old.Rerun != o.Rerun
 }
 
-// runsAs tells whether it would make the same run as the old offer.
+// runsAs reports whether it would make the same run as the old offer.
 func (o *offer) runsAs(old *offer) bool {
 	return old.hash == o.hash && old.podKey == o.podKey && old.access == o.access
 }
@@ -388,7 +388,7 @@ func (e *Engine) enqueue(g Group, after time.Duration) {
 	}
 }
 
-// Touched tells whether anything was ever run for the steps on the host, as far
+// Touched reports whether anything was ever run for the steps on the host, as far
 // as the ledger and the existing runs tell.
 //
 // It notes in the ledger what the runs did: as long as that is missing, runs that

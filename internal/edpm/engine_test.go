@@ -289,9 +289,9 @@ func TestTheRunsOfAnOwnerOfTheSameNameBeforeDoNotCount(t *testing.T) {
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	y.end(y.onlyRun(), ok("a"))
-	anew := wantedOf("a", func(t *Target) { t.OwnerUID = "uid-new" })
-	if s := y.converge(&edpmv1.Ledger{}, anew); s.Phase != Pending {
-		t.Errorf("the state is %+v; an object that was created anew starts from nothing", s)
+	again := wantedOf("a", func(t *Target) { t.OwnerUID = "uid-new" })
+	if s := y.converge(&edpmv1.Ledger{}, again); s.Phase != Pending {
+		t.Errorf("the state is %+v; an object that was created again starts from nothing", s)
 	}
 	if touched, err := y.Touched(ctx, kind, &edpmv1.Ledger{}, &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-new"}}, "nova"); err != nil || touched {
 		t.Errorf("Touched = %v, %v; nothing was run for the new object", touched, err)
@@ -672,7 +672,7 @@ func TestGivingUp(t *testing.T) {
 		t.Fatalf("there are %d runs; want 2", n)
 	}
 	if s := y.converge(ledger, twice("new")); s.Phase != Failed {
-		t.Fatalf("the state is %+v; access was mended, so it is tried again", s)
+		t.Fatalf("the state is %+v; access was fixed, so it is tried again", s)
 	}
 	attempt("new")
 	if s := y.converge(ledger, twice("new")); s.Phase != GaveUp || s.Attempt != 3 {

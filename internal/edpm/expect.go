@@ -74,7 +74,7 @@ func (e *Engine) assemble(c crew) {
 }
 
 // awaited is until when a group waits for owners of its role, at most: while
-// they are heard of one after the other it goes on waiting. Zero means that
+// they are heard of one after the other it continues waiting. Zero means that
 // none is expected. The caller holds the lock.
 func (e *Engine) awaited(g Group) time.Time {
 	c := crew{g.Namespace, g.Role}

@@ -58,7 +58,7 @@ type State struct {
 	// Retry is when a failed host is tried again.
 	Retry time.Time
 
-	mended  bool // whether the host is reached in another way than when it failed
+	fixed   bool // whether the host is reached in another way than when it failed
 	offered bool // whether it waits for a run
 }
 
@@ -245,24 +245,24 @@ func newest(runs []*run) *run {
 	return runs[len(runs)-1]
 }
 
-// satisfied tells whether the ledger has what is wanted under the key.
+// satisfied reports whether the ledger has what is wanted under the key.
 func satisfied(l *edpmv1.Ledger, key, hash, rerun string) bool {
 	return l.Hash[key] == hash && honoured(l.Runs[key].Rerun, l.Runs[key].Tokens, rerun)
 }
 
-// clean tells whether nothing has touched the host since what the ledger says.
+// clean reports whether nothing has touched the host since what the ledger says.
 func clean(l *edpmv1.Ledger, step string) bool {
 	return l.Runs[touchedKey(step)].Serial <= l.Runs[step].Serial
 }
 
-// partly tells whether the part that the tags select has run, and nothing else since.
+// partly reports whether the part that the tags select has run, and nothing else since.
 func partly(l *edpmv1.Ledger, step string, w want) bool {
 	serial := l.Runs[limitedKey(step)].Serial
 	return satisfied(l, limitedKey(step), w.hash+" "+w.limited, w.rerun) &&
 		serial >= l.Runs[touchedKey(step)].Serial && serial > l.Runs[step].Serial
 }
 
-// asked tells whether the run was started for what is wanted. A rerun token
+// asked reports whether the run was started for what is wanted. A rerun token
 // that was taken back asks for nothing.
 func asked(r *run, w want) bool {
 	return r.target.Hash == w.hash && honoured(r.target.Rerun, r.target.Tokens, w.rerun) && r.limited == w.limited
@@ -276,13 +276,13 @@ func failure(r *run, w want, backoff Backoff) State {
 	if r.known {
 		s.Message, s.Unreachable = r.result.Message, r.result.Unreachable > 0
 	}
-	if s.mended = r.target.Access != w.access; !s.mended {
+	if s.fixed = r.target.Access != w.access; !s.fixed {
 		s.Retry = r.end.Add(backoff.After(r.target.Attempt, r.name))
 	}
 	return s
 }
 
-// repeated tells whether the attempt before the last failed as this one did: the
+// repeated reports whether the attempt before the last failed as this one did: the
 // host answered both times, or neither time. Of an attempt whose run is gone
 // already the same is believed.
 func repeated(runs []*run, s State) bool {

@@ -253,7 +253,7 @@ func TestFailures(t *testing.T) {
 			h.wants("H1").starts().ends(ansibleeev1.HostStatus{Name: "h", OK: 4, Unreachable: 1})
 			h.is(Failed, "it went away")
 		},
-		"a change of inputs starts counting anew and at once": func(h *host) {
+		"a change of inputs starts counting again and at once": func(h *host) {
 			h.wants("H1").starts().ends(badHost)
 			h.starts().ends(badHost)
 			h.wants("H2").is(Pending, "H2 never ran")
@@ -266,7 +266,7 @@ func TestFailures(t *testing.T) {
 			h.starts().ends(dead)
 			h.want.access = "key-2"
 			s := h.is(Failed, "it failed with the old key")
-			if !s.Retry.Equal(noon) || s.Attempt != 2 || !s.mended {
+			if !s.Retry.Equal(noon) || s.Attempt != 2 || !s.fixed {
 				h.t.Errorf("the state is %+v; want attempt 2 and a retry at %v", s, noon)
 			}
 			h.starts().ends(dead)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// MatchesLimit tells whether an Ansible host pattern selects the host. Patterns
+// MatchesLimit reports whether an Ansible host pattern selects the host. Patterns
 // are separated by ":" or ","; each is "all", "*", a name with the wildcards of
 // a shell, or "~" and a regular expression; "!" in front excludes and "&"
 // intersects (docs.ansible.com, "Patterns: targeting hosts and groups"). It

@@ -409,7 +409,7 @@ func (s *hostState) end(run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Targe
 	}
 }
 
-// has tells whether the host has what a run would do, and knows it.
+// has reports whether the host has what a run would do, and knows it.
 func (s *hostState) has(run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) bool {
 	r := restrictionOf(run)
 	return s.certain && (t.Rerun == "" || s.honoured[r+t.Rerun]) && (s.hash == t.Hash || r != "" && s.restricted == r+t.Hash)
@@ -465,11 +465,11 @@ func (w *world) checkNew(m *manager, run *ansibleeev1.OpenStackAnsibleEE) {
 	}
 }
 
-// overlap tells whether leaders of before may do something still, or did something
+// overlap reports whether leaders of before may do something still, or did something
 // that the cache of the manager did not show when it made its plan.
 func (w *world) overlap(m *manager) bool { return len(w.before)+len(w.late) > 0 || m.saw < w.strayed }
 
-// repeats tells whether an old leader, which knows nothing of the new one, has made
+// repeats reports whether an old leader, which knows nothing of the new one, has made
 // a run for the host as well: then both of them are carried out.
 func (w *world) repeats(run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) bool {
 	return w.strays[stepID{t.OwnerUID, run.Spec.Step}]
@@ -557,7 +557,7 @@ func (w *world) failed(m *manager, g Group) map[string]bool {
 	return failed
 }
 
-// lastFailed tells whether the last run of the step for the owner ended badly, for
+// lastFailed reports whether the last run of the step for the owner ended badly, for
 // what the owner wants.
 func (m *manager) lastFailed(o *modelOwner, step string) bool {
 	var last *run
@@ -666,7 +666,7 @@ func (w *world) unjustified(m *manager, o *modelOwner) string {
 	return ""
 }
 
-// planned tells whether the group of an owner that failed is going to be planned.
+// planned reports whether the group of an owner that failed is going to be planned.
 func (w *world) planned(m *manager, o *modelOwner) bool {
 	for g := range m.groups.at {
 		if g.Kind == o.kind && g.Role == o.spec.role && slices.Contains(stepsOfKind(o.kind), g.Step) {
@@ -676,7 +676,7 @@ func (w *world) planned(m *manager, o *modelOwner) bool {
 	return false
 }
 
-// blocked tells whether another host of the role keeps failing, so that the limits
+// blocked reports whether another host of the role keeps failing, so that the limits
 // hold this one.
 func (w *world) blocked(o *modelOwner) bool {
 	s := o.spec.strategy

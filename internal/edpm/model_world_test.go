@@ -337,7 +337,7 @@ func (m *manager) release(owner *modelOwner) error {
 
 // writeStatus patches what has changed since the cache showed the owner: a ledger
 // only as it was seen, as phase.Runner does. It is not modelled that an old leader
-// overwrites the phase that a new one shows: the next look at the object mends it.
+// overwrites the phase that a new one shows: the next look at the object fixes it.
 func (m *manager) writeStatus(seen *modelOwner, ledger *edpmv1.Ledger, phase Phase) error {
 	patch := ledgerPatch(&seen.ledger, ledger)
 	if len(patch) == 0 && phase == seen.phase {
@@ -499,7 +499,7 @@ func (r *modelRunner) rival(run *ansibleeev1.OpenStackAnsibleEE) *ansibleeev1.Op
 	return rival
 }
 
-// sharesHost tells whether two runs have a host in common, be it by its name or as
+// sharesHost reports whether two runs have a host in common, be it by its name or as
 // a machine.
 func sharesHost(a, b *ansibleeev1.OpenStackAnsibleEE) bool {
 	return slices.ContainsFunc(a.Spec.Targets, func(t ansibleeev1.Target) bool {

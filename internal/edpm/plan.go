@@ -53,7 +53,7 @@ type ownerID struct{ kind, namespace, name string }
 
 func (t *Target) owner() ownerID { return ownerID{t.OwnerKind, t.Namespace, t.Host} }
 
-// retry tells whether the host has failed before for the same hash.
+// retry reports whether the host has failed before for the same hash.
 func (o *offer) retry() bool { return o.attempt > 1 }
 
 // moment is the state of a group at which a plan is made.

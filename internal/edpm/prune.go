@@ -85,7 +85,7 @@ func (e *Engine) discard(ctx context.Context, run *ansibleeev1.OpenStackAnsibleE
 	return true, nil
 }
 
-// settled tells whether what the run did to the host of a target is in its
+// settled reports whether what the run did to the host of a target is in its
 // owner's ledger, or will never be: the owner is gone.
 func (e *Engine) settled(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
 	ledger, err := e.ledger(ctx, aee, t)
@@ -95,7 +95,7 @@ func (e *Engine) settled(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleE
 	return recorded(ledger, aee.Spec.Step, newRun(aee, t.Host)), nil
 }
 
-// needed tells whether the run is the newest for a host that failed in it, or
+// needed reports whether the run is the newest for a host that failed in it, or
 // is not recorded yet.
 func (e *Engine) needed(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
 	ledger, err := e.ledger(ctx, aee, t)

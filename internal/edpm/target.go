@@ -40,7 +40,7 @@ type Step struct {
 
 // Strategy says how runs are rolled out over the hosts of a role.
 type Strategy struct {
-	// Deploy tells whether anything may be run.
+	// Deploy reports whether anything may be run.
 	Deploy bool
 	// BatchSize is the most hosts of one run; 0 means ansibleeev1.MaxTargets.
 	BatchSize int

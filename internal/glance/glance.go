@@ -62,7 +62,7 @@ func storage(own, parent glancev1.Storage) glancev1.Storage {
 	return own
 }
 
-// External tells whether pods with this storage have no claims.
+// External reports whether pods with this storage have no claims.
 func External(s glancev1.Storage) bool { return ptr.Deref(s.External, s.StorageRequest == nil) }
 
 // layout is that of the API, or the one that its backend needs.
@@ -76,7 +76,7 @@ func layout(api glancev1.GlanceAPITemplate) glancev1.Layout {
 	return glancev1.LayoutSplit
 }
 
-// FileBackend tells whether the images of an API are files on the storage of its
+// FileBackend reports whether the images of an API are files on the storage of its
 // pods: one backend of type file, or none named (glance-operator
 // api/v1beta1/glance_webhook.go IsFileBackend). What Secrets say is not known
 // here, so an API with customServiceConfigSecrets and no backend counts as any other.

@@ -80,7 +80,7 @@ func Copy(out io.Writer, in io.Reader, host string) error {
 func (f *Filter) Line(line string) []string {
 	switch {
 	case line == "":
-		return nil // empty lines are put before headings anew
+		return nil // empty lines are put before headings again
 	case header.MatchString(line):
 		return f.heading(line)
 	case len(hosts(line)) > 0:
@@ -122,7 +122,7 @@ func (f *Filter) result(line string, hosts []string) []string {
 	return text
 }
 
-// continued takes a line that goes on with what came before.
+// continued takes a line that continues with what came before.
 func (f *Filter) continued(line string) []string {
 	switch f.last {
 	case others:

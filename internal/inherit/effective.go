@@ -93,7 +93,7 @@ func TopologyRef(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.Ope
 	return topology.Nearest(refs...)
 }
 
-// Deploy tells whether anything may be run on a node; the role can be nil.
+// Deploy reports whether anything may be run on a node; the role can be nil.
 func Deploy(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) bool {
 	if role == nil {
 		role = &dataplanev1.OpenStackDataPlaneRole{}

@@ -257,7 +257,7 @@ func (s *secrets) unmarked() []*watched {
 	return all
 }
 
-// concerns tells whether an event of the Secret would wake an object.
+// concerns reports whether an event of the Secret would wake an object.
 func (s *secrets) concerns(w *watched) bool {
 	secret := w.last()
 	for _, l := range s.audience() {
@@ -396,7 +396,7 @@ func (w *watched) refuse(err error) {
 	}
 }
 
-// answer lets those go on who wait for the first answer. The caller holds the lock.
+// answer lets those continue who wait for the first answer. The caller holds the lock.
 func (w *watched) answer() {
 	select {
 	case <-w.answered:

@@ -227,7 +227,7 @@ func ending(t *testing.T, s *shelf) {
 	watches("kept")
 	s.do(s.api.Delete(t.Context(), s.secret("left", "")))
 	if s.reads("left", ""); ended.last().UID == "" {
-		t.Error("the watch that was ended goes on")
+		t.Error("the watch that was ended continues")
 	}
 	watches("kept", "left")
 }

@@ -17,7 +17,7 @@ import (
 // Nova is the name of the entry of nova.
 const Nova = "nova"
 
-// Apply makes the node show the entry, and tells whether that was a change. Each
+// Apply makes the node show the entry, and reports whether that was a change. Each
 // service applies its own entry under its own field manager. When the node has
 // gone the error is NotFound.
 func Apply(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDataPlaneNode, entry dataplanev1.NodeServiceStatus) (bool, error) {
@@ -31,7 +31,7 @@ func Apply(ctx context.Context, c client.Client, node *dataplanev1.OpenStackData
 	return true, send(ctx, c, node, entry.Name, []any{fields})
 }
 
-// Remove takes the entry off the node, and tells whether it was there.
+// Remove takes the entry off the node, and reports whether it was there.
 func Remove(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDataPlaneNode, service string) (bool, error) {
 	if _, ok := find(node, service); !ok {
 		return false, nil
@@ -39,7 +39,7 @@ func Remove(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDat
 	return true, client.IgnoreNotFound(send(ctx, c, node, service, []any{}))
 }
 
-// Has tells whether the node shows an entry of the service.
+// Has reports whether the node shows an entry of the service.
 func Has(node *dataplanev1.OpenStackDataPlaneNode, service string) bool {
 	_, ok := find(node, service)
 	return ok

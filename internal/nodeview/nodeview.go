@@ -1,6 +1,6 @@
 // Package nodeview sums up how nodes stand: their phases, the services and runs
 // on them, and why they are not ready. It reads what the operators have written
-// into status, and decides nothing anew.
+// into status, and decides nothing again.
 package nodeview
 
 import (
@@ -26,9 +26,9 @@ type Node struct {
 	Host string `json:"host,omitempty"`
 	// Cell is the effective cell; empty for a node that is no compute.
 	Cell string `json:"cell,omitempty"`
-	// Ready tells whether phases -1 and 0 are done.
+	// Ready reports whether phases -1 and 0 are done.
 	Ready bool `json:"ready"`
-	// Up tells whether the services of phase 1 are ready as well.
+	// Up reports whether the services of phase 1 are ready as well.
 	Up bool `json:"up"`
 	// Deleting tells that the node is on its way out.
 	Deleting bool `json:"deleting,omitempty"`
@@ -39,7 +39,7 @@ type Node struct {
 	Last    *Run `json:"last,omitempty"`
 	// NextRetry is when a failed host is tried again.
 	NextRetry *time.Time `json:"nextRetry,omitempty"`
-	// Problems say why the node is not up, those first that a person can mend.
+	// Problems say why the node is not up, those first that a person can fix.
 	Problems []Problem `json:"problems,omitempty"`
 }
 

@@ -125,7 +125,7 @@ func crushClass(set *ocsv1.StorageDeviceSet) string {
 	return set.DeviceType
 }
 
-// tuning tells whether Rook is to adapt OSDs to slow or to fast devices
+// tuning reports whether Rook is to adapt OSDs to slow or to fast devices
 // (ocs-operator, checkTuneStorageDevices).
 func tuning(deviceType string) (slow, fast bool) {
 	switch strings.ToLower(deviceType) {

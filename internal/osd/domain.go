@@ -72,7 +72,7 @@ func nodeSelector(given *metav1.LabelSelector) (labels.Selector, error) {
 	if given != nil {
 		selector, err := metav1.LabelSelectorAsSelector(given)
 		if err != nil {
-			return nil, fmt.Errorf("spec.labelSelector: %w: mend the selector", err)
+			return nil, fmt.Errorf("spec.labelSelector: %w: fix the selector", err)
 		}
 		return selector, nil
 	}
@@ -106,7 +106,7 @@ func maxReplica(spec *ocsv1.StorageClusterSpec) int {
 	return most
 }
 
-// singleNode tells whether the cluster has one node and is meant to: every device
+// singleNode reports whether the cluster has one node and is meant to: every device
 // set says replica: 1. A cluster whose other nodes are still to come does not, and
 // waits for them: the failure domain cannot be changed later.
 func singleNode(spec *ocsv1.StorageClusterSpec, clusterNodes int) bool {

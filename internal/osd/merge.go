@@ -153,7 +153,7 @@ func mergedTemplates(present, own any) []any {
 	return result
 }
 
-// isData tells whether a template is that of the data: a single one always is, as
+// isData reports whether a template is that of the data: a single one always is, as
 // Rook sees it.
 func isData(template map[string]any, of int) bool {
 	name, _, _ := unstructured.NestedString(template, "metadata", "name")

@@ -21,7 +21,7 @@ type DeviceSet struct {
 	Name, Hash string
 	// Key is the label of nodes whose values its OSDs are spread over.
 	Key string
-	// Placement tells whether the StorageClassDeviceSets are left as they are.
+	// Placement reports whether the StorageClassDeviceSets are left as they are.
 	Placement ocsv1.DeviceSetPlacement
 	// Parts are its StorageClassDeviceSets in the CephCluster, with the resources that
 	// Rook takes for those that have none.

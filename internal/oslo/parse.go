@@ -16,7 +16,7 @@ var universalNewlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 // Parse reads the text of one configuration file by oslo.config's rules.
 //
 // It returns the Config, or an error of type [Errors] when oslo.config would
-// refuse the file. oslo.config stops at its first error; Parse goes on and
+// refuse the file. oslo.config stops at its first error; Parse continues and
 // reports every mistake, once each: what only follows from a reported mistake
 // (the options under a rejected header, say) is not reported again.
 //
@@ -58,7 +58,7 @@ type parser struct {
 	secret  bool     // the latest key looks like a secret, so may what follows
 }
 
-// pending is an option whose value may still go on in the next line.
+// pending is an option whose value may still continue in the next line.
 type pending struct {
 	key      string
 	value    []string
@@ -132,7 +132,7 @@ func (p *parser) assignment(line string) {
 	case !found:
 		p.rejectOption(line, "")
 	case key == "":
-		// Without a key nothing tells whether the value is a secret.
+		// Without a key nothing reports whether the value is a secret.
 		p.rejectOption(line[:strings.IndexAny(line, "=:")+1]+hideValue(value), reasonNoKey)
 	default:
 		p.option = &pending{key: key, value: []string{unquote(value)}, line: p.line, text: line}

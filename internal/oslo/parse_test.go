@@ -26,7 +26,7 @@ func TestParseReadsValuesLikeOsloConfig(t *testing.T) {
 		{"a colon separates as well", "[a]\nk: v\n", "a", "k", []string{"v"}},
 		{"the first separator counts", "[a]\nk = http://x\n", "a", "k", []string{"http://x"}},
 		{"a repeated key has all its values in order", "[a]\nk = 1\nk = 2\n", "a", "k", []string{"1", "2"}},
-		{"a reopened section goes on", "[a]\nk = 1\n[b]\n[a]\nk = 2\n", "a", "k", []string{"1", "2"}},
+		{"a reopened section continues", "[a]\nk = 1\n[b]\n[a]\nk = 2\n", "a", "k", []string{"1", "2"}},
 		{"an indented line continues the value after a newline", "[a]\nk = 1\n  2\n\t3\n", "a", "k", []string{"1\n2\n3"}},
 		{"an indented comment is part of the value", "[a]\nk = 1\n  # 2\n", "a", "k", []string{"1\n# 2"}},
 		{"a comment behind a value is part of it", "[a]\nk = 1 # 2\n", "a", "k", []string{"1 # 2"}},

@@ -28,7 +28,7 @@ var (
 	separator = regexp.MustCompile(`^["'\])]*\s*[=:]?\s*`)
 )
 
-// looksSecret tells whether the value of the key is to be kept from messages.
+// looksSecret reports whether the value of the key is to be kept from messages.
 // It rather errs on the side of hiding: a hidden "connection_debug = 1" costs
 // nothing.
 func looksSecret(key string) bool {
@@ -37,7 +37,7 @@ func looksSecret(key string) bool {
 		slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(key, end) })
 }
 
-// mentionsSecret tells whether any word of the line looks like a secret's key.
+// mentionsSecret reports whether any word of the line looks like a secret's key.
 func mentionsSecret(line string) bool {
 	return slices.ContainsFunc(word.FindAllString(line, -1), looksSecret)
 }

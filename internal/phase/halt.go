@@ -21,7 +21,7 @@ type Halt struct {
 	// After is when to look again in any case; zero means never.
 	After time.Duration
 	// Repeats tells that an event has told of it already, when an earlier attempt
-	// ended in the same way. There is no other one, however long that goes on.
+	// ended in the same way. There is no other one, however long that continues.
 	Repeats bool
 }
 

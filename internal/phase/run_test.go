@@ -245,10 +245,10 @@ func TestEventsTellTransitionsOnly(t *testing.T) {
 		want  []string
 	}{
 		{"a problem appears", failing("one"), []string{"Warning Broken SecondReady: one"}},
-		{"it goes on", failing("one"), nil},
+		{"it continues", failing("one"), nil},
 		{"its message changes, as with each attempt", failing("two"), nil},
 		{"it is another problem", ends(Failing(second, "Worse", "three")), []string{"Warning Worse SecondReady: three"}},
-		{"it is mended", s.mark(second), []string{"Normal Ready Setup complete"}},
+		{"it is fixed", s.mark(second), []string{"Normal Ready Setup complete"}},
 		{"it stays so", s.mark(second), nil},
 		{"it waits, which is no problem", ends(Waiting(second, "Running", "four")), nil},
 		{"it is through again", s.mark(second), []string{"Normal Ready Setup complete"}},

@@ -34,7 +34,7 @@ var (
 // TestAgreesWithKubeScheduler draws random clusters, loads each into a real API
 // server with a real kube-scheduler, and rolls a random StatefulSet out. Of each
 // pod both must say the same: the same message, with the same reasons and counts,
-// if it fits nowhere; and if it fits, a node that the what-if holds feasible.
+// if it fits nowhere; and if it fits, a node that the prediction holds feasible.
 // The next pods are tried where kube-scheduler put the ones before.
 func TestAgreesWithKubeScheduler(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
@@ -212,7 +212,7 @@ func (c *cluster) comparePod(s *simulation, ordinal int32) ([]string, error) {
 		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
 	}
 	if real.node == "" {
-		// It must not find a place later, which the what-if does not play.
+		// It must not find a place later, which the prediction does not play.
 		return reasons(predicted.message()), c.deleteNow(pod)
 	}
 	return []string{real.kind}, s.scheduler.place(c.ctx, predicted, real.node)
@@ -231,16 +231,16 @@ func reasons(message string) []string {
 func agree(predicted outcome, real verdict) error {
 	switch {
 	case real.node != "" && !slices.Contains(predicted.feasible, real.node):
-		return fmt.Errorf("kube-scheduler chose %s; feasible by the what-if are %v: %s", real.node, predicted.feasible, predicted.message())
+		return fmt.Errorf("kube-scheduler chose %s; feasible by the prediction are %v: %s", real.node, predicted.feasible, predicted.message())
 	case real.node != "":
 		return nil
 	case predicted.node != "":
-		return fmt.Errorf("by the what-if it fits on %v; kube-scheduler: %s", predicted.feasible, real.message)
+		return fmt.Errorf("by the prediction it fits on %v; kube-scheduler: %s", predicted.feasible, real.message)
 	}
 	// The scheduler adds what it says of preemption.
 	rest, ok := strings.CutPrefix(real.message, predicted.message())
 	if !ok || (rest != "" && !strings.HasPrefix(rest, " ")) {
-		return fmt.Errorf("other reasons\nkube-scheduler: %s\nthe what-if:    %s", real.message, predicted.message())
+		return fmt.Errorf("other reasons\nkube-scheduler: %s\nthe prediction:    %s", real.message, predicted.message())
 	}
 	return nil
 }
@@ -294,7 +294,7 @@ func decided(pod *corev1.Pod) verdict {
 
 // load creates what was drawn; the last node comes last. The claims that the
 // StatefulSet controller would create are there before their pods, so that the
-// scheduler has seen them; the what-if is not told of them.
+// scheduler has seen them; the prediction is not told of them.
 func (c *cluster) load(d *draw) error {
 	last := len(d.world.Nodes) - 1
 	var objects []client.Object

@@ -132,7 +132,7 @@ func (d *draw) drawPods() {
 	d.drawRunningPods()
 }
 
-// drawRunningPods are those of the workload that will be made anew, or are
+// drawRunningPods are those of the workload that will be recreated, or are
 // beyond its replicas.
 func (d *draw) drawRunningPods() {
 	if !d.maybe(0.4) {

@@ -280,7 +280,7 @@ func (r *refusal) advice(nodes []*corev1.Node) []string {
 var remedies = []struct{ plugin, text string }{
 	{plugin.NodeUnschedulable, "uncordon nodes (kubectl uncordon)"},
 	{plugin.TaintToleration, "take the taints off nodes, or tolerate them"},
-	{plugin.NodeAffinity, "mend the node affinity or nodeSelector, or label nodes so that they match"},
+	{plugin.NodeAffinity, "fix the node affinity or nodeSelector, or label nodes so that they match"},
 	{plugin.NodePorts, "free the host ports, or add nodes"},
 	{plugin.NodeResourcesFit, "make room on nodes or add some, or lower the resource requests"},
 	{plugin.VolumeRestrictions, "end the other pod that uses the volume"},

@@ -39,7 +39,7 @@ func (v Verdict) Fits() bool {
 	return !slices.ContainsFunc(v.Pods, func(p PodVerdict) bool { return !p.Fits })
 }
 
-// Predict returns what would happen if every pod of the workload were made anew
+// Predict returns what would happen if every pod of the workload were recreated
 // from its template, in the order of the StatefulSet controller: missing pods
 // from the lowest ordinal up, then those that run from the highest down, each
 // leaving its node first. Those that the workload keeps stay where they are, and
@@ -125,7 +125,7 @@ func (s *simulation) rollOut(ctx context.Context) ([]outcome, []Problem, error) 
 
 // inOrder takes the steps of the StatefulSet controller (updateStatefulSet in
 // pkg/controller/statefulset): it makes missing pods, removes those beyond the
-// replicas, and makes the others anew.
+// replicas, and makes the others again.
 func (s *simulation) inOrder(create func(int32) error, remove func(*corev1.Pod) error) error {
 	missing, running := s.workload.order(s.existing)
 	for _, ordinal := range missing {

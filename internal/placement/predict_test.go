@@ -186,7 +186,7 @@ func TestEdgePodsStayInTheirZone(t *testing.T) {
 		}
 	}
 	unlabelled := []*corev1.Node{makeNode("master-0"), makeNode("master-1")}
-	p := problem(t, predict(t, World{Nodes: unlabelled}, w), topologyv1.UnsatisfiableReason, "2 node(s) didn't match Pod's node affinity/selector", "mend the node affinity")
+	p := problem(t, predict(t, World{Nodes: unlabelled}, w), topologyv1.UnsatisfiableReason, "2 node(s) didn't match Pod's node affinity/selector", "fix the node affinity")
 	if len(p.Pods) != 3 {
 		t.Errorf("want all pods in one problem, got %v", p.Pods)
 	}
@@ -207,7 +207,7 @@ func TestSelectorThatSelectsNoOwnPod(t *testing.T) {
 			w := makeWorkload(2, spreadBy("zone"))
 			w.Template.Spec.TopologySpreadConstraints[0].LabelSelector = test.selector
 			v := predict(t, World{Nodes: sevenNodes()}, w)
-			p := problem(t, v, topologyv1.InertSelectorReason, test.says, own, "spreads nothing", "mend the labelSelector", "matchLabels: {service: glance}")
+			p := problem(t, v, topologyv1.InertSelectorReason, test.says, own, "spreads nothing", "fix the labelSelector", "matchLabels: {service: glance}")
 			if !v.Fits() || p.Key != "zone" || len(p.Pods) != 2 {
 				t.Errorf("got %+v", v)
 			}
@@ -252,7 +252,7 @@ func TestUnsatisfiable(t *testing.T) {
 					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{field}}},
 				}}}
 			},
-			"mend the node affinity", "1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable"},
+			"fix the node affinity", "1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable"},
 		{"one cordoned, one full", func(w *World) { cordoned(w.Nodes[0]) },
 			func(w *Workload) {
 				w.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5")}
@@ -332,7 +332,7 @@ func TestPodsThatDoNotCount(t *testing.T) {
 	node.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")
 	ended, pending, lost := makePod("ended", "n"), makePod("pending", ""), makePod("lost", "gone")
 	ended.Status.Phase = corev1.PodSucceeded
-	lost.Name = makeWorkload(1).podName(0) // its node is gone: it is made anew all the same
+	lost.Name = makeWorkload(1).podName(0) // its node is gone: it is recreated all the same
 	fine(t, predict(t, World{Nodes: []*corev1.Node{node}, Pods: []*corev1.Pod{ended, pending, lost}}, makeWorkload(1)))
 }
 

@@ -251,7 +251,7 @@ func TestACacheOfChosenNamespacesIsListed(t *testing.T) {
 		t.Errorf("got %+v, %v", v, err)
 	}
 	c.err = errors.New("no such kind")
-	if _, err := NewPredictor(c).Predict(t.Context(), Key{}, makeWorkload(1)); err == nil || !strings.Contains(err.Error(), "listing *v1.Node for the placement what-if: no such kind") {
+	if _, err := NewPredictor(c).Predict(t.Context(), Key{}, makeWorkload(1)); err == nil || !strings.Contains(err.Error(), "listing *v1.Node for the placement prediction: no such kind") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -38,7 +38,7 @@ const maxDescribed = 3
 func Describe(problems []Problem) string {
 	var texts []string
 	for _, p := range problems[:min(len(problems), maxDescribed)] {
-		texts = append(texts, fmt.Sprintf("%s: %s. To mend it: %s.",
+		texts = append(texts, fmt.Sprintf("%s: %s. To fix it: %s.",
 			Enumerate(slices.Sorted(slices.Values(p.Pods))), strings.TrimRight(p.Message, ". "), strings.TrimRight(p.Remedy, ". ")))
 	}
 	if more := len(problems) - maxDescribed; more > 0 {
@@ -106,7 +106,7 @@ func (w Workload) inert(c corev1.TopologySpreadConstraint, pods []*corev1.Pod) P
 		Reason: topologyv1.InertSelectorReason, Key: c.TopologyKey, Pods: names(pods[:w.Replicas], (*corev1.Pod).GetName),
 		Message: fmt.Sprintf("the topology spread constraint on %q selects %s, but the pods of %s have the labels %s: it spreads nothing",
 			c.TopologyKey, selected(c), w.Name, labels.Set(w.Template.Labels)),
-		Remedy: "mend the labelSelector so that it matches the labels of the pods themselves",
+		Remedy: "fix the labelSelector so that it matches the labels of the pods themselves",
 	}
 	if len(w.Template.Labels) > 0 {
 		key := slices.Sorted(maps.Keys(w.Template.Labels))[0]

@@ -21,7 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// notPlayed are the plugins of the default profile that the what-if leaves out:
+// notPlayed are the plugins of the default profile that the prediction leaves out:
 // they evict other pods, and hand out devices.
 var notPlayed = sets.New(plugin.DefaultPreemption, plugin.DynamicResources)
 
@@ -59,7 +59,7 @@ func newScheduler(ctx context.Context, objects informers.SharedInformerFactory, 
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
 		frameworkruntime.WithInformerFactory(objects),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(objects.Storage().V1().CSINodes().Lister())),
-		frameworkruntime.WithParallelism(1), // a what-if must not take the manager's processors
+		frameworkruntime.WithParallelism(1), // a prediction must not take the manager's processors
 	)
 	if err != nil {
 		stop()

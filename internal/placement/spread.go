@@ -136,7 +136,7 @@ func (s Spread) globalMinimum() int32 {
 func Selector(c corev1.TopologySpreadConstraint, own map[string]string) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
 	if err != nil {
-		return nil, fmt.Errorf("labelSelector of the topology spread constraint on %s: %w: mend the selector", c.TopologyKey, err)
+		return nil, fmt.Errorf("labelSelector of the topology spread constraint on %s: %w: fix the selector", c.TopologyKey, err)
 	}
 	if _, selectable := selector.Requirements(); !selectable {
 		return selector, nil

@@ -242,7 +242,7 @@ func TestSummarizeNamesFewDomainsAndCountsMany(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	one := Problem{Pods: []string{"b", "a"}, Message: "no node takes it.", Remedy: "label one"}
-	if got, want := Describe([]Problem{one}), "a, b: no node takes it. To mend it: label one."; got != want {
+	if got, want := Describe([]Problem{one}), "a, b: no node takes it. To fix it: label one."; got != want {
 		t.Errorf("Describe says %q; want %q", got, want)
 	}
 	if got := Describe([]Problem{one, one, one, one, one}); strings.Count(got, "label one") != maxDescribed || !strings.HasSuffix(got, "And 2 more.") {

@@ -84,7 +84,7 @@ func read(from lister) (World, error) {
 
 func into[T client.Object](all *[]T, from lister, object T, list client.ObjectList) error {
 	if err := from(object, list, func(o any) { *all = append(*all, o.(T)) }); err != nil {
-		return fmt.Errorf("listing %T for the placement what-if: %w", object, err)
+		return fmt.Errorf("listing %T for the placement prediction: %w", object, err)
 	}
 	return nil
 }

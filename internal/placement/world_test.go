@@ -48,7 +48,7 @@ func TestReadNamesTheKindThatItCannotList(t *testing.T) {
 		return c.List(ctx, list, opts...)
 	}}
 	_, err := Read(t.Context(), fake.NewClientBuilder().WithInterceptorFuncs(refuse).Build())
-	if err == nil || !strings.Contains(err.Error(), "listing *v1.CSINode for the placement what-if: forbidden") {
+	if err == nil || !strings.Contains(err.Error(), "listing *v1.CSINode for the placement prediction: forbidden") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -51,7 +51,7 @@ func ReadSnippets(ctx context.Context, r *inputs.Reader, namespace, at, custom s
 	return Snippets{custom, joined.String()}, nil
 }
 
-// Sets tells whether the snippets set an option. They have been checked.
+// Sets reports whether the snippets set an option. They have been checked.
 func (s Snippets) Sets(section, key string) bool {
 	return slices.ContainsFunc([]string{s.Custom, s.Secrets}, func(text string) bool {
 		config, err := oslo.Parse(text)

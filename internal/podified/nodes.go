@@ -119,7 +119,7 @@ func (l *lostNode) waiting() string {
 // "Force Delete StatefulSet Pods" and "Non-graceful node shutdown").
 func (l *lostNode) stuck(pods []*corev1.Pod) string {
 	all := names(pods)
-	return fmt.Sprintf("Node %[1]s %[2]s, and %[3]s on it is Terminating since %[4]s. The StatefulSet makes no pod of the same name while nobody can tell whether the old one still runs. "+
+	return fmt.Sprintf("Node %[1]s %[2]s, and %[3]s on it is Terminating since %[4]s. The StatefulSet makes no pod of the same name while nobody can report whether the old one still runs. "+
 		"Ways out: bring node %[1]s back; or, when it is off for good, delete the Node or taint it (kubectl taint node %[1]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute); "+
 		"or, when you know that the pods do not run any more, kubectl delete pod --force --grace-period=0 %[5]s.",
 		l.name, l.state, placement.Enumerate(all), moment(asked(pods[0])), strings.Join(all, " "))

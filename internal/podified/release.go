@@ -18,7 +18,7 @@ import (
 // Release lets an object that is being deleted go, once nothing is left behind:
 // neither pods that are nobody's, nor its hold on Topologies. The StatefulSet of
 // that name goes with its owner; the references are what was applied and what is
-// in force. While a StatefulSet that was to be made anew is still there, nothing
+// in force. While a StatefulSet that was to be recreated is still there, nothing
 // happens; its end wakes the owner.
 func (d *Deployer) Release(ctx context.Context, owner client.Object, set string, refs ...*topologyv1.TopologyRef) error {
 	if !controllerutil.ContainsFinalizer(owner, d.Finalizer) {
@@ -38,7 +38,7 @@ func (d *Deployer) Release(ctx context.Context, owner client.Object, set string,
 	return client.IgnoreNotFound(apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.RemoveFinalizer))
 }
 
-// replaced tells whether a StatefulSet is on its way out that leaves its pods.
+// replaced reports whether a StatefulSet is on its way out that leaves its pods.
 func (d *Deployer) replaced(ctx context.Context, owner client.Object, name string) (bool, error) {
 	set := &appsv1.StatefulSet{}
 	err := d.Live.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, set)

@@ -121,7 +121,7 @@ func (p *deployment) lacksVolume(pod *corev1.Pod) bool {
 	})
 }
 
-// up tells whether a pod is ready and stays.
+// up reports whether a pod is ready and stays.
 func up(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp.IsZero() && statusOf(pod, corev1.PodReady).Status == corev1.ConditionTrue
 }

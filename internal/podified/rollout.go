@@ -50,7 +50,7 @@ func unplaced(pods []*corev1.Pod) string {
 	return fmt.Sprintf("The scheduler finds no node for %s: %s", placement.Enumerate(names(pods)), statusOf(pods[0], corev1.PodScheduled).Message)
 }
 
-// unscheduled tells whether the scheduler has looked at a pod in vain.
+// unscheduled reports whether the scheduler has looked at a pod in vain.
 func unscheduled(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && statusOf(pod, corev1.PodScheduled).Status == corev1.ConditionFalse
 }

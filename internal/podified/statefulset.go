@@ -25,7 +25,7 @@ var securityContextConstraints = schema.GroupKind{Group: "security.openshift.io"
 // configVolume holds the configuration.
 const configVolume = "config-data"
 
-// hashVariable makes pods anew when what they read at their start has changed
+// hashVariable makes pods again when what they read at their start has changed
 // (glance-operator internal/glanceapi/statefulset.go).
 const hashVariable = "CONFIG_HASH"
 

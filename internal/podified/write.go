@@ -97,7 +97,7 @@ func TCP(name string, port int32) corev1.ServicePort {
 }
 
 // child writes one child. What the API server refuses, or belongs to something
-// else, is for a person to mend.
+// else, is for a person to fix.
 func (p *deployment) child(ctx context.Context, desired, present client.Object) error {
 	err := apply.Child(ctx, p.Client, p.Manager, p.owner, desired, present, apply.Own)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {

@@ -146,7 +146,7 @@ func add(t *topologyv1.Topology, finalizer string) error {
 
 func deleting(t *topologyv1.Topology) error {
 	return phase.Failing(condition.TopologyReadyCondition, topologyv1.TopologyDeletingReason,
-		"topologyRef: Topology %q is being deleted and takes no new users: refer to another, or wait until it is gone and create it anew", t.Name)
+		"topologyRef: Topology %q is being deleted and takes no new users: refer to another, or wait until it is gone and create it again", t.Name)
 }
 
 // change writes the finalizers as edit makes them. All consumers write under the

@@ -60,7 +60,7 @@ func (s *Shared) Hold(ctx context.Context, c client.Client, who Consumer, namesp
 	return nil
 }
 
-// keep lets an object go on using a Topology that is being deleted if it used it
+// keep lets an object continue using a Topology that is being deleted if it used it
 // before: nodes hold it, and nothing can be added. Others of the same role do not
 // begin to use it.
 func keep(t *topologyv1.Topology, applied *topologyv1.TopologyRef) error {

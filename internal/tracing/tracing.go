@@ -34,7 +34,7 @@ const service = "edpm-operators"
 // goodbye is how long the last spans may take to be sent.
 const goodbye = 5 * time.Second
 
-// Enabled tells whether the environment names a collector.
+// Enabled reports whether the environment names a collector.
 func Enabled() bool {
 	endpoint := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
 	return endpoint != "" && os.Getenv("OTEL_SDK_DISABLED") != "true"
@@ -109,7 +109,7 @@ func Start(ctx context.Context, name string, about ...attribute.KeyValue) (conte
 	}
 }
 
-// Record adds a span for something that went on elsewhere from start to end.
+// Record adds a span for something that continued elsewhere from start to end.
 func Record(ctx context.Context, name string, start, end time.Time, err error, about ...attribute.KeyValue) {
 	_, span := tracer().Start(ctx, name, trace.WithTimestamp(start), trace.WithAttributes(about...))
 	fail(span, err)

@@ -133,7 +133,7 @@ func free(at *field.Path, target string) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, target, fmt.Sprintf("would hide or change %s, which the run fills itself: mount somewhere else, for example under /etc", taken))}
 }
 
-// inside tells whether p is dir or lies below it.
+// inside reports whether p is dir or lies below it.
 func inside(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }

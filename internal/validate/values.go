@@ -122,7 +122,7 @@ func Tags(path *field.Path, value string) field.ErrorList { return check(path, v
 
 func lastLabel(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 
-// hostPattern tells whether each part between separators can be a pattern over
+// hostPattern reports whether each part between separators can be a pattern over
 // host names, as edpm.MatchesLimit reads it. A ":" separates even in brackets:
 // name[0:3] would be a slice of a group, and hosts are meant here.
 func hostPattern(s string) bool {
@@ -130,7 +130,7 @@ func hostPattern(s string) bool {
 	return len(parts) > 0 && !slices.ContainsFunc(parts, func(p string) bool { return !limitPart.MatchString(p) || !readable(p) })
 }
 
-// readable tells whether the wildcards or the regular expression of a part are
+// readable reports whether the wildcards or the regular expression of a part are
 // well formed.
 func readable(part string) bool {
 	pattern := strings.TrimLeft(part, "!&")

@@ -148,7 +148,7 @@ func parallel(workers, n int, f func(int) error) error {
 	return first
 }
 
-// allReady tells whether every compute is Ready.
+// allReady reports whether every compute is Ready.
 func allReady(ctx context.Context, c client.Client, n int) (bool, error) {
 	list := &novav1.NovaExternalComputeList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {

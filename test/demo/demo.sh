@@ -56,7 +56,7 @@ deploy_manager() {
   make --no-print-directory image-manager
   lab load bin/manager.tar
   kubectl apply --server-side --force-conflicts -k config/overlays/lab >/dev/null
-  if [ -n "$there" ]; then # the tag stays the same when the image is built anew
+  if [ -n "$there" ]; then # the tag stays the same when the image is built again
     kubectl -n edpm-operators-system rollout restart deployment/edpm-operators-manager
   fi
   kubectl -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout=180s

@@ -33,7 +33,7 @@ type Block struct {
 	Text string
 }
 
-// Runs tells whether the block has commands for a test to run.
+// Runs reports whether the block has commands for a test to run.
 func (b Block) Runs() bool { return b.Info == "sh" }
 
 // String returns the place of the block, as page:line.

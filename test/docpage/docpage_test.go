@@ -81,7 +81,7 @@ func TestTheFirstFailureEndsThePage(t *testing.T) {
 				t.Errorf("the error is %q, and should begin with %q", err, c.want)
 			}
 			if _, err := s.Run(t.Context(), b); err == nil {
-				t.Error("the session goes on after a failure")
+				t.Error("the session continues after a failure")
 			}
 		})
 	}

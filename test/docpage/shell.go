@@ -70,7 +70,7 @@ func (s *Shell) Run(ctx context.Context, b Block) (string, error) {
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		return "", err
 	}
-	// What goes on in the background must not hold the pipe.
+	// What continues in the background must not hold the pipe.
 	_, err := fmt.Fprintf(s.commands, "source '%s' </dev/null >'%s' 2>&1 3>&-; echo done >&3\n", file, output)
 	if err == nil {
 		err = s.wait(ctx)

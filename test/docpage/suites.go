@@ -9,7 +9,7 @@ import (
 // Suites are the pages whose commands are run, in the order in which they are, by the
 // directory of the suite that runs them.
 var Suites = map[string][]string{
-	// With hosts. The pages go on from each other: the first brings the lab up and
+	// With hosts. The pages continue from each other: the first brings the lab up and
 	// two computes into it, the last removes the operators. Those that make hosts run
 	// again and do not wait for it come late.
 	"test/e2e/docs": {

@@ -81,7 +81,7 @@ func batchStories() {
 		Expect(trail(ctx, broken)).To(HaveEach("start quick-a"))
 	}, SpecTimeout(6*time.Minute))
 
-	It("heals by itself once the hosts are mended", func(ctx SpecContext) {
+	It("recovers automatically once the hosts are fixed", func(ctx SpecContext) {
 		Expect(silent.Console(ctx, "systemctl start ssh")).Error().NotTo(HaveOccurred())
 		Expect(broken.Console(ctx, "rm /etc/e2e-broken")).Error().NotTo(HaveOccurred())
 		for _, host := range bad {
@@ -198,7 +198,7 @@ func novaHashes(ctx context.Context) map[string]string {
 	return hashes
 }
 
-// rolledOut tells whether every host runs for something else than before, and is Ready.
+// rolledOut reports whether every host runs for something else than before, and is Ready.
 func rolledOut(ctx context.Context, before map[string]string) bool {
 	GinkgoHelper()
 	for _, host := range spare {

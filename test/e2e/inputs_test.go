@@ -35,8 +35,8 @@ type wrongInput struct {
 	condition condition.Type
 	reason    condition.Reason
 	words     []string
-	// mend corrects the mistake; without it there is no way but to start anew.
-	mend func(context.Context)
+	// fix corrects the mistake; without it there is no way but to start again.
+	fix func(context.Context)
 	// healed is what must become of it; by default it becomes Ready.
 	healed func(phase.Object) bool
 }
@@ -74,29 +74,29 @@ func accessMistakes() []wrongInput {
 		{
 			what: "ssh refused", spoil: func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsiblePort = closedPort },
 			condition: unreachable, reason: silent, words: []string{"refused"},
-			mend: func(ctx context.Context) {
+			fix: func(ctx context.Context) {
 				inputNode(ctx, "ssh-refused", func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsiblePort = firstPort })
 			},
 		},
 		{
 			what: "wrong key", spoil: key("other-key"),
-			condition: unreachable, reason: silent, words: []string{"Permission denied"}, mend: rightKey("other-key"),
+			condition: unreachable, reason: silent, words: []string{"Permission denied"}, fix: rightKey("other-key"),
 		},
 		{
 			what: "garbage for a key", spoil: key("garbage-key"),
-			condition: unreachable, reason: silent, words: []string{"ssh"}, mend: rightKey("garbage-key"),
+			condition: unreachable, reason: silent, words: []string{"ssh"}, fix: rightKey("garbage-key"),
 		},
 		{
 			what: "no sudo", spoil: func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleUser = "e2e-nosudo" },
 			condition: condition.DeploymentReadyCondition, reason: "Failed", words: []string{"sudo"},
-			mend: func(ctx context.Context) {
+			fix: func(ctx context.Context) {
 				Expect(spare[0].Console(ctx, "echo 'e2e-nosudo ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/zz-e2e && chmod 440 /etc/sudoers.d/zz-e2e")).Error().NotTo(HaveOccurred())
 			},
 		},
 		{
 			what: "no secret with the key", spoil: key("later-key"),
 			condition: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, words: []string{"later-key", "create it"},
-			mend: func(ctx context.Context) {
+			fix: func(ctx context.Context) {
 				secret := sshKey(inputsNS)
 				secret.Name = "later-key"
 				create(ctx, secret)
@@ -105,7 +105,7 @@ func accessMistakes() []wrongInput {
 		{
 			what: "no key in the secret", spoil: key("empty-key"),
 			condition: condition.InputReadyCondition, reason: edpmv1.SecretKeyMissingReason, words: []string{"empty-key", "ssh-privatekey"},
-			mend: rightKey("empty-key"),
+			fix: rightKey("empty-key"),
 		},
 	}
 }
@@ -117,24 +117,24 @@ func dataPlaneMistakes() []wrongInput {
 		{
 			what: "no such role", role: "later-role",
 			condition: input, reason: dataplanev1.RoleMissingReason, words: []string{"later-role"},
-			mend: func(ctx context.Context) { create(ctx, newRole(inputsNS, "later-role", quick)) },
+			fix: func(ctx context.Context) { create(ctx, newRole(inputsNS, "later-role", quick)) },
 		},
 		{
 			what: "no such service", role: "with-later-service",
 			condition: input, reason: dataplanev1.ServiceMissingReason, words: []string{"later-service"},
-			mend: func(ctx context.Context) { create(ctx, quickService(inputsNS, "later-service")) },
+			fix: func(ctx context.Context) { create(ctx, quickService(inputsNS, "later-service")) },
 		},
 		{
 			what: "no such configmap", role: "with-later-configmap",
 			condition: input, reason: edpmv1.ConfigMapMissingReason, words: []string{"later-configmap"},
-			mend: func(ctx context.Context) {
+			fix: func(ctx context.Context) {
 				create(ctx, &corev1.ConfigMap{ObjectMeta: named(inputsNS, "later-configmap"), Data: map[string]string{"a": "b"}})
 			},
 		},
 		{
 			what: "a play that fails", role: "with-broken-play",
 			condition: condition.DeploymentReadyCondition, reason: "Failed", words: []string{"broken-play"},
-			mend: func(ctx context.Context) {
+			fix: func(ctx context.Context) {
 				mustChange(ctx, &dataplanev1.OpenStackDataPlaneService{ObjectMeta: named(inputsNS, "broken-play")}, func(s *dataplanev1.OpenStackDataPlaneService) {
 					s.Spec.Play = quickService(inputsNS, quick).Spec.Play
 				})
@@ -143,7 +143,7 @@ func dataPlaneMistakes() []wrongInput {
 		{
 			what: "bare metal", role: "of-bare-metal",
 			condition: dataplanev1.ProvisionReadyCondition, reason: dataplanev1.BaremetalNotYetReason, words: []string{"not supported yet"},
-			mend: func(ctx context.Context) {
+			fix: func(ctx context.Context) {
 				mustChange(ctx, roleNamed(inputsNS, "of-bare-metal"), func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.PreProvisioned = ptr.To(true) })
 			},
 		},
@@ -162,7 +162,7 @@ func cellMistakes() []wrongInput {
 		{
 			what: "no such cell", role: "in-cell9", spoil: idle, of: computeNamed(inputsNS, "no-such-cell"),
 			condition: novav1.NovaCellReadyCondition, reason: novav1.CellMissingReason, words: []string{"nova-cell9"},
-			mend: func(ctx context.Context) {
+			fix: func(ctx context.Context) {
 				create(ctx, bus("cell9"))
 				mustChange(ctx, &novav1.Nova{ObjectMeta: named(inputsNS, novaName)}, func(n *novav1.Nova) {
 					n.Spec.CellTemplates["cell9"] = novav1.NovaCellTemplate{HasAPIAccess: true}
@@ -173,7 +173,7 @@ func cellMistakes() []wrongInput {
 		{
 			what: "cell not ready", role: "in-cell3", spoil: idle, of: computeNamed(inputsNS, "cell-not-ready"),
 			condition: novav1.NovaCellReadyCondition, reason: novav1.CellNotReadyReason, words: []string{"nova-cell3"},
-			mend:   func(ctx context.Context) { create(ctx, bus("cell3")) },
+			fix:    func(ctx context.Context) { create(ctx, bus("cell3")) },
 			healed: hasCell,
 		},
 		{
@@ -192,7 +192,7 @@ func runMistakes() []wrongInput {
 		{
 			what: "bad inventory", of: run("bad-inventory"),
 			condition: ansibleeev1.JobReadyCondition, reason: ansibleeev1.JobFailedReason, words: []string{"inventory cannot be read"},
-			mend: func(ctx context.Context) {
+			fix: func(ctx context.Context) {
 				mustChange(ctx, run("bad-inventory"), func(r *ansibleeev1.OpenStackAnsibleEE) {
 					r.Spec.Inventory = "[all]\nlocalhost ansible_connection=local\n"
 				})
@@ -201,7 +201,7 @@ func runMistakes() []wrongInput {
 		{
 			what: "no such playbook", of: run("no-such-playbook"),
 			condition: ansibleeev1.JobReadyCondition, reason: ansibleeev1.JobFailedReason, words: []string{"playbook does not exist"},
-			mend: func(ctx context.Context) {
+			fix: func(ctx context.Context) {
 				mustChange(ctx, run("no-such-playbook"), func(r *ansibleeev1.OpenStackAnsibleEE) {
 					r.Spec.Playbook, r.Spec.PlaybookContents = "", pingPlay
 				})
@@ -273,7 +273,7 @@ for port in $(seq %d %d); do
 done`
 
 // inputStories tell what a person gets to read who has given something wrong,
-// and that mending it is all there is to do. All mistakes are made at once.
+// and that fixing it is all there is to do. All mistakes are made at once.
 func inputStories() {
 	var mistakes []wrongInput
 
@@ -317,16 +317,16 @@ func inputStories() {
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("heal once they are mended", func(ctx SpecContext) {
+	It("heal once they are fixed", func(ctx SpecContext) {
 		for i := range mistakes {
-			if mistakes[i].mend != nil {
-				mistakes[i].mend(ctx)
+			if mistakes[i].fix != nil {
+				mistakes[i].fix(ctx)
 			}
 		}
 		for i := range mistakes {
 			w := &mistakes[i]
 			switch {
-			case w.mend == nil:
+			case w.fix == nil:
 			case w.healed != nil:
 				Eventually(current(ctx, w.object())).WithTimeout(time.Minute).Should(Satisfy(w.healed), w.what)
 			default:

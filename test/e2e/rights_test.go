@@ -129,7 +129,7 @@ func secretRightsStories() {
 				Expect(client.IgnoreNotFound(k8s.Delete(ctx, in(ns)))).To(Succeed())
 			}
 		}, NodeTimeout(time.Minute))
-		Expect(manager.Evict(ctx)).To(Succeed()) // watches that it has may go on
+		Expect(manager.Evict(ctx)).To(Succeed()) // watches that it has may continue
 		Expect(manager.Ready(ctx)).To(Succeed())
 		role := newRole(unboundNS, quick, quick)
 		role.Spec.DeployStrategy.Deploy = ptr.To(false)
@@ -143,7 +143,7 @@ func secretRightsStories() {
 			Should(haveProblem(condition.InputReadyCondition, edpmv1.SecretForbiddenReason, "no rights on Secrets in namespace "+unboundNS))
 	}, SpecTimeout(2*time.Minute))
 
-	It("granted later, all goes on", func(ctx SpecContext) {
+	It("granted later, all continues", func(ctx SpecContext) {
 		create(ctx, in(unboundNS))
 		Eventually(func() (bool, error) {
 			n := nodeNamed(unboundNS, "unbound")

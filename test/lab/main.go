@@ -52,7 +52,7 @@ const usage = `usage: lab <command>
 
   binaries [olm]        build etcd, the Kubernetes components and KWOK, or those of
                         OLM, which up does not need; print their directory
-  up [flags]            bring the lab up, or mend it (see lab up -h)
+  up [flags]            bring the lab up, or fix it (see lab up -h)
   down                  stop and remove what up made
   status                show what runs
   kubeconfig            print the path of the admin's kubeconfig

@@ -138,7 +138,7 @@ var _ = Describe("A Glance", func() {
 		quiet()
 	})
 
-	It("says which Secret is missing, and goes on when it comes", func() {
+	It("says which Secret is missing, and continues when it comes", func() {
 		w.apply(glance(`
   databaseHostname: openstack.example
   secret: osp-secret

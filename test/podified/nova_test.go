@@ -163,7 +163,7 @@ var _ = Describe("A NovaCompute", func() {
 		quiet()
 	})
 
-	It("is anew when the message bus of its cell changes", func() {
+	It("is again when the message bus of its cell changes", func() {
 		w.apply(cell("") + "\n---\n" + compute(""))
 		shows(w.compute(), condition.ReadyCondition, "True/Ready/")
 		before := w.births()

@@ -45,7 +45,7 @@ var _ = Describe("Placement", func() {
 	It("tells of a constraint that selects none of the pods, although they run", func() {
 		w.apply(strings.ReplaceAll(spread("inert", "zone"), "service: glance", "glanceAPI: glance-czone-edge") + "\n---\n" + glance(`
   glanceAPIs: {czone: {type: edge, replicas: 3, topologyRef: {name: inert}}}`))
-		shows(w.api("glance-czone-edge"), topologyv1.PlacementReadyCondition, "False/InertSelector/Warning", "spreads nothing", "mend the labelSelector")
+		shows(w.api("glance-czone-edge"), topologyv1.PlacementReadyCondition, "False/InertSelector/Warning", "spreads nothing", "fix the labelSelector")
 		shows(w.api("glance-czone-edge"), condition.DeploymentReadyCondition, "True/Ready/", "3 of 3")
 		quiet()
 		w.apply(strings.ReplaceAll(spread("inert", "zone"), "service: glance", "glanceAPI: czone"))
@@ -72,7 +72,7 @@ var _ = Describe("Placement", func() {
 			change(w.glance(), func(g *glancev1.Glance) { g.Spec.TopologyRef = &topologyv1.TopologyRef{Name: "spread"} })
 		}
 
-		It("holds the roll-out with Hold: pods are not touched, and it goes on when the node gets the label", func() {
+		It("holds the roll-out with Hold: pods are not touched, and it continues when the node gets the label", func() {
 			before := w.births()
 			w.apply(spread("spread", "zone", "enforcement: Hold"))
 			follow()
@@ -86,7 +86,7 @@ var _ = Describe("Placement", func() {
 			ready(single)
 		})
 
-		It("reproduces the Pending pod with Warn, and storage.external mends it", func() {
+		It("reproduces the Pending pod with Warn, and storage.external fixes it", func() {
 			before := w.births()
 			w.apply(spread("spread", "zone"))
 			follow()
@@ -102,7 +102,7 @@ var _ = Describe("Placement", func() {
 		})
 	})
 
-	It("leaves no pod behind when it goes while its StatefulSet is made anew", func() {
+	It("leaves no pod behind when it goes while its StatefulSet is recreated", func() {
 		w.apply(glance(`
   storage: {storageRequest: 1G, storageClass: ` + storageClass + `, external: true}
   glanceAPIs: {default: {replicas: 3}}`))
@@ -130,7 +130,7 @@ var _ = Describe("Placement", func() {
 			Eventually(func(g Gomega) {
 				least = min(least, w.up("glance-default-single"))
 				for i, name := range []string{"glance-default-single-0", "glance-default-single-1", "glance-default-single-2"} {
-					g.Expect(w.births()).NotTo(HaveKeyWithValue(name, before[name]), "pod %d should be anew", i)
+					g.Expect(w.births()).NotTo(HaveKeyWithValue(name, before[name]), "pod %d should be again", i)
 				}
 			}).Should(Succeed())
 			Expect(least).To(BeNumerically(">=", 2), "one pod at a time")

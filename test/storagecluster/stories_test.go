@@ -357,7 +357,7 @@ var _ = Describe("What is wrong", func() {
 	It("is told of OSDs that find no place, which holds nothing up, and heals", func() {
 		w.zones(3)
 		c := w.cluster([]string{strings.ReplaceAll(set("x", 1, 3), "gp2", "later")})
-		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "rook-ceph-osd-prepare-x-0-0", "To mend it")
+		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "rook-ceph-osd-prepare-x-0-0", "To fix it")
 		shows(c, ocsv1.CephClusterReadyCondition, "True/Ready/")
 		Expect(w.counts()).To(HaveLen(3))
 		Expect(c.Status.DeviceSets[0].OSDs).To(BeEquivalentTo(3))
@@ -379,7 +379,7 @@ var _ = Describe("What is wrong", func() {
 })
 
 var _ = Describe("A cluster without Rook", func() {
-	It("is told so while everything else is shown, and goes on when Rook is there", func() {
+	It("is told so while everything else is shown, and continues when Rook is there", func() {
 		withoutRook()
 		w := newWorld()
 		w.zones(4)

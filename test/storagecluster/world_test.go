@@ -150,7 +150,7 @@ func (w *world) quiet() {
 	}).Should(BeZero(), "the manager should come to rest")
 }
 
-// rook tells whether the kind CephCluster is there.
+// rook reports whether the kind CephCluster is there.
 var rook bool
 
 // withRook installs the definition of CephCluster, and withoutRook removes it.

@@ -43,7 +43,7 @@ func (r cellReader) recorded(ctx context.Context, namespace, node string) (strin
 	return compute.Spec.CellName, nil
 }
 
-// find tells whether the object exists, after reading it.
+// find reports whether the object exists, after reading it.
 func (r cellReader) find(ctx context.Context, namespace, name string, obj client.Object) (bool, error) {
 	if name == "" {
 		return false, nil

@@ -36,7 +36,7 @@ func (c cellChange) current() string {
 	return c.before
 }
 
-// forbidden tells whether the write takes the node out of its cell. A write
+// forbidden reports whether the write takes the node out of its cell. A write
 // that leaves the effective cell alone is allowed even if it disagrees with the
 // record, and so is one that restores the agreement.
 func (c cellChange) forbidden() bool {
@@ -50,7 +50,7 @@ func forbiddenChanges(changes []cellChange) []cellChange {
 	return found
 }
 
-// fixedAnnotation tells whether an update changes or removes an annotation that
+// fixedAnnotation reports whether an update changes or removes an annotation that
 // is set. An empty value gives no cell and so is not set.
 func fixedAnnotation(before, after string) bool { return before != "" && before != after }
 
@@ -64,7 +64,7 @@ func checkCellName(cell string) field.ErrorList {
 }
 
 // nodeErrors turns what a write does to the cell of one node into errors.
-// fixed tells whether it changes an annotation that is set, annotated whether
+// fixed reports whether it changes an annotation that is set, annotated whether
 // the annotation changes at all, as opposed to the role. Annotation and role are
 // the new ones.
 func nodeErrors(c cellChange, fixed, annotated bool, annotation, role string) field.ErrorList {
@@ -77,7 +77,7 @@ func nodeErrors(c cellChange, fixed, annotated bool, annotation, role string) fi
 		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("node %s is in cell %s and cannot be moved to %s: %s",
 			c.node, c.current(), cellOrNone(c.after), c.remedy()))}
 	case fixed:
-		return field.ErrorList{field.Invalid(path, value, "the cell of a node cannot be changed or removed once it is set on the node: restore the annotation, or delete the node and create it anew")}
+		return field.ErrorList{field.Invalid(path, value, "the cell of a node cannot be changed or removed once it is set on the node: restore the annotation, or delete the node and create it again")}
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (c cellChange) remedy() string {
 	if c.recorded != "" && c.before != c.recorded {
 		return fmt.Sprintf("its NovaExternalCompute is in that cell; keep the cell, or delete NovaExternalCompute %s first and wait until its host is cleaned up", c.node)
 	}
-	return "nova cannot move a compute between cells; keep the cell, or delete the node, wait until its NovaExternalCompute is gone, and create it anew"
+	return "nova cannot move a compute between cells; keep the cell, or delete the node, wait until its NovaExternalCompute is gone, and create it again"
 }
 
 // roleErrors turns what a write to a role does into errors: before and after are

@@ -98,7 +98,7 @@ func (v nodeCell) effective(ctx context.Context, namespace string, node *datapla
 // roleCell keeps nodes in their cells when their role is written.
 type roleCell struct{ cells cellReader }
 
-// ValidateCreate refuses a role that is created after its nodes, or anew, with
+// ValidateCreate refuses a role that is created after its nodes, or again, with
 // a cell other than the one that hosts are recorded in.
 func (v roleCell) ValidateCreate(ctx context.Context, role *dataplanev1.OpenStackDataPlaneRole) (admission.Warnings, error) {
 	return v.validate(ctx, &dataplanev1.OpenStackDataPlaneRole{}, role)

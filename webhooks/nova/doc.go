@@ -14,7 +14,7 @@
 // in: its cellName cannot change, and it outlives deleted roles and nodes until
 // the host is cleaned up. So the cell that a node "has" is that of its
 // NovaExternalCompute, and only without one that of the annotations. This is
-// what holds when a role is deleted and created anew, or created after its nodes.
+// what holds when a role is deleted and created again, or created after its nodes.
 //
 // Both checks read from the API server, not from a cache that may lag behind.
 // Two writes can still be admitted at the same time, each before the other is

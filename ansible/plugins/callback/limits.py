@@ -13,7 +13,7 @@ DOCUMENTATION = """
       - Modules run on hosts that may be compromised. What they print is read by a worker, and its result by the
         process that all hosts of the run share.
       - A worker that needs more than I(memory) MiB beyond what it starts with fails, and so does its host. The others
-        go on.
+        continue.
       - A task fails if the host printed more than I(output) MiB.
       - Keys of a result by which actions on the runner tell Ansible what to do, and which no module has, are left out.
     options:

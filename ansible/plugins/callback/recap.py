@@ -21,7 +21,7 @@ DOCUMENTATION = """
         Hosts that the meta tasks C(end_host) or C(end_play) sent to the end of a play that they had begun have.
       - When it would be too long, messages are cut, then left out. When the counts alone are too long, it reads
         C({"v":1,"steps":1,"z":"<base64 of zlib of the JSON of the hosts>"}). Keys that do not fit are left out; the next run
-        meets those hosts anew.
+        meets those hosts again.
       - Nothing is written when the run is killed.
     options:
       connected:
@@ -86,7 +86,7 @@ NOISE = (
 )
 # What ssh says of a host that shows another key than the known one.
 HOST_KEY_CHANGED = re.compile(r"HOST IDENTIFICATION HAS CHANGED.*?(SHA256:\S+?)\.?\s", re.DOTALL)
-HOST_KEY_ADVICE = "the host shows another key than it had, %s: if it was installed anew, put its public key in annotation " \
+HOST_KEY_ADVICE = "the host shows another key than it had, %s: if it was reinstalled, put its public key in annotation " \
     "edpm.openstack.org/host-key of the node"
 VAGUE = ("non-zero return code", "MODULE FAILURE", "One or more items failed", "All items completed")
 

@@ -344,7 +344,7 @@ type OpenStackAnsibleEEList struct {
 	Items           []OpenStackAnsibleEE `json:"items"`
 }
 
-// Finished tells whether the state of the run is final. That it is being deleted
+// Finished reports whether the state of the run is final. That it is being deleted
 // makes a new generation, and no other state.
 func (r *OpenStackAnsibleEE) Finished() bool {
 	current := r.Status.ObservedGeneration == r.Generation || !r.DeletionTimestamp.IsZero()

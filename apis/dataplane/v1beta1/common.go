@@ -84,7 +84,7 @@ type NetworkSection struct {
 	// +optional
 	FixedIP string `json:"fixedIP,omitempty"`
 
-	// DefaultRoute tells whether the default route goes over this network.
+	// DefaultRoute reports whether the default route goes over this network.
 	// +optional
 	DefaultRoute *bool `json:"defaultRoute,omitempty"`
 }

@@ -17,7 +17,7 @@ const NodeFinalizer = "dataplane.openstack.org/node"
 type NodeServiceStatus struct {
 	// Name of the service, for example nova.
 	Name string `json:"name"`
-	// Ready tells whether the service runs with its current configuration.
+	// Ready reports whether the service runs with its current configuration.
 	Ready bool `json:"ready"`
 	// Message says why it is not ready.
 	// +optional
@@ -97,7 +97,7 @@ type OpenStackDataPlaneNodeList struct {
 	Items           []OpenStackDataPlaneNode `json:"items"`
 }
 
-// IsReady tells whether phases -1 and 0 are done for the current spec.
+// IsReady reports whether phases -1 and 0 are done for the current spec.
 func (n *OpenStackDataPlaneNode) IsReady() bool {
 	return n.Status.ObservedGeneration == n.Generation && n.Status.Conditions.IsTrue(condition.ReadyCondition)
 }

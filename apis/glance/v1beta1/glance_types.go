@@ -111,7 +111,7 @@ type GlanceList struct {
 	Items           []Glance `json:"items"`
 }
 
-// IsReady tells whether every API is up for the current spec.
+// IsReady reports whether every API is up for the current spec.
 func (g *Glance) IsReady() bool {
 	return g.Status.ObservedGeneration == g.Generation && g.Status.Conditions.IsTrue(condition.ReadyCondition)
 }

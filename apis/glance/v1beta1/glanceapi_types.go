@@ -80,7 +80,7 @@ type GlanceAPIList struct {
 	Items           []GlanceAPI `json:"items"`
 }
 
-// IsReady tells whether every pod is up for the current spec.
+// IsReady reports whether every pod is up for the current spec.
 func (a *GlanceAPI) IsReady() bool {
 	return a.Status.ObservedGeneration == a.Generation && a.Status.Conditions.IsTrue(condition.ReadyCondition)
 }

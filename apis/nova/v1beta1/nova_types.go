@@ -41,7 +41,7 @@ type NovaCellTemplate struct {
 	// named <nova>-<cell>-transport: rabbitmq-transport-url-<nova>-<cell>-transport.
 	// +optional
 	CellMessageBusSecretName string `json:"cellMessageBusSecretName,omitempty"`
-	// HasAPIAccess tells whether the cell reaches the API database.
+	// HasAPIAccess reports whether the cell reaches the API database.
 	// +optional
 	HasAPIAccess bool `json:"hasAPIAccess,omitempty"`
 	// NoVNCProxyBaseURL is the public address of the console proxy of the cell.
@@ -169,7 +169,7 @@ func (n *Nova) GetConditions() *condition.Conditions { return &n.Status.Conditio
 // SetObservedGeneration notes the generation that the status describes.
 func (n *Nova) SetObservedGeneration(g int64) { n.Status.ObservedGeneration = g }
 
-// IsReady tells whether every cell is up for the current spec.
+// IsReady reports whether every cell is up for the current spec.
 func (n *Nova) IsReady() bool {
 	return n.Status.ObservedGeneration == n.Generation && n.Status.Conditions.IsTrue(condition.ReadyCondition)
 }

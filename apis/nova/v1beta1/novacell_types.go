@@ -193,13 +193,13 @@ func (c *NovaCell) ShortName() string {
 	return c.Name
 }
 
-// ConfiguresComputes tells whether computes of the cell can be configured. A
+// ConfiguresComputes reports whether computes of the cell can be configured. A
 // conductor that is being replaced does not change that.
 func (c *NovaCell) ConfiguresComputes() bool {
 	return c.Status.ObservedGeneration == c.Generation && c.Status.Conditions.IsTrue(NovaComputeServiceConfigReadyCondition)
 }
 
-// IsReady tells whether the cell is up for the current spec.
+// IsReady reports whether the cell is up for the current spec.
 func (c *NovaCell) IsReady() bool {
 	return c.Status.ObservedGeneration == c.Generation && c.Status.Conditions.IsTrue(condition.ReadyCondition)
 }

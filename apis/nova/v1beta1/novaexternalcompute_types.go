@@ -23,7 +23,7 @@ type NovaExternalComputeSpec struct {
 	// CellName is the name of the NovaCell object that the compute belongs to.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cellName cannot be changed: nova cannot move a compute between cells; remove the node and create it anew in the other cell"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cellName cannot be changed: nova cannot move a compute between cells; remove the node and create it again in the other cell"
 	CellName string `json:"cellName"`
 
 	// CustomServiceConfig is an oslo.config snippet with a higher priority than

@@ -129,7 +129,7 @@ type ConstraintStatus struct {
 	// Skew is the largest of all domains. A constraint without a labelSelector
 	// is measured for each consumer, and the worst is shown.
 	Skew int32 `json:"skew"`
-	// Holds tells whether the skew is at most maxSkew, and with minDomains
+	// Holds reports whether the skew is at most maxSkew, and with minDomains
 	// whether there are that many domains.
 	Holds bool `json:"holds"`
 }

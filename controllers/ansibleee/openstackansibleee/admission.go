@@ -120,7 +120,7 @@ func (a *admission) rivals(ctx context.Context, run *ansibleeev1.OpenStackAnsibl
 	return rivals, nil
 }
 
-// started tells whether a run has been admitted: in memory, in its status, or by
+// started reports whether a run has been admitted: in memory, in its status, or by
 // its Job.
 func (a *admission) started(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) (bool, error) {
 	if a.admitted[run.UID] || run.Status.Hash[inputKey] != "" {

@@ -111,7 +111,7 @@ func (s *scope) neverStarted(ctx context.Context) (bool, error) {
 	return true, s.dropInputs(ctx)
 }
 
-// done tells whether the Job of a deleted run has ended, and takes its outcome.
+// done reports whether the Job of a deleted run has ended, and takes its outcome.
 // A Pod that has ended is about to end its Job.
 func (s *scope) done(ctx context.Context) (bool, error) {
 	if jobFinished(s.job) {

@@ -19,7 +19,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-// ownInputs tells whether the inputs were made for this run alone, by the
+// ownInputs reports whether the inputs were made for this run alone, by the
 // execution engine. Those that a person named are left as they are: else who may
 // make a run could have any Secret deleted, by giving the run its name.
 func (s *scope) ownInputs() bool {

@@ -226,7 +226,7 @@ func rerunToken(run *ansibleeev1.OpenStackAnsibleEE) string {
 	return orDefault(run.Annotations[edpmv1.RerunAnnotation], run.Status.Hash[rerunKey])
 }
 
-// inputHash changes when the Job has to be run anew: when a person has changed
+// inputHash changes when the Job has to be run again: when a person has changed
 // the spec or the token. Another version of the operator, which may make another
 // Job of the same spec, is no reason.
 func inputHash(run *ansibleeev1.OpenStackAnsibleEE) (string, error) {

@@ -118,7 +118,7 @@ func (s *scope) ensureJob(ctx context.Context) error {
 	return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Waiting for the Job of the previous inputs to go")
 }
 
-// final tells whether the inputs have run to their end: the Job may be gone.
+// final reports whether the inputs have run to their end: the Job may be gone.
 func (s *scope) final(hash string) bool {
 	return s.run.Status.Hash[inputKey] == hash && ended(s.run.Status.JobStatus)
 }

@@ -16,7 +16,7 @@ import (
 func record(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) {
 	end := run.Status.CompletionTime
 	if end == nil {
-		return // it has begun anew
+		return // it has begun again
 	}
 	var err error
 	if run.Status.JobStatus == ansibleeev1.JobFailed {

@@ -91,7 +91,7 @@ func generated(client.Object) []string {
 }
 
 // topology is the phase that says whether the Topology is there. Those who use
-// it hold it; the services that refer to another go on without it.
+// it hold it; the services that refer to another continue without it.
 func (s *scope) topology(ctx context.Context) error {
 	t, err := topology.Get(ctx, s.Client, s.plane.Namespace, topology.Nearest(s.plane.Spec.TopologyRef))
 	if err == nil && t != nil {

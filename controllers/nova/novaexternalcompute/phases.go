@@ -117,7 +117,7 @@ func (s *scope) sameCell() error {
 			"OpenStackDataPlaneNode %s is in no cell: set annotation %s: %q on it or on its role. Nothing is put on its host before", s.node.Name, novav1.CellAnnotation, s.compute.Spec.CellName)
 	}
 	return phase.Stalled(condition.InputReadyCondition, novav1.CellMismatchReason,
-		"spec.cellName is %q, but the annotations of the node say %q: nova cannot move a compute between cells; restore annotation %s, or delete the node and create it anew",
+		"spec.cellName is %q, but the annotations of the node say %q: nova cannot move a compute between cells; restore annotation %s, or delete the node and create it again",
 		s.compute.Spec.CellName, cell, novav1.CellAnnotation)
 }
 
@@ -178,7 +178,7 @@ func (s *scope) cell(ctx context.Context) error {
 		return err
 	case cell.ShortName() == novav1.Cell0Name:
 		return phase.Stalled(novav1.NovaCellReadyCondition, novav1.CellZeroReason,
-			"NovaCell %q is cell0, which has no computes: delete the node and create it anew with annotation %s naming another cell", name, novav1.CellAnnotation)
+			"NovaCell %q is cell0, which has no computes: delete the node and create it again with annotation %s naming another cell", name, novav1.CellAnnotation)
 	case !cell.ConfiguresComputes():
 		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting for NovaCell %s to configure its computes: see its conditions", name)
 	}

@@ -215,6 +215,6 @@ func (s *scope) unoccupied(ctx context.Context) error {
 func (s *scope) leftBehind(err error) *phase.Halt {
 	host, _ := s.vars["ansible_host"].(string)
 	return phase.Stalled(condition.DeploymentReadyCondition, novav1.CleanupFailedReason,
-		"Cannot clean up host %s: %v. Left on it: units edpm_nova_compute and edpm_libvirt_*, and /var/lib/openstack/nova with passwords. Mend the access, try again with a new value of annotation %s, or let go with annotation %s: \"true\"",
+		"Cannot clean up host %s: %v. Left on it: units edpm_nova_compute and edpm_libvirt_*, and /var/lib/openstack/nova with passwords. Fix the access, try again with a new value of annotation %s, or let go with annotation %s: \"true\"",
 		first(host, s.compute.Name), err, edpmv1.RerunAnnotation, edpmv1.SkipCleanupAnnotation)
 }

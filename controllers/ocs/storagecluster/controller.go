@@ -54,7 +54,7 @@ type scope struct {
 	before []ocsv1.DeviceSetStatus
 	// nodes of the cluster, and those of them that OSDs go to.
 	nodes, eligible []*corev1.Node
-	// ceph is the CephCluster as it is, nil if there is none; rook tells whether
+	// ceph is the CephCluster as it is, nil if there is none; rook reports whether
 	// there is the kind.
 	ceph *unstructured.Unstructured
 	rook bool

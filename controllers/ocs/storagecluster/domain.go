@@ -83,7 +83,7 @@ func (s *scope) failureDomain(ctx context.Context) error {
 	return nil
 }
 
-// labelRacks gives racks to nodes that have none, and goes on with the nodes as
+// labelRacks gives racks to nodes that have none, and continues with the nodes as
 // they are then.
 func (s *scope) labelRacks(ctx context.Context) error {
 	racks := osd.Racks(s.eligible, s.minNodes())

@@ -43,7 +43,7 @@ type measurement struct {
 	pods map[string]int
 	// lacking are the nodes without the key.
 	lacking map[string]bool
-	// skew is the worst of all services, and holds tells whether none exceeds.
+	// skew is the worst of all services, and holds reports whether none exceeds.
 	skew  int32
 	holds bool
 }

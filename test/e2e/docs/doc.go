@@ -1,6 +1,6 @@
 // Package docs follows the documentation on real parts: it types what the pages say,
 // page after page, as their reader would. The quickstart brings the lab of test/lab up
-// and two computes into it, and the other pages go on from there.
+// and two computes into it, and the other pages continue from there.
 //
 //	sudo E2E_DOCS=1 go test ./test/e2e/docs -timeout 30m -v
 //

@@ -38,7 +38,7 @@ func TestPages(t *testing.T) {
 	if only == "" {
 		startAfresh(t)
 		if !t.Run(pages[0], func(t *testing.T) { follow(t, first[:end]) }) {
-			t.Fatal("without the quickstart there is nothing to go on from")
+			t.Fatal("without the quickstart there is nothing to continue from")
 		}
 	}
 	there := environment(t)

@@ -86,7 +86,7 @@ var _ = Describe("The suite", Ordered, func() {
 			return k8s.Get(ctx, client.ObjectKeyFromObject(old), old)
 		}).Should(MatchError(apierrors.IsNotFound, "gone"))
 		Eventually(managers).WithContext(ctx).Should(HaveLen(1))
-		Expect(definitions(ctx)).To(Equal(before), "an upgrade makes no kind anew")
+		Expect(definitions(ctx)).To(Equal(before), "an upgrade makes no kind again")
 		if !pretend() {
 			kept := spread("kept", "")
 			Expect(k8s.Get(ctx, client.ObjectKeyFromObject(kept), kept)).To(Succeed())
@@ -159,7 +159,7 @@ func planPhases(ctx context.Context) ([]string, error) {
 	return phases, err
 }
 
-// askCatalogAgain has OLM connect to the catalog anew, as it does by itself after
+// askCatalogAgain has OLM connect to the catalog again, as it does by itself after
 // some minutes.
 func askCatalogAgain(ctx context.Context) {
 	GinkgoHelper()
@@ -239,7 +239,7 @@ func roles(ctx context.Context) ([]string, error) {
 	return sets.List(names), err
 }
 
-// bindsManager tells whether the manager is among the subjects of a binding. One
+// bindsManager reports whether the manager is among the subjects of a binding. One
 // without a namespace is in that of the binding.
 func bindsManager(subjects []rbacv1.Subject, namespace string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {

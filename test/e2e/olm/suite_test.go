@@ -38,7 +38,7 @@ var (
 	systemNS string
 )
 
-// pretend tells whether KWOK plays the node.
+// pretend reports whether KWOK plays the node.
 func pretend() bool { return os.Getenv("E2E_OLM_PRETEND") == "1" }
 
 // needPod skips what only a manager that runs can show.

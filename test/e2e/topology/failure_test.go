@@ -74,7 +74,7 @@ var _ = Describe("A node that dies", Ordered, func() {
 		after := mustIdentify(ctx, "glance-")
 		for name := range before {
 			if slices.Contains(victims, name) {
-				Expect(after[name]).NotTo(Equal(before[name]), "%s is made anew", name)
+				Expect(after[name]).NotTo(Equal(before[name]), "%s is recreated", name)
 			} else {
 				Expect(after[name]).To(Equal(before[name]), "%s never left", name)
 			}
@@ -103,7 +103,7 @@ var _ = Describe("A node that dies", Ordered, func() {
 	}, SpecTimeout(3*time.Minute))
 })
 
-// moveTo makes pods anew until two are on the node, by cordoning the others that
+// moveTo makes pods again until two are on the node, by cordoning the others that
 // would take them.
 func moveTo(ctx context.Context, node string, all map[string]types.UID, others ...string) {
 	GinkgoHelper()

@@ -68,7 +68,7 @@ var _ = Describe("Three hundred GlanceAPIs that share a Topology", Ordered, func
 		Expect(after.Reconciles - spent.Reconciles).To(BeNumerically("<=", many*reconcilesPerAPI))
 	}, SpecTimeout(2*aWhile))
 
-	It("cost a manager that starts anew no write at all", func(ctx SpecContext) {
+	It("cost a manager that starts again no write at all", func(ctx SpecContext) {
 		manager.Stop()
 		startManager(ctx, cluster, "manager-again.log")
 		Expect(quiet(ctx)).To(HaveField("Writes", BeZero()))
@@ -88,7 +88,7 @@ func generations(ctx context.Context) map[string]int64 {
 	return out
 }
 
-// rolledOut are the generations of the StatefulSets whose pods were made anew at
+// rolledOut are the generations of the StatefulSets whose pods were recreated at
 // least once, and are up.
 func rolledOut(ctx context.Context) (map[string]int64, error) {
 	sets := &appsv1.StatefulSetList{}

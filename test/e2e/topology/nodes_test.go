@@ -70,7 +70,7 @@ func newNode(name string, extra map[string]string) *corev1.Node {
 
 func node(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 
-// ready tells whether a node is, and whether no taint is left of a time when it
+// ready reports whether a node is, and whether no taint is left of a time when it
 // was not.
 func ready(ctx context.Context, name string) (bool, error) {
 	n := node(name)

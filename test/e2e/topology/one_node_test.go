@@ -41,7 +41,7 @@ var _ = Describe("One node, which has no zone", Ordered, func() {
 		mustCreate(ctx, "000-topo.yaml")
 		edit(ctx, seed("000-default-ref.yaml"))
 
-		By("the what-if naming the label, the node and the remedy")
+		By("the prediction naming the label, the node and the remedy")
 		Eventually(current(ctx, api(apiName))).Should(expect.False(topologyv1.PlacementReadyCondition, topologyv1.MissingNodeLabelReason,
 			"glance-default-single-0", zoneKey, "crc", "kubectl label node crc", "whenUnsatisfiable: ScheduleAnyway"))
 		By("the scheduler")

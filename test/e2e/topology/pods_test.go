@@ -130,7 +130,7 @@ func on(ctx context.Context, node string) []string {
 	return names
 }
 
-// identities are the UIDs of the pods with a prefix: a pod that is made anew has
+// identities are the UIDs of the pods with a prefix: a pod that is recreated has
 // another one.
 func identities(prefix string) func(context.Context) (map[string]apitypes.UID, error) {
 	return func(ctx context.Context) (map[string]apitypes.UID, error) {

@@ -51,7 +51,7 @@ var _ = Describe("Volumes that are bound to a node", Ordered, func() {
 					trappedPod, volumeOf(ctx, trappedPod), "worker-3", "lacks the label zone", "kubectl label node worker-3 zone=", "storage.external: true", "Hold"),
 				expect.False(condition.DeploymentReadyCondition, podified.HeldReason, name+"-api")))
 		}
-		Consistently(identities("glance-default-")).WithContext(ctx).Should(Equal(before), "no pod is made anew")
+		Consistently(identities("glance-default-")).WithContext(ctx).Should(Equal(before), "no pod is recreated")
 		Expect(listing(ctx)).To(Equal(nodes))
 	}, SpecTimeout(2*time.Minute))
 

@@ -60,9 +60,9 @@ var _ = Describe("A new user", Ordered, func() {
 		Expect(searchArchive(ctx)).To(BeNumerically(">", 50), "there is hardly anything in the archive")
 	}, SpecTimeout(3*time.Minute))
 
-	It("mends it", func(ctx SpecContext) {
+	It("fixes it", func(ctx SpecContext) {
 		before := noted(ctx, compute0)
-		follow(ctx, "Mend it")
+		follow(ctx, "Fix it")
 		Expect(compute(ctx, compute1.Name)).To(expect.Ready())
 		trail := noted(ctx, compute1)
 		Expect(trail[len(trail)-2:]).To(Equal(once("nova")))

@@ -54,15 +54,15 @@ func Read(log io.Reader, user string) ([]Request, error) {
 	return slices.Collect(maps.Values(seen)), lines.Err()
 }
 
-// Refused tells whether the user had no right to what it asked for.
+// Refused reports whether the user had no right to what it asked for.
 func (r Request) Refused() bool { return r.Annotations["authorization.k8s.io/decision"] == "forbid" }
 
-// created tells whether a patch made the object, which needs the right to create.
+// created reports whether a patch made the object, which needs the right to create.
 func (r Request) created() bool {
 	return r.Verb == "patch" && r.Response != nil && r.Response.Code == 201
 }
 
-// broad tells whether more than one Secret was asked for, without a label that
+// broad reports whether more than one Secret was asked for, without a label that
 // says which.
 func (r Request) broad() bool {
 	if r.Object.Group != "" || r.Object.Resource != "secrets" || r.Verb != "list" && r.Verb != "watch" {
@@ -84,7 +84,7 @@ func (r Request) right() string {
 	return r.Verb + " " + r.Object.Group + "/" + resource
 }
 
-// streams tells whether a watch begins with what a list would have returned. An
+// streams reports whether a watch begins with what a list would have returned. An
 // older API server cannot do so, and is asked for a list and a watch.
 func (r Request) streams() bool {
 	return r.Verb == "watch" && strings.Contains(r.RequestURI, "sendInitialEvents=true")

@@ -35,7 +35,7 @@ func (l *Lab) Status(ctx context.Context, out io.Writer) error {
 	}
 	l.nodeStatus(ctx, table)
 	if dead > 0 {
-		return fmt.Errorf("dead components: %d; up mends them", dead)
+		return fmt.Errorf("dead components: %d; up fixes them", dead)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ type Options struct {
 
 func (o Options) needsRoot() bool { return o.Kubelet || len(o.Hosts) > 0 }
 
-// Up brings the lab to what o asks for. It mends what died, restarts what is
+// Up brings the lab to what o asks for. It fixes what died, restarts what is
 // configured otherwise, leaves alone what is well, and returns once all is ready.
 func (l *Lab) Up(ctx context.Context, o Options) error {
 	if err := l.Validate(); err != nil {
