@@ -26,8 +26,11 @@ CC ?= gcc
 RACE := $(if $(shell command -v $(CC)),-race)
 # What make test tests: everything but the end-to-end tests, which need a cluster.
 UNIT = $$(go list ./... | grep -v /test/e2e)
-# The generator of the bundle is a module of its own.
-BUNDLE := hack/bundle
+# What of it needs no API server.
+FAST = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -Ev '/test/(envtest|e2e)' | cut -d ' ' -f 1)
+# The modules beside that of the root: every directory with a go.mod, but those that only pin what the lab compiles.
+MODULES := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './test/lab/binaries/*' | sort))
+export MODULES
 # The packages whose resource definitions are made here: that of ceph is Rook's.
 OWN_KINDS = $$(go list ./apis/... | grep -v /apis/ceph/ | paste -sd ';')
 # The code whose rights the manager always has. Those of the operator ocs, which may
@@ -76,13 +79,11 @@ fmt: ## Format the Go code.
 
 .PHONY: vet
 vet: ## Run go vet.
-	go vet ./...
-	go -C $(BUNDLE) vet ./...
+	for module in . $(MODULES); do go -C "$$module" vet ./...; done
 
 .PHONY: lint
 lint: ## Run golangci-lint, and where they are installed ansible-lint and shellcheck.
-	$(TOOL) golangci-lint run ./...
-	lint=$$($(TOOL) -n golangci-lint) && cd $(BUNDLE) && $$lint run ./...
+	lint=$$($(TOOL) -n golangci-lint); for module in . $(MODULES); do (cd "$$module" && "$$lint" run ./...); done
 	hack/lint-scripts.sh
 
 .PHONY: verify
@@ -93,11 +94,12 @@ verify: ## Make everything again that is made, and fail if anything differs.
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
 	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 40m $(RACE) $(UNIT)
-	go -C $(BUNDLE) test ./...
-	go -C hack/certmanager test ./...
-	go -C hack/release test ./...
-	$(MAKE) --no-print-directory test-monitoring
+	for module in $(MODULES); do go -C "$$module" test ./...; done
 	hack/test-python.sh
+
+.PHONY: test-fast
+test-fast: ## Of these, those of pure packages: no API server, no race detector, nothing that takes long.
+	go test -short $(FAST)
 
 .PHONY: test-monitoring
 test-monitoring: ## Run the tests of rules and dashboard alone, with the code of Prometheus.

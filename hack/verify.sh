@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 repo=$PWD
+: "${MODULES:?run make verify, which lists the modules}"
 
 # existing: of the names on standard input, those of files that are there.
 existing() { while read -r name; do [ ! -e "$name" ] || echo "$name"; done; }
@@ -32,7 +33,7 @@ for path in config/crd/bases config/rbac/role.yaml config/overlays/ocs/role.yaml
 done
 unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)
 [ -z "$unformatted" ] || complain "not formatted, run make fmt: $unformatted"
-for module in . hack/bundle hack/certmanager hack/monitoring hack/release; do
+for module in . $MODULES; do
   go -C "$module" mod tidy -diff || complain "$module/go.mod is not tidy: run go mod tidy there"
 done
 for dir in default overlays/lab overlays/lab-split overlays/ocs overlays/secrets-by-namespace overlays/split overlays/cert-manager samples samples/ocs prometheus grafana; do
