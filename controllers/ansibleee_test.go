@@ -47,6 +47,14 @@ var _ = Describe("A run that a person makes", func() {
 		Expect(metav1.IsControlledBy(get(Default, job()), run)).To(BeTrue())
 	})
 
+	It("ends with its Pod, before its Job says so", func() {
+		w.hosts.Lag(time.Hour)
+		w.make(run)
+		w.ready(run)
+		Expect(get(Default, run).Status.HostsSummary).To(Equal("1/1"))
+		Expect(get(Default, job()).Status.Conditions).To(BeEmpty())
+	})
+
 	It("waits, and says for what, until its environment can be made", func() {
 		run.Spec.Env = []corev1.EnvVar{envFromSecret("TOKEN", "env", "token"), envFromConfigMap("PROXY", "env", "proxy")}
 		w.make(run)

@@ -202,16 +202,21 @@ var _ = Describe("Exactly once", func() {
 
 	It("is a host configured for a hash though its run is deleted between the end of its Pod and that of its Job", func() {
 		w := newCloud()
-		w.hosts.Lag(2 * time.Second)
+		w.hosts.Lag(5 * time.Second)
+		release := w.hosts.Hold()
 		w.make(w.role("compute").Obj())
 		names := w.makeNodes(2, "compute")
 		run := w.firstRun("install-os")
+		Eventually(func() int { return len(w.hosts.Book()) }).Should(Equal(2))
+		w.running.end() // which would have known the outcome at once
+		release()
 		Eventually(func() bool {
 			pods := &corev1.PodList{}
 			Expect(api.List(ctx, pods, client.InNamespace(w.ns))).To(Succeed())
 			return len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodSucceeded
 		}).Should(BeTrue())
 		remove(run)
+		w.running = startManager(w.ns, w.opts)
 		w.nodesReady(names...)
 		gone(run)
 		w.exactlyOnce()

@@ -123,12 +123,14 @@ func batchStories() {
 		By("waiting for the last round")
 		Eventually(rolledOut).WithArguments(ctx, before).WithTimeout(6 * time.Minute).WithPolling(2 * time.Second).Should(BeTrue())
 		for _, host := range spare {
-			for what, n := range starts(ctx, host) {
-				Expect(n).To(Equal(1), "%s was started %d times on %s", what, n, host.Name)
-			}
+			starts, ends := startsAndEnds(ctx, batchNS, host)
+			Expect(starts).To(HaveEach(1), "how often each was started on %s", host.Name)
+			Expect(ends).To(HaveEach(1), "how often each came to its end on %s", host.Name)
+			Expect(ends).To(HaveLen(len(starts)), "all came to their ends on %s", host.Name)
 		}
 		for _, host := range bad { // their trail began with the rounds
-			Expect(trail(ctx, host)).To(HaveLen(2*len(batchSteps)*rounds), host.Name)
+			_, ends := startsAndEnds(ctx, batchNS, host)
+			Expect(ends).To(HaveLen(len(batchSteps)*rounds), host.Name)
 		}
 		Expect(inFlight).To(BeNumerically(">=", 3), "the manager hardly died while anything ran")
 		AddReportEntry(fmt.Sprintf("the manager died %d times in %d rounds, %d times while runs were under way", deaths, rounds, inFlight))

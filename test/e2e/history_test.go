@@ -47,14 +47,35 @@ func (h history) untouched(ctx context.Context, hosts ...lab.Host) {
 	}
 }
 
-// starts counts on a host how often each step was started for each hash.
-func starts(ctx context.Context, host lab.Host) map[string]int {
+// startsAndEnds counts on a host how often each step was started for each hash, and how
+// often it came to its end. Starts of runs that failed on the host are reported and not
+// counted: what fails is tried again.
+func startsAndEnds(ctx context.Context, ns string, host lab.Host) (starts, ends map[string]int) {
 	GinkgoHelper()
-	counts := map[string]int{}
+	starts, ends = map[string]int{}, map[string]int{}
+	failed := failures(ctx, ns, host)
 	for _, r := range historyOf(ctx, host)[host.Name] {
-		if r.Event == "start" {
-			counts[fmt.Sprintf("%s for %s", r.Step, r.Hash)]++
+		what := fmt.Sprintf("%s for %s", r.Step, r.Hash)
+		switch {
+		case r.Event == "end":
+			ends[what]++
+		case failed[r.Run] != "":
+			AddReportEntry(fmt.Sprintf("%s failed on %s: %s", r.Run, host.Name, failed[r.Run]), ReportEntryVisibilityAlways)
+		default:
+			starts[what]++
 		}
 	}
-	return counts
+	return starts, ends
+}
+
+// failures returns why runs failed on a host, by run.
+func failures(ctx context.Context, ns string, host lab.Host) map[string]string {
+	GinkgoHelper()
+	failed := map[string]string{}
+	for _, run := range allRuns(ctx, ns) {
+		if result, known := run.Host(host.Name); run.Finished() && known && !result.Converged() {
+			failed[run.Name] = result.Message
+		}
+	}
+	return failed
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -138,6 +139,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&ansibleeev1.OpenStackAnsibleEE{}, builder.WithPredicates(ownChanges)).
 		Owns(&batchv1.Job{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(runOf), builder.WithPredicates(podEnds)).
 		// Named like its run, also when it is not its own.
 		Watches(&batchv1.Job{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(watch.Freed)).
 		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.admission.handler()).
@@ -153,6 +155,28 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 
 // ownChanges lets through what people change, and not our own status writes.
 var ownChanges = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+
+// podEnds lets through that a Pod has ended.
+var podEnds = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false }, // a start looks at every run
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !podEnded(e.ObjectOld.(*corev1.Pod)) && podEnded(e.ObjectNew.(*corev1.Pod))
+	},
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+func podEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// runOf returns the run whose Job a Pod belongs to: they have one name.
+func runOf(_ context.Context, pod client.Object) []reconcile.Request {
+	if pod.GetLabels()[RunnerLabel] != "true" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[batchv1.JobNameLabel]}}}
+}
 
 // usersOf returns the runs that name a network attachment definition.
 func (r *Reconciler) usersOf(ctx context.Context, obj client.Object) []reconcile.Request {

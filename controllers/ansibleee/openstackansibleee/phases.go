@@ -226,8 +226,12 @@ func (s *scope) outcome(ctx context.Context) error {
 	if s.job == nil {
 		return s.settled()
 	}
-	status.JobName, status.StartTime = s.job.Name, s.job.Status.StartTime
-	if !jobFinished(s.job) {
+	status.JobName, status.StartTime = s.job.Name, startOf(s.job)
+	end, err := s.conclusion(ctx)
+	if err != nil {
+		return err
+	}
+	if end == nil {
 		// A Pod that has ended is no longer ready, and the run has started all the same.
 		if status.JobStatus != ansibleeev1.JobRunning {
 			status.JobStatus = ansibleeev1.JobPending
@@ -237,23 +241,15 @@ func (s *scope) outcome(ctx context.Context) error {
 		}
 		return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "%s", progress(s.run))
 	}
-	result, rerr := s.readRecap(ctx)
-	if rerr != nil && !isRecapError(rerr) {
-		return rerr
-	}
 	if !s.final(s.job.Annotations[hashAnnotation]) {
 		if err := s.dropInputs(ctx); err != nil {
 			return err
 		}
 	}
-	status.JobStatus = ansibleeev1.JobFailed
-	if jobCondition(s.job, batchv1.JobComplete) {
-		status.JobStatus = ansibleeev1.JobSucceeded
-	}
-	status.Hosts, status.CompletionTime = result.Hosts, endOf(s.job)
+	status.JobStatus, status.Hosts, status.CompletionTime = end.status, end.recap.Hosts, end.at
 	s.started(s.job.Annotations[hashAnnotation])
 	status.HostsSummary = summary(s.run)
-	return s.verdict(status.JobStatus, result, rerr)
+	return s.verdict(status.JobStatus, end.recap, end.lost)
 }
 
 // settled repeats what was said of a run that has ended. The Pod that told why may

@@ -8,8 +8,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/recap"
 )
 
@@ -21,6 +23,53 @@ func (e lostError) Unwrap() error { return e.err }
 func (e lostError) Error() string { return fmt.Sprintf("The outcome is unknown: %v", e.err) }
 
 func isRecapError(err error) bool { return errors.As(err, &lostError{}) }
+
+// conclusion is how the Job of a run ended.
+type conclusion struct {
+	status ansibleeev1.JobStatus
+	at     *metav1.Time
+	recap  recap.Recap
+	lost   error // why there is no recap
+}
+
+// conclusion of the Job, nil while it has none. A Pod that has ended with a recap,
+// and that will not be replaced, is one: its Job says so only a second or more later.
+func (s *scope) conclusion(ctx context.Context) (*conclusion, error) {
+	if !jobFinished(s.job) {
+		pod, err := s.lastPod(ctx, s.Client, client.MatchingFields{podJobIndex: s.job.Name})
+		if err != nil || pod == nil {
+			return nil, err
+		}
+		return s.concluded(pod), nil
+	}
+	result, lost := s.readRecap(ctx)
+	if lost != nil && !isRecapError(lost) {
+		return nil, lost
+	}
+	end := &conclusion{status: ansibleeev1.JobFailed, at: endOf(s.job), recap: result, lost: lost}
+	if jobCondition(s.job, batchv1.JobComplete) {
+		end.status = ansibleeev1.JobSucceeded
+	}
+	return end, nil
+}
+
+// concluded returns what the Pod says of the Job's end, nil unless it is certain.
+func (s *scope) concluded(pod *corev1.Pod) *conclusion {
+	result, err := recap.Parse(terminationMessage(pod))
+	if err != nil {
+		return nil
+	}
+	// The clock is our own: that of the Pod's node may be wrong.
+	switch end := (&conclusion{at: ptr.To(metav1.Now()), recap: result}); {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		end.status = ansibleeev1.JobSucceeded
+		return end
+	case pod.Status.Phase == corev1.PodFailed && ptr.Deref(s.job.Spec.BackoffLimit, 0) == 0:
+		end.status = ansibleeev1.JobFailed
+		return end
+	}
+	return nil
+}
 
 // readRecap returns the recap that the last Pod of the Job left. The cache may
 // know of the end of the Job before that of its Pod, so that the API server is
@@ -85,6 +134,14 @@ func jobCondition(job *batchv1.Job, t batchv1.JobConditionType) bool {
 
 func jobFinished(job *batchv1.Job) bool {
 	return jobCondition(job, batchv1.JobComplete) || jobCondition(job, batchv1.JobFailed)
+}
+
+// startOf a Job, which its Pod can be ahead of.
+func startOf(job *batchv1.Job) *metav1.Time {
+	if job.Status.StartTime == nil {
+		return job.CreationTimestamp.DeepCopy()
+	}
+	return job.Status.StartTime
 }
 
 // endOf a finished Job.
