@@ -24,10 +24,11 @@ LAB := go run ./test/lab
 # The race detector needs a C compiler.
 CC ?= gcc
 RACE := $(if $(shell command -v $(CC)),-race)
-# What make test tests: everything but the end-to-end tests, which need a cluster.
-UNIT = $$(go list ./... | grep -v /test/e2e)
-# What of it needs no API server.
-FAST = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -Ev '/test/(envtest|e2e)' | cut -d ' ' -f 1)
+# What make test tests is everything but the end-to-end tests: packages whose tests
+# start an API server, and the others.
+IMPORTS = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v '^[^ ]*/test/e2e'
+SERVED = $$($(IMPORTS) | grep /test/envtest | cut -d ' ' -f 1)
+PURE = $$($(IMPORTS) | grep -v /test/envtest | cut -d ' ' -f 1)
 # The modules beside that of the root: every directory with a go.mod, but those that only pin what the lab compiles.
 MODULES := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './test/lab/binaries/*' | sort))
 export MODULES
@@ -93,20 +94,23 @@ verify: ## Make everything again that is made, and fail if anything differs.
 .PHONY: test
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
 	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
-	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 40m $(RACE) $(UNIT)
+	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(LAB) binaries); \
+	go test -timeout 40m $(RACE) $(PURE); \
+	go test -timeout 40m $(SERVED)
 	for module in $(MODULES); do go -C "$$module" test ./...; done
 	hack/test-python.sh
 
 .PHONY: test-fast
-test-fast: ## Of these, those of pure packages: no API server, no race detector, nothing that takes long.
-	go test -short $(FAST)
+test-fast: ## Of these, those that need no API server, without the race detector and what takes long.
+	go test -short $(PURE)
+
+.PHONY: test-race
+test-race: ## Of these, those that need an API server, with the race detector: twice the time.
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 60m -race $(SERVED)
 
 .PHONY: test-monitoring
 test-monitoring: ## Run the tests of rules and dashboard alone, with the code of Prometheus.
 	go -C hack/monitoring test ./...
-
-# What needs OLM is part of make e2e where OLM was compiled before, and with E2E_OLM=1.
-export E2E_OLM ?= $(if $(wildcard $(or $(EDPM_CACHE),$(HOME)/.cache/edpm-operators)/bin/olm*/olm),1)
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests on a real cluster and real hosts on this machine (root).
@@ -122,6 +126,9 @@ e2e-olm: ## Of these, those with OLM (root): docs/walkthrough.md and more. Compi
 e2e-docs: ## Run the commands of the documentation, page after page (root). Not part of make e2e.
 	@hack/install-packages.sh lab test
 	E2E_DOCS=1 go test ./test/e2e/docs -count=1 -timeout 40m
+
+.PHONY: e2e-all
+e2e-all: e2e e2e-olm e2e-docs test-race ## Everything: before a release, and when the subject of one of them changes (root).
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.
