@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,10 +27,12 @@ import (
 func dump(ctx context.Context) {
 	var out strings.Builder
 	for _, ns := range testNamespaces {
+		events := eventsSince(ctx, ns, CurrentSpecReport().StartTime)
+		if len(events) == 0 {
+			continue // another story's
+		}
 		dumpConditions(ctx, &out, ns)
-		events, _ := cluster.Kubectl(ctx, "get", "events", "-n", ns, "--sort-by=.lastTimestamp",
-			"-o=custom-columns=TIME:.lastTimestamp,TYPE:.type,REASON:.reason,OBJECT:.involvedObject.name,MESSAGE:.message")
-		fmt.Fprintf(&out, "--- events of %s, the last ones\n%s\n", ns, tail(events, 30))
+		fmt.Fprintf(&out, "--- events of %s, the last ones\n%s\n", ns, tail(strings.Join(events, "\n"), 30))
 		dumpLastLogs(&out, ns, 3)
 	}
 	logs, _ := manager.Logs(ctx)
@@ -38,6 +42,25 @@ func dump(ctx context.Context) {
 		fmt.Fprintf(&out, "--- %s\n%s\n", h.Name, text)
 	}
 	AddReportEntry("state", out.String(), ReportEntryVisibilityFailureOrVerbose)
+}
+
+// eventsSince returns the events of a namespace since then, a line each, in order.
+func eventsSince(ctx context.Context, ns string, start time.Time) []string {
+	list := &corev1.EventList{}
+	_ = k8s.List(ctx, list, client.InNamespace(ns)) // what cannot be read is left out
+	var lines []string
+	for i := range list.Items {
+		e := &list.Items[i]
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = e.EventTime.Time
+		}
+		if !at.Before(start.Truncate(time.Second)) {
+			lines = append(lines, fmt.Sprintf("%s %s %s %s: %s", at.UTC().Format(time.RFC3339), e.Type, e.Reason, e.InvolvedObject.Name, e.Message))
+		}
+	}
+	sort.Strings(lines)
+	return lines
 }
 
 // dumpConditions writes the conditions of what is not Ready.
