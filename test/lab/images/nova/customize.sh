@@ -11,6 +11,11 @@ root=$1
 # nova-compute reaches libvirt through its socket, which has the group libvirt.
 chroot "$root" usermod -a -G libvirt,kvm nova
 
+# The owner of the state of emulated TPMs. nova-compute does not start with
+# [libvirt] swtpm_enabled where this user does not exist.
+chroot "$root" groupadd --system tss
+chroot "$root" useradd --system --gid tss --no-create-home --home-dir /dev/null --shell /usr/sbin/nologin tss
+
 # The compiler suite comes in through dependencies of nova-compute-kvm and is
 # of no use at run time.
 rm -rf "$root"/usr/lib/gcc "$root"/usr/libexec/gcc
