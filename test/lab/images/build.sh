@@ -3,7 +3,7 @@
 # prints the path of each on standard output. What is already there is kept: the
 # file name carries a hash of everything the image is made of.
 #
-#   build.sh NAME...     NAME: pause, ansibleee, edpm-host, nova, glance
+#   build.sh NAME...     NAME: pause, ansibleee, edpm-host, edpm-controller, nova, glance
 #
 # EDPM_CACHE          where files are kept (default ~/.cache/edpm-operators)
 # EDPM_DEBIAN_SUITE   release to build from (default bookworm)
@@ -99,6 +99,19 @@ layer() {
     --file "$containerfile" "${tags[@]}" "$context" >&2
 }
 
+# run_once IMAGE COMMAND TAG: tags what becomes of IMAGE when COMMAND has run in it.
+run_once() {
+  local container=edpm-lab-build-$$ limit
+  limit=$(ulimit -Hn)
+  podman --runtime runc run --name "$container" --network none --privileged \
+    --ulimit "nofile=$limit:$limit" --ulimit nproc=16384:16384 "$1" "$2" >&2 || {
+    podman rm --force "$container" >&2
+    die "$2 failed in $1"
+  }
+  podman commit --quiet --change 'CMD ["/sbin/init"]' --change 'STOPSIGNAL SIGRTMIN+3' "$container" "$3" >&2
+  podman rm "$container" >&2
+}
+
 # Each of the following makes the images of its name and sets tags.
 make_pause() {
   local dir
@@ -123,6 +136,22 @@ make_edpm-host() {
   layer "$here/edpm-host" "$here/edpm-host/Containerfile" "${tags[@]}"
 }
 
+make_edpm-controller() {
+  local context empty=localhost/edpm-controller-empty:latest
+  tags=(localhost/edpm-controller:latest)
+  base edpm-controller "$here/edpm-controller/packages.txt" "$here/edpm-controller/customize.sh"
+  context=$(mktemp -d)
+  cp -a "$here/edpm-controller/rootfs" "$context"
+  cp -a "$here/edpm-host/rootfs/etc/ssh" "$context/rootfs/etc/"
+  cp -a "$here/edpm-host/rootfs/etc/systemd/system/ssh.service.d" "$context/rootfs/etc/systemd/system/"
+  log "edpm-controller: making the guest"
+  "$here/edpm-controller/guest/build.sh" "$context/guest" "$suite" ${mirror:+"$mirror"} >&2
+  layer "$context" "$here/edpm-controller/Containerfile" "$empty"
+  rm -rf "$context"
+  log "edpm-controller: making the databases"
+  run_once "$empty" /usr/local/lib/lab/bootstrap "${tags[0]}"
+}
+
 make_nova() {
   tags=(localhost/edpm-nova-compute:latest localhost/edpm-nova-libvirt:latest)
   base nova "$here/nova/packages.txt" "$here/nova/customize.sh"
@@ -143,7 +172,8 @@ inputs_of() {
       printf '%s\n' "$here/ansibleee" "$ansible"/{galaxy.yml,README.md,meta,roles,playbooks,plugins,execution-environment}
       ;;
     pause | edpm-host | nova | glance) echo "$here/$1" ;;
-    *) die "unknown image $1: pause, ansibleee, edpm-host, nova and glance are known" ;;
+    edpm-controller) printf '%s\n' "$here/edpm-controller" "$here/edpm-host/rootfs" ;;
+    *) die "unknown image $1: pause, ansibleee, edpm-host, edpm-controller, nova and glance are known" ;;
   esac
 }
 
@@ -168,7 +198,7 @@ build() {
   echo "$tar"
 }
 
-[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, edpm-host, nova, glance)"
+[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, edpm-host, edpm-controller, nova, glance)"
 for name in "$@"; do inputs_of "$name" >/dev/null; done
 [ "$(id -u)" = 0 ] || die "run as root: root file systems have files of many users"
 need podman podman

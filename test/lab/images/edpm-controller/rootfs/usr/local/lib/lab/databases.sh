@@ -1,0 +1,10 @@
+# Sourced by the parts of bootstrap.
+
+# databases USER NAME...
+databases() {
+  local user=$1 name
+  shift
+  for name in "$@"; do
+    echo "CREATE DATABASE $name CHARACTER SET utf8; GRANT ALL ON $name.* TO '$user'@'%' IDENTIFIED BY '$PASSWORD';"
+  done | mariadb
+}
