@@ -144,8 +144,9 @@ demo: lab-needs ## Show the main job, from nothing to nova-compute on two hosts 
 demo-down: lab-down ## Take away what make demo made.
 
 .PHONY: lab-up
-lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root); OLM=1: with OLM.
-	$(LAB) up --hosts $(if $(OLM),--olm)
+lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root); OLM=1: with OLM; OPENSTACK=1: with OpenStack.
+	$(if $(OPENSTACK),@hack/install-packages.sh openstack)
+	$(LAB) up --hosts $(if $(OLM),--olm) $(if $(OPENSTACK),--openstack)
 
 .PHONY: lab-down
 lab-down: ## Take the lab down.
@@ -154,6 +155,10 @@ lab-down: ## Take the lab down.
 .PHONY: lab-kubeconfig
 lab-kubeconfig: ## Print the path of the lab's kubeconfig; with make -s nothing else.
 	@$(LAB) kubeconfig
+
+.PHONY: lab-openrc
+lab-openrc: ## Print what the program openstack needs of a lab with OpenStack: source <(make -s lab-openrc)
+	@$(LAB) openrc
 
 .PHONY: lab-needs
 lab-needs:

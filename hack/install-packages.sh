@@ -4,11 +4,12 @@
 # that what came from elsewhere (Docker's containerd, for one) is left alone. When
 # nothing is missing it does and says nothing.
 #
-#   hack/install-packages.sh PART...     PART: lab, test, lint
+#   hack/install-packages.sh PART...     PART: lab, openstack, test, lint
 #
-#   lab    a cluster and hosts on this machine: make lab-up, demo, e2e
-#   test   everything that the tests can compare with, and a C compiler for -race
-#   lint   ansible-lint and shellcheck
+#   lab        a cluster and hosts on this machine: make lab-up, demo, e2e
+#   openstack  the program openstack, for a lab with OpenStack
+#   test       everything that the tests can compare with, and a C compiler for -race
+#   lint       ansible-lint and shellcheck
 set -euo pipefail
 
 log() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
@@ -36,6 +37,7 @@ lab  openssh-client              ssh-keygen
 lab  ca-certificates             /etc/ssl/certs/ca-certificates.crt
 lab  jq                          jq
 lab  python3                     /usr/bin/python3
+openstack python3-openstackclient openstack
 test gcc                         gcc clang cc
 test libc6-dev                   /usr/include/stdlib.h
 test git                         git
@@ -73,7 +75,7 @@ missing() {
 
 main() {
   [ $# -gt 0 ] || {
-    log "usage: ${0##*/} PART...   (lab, test, lint)"
+    log "usage: ${0##*/} PART...   (lab, openstack, test, lint)"
     exit 2
   }
   local packages known=() package

@@ -7,6 +7,7 @@
 //	go run ./test/lab binaries olm              # the same of OLM: catalog, olm, opm
 //	sudo go run ./test/lab up --hosts --kwok-nodes 20
 //	sudo go run ./test/lab up --olm && go run ./test/lab catalog bin/catalog
+//	sudo go run ./test/lab up --hosts --openstack && source <(go run ./test/lab openrc)
 //	export KUBECONFIG=$(go run ./test/lab kubeconfig)
 //	sudo go run ./test/lab ssh edpm-compute-0 -- hostname
 //	sudo go run ./test/lab down
@@ -57,6 +58,7 @@ const usage = `usage: lab <command>
   status                show what runs
   kubeconfig            print the path of the admin's kubeconfig
   load TAR...           import docker archives for pods
+  openrc                print what the program openstack needs of a lab with --openstack
   catalog DIR           serve a file-based catalog, and no other, for OLM; up --olm first
   ssh [USER@]HOST [-- COMMAND...]
 `
@@ -77,6 +79,7 @@ var commands = map[string]func(context.Context, []string) error{
 	"status":     withLab(func(ctx context.Context, lab *cluster.Lab, _ []string) error { return lab.Status(ctx, os.Stdout) }),
 	"kubeconfig": withLab(printKubeconfig),
 	"load":       withLab(func(ctx context.Context, lab *cluster.Lab, args []string) error { return lab.Load(ctx, args) }),
+	"openrc":     printOpenRC,
 	"catalog":    withLab(serveCatalog),
 	"ssh":        withLab(ssh),
 }
@@ -142,6 +145,7 @@ func parseUp(args []string) (cluster.Options, error) {
 	flags.DurationVar(&o.NodeGrace, "node-grace", 0, "nodes are NotReady after this `time` without a sign of life, 8s or more (default 50s)")
 	flags.DurationVar(&o.EvictionGrace, "eviction-grace", 0, "pods are evicted from a lost node after this `time` more, 1s or more (default 5m)")
 	flags.BoolVar(&o.OLM, "olm", false, "the Operator Lifecycle Manager; see lab catalog")
+	flags.BoolVar(&o.OpenStack, "openstack", false, "edpm-controller-0, with keystone, placement and nova's own services; see lab openrc")
 	flags.BoolVar(&o.Audit, "audit", false, "log what ServiceAccounts ask of the API server, in logs/audit*.log, 300 MB at most")
 	images := flags.String("images", "ansibleee", "comma-separated `names` of test/lab/images to import for pods, besides pause")
 	flags.Func("archive", "docker archive `file` to import for pods (repeatable)", appendPath(&o.Archives))
@@ -173,6 +177,11 @@ func appendPath(list *[]string) func(string) error {
 
 func printKubeconfig(_ context.Context, lab *cluster.Lab, _ []string) error {
 	fmt.Println(lab.Kubeconfig())
+	return nil
+}
+
+func printOpenRC(context.Context, []string) error {
+	fmt.Println(cluster.OpenRC())
 	return nil
 }
 

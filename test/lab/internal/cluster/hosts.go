@@ -18,10 +18,22 @@ import (
 // Host is an EDPM host: a container with systemd and sshd, outside Kubernetes.
 type Host struct{ Name, IP string }
 
+// machine is a host with what makes it one.
+type machine struct {
+	Host
+	// image is the name of one in test/lab/images.
+	image string
+	// store is the directory with images for podman on the host, "" without podman.
+	store string
+	// patience is how long it may take to start, and ready, if it is set, waits for
+	// what else must run.
+	patience time.Duration
+	ready    func(context.Context) error
+}
+
 const (
-	hostImage     = "localhost/edpm-host:latest"
-	hostImageName = "edpm-host"
-	hostLabel     = "edpm-lab"
+	hostImage = "edpm-host"
+	hostLabel = "edpm-lab"
 	// imageStore is where hosts find the images that Ansible runs on them.
 	imageStore = "/var/lib/edpm-images"
 )
@@ -49,31 +61,49 @@ func ParseHost(s string) (Host, error) {
 //go:embed authorize.sh
 var authorizeScript string
 
-// hosts starts the EDPM hosts and waits until each takes Ansible's connections.
-func (l *Lab) hosts(ctx context.Context, hosts []Host) error {
-	if len(hosts) == 0 {
+// hosts starts the hosts and waits until each takes Ansible's connections.
+func (l *Lab) hosts(ctx context.Context, o Options) error {
+	if !o.needsPodman() {
 		return nil
 	}
 	publicKey, err := l.sshKeyPair(ctx)
 	if err != nil {
 		return err
 	}
-	if err := l.hostPrerequisites(ctx); err != nil {
-		return err
-	}
-	store, err := l.imageScript(ctx, "store.sh")
+	machines, err := l.machines(ctx, o)
 	if err != nil {
 		return err
 	}
+	if err := l.hostsNetwork(ctx); err != nil {
+		return err
+	}
 	var starts []func() error
-	for _, h := range hosts {
-		started, err := l.startHost(ctx, h, store) // one at a time: podman locks its store
+	for _, m := range machines {
+		started, err := l.startHost(ctx, m) // one at a time: podman locks its store
 		if err != nil {
 			return err
 		}
-		starts = append(starts, func() error { return l.hostReady(ctx, h, publicKey, started) })
+		starts = append(starts, func() error { return l.hostReady(ctx, m, publicKey, started) })
 	}
 	return parallel(starts...)
+}
+
+// machines returns what to start, the slowest first, with all images in place.
+func (l *Lab) machines(ctx context.Context, o Options) ([]machine, error) {
+	var all []machine
+	if o.OpenStack {
+		all = append(all, controllerMachine())
+	}
+	if len(o.Hosts) > 0 {
+		store, err := l.imageScript(ctx, "store.sh")
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range o.Hosts {
+			all = append(all, machine{Host: h, image: hostImage, store: store, patience: 2 * time.Minute})
+		}
+	}
+	return all, l.loadHostImages(ctx, all)
 }
 
 // sshKeyPair returns the public half of the lab's SSH key, made once.
@@ -90,24 +120,36 @@ func (l *Lab) sshKeyPair(ctx context.Context) (string, error) {
 	return string(public), err
 }
 
-func (l *Lab) hostPrerequisites(ctx context.Context) error {
-	if err := l.loadHostImage(ctx); err != nil {
-		return err
-	}
+func (l *Lab) hostsNetwork(ctx context.Context) error {
 	if _, err := command(ctx, "podman", "network", "exists", hostsNetwork); err == nil {
 		return nil
 	}
-	_, err := command(ctx, "podman", "network", "create", "--label", hostLabel+"="+l.Dir, "--subnet", hostsCIDR, hostsNetwork)
+	_, err := command(ctx, "podman", "network", "create", "--label", l.label(), "--subnet", hostsCIDR, hostsNetwork)
 	return err
 }
 
-func (l *Lab) loadHostImage(ctx context.Context) error {
-	archives, err := l.archives(ctx, []string{hostImageName})
+// loadHostImages makes the images of machines known to podman, each once.
+func (l *Lab) loadHostImages(ctx context.Context, machines []machine) error {
+	loaded := map[string]bool{}
+	for _, m := range machines {
+		if loaded[m.image] {
+			continue
+		}
+		loaded[m.image] = true
+		if err := l.loadHostImage(ctx, m.image); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Lab) loadHostImage(ctx context.Context, name string) error {
+	archives, err := l.archives(ctx, []string{name})
 	if err != nil {
 		return err
 	}
-	if _, err := command(ctx, "podman", "image", "exists", hostImage); err != nil { // someone pruned it
-		_ = os.Remove(l.importStamp("podman", []string{hostImage}))
+	if _, err := command(ctx, "podman", "image", "exists", imageTag(name)); err != nil { // someone pruned it
+		_ = os.Remove(l.importStamp("podman", []string{imageTag(name)}))
 	}
 	return l.once("podman", archives[0], func() error {
 		_, err := command(ctx, "podman", "load", "--quiet", "--input", archives[0])
@@ -117,43 +159,54 @@ func (l *Lab) loadHostImage(ctx context.Context) error {
 
 // startHost creates the host, or starts it if it stopped. It returns whether it
 // did either.
-func (l *Lab) startHost(ctx context.Context, h Host, store string) (bool, error) {
+func (l *Lab) startHost(ctx context.Context, m machine) (bool, error) {
 	state, err := command(ctx, "podman", "container", "inspect", "--format",
-		`{{.State.Status}} {{index .Config.Labels "`+hostLabel+`"}}`, h.Name)
+		`{{.State.Status}} {{index .Config.Labels "`+hostLabel+`"}}`, m.Name)
 	if err != nil {
-		return true, l.createHost(ctx, h, store)
+		return true, l.createHost(ctx, m)
 	}
 	status, owner, _ := strings.Cut(state, " ")
 	switch {
 	case owner != l.Dir:
-		return false, fmt.Errorf("podman has a container %s that is not this lab's", h.Name)
+		return false, fmt.Errorf("podman has a container %s that is not this lab's", m.Name)
 	case status == "running":
 		return false, nil
 	}
-	_, err = command(ctx, "podman", "--runtime", "runc", "start", h.Name)
+	_, err = command(ctx, "podman", "--runtime", "runc", "start", m.Name)
 	return true, err
 }
 
-func (l *Lab) createHost(ctx context.Context, h Host, store string) error {
-	volume := "edpm-lab-" + h.Name
-	label := hostLabel + "=" + l.Dir
-	if _, err := command(ctx, "podman", "volume", "exists", volume); err != nil {
-		if _, err := command(ctx, "podman", "volume", "create", "--label", label, volume); err != nil {
+func (l *Lab) createHost(ctx context.Context, m machine) error {
+	args := []string{"--runtime", "runc", "run", "--detach", "--name", m.Name, "--hostname", m.Name, "--label", l.label(),
+		"--privileged", "--cgroupns=private",
+		"--network", hostsNetwork, "--ip", m.IP,
+	}
+	if m.store != "" {
+		volume, err := l.hostVolume(ctx, m.Host)
+		if err != nil {
 			return err
 		}
-	}
-	args := []string{"--runtime", "runc", "run", "--detach", "--name", h.Name, "--hostname", h.Name, "--label", label,
-		"--privileged", "--cgroupns=private",
-		"--network", hostsNetwork, "--ip", h.IP,
-		// podman inside the host keeps its layers here: overlay on overlay is refused.
-		"--volume", volume + ":/var/lib/containers",
-		"--volume", store + ":" + imageStore + ":ro",
+		// podman inside the host keeps its layers in the volume: overlay on overlay is refused.
+		args = append(args, "--volume", volume+":/var/lib/containers", "--volume", m.store+":"+imageStore+":ro")
 	}
 	args = append(args, systemdMode()...)
 	args = append(args, ulimits()...)
-	args = append(args, hostImage, "/sbin/init")
+	args = append(args, imageTag(m.image), "/sbin/init")
 	_, err := command(ctx, "podman", args...)
 	return err
+}
+
+// label marks what podman makes for this lab.
+func (l *Lab) label() string { return hostLabel + "=" + l.Dir }
+
+// hostVolume returns the volume of a host, made once.
+func (l *Lab) hostVolume(ctx context.Context, h Host) (string, error) {
+	volume := "edpm-lab-" + h.Name
+	if _, err := command(ctx, "podman", "volume", "exists", volume); err == nil {
+		return volume, nil
+	}
+	_, err := command(ctx, "podman", "volume", "create", "--label", l.label(), volume)
+	return volume, err
 }
 
 // systemdMode is what --systemd=always does, but for one thing: on cgroup v1
@@ -185,12 +238,13 @@ func ulimit(name string, resource int, ceiling uint64) string {
 	return fmt.Sprintf("%s=%d:%d", name, ceiling, ceiling)
 }
 
-// hostReady waits for systemd, lets the lab's key in, and waits for sshd.
-func (l *Lab) hostReady(ctx context.Context, h Host, publicKey string, started bool) error {
+// hostReady waits for systemd, lets the lab's key in, and waits for sshd and what
+// else makes the host ready.
+func (l *Lab) hostReady(ctx context.Context, m machine, publicKey string, started bool) error {
 	begin := time.Now()
-	err := waitFor(ctx, "systemd on "+h.Name, 2*time.Minute, func(ctx context.Context) error {
+	err := waitFor(ctx, "systemd on "+m.Name, m.patience, func(ctx context.Context) error {
 		// A degraded system is up, and makes is-system-running exit with 1.
-		state, err := command(ctx, "podman", "exec", h.Name, "sh", "-c", "systemctl is-system-running || true")
+		state, err := command(ctx, "podman", "exec", m.Name, "sh", "-c", "systemctl is-system-running || true")
 		if err == nil && state != "running" && state != "degraded" {
 			err = fmt.Errorf("systemd is %s", state)
 		}
@@ -199,14 +253,19 @@ func (l *Lab) hostReady(ctx context.Context, h Host, publicKey string, started b
 	if err != nil {
 		return err
 	}
-	if _, err := commandWithInput(ctx, publicKey, "podman", "exec", "-i", h.Name, "sh", "-c", authorizeScript); err != nil {
+	if _, err := commandWithInput(ctx, publicKey, "podman", "exec", "-i", m.Name, "sh", "-c", authorizeScript); err != nil {
 		return err
 	}
-	if err := waitFor(ctx, "sshd on "+h.Name, time.Minute, func(ctx context.Context) error { return sshAnswers(ctx, h.IP) }); err != nil {
+	if err := waitFor(ctx, "sshd on "+m.Name, time.Minute, func(ctx context.Context) error { return sshAnswers(ctx, m.IP) }); err != nil {
 		return err
+	}
+	if m.ready != nil {
+		if err := m.ready(ctx); err != nil {
+			return err
+		}
 	}
 	if started {
-		l.logf("%s is ready at %s (%.1fs)", h.Name, h.IP, time.Since(begin).Seconds())
+		l.logf("%s is ready at %s (%.1fs)", m.Name, m.IP, time.Since(begin).Seconds())
 	}
 	return nil
 }
@@ -231,7 +290,7 @@ func (l *Lab) removeHosts(ctx context.Context) error {
 	if _, err := exec.LookPath("podman"); err != nil {
 		return nil
 	}
-	filter := "label=" + hostLabel + "=" + l.Dir
+	filter := "label=" + l.label()
 	for _, kind := range []struct{ list, remove []string }{
 		{[]string{"ps", "--all", "--quiet"}, []string{"rm", "--force", "--time", "0"}},
 		{[]string{"volume", "ls", "--quiet"}, []string{"volume", "rm"}},

@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// imageTag is what the host's image of that name is called.
+func imageTag(name string) string { return "localhost/" + name + ":latest" }
+
 // archives builds the named images, or finds them built, and returns the paths
 // of their archives in the same order.
 func (l *Lab) archives(ctx context.Context, names []string) ([]string, error) {

@@ -34,7 +34,7 @@ func preflight(o Options) error {
 			problems = append(problems, missing(need{"the CNI plugin bridge", "containernetworking-plugins"}))
 		}
 	}
-	if len(o.Hosts) > 0 {
+	if o.needsPodman() {
 		needs = append(needs, hostNeeds...)
 	}
 	for _, n := range needs {

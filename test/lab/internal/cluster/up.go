@@ -30,6 +30,8 @@ type Options struct {
 	Audit bool
 	// Hosts are the EDPM hosts.
 	Hosts []Host
+	// OpenStack asks for the controller.
+	OpenStack bool
 	// OLM asks for the Operator Lifecycle Manager.
 	OLM bool
 	// Images are names of test/lab/images for pods; Archives are docker
@@ -37,7 +39,9 @@ type Options struct {
 	Images, Archives []string
 }
 
-func (o Options) needsRoot() bool { return o.Kubelet || len(o.Hosts) > 0 }
+func (o Options) needsRoot() bool { return o.Kubelet || o.needsPodman() }
+
+func (o Options) needsPodman() bool { return o.OpenStack || len(o.Hosts) > 0 }
 
 // Up brings the lab to what o asks for. It fixes what died, restarts what is
 // configured otherwise, leaves alone what is well, and returns once all is ready.
@@ -80,7 +84,7 @@ func (l *Lab) startAll(ctx context.Context, o Options) error {
 	}
 	return parallel(
 		func() error { return l.cluster(ctx, o) },
-		func() error { return l.hosts(ctx, o.Hosts) },
+		func() error { return l.hosts(ctx, o) },
 	)
 }
 
@@ -148,6 +152,9 @@ func (l *Lab) summary(o Options) {
 	}
 	for _, h := range o.Hosts {
 		lines = append(lines, fmt.Sprintf("  host %s at %s, key %s", h.Name, h.IP, l.sshKey()))
+	}
+	if o.OpenStack {
+		lines = append(lines, fmt.Sprintf("  OpenStack on %s at %s: source <(make -s lab-openrc)", controller.Name, controller.IP))
 	}
 	fmt.Fprintln(os.Stderr, strings.Join(lines, "\n"))
 }

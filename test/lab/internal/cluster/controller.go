@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// controller is the host of OpenStack's own services. Its address is part of its
+// image, in etc/lab/environment.
+var controller = Host{Name: "edpm-controller-0", IP: "192.168.122.10"}
+
+// controllerMachine is the controller with what starts on it.
+func controllerMachine() machine {
+	return machine{Host: controller, image: "edpm-controller", patience: 5 * time.Minute, ready: servicesStarted}
+}
+
+// servicesStarted waits until no service of the controller is starting or has failed.
+func servicesStarted(ctx context.Context) error {
+	return waitFor(ctx, "OpenStack on "+controller.Name, 5*time.Minute, func(ctx context.Context) error {
+		units, err := command(ctx, "podman", "exec", controller.Name,
+			"systemctl", "list-units", "--all", "--plain", "--no-legend", "--state=failed,activating", "lab-*")
+		if err == nil && units != "" {
+			err = fmt.Errorf("not running: %s", units)
+		}
+		return err
+	})
+}
+
+// OpenRC returns the variables with which the program openstack logs in as the
+// administrator of the controller's OpenStack, as commands of a shell.
+func OpenRC() string {
+	return strings.Join([]string{
+		"export OS_AUTH_URL=http://" + controller.IP + ":5000/v3",
+		"export OS_IDENTITY_API_VERSION=3",
+		"export OS_USERNAME=admin",
+		"export OS_PASSWORD=lab-password",
+		"export OS_USER_DOMAIN_NAME=Default",
+		"export OS_PROJECT_NAME=admin",
+		"export OS_PROJECT_DOMAIN_NAME=Default",
+		"export OS_REGION_NAME=regionOne",
+	}, "\n")
+}

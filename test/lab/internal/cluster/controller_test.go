@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The databases of the image have the address in the catalog, and the passwords.
+func TestTheControllerIsWhatItsImageSays(t *testing.T) {
+	path := filepath.Join("..", "..", "images", controllerMachine().image, "rootfs", "etc", "lab", "environment")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		variables[key] = value
+	}
+	if variables["ADDRESS"] != controller.IP {
+		t.Errorf("the image has address %q, the lab gives it %q", variables["ADDRESS"], controller.IP)
+	}
+	for _, want := range []string{
+		"export OS_AUTH_URL=http://" + variables["ADDRESS"] + ":5000/v3\n",
+		"export OS_PASSWORD=" + variables["PASSWORD"] + "\n",
+		"export OS_REGION_NAME=" + variables["REGION"],
+	} {
+		if !strings.Contains(OpenRC(), want) {
+			t.Errorf("%q is not in what openrc prints:\n%s", want, OpenRC())
+		}
+	}
+}
