@@ -127,8 +127,13 @@ e2e-docs: ## Run the commands of the documentation, page after page (root). Not 
 	@hack/install-packages.sh lab test
 	E2E_DOCS=1 go test ./test/e2e/docs -count=1 -timeout 40m
 
+.PHONY: e2e-openstack
+e2e-openstack: ## Run those with a real OpenStack (root): a compute registers and runs a guest. Not part of make e2e.
+	@hack/install-packages.sh lab test openstack
+	E2E_OPENSTACK=1 go test ./test/e2e/openstack -count=1 -timeout 40m
+
 .PHONY: e2e-all
-e2e-all: e2e e2e-olm e2e-docs test-race ## Everything: before a release, and when the subject of one of them changes (root).
+e2e-all: e2e e2e-olm e2e-docs e2e-openstack test-race ## Everything: before a release, and when the subject of one of them changes (root).
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.

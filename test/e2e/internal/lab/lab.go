@@ -117,6 +117,13 @@ func (l *Lab) Load(ctx context.Context, archives ...string) error {
 	return err
 }
 
+// OpenStack runs the program openstack as the administrator of the controller's
+// OpenStack.
+func (l *Lab) OpenStack(ctx context.Context, args ...string) (string, error) {
+	const script = `source <("$0" openrc) && PYTHONWARNINGS=ignore exec openstack "$@"`
+	return l.Run(ctx, "bash", append([]string{"-c", script, l.program}, args...)...)
+}
+
 // Log is the file with the log of a component.
 func (l *Lab) Log(component string) string {
 	return filepath.Join(filepath.Dir(l.Kubeconfig), "logs", component+".log")

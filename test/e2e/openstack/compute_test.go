@@ -1,0 +1,100 @@
+package openstack
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
+)
+
+const (
+	guestName = "story"
+	// guestLine is what the guest is to print.
+	guestLine = "a line of the config drive of " + guestName
+	novaLog   = "/var/log/containers/nova/nova-compute.log"
+)
+
+var _ = Describe("A compute of a real OpenStack", Ordered, func() {
+	var guest string // its id
+
+	BeforeAll(func(ctx SpecContext) { describeCompute(ctx) }, NodeTimeout(2*time.Minute))
+
+	It("becomes Ready", func(ctx SpecContext) {
+		node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name)}
+		obj := &novav1.NovaExternalCompute{ObjectMeta: named(compute.Name)}
+		Eventually(expect.Read(ctx, k8s, obj)).WithTimeout(15 * time.Minute).Should(expect.Ready())
+		Eventually(expect.Read(ctx, k8s, node)).WithTimeout(time.Minute).Should(expect.Ready())
+	}, SpecTimeout(17*time.Minute))
+
+	It("registers in its cell", func(ctx SpecContext) {
+		By("reporting to the conductor of the cell")
+		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(3*time.Minute).Should(
+			HaveKeyWithValue(compute.Name, "up"), "see %s on %s", novaLog, compute.Name)
+
+		By("being mapped")
+		_, err := controller.SSH(ctx, "nova-manage cell_v2 discover_hosts --verbose")
+		Expect(err).NotTo(HaveOccurred())
+		hosts, err := controller.SSH(ctx, "nova-manage cell_v2 list_hosts")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(hosts).To(MatchRegexp(`(?m)^\| +cell1 +\| \S+ +\| +` + compute.Name + ` +\|$`))
+	}, SpecTimeout(5*time.Minute))
+
+	It("runs a guest whose console shows what its config drive has", func(ctx SpecContext) {
+		openstack(ctx, "flavor", "create", "--vcpus", "1", "--ram", "128", "--disk", "1", "guest")
+		guest = createGuest(ctx)
+		console := func() (string, error) { return cluster.OpenStack(ctx, "console", "log", "show", guest) }
+		Eventually(console).WithTimeout(4 * time.Minute).Should(And(
+			ContainSubstring("guest: instance "+guest), ContainSubstring("guest: "+guestLine)))
+	}, SpecTimeout(10*time.Minute))
+
+	It("removes the guest", func(ctx SpecContext) {
+		openstack(ctx, "server", "delete", "--wait", guest)
+		Expect(openstack(ctx, "server", "list", "--all-projects", "--format", "value")).To(BeEmpty())
+		Eventually(compute.SSH).WithArguments(ctx, "ls /var/lib/nova/instances").WithTimeout(time.Minute).ShouldNot(ContainSubstring(guest))
+	}, SpecTimeout(3*time.Minute))
+})
+
+// openstack runs the program openstack as the administrator.
+func openstack(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	out, err := cluster.OpenStack(ctx, args...)
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+// hostsOfServices returns whether the services of a binary are up, by host.
+func hostsOfServices(ctx context.Context, binary string) (map[string]string, error) {
+	out, err := cluster.OpenStack(ctx, "compute", "service", "list", "--service", binary, "--format", "json")
+	if err != nil {
+		return nil, err
+	}
+	var services []struct{ Host, State string }
+	err = json.Unmarshal([]byte(out), &services)
+	states := map[string]string{}
+	for _, s := range services {
+		states[s.Host] = s.State
+	}
+	return states, err
+}
+
+// createGuest returns the id of a server that runs.
+func createGuest(ctx context.Context) string {
+	GinkgoHelper()
+	data := filepath.Join(GinkgoT().TempDir(), "user-data")
+	Expect(os.WriteFile(data, []byte(guestLine+"\n"), 0o600)).To(Succeed())
+	id := openstack(ctx, "server", "create", "--os-compute-api-version", "2.37", "--image", "guest", "--flavor", "guest",
+		"--nic", "none", "--user-data", data, "--format", "value", "--column", "id", guestName)
+	Eventually(func() (string, error) {
+		return cluster.OpenStack(ctx, "server", "show", id, "--format", "value", "--column", "status")
+	}).WithTimeout(5 * time.Minute).Should(Or(Equal("ACTIVE"), Equal("ERROR")))
+	Expect(openstack(ctx, "server", "show", id, "--format", "value", "--column", "status", "--column", "fault")).To(HavePrefix("ACTIVE"))
+	return id
+}
