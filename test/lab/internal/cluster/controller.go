@@ -40,5 +40,7 @@ func OpenRC() string {
 		"export OS_PROJECT_NAME=admin",
 		"export OS_PROJECT_DOMAIN_NAME=Default",
 		"export OS_REGION_NAME=regionOne",
+		// The least that the program asks of nova knows no server without a network.
+		"export OS_COMPUTE_API_VERSION=2.90",
 	}, "\n")
 }

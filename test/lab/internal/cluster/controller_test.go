@@ -25,7 +25,7 @@ func TestTheControllerIsWhatItsImageSays(t *testing.T) {
 	for _, want := range []string{
 		"export OS_AUTH_URL=http://" + variables["ADDRESS"] + ":5000/v3\n",
 		"export OS_PASSWORD=" + variables["PASSWORD"] + "\n",
-		"export OS_REGION_NAME=" + variables["REGION"],
+		"export OS_REGION_NAME=" + variables["REGION"] + "\n",
 	} {
 		if !strings.Contains(OpenRC(), want) {
 			t.Errorf("%q is not in what openrc prints:\n%s", want, OpenRC())
