@@ -2,7 +2,7 @@
 
 # databases USER NAME...
 databases() {
-  local user=$1 name
+  user=$1
   shift
   for name in "$@"; do
     echo "CREATE DATABASE $name CHARACTER SET utf8; GRANT ALL ON $name.* TO '$user'@'%' IDENTIFIED BY '$PASSWORD';"
