@@ -167,7 +167,7 @@ var _ = Describe("A rollout", func() {
 		w.condition(w.node("n002"), dataplanev1.ProvisionReadyCondition, "False/HostUnreachable/Warning", "attempt 3")
 		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(ContainSubstring("Warning Failed")))
 		Eventually(func() []string { return w.events("n002") }).Should(ContainElement(ContainSubstring("Warning HostUnreachable")))
-		Expect(w.repeated("n001", "n002")).To(BeEmpty(), "the first attempt is told of, and no other")
+		Expect(w.repeated("n001", "n002")).To(BeEmpty(), "only the first attempt is reported")
 		Expect(w.times("n000", "install-os")).To(Equal(1), "the failures of others are not its own")
 
 		By("fixing them")

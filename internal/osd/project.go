@@ -49,7 +49,7 @@ func (p Projection) Skew() int {
 
 // Project returns a projection for each device set of the plan. The world is what
 // the scheduler is to look at, with all pods, which take room; the pods and claims of
-// OSDs in it are told by Rook's labels. An OSD is where a pod of its claim is. One that has none goes where the
+// OSDs in it are known by Rook's labels. An OSD is where a pod of its claim is. One that has none goes where the
 // scheduler would put it with its volume, and one that does not exist yet where the
 // scheduler would put its prepare Job, set after set, as Rook makes them.
 //

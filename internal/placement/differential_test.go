@@ -294,7 +294,7 @@ func decided(pod *corev1.Pod) verdict {
 
 // load creates what was drawn; the last node comes last. The claims that the
 // StatefulSet controller would create are there before their pods, so that the
-// scheduler has seen them; the prediction is not told of them.
+// scheduler has seen them; the prediction does not know of them.
 func (c *cluster) load(d *draw) error {
 	last := len(d.world.Nodes) - 1
 	var objects []client.Object

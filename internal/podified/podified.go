@@ -139,7 +139,7 @@ type deployment struct {
 }
 
 // Deploy brings one service of the owner forward, and marks the Conditions on
-// it. What the pods that run are up to is told also when a change cannot be made.
+// it. The state of the pods that run is reported also when a change cannot be made.
 // The error is a *phase.Halt when something is awaited or to be fixed.
 func (d *Deployer) Deploy(ctx context.Context, owner phase.Object, status *podifiedv1.Status, service *Service) error {
 	if err := apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.AddFinalizer); err != nil {

@@ -12,7 +12,7 @@
 // also when it is interrupted.
 //
 // The table goes to the standard output, progress to the standard error. What
-// the figures mean is told in docs/performance.md.
+// the figures mean is described in docs/performance.md.
 package main
 
 import (

@@ -171,7 +171,7 @@ func (w world) up(prefix string) int {
 }
 
 var _ = Describe("A node that is lost", func() {
-	It("is told with the pods on it and the ways out, and heals when it returns", func() {
+	It("is reported with the pods on it and the ways out, and recovers when it returns", func() {
 		w := newWorld()
 		w.apply(pin("azone", "zoneA") + "\n---\n" + glance(`
   storage: {external: true}

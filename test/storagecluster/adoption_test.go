@@ -177,12 +177,12 @@ var _ = Describe("OSDs that do not fit", func() {
 		w.zones(3)
 	})
 
-	It("are told when no node is large enough for them", func() {
+	It("are reported when no node is large enough for them", func() {
 		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "17"}}`)})
 		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "Insufficient cpu")
 	})
 
-	It("are told when other pods have taken the room", func() {
+	It("are reported when other pods have taken the room", func() {
 		for i := range 3 {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: fmt.Sprintf("busy-%d", i)}}
 			pod.Spec.NodeName = fmt.Sprintf("n%d", i)

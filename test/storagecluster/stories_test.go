@@ -330,7 +330,7 @@ var _ = Describe("What is wrong", func() {
 		w = newWorld()
 	})
 
-	It("is told of too few nodes, and heals when one is labelled", func() {
+	It("reports too few nodes, and recovers when one is labelled", func() {
 		w.nodes("a", "b", "c")
 		label("c", ocsv1.StorageNodeLabel, "")
 		c := w.cluster([]string{set("x", 1, 3)})
@@ -344,7 +344,7 @@ var _ = Describe("What is wrong", func() {
 		wrong(c, ocsv1.NodesReadyCondition, "NotEnoughNodes/Warning", "spec.labelSelector (none=such)")
 	})
 
-	It("is told of fields that contradict each other", func() {
+	It("reports fields that contradict each other", func() {
 		w.zones(3)
 		c := w.cluster([]string{set("x", 1, 3)}, "arbiter: {enable: true}", "flexibleScaling: true", "nodeTopologies: {arbiterLocation: z9}")
 		wrong(c, condition.InputReadyCondition, "InvalidSpec/Error", "spec.flexibleScaling", "set one of them to false")
@@ -354,7 +354,7 @@ var _ = Describe("What is wrong", func() {
 		Expect(summary(*w.sets(Default)[0].PreparePlacement)).To(Equal([]string{"kubernetes.io/hostname/DoNotSchedule"}))
 	})
 
-	It("is told of OSDs that find no place, which holds nothing up, and heals", func() {
+	It("reports OSDs that find no place, which holds nothing up, and recovers", func() {
 		w.zones(3)
 		c := w.cluster([]string{strings.ReplaceAll(set("x", 1, 3), "gp2", "later")})
 		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "rook-ceph-osd-prepare-x-0-0", "To fix it")
@@ -369,7 +369,7 @@ var _ = Describe("What is wrong", func() {
 		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "uncordon")
 	})
 
-	It("is told when the API server refuses the CephCluster", func() {
+	It("reports that the API server refuses the CephCluster", func() {
 		w.zones(3)
 		name := strings.Repeat("a", 250)
 		w.apply("apiVersion: ocs.openshift.io/v1\nkind: StorageCluster\nmetadata: {name: " + name + "}\nspec:\n  storageDeviceSets:\n" + set("x", 1, 3))
@@ -379,7 +379,7 @@ var _ = Describe("What is wrong", func() {
 })
 
 var _ = Describe("A cluster without Rook", func() {
-	It("is told so while everything else is shown, and continues when Rook is there", func() {
+	It("reports it while everything else is shown, and continues when Rook is there", func() {
 		withoutRook()
 		w := newWorld()
 		w.zones(4)

@@ -189,7 +189,7 @@ func countWarnings(at *field.Path, before, set ocsv1.StorageDeviceSet) []string 
 func surplusWarnings(at *field.Path, c *ocsv1.StorageCluster, before, set ocsv1.StorageDeviceSet, claims []*corev1.PersistentVolumeClaim) []string {
 	total := osd.Total(&set)
 	if before.Count == set.Count && before.Replica == set.Replica || total < osd.Total(&before) {
-		return nil // countWarnings has told of fewer
+		return nil // countWarnings has reported fewer
 	}
 	left := osd.Remaining(c.Spec.DeviceSetLayout, &set, claims)
 	if left <= total {
