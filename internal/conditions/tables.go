@@ -77,7 +77,7 @@ func common() Table {
 	return Table{Name: "common", Kinds: []string{everyKind}, Link: "conditions.md", Conditions: []Condition{
 		{Type: condition.ReadyCondition, Means: "all other conditions are True; else it repeats the worst of them", Reasons: []Reason{
 			{condition.InitReason, "a phase has not been looked at yet, because one before it did not get through", "see the conditions that are False"},
-			{condition.ErrorReason, "a fault of the environment, for example an API server that does not answer; the message has the details", "fix what the message tells of; it is tried again at growing intervals"},
+			{condition.ErrorReason, "a fault of the environment, for example an API server that does not answer; the message has the details", "fix what the message names; it is tried again at growing intervals"},
 		}},
 	}}
 }

@@ -237,7 +237,7 @@ func records(obj, before Object) bool {
 	return ok && !equality.Semantic.DeepEqual(r.GetLedger(), before.(recorder).GetLedger())
 }
 
-// emit tells of each problem when it appears and of Ready when it is reached.
+// emit reports each problem when it appears and of Ready when it is reached.
 func (r *Runner) emit(ctx context.Context, obj Object, before condition.Conditions, told condition.Type) {
 	for _, c := range *obj.GetConditions() {
 		old := before.Get(c.Type)

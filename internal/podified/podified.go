@@ -95,7 +95,7 @@ type Deployer struct {
 	Events events.EventRecorder
 	// Manager is the field manager.
 	Manager string
-	// choosesUsers tells that the cluster gives pods a user and a group, as
+	// choosesUsers reports whether the cluster gives pods a user and a group, as
 	// OpenShift does: naming them would be refused.
 	choosesUsers bool
 	attachments  bool
@@ -134,7 +134,7 @@ type deployment struct {
 	set      *appsv1.StatefulSet  // as it is; nil when there is none
 	want     *appsv1.StatefulSet
 	pods     []*corev1.Pod // of the set, by ordinal; those of the cache
-	// held tells that the set is left as it is although it is to change.
+	// held reports whether the set is left as it is although it is to change.
 	held bool
 }
 

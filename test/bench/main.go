@@ -56,7 +56,7 @@ const spread = 20
 // load is what one measurement has to do.
 type load struct{ nodes, roles int }
 
-// single tells that all nodes are in one role, with maxUnavailable 10% and a
+// single reports whether all nodes are in one role, with maxUnavailable 10% and a
 // Topology that each refers to itself.
 func (l load) single() bool { return l.roles == 1 }
 

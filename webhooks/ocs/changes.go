@@ -184,7 +184,7 @@ func countWarnings(at *field.Path, before, set ocsv1.StorageDeviceSet) []string 
 	return nil
 }
 
-// surplusWarnings tells of OSDs that are more than the spec asks for: those of a
+// surplusWarnings reports OSDs that are more than the spec asks for: those of a
 // StorageClassDeviceSet with a lower count stay, while others get more.
 func surplusWarnings(at *field.Path, c *ocsv1.StorageCluster, before, set ocsv1.StorageDeviceSet, claims []*corev1.PersistentVolumeClaim) []string {
 	total := osd.Total(&set)
@@ -199,7 +199,7 @@ func surplusWarnings(at *field.Path, c *ocsv1.StorageCluster, before, set ocsv1.
 		"write replica %d again, and change count only", at.Child("replica"), set.Name, total, left, before.Replica)}
 }
 
-// legacyWarnings tells of a change to a device set that was found in the CephCluster:
+// legacyWarnings reports a change to a device set that was found in the CephCluster:
 // it is placed as it was found until then.
 func legacyWarnings(at *field.Path, old *ocsv1.StorageCluster, before, set *ocsv1.StorageDeviceSet) []string {
 	legacy := slices.ContainsFunc(old.Status.DeviceSets, func(s ocsv1.DeviceSetStatus) bool {

@@ -40,7 +40,7 @@ type Reconciler struct {
 
 	cache      cache.Cache
 	controller controller.Controller
-	// watching tells that CephClusters are watched, which begins when the kind is
+	// watching reports whether CephClusters are watched, which begins when the kind is
 	// there. There is one worker, so nothing guards it.
 	watching bool
 }
