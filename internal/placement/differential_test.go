@@ -85,6 +85,10 @@ type cluster struct {
 	ctx context.Context
 	// pods are all changes of pods, in their order.
 	pods <-chan watch.Event
+
+	// created is what the draw has created.
+	mu      sync.Mutex
+	created []client.Object
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -92,8 +96,7 @@ func startCluster(t *testing.T) *cluster {
 	env := &envtest.Environment{}
 	// Nobody is there to take the taints and finalizers away that these add.
 	env.ControlPlane.GetAPIServer().Configure().
-		Set("disable-admission-plugins", "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection").
-		Set("delete-collection-workers", "8")
+		Set("disable-admission-plugins", "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection")
 	config, err := env.Start()
 	t.Cleanup(func() {
 		if err := env.Stop(); err != nil {
@@ -115,7 +118,7 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(pods.Stop)
-	c := &cluster{api, t.Context(), pods.ResultChan()}
+	c := &cluster{Client: api, ctx: t.Context(), pods: pods.ResultChan()}
 	for _, class := range drawnClasses() {
 		err = errors.Join(err, c.Create(c.ctx, class))
 	}
@@ -166,7 +169,7 @@ func startScheduler(t *testing.T, kubeconfig []byte) {
 
 // compare plays one draw in both and returns the first disagreement.
 func (c *cluster) compare(d *draw, seen map[string]int) error {
-	defer c.clean(d)
+	defer c.clean()
 	if err := c.load(d); err != nil {
 		return fmt.Errorf("loading the cluster: %w", err)
 	}
@@ -337,6 +340,9 @@ func (d *draw) newClaims() []*corev1.PersistentVolumeClaim {
 // the API server made of it.
 func (c *cluster) createAsIs(object client.Object) error {
 	object.SetUID("")
+	c.mu.Lock()
+	c.created = append(c.created, object)
+	c.mu.Unlock()
 	switch o := object.(type) {
 	case *corev1.PersistentVolume:
 		phase := o.Status.Phase
@@ -408,28 +414,23 @@ func (c *cluster) deleteNow(pod *corev1.Pod) error {
 	return c.Delete(c.ctx, pod, client.GracePeriodSeconds(0))
 }
 
-// clean deletes what a draw and its roll-out have left. That volumes are still
-// promised to pods of the last draw harms no other: no names are alike.
-func (c *cluster) clean(d *draw) {
-	for _, pod := range d.world.Pods {
-		if len(pod.Finalizers) > 0 {
-			_ = c.Patch(c.ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+// clean deletes what a draw and its roll-out have left, object by object: to delete
+// a collection the API server lists it, and waits up to 100 ms for each list until
+// its cache has caught up with etcd. That volumes are still promised to pods of the
+// last draw harms no other: no names are alike.
+func (c *cluster) clean() {
+	for _, object := range c.created {
+		if len(object.GetFinalizers()) > 0 {
+			_ = c.Patch(c.ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 		}
 	}
-	type sweep struct {
-		kind      client.Object
-		namespace string
-	}
-	sweeps := []sweep{
-		{&corev1.Pod{}, ns}, {&corev1.Pod{}, otherNS}, {&corev1.PersistentVolumeClaim{}, ns}, {&corev1.PersistentVolumeClaim{}, sentinelNS},
-		{&corev1.PersistentVolume{}, ""}, {&corev1.Node{}, ""},
-	}
-	err := each(sweeps, func(s sweep) error {
-		return c.DeleteAllOf(c.ctx, s.kind, client.InNamespace(s.namespace), client.GracePeriodSeconds(0))
+	err := each(c.created, func(object client.Object) error {
+		return client.IgnoreNotFound(c.Delete(c.ctx, object, client.GracePeriodSeconds(0)))
 	})
 	if err != nil && c.ctx.Err() == nil {
 		panic(fmt.Sprintf("cleaning the cluster: %v", err)) // the next draw would be another
 	}
+	c.created = nil
 }
 
 // each works on a few at a time.
