@@ -16,6 +16,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,11 +27,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
+// maxDiffer is after how many differences no more draws are compared.
+const maxDiffer = 10
+
 var (
 	drawsFlag = flag.Int("draws", 500, "how many random clusters are compared with kube-scheduler")
 	seedFlag  = flag.Uint64("seed", 1, "the seed that the random clusters are drawn from")
 	drawFlag  = flag.Int("draw", -1, "compare only the draw of this number")
+	drawsOf   = flag.String("generator", "both", "where the clusters come from: rules, shapes, or both by turns")
 )
+
+// drawn returns the random cluster of a number.
+func drawn(number int) *draw {
+	if *drawsOf == "shapes" || *drawsOf == "both" && number%2 == 1 {
+		return newShapes(*seedFlag, number)
+	}
+	return newDraw(*seedFlag, number)
+}
 
 // TestAgreesWithKubeScheduler draws random clusters, loads each into a real API
 // server with a real kube-scheduler, and rolls a random StatefulSet out. Of each
@@ -42,12 +56,17 @@ func TestAgreesWithKubeScheduler(t *testing.T) {
 	}
 	c := startCluster(t)
 	seen := map[string]int{}
+	differ := 0
 	for i := range *drawsFlag {
 		if *drawFlag >= 0 && i != *drawFlag {
 			continue
 		}
-		if err := c.compare(newDraw(*seedFlag, i), seen); err != nil {
-			t.Fatalf("draw %d: %v\nTo run it alone: go test ./internal/placement -run %s -seed %d -draw %d", i, err, t.Name(), *seedFlag, i)
+		if differ == maxDiffer {
+			t.Fatal("No more are compared.")
+		}
+		if err := c.compare(drawn(i), seen); err != nil {
+			differ++
+			t.Errorf("draw %d: %v\nTo run it alone: go test ./internal/placement -run %s -seed %d -generator %s -draw %d", i, err, t.Name(), *seedFlag, *drawsOf, i)
 		}
 	}
 	t.Logf("what kube-scheduler said: %v", seen)
@@ -89,6 +108,9 @@ type cluster struct {
 	// created is what the draw has created.
 	mu      sync.Mutex
 	created []client.Object
+	// counted are the pods that the quotas of the draw count.
+	counted []*corev1.Pod
+	gates   int64
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -119,16 +141,33 @@ func startCluster(t *testing.T) *cluster {
 	}
 	t.Cleanup(pods.Stop)
 	c := &cluster{Client: api, ctx: t.Context(), pods: pods.ResultChan()}
-	for _, class := range drawnClasses() {
-		err = errors.Join(err, c.Create(c.ctx, class))
-	}
-	for _, namespace := range append(drawnNamespaces(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: sentinelNS}}) {
-		err = errors.Join(err, c.Create(c.ctx, namespace))
-	}
-	if err != nil {
-		t.Fatal(err)
+	for _, o := range standing() {
+		if err := c.Create(c.ctx, o); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return c
+}
+
+// standing are the objects that all draws share.
+func standing() []client.Object {
+	var objects []client.Object
+	for _, class := range drawnClasses() {
+		objects = append(objects, class)
+	}
+	for _, driver := range append(drawnDrivers(), sentinelDriver()) {
+		objects = append(objects, driver)
+	}
+	for _, priority := range drawnPriorities() {
+		objects = append(objects, priority)
+	}
+	for _, name := range []string{sentinelNS, gateNS} {
+		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, namespace := range drawnNamespaces() {
+		objects = append(objects, namespace)
+	}
+	return append(objects, gateLimits(0), gateQuota(0))
 }
 
 const schedulerConfig = `
@@ -168,8 +207,8 @@ func startScheduler(t *testing.T, kubeconfig []byte) {
 }
 
 // compare plays one draw in both and returns the first disagreement.
-func (c *cluster) compare(d *draw, seen map[string]int) error {
-	defer c.clean()
+func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
+	defer func() { err = errors.Join(err, c.clean(d)) }()
 	if err := c.load(d); err != nil {
 		return fmt.Errorf("loading the cluster: %w", err)
 	}
@@ -182,20 +221,20 @@ func (c *cluster) compare(d *draw, seen map[string]int) error {
 	}
 	defer s.scheduler.stop()
 	create := func(ordinal int32) error {
-		said, err := c.comparePod(s, ordinal)
+		said, err := c.comparePod(d, s, ordinal)
 		for _, reason := range said {
 			seen[reason]++
 		}
 		return err
 	}
-	remove := func(pod *corev1.Pod) error { return errors.Join(c.deleteNow(pod), s.scheduler.remove(pod)) }
+	remove := func(pod *corev1.Pod) error { return errors.Join(c.deleteNow(pod), c.released(d, pod), s.remove(pod)) }
 	return s.inOrder(create, remove)
 }
 
 // comparePod returns what both say of a pod.
-func (c *cluster) comparePod(s *simulation, ordinal int32) ([]string, error) {
+func (c *cluster) comparePod(d *draw, s *simulation, ordinal int32) ([]string, error) {
 	if old := s.existing[ordinal]; old != nil {
-		if err := c.deleteNow(old); err != nil {
+		if err := errors.Join(c.deleteNow(old), c.released(d, old)); err != nil {
 			return nil, err
 		}
 	}
@@ -204,9 +243,13 @@ func (c *cluster) comparePod(s *simulation, ordinal int32) ([]string, error) {
 		return nil, err
 	}
 	pod := s.workload.pod(ordinal)
-	if err := c.createAsIs(pod); err != nil {
+	switch err := c.createAsIs(pod); {
+	case apierrors.IsForbidden(err):
+		return []string{refusalOf(err)}, agreeOnRefusal(predicted, pod, err)
+	case err != nil:
 		return nil, err
 	}
+	c.counted = append(c.counted, pod)
 	real, err := c.verdict(pod)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for what kube-scheduler says of %s: %w", pod.Name, err)
@@ -221,6 +264,31 @@ func (c *cluster) comparePod(s *simulation, ordinal int32) ([]string, error) {
 	return []string{real.kind}, s.scheduler.place(c.ctx, predicted, real.node)
 }
 
+func agreeOnRefusal(predicted outcome, pod *corev1.Pod, real error) error {
+	if predicted.denied == nil {
+		return fmt.Errorf("pod %s: the API server refuses it: %w; the prediction does not", pod.Name, real)
+	}
+	if !slices.Equal(parts(predicted.denied), parts(real)) {
+		return fmt.Errorf("pod %s: other reasons\nAPI server:     %w\nthe prediction: %w", pod.Name, real, predicted.denied)
+	}
+	return nil
+}
+
+// parts are those of a refusal, sorted: LimitRanger goes through maps.
+func parts(err error) []string {
+	return slices.Sorted(strings.SplitSeq(strings.NewReplacer("[", "", "]", "").Replace(err.Error()), ", "))
+}
+
+// refusalOf says which policy refuses a pod.
+func refusalOf(err error) string {
+	for _, of := range []string{"exceeded quota", "failed quota", "per Container", "per Pod"} {
+		if strings.Contains(err.Error(), of) {
+			return "refused: " + of
+		}
+	}
+	return "refused"
+}
+
 // reasons returns those of a message, without the counts.
 func reasons(message string) []string {
 	_, list, _ := strings.Cut(message, " nodes are available: ")
@@ -233,6 +301,8 @@ func reasons(message string) []string {
 
 func agree(predicted outcome, real verdict) error {
 	switch {
+	case predicted.denied != nil:
+		return fmt.Errorf("the API server accepts it; by the prediction it does not: %w", predicted.denied)
 	case real.node != "" && !slices.Contains(predicted.feasible, real.node):
 		return fmt.Errorf("kube-scheduler chose %s; feasible by the what-if are %v: %s", real.node, predicted.feasible, predicted.message())
 	case real.node != "":
@@ -316,10 +386,31 @@ func (c *cluster) load(d *draw) error {
 	for _, pod := range d.world.Pods {
 		objects = append(objects, pod)
 	}
+	for _, csi := range d.world.CSINodes {
+		if csi.Name != d.world.Nodes[last].Name {
+			objects = append(objects, csi)
+		}
+	}
 	if err := each(objects, c.createAsIs); err != nil {
 		return err
 	}
-	return c.createAsIs(d.world.Nodes[last])
+	if err := errors.Join(c.createAsIs(d.world.Nodes[last]), c.createAsIs(d.lastCSINode())); err != nil {
+		return err
+	}
+	return c.loadPolicies(d)
+}
+
+// lastCSINode is that of the last node with the driver of the sentinel.
+func (d *draw) lastCSINode() *storagev1.CSINode {
+	name := d.world.Nodes[len(d.world.Nodes)-1].Name
+	csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, drawn := range d.world.CSINodes {
+		if drawn.Name == name {
+			csi = drawn.DeepCopy()
+		}
+	}
+	csi.Spec.Drivers = append(csi.Spec.Drivers, storagev1.CSINodeDriver{Name: sentinel, NodeID: name})
+	return csi
 }
 
 // newClaims returns those of the workload that the world does not have.
@@ -378,12 +469,19 @@ const (
 	sentinel   = "sentinel"
 )
 
+// sentinelDriver is a driver that a node must have for pods with its volumes.
+func sentinelDriver() *storagev1.CSIDriver {
+	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: sentinel}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: ptr.To(true)}}
+}
+
 // settle waits until kube-scheduler has seen the cluster: it binds a pod, the
 // last that was created, to the node that was created last, with a volume and a
-// claim that were created last.
+// claim that were created last, of a driver that only the CSINode that was created
+// last has.
 func (c *cluster) settle(d *draw) error {
 	node := d.world.Nodes[len(d.world.Nodes)-1].Name
 	pv := makeVolume(d.prefix+sentinel, sentinel, "1Gi", "", "")
+	pv.Spec.PersistentVolumeSource = csiSource(sentinel, pv.Name)
 	claim := makeClaim(d.prefix+sentinel, sentinel, "1Gi")
 	claim.Namespace = sentinelNS
 	bind(claim, pv)
@@ -418,7 +516,7 @@ func (c *cluster) deleteNow(pod *corev1.Pod) error {
 // a collection the API server lists it, and waits up to 100 ms for each list until
 // its cache has caught up with etcd. That volumes are still promised to pods of the
 // last draw harms no other: no names are alike.
-func (c *cluster) clean() {
+func (c *cluster) clean(d *draw) error {
 	for _, object := range c.created {
 		if len(object.GetFinalizers()) > 0 {
 			_ = c.Patch(c.ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
@@ -427,10 +525,11 @@ func (c *cluster) clean() {
 	err := each(c.created, func(object client.Object) error {
 		return client.IgnoreNotFound(c.Delete(c.ctx, object, client.GracePeriodSeconds(0)))
 	})
-	if err != nil && c.ctx.Err() == nil {
-		panic(fmt.Sprintf("cleaning the cluster: %v", err)) // the next draw would be another
-	}
 	c.created = nil
+	if err != nil || !d.policed() {
+		return err
+	}
+	return c.gate()
 }
 
 // each works on a few at a time.
