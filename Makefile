@@ -99,6 +99,14 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 	$(MAKE) --no-print-directory test-monitoring
 	hack/test-python.sh
 
+# Random clusters that are compared, and the seed that they are drawn from.
+DRAWS ?= 20000
+SEED ?= 1
+
+.PHONY: compare-scheduler
+compare-scheduler: ## Compare predictions with kube-scheduler in DRAWS random clusters from SEED. Takes hours.
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test ./internal/placement -run TestAgreesWithKubeScheduler -count=1 -timeout 0 -v -draws $(DRAWS) -seed $(SEED)
+
 .PHONY: test-monitoring
 test-monitoring: ## Run the tests of rules and dashboard alone, with the code of Prometheus.
 	go -C hack/monitoring test ./...
