@@ -56,27 +56,46 @@ func (c *choices) count() int {
 	return count
 }
 
+// plays are what a roll-out can become.
+type plays struct {
+	// first is the play that takes the first node by name.
+	first *simulation
+	// results of each play, by ordinal.
+	results [][]result
+	// complete reports whether there are no more.
+	complete bool
+}
+
+// result is what becomes of a pod in one play.
+type result struct {
+	PodVerdict
+	problems []Problem
+}
+
 // playAll plays a roll-out with all choices if they are few enough, else with some that
-// are random, but the same each time. It returns the simulation and the outcomes of each play, the
-// first of which takes the first node by name, and whether these are all that there are.
-func playAll(ctx context.Context, world World, workload Workload) (plays []*simulation, complete bool, err error) {
+// are random, but the same each time.
+func playAll(ctx context.Context, world World, workload Workload) (plays, error) {
 	world.infos = world.infos.with(world.Nodes, world.Pods)
 	limit := max(minPlays, min(maxPlays, maxNodesPlayed/max(1, len(world.Nodes))))
-	first := &choices{}
-	next := first
-	for next != nil && len(plays) < limit {
+	var all plays
+	next := &choices{}
+	for next != nil && len(all.results) < limit {
 		s, err := play(ctx, world, workload, next)
 		if err != nil {
-			return nil, false, err
+			return plays{}, err
 		}
-		plays = append(plays, s)
-		if first.count() <= limit {
+		if all.first == nil {
+			all.first = s
+		}
+		all.results = append(all.results, s.results)
+		if all.first.choices.count() <= limit {
 			next = next.next()
 		} else {
-			next = &choices{random: rand.New(rand.NewPCG(0, uint64(len(plays))))}
+			next = &choices{random: rand.New(rand.NewPCG(0, uint64(len(all.results))))}
 		}
 	}
-	return plays, next == nil, nil
+	all.complete = next == nil
+	return all, nil
 }
 
 func play(ctx context.Context, world World, workload Workload, choices *choices) (*simulation, error) {
@@ -89,20 +108,20 @@ func play(ctx context.Context, world World, workload Workload, choices *choices)
 	return s, s.rollOut(ctx)
 }
 
-// combine returns what becomes of each pod over all plays. Of a pod that fits nowhere in
-// some of them, it says what the first of these does.
-func combine(plays []*simulation) ([]PodVerdict, []Problem) {
+// verdicts returns what becomes of each pod over all plays, and why. Of a pod that does
+// not fit in some of them, it says what the first of these does.
+func (p plays) verdicts() ([]PodVerdict, []Problem) {
 	var pods []PodVerdict
 	var problems []Problem
-	for i, o := range plays[0].outcomes {
-		fits := func(s *simulation) bool { return s.outcomes[i].node != "" }
-		if stuck := slices.IndexFunc(plays, func(s *simulation) bool { return !fits(s) }); stuck >= 0 {
-			o = plays[stuck].outcomes[i]
+	for i, pod := range p.results[0] {
+		fits := func(play []result) bool { return play[i].Fits }
+		if stuck := slices.IndexFunc(p.results, func(play []result) bool { return !fits(play) }); stuck >= 0 {
+			pod = p.results[stuck][i]
 		}
-		byChance := o.node == "" && slices.ContainsFunc(plays, fits)
-		pods = append(pods, PodVerdict{Name: o.pod.Name, Node: o.node, Fits: o.node != "", ByChance: byChance, Message: o.message()})
-		for _, p := range o.problems {
-			problems = append(problems, p.byChance(byChance))
+		pod.ByChance = !pod.Fits && slices.ContainsFunc(p.results, fits)
+		pods = append(pods, pod.PodVerdict)
+		for _, problem := range pod.problems {
+			problems = append(problems, problem.byChance(pod.ByChance))
 		}
 	}
 	return pods, problems

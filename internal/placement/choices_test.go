@@ -84,15 +84,15 @@ func TestAllChoicesArePlayedIfTheyAreFew(t *testing.T) {
 			}
 			w := makeWorkload(test.replicas, spreadBy(corev1.LabelHostname, "service", "glance"))
 			w.Template.Spec.TopologySpreadConstraints[0].MaxSkew = test.replicas // one node takes all if need be
-			plays, complete, err := playAll(t.Context(), world, w)
-			if err != nil || len(plays) != test.plays || complete != test.complete {
-				t.Errorf("played %d times, complete %t, error %v", len(plays), complete, err)
+			plays, err := playAll(t.Context(), world, w)
+			if err != nil || len(plays.results) != test.plays || plays.complete != test.complete {
+				t.Errorf("played %d times, complete %t, error %v", len(plays.results), plays.complete, err)
 			}
 			seen := map[string]bool{}
-			for _, s := range plays {
-				seen[fmt.Sprint(s.choices.taken)] = true
+			for _, results := range plays.results {
+				seen[fmt.Sprint(results)] = true
 			}
-			if complete && len(seen) != test.plays {
+			if plays.complete && len(seen) != test.plays {
 				t.Errorf("only %d plays differ: %v", len(seen), seen)
 			}
 		})

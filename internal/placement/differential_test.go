@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -243,17 +244,17 @@ func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
 // to what became of the pods. One over some of the choices only, or of a cluster of
 // which kube-scheduler looks at a part each time, is not certain: it is only counted.
 func (c *cluster) compareVerdict(d *draw, fits map[int32]bool, seen map[string]int) error {
-	plays, complete, err := playAll(c.ctx, d.world, d.workload)
+	plays, err := playAll(c.ctx, d.world, d.workload)
 	if err != nil {
 		return err
 	}
-	pods, _ := combine(plays)
+	pods, _ := plays.verdicts()
 	for i, pod := range pods {
 		switch {
 		case pod.ByChance:
 			seen["pods whose place depends on chance"]++
 		case pod.Fits == fits[int32(i)]:
-		case complete && len(d.world.Nodes) < 100:
+		case plays.complete && len(d.world.Nodes) < 100:
 			return fmt.Errorf("the verdict on pod %s is fits %t; kube-scheduler: %t: %s", pod.Name, pod.Fits, fits[int32(i)], pod.Message)
 		default:
 			seen["pods whose verdict over some choices differs"]++
@@ -407,6 +408,9 @@ func decided(pod *corev1.Pod) verdict {
 // scheduler has seen them; the prediction is not told of them.
 func (c *cluster) load(d *draw) error {
 	last := len(d.world.Nodes) - 1
+	if err := c.createAsIs(d.set()); err != nil {
+		return err
+	}
 	var objects []client.Object
 	for _, node := range d.world.Nodes[:last] {
 		objects = append(objects, node)
@@ -448,6 +452,15 @@ func (d *draw) lastCSINode() *storagev1.CSINode {
 	}
 	csi.Spec.Drivers = append(csi.Spec.Drivers, storagev1.CSINodeDriver{Name: sentinel, NodeID: name})
 	return csi
+}
+
+// set is the StatefulSet of the workload. Nobody makes its pods; the scheduler spreads
+// pods without constraints by its selector. It comes first, since nothing shows when the
+// scheduler has seen it.
+func (d *draw) set() *appsv1.StatefulSet {
+	set := d.workload.statefulSet()
+	set.Spec.Template = *d.workload.Template.DeepCopy()
+	return set
 }
 
 // newClaims returns those of the workload that the world does not have.

@@ -58,7 +58,7 @@ func (v Verdict) Fits() bool {
 // same arguments give the same verdict. The error is about the arguments (a name
 // or a selector that is not valid) or says which step of the scheduler failed.
 func Predict(ctx context.Context, world World, workload Workload) (Verdict, error) {
-	plays, _, err := playAll(ctx, world, workload)
+	plays, err := playAll(ctx, world, workload)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -66,10 +66,9 @@ func Predict(ctx context.Context, world World, workload Workload) (Verdict, erro
 	if err != nil {
 		return Verdict{}, err
 	}
-	first := plays[0]
-	spread, err := first.spread()
-	notes := first.notes()
-	pods, problems := combine(plays)
+	spread, err := plays.first.spread()
+	notes := plays.first.notes()
+	pods, problems := plays.verdicts()
 	return Verdict{Pods: pods, Problems: merge(append(noted(problems, notes), inert...)), Spread: spread, Notes: notes}, err
 }
 
@@ -83,8 +82,8 @@ type simulation struct {
 	existing  map[int32]*corev1.Pod
 	scheduler *scheduler
 	choices   *choices
-	// outcomes by ordinal.
-	outcomes []outcome
+	// results by ordinal.
+	results []result
 }
 
 func newSimulation(ctx context.Context, world World, workload Workload) (*simulation, error) {
@@ -105,36 +104,38 @@ func newSimulation(ctx context.Context, world World, workload Workload) (*simula
 	policies := newPolicies(&world, workload.Namespace)
 	return &simulation{
 		world: &world, workload: workload, storage: storage{objects, policies}, policies: policies,
-		existing: existing, scheduler: scheduler, outcomes: make([]outcome, workload.Replicas),
+		existing: existing, scheduler: scheduler, results: make([]result, workload.Replicas),
 	}, err
 }
 
-// rollOut plays the whole roll-out and notes the outcome of each ordinal.
+// rollOut plays the whole roll-out and notes the result of each ordinal.
 func (s *simulation) rollOut(ctx context.Context) error {
 	toMake := s.toMake()
 	create := func(ordinal int32) error {
 		if pod := s.existing[ordinal]; s.workload.keeps(pod) {
-			s.outcomes[ordinal] = outcome{pod: pod, node: pod.Spec.NodeName}
+			s.note(ordinal, outcome{pod: pod, node: pod.Spec.NodeName}, nil)
 			return nil
 		}
 		o, err := s.try(ctx, ordinal)
 		if err != nil {
 			return err
 		}
-		toMake--
-		switch {
-		case o.node == "":
-			o.problems, err = s.explain(o)
-		case toMake == 0: // the choice for the last pod changes nothing
-			err = s.scheduler.place(ctx, o, o.node)
-		default:
-			o.node = o.best[s.choices.take(len(o.best))]
-			err = s.scheduler.place(ctx, o, o.node)
+		if toMake--; o.node == "" {
+			why, err := s.explain(o)
+			s.note(ordinal, o, why)
+			return err
 		}
-		s.outcomes[ordinal] = o
-		return err
+		if toMake > 0 { // the choice for the last pod changes nothing
+			o.node = o.best[s.choices.take(len(o.best))]
+		}
+		s.note(ordinal, o, nil)
+		return s.scheduler.place(ctx, o, o.node)
 	}
 	return s.inOrder(create, s.remove)
+}
+
+func (s *simulation) note(ordinal int32, o outcome, why []Problem) {
+	s.results[ordinal] = result{PodVerdict{Name: o.pod.Name, Node: o.node, Fits: o.node != "", Message: o.message()}, why}
 }
 
 // toMake is how many pods are made.

@@ -83,8 +83,6 @@ type outcome struct {
 	refusal *framework.FitError
 	// denied is why the API server does not create the pod; nil if it does.
 	denied error
-	// problems say why it does not fit.
-	problems []Problem
 	// state is what the plugins know, for reserve.
 	state fwk.CycleState
 }
