@@ -84,7 +84,7 @@ func requireVariety(t *testing.T, seen map[string]int) {
 		"didn't find available persistent volumes to bind", "unbound immediate PersistentVolumeClaims", "untolerated taint", "were unschedulable",
 		"Pod's node affinity/selector", "didn't satisfy plugin", "match pod affinity rules", "match pod anti-affinity rules", "existing pods anti-affinity rules",
 		"Insufficient cpu", "Too many pods", "free ports", "exceed max volume count", "CSI driver is not installed",
-		"refused: exceeded quota", "refused: per Container", "depends on chance",
+		"refused: exceeded quota", "refused: per Container",
 	} {
 		n := 0
 		for said, times := range seen {
