@@ -173,11 +173,14 @@ func (c *cluster) compare(d *draw, seen map[string]int) error {
 	if err := c.settle(d); err != nil {
 		return fmt.Errorf("waiting until kube-scheduler has seen the cluster: %w", err)
 	}
-	s, err := newSimulation(c.ctx, d.world, d.workload)
+	s, err := newSimulation(c.ctx, &d.world)
 	if err != nil {
 		return err
 	}
 	defer s.scheduler.stop()
+	if err := s.begin(d.workload); err != nil {
+		return err
+	}
 	create := func(ordinal int32) error {
 		said, err := c.comparePod(s, ordinal)
 		for _, reason := range said {

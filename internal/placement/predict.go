@@ -50,11 +50,63 @@ func (v Verdict) Fits() bool {
 // same arguments give the same verdict. The error is about the arguments (a name
 // or a selector that is not valid) or says which step of the scheduler failed.
 func Predict(ctx context.Context, world World, workload Workload) (Verdict, error) {
-	s, err := newSimulation(ctx, world, workload)
+	verdicts, err := PredictAll(ctx, world, []Workload{workload})
 	if err != nil {
 		return Verdict{}, err
 	}
+	return verdicts[0], nil
+}
+
+// PredictAll returns what [Predict] returns for each workload, rolled out one after
+// the other: each finds the pods of those before it, and what these have taken of
+// volumes and quotas. No workload may have pods of another's name.
+func PredictAll(ctx context.Context, world World, workloads []Workload) ([]Verdict, error) {
+	s, err := newSimulation(ctx, &world)
+	if err != nil {
+		return nil, err
+	}
 	defer s.scheduler.stop()
+	var verdicts []Verdict
+	for _, workload := range workloads {
+		verdict, err := s.play(ctx, workload)
+		if err != nil {
+			return nil, err
+		}
+		verdicts = append(verdicts, verdict)
+	}
+	return verdicts, nil
+}
+
+// simulation is roll-outs that are under way.
+type simulation struct {
+	world     *World
+	objects   objects
+	scheduler *scheduler
+	// policies of each namespace, as far as they are used.
+	byNamespace map[string]*policies
+
+	// The workload that is rolled out, with the policies of its namespace and its
+	// existing pods, by ordinal.
+	workload Workload
+	storage  storage
+	policies *policies
+	existing map[int32]*corev1.Pod
+}
+
+func newSimulation(ctx context.Context, world *World) (*simulation, error) {
+	objects, err := newObjects(world)
+	if err != nil {
+		return nil, err
+	}
+	scheduler, err := newScheduler(ctx, objects, world.infos.with(world.Nodes, world.Pods))
+	return &simulation{world: world, objects: objects, scheduler: scheduler, byNamespace: map[string]*policies{}}, err
+}
+
+// play rolls a workload out, after those that were rolled out before.
+func (s *simulation) play(ctx context.Context, workload Workload) (Verdict, error) {
+	if err := s.begin(workload); err != nil {
+		return Verdict{}, err
+	}
 	outcomes, problems, err := s.rollOut(ctx)
 	if err != nil {
 		return Verdict{}, err
@@ -68,34 +120,22 @@ func Predict(ctx context.Context, world World, workload Workload) (Verdict, erro
 	return Verdict{Pods: verdicts(outcomes), Problems: merge(append(noted(problems, notes), inert...)), Spread: spread, Notes: notes}, err
 }
 
-// simulation is a roll-out that is under way.
-type simulation struct {
-	world    *World
-	workload Workload
-	storage  storage
-	policies *policies
-	// existing pods of the workload, by ordinal.
-	existing  map[int32]*corev1.Pod
-	scheduler *scheduler
-}
-
-func newSimulation(ctx context.Context, world World, workload Workload) (*simulation, error) {
+func (s *simulation) begin(workload Workload) error {
 	if err := workload.validate(); err != nil {
-		return nil, err
+		return err
 	}
-	objects, err := newObjects(&world, workload.statefulSet())
-	if err != nil {
-		return nil, err
+	policies := s.byNamespace[workload.Namespace]
+	if policies == nil {
+		policies = newPolicies(s.world, workload.Namespace)
+		s.byNamespace[workload.Namespace] = policies
 	}
-	existing := map[int32]*corev1.Pod{}
-	for _, pod := range world.Pods {
+	s.workload, s.policies, s.storage, s.existing = workload, policies, storage{s.objects, policies}, map[int32]*corev1.Pod{}
+	for _, pod := range s.world.Pods {
 		if ordinal, ok := workload.ordinal(pod); ok && !ended(pod) {
-			existing[ordinal] = pod
+			s.existing[ordinal] = pod
 		}
 	}
-	scheduler, err := newScheduler(ctx, objects, world.infos.with(world.Nodes, world.Pods))
-	policies := newPolicies(&world, workload.Namespace)
-	return &simulation{&world, workload, storage{objects, policies}, policies, existing, scheduler}, err
+	return s.objects.add(workload.statefulSet())
 }
 
 // rollOut plays the whole roll-out and returns the outcome of each ordinal.

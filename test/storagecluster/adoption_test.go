@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -193,6 +194,63 @@ var _ = Describe("OSDs that do not fit", func() {
 		}
 		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "2"}}`)})
 		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "Insufficient cpu")
+	})
+})
+
+var _ = Describe("OSDs that the API server would refuse", func() {
+	var w *world
+	BeforeEach(func() {
+		withRook()
+		w = newWorld()
+		w.zones(3)
+	})
+	rule := func(kind, spec string) string {
+		return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: rule}\nspec: " + spec
+	}
+
+	It("are reported with the ResourceQuota, until it is raised", func() {
+		w.apply(rule("ResourceQuota", `{hard: {persistentvolumeclaims: "2"}}`))
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "rule"}}
+		count := func(hard string) { // as the controller of quotas does, which is not here
+			GinkgoHelper()
+			get(Default, quota)
+			quota.Status = corev1.ResourceQuotaStatus{
+				Hard: corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse(hard)},
+				Used: corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse("0")},
+			}
+			Expect(api.Status().Update(ctx, quota)).To(Succeed())
+		}
+		count("2")
+		c := w.cluster([]string{set("x", 1, 3)})
+		wrong(c, topologyv1.PlacementReadyCondition, "PodRefused/Warning", "rook-ceph-osd-prepare-x-2-0", "exceeded quota: rule", "limited: persistentvolumeclaims=2")
+		Expect(w.counts()).To(HaveLen(3), "the CephCluster is written all the same")
+
+		By("raising it")
+		w.apply(rule("ResourceQuota", `{hard: {persistentvolumeclaims: "3"}}`))
+		count("3")
+		ready(c)
+		Expect(c.Status.SpreadSummary).To(Equal("z0=1,z1=1,z2=1"))
+	})
+
+	It("are reported with the LimitRange, until it is removed", func() {
+		w.apply(rule("LimitRange", `{limits: [{type: Container, max: {cpu: "1"}}]}`))
+		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "2"}, limits: {cpu: "2"}}`)})
+		wrong(c, topologyv1.PlacementReadyCondition, "PodRefused/Warning", "rook-ceph-osd-prepare-x-0-0", "maximum cpu usage per Container is 1")
+		Expect(api.Delete(ctx, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "rule"}})).To(Succeed())
+		ready(c)
+	})
+
+	It("are predicted again when a pod of others leaves its room", func() {
+		busy := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "busy"}}
+		busy.Spec.NodeName = "n1"
+		busy.Spec.Containers = []corev1.Container{{Name: "busy", Image: "busy", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("15")},
+		}}}
+		Expect(api.Create(ctx, busy)).To(Succeed())
+		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "2"}}`)})
+		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "Insufficient cpu")
+		Expect(api.Delete(ctx, busy, client.GracePeriodSeconds(0))).To(Succeed())
+		ready(c)
 	})
 })
 

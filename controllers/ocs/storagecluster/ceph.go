@@ -36,13 +36,13 @@ func (s *scope) newCephCluster() *unstructured.Unstructured {
 	return ceph
 }
 
-// look is the phase that reads the CephCluster, and what the scheduler would look at.
+// look is the phase that reads the CephCluster, and the pods and claims of OSDs.
 func (s *scope) look(ctx context.Context) error {
 	kind := cephv1.GroupVersion.WithKind("CephCluster")
 	_, err := s.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
 	case meta.IsNoMatchError(err):
-		return s.readWorld(ctx)
+		return s.readOSDs(ctx)
 	case err != nil:
 		return fmt.Errorf("looking for the kind CephCluster: %w", err)
 	}
@@ -56,7 +56,7 @@ func (s *scope) look(ctx context.Context) error {
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading CephCluster %s: %w", ceph.GetName(), err)
 	}
-	return s.readWorld(ctx)
+	return s.readOSDs(ctx)
 }
 
 // decide is the phase that decides what becomes of the CephCluster.
@@ -66,12 +66,12 @@ func (s *scope) decide(context.Context) error {
 	if s.ceph != nil {
 		ceph = osd.NewCeph(s.ceph.Object)
 	}
-	claims := s.world.PersistentVolumeClaims
+	claims := s.claims
 	var err error
 	if s.decision, err = osd.Decide(spec, status.FailureDomainKey, ceph, s.record(), claims); err != nil {
 		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.RefusedReason, "CephCluster %s cannot be read: %v", osd.CephClusterName(s.cluster.Name), err)
 	}
-	status.LayoutSwitch = osd.DryRun(spec, claims, s.world.Pods)
+	status.LayoutSwitch = osd.DryRun(spec, claims, s.pods)
 	if orphans := osd.OrphansOfLayout(spec, claims); len(orphans) > 0 {
 		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.LayoutOrphansReason,
 			"spec.deviceSetLayout: %s would orphan %d claims and the OSDs on them (%s): Rook would make new OSDs, and not look after these any more. Write %s; the CephCluster is left as it is",
