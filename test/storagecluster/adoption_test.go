@@ -18,11 +18,11 @@ import (
 )
 
 // handWritten is a CephCluster with a placement of all daemons and a set of one OSD
-// that is bound to a zone.
+// that is bound to a zone. A person has handed it over.
 const handWritten = `
 apiVersion: ceph.rook.io/v1
 kind: CephCluster
-metadata: {name: ocs-cephcluster}
+metadata: {name: ocs-cephcluster, annotations: {edpm.openstack.org/owner: StorageCluster.ocs.openshift.io/ocs}}
 spec:
   placement:
     all:
@@ -46,6 +46,59 @@ var _ = Describe("An existing CephCluster", func() {
 		Expect(err).NotTo(HaveOccurred())
 		return found
 	}
+
+	It("is not changed before a person hands it over", func() {
+		const handedOver = "annotations: {edpm.openstack.org/owner: StorageCluster.ocs.openshift.io/ocs}"
+		w.apply(strings.Replace(handWritten, ", "+handedOver, "", 1))
+		before := get(Default, w.ceph())
+		w.zones(3)
+		c := w.cluster([]string{set("x", 2, 3)})
+		wrong(c, ocsv1.CephClusterReadyCondition, "Conflict/Error", `CephCluster "ocs-cephcluster" exists already`, "edpm.openstack.org/owner=StorageCluster.ocs.openshift.io/ocs")
+		shows(c, topologyv1.PlacementReadyCondition, "True/Ready/")
+		w.quiet()
+		Expect(get(Default, w.ceph())).To(Equal(before), "nothing is written to it, no annotation either")
+
+		By("one that is handed over to another")
+		hand := func(to string) {
+			GinkgoHelper()
+			change(w.ceph(), func(u *unstructured.Unstructured) {
+				u.SetAnnotations(map[string]string{"edpm.openstack.org/owner": "StorageCluster.ocs.openshift.io/" + to})
+			})
+		}
+		hand("another")
+		w.quiet()
+		Expect(w.counts()).To(Equal([]string{"x-0=1"}))
+		By("handing it over")
+		hand("ocs")
+		ready(c)
+		Expect(w.counts()).To(Equal([]string{"x-0=2", "x-1=2", "x-2=2"}))
+		Expect(get(Default, w.ceph()).GetOwnerReferences()).To(BeEmpty(), "it was not made for the StorageCluster, and stays without it")
+
+		By("what was written once stays ours, whatever becomes of the annotations")
+		change(w.ceph(), func(u *unstructured.Unstructured) { u.SetAnnotations(nil) })
+		w.cluster([]string{set("x", 3, 3)})
+		Eventually(w.counts).Should(Equal([]string{"x-0=3", "x-1=3", "x-2=3"}))
+		ready(c)
+	})
+
+	It("of ocs-operator, which has the same owner, is not changed before a person hands it over either", func() {
+		w.zones(2) // too few to write anything
+		c := w.cluster([]string{set("x", 1, 3)})
+		wrong(c, ocsv1.NodesReadyCondition, "NotEnoughNodes/Warning")
+		w.apply(handWritten)
+		change(w.ceph(), func(u *unstructured.Unstructured) {
+			u.SetAnnotations(nil)
+			u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(get(Default, c), ocsv1.GroupVersion.WithKind("StorageCluster"))})
+		})
+		w.nodes("n2 " + zone + "=z2")
+		wrong(c, ocsv1.CephClusterReadyCondition, "Conflict/Error", "was created by another operator", "edpm.openstack.org/owner=")
+		Expect(w.counts()).To(Equal([]string{"x-0=1"}))
+		change(w.ceph(), func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{"edpm.openstack.org/owner": "StorageCluster.ocs.openshift.io/ocs"})
+		})
+		ready(c)
+		Expect(w.counts()).To(Equal([]string{"x-0=1", "x-1=1", "x-2=1"}))
+	})
 
 	It("keeps the placement of all daemons, until somebody asks for another one", func() {
 		w.apply(handWritten)

@@ -45,7 +45,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.cache = mgr.GetCache()
 	var err error
 	b := ctrl.NewControllerManagedBy(mgr).
-		For(&ocsv1.StorageCluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&ocsv1.StorageCluster{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&corev1.Node{}, everywhere, builder.WithPredicates(watch.NodeChanges)).
 		Watches(&corev1.Pod{}, here, builder.WithPredicates(ofOSD, podChanges)).
 		Watches(&corev1.PersistentVolumeClaim{}, here, builder.WithPredicates(ofOSD, watch.ClaimChanges)).
@@ -65,7 +65,7 @@ func (r *Reconciler) watchCephClusters(ctx context.Context) error {
 	}
 	ceph := &metav1.PartialObjectMetadata{}
 	ceph.SetGroupVersionKind(cephv1.GroupVersion.WithKind("CephCluster"))
-	events := source.Kind[client.Object](r.cache, ceph, handler.EnqueueRequestsFromMapFunc(clusterOf), watch.SpecChanges)
+	events := source.Kind[client.Object](r.cache, ceph, handler.EnqueueRequestsFromMapFunc(clusterOf), predicate.Or(watch.SpecChanges, watch.Freed))
 	if err := r.controller.Watch(events); err != nil {
 		return fmt.Errorf("watching CephClusters: %w", err)
 	}
