@@ -56,14 +56,21 @@ func (c *choices) count() int {
 	return count
 }
 
-// plays are what a roll-out can become.
+// plays are what roll-outs can become.
 type plays struct {
-	// first is the play that takes the first node by name.
-	first *simulation
-	// results of each play, by ordinal.
-	results [][]result
+	// outcomes of each play, the first of which takes the first node by name, and of
+	// each workload in it.
+	outcomes [][]rolledOut
 	// complete reports whether there are no more.
 	complete bool
+}
+
+// rolledOut is what becomes of a workload in one play.
+type rolledOut struct {
+	// results by ordinal.
+	results []result
+	spread  []Spread
+	notes   []string
 }
 
 // result is what becomes of a pod in one play.
@@ -72,53 +79,81 @@ type result struct {
 	problems []Problem
 }
 
-// playAll plays a roll-out with all choices if they are few enough, else with some that
+// playAll plays roll-outs with all choices if they are few enough, else with some that
 // are random, but the same each time.
-func playAll(ctx context.Context, world World, workload Workload) (plays, error) {
+func playAll(ctx context.Context, world World, workloads []Workload) (plays, error) {
 	world.infos = world.infos.with(world.Nodes, world.Pods)
 	limit := max(minPlays, min(maxPlays, maxNodesPlayed/max(1, len(world.Nodes))))
 	var all plays
+	count := 0
 	next := &choices{}
-	for next != nil && len(all.results) < limit {
-		s, err := play(ctx, world, workload, next)
+	for next != nil && len(all.outcomes) < limit {
+		outcome, err := play(ctx, &world, workloads, next)
 		if err != nil {
 			return plays{}, err
 		}
-		if all.first == nil {
-			all.first = s
+		all.outcomes = append(all.outcomes, outcome)
+		if len(all.outcomes) == 1 {
+			count = next.count()
 		}
-		all.results = append(all.results, s.results)
-		if all.first.choices.count() <= limit {
+		if count <= limit {
 			next = next.next()
 		} else {
-			next = &choices{random: rand.New(rand.NewPCG(0, uint64(len(all.results))))}
+			next = &choices{random: rand.New(rand.NewPCG(0, uint64(len(all.outcomes))))}
 		}
 	}
 	all.complete = next == nil
 	return all, nil
 }
 
-func play(ctx context.Context, world World, workload Workload, choices *choices) (*simulation, error) {
-	s, err := newSimulation(ctx, world, workload)
+// play rolls the workloads out, one after the other.
+func play(ctx context.Context, world *World, workloads []Workload, choices *choices) ([]rolledOut, error) {
+	s, err := newSimulation(ctx, world)
 	if err != nil {
 		return nil, err
 	}
 	defer s.scheduler.stop()
 	s.choices = choices
-	return s, s.rollOut(ctx)
+	outcomes := make([]rolledOut, len(workloads))
+	for i, workload := range workloads {
+		s.last = i == len(workloads)-1
+		if err := s.begin(workload); err != nil {
+			return nil, err
+		}
+		if err := s.rollOut(ctx); err != nil {
+			return nil, err
+		}
+		spread, err := s.spread()
+		if err != nil {
+			return nil, err
+		}
+		outcomes[i] = rolledOut{s.results, spread, s.notes()}
+	}
+	return outcomes, nil
 }
 
-// verdicts returns what becomes of each pod over all plays, and why. Of a pod that does
-// not fit in some of them, it says what the first of these does.
-func (p plays) verdicts() ([]PodVerdict, []Problem) {
+// verdict on the workload of a number.
+func (p plays) verdict(number int, workload *Workload) (Verdict, error) {
+	inert, err := workload.InertSelectors()
+	if err != nil {
+		return Verdict{}, err
+	}
+	first := p.outcomes[0][number]
+	pods, problems := p.pods(number)
+	return Verdict{Pods: pods, Problems: merge(append(noted(problems, first.notes), inert...)), Spread: first.spread, Notes: first.notes}, nil
+}
+
+// pods returns what becomes of each pod of a workload over all plays, and why. Of a pod
+// that does not fit in some of them, it says what the first of these does.
+func (p plays) pods(number int) ([]PodVerdict, []Problem) {
 	var pods []PodVerdict
 	var problems []Problem
-	for i, pod := range p.results[0] {
-		fits := func(play []result) bool { return play[i].Fits }
-		if stuck := slices.IndexFunc(p.results, func(play []result) bool { return !fits(play) }); stuck >= 0 {
-			pod = p.results[stuck][i]
+	for i, pod := range p.outcomes[0][number].results {
+		fits := func(play []rolledOut) bool { return play[number].results[i].Fits }
+		if stuck := slices.IndexFunc(p.outcomes, func(play []rolledOut) bool { return !fits(play) }); stuck >= 0 {
+			pod = p.outcomes[stuck][number].results[i]
 		}
-		pod.ByChance = !pod.Fits && slices.ContainsFunc(p.results, fits)
+		pod.ByChance = !pod.Fits && slices.ContainsFunc(p.outcomes, fits)
 		pods = append(pods, pod.PodVerdict)
 		for _, problem := range pod.problems {
 			problems = append(problems, problem.byChance(pod.ByChance))

@@ -84,12 +84,12 @@ func TestAllChoicesArePlayedIfTheyAreFew(t *testing.T) {
 			}
 			w := makeWorkload(test.replicas, spreadBy(corev1.LabelHostname, "service", "glance"))
 			w.Template.Spec.TopologySpreadConstraints[0].MaxSkew = test.replicas // one node takes all if need be
-			plays, err := playAll(t.Context(), world, w)
-			if err != nil || len(plays.results) != test.plays || plays.complete != test.complete {
-				t.Errorf("played %d times, complete %t, error %v", len(plays.results), plays.complete, err)
+			plays, err := playAll(t.Context(), world, []Workload{w})
+			if err != nil || len(plays.outcomes) != test.plays || plays.complete != test.complete {
+				t.Errorf("played %d times, complete %t, error %v", len(plays.outcomes), plays.complete, err)
 			}
 			seen := map[string]bool{}
-			for _, results := range plays.results {
+			for _, results := range plays.outcomes {
 				seen[fmt.Sprint(results)] = true
 			}
 			if plays.complete && len(seen) != test.plays {

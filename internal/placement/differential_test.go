@@ -219,11 +219,14 @@ func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
 	if err := c.settle(d); err != nil {
 		return fmt.Errorf("waiting until kube-scheduler has seen the cluster: %w", err)
 	}
-	s, err := newSimulation(c.ctx, d.world, d.workload)
+	s, err := newSimulation(c.ctx, &d.world)
 	if err != nil {
 		return err
 	}
 	defer s.scheduler.stop()
+	if err := s.begin(d.workload); err != nil {
+		return err
+	}
 	fits := map[int32]bool{}
 	create := func(ordinal int32) error {
 		said, err := c.comparePod(d, s, ordinal)
@@ -244,11 +247,11 @@ func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
 // to what became of the pods. One over some of the choices only, or of a cluster of
 // which kube-scheduler looks at a part each time, is not certain: it is only counted.
 func (c *cluster) compareVerdict(d *draw, fits map[int32]bool, seen map[string]int) error {
-	plays, err := playAll(c.ctx, d.world, d.workload)
+	plays, err := playAll(c.ctx, d.world, []Workload{d.workload})
 	if err != nil {
 		return err
 	}
-	pods, _ := plays.verdicts()
+	pods, _ := plays.pods(0)
 	for i, pod := range pods {
 		switch {
 		case pod.ByChance:

@@ -58,54 +58,78 @@ func (v Verdict) Fits() bool {
 // same arguments give the same verdict. The error is about the arguments (a name
 // or a selector that is not valid) or says which step of the scheduler failed.
 func Predict(ctx context.Context, world World, workload Workload) (Verdict, error) {
-	plays, err := playAll(ctx, world, workload)
+	verdicts, err := PredictAll(ctx, world, []Workload{workload})
 	if err != nil {
 		return Verdict{}, err
 	}
-	inert, err := workload.InertSelectors()
-	if err != nil {
-		return Verdict{}, err
-	}
-	spread, err := plays.first.spread()
-	notes := plays.first.notes()
-	pods, problems := plays.verdicts()
-	return Verdict{Pods: pods, Problems: merge(append(noted(problems, notes), inert...)), Spread: spread, Notes: notes}, err
+	return verdicts[0], nil
 }
 
-// simulation is a roll-out that is under way.
+// PredictAll returns what [Predict] returns for each workload, rolled out one after
+// the other: each finds the pods of those before it, and what these have taken of
+// volumes and quotas. No workload may have pods of another's name.
+func PredictAll(ctx context.Context, world World, workloads []Workload) ([]Verdict, error) {
+	all, err := playAll(ctx, world, workloads)
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make([]Verdict, len(workloads))
+	for i := range workloads {
+		if verdicts[i], err = all.verdict(i, &workloads[i]); err != nil {
+			return nil, err
+		}
+	}
+	return verdicts, nil
+}
+
+// simulation is roll-outs that are under way.
 type simulation struct {
-	world    *World
+	world     *World
+	objects   objects
+	scheduler *scheduler
+	choices   *choices
+	// policies of each namespace, as far as they are used.
+	byNamespace map[string]*policies
+
+	// The workload that is rolled out, with the policies of its namespace and its
+	// existing pods, by ordinal.
 	workload Workload
 	storage  storage
 	policies *policies
-	// existing pods of the workload, by ordinal.
-	existing  map[int32]*corev1.Pod
-	scheduler *scheduler
-	choices   *choices
+	existing map[int32]*corev1.Pod
 	// results by ordinal.
 	results []result
+	// last is whether no other workload follows.
+	last bool
 }
 
-func newSimulation(ctx context.Context, world World, workload Workload) (*simulation, error) {
-	if err := workload.validate(); err != nil {
-		return nil, err
-	}
-	objects, err := newObjects(&world, workload.statefulSet())
+func newSimulation(ctx context.Context, world *World) (*simulation, error) {
+	objects, err := newObjects(world)
 	if err != nil {
 		return nil, err
 	}
-	existing := map[int32]*corev1.Pod{}
-	for _, pod := range world.Pods {
+	scheduler, err := newScheduler(ctx, objects, world.infos.with(world.Nodes, world.Pods))
+	return &simulation{world: world, objects: objects, scheduler: scheduler, byNamespace: map[string]*policies{}}, err
+}
+
+// begin makes the workload the one that is rolled out.
+func (s *simulation) begin(workload Workload) error {
+	if err := workload.validate(); err != nil {
+		return err
+	}
+	policies := s.byNamespace[workload.Namespace]
+	if policies == nil {
+		policies = newPolicies(s.world, workload.Namespace)
+		s.byNamespace[workload.Namespace] = policies
+	}
+	s.workload, s.policies, s.storage = workload, policies, storage{s.objects, policies}
+	s.existing, s.results = map[int32]*corev1.Pod{}, make([]result, workload.Replicas)
+	for _, pod := range s.world.Pods {
 		if ordinal, ok := workload.ordinal(pod); ok && !ended(pod) {
-			existing[ordinal] = pod
+			s.existing[ordinal] = pod
 		}
 	}
-	scheduler, err := newScheduler(ctx, objects, world.infos.with(world.Nodes, world.Pods))
-	policies := newPolicies(&world, workload.Namespace)
-	return &simulation{
-		world: &world, workload: workload, storage: storage{objects, policies}, policies: policies,
-		existing: existing, scheduler: scheduler, results: make([]result, workload.Replicas),
-	}, err
+	return s.objects.add(workload.statefulSet())
 }
 
 // rollOut plays the whole roll-out and notes the result of each ordinal.
@@ -125,7 +149,7 @@ func (s *simulation) rollOut(ctx context.Context) error {
 			s.note(ordinal, o, why)
 			return err
 		}
-		if toMake > 0 { // the choice for the last pod changes nothing
+		if toMake > 0 || !s.last { // the choice for the last pod changes nothing
 			o.node = o.best[s.choices.take(len(o.best))]
 		}
 		s.note(ordinal, o, nil)

@@ -169,8 +169,11 @@ func TestMeasureAgreesWithTheSchedulersPlugin(t *testing.T) {
 	refused, admitted := 0, 0
 	for i := range 500 {
 		for _, d := range []*draw{newDraw(7, i), newShapes(7, i)} {
-			s, err := newSimulation(t.Context(), d.world, d.workload)
+			s, err := newSimulation(t.Context(), &d.world)
 			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.begin(d.workload); err != nil {
 				t.Fatal(err)
 			}
 			o, err := s.try(t.Context(), 0)
