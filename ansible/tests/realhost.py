@@ -1,7 +1,7 @@
 """A real host for tests of roles: a container with systemd, sshd and podman, and playbooks that run on it over ssh.
 
 Needs root, podman and the images of test/lab/images. EDPM_HOSTS_TEST=1 asks for it. EDPM_TEST_PREFIX and
-EDPM_TEST_SUBNET (first three bytes) keep several runs apart.
+EDPM_TEST_SUBNET (first three bytes) keep several runs apart. With EDPM_TEST_KEEP=1 the host stays, and is used again.
 """
 
 import json
@@ -17,6 +17,7 @@ import unittest
 COLLECTION = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 IMAGES = os.path.join(os.path.dirname(COLLECTION), "test", "lab", "images")
 NAME = os.environ.get("EDPM_TEST_PREFIX", "edpm-roles")
+KEEP = os.environ.get("EDPM_TEST_KEEP") == "1"
 SUBNET = os.environ.get("EDPM_TEST_SUBNET", "192.168.124")
 # A container as the lab starts it; see test/lab/internal/cluster/hosts.go for the reasons.
 OPTIONS = ["--privileged", "--cgroupns=private", "--systemd=false", "--env", "container=podman", "--stop-signal", "SIGRTMIN+3",
@@ -57,19 +58,31 @@ class Result:
 @unittest.skipUnless(os.environ.get("EDPM_HOSTS_TEST") == "1", "EDPM_HOSTS_TEST=1 is not set")
 class HostTest(unittest.TestCase):
     maxDiff = None
+    # Whether the host has the images of libvirt and nova-compute.
+    IMAGES = False
 
     @classmethod
     def setUpClass(cls):
-        cls.directory = tempfile.mkdtemp(prefix=NAME + "-")
-        cls.addClassCleanup(shutil.rmtree, cls.directory, True)
+        cls.directory = os.path.join(tempfile.gettempdir(), NAME) if KEEP else tempfile.mkdtemp(prefix=NAME + "-")
+        os.makedirs(cls.directory, exist_ok=True)
+        cls.collection()
+        cls.address = SUBNET + ".10"
+        if not KEEP:
+            cls.addClassCleanup(shutil.rmtree, cls.directory, True)
+            cls.addClassCleanup(cls.clear)
+        if not KEEP or not os.path.exists(cls.path("key")):
+            sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", cls.path("key"))
+            sh("podman", "load", "--quiet", "--input", script("build.sh", "edpm-host"))
+            cls.clear()
+            cls.start()
+        cls.wait()
+
+    @classmethod
+    def collection(cls):
         tree = cls.path("collections", "ansible_collections", "edpm")
+        shutil.rmtree(tree, True)
         os.makedirs(tree)
         os.symlink(COLLECTION, os.path.join(tree, "operators"))
-        sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", cls.path("key"))
-        sh("podman", "load", "--quiet", "--input", script("build.sh", "edpm-host"))
-        cls.clear()
-        cls.addClassCleanup(cls.clear)
-        cls.start()
 
     @classmethod
     def path(cls, *parts):
@@ -82,12 +95,14 @@ class HostTest(unittest.TestCase):
 
     @classmethod
     def start(cls):
-        cls.address = SUBNET + ".10"
         sh("podman", "network", "create", "--subnet", SUBNET + ".0/24", NAME)
+        images = ["--volume", script("store.sh") + ":/var/lib/edpm-images:ro"] if cls.IMAGES else []
         sh("podman", "--runtime", "runc", "run", "--detach", "--name", NAME, "--hostname", NAME, *OPTIONS,
-           "--network", NAME, "--ip", cls.address, "--volume", "/var/lib/containers",
-           "--volume", script("store.sh") + ":/var/lib/edpm-images:ro",
+           "--network", NAME, "--ip", cls.address, "--volume", "/var/lib/containers", *images,
            "--volume", cls.path("key.pub") + ":/etc/edpm-lab/authorized_keys:ro", "localhost/edpm-host:latest", "/sbin/init")
+
+    @classmethod
+    def wait(cls):
         cls.pid = sh("podman", "inspect", "--format", "{{.State.Pid}}", NAME)
         for _ in range(120):
             if cls.host("systemctl is-system-running", check=False) in ("running", "degraded") and cls.ssh():

@@ -12,7 +12,7 @@ RELOADS = (
     ("configure_os", "systemctl", "try-reload-or-restart ssh"),
     ("configure_os", "systemctl", "try-restart chrony"),
     ("configure_os", "sysctl", "--load=/etc/sysctl.d/90-edpm.conf"),
-    ("configure_os", "nft", "--file /etc/nftables/edpm.nft"),
+    ("configure_os", "systemctl", "reload-or-restart edpm-nftables.service"),
     ("configure_network", "sysctl", "--load=/etc/sysctl.d/90-edpm-network.conf"),
     ("configure_network", "os-net-config", "--detailed-exit-codes -c /etc/os-net-config/config.yaml"),
 )
@@ -76,6 +76,63 @@ class InterruptedTest(realhost.HostTest):
     def test_configure_network(self):
         self.interrupted("configure_network")
         self.assertEqual(self.host("sysctl -n net.ipv4.conf.all.arp_announce"), "1")
+
+
+class FirewallTest(realhost.HostTest):
+    """Tables of others survive whatever is done with ours."""
+
+    OTHERS = ("ip other", "inet netavark")
+    FIREWALLD = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
+    NETWORKS = dict(edpm_nftables_vnc_sources=["192.0.2.0/24", "2001:db8::/64"])
+
+    def others(self):
+        return self.host("".join("nft list table %s;" % table for table in self.OTHERS))
+
+    def table(self):
+        return self.host("nft list table inet edpm", check=False)
+
+    def run_and_keep_others(self, playbook, **variables):
+        result = self.succeeds(playbook, **variables)
+        self.assertEqual(self.others(), self.before, "%s with %s touched tables of others" % (playbook, variables))
+        return result
+
+    def setUp(self):
+        self.configuration = self.host("cat /etc/nftables.conf")
+        self.assertIn("flush ruleset", self.configuration, "the distribution no longer has this trap")
+        self.host("".join("nft add table {0}; nft add chain {0} c; nft add rule {0} c counter;".format(table) for table in self.OTHERS))
+        self.before = self.others()
+        self.put("/usr/lib/systemd/system/firewalld.service", self.FIREWALLD)
+        self.host("systemctl daemon-reload; systemctl enable --now firewalld 2>&1")
+
+    def test_1_enabled(self):
+        self.run_and_keep_others("configure_os")
+        self.run_and_keep_others("run_os")
+        self.assertEqual(self.host("systemctl is-active firewalld nftables", check=False).split(), ["inactive", "inactive"])
+        self.assertEqual(self.host("systemctl is-enabled firewalld edpm-nftables", check=False).split(), ["disabled", "enabled"])
+        self.assertEqual(self.table().count("udp dport 6081 notrack"), 2, self.table())
+        self.assertNotIn("5900", self.table(), "VNC is open")
+
+    def test_2_changed(self):
+        self.run_and_keep_others("configure_os", **self.NETWORKS)
+        for network in ("ip saddr 192.0.2.0/24", "ip6 saddr 2001:db8::/64"):
+            self.assertIn(network + " tcp dport 5900-6923 accept", self.table())
+        self.host("systemctl restart edpm-nftables")
+        self.assertEqual(self.others(), self.before, "a restart of the unit touched tables of others")
+
+        # Somebody flushed everything, after the run.
+        self.host("nft delete table inet edpm")
+        self.assertEqual(self.run_and_keep_others("configure_os", **self.NETWORKS).changed, ["Load the firewall"])
+        self.assertEqual(self.run_and_keep_others("configure_os", **self.NETWORKS).changed, [])
+
+    def test_3_disabled(self):
+        # Earlier versions left a line there.
+        self.put("/etc/nftables.conf", self.configuration + '\ninclude "/etc/nftables/edpm.nft"\n')
+        self.assertIn("chain input", self.table(), "there is nothing to remove: run the tests before this one, too")
+        self.run_and_keep_others("configure_os", edpm_nftables_enabled=False)
+        self.assertIn("No such file", self.table())
+        self.assertEqual(self.host("cat /etc/nftables.conf"), self.configuration)
+        self.assertEqual(self.host("ls /etc/nftables /etc/systemd/system | grep edpm", check=False), "")
+        self.assertEqual(self.run_and_keep_others("configure_os", edpm_nftables_enabled=False).changed, [])
 
 
 if __name__ == "__main__":
