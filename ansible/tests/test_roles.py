@@ -135,5 +135,29 @@ class FirewallTest(realhost.HostTest):
         self.assertEqual(self.run_and_keep_others("configure_os", edpm_nftables_enabled=False).changed, [])
 
 
+class GuestsTest(realhost.HostTest):
+    """Guests outlive what is done to the host."""
+
+    def guest(self):
+        """Starts what looks like a guest, besides what does not."""
+        self.host("mkdir -p /run/libvirt/qemu; cd /run/libvirt/qemu; echo 1 > driver.pid; echo 999999 > dead.pid;"
+                  "systemd-run --unit=guest sleep 600 2>&1; systemctl show --property MainPID --value guest > instance-1.pid")
+
+    def tearDown(self):
+        self.host("systemctl stop guest", check=False)
+
+    def test_cleanup_refuses_while_guests_run(self):
+        self.guest()
+        self.put("/etc/systemd/system/edpm_nova_compute.service", "[Service]\nExecStart=/bin/sleep infinity\n")
+        self.host("systemctl daemon-reload; systemctl start edpm_nova_compute")
+        result = self.run_playbook("nova_cleanup")
+        self.assertNotEqual(result.code, 0, result.output)
+        self.assertIn("1 guests run on this host: instance-1.", result.output)
+        self.assertIn("edpm_nova_cleanup_force", result.output)
+        self.assertEqual(self.host("systemctl is-active edpm_nova_compute guest").split(), ["active", "active"])
+        self.succeeds("nova_cleanup", edpm_nova_cleanup_force=True)
+        self.assertEqual(self.host("ls /etc/systemd/system | grep edpm_", check=False), "")
+
+
 if __name__ == "__main__":
     unittest.main()
