@@ -138,6 +138,9 @@ class FirewallTest(realhost.HostTest):
 class GuestsTest(realhost.HostTest):
     """Guests outlive what is done to the host."""
 
+    IMAGES = True
+    VARIABLES = dict(edpm_libvirt_image="localhost/edpm-nova-libvirt:latest", edpm_libvirt_daemons=["virtlogd"])
+
     def guest(self):
         """Starts what looks like a guest, besides what does not."""
         self.host("mkdir -p /run/libvirt/qemu; cd /run/libvirt/qemu; echo 1 > driver.pid; echo 999999 > dead.pid;"
@@ -157,6 +160,25 @@ class GuestsTest(realhost.HostTest):
         self.assertEqual(self.host("systemctl is-active edpm_nova_compute guest").split(), ["active", "active"])
         self.succeeds("nova_cleanup", edpm_nova_cleanup_force=True)
         self.assertEqual(self.host("ls /etc/systemd/system | grep edpm_", check=False), "")
+
+    def virtlogd(self):
+        return self.host("podman inspect --format '{{.State.StartedAt}}' edpm_libvirt_virtlogd")
+
+    def test_virtlogd_is_restarted_without_guests_only(self):
+        self.succeeds("libvirt", **self.VARIABLES)
+        started = self.virtlogd()
+        self.guest()
+        changed = dict(self.VARIABLES, edpm_libvirt_daemon_settings={"log_outputs": "1:file:/var/log/libvirt/test.log"},
+                       edpm_libvirt_args=["--privileged", "--network=host", "--label=changed=1"])
+        result = self.succeeds("libvirt", **changed)
+        self.assertEqual(self.virtlogd(), started, "virtlogd was restarted while guests run")
+        self.assertIn("keeps running as it was started", result.output)
+        self.host("test -e /var/log/containers/libvirt/test.log")
+        self.assertEqual(self.host("systemctl is-active edpm_libvirt_virtlogd"), "active")
+        self.assertEqual(self.succeeds("libvirt", **changed).changed, [])
+        self.host("systemctl stop guest")
+        self.succeeds("libvirt", **changed)
+        self.assertNotEqual(self.virtlogd(), started, "virtlogd keeps running with its old unit")
 
 
 if __name__ == "__main__":
