@@ -262,7 +262,7 @@ func (s *shapes) podTerms() []corev1.PodAffinityTerm {
 		switch {
 		case s.maybe(0.3):
 			term.MatchLabelKeys = []string{"tier"}
-		case s.maybe(0.3):
+		case s.maybe(0.4):
 			term.MismatchLabelKeys = []string{"tier"}
 		}
 		terms = append(terms, term)
@@ -339,7 +339,7 @@ func (s *shapes) drawPods() {
 		switch {
 		case s.maybe(0.05):
 			pod.Status.Phase = pick(s.draw, corev1.PodSucceeded, corev1.PodFailed)
-		case s.maybe(0.05):
+		case s.maybe(0.06):
 			pod.DeletionTimestamp, pod.Finalizers = ptr.To(metav1.Unix(1, 0)), []string{held}
 		}
 		s.world.Pods = append(s.world.Pods, pod)
