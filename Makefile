@@ -108,6 +108,14 @@ test-fast: ## Of these, those that need no API server, without the race detector
 test-race: ## Of these, those that need an API server, with the race detector: twice the time.
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 60m -race $(SERVED)
 
+# Random clusters that are compared, and the seed that they are drawn from.
+DRAWS ?= 20000
+SEED ?= 1
+
+.PHONY: compare-scheduler
+compare-scheduler: ## Compare predictions with kube-scheduler in DRAWS random clusters from SEED. Takes hours.
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test ./internal/placement -run TestAgreesWithKubeScheduler -count=1 -timeout 0 -v -draws $(DRAWS) -seed $(SEED)
+
 .PHONY: test-monitoring
 test-monitoring: ## Run the tests of rules and dashboard alone, with the code of Prometheus.
 	go -C hack/monitoring test ./...
@@ -133,7 +141,7 @@ e2e-openstack: ## Run those with a real OpenStack (root): a compute registers an
 	E2E_OPENSTACK=1 go test ./test/e2e/openstack -count=1 -timeout 40m
 
 .PHONY: e2e-all
-e2e-all: e2e e2e-olm e2e-docs e2e-openstack test-race ## Everything: before a release, and when the subject of one of them changes (root).
+e2e-all: e2e e2e-olm e2e-docs e2e-openstack test-race compare-scheduler ## Everything: before a release, and when the subject of one of them changes (root).
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.

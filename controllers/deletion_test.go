@@ -136,7 +136,7 @@ var _ = Describe("A node that is deleted", func() {
 			w.halted(w.node("n"), condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason)
 			time.Sleep(2 * time.Second) // longer than another attempt would be away
 			Expect(w.times("n", cleanup)).To(Equal(5))
-			Expect(w.repeated("n")).To(ConsistOf(ContainSubstring("attempt 5, the last")), "the first and the last attempt are told of")
+			Expect(w.repeated("n")).To(ConsistOf(ContainSubstring("attempt 5, the last")), "the first and the last attempt are reported")
 			annotate(w.node("n"), edpmv1.SkipCleanupAnnotation, "true")
 			gone(w.node("n"))
 			gone(w.compute("n"))

@@ -181,7 +181,7 @@ var _ = Describe("A name that is generated", func() {
 				kindOf(row.Object), row.GetName(), kindOf(row.by), row.by.GetName())
 			s.condition(row.by, row.shows, "False/Conflict/Error", message)
 			Expect(withoutStatus(get(Default, row.Object))).To(Equal(before[row.String()]), "it is not ours, and left as it was")
-			Eventually(func() []string { return s.told(row.by) }).ShouldNot(BeEmpty(), "a conflict is told in an event")
+			Eventually(func() []string { return s.told(row.by) }).ShouldNot(BeEmpty(), "an event reports a conflict")
 			Expect(len(slices.Compact(s.told(row.by)))).To(Equal(len(s.told(row.by))), "once for each condition")
 			remove(row.Object)
 			freed = append(freed, row)

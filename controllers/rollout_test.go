@@ -167,7 +167,7 @@ var _ = Describe("A rollout", func() {
 		w.condition(w.node("n002"), dataplanev1.ProvisionReadyCondition, "False/HostUnreachable/Warning", "attempt 3")
 		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(ContainSubstring("Warning Failed")))
 		Eventually(func() []string { return w.events("n002") }).Should(ContainElement(ContainSubstring("Warning HostUnreachable")))
-		Expect(w.repeated("n001", "n002")).To(BeEmpty(), "the first attempt is told of, and no other")
+		Expect(w.repeated("n001", "n002")).To(BeEmpty(), "only the first attempt is reported")
 		Expect(w.times("n000", "install-os")).To(Equal(1), "the failures of others are not its own")
 
 		By("fixing them")
@@ -199,7 +199,7 @@ var _ = Describe("A rollout", func() {
 	)
 
 	It("with maxUnavailable 1 goes one by one, and a failed host stops the others", func() {
-		w := newCloud()
+		w := newCloud(patient)
 		ill := w.sick(map[string]fakekube.Outcome{"n001": fakekube.Failed})
 		w.hosts.Delay(100 * time.Millisecond)
 		w.make(w.role("compute").MaxUnavailable(1).Obj())
@@ -216,7 +216,7 @@ var _ = Describe("A rollout", func() {
 	})
 
 	It("with maxFailures 0 stops for good at the first failure, also while it is tried again", func() {
-		w := newCloud()
+		w := newCloud(patient)
 		ill := w.sick(map[string]fakekube.Outcome{"n000": fakekube.Failed})
 		w.hosts.Delay(200 * time.Millisecond)
 		w.make(w.role("compute").BatchSize(1).MaxUnavailable(1).MaxFailures(0).Obj())

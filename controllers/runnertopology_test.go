@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"fmt"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,6 +15,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
 )
@@ -152,6 +154,26 @@ var _ = Describe("Where runs are made from", func() {
 		w.nodesReady("n001")
 		w.ready(role)
 		Expect(w.zonesOf("n001", "install-os")).To(Equal([]string{"B"}))
+	})
+
+	It("is awaited while as many objects hold the Topology as it takes, until one releases it", func() {
+		w := newCloud()
+		full := MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj()
+		for i := range topology.MaxHolders {
+			full.Finalizers = append(full.Finalizers, fmt.Sprintf("example.org/holder-%d", i))
+		}
+		w.make(full, w.role("compute").Cell("cell1").Obj(), MakeNode("n000", w.ns).Role("compute").Host("10.0.0.0").Topology("edge-a").Obj())
+		w.condition(w.node("n000"), condition.TopologyReadyCondition, "False/TopologyFull/Warning", "1000 objects", "create another")
+		Eventually(func(g Gomega) {
+			t := get(g, w.topology("edge-a"))
+			t.Finalizers = t.Finalizers[1:]
+			g.Expect(api.Update(ctx, t)).To(Succeed())
+		}).Should(Succeed())
+		w.computesReady("n000")
+		w.condition(w.node("n000"), condition.TopologyReadyCondition, "True/Ready/", "edge-a")
+		Expect(w.zonesOf("n000", "install-os")).To(Equal([]string{"A"}))
+
+		change(w.topology("edge-a"), func(t *topologyv1.Topology) { t.Finalizers = nil })
 	})
 
 	It("stays where it was until everything is off the hosts, and then lets go of the Topology", func() {

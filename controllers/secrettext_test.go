@@ -192,7 +192,7 @@ var _ = DescribeTable("The text of a Secret shows nowhere, whatever names it and
 			for i := range apis.Items {
 				conditions := apis.Items[i].Status.Conditions
 				g.Expect(conditions.IsTrue(condition.InputReadyCondition) || conditions.IsFalse(condition.ServiceConfigReadyCondition)).To(BeTrue(), "%+v", conditions)
-				// The texts are no oslo.config, and that is told.
+				// The texts are not valid oslo.config, which is reported.
 				g.Expect(asText(conditions)).To(ContainSubstring("spec.customServiceConfigSecrets: Secret \\\"poison\\\", key"))
 			}
 		}).Should(Succeed())

@@ -222,5 +222,5 @@ func (s *setup) topology(ctx context.Context) error {
 }
 
 func (s *setup) ocs(ctx context.Context) error {
-	return (&storagecluster.Reconciler{Client: s.GetClient(), Runner: s.runner("storagecluster")}).SetupWithManager(ctx, s.Manager)
+	return (&storagecluster.Reconciler{Client: s.GetClient(), Runner: s.runner("storagecluster"), Predictor: s.predictor}).SetupWithManager(ctx, s.Manager)
 }

@@ -372,7 +372,7 @@ func (w *world) events(name string) []string {
 	return out
 }
 
-// repeated are the events of the objects that were told more than once.
+// repeated are the events of the objects that were emitted more than once.
 func (w *world) repeated(names ...string) []string {
 	GinkgoHelper()
 	list := &corev1.EventList{}

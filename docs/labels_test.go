@@ -28,7 +28,7 @@ var (
 )
 
 // A name that nobody can look up is a riddle in every object that has it; one that
-// is told of and no longer there misleads.
+// is described and no longer there misleads.
 func TestEveryLabelAndAnnotationIsExplained(t *testing.T) {
 	inCode, onPage := keysOfCode(t), keysOfPage(t)
 	if len(inCode) < 40 {

@@ -23,7 +23,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
-// described is a metric as the page or the code tells of it.
+// described is a metric as the page or the code describes it.
 type described struct {
 	Labels []string
 	Help   string

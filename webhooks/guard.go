@@ -16,7 +16,7 @@ import (
 
 // guardedManager is a manager whose webhooks judge only reviews of one namespace.
 // The API server sends no others. Anybody else who reaches the webhooks could send
-// an object without a namespace, and be told of objects in all of them: to a client
+// an object without a namespace, and learn of objects in all of them: to a client
 // that means every namespace.
 type guardedManager struct{ ctrl.Manager }
 

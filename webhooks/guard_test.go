@@ -64,15 +64,15 @@ func TestAForgedReviewIsToldNothing(t *testing.T) {
 	}
 	plain, guarded := func(m ctrl.Manager) ctrl.Manager { return m }, func(m ctrl.Manager) ctrl.Manager { return guardedManager{m} }
 	if got := ask(plain, "", ""); !strings.Contains(got, "their-cloud") {
-		t.Fatalf("without the guard a review without a namespace is told %q; this test expects a name in it", got)
+		t.Fatalf("without the guard a review without a namespace gets %q; this test expects a name in it", got)
 	}
 	for _, c := range [][2]string{{"", ""}, {"mine", ""}, {"mine", "theirs"}} {
 		review, object := c[0], c[1]
 		if got := ask(guarded, review, object); strings.Contains(got, "their") || !strings.Contains(got, "not in the namespace of the review") {
-			t.Errorf("a review in namespace %q of an object in %q is told %q", review, object, got)
+			t.Errorf("a review in namespace %q of an object in %q gets %q", review, object, got)
 		}
 	}
 	if got := ask(guarded, "mine", "mine"); strings.Contains(got, "their") || strings.Contains(got, "no API server") {
-		t.Errorf("a review as the API server sends it is told %q", got)
+		t.Errorf("a review as the API server sends it gets %q", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	"github.com/edpm-operators/edpm-operators/internal/osd"
 )
 
 // dataClaim is a template that is in order.
@@ -270,12 +271,26 @@ var _ = Describe("A change of a storage cluster", func() {
 		set().Count, set().Replica = 3, 2
 		allowed()
 	})
-	It("of a set that was found in the CephCluster comes with what becomes of its placement", func() {
+	It("of a set with OSDs that was found in the CephCluster is refused but for its count, unless the annotation names it", func() {
 		stored(deviceSets("count: 1, replica: 3"))
-		c.Status.DeviceSets = []ocsv1.DeviceSetStatus{{Name: "ocs-deviceset", Placement: ocsv1.PlacementLegacy}}
+		hash, err := osd.Hash(set())
+		Expect(err).NotTo(HaveOccurred())
+		c.Status.DeviceSets = []ocsv1.DeviceSetStatus{{Name: "ocs-deviceset", Placement: ocsv1.PlacementLegacy, Hash: hash}}
 		Expect(api.Status().Update(ctx, c)).To(Succeed())
+		set().TopologyKey = "rack"
+		allowed()
+		running("ocs-deviceset-0")
+		By("writing it as it was found")
+		set().TopologyKey = ""
+		allowed()
+		By("another count")
 		set().Count = 2
-		allowed("spec.storageDeviceSets[0]: ocs-deviceset has the placement that was found in the CephCluster", "Rook restarts them")
+		allowed()
+		By("another change")
+		set().TopologyKey = "rack"
+		refused(api.Update(ctx, c), "spec.storageDeviceSets[0]: Forbidden: has changed, and ocs-deviceset has the placement that was found in the CephCluster", "edpm.openstack.org/replace-placement=ocs-deviceset")
+		c.Annotations = map[string]string{ocsv1.ReplacePlacementAnnotation: "ocs-deviceset"}
+		allowed()
 	})
 	It("to another encryption is refused where there are OSDs", func() {
 		stored(deviceSets("") + "\nencryption: {clusterWide: true}")

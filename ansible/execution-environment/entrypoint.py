@@ -126,7 +126,7 @@ def writable(directory):
 
 
 def inventory_name(text):
-    """Returns the name of the file for an inventory, by which its format is told."""
+    """Returns the name of the file for an inventory, by which its format is known."""
     for line in text.splitlines():
         if line.strip() and line[0] not in "#;":
             return "inventory.yaml" if YAML_START.match(line.rstrip()) else "inventory"

@@ -163,7 +163,7 @@ func (s *statusCommand) watchAll(ctx context.Context) (client.Reader, <-chan str
 	tell := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // told already
+		default: // reported already
 		}
 	}
 	for _, obj := range []client.Object{&dataplanev1.OpenStackDataPlaneNode{}, &dataplanev1.OpenStackDataPlaneRole{}, &ansibleeev1.OpenStackAnsibleEE{}} {

@@ -161,7 +161,7 @@ func (in *input) strategy() v1alpha1.StrategyDetailsDeployment {
 	}
 }
 
-// relatedImages returns the image of the manager and those that it is told of.
+// relatedImages returns the image of the manager and those that it is given.
 func relatedImages(manager corev1.Container) []v1alpha1.RelatedImage {
 	images := []v1alpha1.RelatedImage{{Name: "manager", Image: manager.Image}}
 	for _, env := range manager.Env {

@@ -77,7 +77,7 @@ func common() Table {
 	return Table{Name: "common", Kinds: []string{everyKind}, Link: "conditions.md", Conditions: []Condition{
 		{Type: condition.ReadyCondition, Means: "all other conditions are True; else it repeats the worst of them", Reasons: []Reason{
 			{condition.InitReason, "a phase has not been looked at yet, because one before it did not get through", "see the conditions that are False"},
-			{condition.ErrorReason, "a fault of the environment, for example an API server that does not answer; the message has the details", "fix what the message tells of; it is tried again at growing intervals"},
+			{condition.ErrorReason, "a fault of the environment, for example an API server that does not answer; the message has the details", "fix what the message names; it is tried again at growing intervals"},
 		}},
 	}}
 }
@@ -386,9 +386,10 @@ func ofStorageCluster() Table {
 			{ocsv1.RookMissingReason, "the cluster has no kind CephCluster", "install Rook; it continues automatically"},
 			{ocsv1.LayoutOrphansReason, "`deviceSetLayout` would orphan OSDs. The CephCluster is left as it is", "write the layout that the message names"},
 			{ocsv1.DeviceSetOrphansReason, "the spec no longer has device sets with OSDs. The CephCluster is left as it is", "write the device sets again, or set the annotation that the message names"},
+			{ocsv1.LegacyPlacementReason, "a device set with OSDs that was found in the CephCluster has changed in more than its count, which would make their pods again with another placement. The CephCluster is left as it is", "write the set as it was, or set the annotation that the message names"},
 			{ocsv1.EncryptionUnsetReason, "a new device set would be plain beside encrypted ones, and the spec does not say so. The CephCluster is left as it is", "set `encrypted` of the device set"},
 			{ocsv1.EncryptionDiffersReason, "the spec asks for another encryption than device sets of the CephCluster have. The CephCluster is left as it is", "set `encrypted` as the message says, or add a device set"},
-			{edpmv1.ConflictReason, "the CephCluster belongs to something else", removeOwn},
+			{edpmv1.ConflictReason, "the CephCluster belongs to something else, or was there before and nobody has handed it over", "hand it over with the annotation that the message names, or name the StorageCluster otherwise; it continues automatically"},
 			{ocsv1.RefusedReason, "the API server refuses the CephCluster; the message has its words", "correct what the message names"},
 		}},
 	}}

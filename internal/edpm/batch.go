@@ -77,21 +77,37 @@ func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) 
 	if err := e.unheard(ctx, runs, offers, &m); err != nil {
 		return nil, m, err
 	}
+	if err := e.busy(ctx, g.Namespace, offers, &m); err != nil {
+		return nil, m, err
+	}
+	return offers, m, nil
+}
+
+// busy finds the hosts that are in a run of any step, by themselves or as the
+// machine of another name.
+func (e *Engine) busy(ctx context.Context, namespace string, offers []*offer, m *moment) error {
+	runs, err := e.list(ctx, metav1.NamespaceAll, activeIndex, active)
+	if err != nil {
+		return fmt.Errorf("listing the runs that are under way: %w", err)
+	}
+	hosts, machines := map[string]bool{}, map[string]bool{}
+	for i := range runs {
+		for _, machine := range runs[i].Machines() {
+			machines[machine] = true
+		}
+		if runs[i].Namespace != namespace {
+			continue
+		}
+		for _, t := range runs[i].Spec.Targets {
+			hosts[t.Host] = true
+		}
+	}
 	for _, o := range offers {
-		busy, err := e.list(ctx, g.Namespace, busyIndex, o.Host)
-		if err != nil {
-			return nil, m, fmt.Errorf("listing the runs on %s: %w", o.Host, err)
-		}
-		if len(busy) == 0 && o.machine != "" {
-			if busy, err = e.list(ctx, metav1.NamespaceAll, machineIndex, o.machine); err != nil {
-				return nil, m, fmt.Errorf("listing the runs on %s: %w", o.machine, err)
-			}
-		}
-		if len(busy) > 0 {
+		if hosts[o.Host] || o.machine != "" && machines[o.machine] {
 			m.busy[o.Host] = true
 		}
 	}
-	return offers, m, nil
+	return nil
 }
 
 // unheard finds the hosts that have failed and whose owners have not heard of it

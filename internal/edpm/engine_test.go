@@ -60,7 +60,7 @@ func newYard(t *testing.T, objects ...client.Object) *yard {
 	run := &ansibleeev1.OpenStackAnsibleEE{}
 	y := &yard{t: t, clock: clocktesting.NewFakePassiveClock(noon)}
 	y.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(run, &novav1.NovaExternalCompute{}).
-		WithIndex(run, targetIndex, indexTargets).WithIndex(run, groupIndex, indexGroup).WithIndex(run, busyIndex, indexBusy).WithIndex(run, machineIndex, indexMachines).WithIndex(run, activeIndex, indexActive).Build()
+		WithIndex(run, targetIndex, indexTargets).WithIndex(run, groupIndex, indexGroup).WithIndex(run, busyIndex, indexBusy).WithIndex(run, activeIndex, indexActive).Build()
 	y.start()
 	return y
 }

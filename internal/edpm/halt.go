@@ -20,7 +20,7 @@ func Halt(t condition.Type, s State) *phase.Halt {
 }
 
 // Failure turns the state of a target that failed into a condition with the
-// given reason. A host that keeps failing in the same way is told of in one
+// given reason. A host that keeps failing in the same way is reported in one
 // event, however often it is tried.
 func Failure(t condition.Type, reason condition.Reason, s State) *phase.Halt {
 	halt := phase.Failing(t, reason, "%s", s.Describe())

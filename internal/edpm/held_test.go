@@ -155,7 +155,7 @@ func TestAFailureDoesNotChangeWhatThousandsAreTold(t *testing.T) {
 		"maxUnavailable is 10, and as many hosts of the role are in a run or have failed",
 	}
 	if got := fmt.Sprintf("%q", sortedKeys(said)); got != fmt.Sprintf("%q", want) {
-		t.Errorf("it is told %s; want %q", got, want)
+		t.Errorf("its message is %s; want %q", got, want)
 	}
 	all[1].attempt, all[1].notBefore = 1, time.Time{}
 	if got, want := makePlan(slices.Clone(all), m).held["h049"], "maxFailures is 4, and more hosts have failed: h000, h002, h003 and others"; got != want {

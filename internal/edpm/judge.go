@@ -49,11 +49,11 @@ type State struct {
 	Message string
 	// More are the steps after Step that are Limited, too.
 	More []string
-	// Unreachable tells that the host did not answer.
+	// Unreachable reports whether the host did not answer.
 	Unreachable bool
 	// Attempt that failed, from 1.
 	Attempt int32
-	// Repeated tells that the attempt before failed in the same way.
+	// Repeated reports whether the attempt before failed in the same way.
 	Repeated bool
 	// Retry is when a failed host is tried again.
 	Retry time.Time

@@ -359,7 +359,7 @@ type hostState struct {
 	// hash that is on the host, and restricted the run with tags that succeeded; empty
 	// once something else touched the host.
 	hash, restricted string
-	// certain tells that nothing but runs that ended well or did nothing has come since.
+	// certain reports whether nothing but runs that ended well or did nothing has come since.
 	certain bool
 	// honoured are the tokens that runs have honoured, settled those that ask for
 	// nothing because they were overridden by another one.

@@ -47,7 +47,7 @@ type world struct {
 	steps   int
 	tokens  int
 	nested  bool
-	// calm tells that nothing changes any more.
+	// calm reports whether nothing changes any more.
 	calm     bool
 	stubborn map[string]bool
 }
@@ -102,7 +102,7 @@ type manager struct {
 	saw int
 	// made are the runs that this plan has created.
 	made map[string]bool
-	// shaky tells that writes may arrive late: another manager leads already.
+	// shaky reports whether writes may arrive late: another manager leads already.
 	shaky bool
 }
 

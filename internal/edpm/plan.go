@@ -101,7 +101,7 @@ type plan struct {
 	named map[string]naming
 	// wake is when to plan again; zero means when something changes.
 	wake time.Duration
-	// gathering tells that hosts wait for others to join them.
+	// gathering reports whether hosts wait for others to join them.
 	gathering bool
 }
 

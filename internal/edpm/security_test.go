@@ -214,7 +214,7 @@ func TestARunThatTheAPIServerRefusesIsToldOfAndLeavesNoSecretBehind(t *testing.T
 	select {
 	case <-y.wake[kind]:
 	default:
-		t.Error("the owner is not told")
+		t.Error("the owner does not learn of it")
 	}
 	state := y.converge(ledger, wanted)
 	if state.Phase != Held || !strings.Contains(state.Message, "refuses its run") || !strings.Contains(state.Message, "spec.env[0].value: too long") {
@@ -225,7 +225,7 @@ func TestARunThatTheAPIServerRefusesIsToldOfAndLeavesNoSecretBehind(t *testing.T
 	}
 	select {
 	case <-y.wake[kind]:
-		t.Error("the owner is told the same thing twice")
+		t.Error("the owner gets the same message twice")
 	default:
 	}
 	secrets := &corev1.SecretList{}

@@ -103,7 +103,7 @@ type Target struct {
 
 	// Image of the execution environment.
 	Image string
-	// ImageChosen tells that a person chose the image, so that a change of it
+	// ImageChosen reports whether a person chose the image, so that a change of it
 	// is a change of what is wanted. An upgrade of the operator, which brings
 	// another default image, is not.
 	ImageChosen bool

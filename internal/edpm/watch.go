@@ -29,15 +29,13 @@ const (
 	groupIndex = "edpm.group"
 	// busyIndex has the hosts of runs that have not finished.
 	busyIndex = "edpm.busy"
-	// machineIndex has their machines.
-	machineIndex = "edpm.machine"
 	// activeIndex has the value active for runs that have not finished.
 	activeIndex = "edpm.active"
 	active      = "true"
 )
 
 // indexes are the functions that compute them.
-var indexes = map[string]client.IndexerFunc{targetIndex: indexTargets, groupIndex: indexGroup, busyIndex: indexBusy, machineIndex: indexMachines, activeIndex: indexActive}
+var indexes = map[string]client.IndexerFunc{targetIndex: indexTargets, groupIndex: indexGroup, busyIndex: indexBusy, activeIndex: indexActive}
 
 func indexTargets(obj client.Object) []string {
 	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
@@ -66,14 +64,6 @@ func indexBusy(obj client.Object) []string {
 		hosts = append(hosts, t.Host)
 	}
 	return hosts
-}
-
-func indexMachines(obj client.Object) []string {
-	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
-	if run.Finished() {
-		return nil
-	}
-	return run.Machines()
 }
 
 func indexActive(obj client.Object) []string {

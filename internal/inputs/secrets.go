@@ -287,7 +287,7 @@ type watched struct {
 	stop context.CancelFunc
 	// bytes that it has of its namespace; guarded by the mutex of secrets.
 	bytes int
-	// wanted tells that it was read since the last sweep began; guarded by the
+	// wanted reports whether it was read since the last sweep began; guarded by the
 	// mutex of secrets.
 	wanted bool
 	// answered is closed when the API server has answered for the first time.
@@ -297,7 +297,7 @@ type watched struct {
 	known  bool
 	secret *corev1.Secret // nil when there is none, or nothing is known
 	err    error          // why nothing is known
-	// owed tells that somebody got an error instead of an answer.
+	// owed reports whether somebody got an error instead of an answer.
 	owed bool
 }
 

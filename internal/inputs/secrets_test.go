@@ -323,7 +323,7 @@ func TestWhatIsKnownOfASecret(t *testing.T) {
 	type step struct {
 		do    func(*watched)
 		read  string // what a reader then gets; not read if empty
-		event string // told meanwhile
+		event string // reported meanwhile
 	}
 	sees := func(version string) func(*watched) {
 		return func(w *watched) { _ = w.Replace([]any{object(version)}, "") }

@@ -80,7 +80,7 @@ type collector struct {
 }
 
 // Collect writes everything into the archive, and does not close it. What cannot be
-// read is told of in the archive and in the result, which are the reasons; only
+// read is reported in the archive and in the result, which are the reasons; only
 // an archive that cannot be written is an error.
 func Collect(ctx context.Context, c client.Reader, archive Archive, opts Options) (problems []string, err error) {
 	g := &collector{Options: opts, client: c, archive: archive}
@@ -157,7 +157,7 @@ func (g *collector) runners(ctx context.Context) []corev1.Pod {
 	return found
 }
 
-// readSecrets reads what must not be told.
+// readSecrets reads what must not be shown.
 func (g *collector) readSecrets(ctx context.Context, namespaces []string) []corev1.Secret {
 	var all []corev1.Secret
 	for _, ns := range namespaces {

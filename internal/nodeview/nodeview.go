@@ -30,7 +30,7 @@ type Node struct {
 	Ready bool `json:"ready"`
 	// Up reports whether the services of phase 1 are ready as well.
 	Up bool `json:"up"`
-	// Deleting tells that the node is on its way out.
+	// Deleting reports whether the node is on its way out.
 	Deleting bool `json:"deleting,omitempty"`
 	// Phases in their order.
 	Phases []Phase `json:"phases"`
@@ -66,7 +66,7 @@ type Problem struct {
 	Condition string `json:"condition,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message"`
-	// Waiting tells that it is expected to pass by itself.
+	// Waiting reports whether it is expected to pass by itself.
 	Waiting bool `json:"waiting,omitempty"`
 }
 

@@ -16,7 +16,7 @@ func BenchmarkProject(b *testing.B) {
 		world := world
 		world.Pods, world.PersistentVolumeClaims = pods, claims
 		for b.Loop() {
-			got, err := Project(b.Context(), world, ns, Placements(spec)["all"], world.Nodes, planned)
+			got, err := Project(b.Context(), predictIn(world), observed(world, world.Nodes), Placements(spec)["all"], planned)
 			if err != nil || got[0].Skew() > 3 {
 				b.Fatal(got, err)
 			}

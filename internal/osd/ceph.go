@@ -70,7 +70,7 @@ func (c Ceph) resources(names ...string) corev1.ResourceRequirements {
 type DaemonPlacement struct {
 	// Name of the daemon, or all, and Hash of what the spec says of it.
 	Name, Hash string
-	// Kept tells that the CephCluster keeps what it has, which may be none.
+	// Kept reports whether the CephCluster keeps what it has, which may be none.
 	Kept bool
 	// Placement that the spec asks for.
 	Placement cephv1.Placement

@@ -139,15 +139,15 @@ func tuning(deviceType string) (slow, fast bool) {
 
 // PrepareTemplate returns the pod of a prepare Job as far as the scheduler looks at
 // it: what Rook makes of the placement of all daemons and of preparePlacement, or
-// of placement where that is missing (rook, getPreparePlacement). It requests what the
-// Job needs and what the daemon needs, whichever is more: the daemon stays where the
-// Job ran.
+// of placement where that is missing (rook, getPreparePlacement). It has the resources
+// that the Job needs and that the daemon needs, whichever is more: the daemon stays
+// where the Job ran.
 func PrepareTemplate(all cephv1.Placement, set *cephv1.StorageClassDeviceSet, prepare corev1.ResourceRequirements) corev1.PodTemplateSpec {
 	own := set.Placement
 	if set.PreparePlacement != nil {
 		own = *set.PreparePlacement
 	}
-	container := corev1.Container{Name: "provision", Image: "ceph", Resources: corev1.ResourceRequirements{Requests: larger(set.Resources, prepare)}}
+	container := corev1.Container{Name: "provision", Image: "ceph", Resources: larger(set.Resources, prepare)}
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}
 	template.Labels = map[string]string{cephv1.AppLabel: cephv1.AppOSDPrepare, cephv1.PVCLabel: ""}
 	if class := deviceClassOf(set); class != "" {
@@ -170,21 +170,32 @@ func deviceClassOf(set *cephv1.StorageClassDeviceSet) string {
 	return class
 }
 
-// larger returns the larger request of each resource. What is limited and not requested
-// is requested, as by the API server.
-func larger(all ...corev1.ResourceRequirements) corev1.ResourceList {
-	requests := corev1.ResourceList{}
+// larger returns the larger request and limit of each resource. What is limited and not
+// requested is requested, as by the API server. No limit is below the request.
+func larger(all ...corev1.ResourceRequirements) corev1.ResourceRequirements {
+	result := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
 	for _, r := range all {
-		one := corev1.ResourceList{}
-		maps.Copy(one, r.Limits)
-		maps.Copy(one, r.Requests)
-		for name, quantity := range one {
-			if present, found := requests[name]; !found || quantity.Cmp(present) > 0 {
-				requests[name] = quantity
-			}
+		requests := maps.Clone(r.Limits)
+		if requests == nil {
+			requests = corev1.ResourceList{}
+		}
+		maps.Copy(requests, r.Requests)
+		raise(result.Requests, requests)
+		raise(result.Limits, r.Limits)
+	}
+	for name := range result.Limits {
+		raise(result.Limits, corev1.ResourceList{name: result.Requests[name]})
+	}
+	return result
+}
+
+// raise replaces quantities by larger ones.
+func raise(to, by corev1.ResourceList) {
+	for name, quantity := range by {
+		if present, found := to[name]; !found || quantity.Cmp(present) > 0 {
+			to[name] = quantity
 		}
 	}
-	return requests
 }
 
 // ApplyToPodSpec does to a pod what Rook does (rook, Placement.ApplyToPodSpec):

@@ -167,7 +167,7 @@ func Lacking(nodes []*corev1.Node, key string) []string {
 	return names
 }
 
-// Topologies returns the values of the labels by which failure domains are told
+// Topologies returns the values of the labels by which failure domains are known
 // apart, and of the region, as far as the nodes have them.
 func Topologies(nodes []*corev1.Node) map[string][]string {
 	found := map[string][]string{}

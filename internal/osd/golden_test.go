@@ -206,6 +206,13 @@ func (s *story) events() string {
 	*first = before
 	first.Count++
 	s.reconcile("the count of the first set is raised")
+	s.rook()
+	if s.record.DeviceSets[0].Placement == ocsv1.PlacementLegacy {
+		first.TopologyKey = "rack"
+		s.reconcile("another topologyKey of the first set")
+		s.record.Replaced = []string{first.Name}
+		s.reconcile("the annotation names it")
+	}
 	s.spec.Placement = map[string]cephv1.Placement{"all": {Tolerations: []corev1.Toleration{{Key: "asked", Operator: corev1.TolerationOpExists}}}}
 	s.reconcile("spec.placement.all is changed")
 	return s.told.String()

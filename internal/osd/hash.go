@@ -16,15 +16,13 @@ import (
 
 // hashVersion is that of the fields in hashed, and of how they are written. A hash of
 // another version says nothing about whether somebody has changed a set.
-const hashVersion = "v1:"
+const hashVersion = "v2:"
 
 // hashed are the fields by which a device set is known again. They are named one by
 // one, so that a field that a library or the resource definition adds changes no hash.
 // A new field must be omitted where it is empty.
 type hashed struct {
 	Name        string                              `json:"name"`
-	Count       int32                               `json:"count"`
-	Replica     int32                               `json:"replica"`
 	DeviceType  string                              `json:"deviceType"`
 	DeviceClass string                              `json:"deviceClass"`
 	Portable    bool                                `json:"portable"`
@@ -54,12 +52,13 @@ type hashedPlacement struct {
 	Constraints     []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints"`
 }
 
-// Hash returns a hash of what the spec says of a device set. It is stored, and stays
+// Hash returns a hash of what the spec says of a device set, followed by the number of
+// OSDs: more of them change nothing about those that there are. It is stored, and stays
 // the same in all versions of this project with the same hashVersion.
 func Hash(set *ocsv1.StorageDeviceSet) (string, error) {
 	claim := set.DataPVCTemplate
 	content := hashed{
-		Name: set.Name, Count: set.Count, Replica: set.Replica, DeviceType: set.DeviceType, DeviceClass: set.DeviceClass,
+		Name: set.Name, DeviceType: set.DeviceType, DeviceClass: set.DeviceClass,
 		Portable: set.Portable, TopologyKey: set.TopologyKey, Placement: partsOf(set.Placement), Encrypted: set.Encrypted,
 		Requests: set.Resources.Requests, Limits: set.Resources.Limits,
 		ClaimName: claim.Name, Labels: claim.Labels, Annotations: claim.Annotations,
@@ -74,7 +73,7 @@ func Hash(set *ocsv1.StorageDeviceSet) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("hashing device set %s: %w", set.Name, err)
 	}
-	return hash, nil
+	return fmt.Sprintf("%s:%dx%d", hash, set.Count, set.Replica), nil
 }
 
 func partsOf(p cephv1.Placement) hashedPlacement {
@@ -107,3 +106,11 @@ func digest(content any) (string, error) {
 func sameVersion(a, b string) bool {
 	return strings.HasPrefix(a, hashVersion) && strings.HasPrefix(b, hashVersion)
 }
+
+// SameButCount reports whether two hashes of one version are of device sets that
+// differ in the number of OSDs at most.
+func SameButCount(a, b string) bool {
+	return sameVersion(a, b) && withoutCount(a) == withoutCount(b)
+}
+
+func withoutCount(hash string) string { return hash[:max(0, strings.LastIndex(hash, ":"))] }

@@ -54,8 +54,18 @@ func Remaining(layout ocsv1.DeviceSetLayout, set *ocsv1.StorageDeviceSet, claims
 // Unnamed returns the StorageClassDeviceSets that the annotation of a StorageCluster
 // does not name, and that so have to keep their OSDs.
 func Unnamed(cluster *ocsv1.StorageCluster, names []string) []string {
-	named := strings.Split(strings.ReplaceAll(cluster.Annotations[ocsv1.OrphanAnnotation], " ", ""), ",")
+	named := namedIn(cluster, ocsv1.OrphanAnnotation)
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(named, name) })
+}
+
+// Replaced returns the device sets whose placement may be replaced, as the annotation
+// of a StorageCluster says.
+func Replaced(cluster *ocsv1.StorageCluster) []string {
+	return namedIn(cluster, ocsv1.ReplacePlacementAnnotation)
+}
+
+func namedIn(cluster *ocsv1.StorageCluster, annotation string) []string {
+	return strings.Split(strings.ReplaceAll(cluster.Annotations[annotation], " ", ""), ",")
 }
 
 // OrphansOfLayout returns the claims, by name, that the spec's layout leaves without

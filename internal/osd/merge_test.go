@@ -80,7 +80,7 @@ func TestMergeDeviceSets(t *testing.T) {
 	set := makeSet("a", 2, 0, func(s *ocsv1.StorageDeviceSet) {
 		s.DeviceClass, s.DataPVCTemplate.Name, s.Portable = "ssd", "data", false
 	})
-	touched := ocsv1.DeviceSetStatus{Name: "a", Placement: ocsv1.PlacementLegacy, Hash: "v1:another"}
+	touched := ocsv1.DeviceSetStatus{Name: "a", Placement: ocsv1.PlacementLegacy, Hash: "v2:another:1x0"}
 	present := items(t, stored)
 	got, order := merge(t, present, specOf(set), touched)
 	if diff := cmp.Diff([]string{"foreign", "a-0", "a-1"}, order); diff != "" {
@@ -120,7 +120,7 @@ func TestMergingAgainChangesNothing(t *testing.T) {
 	for name, before := range map[string][]ocsv1.DeviceSetStatus{
 		"of Legacy sets":   nil,
 		"of sets of ours":  {{Name: "a", Placement: "Constraints"}, {Name: "b", Placement: "Constraints"}},
-		"of a touched one": {{Name: "a", Placement: "Legacy", Hash: "v1:another"}},
+		"of a touched one": {{Name: "a", Placement: "Legacy", Hash: "v2:another:1x0"}},
 	} {
 		first := decide(t, spec, Ceph{Exists: true, Sets: items(t, stored)}, before...).Items
 		again := decide(t, spec, Ceph{Exists: true, Sets: first}, before...).Items

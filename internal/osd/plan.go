@@ -55,6 +55,8 @@ func (d *DeviceSet) Names() []string {
 type Record struct {
 	DeviceSets []ocsv1.DeviceSetStatus
 	Placements []ocsv1.DaemonPlacementStatus
+	// Replaced are the device sets whose placement a person has let be replaced.
+	Replaced []string
 }
 
 // Decision is what becomes of a CephCluster.
@@ -81,6 +83,7 @@ type planner struct {
 	// base is what the sets need in place of placement.all.
 	base     cephv1.Placement
 	before   []ocsv1.DeviceSetStatus
+	replaced []string
 	items    map[string]map[string]any
 	occupied sets.Set[string]
 }
@@ -92,17 +95,18 @@ type planner struct {
 // What is found in a CephCluster stays until somebody asks for something else: a
 // device set that it has already, and that would be changed in more than its count, is
 // Legacy. It gets more OSDs if the spec asks for more, and is left as it is otherwise,
-// to the letter, until the spec says something else of it than when it was found.
-// Another placement would change the pods of all its OSDs at once, and nobody asked
-// for that (seeds/003, phase 1: "existing OSD Pods would still remain with the old
-// Placement configurations").
+// to the letter, until a person names it in an annotation. Another placement makes the
+// pods of all its OSDs again, each on any node that its volume can be reached from, and
+// nobody asks for that with another count (seeds/003, phase 1: "existing OSD Pods would
+// still remain with the old Placement configurations"). Another change of a Legacy set
+// with OSDs is a problem until then.
 func Decide(spec *ocsv1.StorageClusterSpec, domainKey string, ceph Ceph, record Record, claims []*corev1.PersistentVolumeClaim) (*Decision, error) {
 	items, order, err := index(ceph.Sets)
 	if err != nil {
 		return nil, err
 	}
 	d := &Decision{Placements: planPlacements(spec, ceph, record.Placements)}
-	p := &planner{spec: spec, domainKey: domainKey, ceph: ceph, before: record.DeviceSets, items: items, occupied: setsOf(claims)}
+	p := &planner{spec: spec, domainKey: domainKey, ceph: ceph, before: record.DeviceSets, replaced: record.Replaced, items: items, occupied: setsOf(claims)}
 	if d.All, p.base, err = placementOfOSDs(spec, ceph, d.Placements); err != nil {
 		return nil, err
 	}
@@ -114,7 +118,7 @@ func Decide(spec *ocsv1.StorageClusterSpec, domainKey string, ceph Ceph, record 
 		d.DeviceSets = append(d.DeviceSets, set)
 	}
 	d.merge(items, order, record.DeviceSets)
-	d.Problems = p.encryption(d)
+	d.Problems = append(p.encryption(d), p.legacy(d)...)
 	return d, nil
 }
 
@@ -152,18 +156,58 @@ func (p *planner) deviceSet(set *ocsv1.StorageDeviceSet) (DeviceSet, error) {
 // stays reports whether a set is Legacy. One that was found, or whose hash is of
 // another version, is if it would be changed in more than its count.
 func (p *planner) stays(d *DeviceSet) bool {
-	at := slices.IndexFunc(p.before, func(s ocsv1.DeviceSetStatus) bool { return s.Name == d.Name })
+	before := p.recorded(d.Name)
 	switch {
-	case at < 0, p.before[at].Placement == "":
-	case p.before[at].Placement != ocsv1.PlacementLegacy:
+	case slices.Contains(p.replaced, d.Name):
 		return false
-	case sameVersion(p.before[at].Hash, d.Hash):
-		return p.before[at].Hash == d.Hash && slices.ContainsFunc(d.items, func(item map[string]any) bool { return p.items[nameOf(item)] != nil })
+	case before.Placement == "":
+	case before.Placement != ocsv1.PlacementLegacy:
+		return false
+	case sameVersion(before.Hash, d.Hash):
+		return p.present(d) && (SameButCount(before.Hash, d.Hash) || p.hasOSDs(d))
 	}
 	return slices.ContainsFunc(d.items, func(item map[string]any) bool {
 		present := p.items[nameOf(item)]
 		return present != nil && !sameButCount(present, item)
 	})
+}
+
+// recorded returns what the status says of a device set.
+func (p *planner) recorded(name string) ocsv1.DeviceSetStatus {
+	at := slices.IndexFunc(p.before, func(s ocsv1.DeviceSetStatus) bool { return s.Name == name })
+	if at < 0 {
+		return ocsv1.DeviceSetStatus{}
+	}
+	return p.before[at]
+}
+
+// present reports whether the CephCluster has any part of a device set.
+func (p *planner) present(d *DeviceSet) bool {
+	return slices.ContainsFunc(d.items, func(item map[string]any) bool { return p.items[nameOf(item)] != nil })
+}
+
+func (p *planner) hasOSDs(d *DeviceSet) bool {
+	return slices.ContainsFunc(d.items, func(item map[string]any) bool { return p.occupied.Has(nameOf(item)) })
+}
+
+// legacy returns the Legacy sets that have changed in more than their count since they
+// were found.
+func (p *planner) legacy(d *Decision) []Problem {
+	var problems []Problem
+	for i := range d.DeviceSets {
+		set := &d.DeviceSets[i]
+		if before := p.recorded(set.Name); set.Placement == ocsv1.PlacementLegacy && sameVersion(before.Hash, set.Hash) && !SameButCount(before.Hash, set.Hash) {
+			problems = append(problems, Problem{ocsv1.LegacyPlacementReason, fmt.Sprintf(
+				"spec.storageDeviceSets[%d] %s", i, LegacyConsequence(set.Name))})
+		}
+	}
+	return problems
+}
+
+// LegacyConsequence says what a change of a Legacy set does, and how to have it.
+func LegacyConsequence(set string) string {
+	return fmt.Sprintf("has changed, and %s has the placement that was found in the CephCluster: the pods of all its OSDs would be made again with that of the spec. "+
+		"Write it as it was, but for count and replica, or annotate the StorageCluster with %s=%s", set, ocsv1.ReplacePlacementAnnotation, set)
 }
 
 func sameButCount(a, b map[string]any) bool {
@@ -176,7 +220,8 @@ func sameButCount(a, b map[string]any) bool {
 // leave puts the items that there are in the place of those that would be written,
 // with the larger count of both.
 func (p *planner) leave(d *DeviceSet, set *ocsv1.StorageDeviceSet) {
-	if p.roundedDown(set) {
+	rounded := p.roundedDown(set, d)
+	if rounded {
 		d.items = slices.DeleteFunc(d.items, func(item map[string]any) bool { return p.items[nameOf(item)] == nil })
 	}
 	for i, item := range d.items {
@@ -185,7 +230,7 @@ func (p *planner) leave(d *DeviceSet, set *ocsv1.StorageDeviceSet) {
 			continue
 		}
 		d.items[i] = present
-		if countOf(item) > countOf(present) && !p.roundedDown(set) {
+		if countOf(item) > countOf(present) && !rounded {
 			d.items[i] = maps.Clone(present)
 			d.items[i]["count"] = countOf(item)
 		}
@@ -194,9 +239,10 @@ func (p *planner) leave(d *DeviceSet, set *ocsv1.StorageDeviceSet) {
 
 // roundedDown reports whether the CephCluster has what ocs-operator makes of a set
 // without replica: three times a third of count, rounded down. Nobody asks for the
-// rest by leaving ocs-operator.
-func (p *planner) roundedDown(set *ocsv1.StorageDeviceSet) bool {
-	if set.Replica != 0 {
+// rest by leaving ocs-operator, but by another count.
+func (p *planner) roundedDown(set *ocsv1.StorageDeviceSet, d *DeviceSet) bool {
+	before := p.recorded(set.Name).Hash
+	if set.Replica != 0 || sameVersion(before, d.Hash) && before != d.Hash {
 		return false
 	}
 	for i := range ocsv1.DefaultReplica {

@@ -56,7 +56,7 @@ func hashOf(t *testing.T, set ocsv1.StorageDeviceSet) string {
 
 func TestWhichSetsStayAsTheyAre(t *testing.T) {
 	set := makeSet("a", 1, 3)
-	larger := makeSet("a", 2, 3)
+	changed := makeSet("a", 1, 3, func(s *ocsv1.StorageDeviceSet) { s.TopologyKey = "rack" })
 	names := []string{"a-0", "a-1", "a-2"}
 	found := ocsv1.DeviceSetStatus{Name: "a", Placement: ocsv1.PlacementLegacy, Hash: hashOf(t, set)}
 	spread := deviceSets(specOf(set), &set, zone, none)
@@ -81,7 +81,7 @@ func TestWhichSetsStayAsTheyAre(t *testing.T) {
 		"a new set gets constraints":                        {specOf(set), nil, nil, "Constraints"},
 		"a set that is found pinned stays":                  {specOf(set), pinned(names...), nil, "Legacy"},
 		"it stays while nobody touches it":                  {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{found}, "Legacy"},
-		"it gets constraints when its spec changes":         {specOf(larger), pinned(names...), []ocsv1.DeviceSetStatus{found}, "Constraints"},
+		"without OSDs it gets constraints when it changes":  {specOf(changed), pinned(names...), []ocsv1.DeviceSetStatus{found}, "Constraints"},
 		"it never becomes pinned again":                     {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Constraints", Hash: hashOf(t, set)}}, "Constraints"},
 		"a set that is found as it is wanted is no legacy":  {specOf(set), spread, nil, "Constraints"},
 		"a set that is found spread in another way stays":   {specOf(set), deviceSets(today, &set, zone, none), nil, "Legacy"},
@@ -90,7 +90,7 @@ func TestWhichSetsStayAsTheyAre(t *testing.T) {
 		"a set whose claims are of another class stays":     {specOf(set), otherClass, nil, "Legacy"},
 		"a set that cannot move, and should, stays":         {specOf(set), notPortable, nil, "Legacy"},
 		"a hash of another version touches nothing":         {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Legacy", Hash: "64d58a3b7d9b1c6e"}}, "Legacy"},
-		"nor does that of a later version":                  {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Legacy", Hash: "v2:64d58a3b7d9b1c6e"}}, "Legacy"},
+		"nor does that of a later version":                  {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Legacy", Hash: "v3:64d58a3b7d9b1c6e"}}, "Legacy"},
 		"a set of another version that is as it is wanted":  {specOf(set), spread, []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Legacy", Hash: "64d58a3b7d9b1c6e"}}, "Constraints"},
 		"a placement that was never written protects none":  {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "a"}}, "Legacy"},
 		"one part that is placed otherwise is enough":       {specOf(set), append(pinned("a-0"), spread[1:]...), nil, "Legacy"},
@@ -145,8 +145,8 @@ func TestHashesStayTheSame(t *testing.T) {
 		set  ocsv1.StorageDeviceSet
 		want string
 	}{
-		"of a set with everything": {all, "v1:9874c591d92ffbe4"},
-		"of a small one":           {makeSet("a", 1, 3), "v1:3cbdbb3292de7b67"},
+		"of a set with everything": {all, "v2:abcaea7d829be60f:2x3"},
+		"of a small one":           {makeSet("a", 1, 3), "v2:46c5497343879ca7:1x3"},
 	} {
 		if got := hashOf(t, c.set); got != c.want {
 			t.Errorf("the hash %s is %s; want %s", name, got, c.want)
@@ -163,7 +163,6 @@ func TestHashesStayTheSame(t *testing.T) {
 func TestWhatTouchesASet(t *testing.T) {
 	set := makeSet("a", 1, 3)
 	for name, change := range map[string]func(*ocsv1.StorageDeviceSet){
-		"count": func(s *ocsv1.StorageDeviceSet) { s.Count++ },
 		"placement": func(s *ocsv1.StorageDeviceSet) {
 			s.Placement.Tolerations = append(s.Placement.Tolerations, toleration("x"))
 		},
@@ -183,5 +182,58 @@ func TestWhatTouchesASet(t *testing.T) {
 	}
 	if hashOf(t, *set.DeepCopy()) != hashOf(t, set) {
 		t.Error("a copy is another set")
+	}
+	more := makeSet("a", 2, 4)
+	if is, was := hashOf(t, more), hashOf(t, set); is == was || !SameButCount(is, was) {
+		t.Errorf("with more OSDs the hash is %s, and was %s; want the same but for the count", is, was)
+	}
+	if SameButCount(hashOf(t, set), "v1:9874c591d92ffbe4") {
+		t.Error("a hash of another version says nothing")
+	}
+}
+
+// Nothing but a person's word moves an OSD that a CephCluster was found with.
+func TestLegacySetsWithOSDs(t *testing.T) {
+	set, names := makeSet("a", 1, 3), []string{"a-0", "a-1", "a-2"}
+	found := Record{DeviceSets: []ocsv1.DeviceSetStatus{{Name: "a", Placement: ocsv1.PlacementLegacy, Hash: hashOf(t, set)}}}
+	named := found
+	named.Replaced = []string{"a"}
+	moved := makeSet("a", 1, 3, func(s *ocsv1.StorageDeviceSet) { s.TopologyKey = "rack" })
+	for name, c := range map[string]struct {
+		set       ocsv1.StorageDeviceSet
+		record    Record
+		placement ocsv1.DeviceSetPlacement
+		problem   string
+	}{
+		"more OSDs":                        {makeSet("a", 2, 3), found, "Legacy", ""},
+		"more sets":                        {makeSet("a", 1, 4), found, "Legacy", ""},
+		"another change":                   {moved, found, "Legacy", "spec.storageDeviceSets[0] has changed"},
+		"another change, with more OSDs":   {makeSet("a", 2, 3, func(s *ocsv1.StorageDeviceSet) { s.Portable = false }), found, "Legacy", "annotate the StorageCluster with edpm.openstack.org/replace-placement=a"},
+		"another change, which is allowed": {moved, named, "Constraints", ""},
+		"no change, which is allowed":      {set, named, "Constraints", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var claims []*corev1.PersistentVolumeClaim
+			for _, n := range names {
+				claims = append(claims, makeClaim(n, 0))
+			}
+			d, err := Decide(specOf(c.set), zone, cephWith(t, pinned(names...)...), c.record, claims)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.DeviceSets[0].Placement != c.placement || d.DeviceSets[0].OSDs() != Total(&c.set) {
+				t.Errorf("it is %s with %d OSDs; want %s with %d", d.DeviceSets[0].Placement, d.DeviceSets[0].OSDs(), c.placement, Total(&c.set))
+			}
+			if len(d.Problems) > 0 != (c.problem != "") || c.problem != "" && !contains(d.Problems[0].Message, c.problem) {
+				t.Errorf("the problems are %+v; want %q", d.Problems, c.problem)
+			}
+			if c.placement == ocsv1.PlacementLegacy {
+				for i, part := range pinned(names...) {
+					if diff := cmp.Diff(part.Placement, d.DeviceSets[0].Parts[i].Placement); diff != "" {
+						t.Errorf("the placement of %s (-want +got):\n%s", part.Name, diff)
+					}
+				}
+			}
+		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
@@ -47,60 +46,68 @@ func (p Projection) Skew() int {
 	return slices.Max(counts) - slices.Min(counts)
 }
 
-// Project returns a projection for each device set of the plan. The world is what
-// the scheduler is to look at, with all pods, which take room; the pods and claims of
-// OSDs in it are told by Rook's labels. An OSD is where a pod of its claim is. One that has none goes where the
-// scheduler would put it with its volume, and one that does not exist yet where the
-// scheduler would put its prepare Job, set after set, as Rook makes them.
+// Observed is what there is of the OSDs of a namespace.
+type Observed struct {
+	// Nodes of the cluster, and those of them that OSDs go to.
+	Nodes, Eligible []*corev1.Node
+	// Pods and claims of OSDs, known by Rook's labels. There may be others among them.
+	Namespace string
+	Pods      []*corev1.Pod
+	Claims    []*corev1.PersistentVolumeClaim
+}
+
+// Predict predicts workloads that are rolled out one after the other.
+type Predict func(context.Context, []placement.Workload) ([]placement.Verdict, error)
+
+// Project returns a projection for each device set of the plan. An OSD is where a pod
+// of its claim is. One that has none goes where the scheduler would put it with its
+// volume, and one that does not exist yet where the scheduler would put its prepare
+// Job, set after set, as Rook makes them.
 //
-// Nothing is played of a set whose OSDs all run, so this costs nothing while
+// Nothing is predicted of a set whose OSDs all run, so this costs nothing while
 // nothing is to be done.
-func Project(ctx context.Context, world placement.World, namespace string, all cephv1.Placement, eligible []*corev1.Node, plan []DeviceSet) ([]Projection, error) {
-	p := &projector{world: world, namespace: namespace, all: all, nodes: map[string]*corev1.Node{}, running: map[string]string{}, left: MaxPlayed}
-	p.world.Pods = slices.Clone(world.Pods)
-	for _, pod := range world.Pods {
-		if claim := pod.Labels[cephv1.PVCLabel]; claim != "" && pod.Namespace == namespace && pod.Spec.NodeName != "" && !ended(pod) {
+func Project(ctx context.Context, predict Predict, o Observed, all cephv1.Placement, plan []DeviceSet) ([]Projection, error) {
+	p := &projector{Observed: o, all: all, nodes: map[string]*corev1.Node{}, running: map[string]string{}, left: MaxPlayed}
+	for _, pod := range o.Pods {
+		if claim := pod.Labels[cephv1.PVCLabel]; claim != "" && pod.Namespace == o.Namespace && pod.Spec.NodeName != "" && !ended(pod) {
 			p.running[claim] = pod.Spec.NodeName
 		}
 	}
-	for _, node := range world.Nodes {
+	for _, node := range o.Nodes {
 		p.nodes[node.Name] = node
 	}
-	var result []Projection
 	for i := range plan {
-		one, err := p.project(ctx, eligible, &plan[i])
-		if err != nil {
-			return nil, fmt.Errorf("projecting device set %s: %w", plan[i].Name, err)
-		}
-		result = append(result, one)
+		p.project(&plan[i])
 	}
-	return result, nil
+	return p.result, p.play(ctx, predict, plan)
 }
 
-// projector plays what is to come, on top of what is there.
+// projector counts what is there, and collects what is to come.
 type projector struct {
-	world     placement.World
-	namespace string
-	all       cephv1.Placement
-	nodes     map[string]*corev1.Node
+	Observed
+	all   cephv1.Placement
+	nodes map[string]*corev1.Node
 	// running has the node of the OSD on each claim, or of the Job that prepares it.
 	running map[string]string
-	// left is how many OSDs may still be played.
-	left int
+	result  []Projection
+	// workloads are those of OSDs that are to come, of the device sets at these places
+	// in the plan; left is how many OSDs may still be played.
+	workloads []placement.Workload
+	of        []int
+	left      int
 }
 
-func (p *projector) project(ctx context.Context, eligible []*corev1.Node, set *DeviceSet) (Projection, error) {
-	result := Projection{Domains: map[string]int{}}
-	for _, domain := range Values(eligible, set.Key) {
-		result.Domains[domain] = 0
+func (p *projector) project(set *DeviceSet) {
+	p.result = append(p.result, Projection{Domains: map[string]int{}})
+	for _, domain := range Values(p.Eligible, set.Key) {
+		p.last().Domains[domain] = 0
 	}
 	for i := range set.Parts {
-		if err := p.place(ctx, set, &set.Parts[i], &result); err != nil {
-			return Projection{}, err
-		}
+		p.count(set, &set.Parts[i])
 	}
-	return result, nil
 }
+
+func (p *projector) last() *Projection { return &p.result[len(p.result)-1] }
 
 func (p *projector) domain(node, key string) string {
 	if n := p.nodes[node]; n != nil {
@@ -111,29 +118,46 @@ func (p *projector) domain(node, key string) string {
 	return NoDomain
 }
 
-// place adds the OSDs of a StorageClassDeviceSet that have a node, or would get one.
-func (p *projector) place(ctx context.Context, of *DeviceSet, set *cephv1.StorageClassDeviceSet, result *Projection) error {
-	var play []placement.Workload
-	key, template := of.Key, PrepareTemplate(p.all, set, of.Prepare)
-	claims := p.claims(set.Name)
+// count adds the OSDs of a StorageClassDeviceSet that have a node, and notes those
+// that are to get one.
+func (p *projector) count(of *DeviceSet, set *cephv1.StorageClassDeviceSet) {
+	template, claims := PrepareTemplate(p.all, set, of.Prepare), p.claims(set.Name)
 	for _, claim := range claims {
 		if node := p.nodeOf(claim); node != "" {
-			result.Domains[p.domain(node, key)]++
+			p.last().Domains[p.domain(node, of.Key)]++
 		} else {
-			play = append(play, p.again(template, claim))
+			p.note(p.again(template, claim))
 		}
 	}
-	for _, workload := range append(play, p.first(set, template, set.Count-len(claims))) {
-		wanted := int(workload.Replicas)
-		played := min(wanted, p.left)
-		p.left, result.Unplayed, workload.Replicas = p.left-played, result.Unplayed+wanted-played, int32(played)
-		nodes, problems, err := p.predict(ctx, workload)
-		if err != nil {
-			return err
-		}
-		result.Problems = append(result.Problems, problems...)
-		for _, node := range nodes {
-			result.Domains[p.domain(node, key)]++
+	p.note(p.first(set, template, set.Count-len(claims)))
+}
+
+// note adds a workload of the last device set, as far as more may be played.
+func (p *projector) note(workload placement.Workload) {
+	wanted := int(workload.Replicas)
+	played := min(wanted, p.left)
+	p.left, p.last().Unplayed = p.left-played, p.last().Unplayed+wanted-played
+	if workload.Replicas = int32(played); played > 0 {
+		p.workloads, p.of = append(p.workloads, workload), append(p.of, len(p.result)-1)
+	}
+}
+
+// play adds the OSDs that are to come where they would go.
+func (p *projector) play(ctx context.Context, predict Predict, plan []DeviceSet) error {
+	if len(p.workloads) == 0 {
+		return nil
+	}
+	verdicts, err := predict(ctx, p.workloads)
+	if err != nil {
+		return fmt.Errorf("predicting where OSDs would go: %w", err)
+	}
+	for i, verdict := range verdicts {
+		result, key := &p.result[p.of[i]], plan[p.of[i]].Key
+		result.Problems = append(result.Problems, verdict.Problems...)
+		for _, pod := range verdict.Pods {
+			if pod.Fits {
+				result.Domains[p.domain(pod.Node, key)]++
+			}
 		}
 	}
 	return nil
@@ -143,8 +167,8 @@ func (p *projector) place(ctx context.Context, of *DeviceSet, set *cephv1.Storag
 // their identity.
 func (p *projector) claims(set string) []*corev1.PersistentVolumeClaim {
 	byIndex := map[string]*corev1.PersistentVolumeClaim{}
-	for _, claim := range p.world.PersistentVolumeClaims {
-		if claim.Namespace != p.namespace || claim.Labels[cephv1.DeviceSetLabel] != set {
+	for _, claim := range p.Claims {
+		if claim.Namespace != p.Namespace || claim.Labels[cephv1.DeviceSetLabel] != set {
 			continue
 		}
 		index := claim.Labels[cephv1.SetIndexLabel]
@@ -171,7 +195,7 @@ func ended(pod *corev1.Pod) bool {
 // first is the workload of OSDs that do not exist yet.
 func (p *projector) first(set *cephv1.StorageClassDeviceSet, template corev1.PodTemplateSpec, count int) placement.Workload {
 	w := placement.Workload{
-		Namespace: p.namespace, Name: "rook-ceph-osd-prepare-" + set.Name, Replicas: int32(max(count, 0)), Template: template,
+		Namespace: p.Namespace, Name: "rook-ceph-osd-prepare-" + set.Name, Replicas: int32(max(count, 0)), Template: template,
 	}
 	for _, t := range set.VolumeClaimTemplates {
 		claim := corev1.PersistentVolumeClaim{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
@@ -185,37 +209,10 @@ func (p *projector) first(set *cephv1.StorageClassDeviceSet, template corev1.Pod
 
 // again is the workload of an OSD that has a claim and no node.
 func (p *projector) again(template corev1.PodTemplateSpec, claim *corev1.PersistentVolumeClaim) placement.Workload {
-	w := placement.Workload{Namespace: p.namespace, Name: "rook-ceph-osd-prepare-" + claim.Name, Replicas: 1, Template: *template.DeepCopy()}
+	w := placement.Workload{Namespace: p.Namespace, Name: "rook-ceph-osd-prepare-" + claim.Name, Replicas: 1, Template: *template.DeepCopy()}
 	w.Template.Spec.Volumes = []corev1.Volume{{
 		Name:         cephv1.DataTemplate,
 		VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}},
 	}}
 	return w
-}
-
-// predict returns the nodes that the scheduler would choose, and puts the pods
-// there, so that those that come later count them.
-func (p *projector) predict(ctx context.Context, w placement.Workload) ([]string, []placement.Problem, error) {
-	if w.Replicas == 0 {
-		return nil, nil, nil
-	}
-	verdict, err := placement.Predict(ctx, p.world, w)
-	if err != nil {
-		return nil, nil, err
-	}
-	var nodes []string
-	for _, pod := range verdict.Pods {
-		if pod.Fits {
-			nodes = append(nodes, pod.Node)
-			p.world.Pods = append(p.world.Pods, placed(w, pod))
-		}
-	}
-	return nodes, verdict.Problems, nil
-}
-
-func placed(w placement.Workload, pod placement.PodVerdict) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: pod.Name, Labels: w.Template.Labels},
-		Spec:       corev1.PodSpec{NodeName: pod.Node, Containers: w.Template.Spec.Containers},
-	}
 }

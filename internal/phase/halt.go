@@ -20,7 +20,7 @@ type Halt struct {
 	Message  string
 	// After is when to look again in any case; zero means never.
 	After time.Duration
-	// Repeats tells that an event has told of it already, when an earlier attempt
+	// Repeats reports whether an event has reported it already, when an earlier attempt
 	// ended in the same way. There is no other one, however long that continues.
 	Repeats bool
 }

@@ -183,7 +183,7 @@ func stamp(conditions condition.Conditions, now metav1.Time) {
 	}
 }
 
-// repeated is the type of the condition of which an event has told before, empty
+// repeated is the type of the condition that an event has reported before, empty
 // if there is none.
 func repeated(err error) condition.Type {
 	var halt *Halt
@@ -194,7 +194,7 @@ func repeated(err error) condition.Type {
 }
 
 // write patches the status if it changed and then tells what changed, but for
-// the condition that was told of before.
+// the condition that was reported before.
 func (r *Runner) write(ctx context.Context, obj, before Object, told condition.Type) error {
 	if released(obj, before) || equality.Semantic.DeepEqual(obj, before) {
 		return nil
@@ -237,7 +237,7 @@ func records(obj, before Object) bool {
 	return ok && !equality.Semantic.DeepEqual(r.GetLedger(), before.(recorder).GetLedger())
 }
 
-// emit tells of each problem when it appears and of Ready when it is reached.
+// emit reports each problem when it appears and of Ready when it is reached.
 func (r *Runner) emit(ctx context.Context, obj Object, before condition.Conditions, told condition.Type) {
 	for _, c := range *obj.GetConditions() {
 		old := before.Get(c.Type)

@@ -415,6 +415,6 @@ func TestAStatusOlderThanTheWrittenOneIsNotJudged(t *testing.T) {
 		t.Errorf("Run = %v, %v; want nothing more to do", result, err)
 	}
 	if !s.cell.Status.Conditions.IsTrue(condition.ReadyCondition) {
-		t.Errorf("what came back is not told: %v", s.standing())
+		t.Errorf("what came back is not reported: %v", s.standing())
 	}
 }

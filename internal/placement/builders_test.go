@@ -149,6 +149,14 @@ func makeClass(name, provisioner string, mode storagev1.VolumeBindingMode) *stor
 	}
 }
 
+// makeCSINode returns the CSINode of a node that takes so many volumes of a driver.
+func makeCSINode(name, driver string, limit int32) *storagev1.CSINode {
+	csi := &storagev1.CSINode{}
+	csi.Name = name
+	csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: driver, NodeID: name, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(limit)}}}
+	return csi
+}
+
 // sevenNodes are those of seeds/001, with the zones as they are labelled there.
 func sevenNodes() []*corev1.Node {
 	return []*corev1.Node{

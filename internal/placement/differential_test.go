@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,29 +28,45 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
+// maxDiffer is after how many differences no more draws are compared.
+const maxDiffer = 10
+
 var (
 	drawsFlag = flag.Int("draws", 500, "how many random clusters are compared with kube-scheduler")
 	seedFlag  = flag.Uint64("seed", 1, "the seed that the random clusters are drawn from")
 	drawFlag  = flag.Int("draw", -1, "compare only the draw of this number")
+	drawsOf   = flag.String("generator", "both", "where the clusters come from: rules, shapes, or both by turns")
 )
+
+// drawn returns the random cluster of a number.
+func drawn(number int) *draw {
+	if *drawsOf == "shapes" || *drawsOf == "both" && number%2 == 1 {
+		return newShapes(*seedFlag, number)
+	}
+	return newDraw(*seedFlag, number)
+}
 
 // TestAgreesWithKubeScheduler draws random clusters, loads each into a real API
 // server with a real kube-scheduler, and rolls a random StatefulSet out. Of each
 // pod both must say the same: the same message, with the same reasons and counts,
-// if it fits nowhere; and if it fits, a node that the prediction holds feasible.
-// The next pods are tried where kube-scheduler put the ones before.
+// if it fits nowhere or is refused; and if it fits, one of the nodes that score
+// highest by the prediction. The next pods are tried where kube-scheduler put the ones
+// before. At last the verdict of Predict must be what became of the pods, except where
+// it says that it depends on chance.
 func TestAgreesWithKubeScheduler(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is not set: run make test, or export KUBEBUILDER_ASSETS=$(go run ./test/lab binaries)")
-	}
 	c := startCluster(t)
 	seen := map[string]int{}
+	differ := 0
 	for i := range *drawsFlag {
 		if *drawFlag >= 0 && i != *drawFlag {
 			continue
 		}
-		if err := c.compare(newDraw(*seedFlag, i), seen); err != nil {
-			t.Fatalf("draw %d: %v\nTo run it alone: go test ./internal/placement -run %s -seed %d -draw %d", i, err, t.Name(), *seedFlag, i)
+		if differ == maxDiffer {
+			t.Fatal("No more are compared.")
+		}
+		if err := c.compare(drawn(i), seen); err != nil {
+			differ++
+			t.Errorf("draw %d: %v\nTo run it alone: go test ./internal/placement -run %s -seed %d -generator %s -draw %d", i, err, t.Name(), *seedFlag, *drawsOf, i)
 		}
 	}
 	t.Logf("what kube-scheduler said: %v", seen)
@@ -64,7 +83,8 @@ func requireVariety(t *testing.T, seen map[string]int) {
 		"didn't match pod topology spread constraints", "(missing required label)", "didn't match PersistentVolume's node affinity",
 		"didn't find available persistent volumes to bind", "unbound immediate PersistentVolumeClaims", "untolerated taint", "were unschedulable",
 		"Pod's node affinity/selector", "didn't satisfy plugin", "match pod affinity rules", "match pod anti-affinity rules", "existing pods anti-affinity rules",
-		"Insufficient cpu", "Too many pods", "free ports",
+		"Insufficient cpu", "Too many pods", "free ports", "exceed max volume count", "CSI driver is not installed",
+		"refused: exceeded quota", "refused: per Container",
 	} {
 		n := 0
 		for said, times := range seen {
@@ -85,15 +105,24 @@ type cluster struct {
 	ctx context.Context
 	// pods are all changes of pods, in their order.
 	pods <-chan watch.Event
+
+	// created is what the draw has created.
+	mu      sync.Mutex
+	created []client.Object
+	// counted are the pods that the quotas of the draw count.
+	counted []*corev1.Pod
+	gates   int64
 }
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("KUBEBUILDER_ASSETS is not set: run make test, or export KUBEBUILDER_ASSETS=$(go run ./test/lab binaries)")
+	}
 	env := &envtest.Environment{}
 	// Nobody is there to take the taints and finalizers away that these add.
 	env.ControlPlane.GetAPIServer().Configure().
-		Set("disable-admission-plugins", "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection").
-		Set("delete-collection-workers", "8")
+		Set("disable-admission-plugins", "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection")
 	config, err := env.Start()
 	t.Cleanup(func() {
 		if err := env.Stop(); err != nil {
@@ -105,7 +134,7 @@ func startCluster(t *testing.T) *cluster {
 	}
 	startScheduler(t, env.KubeConfig)
 	config = rest.CopyConfig(config)
-	config.QPS = -1
+	config.QPS, config.WarningHandlerWithContext = -1, rest.NoWarnings{}
 	api, err := client.NewWithWatch(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -115,17 +144,34 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(pods.Stop)
-	c := &cluster{api, t.Context(), pods.ResultChan()}
-	for _, class := range drawnClasses() {
-		err = errors.Join(err, c.Create(c.ctx, class))
-	}
-	for _, namespace := range append(drawnNamespaces(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: sentinelNS}}) {
-		err = errors.Join(err, c.Create(c.ctx, namespace))
-	}
-	if err != nil {
-		t.Fatal(err)
+	c := &cluster{Client: api, ctx: t.Context(), pods: pods.ResultChan()}
+	for _, o := range standing() {
+		if err := c.Create(c.ctx, o); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return c
+}
+
+// standing are the objects that all draws share.
+func standing() []client.Object {
+	var objects []client.Object
+	for _, class := range drawnClasses() {
+		objects = append(objects, class)
+	}
+	for _, driver := range append(drawnDrivers(), sentinelDriver()) {
+		objects = append(objects, driver)
+	}
+	for _, priority := range drawnPriorities() {
+		objects = append(objects, priority)
+	}
+	for _, name := range []string{sentinelNS, gateNS} {
+		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, namespace := range drawnNamespaces() {
+		objects = append(objects, namespace)
+	}
+	return append(objects, gateLimits(0), gateQuota(0))
 }
 
 const schedulerConfig = `
@@ -165,34 +211,65 @@ func startScheduler(t *testing.T, kubeconfig []byte) {
 }
 
 // compare plays one draw in both and returns the first disagreement.
-func (c *cluster) compare(d *draw, seen map[string]int) error {
-	defer c.clean(d)
+func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
+	defer func() { err = errors.Join(err, c.clean(d)) }()
 	if err := c.load(d); err != nil {
 		return fmt.Errorf("loading the cluster: %w", err)
 	}
 	if err := c.settle(d); err != nil {
 		return fmt.Errorf("waiting until kube-scheduler has seen the cluster: %w", err)
 	}
-	s, err := newSimulation(c.ctx, d.world, d.workload)
+	s, err := newSimulation(c.ctx, &d.world)
 	if err != nil {
 		return err
 	}
 	defer s.scheduler.stop()
+	if err := s.begin(d.workload); err != nil {
+		return err
+	}
+	fits := map[int32]bool{}
 	create := func(ordinal int32) error {
-		said, err := c.comparePod(s, ordinal)
+		said, err := c.comparePod(d, s, ordinal)
 		for _, reason := range said {
 			seen[reason]++
 		}
+		fits[ordinal] = len(said) > 0 && strings.HasPrefix(said[0], fitsKind)
 		return err
 	}
-	remove := func(pod *corev1.Pod) error { return errors.Join(c.deleteNow(pod), s.scheduler.remove(pod)) }
-	return s.inOrder(create, remove)
+	remove := func(pod *corev1.Pod) error { return errors.Join(c.deleteNow(pod), c.released(d, pod), s.remove(pod)) }
+	if err := s.inOrder(create, remove); err != nil {
+		return err
+	}
+	return c.compareVerdict(d, fits, seen)
+}
+
+// compareVerdict holds the verdict, which knows nothing of what kube-scheduler chose,
+// to what became of the pods. One over some of the choices only, or of a cluster of
+// which kube-scheduler looks at a part each time, is not certain: it is only counted.
+func (c *cluster) compareVerdict(d *draw, fits map[int32]bool, seen map[string]int) error {
+	plays, err := playAll(c.ctx, d.world, []Workload{d.workload})
+	if err != nil {
+		return err
+	}
+	pods, _ := plays.pods(0)
+	for i, pod := range pods {
+		switch {
+		case pod.ByChance:
+			seen["pods whose place depends on chance"]++
+		case pod.Fits == fits[int32(i)]:
+		case plays.complete && len(d.world.Nodes) < 100:
+			return fmt.Errorf("the verdict on pod %s is fits %t; kube-scheduler: %t: %s", pod.Name, pod.Fits, fits[int32(i)], pod.Message)
+		default:
+			seen["pods whose verdict over some choices differs"]++
+		}
+	}
+	return nil
 }
 
 // comparePod returns what both say of a pod.
-func (c *cluster) comparePod(s *simulation, ordinal int32) ([]string, error) {
+func (c *cluster) comparePod(d *draw, s *simulation, ordinal int32) ([]string, error) {
 	if old := s.existing[ordinal]; old != nil {
-		if err := c.deleteNow(old); err != nil {
+		if err := errors.Join(c.deleteNow(old), c.released(d, old)); err != nil {
 			return nil, err
 		}
 	}
@@ -201,9 +278,13 @@ func (c *cluster) comparePod(s *simulation, ordinal int32) ([]string, error) {
 		return nil, err
 	}
 	pod := s.workload.pod(ordinal)
-	if err := c.createAsIs(pod); err != nil {
+	switch err := c.createAsIs(pod); {
+	case apierrors.IsForbidden(err):
+		return []string{refusalOf(err)}, agreeOnRefusal(predicted, pod, err)
+	case err != nil:
 		return nil, err
 	}
+	c.counted = append(c.counted, pod)
 	real, err := c.verdict(pod)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for what kube-scheduler says of %s: %w", pod.Name, err)
@@ -215,7 +296,35 @@ func (c *cluster) comparePod(s *simulation, ordinal int32) ([]string, error) {
 		// It must not find a place later, which the prediction does not play.
 		return reasons(predicted.message()), c.deleteNow(pod)
 	}
+	if len(d.world.Nodes) < 100 && !slices.Contains(predicted.best, real.node) {
+		return nil, fmt.Errorf("pod %s: kube-scheduler chose %s; the highest score by the prediction have %v", pod.Name, real.node, predicted.best)
+	}
 	return []string{real.kind}, s.scheduler.place(c.ctx, predicted, real.node)
+}
+
+func agreeOnRefusal(predicted outcome, pod *corev1.Pod, real error) error {
+	if predicted.denied == nil {
+		return fmt.Errorf("pod %s: the API server refuses it: %w; the prediction does not", pod.Name, real)
+	}
+	if !slices.Equal(parts(predicted.denied), parts(real)) {
+		return fmt.Errorf("pod %s: other reasons\nAPI server:     %w\nthe prediction: %w", pod.Name, real, predicted.denied)
+	}
+	return nil
+}
+
+// parts are those of a refusal, sorted: LimitRanger goes through maps.
+func parts(err error) []string {
+	return slices.Sorted(strings.SplitSeq(strings.NewReplacer("[", "", "]", "", "forbidden: ", "forbidden, ").Replace(err.Error()), ", "))
+}
+
+// refusalOf says which policy refuses a pod.
+func refusalOf(err error) string {
+	for _, of := range []string{"exceeded quota", "failed quota", "per Container", "per Pod"} {
+		if strings.Contains(err.Error(), of) {
+			return "refused: " + of
+		}
+	}
+	return "refused"
 }
 
 // reasons returns those of a message, without the counts.
@@ -230,6 +339,8 @@ func reasons(message string) []string {
 
 func agree(predicted outcome, real verdict) error {
 	switch {
+	case predicted.denied != nil:
+		return fmt.Errorf("the API server accepts it; by the prediction it does not: %w", predicted.denied)
 	case real.node != "" && !slices.Contains(predicted.feasible, real.node):
 		return fmt.Errorf("kube-scheduler chose %s; feasible by the prediction are %v: %s", real.node, predicted.feasible, predicted.message())
 	case real.node != "":
@@ -247,6 +358,9 @@ func agree(predicted outcome, real verdict) error {
 
 // verdict is what kube-scheduler decided about a pod.
 type verdict struct{ node, message, kind string }
+
+// fitsKind is how the kind of a verdict starts if the pod fits.
+const fitsKind = "fits"
 
 func (c *cluster) verdict(pod *corev1.Pod) (verdict, error) {
 	var v verdict
@@ -278,11 +392,11 @@ func (c *cluster) await(pod *corev1.Pod, ready func(*corev1.Pod) bool) error {
 
 func decided(pod *corev1.Pod) verdict {
 	if pod.Spec.NodeName != "" {
-		return verdict{node: pod.Spec.NodeName, kind: "fits"}
+		return verdict{node: pod.Spec.NodeName, kind: fitsKind}
 	}
 	// The scheduler has decided, and waits for somebody to bind the volumes.
 	if pod.Status.NominatedNodeName != "" {
-		return verdict{node: pod.Status.NominatedNodeName, kind: "fits and is promised a volume"}
+		return verdict{node: pod.Status.NominatedNodeName, kind: fitsKind + " and is promised a volume"}
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
@@ -294,9 +408,12 @@ func decided(pod *corev1.Pod) verdict {
 
 // load creates what was drawn; the last node comes last. The claims that the
 // StatefulSet controller would create are there before their pods, so that the
-// scheduler has seen them; the prediction is not told of them.
+// scheduler has seen them; the prediction does not know of them.
 func (c *cluster) load(d *draw) error {
 	last := len(d.world.Nodes) - 1
+	if err := c.createAsIs(d.set()); err != nil {
+		return err
+	}
 	var objects []client.Object
 	for _, node := range d.world.Nodes[:last] {
 		objects = append(objects, node)
@@ -313,10 +430,40 @@ func (c *cluster) load(d *draw) error {
 	for _, pod := range d.world.Pods {
 		objects = append(objects, pod)
 	}
+	for _, csi := range d.world.CSINodes {
+		if csi.Name != d.world.Nodes[last].Name {
+			objects = append(objects, csi)
+		}
+	}
 	if err := each(objects, c.createAsIs); err != nil {
 		return err
 	}
-	return c.createAsIs(d.world.Nodes[last])
+	if err := errors.Join(c.createAsIs(d.world.Nodes[last]), c.createAsIs(d.lastCSINode())); err != nil {
+		return err
+	}
+	return c.loadPolicies(d)
+}
+
+// lastCSINode is that of the last node with the driver of the sentinel.
+func (d *draw) lastCSINode() *storagev1.CSINode {
+	name := d.world.Nodes[len(d.world.Nodes)-1].Name
+	csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, drawn := range d.world.CSINodes {
+		if drawn.Name == name {
+			csi = drawn.DeepCopy()
+		}
+	}
+	csi.Spec.Drivers = append(csi.Spec.Drivers, storagev1.CSINodeDriver{Name: sentinel, NodeID: name})
+	return csi
+}
+
+// set is the StatefulSet of the workload. Nobody makes its pods; the scheduler spreads
+// pods without constraints by its selector. It comes first, since nothing shows when the
+// scheduler has seen it.
+func (d *draw) set() *appsv1.StatefulSet {
+	set := d.workload.statefulSet()
+	set.Spec.Template = *d.workload.Template.DeepCopy()
+	return set
 }
 
 // newClaims returns those of the workload that the world does not have.
@@ -337,6 +484,9 @@ func (d *draw) newClaims() []*corev1.PersistentVolumeClaim {
 // the API server made of it.
 func (c *cluster) createAsIs(object client.Object) error {
 	object.SetUID("")
+	c.mu.Lock()
+	c.created = append(c.created, object)
+	c.mu.Unlock()
 	switch o := object.(type) {
 	case *corev1.PersistentVolume:
 		phase := o.Status.Phase
@@ -372,12 +522,19 @@ const (
 	sentinel   = "sentinel"
 )
 
+// sentinelDriver is a driver that a node must have for pods with its volumes.
+func sentinelDriver() *storagev1.CSIDriver {
+	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: sentinel}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: ptr.To(true)}}
+}
+
 // settle waits until kube-scheduler has seen the cluster: it binds a pod, the
 // last that was created, to the node that was created last, with a volume and a
-// claim that were created last.
+// claim that were created last, of a driver that only the CSINode that was created
+// last has.
 func (c *cluster) settle(d *draw) error {
 	node := d.world.Nodes[len(d.world.Nodes)-1].Name
 	pv := makeVolume(d.prefix+sentinel, sentinel, "1Gi", "", "")
+	pv.Spec.PersistentVolumeSource = csiSource(sentinel, pv.Name)
 	claim := makeClaim(d.prefix+sentinel, sentinel, "1Gi")
 	claim.Namespace = sentinelNS
 	bind(claim, pv)
@@ -408,28 +565,24 @@ func (c *cluster) deleteNow(pod *corev1.Pod) error {
 	return c.Delete(c.ctx, pod, client.GracePeriodSeconds(0))
 }
 
-// clean deletes what a draw and its roll-out have left. That volumes are still
-// promised to pods of the last draw harms no other: no names are alike.
-func (c *cluster) clean(d *draw) {
-	for _, pod := range d.world.Pods {
-		if len(pod.Finalizers) > 0 {
-			_ = c.Patch(c.ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+// clean deletes what a draw and its roll-out have left, object by object: to delete
+// a collection the API server lists it, and waits up to 100 ms for each list until
+// its cache has caught up with etcd. That volumes are still promised to pods of the
+// last draw harms no other: no names are alike.
+func (c *cluster) clean(d *draw) error {
+	for _, object := range c.created {
+		if len(object.GetFinalizers()) > 0 {
+			_ = c.Patch(c.ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 		}
 	}
-	type sweep struct {
-		kind      client.Object
-		namespace string
-	}
-	sweeps := []sweep{
-		{&corev1.Pod{}, ns}, {&corev1.Pod{}, otherNS}, {&corev1.PersistentVolumeClaim{}, ns}, {&corev1.PersistentVolumeClaim{}, sentinelNS},
-		{&corev1.PersistentVolume{}, ""}, {&corev1.Node{}, ""},
-	}
-	err := each(sweeps, func(s sweep) error {
-		return c.DeleteAllOf(c.ctx, s.kind, client.InNamespace(s.namespace), client.GracePeriodSeconds(0))
+	err := each(c.created, func(object client.Object) error {
+		return client.IgnoreNotFound(c.Delete(c.ctx, object, client.GracePeriodSeconds(0)))
 	})
-	if err != nil && c.ctx.Err() == nil {
-		panic(fmt.Sprintf("cleaning the cluster: %v", err)) // the next draw would be another
+	c.created = nil
+	if err != nil || !d.policed() {
+		return err
 	}
+	return c.gate()
 }
 
 // each works on a few at a time.

@@ -10,14 +10,22 @@
 //
 // The prediction is exact in which pods are created and which nodes take them: a
 // differential test holds it equal to kube-apiserver and kube-scheduler processes.
-// LimitRanges and ResourceQuotas are played with the code of their admission
-// plugins. Where several nodes score alike the scheduler takes one at random and
-// this package the first by name.
+// LimitRanges and ResourceQuotas are played with the code of their admission plugins.
+//
+// Where several nodes score equally kube-scheduler takes one at random, and that can
+// decide whether a later pod fits: the first pod may take the only place that the
+// volume of the second can be reached from. The verdict does not depend on such luck.
+// [Predict] plays the roll-out with each of these choices. A pod fits if it fits in all
+// plays; if it fits in some of them, its problem says that this depends on chance
+// (ByChance). With more choices than 64 plays, or fewer in clusters of more than 15
+// nodes, it plays a sample that is the same each time, which can miss rare cases.
 //
 // Not played are: preemption (priorities), dynamic resource allocation, mutating
 // webhooks, scheduler profiles other than the default one, the preference for nodes
 // that have the image, the room of a CSIStorageCapacity that is used up pod by pod,
-// the zone that a provisioner chooses for a volume with Immediate binding, and
+// the zone that a provisioner chooses for a volume with Immediate binding,
+// VolumeAttachments without a pod (volumes that are being detached count for the limit
+// of a driver), that kube-scheduler scores only some of more than 100 nodes, and
 // changes of the cluster during the roll-out. docs/topology.md has the list for users.
 //
 // [Predictor] is for controllers: it shares one view of the cluster, and limits

@@ -47,6 +47,9 @@ func drawnClasses() []*storagev1.StorageClass {
 		makeClass(bySelf, "example.com/by-self", storagev1.VolumeBindingWaitForFirstConsumer),
 		makeClass(byHand, noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer),
 		makeClass(atOnce, "example.com/at-once", storagev1.VolumeBindingImmediate),
+		makeClass(attachedLate, attached, storagev1.VolumeBindingWaitForFirstConsumer),
+		makeClass(attachedAtOnce, attached, storagev1.VolumeBindingImmediate),
+		makeClass(strictLate, strict, storagev1.VolumeBindingWaitForFirstConsumer),
 	}
 }
 

@@ -21,9 +21,8 @@ type objects struct {
 	world *World
 }
 
-func newObjects(world *World, set *appsv1.StatefulSet) (objects, error) {
-	o := objects{informers.NewSharedInformerFactory(nil, 0), world}
-	err := o.add(set)
+func newObjects(world *World) (objects, error) {
+	o, err := objects{informers.NewSharedInformerFactory(nil, 0), world}, error(nil)
 	for _, fill := range []func() error{
 		func() error { return addAll(o, world.PersistentVolumes) },
 		func() error { return addAll(o, world.PersistentVolumeClaims) },

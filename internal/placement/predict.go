@@ -26,15 +26,19 @@ type Verdict struct {
 type PodVerdict struct {
 	Name string
 	// Node that the scheduler would choose; of several that score alike, the
-	// first by name. Empty if the pod fits nowhere.
+	// first by name. Empty if the pod does not fit.
 	Node string
+	// Fits reports whether the pod fits whichever of the nodes that score alike
+	// kube-scheduler takes for the pods before it.
 	Fits bool
+	// ByChance reports that it fits for some of these choices and not for others.
+	ByChance bool
 	// Message is the scheduler's own, of a pod that does not fit, or the API server's,
 	// of one that it refuses.
 	Message string
 }
 
-// Fits returns whether every pod would find a node.
+// Fits returns whether every pod is certain to find a node.
 func (v Verdict) Fits() bool {
 	return !slices.ContainsFunc(v.Pods, func(p PodVerdict) bool { return !p.Fits })
 }
@@ -46,81 +50,127 @@ func (v Verdict) Fits() bool {
 // pods beyond the replicas go away. All other pods of the world stay. Claims that exist keep their volumes; others are made, and
 // bound as their storage class says.
 //
+// Of nodes that score alike kube-scheduler takes one at random, which can decide where
+// a later pod fits. So the roll-out is played with all these choices, or with up to 64
+// where there are more: a pod fits if it does in all of them.
+//
 // A pod that fits nowhere stays pending; the real roll-out would wait there. The
 // same arguments give the same verdict. The error is about the arguments (a name
 // or a selector that is not valid) or says which step of the scheduler failed.
 func Predict(ctx context.Context, world World, workload Workload) (Verdict, error) {
-	s, err := newSimulation(ctx, world, workload)
+	verdicts, err := PredictAll(ctx, world, []Workload{workload})
 	if err != nil {
 		return Verdict{}, err
 	}
-	defer s.scheduler.stop()
-	outcomes, problems, err := s.rollOut(ctx)
-	if err != nil {
-		return Verdict{}, err
-	}
-	inert, err := workload.InertSelectors()
-	if err != nil {
-		return Verdict{}, err
-	}
-	spread, err := s.spread()
-	notes := s.notes()
-	return Verdict{Pods: verdicts(outcomes), Problems: merge(append(noted(problems, notes), inert...)), Spread: spread, Notes: notes}, err
+	return verdicts[0], nil
 }
 
-// simulation is a roll-out that is under way.
+// PredictAll returns what [Predict] returns for each workload, rolled out one after
+// the other: each finds the pods of those before it, and what these have taken of
+// volumes and quotas. No workload may have pods of another's name.
+func PredictAll(ctx context.Context, world World, workloads []Workload) ([]Verdict, error) {
+	all, err := playAll(ctx, world, workloads)
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make([]Verdict, len(workloads))
+	for i := range workloads {
+		if verdicts[i], err = all.verdict(i, &workloads[i]); err != nil {
+			return nil, err
+		}
+	}
+	return verdicts, nil
+}
+
+// simulation is roll-outs that are under way.
 type simulation struct {
-	world    *World
+	world     *World
+	objects   objects
+	scheduler *scheduler
+	choices   *choices
+	// policies of each namespace, as far as they are used.
+	byNamespace map[string]*policies
+
+	// The workload that is rolled out, with the policies of its namespace and its
+	// existing pods, by ordinal.
 	workload Workload
 	storage  storage
 	policies *policies
-	// existing pods of the workload, by ordinal.
-	existing  map[int32]*corev1.Pod
-	scheduler *scheduler
+	existing map[int32]*corev1.Pod
+	// results by ordinal.
+	results []result
+	// last is whether no other workload follows.
+	last bool
 }
 
-func newSimulation(ctx context.Context, world World, workload Workload) (*simulation, error) {
-	if err := workload.validate(); err != nil {
-		return nil, err
-	}
-	objects, err := newObjects(&world, workload.statefulSet())
+func newSimulation(ctx context.Context, world *World) (*simulation, error) {
+	objects, err := newObjects(world)
 	if err != nil {
 		return nil, err
 	}
-	existing := map[int32]*corev1.Pod{}
-	for _, pod := range world.Pods {
-		if ordinal, ok := workload.ordinal(pod); ok && !ended(pod) {
-			existing[ordinal] = pod
-		}
-	}
 	scheduler, err := newScheduler(ctx, objects, world.infos.with(world.Nodes, world.Pods))
-	policies := newPolicies(&world, workload.Namespace)
-	return &simulation{&world, workload, storage{objects, policies}, policies, existing, scheduler}, err
+	return &simulation{world: world, objects: objects, scheduler: scheduler, byNamespace: map[string]*policies{}}, err
 }
 
-// rollOut plays the whole roll-out and returns the outcome of each ordinal.
-func (s *simulation) rollOut(ctx context.Context) ([]outcome, []Problem, error) {
-	outcomes := make([]outcome, s.workload.Replicas)
-	var problems []Problem
+// begin makes the workload the one that is rolled out.
+func (s *simulation) begin(workload Workload) error {
+	if err := workload.validate(); err != nil {
+		return err
+	}
+	policies := s.byNamespace[workload.Namespace]
+	if policies == nil {
+		policies = newPolicies(s.world, workload.Namespace)
+		s.byNamespace[workload.Namespace] = policies
+	}
+	s.workload, s.policies, s.storage = workload, policies, storage{s.objects, policies}
+	s.existing, s.results = map[int32]*corev1.Pod{}, make([]result, workload.Replicas)
+	for _, pod := range s.world.Pods {
+		if ordinal, ok := workload.ordinal(pod); ok && !ended(pod) {
+			s.existing[ordinal] = pod
+		}
+	}
+	return s.objects.add(workload.statefulSet())
+}
+
+// rollOut plays the whole roll-out and notes the result of each ordinal.
+func (s *simulation) rollOut(ctx context.Context) error {
+	toMake := s.toMake()
 	create := func(ordinal int32) error {
 		if pod := s.existing[ordinal]; s.workload.keeps(pod) {
-			outcomes[ordinal] = outcome{pod: pod, node: pod.Spec.NodeName}
+			s.note(ordinal, outcome{pod: pod, node: pod.Spec.NodeName}, nil)
 			return nil
 		}
 		o, err := s.try(ctx, ordinal)
 		if err != nil {
 			return err
 		}
-		outcomes[ordinal] = o
-		if o.node != "" {
-			return s.scheduler.place(ctx, o, o.node)
+		if toMake--; o.node == "" {
+			why, err := s.explain(o)
+			s.note(ordinal, o, why)
+			return err
 		}
-		why, err := s.explain(o)
-		problems = append(problems, why...)
-		return err
+		if toMake > 0 || !s.last { // the choice for the last pod changes nothing
+			o.node = o.best[s.choices.take(len(o.best))]
+		}
+		s.note(ordinal, o, nil)
+		return s.scheduler.place(ctx, o, o.node)
 	}
-	err := s.inOrder(create, s.remove)
-	return outcomes, problems, err
+	return s.inOrder(create, s.remove)
+}
+
+func (s *simulation) note(ordinal int32, o outcome, why []Problem) {
+	s.results[ordinal] = result{PodVerdict{Name: o.pod.Name, Node: o.node, Fits: o.node != "", Message: o.message()}, why}
+}
+
+// toMake is how many pods are made.
+func (s *simulation) toMake() int {
+	made := 0
+	for ordinal := range s.workload.Replicas {
+		if !s.workload.keeps(s.existing[ordinal]) {
+			made++
+		}
+	}
+	return made
 }
 
 // inOrder takes the steps of the StatefulSet controller (updateStatefulSet in
@@ -201,12 +251,4 @@ func (s *simulation) spread() ([]Spread, error) {
 		result = append(result, spread)
 	}
 	return result, nil
-}
-
-func verdicts(outcomes []outcome) []PodVerdict {
-	result := make([]PodVerdict, len(outcomes))
-	for i, o := range outcomes {
-		result[i] = PodVerdict{Name: o.pod.Name, Node: o.node, Fits: o.node != "", Message: o.message()}
-	}
-	return result
 }

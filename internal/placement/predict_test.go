@@ -455,7 +455,7 @@ func TestNoPodWithoutAReason(t *testing.T) {
 
 // A plugin that a later Kubernetes adds needs a remedy, or a place here.
 func TestEveryFilterHasARemedy(t *testing.T) {
-	objects, err := newObjects(&World{}, makeWorkload(1).statefulSet())
+	objects, err := newObjects(&World{})
 	if err != nil {
 		t.Fatal(err)
 	}

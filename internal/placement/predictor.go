@@ -56,15 +56,15 @@ type Key struct {
 	types.NamespacedName
 }
 
-// unfit is a roll-out some pods of which would fit nowhere.
+// unfit are roll-outs of an object some pods of which would fit nowhere.
 type unfit struct {
-	workload Workload
-	verdict  Verdict
-	cost     time.Duration
-	// due is when it may be predicted again.
+	workloads []Workload
+	verdicts  []Verdict
+	cost      time.Duration
+	// due is when they may be predicted again.
 	due time.Time
-	// repeated reports whether the verdict was given again, so that the object is to be
-	// queued when it is due.
+	// repeated reports whether the verdicts were given again, so that the object is to
+	// be queued when they are due.
 	repeated bool
 }
 
@@ -88,34 +88,44 @@ func (p *Predictor) Wakes(kind string) source.Source {
 // verdict that pods fit nowhere can be older, and then the object is queued once it
 // may be predicted again.
 func (p *Predictor) Predict(ctx context.Context, key Key, workload Workload) (Verdict, error) {
-	if verdict, found := p.known(key, workload); found {
-		return verdict, nil
+	verdicts, err := p.PredictAll(ctx, key, []Workload{workload})
+	if err != nil {
+		return Verdict{}, err
+	}
+	return verdicts[0], nil
+}
+
+// PredictAll is [Predictor.Predict] for an object with several workloads, which are
+// rolled out one after the other as by [PredictAll].
+func (p *Predictor) PredictAll(ctx context.Context, key Key, workloads []Workload) ([]Verdict, error) {
+	if verdicts, found := p.known(key, workloads); found {
+		return verdicts, nil
 	}
 	p.running.Lock()
 	defer p.running.Unlock()
 	start := time.Now()
 	world, err := p.read(ctx)
 	if err != nil {
-		return Verdict{}, err
+		return nil, err
 	}
-	verdict, err := Predict(ctx, world, workload)
+	verdicts, err := PredictAll(ctx, world, workloads)
 	if err == nil {
-		p.note(key, &unfit{workload: workload, verdict: verdict, cost: time.Since(start)})
+		p.note(key, &unfit{workloads: workloads, verdicts: verdicts, cost: time.Since(start)})
 	}
-	return verdict, err
+	return verdicts, err
 }
 
-// known returns the verdict on a roll-out that is not to be predicted again yet.
-func (p *Predictor) known(key Key, workload Workload) (Verdict, bool) {
+// known returns the verdicts on roll-outs that are not to be predicted again yet.
+func (p *Predictor) known(key Key, workloads []Workload) ([]Verdict, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.unfit[key]
-	if u == nil || !u.due.After(time.Now()) || !equality.Semantic.DeepEqual(u.workload, workload) {
-		return Verdict{}, false
+	if u == nil || !u.due.After(time.Now()) || !equality.Semantic.DeepEqual(u.workloads, workloads) {
+		return nil, false
 	}
 	u.repeated = true
 	p.wakeAt(u.due)
-	return u.verdict, true
+	return u.verdicts, true
 }
 
 // note remembers a verdict if pods do not fit, and forgets those that nobody has
@@ -125,7 +135,7 @@ func (p *Predictor) note(key Key, u *unfit) {
 	defer p.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(p.unfit, func(k Key, u *unfit) bool { return k == key || now.Sub(u.due) > forgetAfter })
-	if u.verdict.Fits() {
+	if all(u.verdicts, Verdict.Fits) {
 		return
 	}
 	p.unfit[key] = u

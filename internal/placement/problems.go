@@ -25,6 +25,9 @@ type Problem struct {
 	Volume string `json:"volume,omitempty"`
 	// Key of a node label.
 	Key string `json:"key,omitempty"`
+	// ByChance reports that the pods fit for some of the choices that kube-scheduler
+	// makes between nodes that score alike.
+	ByChance bool `json:"byChance,omitempty"`
 	// Message says what is wrong, and Remedy what to do.
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
@@ -50,11 +53,14 @@ func Describe(problems []Problem) string {
 // merge joins the pods of problems that have one cause and one remedy, and sorts
 // by how telling the reason is. The message is that of the first pod.
 func merge(problems []Problem) []Problem {
-	type cause struct{ reason, node, volume, key, remedy string }
+	type cause struct {
+		reason, node, volume, key, remedy string
+		byChance                          bool
+	}
 	var merged []Problem
 	at := map[cause]int{}
 	for _, p := range problems {
-		c := cause{string(p.Reason), p.Node, p.Volume, p.Key, p.Remedy}
+		c := cause{string(p.Reason), p.Node, p.Volume, p.Key, p.Remedy, p.ByChance}
 		if i, ok := at[c]; ok {
 			merged[i].Pods = append(merged[i].Pods, p.Pods...)
 			continue

@@ -1,10 +1,10 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,8 +71,9 @@ func newScheduler(ctx context.Context, objects informers.SharedInformerFactory, 
 // outcome of one scheduling cycle.
 type outcome struct {
 	pod *corev1.Pod
-	// node that scores highest, the first by name if several do; empty if the
-	// pod fits nowhere.
+	// best are the nodes that score highest, by name, and node is the one that is
+	// taken; none and empty if the pod fits nowhere.
+	best []string
 	node string
 	// feasible are all nodes that the pod fits on, sorted.
 	feasible []string
@@ -116,8 +117,11 @@ func (s *scheduler) schedule(ctx context.Context, pod *corev1.Pod) (outcome, err
 		o.feasible = append(o.feasible, n.Node().Name)
 	}
 	slices.Sort(o.feasible)
-	o.node, err = s.best(ctx, o.state, pod, fits)
-	return o, err
+	if o.best, err = s.best(ctx, o.state, pod, fits); err != nil {
+		return outcome{}, err
+	}
+	o.node = o.best[0]
+	return o, nil
 }
 
 // filter returns the nodes that the pod fits on, and why not on the others.
@@ -161,24 +165,27 @@ func (s *scheduler) filterEach(ctx context.Context, state fwk.CycleState, pod *c
 	return fits, nil
 }
 
-func (s *scheduler) best(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (string, error) {
+// best returns the nodes that score highest, by name. The scheduler takes any of them.
+func (s *scheduler) best(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) ([]string, error) {
 	if len(nodes) == 1 {
-		return nodes[0].Node().Name, nil
+		return []string{nodes[0].Node().Name}, nil
 	}
 	if status := s.RunPreScorePlugins(ctx, state, pod, nodes); !status.IsSuccess() {
-		return "", fmt.Errorf("scoring nodes for pod %s: %w", pod.Name, status.AsError())
+		return nil, fmt.Errorf("scoring nodes for pod %s: %w", pod.Name, status.AsError())
 	}
 	scores, status := s.RunScorePlugins(ctx, state, pod, nodes)
 	if !status.IsSuccess() {
-		return "", fmt.Errorf("scoring nodes for pod %s: %w", pod.Name, status.AsError())
+		return nil, fmt.Errorf("scoring nodes for pod %s: %w", pod.Name, status.AsError())
 	}
-	best := slices.MinFunc(scores, func(a, b fwk.NodePluginScores) int {
-		if a.TotalScore != b.TotalScore {
-			return int(b.TotalScore - a.TotalScore)
+	highest := slices.MaxFunc(scores, func(a, b fwk.NodePluginScores) int { return cmp.Compare(a.TotalScore, b.TotalScore) }).TotalScore
+	var best []string
+	for _, score := range scores {
+		if score.TotalScore == highest {
+			best = append(best, score.Name)
 		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return best.Name, nil
+	}
+	slices.Sort(best)
+	return best, nil
 }
 
 // place puts the pod of an outcome on a feasible node, and promises it the

@@ -168,43 +168,51 @@ func TestMeasureNamesTheSelectorThatIsWrong(t *testing.T) {
 func TestMeasureAgreesWithTheSchedulersPlugin(t *testing.T) {
 	refused, admitted := 0, 0
 	for i := range 500 {
-		d := newDraw(7, i)
-		s, err := newSimulation(t.Context(), d.world, d.workload)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := s.try(t.Context(), 0)
-		if err != nil {
-			t.Fatalf("draw %d: %v", i, err)
-		}
-		pods := s.scheduler.snapshot.pods()
-		for _, node := range d.world.Nodes {
-			reason := reasonOf(o, node)
-			if reason != "" && !strings.HasPrefix(reason, podtopologyspread.ErrReasonConstraintsNotMatch) {
-				continue
+		for _, d := range []*draw{newDraw(7, i), newShapes(7, i)} {
+			s, err := newSimulation(t.Context(), &d.world)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if reason == "" {
-				admitted++
-			} else {
-				refused++
+			if err := s.begin(d.workload); err != nil {
+				t.Fatal(err)
 			}
-			if want := spreadingSays(t, o.pod, node, d.world.Nodes, pods); reason != want {
-				t.Errorf("draw %d, node %s: scheduler says %q, Measure %q", i, node.Name, reason, want)
+			o, err := s.try(t.Context(), 0)
+			if err != nil {
+				t.Fatalf("draw %s: %v", d.prefix, err)
 			}
+			pods := s.scheduler.snapshot.pods()
+			for _, node := range d.world.Nodes {
+				reason, asked := reasonOf(o, node)
+				if !asked || reason != "" && !strings.HasPrefix(reason, podtopologyspread.ErrReasonConstraintsNotMatch) {
+					continue
+				}
+				if reason == "" {
+					admitted++
+				} else {
+					refused++
+				}
+				if want := spreadingSays(t, o.pod, node, d.world.Nodes, pods); reason != want {
+					t.Errorf("draw %s, node %s: scheduler says %q, Measure %q", d.prefix, node.Name, reason, want)
+				}
+			}
+			s.scheduler.stop()
 		}
-		s.scheduler.stop()
 	}
-	if refused < 100 || admitted < 100 {
+	if refused < 200 || admitted < 200 {
 		t.Errorf("the draws are one-sided: %d nodes refused, %d admitted", refused, admitted)
 	}
 }
 
-// reasonOf is what the scheduler says of a node; empty if the pod fits there.
-func reasonOf(o outcome, node *corev1.Node) string {
-	if slices.Contains(o.feasible, node.Name) {
-		return ""
+// reasonOf is what the scheduler says of a node; empty if the pod fits there. It is
+// not asked about a pod that the API server refuses.
+func reasonOf(o outcome, node *corev1.Node) (reason string, asked bool) {
+	switch {
+	case o.denied != nil:
+		return "", false
+	case slices.Contains(o.feasible, node.Name):
+		return "", true
 	}
-	return strings.Join(o.statuses.Get(node.Name).Reasons(), ", ")
+	return strings.Join(o.statuses.Get(node.Name).Reasons(), ", "), true
 }
 
 func spreadingSays(t *testing.T, pod *corev1.Pod, node *corev1.Node, nodes []*corev1.Node, pods []*corev1.Pod) string {

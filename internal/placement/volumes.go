@@ -96,11 +96,14 @@ func (s storage) volumeFor(claim *corev1.PersistentVolumeClaim, class *storagev1
 	if class == nil || cmp.Or(class.Provisioner, noProvisioner) == noProvisioner {
 		return nil, nil
 	}
+	name := "next-" + string(claim.UID)
 	return &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "next-" + string(claim.UID)},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeSpec{
 			StorageClassName: class.Name, AccessModes: claim.Spec.AccessModes,
 			Capacity: claim.Spec.Resources.Requests, NodeAffinity: allowed(class),
+			// The scheduler counts the volumes of a driver by their handles.
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: class.Provisioner, VolumeHandle: name}},
 		},
 	}, nil
 }

@@ -70,7 +70,7 @@ func (w Workload) Owns(pod *corev1.Pod) bool {
 // order returns the ordinals in the order in which the StatefulSet controller
 // makes their pods with RollingUpdate: the missing ones from the lowest up, then
 // the others from the highest down. It would stop at the first pod that does not
-// become ready; the prediction continues, so that all problems are told at once.
+// become ready; the prediction continues, so that all problems are reported at once.
 func (w Workload) order(existing map[int32]*corev1.Pod) (missing, running []int32) {
 	for i := range w.Replicas {
 		if existing[i] == nil {

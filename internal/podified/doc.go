@@ -12,7 +12,7 @@
 // configuration, the Services and the StatefulSet, and says what became of them:
 //
 //   - TopologyReady: the Topology is there and held.
-//   - PlacementReady: every pod has a node, or would find one. A problem is told
+//   - PlacementReady: every pod has a node, or would find one. A problem is reported
 //     with pod, volume, node, label and remedy. With enforcement Hold of the
 //     Topology, the pods that run are then left as they are.
 //   - DeploymentReady: the pods are up; if the scheduler finds no node for one,

@@ -79,22 +79,22 @@ func (p *deployment) problems(ctx context.Context, remakes bool) ([]placement.Pr
 	}
 	if !remakes && p.settled() {
 		problems, err := workload.InertSelectors()
-		p.verdicts.note(p, nil, problems)
+		p.verdicts.note(p, problems)
 		return problems, err
 	}
 	if last, known := p.verdicts.of(p); known && !remakes && !p.observed() {
 		return last, nil
 	}
 	// From here on what changes concerns the pods: it may come too late for the snapshot.
-	p.verdicts.note(p, &workload, nil)
+	p.verdicts.note(p, nil, workload)
 	problems, err := p.predict(ctx, workload)
 	switch {
 	case err != nil:
 		p.verdicts.forget(p.owner.GetNamespace(), p.Name)
 	case slices.ContainsFunc(problems, unfit):
-		p.verdicts.note(p, &workload, problems)
+		p.verdicts.note(p, problems, workload)
 	default:
-		p.verdicts.note(p, nil, problems)
+		p.verdicts.note(p, problems)
 	}
 	return problems, err
 }

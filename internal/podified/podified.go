@@ -95,7 +95,7 @@ type Deployer struct {
 	Events events.EventRecorder
 	// Manager is the field manager.
 	Manager string
-	// choosesUsers tells that the cluster gives pods a user and a group, as
+	// choosesUsers reports whether the cluster gives pods a user and a group, as
 	// OpenShift does: naming them would be refused.
 	choosesUsers bool
 	attachments  bool
@@ -134,12 +134,12 @@ type deployment struct {
 	set      *appsv1.StatefulSet  // as it is; nil when there is none
 	want     *appsv1.StatefulSet
 	pods     []*corev1.Pod // of the set, by ordinal; those of the cache
-	// held tells that the set is left as it is although it is to change.
+	// held reports whether the set is left as it is although it is to change.
 	held bool
 }
 
 // Deploy brings one service of the owner forward, and marks the Conditions on
-// it. What the pods that run are up to is told also when a change cannot be made.
+// it. The state of the pods that run is reported also when a change cannot be made.
 // The error is a *phase.Halt when something is awaited or to be fixed.
 func (d *Deployer) Deploy(ctx context.Context, owner phase.Object, status *podifiedv1.Status, service *Service) error {
 	if err := apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.AddFinalizer); err != nil {

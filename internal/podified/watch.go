@@ -2,13 +2,11 @@ package podified
 
 import (
 	"context"
-	"maps"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -94,7 +92,6 @@ func (k Kind) Index(ctx context.Context, indexer client.FieldIndexer) error {
 // looks at.
 func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 	w := watcher{d, k}
-	all, concerned := watch.Gather(gather, d.verdicts.all), watch.Gather(gather, d.verdicts.concerned)
 	generators := func(kind string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(d.Client, k.List, kind))
 	}
@@ -105,22 +102,9 @@ func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(users), builder.WithPredicates(topology.Changes)).
 		Watches(&topologyv1.Topology{}, topology.Unheld(k.Name, users)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfPod), builder.WithPredicates(podChanges)).
-		Watches(&corev1.Pod{}, all, builder.WithPredicates(roomMade)).
-		Watches(&corev1.Pod{}, concerned, builder.WithPredicates(neighbours)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges)).
 		WatchesRawSource(d.predictor.Wakes(d.Controller))
-	for _, looked := range []struct {
-		kind client.Object
-		at   predicate.Predicate
-	}{
-		{&corev1.Node{}, watch.NodeChanges}, {&corev1.Namespace{}, watch.NamespaceChanges},
-		{&corev1.PersistentVolume{}, watch.VolumeChanges}, {&corev1.PersistentVolumeClaim{}, watch.ClaimChanges},
-		{&storagev1.StorageClass{}, watch.ClassChanges}, {&storagev1.CSINode{}, watch.CSINodeChanges},
-		{&storagev1.CSIDriver{}, watch.CSIDriverChanges}, {&storagev1.CSIStorageCapacity{}, watch.CapacityChanges},
-		{&corev1.LimitRange{}, watch.LimitRangeChanges}, {&corev1.ResourceQuota{}, watch.QuotaChanges},
-	} {
-		b = b.Watches(looked.kind, concerned, builder.WithPredicates(looked.at))
-	}
+	b = watch.Scheduling(b, watch.Gather(gather, d.verdicts.waiting.All), watch.Gather(gather, d.verdicts.waiting.Concerned))
 	if d.attachments {
 		connected := watch.Users(d.Client, k.List, networksIndex, watch.ByName)
 		b = b.WatchesMetadata(attachments.Object(), handler.EnqueueRequestsFromMapFunc(connected))
@@ -176,40 +160,9 @@ func said(pod *corev1.Pod, t corev1.PodConditionType) string {
 	return string(c.Status) + " " + c.Message
 }
 
-func never(event.CreateEvent) bool { return false }
-
-// roomMade lets through that a pod leaves its node, or takes less room there.
-var roomMade = predicate.Funcs{
-	CreateFunc: never,
-	DeleteFunc: func(e event.DeleteEvent) bool { return running(e.Object.(*corev1.Pod)) },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-		resized := before.Generation != after.Generation && terminating(before) == terminating(after)
-		return running(before) && (!running(after) || resized)
-	},
-}
-
-// neighbours lets through that a pod gets a node, has other labels there, or begins
-// to leave: rules between pods count it from then on, or no longer.
-var neighbours = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return running(e.Object.(*corev1.Pod)) },
-	DeleteFunc: func(event.DeleteEvent) bool { return false }, // roomMade
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-		return running(after) && (!running(before) || terminating(before) != terminating(after) || !maps.Equal(before.Labels, after.Labels))
-	},
-}
-
-// running reports whether a pod takes room on a node.
-func running(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !ended(pod) }
-
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // readyChanges lets through that a node stops answering, answers again or goes.
 var readyChanges = predicate.Funcs{
-	CreateFunc: never,
+	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return readiness(e.ObjectOld.(*corev1.Node)).Status != readiness(e.ObjectNew.(*corev1.Node)).Status
 	},

@@ -63,7 +63,7 @@ func TestProtection(t *testing.T) {
 	}
 }
 
-// recorder counts writes, and tells of each what it was about.
+// recorder counts writes, and notes of each what it was about.
 type recorder struct {
 	client.Client
 	mu     sync.Mutex

@@ -61,6 +61,8 @@ func Unheld(kind string, users handler.MapFunc) handler.EventHandler {
 // that it comes, goes or says something else, and not who else holds it.
 var Changes predicate.Predicate = predicate.GenerationChangedPredicate{}
 
-// Existence lets through that a Topology comes or goes, for consumers that use
-// it only when they start something.
-var Existence predicate.Predicate = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+// Existence lets through that a Topology comes or goes, or that one which was full
+// takes consumers again, for consumers that use it only when they start something.
+var Existence predicate.Predicate = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return len(e.ObjectOld.GetFinalizers()) >= MaxHolders && len(e.ObjectNew.GetFinalizers()) < MaxHolders
+}}

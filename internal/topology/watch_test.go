@@ -50,3 +50,23 @@ func TestUsersWithoutAHoldAreWokenWhenOneIsLetGo(t *testing.T) {
 		}
 	}
 }
+
+// What is refused with TopologyFull, such as a node of a data plane, waits for this.
+func TestRoomInAFullTopologyIsLetThrough(t *testing.T) {
+	held := func(n int) *topologyv1.Topology {
+		return &topologyv1.Topology{ObjectMeta: metav1.ObjectMeta{Finalizers: slices.Repeat([]string{"one"}, n)}}
+	}
+	for name, c := range map[string]struct {
+		before, after int
+		want          bool
+	}{
+		"a full one takes one more again": {topology.MaxHolders, topology.MaxHolders - 1, true},
+		"it becomes full":                 {topology.MaxHolders - 1, topology.MaxHolders, false},
+		"there was room before":           {topology.MaxHolders - 1, topology.MaxHolders - 2, false},
+		"it stays full":                   {topology.MaxHolders, topology.MaxHolders, false},
+	} {
+		if got := topology.Existence.Update(event.UpdateEvent{ObjectOld: held(c.before), ObjectNew: held(c.after)}); got != c.want {
+			t.Errorf("%s: %v; want %v", name, got, c.want)
+		}
+	}
+}

@@ -63,7 +63,7 @@ type Constraint struct {
 	Skew            int32    `json:"skew"`
 	MaxSkew         int32    `json:"maxSkew"`
 	Holds           bool     `json:"holds"`
-	// Inert tells that it selects none of the pods that have it.
+	// Inert reports whether it selects none of the pods that have it.
 	Inert bool `json:"inert,omitempty"`
 }
 

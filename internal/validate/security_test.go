@@ -285,7 +285,7 @@ func FuzzTextsThatMayHoldSecrets(f *testing.F) {
 			validate.AnsibleVars(at, textVars(text)), validate.Inventory(at, text), validate.PlaybookText(at, text),
 		} {
 			if message := strings.Join(messages(errs), "\n"); strings.Contains(message, "hunter2hunter2") {
-				t.Errorf("%q: the error tells of the text: %s", text, message)
+				t.Errorf("%q: the error contains the text: %s", text, message)
 			}
 		}
 	})

@@ -91,3 +91,47 @@ func TestClaimChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestPodsOfOthers : which changes of any pod in the cluster may give another one a
+// place, by the room that it leaves or as its neighbour.
+func TestPodsOfOthers(t *testing.T) {
+	pod := func(changes ...func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 1, Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: "n"}}
+		for _, change := range changes {
+			change(p)
+		}
+		return p
+	}
+	pending := func(p *corev1.Pod) { p.Spec.NodeName = "" }
+	finished := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	db := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }
+	leaving := func(p *corev1.Pod) { p.DeletionTimestamp, p.Generation = ptr.To(metav1.Now()), 2 }
+	for name, c := range map[string]struct {
+		before, after   *corev1.Pod
+		room, neighbour bool
+	}{
+		"nothing, as in a resync":       {pod(), pod(), false, false},
+		"a status":                      {pod(), pod(func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }), false, false},
+		"it gets a node":                {pod(pending), pod(), false, true},
+		"it gets another label":         {pod(), pod(db), false, true},
+		"it gets one without a node":    {pod(pending), pod(pending, db), false, false},
+		"it begins to leave":            {pod(), pod(leaving), false, true},
+		"it ends":                       {pod(), pod(finished), true, false},
+		"it is resized":                 {pod(), pod(func(p *corev1.Pod) { p.Generation = 2 }), true, false},
+		"it ends without having a node": {pod(pending), pod(pending, finished), false, false},
+	} {
+		e := event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}
+		if got := roomMade.Update(e); got != c.room {
+			t.Errorf("%s makes room: %v; want %v", name, got, c.room)
+		}
+		if got := neighbours.Update(e); got != c.neighbour {
+			t.Errorf("%s changes a neighbour: %v; want %v", name, got, c.neighbour)
+		}
+	}
+	if !roomMade.Delete(event.DeleteEvent{Object: pod()}) || roomMade.Delete(event.DeleteEvent{Object: pod(pending)}) || roomMade.Delete(event.DeleteEvent{Object: pod(finished)}) {
+		t.Error("only a pod that runs leaves room when it is deleted")
+	}
+	if !neighbours.Create(event.CreateEvent{Object: pod()}) || neighbours.Create(event.CreateEvent{Object: pod(pending)}) {
+		t.Error("a pod is a neighbour once it has a node")
+	}
+}

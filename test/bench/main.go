@@ -12,7 +12,7 @@
 // also when it is interrupted.
 //
 // The table goes to the standard output, progress to the standard error. What
-// the figures mean is told in docs/performance.md.
+// the figures mean is described in docs/performance.md.
 package main
 
 import (
@@ -56,7 +56,7 @@ const spread = 20
 // load is what one measurement has to do.
 type load struct{ nodes, roles int }
 
-// single tells that all nodes are in one role, with maxUnavailable 10% and a
+// single reports whether all nodes are in one role, with maxUnavailable 10% and a
 // Topology that each refers to itself.
 func (l load) single() bool { return l.roles == 1 }
 

@@ -22,7 +22,7 @@ import (
 const unboundNS = "e2e-unbound"
 
 // auditStories tell what the manager asked of the API server while all the other
-// stories were told.
+// stories were run.
 func auditStories() {
 	It("it asked for nothing that it may not, for Secrets one by one, and it needs what it may", func(ctx SpecContext) {
 		needPod()
@@ -33,7 +33,7 @@ func auditStories() {
 		Expect(findings.Broad).To(BeEmpty())
 		AddReportEntry("rights that were not used", findings.Unused)
 		if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings)+len(suite.SkipStrings) > 0 {
-			Skip("not all stories were told, so not all rights were needed")
+			Skip("not all stories were run, so not all rights were needed")
 		}
 		Expect(findings.Unused).To(BeEmpty(), "remove the marker of a right that nobody needs, or name in test/rights the suite that needs it")
 		Expect(findings.Stale).To(BeEmpty(), "take them out of test/rights")

@@ -50,7 +50,7 @@ func deletionStories() {
 		before.untouched(ctx, storage0)
 	}, SpecTimeout(time.Minute))
 
-	It("says what is left on a host that does not answer, and goes when it is told to", func(ctx SpecContext) {
+	It("reports what is left on a host that does not answer, and goes when a person says so", func(ctx SpecContext) {
 		_, err := compute0.Console(ctx, "systemctl stop ssh")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {

@@ -17,7 +17,7 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
-// Where the pods of services go is told in the package topology; here a real
+// Where the pods of services go is tested in the package topology; here a real
 // glance-api runs in one.
 func glanceStories() {
 	// There is no keystone: whoever asks is let in.

@@ -138,7 +138,7 @@ func secretRightsStories() {
 		})
 	}, NodeTimeout(5*time.Minute))
 
-	It("a namespace without them is told of in a condition", func(ctx SpecContext) {
+	It("a namespace without them is reported in a condition", func(ctx SpecContext) {
 		Eventually(current(ctx, nodeNamed(unboundNS, "unbound"))).WithTimeout(time.Minute).
 			Should(haveProblem(condition.InputReadyCondition, edpmv1.SecretForbiddenReason, "no rights on Secrets in namespace "+unboundNS))
 	}, SpecTimeout(2*time.Minute))

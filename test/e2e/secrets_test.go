@@ -96,7 +96,7 @@ func searchObjects(ctx context.Context) int {
 }
 
 // secretsStories tell that what is secret is in Secrets, and on its hosts, only.
-// It is told last: it looks at what all the others left behind.
+// It runs last: it looks at what all the others left behind.
 func secretsStories() {
 	It("would be found if they were anywhere else", func() {
 		kept := leaks

@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 )
 
-// The stories share hosts and namespaces, and so are told in this order.
+// The stories share hosts and namespaces, and so run in this order.
 var _ = Describe("edpm-operators", func() {
 	AfterEach(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {

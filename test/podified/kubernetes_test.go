@@ -38,7 +38,7 @@ type kubernetes struct {
 	mu sync.Mutex
 	// sick are nodes whose kubelets do not answer.
 	sick map[string]bool
-	// slow tells of pods that do not become ready.
+	// slow names pods that do not become ready.
 	slow func(*corev1.Pod) bool
 }
 

@@ -42,7 +42,7 @@ var _ = Describe("Placement", func() {
 		ready(single)
 	})
 
-	It("tells of a constraint that selects none of the pods, although they run", func() {
+	It("reports a constraint that selects none of the pods, although they run", func() {
 		w.apply(strings.ReplaceAll(spread("inert", "zone"), "service: glance", "glanceAPI: glance-czone-edge") + "\n---\n" + glance(`
   glanceAPIs: {czone: {type: edge, replicas: 3, topologyRef: {name: inert}}}`))
 		shows(w.api("glance-czone-edge"), topologyv1.PlacementReadyCondition, "False/InertSelector/Warning", "spreads nothing", "fix the labelSelector")
@@ -171,7 +171,7 @@ func (w world) up(prefix string) int {
 }
 
 var _ = Describe("A node that is lost", func() {
-	It("is told with the pods on it and the ways out, and heals when it returns", func() {
+	It("is reported with the pods on it and the ways out, and recovers when it returns", func() {
 		w := newWorld()
 		w.apply(pin("azone", "zoneA") + "\n---\n" + glance(`
   storage: {external: true}

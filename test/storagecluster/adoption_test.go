@@ -11,17 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // handWritten is a CephCluster with a placement of all daemons and a set of one OSD
-// that is bound to a zone.
+// that is bound to a zone. A person has handed it over.
 const handWritten = `
 apiVersion: ceph.rook.io/v1
 kind: CephCluster
-metadata: {name: ocs-cephcluster}
+metadata: {name: ocs-cephcluster, annotations: {edpm.openstack.org/owner: StorageCluster.ocs.openshift.io/ocs}}
 spec:
   placement:
     all:
@@ -45,6 +46,59 @@ var _ = Describe("An existing CephCluster", func() {
 		Expect(err).NotTo(HaveOccurred())
 		return found
 	}
+
+	It("is not changed before a person hands it over", func() {
+		const handedOver = "annotations: {edpm.openstack.org/owner: StorageCluster.ocs.openshift.io/ocs}"
+		w.apply(strings.Replace(handWritten, ", "+handedOver, "", 1))
+		before := get(Default, w.ceph())
+		w.zones(3)
+		c := w.cluster([]string{set("x", 2, 3)})
+		wrong(c, ocsv1.CephClusterReadyCondition, "Conflict/Error", `CephCluster "ocs-cephcluster" exists already`, "edpm.openstack.org/owner=StorageCluster.ocs.openshift.io/ocs")
+		shows(c, topologyv1.PlacementReadyCondition, "True/Ready/")
+		w.quiet()
+		Expect(get(Default, w.ceph())).To(Equal(before), "nothing is written to it, no annotation either")
+
+		By("one that is handed over to another")
+		hand := func(to string) {
+			GinkgoHelper()
+			change(w.ceph(), func(u *unstructured.Unstructured) {
+				u.SetAnnotations(map[string]string{"edpm.openstack.org/owner": "StorageCluster.ocs.openshift.io/" + to})
+			})
+		}
+		hand("another")
+		w.quiet()
+		Expect(w.counts()).To(Equal([]string{"x-0=1"}))
+		By("handing it over")
+		hand("ocs")
+		ready(c)
+		Expect(w.counts()).To(Equal([]string{"x-0=2", "x-1=2", "x-2=2"}))
+		Expect(get(Default, w.ceph()).GetOwnerReferences()).To(BeEmpty(), "it was not made for the StorageCluster, and stays without it")
+
+		By("what was written once stays ours, whatever becomes of the annotations")
+		change(w.ceph(), func(u *unstructured.Unstructured) { u.SetAnnotations(nil) })
+		w.cluster([]string{set("x", 3, 3)})
+		Eventually(w.counts).Should(Equal([]string{"x-0=3", "x-1=3", "x-2=3"}))
+		ready(c)
+	})
+
+	It("of ocs-operator, which has the same owner, is not changed before a person hands it over either", func() {
+		w.zones(2) // too few to write anything
+		c := w.cluster([]string{set("x", 1, 3)})
+		wrong(c, ocsv1.NodesReadyCondition, "NotEnoughNodes/Warning")
+		w.apply(handWritten)
+		change(w.ceph(), func(u *unstructured.Unstructured) {
+			u.SetAnnotations(nil)
+			u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(get(Default, c), ocsv1.GroupVersion.WithKind("StorageCluster"))})
+		})
+		w.nodes("n2 " + zone + "=z2")
+		wrong(c, ocsv1.CephClusterReadyCondition, "Conflict/Error", "was created by another operator", "edpm.openstack.org/owner=")
+		Expect(w.counts()).To(Equal([]string{"x-0=1"}))
+		change(w.ceph(), func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{"edpm.openstack.org/owner": "StorageCluster.ocs.openshift.io/ocs"})
+		})
+		ready(c)
+		Expect(w.counts()).To(Equal([]string{"x-0=1", "x-1=1", "x-2=1"}))
+	})
 
 	It("keeps the placement of all daemons, until somebody asks for another one", func() {
 		w.apply(handWritten)
@@ -177,12 +231,12 @@ var _ = Describe("OSDs that do not fit", func() {
 		w.zones(3)
 	})
 
-	It("are told when no node is large enough for them", func() {
+	It("are reported when no node is large enough for them", func() {
 		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "17"}}`)})
 		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "Insufficient cpu")
 	})
 
-	It("are told when other pods have taken the room", func() {
+	It("are reported when other pods have taken the room", func() {
 		for i := range 3 {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: fmt.Sprintf("busy-%d", i)}}
 			pod.Spec.NodeName = fmt.Sprintf("n%d", i)
@@ -193,6 +247,63 @@ var _ = Describe("OSDs that do not fit", func() {
 		}
 		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "2"}}`)})
 		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "Insufficient cpu")
+	})
+})
+
+var _ = Describe("OSDs that the API server would refuse", func() {
+	var w *world
+	BeforeEach(func() {
+		withRook()
+		w = newWorld()
+		w.zones(3)
+	})
+	rule := func(kind, spec string) string {
+		return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: rule}\nspec: " + spec
+	}
+
+	It("are reported with the ResourceQuota, until it is raised", func() {
+		w.apply(rule("ResourceQuota", `{hard: {persistentvolumeclaims: "2"}}`))
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "rule"}}
+		count := func(hard string) { // as the controller of quotas does, which is not here
+			GinkgoHelper()
+			get(Default, quota)
+			quota.Status = corev1.ResourceQuotaStatus{
+				Hard: corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse(hard)},
+				Used: corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse("0")},
+			}
+			Expect(api.Status().Update(ctx, quota)).To(Succeed())
+		}
+		count("2")
+		c := w.cluster([]string{set("x", 1, 3)})
+		wrong(c, topologyv1.PlacementReadyCondition, "PodRefused/Warning", "rook-ceph-osd-prepare-x-2-0", "exceeded quota: rule", "limited: persistentvolumeclaims=2")
+		Expect(w.counts()).To(HaveLen(3), "the CephCluster is written all the same")
+
+		By("raising it")
+		w.apply(rule("ResourceQuota", `{hard: {persistentvolumeclaims: "3"}}`))
+		count("3")
+		ready(c)
+		Expect(c.Status.SpreadSummary).To(Equal("z0=1,z1=1,z2=1"))
+	})
+
+	It("are reported with the LimitRange, until it is removed", func() {
+		w.apply(rule("LimitRange", `{limits: [{type: Container, max: {cpu: "1"}}]}`))
+		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "2"}, limits: {cpu: "2"}}`)})
+		wrong(c, topologyv1.PlacementReadyCondition, "PodRefused/Warning", "rook-ceph-osd-prepare-x-0-0", "maximum cpu usage per Container is 1")
+		Expect(api.Delete(ctx, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "rule"}})).To(Succeed())
+		ready(c)
+	})
+
+	It("are predicted again when a pod of others leaves its room", func() {
+		busy := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "busy"}}
+		busy.Spec.NodeName = "n1"
+		busy.Spec.Containers = []corev1.Container{{Name: "busy", Image: "busy", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("15")},
+		}}}
+		Expect(api.Create(ctx, busy)).To(Succeed())
+		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "2"}}`)})
+		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "Insufficient cpu")
+		Expect(api.Delete(ctx, busy, client.GracePeriodSeconds(0))).To(Succeed())
+		ready(c)
 	})
 })
 

@@ -154,7 +154,7 @@ var _ = Describe("A CephCluster", func() {
 	const theirs = `
 apiVersion: ceph.rook.io/v1
 kind: CephCluster
-metadata: {name: ocs-cephcluster, labels: {theirs: label}}
+metadata: {name: ocs-cephcluster, labels: {theirs: label}, annotations: {edpm.openstack.org/owner: StorageCluster.ocs.openshift.io/ocs}}
 spec:
   cephVersion: {image: "ceph:v19"}
   mon: {count: 5}
@@ -223,7 +223,6 @@ spec:
 		Expect(w.counts()).To(Equal([]string{"theirs=2"}))
 		change(w.ceph(), func(u *unstructured.Unstructured) {
 			u.SetOwnerReferences(nil)
-			u.SetAnnotations(map[string]string{"now": "free"})
 		})
 		ready(c)
 	})
@@ -232,7 +231,7 @@ spec:
 	const pinned = `
 apiVersion: ceph.rook.io/v1
 kind: CephCluster
-metadata: {name: ocs-cephcluster}
+metadata: {name: ocs-cephcluster, annotations: {edpm.openstack.org/owner: StorageCluster.ocs.openshift.io/ocs}}
 spec:
   storage:
     storageClassDeviceSets:
@@ -271,10 +270,30 @@ spec:
 		now, _, _ = unstructured.NestedSlice(get(Default, w.ceph()).Object, "spec", "storage", "storageClassDeviceSets")
 		Expect(now[:3]).To(Equal(found))
 
-		By("a change of the old set")
+		By("another count of the old set")
 		w.cluster([]string{set("x", 2, 3), set("new", 1, 3, "encrypted: true")})
 		Eventually(w.counts).Should(Equal([]string{"x-0=2", "x-1=2", "x-2=2", "new-0=1", "new-1=1", "new-2=1"}), "the names stay")
 		ready(c)
+		Expect(c.Status.DeviceSets[0].Placement).To(Equal(ocsv1.PlacementLegacy))
+		now, _, _ = unstructured.NestedSlice(get(Default, w.ceph()).Object, "spec", "storage", "storageClassDeviceSets")
+		for i := range found {
+			found[i].(map[string]any)["count"] = int64(2)
+		}
+		Expect(now[:3]).To(Equal(found), "no OSD that runs gets another placement")
+
+		By("another change of the old set")
+		w.cluster([]string{set("x", 2, 3, "deviceType: SSD"), set("new", 1, 3, "encrypted: true")})
+		wrong(c, ocsv1.CephClusterReadyCondition, "LegacyPlacement/Error", "spec.storageDeviceSets[0] has changed", "edpm.openstack.org/replace-placement=x")
+		w.quiet()
+		now, _, _ = unstructured.NestedSlice(get(Default, w.ceph()).Object, "spec", "storage", "storageClassDeviceSets")
+		Expect(now[:3]).To(Equal(found))
+
+		By("the annotation that names it")
+		change(c, func(c *ocsv1.StorageCluster) {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "edpm.openstack.org/replace-placement", "x")
+		})
+		ready(c)
+		Expect(w.counts()).To(Equal([]string{"x-0=2", "x-1=2", "x-2=2", "new-0=1", "new-1=1", "new-2=1"}), "the names stay")
 		Expect(c.Status.DeviceSets[0].Placement).To(Equal(ocsv1.PlacementConstraints))
 		for _, s := range w.sets(Default) {
 			terms := s.Placement.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
@@ -330,7 +349,7 @@ var _ = Describe("What is wrong", func() {
 		w = newWorld()
 	})
 
-	It("is told of too few nodes, and heals when one is labelled", func() {
+	It("reports too few nodes, and recovers when one is labelled", func() {
 		w.nodes("a", "b", "c")
 		label("c", ocsv1.StorageNodeLabel, "")
 		c := w.cluster([]string{set("x", 1, 3)})
@@ -344,7 +363,7 @@ var _ = Describe("What is wrong", func() {
 		wrong(c, ocsv1.NodesReadyCondition, "NotEnoughNodes/Warning", "spec.labelSelector (none=such)")
 	})
 
-	It("is told of fields that contradict each other", func() {
+	It("reports fields that contradict each other", func() {
 		w.zones(3)
 		c := w.cluster([]string{set("x", 1, 3)}, "arbiter: {enable: true}", "flexibleScaling: true", "nodeTopologies: {arbiterLocation: z9}")
 		wrong(c, condition.InputReadyCondition, "InvalidSpec/Error", "spec.flexibleScaling", "set one of them to false")
@@ -354,7 +373,7 @@ var _ = Describe("What is wrong", func() {
 		Expect(summary(*w.sets(Default)[0].PreparePlacement)).To(Equal([]string{"kubernetes.io/hostname/DoNotSchedule"}))
 	})
 
-	It("is told of OSDs that find no place, which holds nothing up, and heals", func() {
+	It("reports OSDs that find no place, which holds nothing up, and recovers", func() {
 		w.zones(3)
 		c := w.cluster([]string{strings.ReplaceAll(set("x", 1, 3), "gp2", "later")})
 		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "rook-ceph-osd-prepare-x-0-0", "To fix it")
@@ -369,7 +388,7 @@ var _ = Describe("What is wrong", func() {
 		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "uncordon")
 	})
 
-	It("is told when the API server refuses the CephCluster", func() {
+	It("reports that the API server refuses the CephCluster", func() {
 		w.zones(3)
 		name := strings.Repeat("a", 250)
 		w.apply("apiVersion: ocs.openshift.io/v1\nkind: StorageCluster\nmetadata: {name: " + name + "}\nspec:\n  storageDeviceSets:\n" + set("x", 1, 3))
@@ -379,7 +398,7 @@ var _ = Describe("What is wrong", func() {
 })
 
 var _ = Describe("A cluster without Rook", func() {
-	It("is told so while everything else is shown, and continues when Rook is there", func() {
+	It("reports it while everything else is shown, and continues when Rook is there", func() {
 		withoutRook()
 		w := newWorld()
 		w.zones(4)

@@ -346,7 +346,7 @@ func (w *world) counts() []string {
 	return texts
 }
 
-// summary tells of each constraint: key/whenUnsatisfiable.
+// summary reports each constraint: key/whenUnsatisfiable.
 func summary(p cephv1.Placement) []string {
 	var texts []string
 	for _, c := range p.TopologySpreadConstraints {

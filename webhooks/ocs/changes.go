@@ -70,8 +70,8 @@ func claimFixed(at *field.Path, before, set ocsv1.StorageDeviceSet) field.ErrorL
 	return errs
 }
 
-// osdErrors refuses what OSDs that there are cannot follow: their device set leaves
-// the spec, or gets another encryption.
+// osdErrors refuses what OSDs that there are cannot follow, or what would move them:
+// their device set leaves the spec, or gets another encryption or placement.
 func osdErrors(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVolumeClaim) field.ErrorList {
 	if old == nil || old.Spec.DeviceSetLayout != c.Spec.DeviceSetLayout {
 		return nil // layoutErrors has looked at all names
@@ -80,6 +80,7 @@ func osdErrors(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVolumeCl
 	for i := range old.Spec.StorageDeviceSets {
 		errs = append(errs, orphanErrors(old, c, &old.Spec.StorageDeviceSets[i], claims)...)
 	}
+	errs = append(errs, legacyErrors(old, c, claims)...)
 	return append(errs, encryptionErrors(old, c, claims)...)
 }
 
@@ -156,7 +157,6 @@ func changeWarnings(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVol
 		if before := find(old, set.Name); before != nil {
 			warnings = append(warnings, countWarnings(at.Index(i), *before, set)...)
 			warnings = append(warnings, surplusWarnings(at.Index(i), c, *before, set, claims)...)
-			warnings = append(warnings, legacyWarnings(at.Index(i), old, before, &set)...)
 		}
 	}
 	for _, set := range old.Spec.StorageDeviceSets {
@@ -184,12 +184,12 @@ func countWarnings(at *field.Path, before, set ocsv1.StorageDeviceSet) []string 
 	return nil
 }
 
-// surplusWarnings tells of OSDs that are more than the spec asks for: those of a
+// surplusWarnings reports OSDs that are more than the spec asks for: those of a
 // StorageClassDeviceSet with a lower count stay, while others get more.
 func surplusWarnings(at *field.Path, c *ocsv1.StorageCluster, before, set ocsv1.StorageDeviceSet, claims []*corev1.PersistentVolumeClaim) []string {
 	total := osd.Total(&set)
 	if before.Count == set.Count && before.Replica == set.Replica || total < osd.Total(&before) {
-		return nil // countWarnings has told of fewer
+		return nil // countWarnings has reported fewer
 	}
 	left := osd.Remaining(c.Spec.DeviceSetLayout, &set, claims)
 	if left <= total {
@@ -199,17 +199,30 @@ func surplusWarnings(at *field.Path, c *ocsv1.StorageCluster, before, set ocsv1.
 		"write replica %d again, and change count only", at.Child("replica"), set.Name, total, left, before.Replica)}
 }
 
-// legacyWarnings tells of a change to a device set that was found in the CephCluster:
-// it is placed as it was found until then.
-func legacyWarnings(at *field.Path, old *ocsv1.StorageCluster, before, set *ocsv1.StorageDeviceSet) []string {
-	legacy := slices.ContainsFunc(old.Status.DeviceSets, func(s ocsv1.DeviceSetStatus) bool {
+// legacyErrors keeps a device set with OSDs that was found in the CephCluster as it
+// was found, but for the number of its OSDs, unless the annotation names it.
+func legacyErrors(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVolumeClaim) field.ErrorList {
+	var errs field.ErrorList
+	for i := range c.Spec.StorageDeviceSets {
+		set := &c.Spec.StorageDeviceSets[i]
+		before := find(old, set.Name)
+		if before == nil || !legacyChanges(old, before, set) || slices.Contains(osd.Replaced(c), set.Name) || len(osd.Orphans(namesOf(old, before), nil, claims)) == 0 {
+			continue
+		}
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "storageDeviceSets").Index(i), osd.LegacyConsequence(set.Name)))
+	}
+	return errs
+}
+
+// legacyChanges reports whether a Legacy set is changed in more than its count. It may
+// be written again as it was found.
+func legacyChanges(old *ocsv1.StorageCluster, before, set *ocsv1.StorageDeviceSet) bool {
+	at := slices.IndexFunc(old.Status.DeviceSets, func(s ocsv1.DeviceSetStatus) bool {
 		return s.Name == set.Name && s.Placement == ocsv1.PlacementLegacy
 	})
 	was, err := osd.Hash(before)
-	if is, failed := osd.Hash(set); !legacy || err != nil || failed != nil || was == is {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s: %s has the placement that was found in the CephCluster, until it is changed: all its OSDs get the placement of the spec now, and Rook restarts them; none moves", at, set.Name)}
+	is, failed := osd.Hash(set)
+	return at >= 0 && err == nil && failed == nil && !osd.SameButCount(was, is) && !osd.SameButCount(old.Status.DeviceSets[at].Hash, is)
 }
 
 // layoutErrors is the dry run of a switch of the layout: Rook knows OSDs by the

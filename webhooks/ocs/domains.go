@@ -15,7 +15,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 )
 
-// domainWarnings tells of failure domains that are missing. More nodes may come
+// domainWarnings reports failure domains that are missing. More nodes may come
 // after the storage cluster, so this is no error, and the conditions say it too.
 // Nodes that cannot be read are no reason to refuse anything.
 func (v validator) domainWarnings(ctx context.Context, c *ocsv1.StorageCluster) []string {
@@ -30,7 +30,7 @@ func (v validator) domainWarnings(ctx context.Context, c *ocsv1.StorageCluster) 
 	return append(missingDomains(c, eligible, len(nodes)), missingKeys(c, eligible)...)
 }
 
-// missingKeys tells of a topologyKey that no node for OSDs has. Racks will come.
+// missingKeys reports a topologyKey that no node for OSDs has. Racks will come.
 func missingKeys(c *ocsv1.StorageCluster, eligible []*corev1.Node) []string {
 	var warnings []string
 	for i := range c.Spec.StorageDeviceSets {

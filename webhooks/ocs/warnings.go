@@ -15,7 +15,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 )
 
-// specWarnings tells of what is allowed but likely not meant, of what has changed
+// specWarnings reports what is allowed but likely not meant, of what has changed
 // since old, which is nil for a new object.
 func specWarnings(old, c *ocsv1.StorageCluster) []string {
 	var warnings []string

@@ -38,7 +38,7 @@ func topologyErrors(t *topologyv1.Topology) field.ErrorList {
 	return append(errs, Affinity(at.Child("affinity"), t.Spec.Affinity)...)
 }
 
-// topologyWarnings tells of selectors that are empty: other than anywhere else,
+// topologyWarnings reports selectors that are empty: other than anywhere else,
 // one of a constraint selects nothing (kube-scheduler, podtopologyspread).
 func topologyWarnings(_ context.Context, _, t *topologyv1.Topology) []string {
 	var warnings []string

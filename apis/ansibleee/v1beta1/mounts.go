@@ -81,7 +81,7 @@ type ExtraProjectionSource struct {
 	// +optional
 	ConfigMap *corev1.ConfigMapProjection `json:"configMap,omitempty"`
 
-	// DownwardAPI tells of the runner Pod.
+	// DownwardAPI has fields of the runner Pod.
 	// +optional
 	DownwardAPI *corev1.DownwardAPIProjection `json:"downwardAPI,omitempty"`
 }

@@ -207,7 +207,7 @@ type OpenStackDataPlaneRoleSpec struct {
 	// +listType=atomic
 	Services []string `json:"services,omitempty"`
 
-	// PreProvisioned tells that the hosts run an operating system already.
+	// PreProvisioned reports whether the hosts run an operating system already.
 	// +optional
 	PreProvisioned *bool `json:"preProvisioned,omitempty"`
 

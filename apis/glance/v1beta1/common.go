@@ -122,7 +122,7 @@ type ServiceSpec struct {
 	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
 }
 
-// APIService is what an entry of glanceAPIs and a GlanceAPI can be told alike.
+// APIService is what can be set in an entry of glanceAPIs and in a GlanceAPI.
 type APIService struct {
 	// Replicas of each group of pods.
 	// +kubebuilder:default=1

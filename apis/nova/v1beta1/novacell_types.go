@@ -9,7 +9,7 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
-// NovaConductorTemplate is what the conductor of a cell can be told.
+// NovaConductorTemplate is what can be set for the conductor of a cell.
 type NovaConductorTemplate struct {
 	NovaServiceTemplate `json:",inline"`
 
@@ -19,7 +19,7 @@ type NovaConductorTemplate struct {
 	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
 }
 
-// NovaServiceTemplate is what every podified nova service can be told. Of these
+// NovaServiceTemplate is what can be set for every podified nova service. Of these
 // only the conductor is created yet.
 type NovaServiceTemplate struct {
 	// +optional

@@ -49,6 +49,9 @@ const (
 	EncryptionUnsetReason condition.Reason = "EncryptionUnset"
 	// EncryptionDiffersReason : the spec asks for another encryption than OSDs have.
 	EncryptionDiffersReason condition.Reason = "EncryptionDiffers"
+	// LegacyPlacementReason : a device set with OSDs that was found in the CephCluster
+	// has changed, which would give it another placement.
+	LegacyPlacementReason condition.Reason = "LegacyPlacement"
 	// RefusedReason : the API server refuses the CephCluster.
 	RefusedReason condition.Reason = "Refused"
 )

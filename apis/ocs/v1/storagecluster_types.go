@@ -26,6 +26,11 @@ const (
 // although they have OSDs: Rook no longer looks after those.
 const OrphanAnnotation = "edpm.openstack.org/orphan-device-sets"
 
+// ReplacePlacementAnnotation of a StorageCluster names, separated by commas, the device
+// sets with the placement that was found in the CephCluster (PlacementLegacy) that may
+// get that of the spec: Rook makes the pods of all their OSDs again.
+const ReplacePlacementAnnotation = "edpm.openstack.org/replace-placement"
+
 // DefaultReplica is the number of StorageClassDeviceSets of a device set that
 // says none; its count is then that of all OSDs, and not of each set's.
 const DefaultReplica = 3
@@ -237,8 +242,8 @@ type DeviceSetPlacement string
 const (
 	// PlacementLegacy is that of StorageClassDeviceSets that were there before, such
 	// as those that ocs-operator pinned to one domain each by node affinity. They are
-	// kept as they are, with more OSDs if the spec asks for more, until the device set
-	// is changed.
+	// kept as they are, with more OSDs if the spec asks for more, until an annotation
+	// names the device set.
 	PlacementLegacy DeviceSetPlacement = "Legacy"
 	// PlacementConstraints spreads OSDs by topology spread constraints.
 	PlacementConstraints DeviceSetPlacement = "Constraints"
@@ -262,8 +267,8 @@ type DomainOSDs struct {
 type DeviceSetStatus struct {
 	// Name of the device set.
 	Name string `json:"name"`
-	// Placement that is in force: Legacy of a set that was there before, until it
-	// is changed, and otherwise Constraints. Empty until the CephCluster was written.
+	// Placement that is in force: Legacy of a set that was there before, until an
+	// annotation names it, and otherwise Constraints. Empty until the CephCluster was written.
 	// +optional
 	Placement DeviceSetPlacement `json:"placement,omitempty"`
 	// Hash of what the spec said of the set when the CephCluster was written.

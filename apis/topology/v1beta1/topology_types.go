@@ -11,9 +11,9 @@ import (
 type Enforcement string
 
 const (
-	// Warn tells of it in the condition PlacementReady and rolls out all the same.
+	// Warn reports it in the condition PlacementReady and rolls out all the same.
 	Warn Enforcement = "Warn"
-	// Hold tells of it likewise and keeps the running pods as they are.
+	// Hold reports it likewise and keeps the running pods as they are.
 	Hold Enforcement = "Hold"
 )
 

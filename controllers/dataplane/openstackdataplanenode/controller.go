@@ -65,7 +65,7 @@ type scope struct {
 	targets  []edpm.Target
 	// restored reports that the object had our finalizer and no status when it was read.
 	restored bool
-	// deploying tells that phase 0 was reached.
+	// deploying reports whether phase 0 was reached.
 	deploying bool
 }
 

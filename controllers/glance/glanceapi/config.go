@@ -21,7 +21,7 @@ const ownDatabase = "sqlite:////var/lib/glance/glance.sqlite"
 type configInputs struct {
 	Name string
 	Port int
-	// FileStore tells that people name no backend.
+	// FileStore reports whether people name no backend.
 	FileStore bool
 	// Connection to the database; empty when people give it.
 	Connection      string

@@ -36,13 +36,13 @@ func (s *scope) newCephCluster() *unstructured.Unstructured {
 	return ceph
 }
 
-// look is the phase that reads the CephCluster, and what the scheduler would look at.
+// look is the phase that reads the CephCluster, and the pods and claims of OSDs.
 func (s *scope) look(ctx context.Context) error {
 	kind := cephv1.GroupVersion.WithKind("CephCluster")
 	_, err := s.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
 	case meta.IsNoMatchError(err):
-		return s.readWorld(ctx)
+		return s.readOSDs(ctx)
 	case err != nil:
 		return fmt.Errorf("looking for the kind CephCluster: %w", err)
 	}
@@ -56,7 +56,7 @@ func (s *scope) look(ctx context.Context) error {
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading CephCluster %s: %w", ceph.GetName(), err)
 	}
-	return s.readWorld(ctx)
+	return s.readOSDs(ctx)
 }
 
 // decide is the phase that decides what becomes of the CephCluster.
@@ -66,12 +66,12 @@ func (s *scope) decide(context.Context) error {
 	if s.ceph != nil {
 		ceph = osd.NewCeph(s.ceph.Object)
 	}
-	claims := s.world.PersistentVolumeClaims
+	claims := s.claims
 	var err error
 	if s.decision, err = osd.Decide(spec, status.FailureDomainKey, ceph, s.record(), claims); err != nil {
 		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.RefusedReason, "CephCluster %s cannot be read: %v", osd.CephClusterName(s.cluster.Name), err)
 	}
-	status.LayoutSwitch = osd.DryRun(spec, claims, s.world.Pods)
+	status.LayoutSwitch = osd.DryRun(spec, claims, s.pods)
 	if orphans := osd.OrphansOfLayout(spec, claims); len(orphans) > 0 {
 		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.LayoutOrphansReason,
 			"spec.deviceSetLayout: %s would orphan %d claims and the OSDs on them (%s): Rook would make new OSDs, and not look after these any more. Write %s; the CephCluster is left as it is",
@@ -93,10 +93,17 @@ func (s *scope) orphans(claims []*corev1.PersistentVolumeClaim) error {
 		len(orphans), placement.Enumerate(orphans), ocsv1.OrphanAnnotation, strings.Join(dropped, ","))
 }
 
-// record returns what the status says of this CephCluster. One that was restored from
-// a backup is another one, of which it says nothing. Earlier versions did not note
-// which one it was: there it is the one that they have written to.
+// record returns what the status says of this CephCluster, and what a person allows.
 func (s *scope) record() osd.Record {
+	record := s.written()
+	record.Replaced = osd.Replaced(s.cluster)
+	return record
+}
+
+// written returns what the status says was written to this CephCluster. One that was
+// restored from a backup is another one, of which it says nothing. Earlier versions did
+// not note which one it was: there it is the one that they have written to.
+func (s *scope) written() osd.Record {
 	status := &s.cluster.Status
 	switch {
 	case s.ceph == nil:
@@ -124,6 +131,9 @@ func (s *scope) write(ctx context.Context) error {
 	if !s.rook {
 		return s.rookMissing(ctx)
 	}
+	if err := s.claim(); err != nil {
+		return apply.Halt(ocsv1.CephClusterReadyCondition, err)
+	}
 	if problems := s.decision.Problems; len(problems) > 0 {
 		return phase.Stalled(ocsv1.CephClusterReadyCondition, problems[0].Reason, "%s", problems[0].Message)
 	}
@@ -134,7 +144,7 @@ func (s *scope) write(ctx context.Context) error {
 	}
 	desired.Object["spec"] = spec
 	written := s.newCephCluster()
-	err = apply.Child(ctx, s.Client, fieldManager, s.owner(), desired, written, apply.ComputedFrom(s.present()))
+	err = apply.Child(ctx, s.Client, fieldManager, s.cluster, desired, written, append(s.ownership(), apply.ComputedFrom(s.present()))...)
 	switch {
 	case err == nil:
 		s.wrote(written)
@@ -178,14 +188,31 @@ func (s *scope) wrote(ceph *unstructured.Unstructured) {
 	status.Conditions.MarkTrue(ocsv1.CephClusterReadyCondition, message, ceph.GetName())
 }
 
-// owner returns whose the CephCluster is to be. One that was there before and is
-// nobody's stays so: deleting a StorageCluster must not delete a CephCluster that
-// was not made for it.
-func (s *scope) owner() client.Object {
-	if s.ceph != nil && metav1.GetControllerOf(s.ceph) == nil {
+// claim checks that the CephCluster, if there is one, may be written.
+func (s *scope) claim() error {
+	if s.ceph == nil {
 		return nil
 	}
-	return s.cluster
+	return apply.Check(s.Client, s.cluster, s.ceph, s.ownership()...)
+}
+
+// ownership says which CephCluster is ours: one that this controller has written to,
+// and one that a person has handed over with the annotation. ocs-operator makes those
+// of its StorageClusters with the same owner. One that was there before and that
+// nothing controls stays so: deleting a StorageCluster must not delete a CephCluster
+// that was not made for it.
+func (s *scope) ownership() []apply.Option {
+	if s.ceph == nil {
+		return nil
+	}
+	options := []apply.Option{apply.Own}
+	if s.wroteBefore() {
+		options = []apply.Option{apply.Adopt}
+	}
+	if metav1.GetControllerOf(s.ceph) == nil {
+		options = append(options, apply.Orphan)
+	}
+	return options
 }
 
 // rookMissing says that there is no kind CephCluster. Its definition is watched, but

@@ -27,26 +27,31 @@ import (
 // +kubebuilder:rbac:groups=ceph.rook.io,resources=cephclusters,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=cephclusters.ceph.rook.io,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups="",resources=pods;persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=list;watch
 
-// fieldManager owns what is written to CephClusters and to nodes.
-const fieldManager = "edpm-storagecluster"
+const (
+	controllerName = "storagecluster"
+	// fieldManager owns what is written to CephClusters and to nodes.
+	fieldManager = "edpm-storagecluster"
+)
 
 // Reconciler of StorageCluster.
 type Reconciler struct {
 	client.Client
-	Runner *phase.Runner
+	Runner    *phase.Runner
+	Predictor *placement.Predictor
 
+	// waiting are the OSDs that would find no node.
+	waiting    placement.Waiting
 	cache      cache.Cache
 	controller controller.Controller
-	// watching tells that CephClusters are watched, which begins when the kind is
+	// watching reports whether CephClusters are watched, which begins when the kind is
 	// there. There is one worker, so nothing guards it.
 	watching bool
 }
 
-// scope is what one reconciliation works on. Nodes and everything in the world are
-// those of the cache: not to be changed.
+// scope is what one reconciliation works on. Nodes, pods and claims are those of the
+// cache: not to be changed.
 type scope struct {
 	*Reconciler
 	cluster *ocsv1.StorageCluster
@@ -58,8 +63,9 @@ type scope struct {
 	// there is the kind.
 	ceph *unstructured.Unstructured
 	rook bool
-	// world is what the scheduler is asked about.
-	world    placement.World
+	// pods and claims of OSDs.
+	pods     []*corev1.Pod
+	claims   []*corev1.PersistentVolumeClaim
 	decision *osd.Decision
 }
 
@@ -72,9 +78,11 @@ var conditions = []condition.Type{
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster := &ocsv1.StorageCluster{}
 	if err := r.Get(ctx, req.NamespacedName, cluster); err != nil {
+		r.waiting.Note(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !cluster.DeletionTimestamp.IsZero() {
+		r.waiting.Note(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	s := &scope{Reconciler: r, cluster: cluster, before: cluster.DeepCopy().Status.DeviceSets}

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,7 +110,20 @@ func (s *scope) labelRack(ctx context.Context, node *corev1.Node, rack string) (
 	if err := s.Patch(ctx, labelled, patch, client.FieldOwner(fieldManager)); err != nil {
 		return nil, fmt.Errorf("labelling node %s with %s=%s: %w", node.Name, ocsv1.RackLabel, rack, err)
 	}
-	return labelled, nil
+	return labelled, s.awaitRack(ctx, labelled)
+}
+
+// awaitRack waits until the cache has the label of a node: predictions read it there.
+func (s *scope) awaitRack(ctx context.Context, labelled *corev1.Node) error {
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, seen, true, func(ctx context.Context) (bool, error) {
+		node := &corev1.Node{}
+		err := s.Get(ctx, client.ObjectKeyFromObject(labelled), node, client.UnsafeDisableDeepCopy)
+		return node.Labels[ocsv1.RackLabel] != "", client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until node %s is seen with its rack: %w", labelled.Name, err)
+	}
+	return nil
 }
 
 func index(nodes []*corev1.Node, name string) int {

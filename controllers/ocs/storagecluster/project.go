@@ -8,7 +8,6 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
@@ -17,24 +16,16 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
-// readWorld reads what the scheduler is asked about: nodes, pods, the claims of OSDs,
-// volumes and their classes. All pods take room on nodes, but only those of OSDs are
-// watched: others change all the time, and the next look at the OSDs counts them.
-func (s *scope) readWorld(ctx context.Context) error {
-	s.world.Nodes = s.nodes
-	namespace, inIndex := client.InNamespace(s.cluster.Namespace), client.MatchingFields{osdIndex: "true"}
+// readOSDs reads the pods and claims of OSDs.
+func (s *scope) readOSDs(ctx context.Context) error {
+	opts := []client.ListOption{client.InNamespace(s.cluster.Namespace), client.MatchingFields{osdIndex: "true"}, client.UnsafeDisableDeepCopy}
 	pods, claims := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
-	volumes, classes := &corev1.PersistentVolumeList{}, &storagev1.StorageClassList{}
-	for _, list := range []struct {
-		objects client.ObjectList
-		opts    []client.ListOption
-	}{{pods, nil}, {claims, []client.ListOption{namespace, inIndex}}, {volumes, nil}, {classes, nil}} {
-		if err := s.List(ctx, list.objects, append(list.opts, client.UnsafeDisableDeepCopy)...); err != nil {
-			return fmt.Errorf("listing %T: %w", list.objects, err)
+	for _, list := range []client.ObjectList{pods, claims} {
+		if err := s.List(ctx, list, opts...); err != nil {
+			return fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
-	s.world.Pods, s.world.PersistentVolumeClaims = pointers(pods.Items), pointers(claims.Items)
-	s.world.PersistentVolumes, s.world.StorageClasses = pointers(volumes.Items), pointers(classes.Items)
+	s.pods, s.claims = pointers(pods.Items), pointers(claims.Items)
 	return nil
 }
 
@@ -46,12 +37,26 @@ func pointers[T any](items []T) []*T {
 	return result
 }
 
+// predict predicts where the OSDs go that are to come.
+func (s *scope) predict(ctx context.Context, workloads []placement.Workload) ([]placement.Verdict, error) {
+	name := client.ObjectKeyFromObject(s.cluster)
+	// From here on what changes concerns them: it may come too late for the snapshot.
+	s.waiting.Note(name, workloads...)
+	verdicts, err := s.Predictor.PredictAll(ctx, placement.Key{Kind: controllerName, NamespacedName: name}, workloads)
+	if err == nil && !slices.ContainsFunc(verdicts, func(v placement.Verdict) bool { return !v.Fits() }) {
+		s.waiting.Note(name)
+	}
+	return verdicts, err
+}
+
 // project is the phase that shows where the OSDs are and would go. A problem does
 // not hold the CephCluster up: Rook waits for the scheduler as well.
 func (s *scope) project(ctx context.Context) error {
 	status := &s.cluster.Status
 	plan := s.decision.DeviceSets
-	projections, err := osd.Project(ctx, s.world, s.cluster.Namespace, s.decision.All, s.eligible, plan)
+	observed := osd.Observed{Nodes: s.nodes, Eligible: s.eligible, Namespace: s.cluster.Namespace, Pods: s.pods, Claims: s.claims}
+	s.waiting.Note(client.ObjectKeyFromObject(s.cluster))
+	projections, err := osd.Project(ctx, s.predict, observed, s.decision.All, plan)
 	if err != nil {
 		return err
 	}

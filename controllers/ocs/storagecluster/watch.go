@@ -7,9 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -46,15 +44,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	here, everywhere := watch.Gather(gather, r.inNamespace), watch.Gather(gather, r.all)
 	r.cache = mgr.GetCache()
 	var err error
-	r.controller, err = ctrl.NewControllerManagedBy(mgr).
-		For(&ocsv1.StorageCluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+	b := ctrl.NewControllerManagedBy(mgr).
+		For(&ocsv1.StorageCluster{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&corev1.Node{}, everywhere, builder.WithPredicates(watch.NodeChanges)).
 		Watches(&corev1.Pod{}, here, builder.WithPredicates(ofOSD, podChanges)).
 		Watches(&corev1.PersistentVolumeClaim{}, here, builder.WithPredicates(ofOSD, watch.ClaimChanges)).
-		Watches(&corev1.PersistentVolume{}, everywhere, builder.WithPredicates(volumeChanges)).
-		Watches(&storagev1.StorageClass{}, everywhere).
 		WatchesMetadata(Definition(), handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(ofCephCluster)).
-		Build(r)
+		WatchesRawSource(r.Predictor.Wakes(controllerName))
+	b = watch.Scheduling(b, watch.Gather(gather, r.waiting.All), watch.Gather(gather, r.waiting.Concerned))
+	r.controller, err = b.Build(r)
 	return err
 }
 
@@ -67,7 +65,7 @@ func (r *Reconciler) watchCephClusters(ctx context.Context) error {
 	}
 	ceph := &metav1.PartialObjectMetadata{}
 	ceph.SetGroupVersionKind(cephv1.GroupVersion.WithKind("CephCluster"))
-	events := source.Kind[client.Object](r.cache, ceph, handler.EnqueueRequestsFromMapFunc(clusterOf), watch.SpecChanges)
+	events := source.Kind[client.Object](r.cache, ceph, handler.EnqueueRequestsFromMapFunc(clusterOf), predicate.Or(watch.SpecChanges, watch.Freed))
 	if err := r.controller.Watch(events); err != nil {
 		return fmt.Errorf("watching CephClusters: %w", err)
 	}
@@ -135,13 +133,5 @@ var podChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 		return before.Spec.NodeName != after.Spec.NodeName || before.Status.Phase != after.Status.Phase || !maps.Equal(before.Labels, after.Labels)
-	},
-}
-
-// volumeChanges lets through that a volume comes, goes, or gets or loses its claim.
-var volumeChanges = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*corev1.PersistentVolume), e.ObjectNew.(*corev1.PersistentVolume)
-		return !equality.Semantic.DeepEqual(before.Spec.ClaimRef, after.Spec.ClaimRef)
 	},
 }

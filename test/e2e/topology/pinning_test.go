@@ -13,7 +13,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 )
 
-// seeds/002, on its three nodes, each a zone: where a pod is, is told by its zone.
+// seeds/002, on its three nodes, each a zone: where a pod is, is known by its zone.
 var _ = Describe("An edge API", Ordered, func() {
 	const set = "glance-czone-edge-api"
 	twoPerNode := Equal(map[string]int{"zoneA": 2, "zoneB": 2, "zoneC": 2})

@@ -100,7 +100,7 @@ func mustCreate(ctx context.Context, files ...string) {
 	}
 }
 
-// edit does what a person does with "oc edit oscp" who is told to change this
+// edit does what a person does with "oc edit oscp" who is asked to change this
 // fragment: glance, or glanceAPIs of its template. In fragments of the seeds,
 // <...> stands for what is there and stays.
 func edit(ctx context.Context, fragment string) {

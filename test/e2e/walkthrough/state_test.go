@@ -118,7 +118,7 @@ func runsAcross(ctx context.Context, pod corev1.Pod) []string {
 	return names
 }
 
-// secretValues are what must not be told: the values of the user's Secrets.
+// secretValues are what must not be shown: the values of the user's Secrets.
 func secretValues(ctx context.Context) []string {
 	GinkgoHelper()
 	secrets := &corev1.SecretList{}

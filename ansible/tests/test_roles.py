@@ -1,0 +1,185 @@
+"""Tests of roles on a real host, see realhost.py:
+
+    EDPM_HOSTS_TEST=1 python3 ansible/tests/test_roles.py -v
+"""
+
+import unittest
+
+import realhost
+
+# What roles do after they have changed files: playbook, command, its arguments.
+RELOADS = (
+    ("configure_os", "systemctl", "try-reload-or-restart ssh"),
+    ("configure_os", "systemctl", "try-restart chrony"),
+    ("configure_os", "sysctl", "--load=/etc/sysctl.d/90-edpm.conf"),
+    ("configure_os", "systemctl", "reload-or-restart edpm-nftables.service"),
+    ("configure_network", "sysctl", "--load=/etc/sysctl.d/90-edpm-network.conf"),
+    ("configure_network", "os-net-config", "--detailed-exit-codes -c /etc/os-net-config/config.yaml"),
+)
+COMMANDS = sorted({command for _, command, _ in RELOADS})
+# Whoever waits says who it is, so that it ends with its run.
+WAIT = "echo $$ > /run/reached.pid; touch /run/reached; sleep 600"
+
+
+class InterruptedTest(realhost.HostTest):
+    """A run can end at any moment. What it wrote is loaded by the next one."""
+
+    def variables(self, number):
+        with open(self.path("template"), "w", encoding="utf-8") as file:
+            file.write("network_config: []\n# %d\n" % number)
+        return dict(edpm_sshd_settings={"MaxAuthTries": number}, edpm_ntp_servers=["192.0.2.%d" % number],
+                    edpm_sysctl={"net.ipv4.conf.all.arp_ignore": number % 2}, edpm_network_sysctl={"net.ipv4.conf.all.arp_announce": number % 2},
+                    edpm_nftables_rules_extra=[{"protocol": "tcp", "ports": str(4000 + number)}],
+                    edpm_network_config_template=self.path("template"))
+
+    def setUp(self):
+        self.put("/usr/sbin/os-net-config", "#!/bin/sh\nexit 2\n", "755")
+
+    def tearDown(self):
+        for command in COMMANDS:
+            self.unshim(command)
+
+    def note_calls(self):
+        for command in COMMANDS:
+            self.shim(command, "never", ":")
+        self.calls()
+
+    def expected(self, playbook):
+        return ["%s %s" % (command, arguments) for name, command, arguments in RELOADS if name == playbook]
+
+    def reloads(self, playbook):
+        calls = self.calls()
+        return [call for call in self.expected(playbook) if call in calls]
+
+    def interrupted(self, playbook):
+        self.succeeds(playbook, **self.variables(2))
+        pending = self.expected(playbook)
+        for number, reload in enumerate(pending):
+            with self.subTest("killed at " + reload):
+                self.note_calls()
+                command, arguments = reload.split(" ", 1)
+                self.shim(command, "'%s'" % arguments, WAIT)
+                self.killed(playbook, "/run/reached", **self.variables(3))
+                # Those before it were in time in the run before.
+                self.assertEqual(self.reloads(playbook), pending[max(number - 1, 0):number + 1])
+        self.note_calls()
+        self.succeeds(playbook, **self.variables(3))
+        self.assertEqual(self.reloads(playbook), pending[-1:])
+        result = self.succeeds(playbook, **self.variables(3))
+        self.assertEqual((self.reloads(playbook), result.changed), ([], []), result.output)
+
+    def test_configure_os(self):
+        self.interrupted("configure_os")
+        self.assertEqual(self.host("sysctl -n net.ipv4.conf.all.arp_ignore"), "1")
+        self.assertIn("4003", self.host("nft list table inet edpm"))
+
+    def test_configure_network(self):
+        self.interrupted("configure_network")
+        self.assertEqual(self.host("sysctl -n net.ipv4.conf.all.arp_announce"), "1")
+
+
+class FirewallTest(realhost.HostTest):
+    """Tables of others survive whatever is done with ours."""
+
+    OTHERS = ("ip other", "inet netavark")
+    FIREWALLD = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
+    NETWORKS = dict(edpm_nftables_vnc_sources=["192.0.2.0/24", "2001:db8::/64"])
+
+    def others(self):
+        return self.host("".join("nft list table %s;" % table for table in self.OTHERS))
+
+    def table(self):
+        return self.host("nft list table inet edpm", check=False)
+
+    def run_and_keep_others(self, playbook, **variables):
+        result = self.succeeds(playbook, **variables)
+        self.assertEqual(self.others(), self.before, "%s with %s touched tables of others" % (playbook, variables))
+        return result
+
+    def setUp(self):
+        self.configuration = self.host("cat /etc/nftables.conf")
+        self.assertIn("flush ruleset", self.configuration, "the distribution no longer has this trap")
+        self.host("".join("nft add table {0}; nft add chain {0} c; nft add rule {0} c counter;".format(table) for table in self.OTHERS))
+        self.before = self.others()
+        self.put("/usr/lib/systemd/system/firewalld.service", self.FIREWALLD)
+        self.host("systemctl daemon-reload; systemctl enable --now firewalld 2>&1")
+
+    def test_1_enabled(self):
+        self.run_and_keep_others("configure_os")
+        self.run_and_keep_others("run_os")
+        self.assertEqual(self.host("systemctl is-active firewalld nftables", check=False).split(), ["inactive", "inactive"])
+        self.assertEqual(self.host("systemctl is-enabled firewalld edpm-nftables", check=False).split(), ["disabled", "enabled"])
+        self.assertEqual(self.table().count("udp dport 6081 notrack"), 2, self.table())
+        self.assertNotIn("5900", self.table(), "VNC is open")
+
+    def test_2_changed(self):
+        self.run_and_keep_others("configure_os", **self.NETWORKS)
+        for network in ("ip saddr 192.0.2.0/24", "ip6 saddr 2001:db8::/64"):
+            self.assertIn(network + " tcp dport 5900-6923 accept", self.table())
+        self.host("systemctl restart edpm-nftables")
+        self.assertEqual(self.others(), self.before, "a restart of the unit touched tables of others")
+
+        # Somebody flushed everything, after the run.
+        self.host("nft delete table inet edpm")
+        self.assertEqual(self.run_and_keep_others("configure_os", **self.NETWORKS).changed, ["Load the firewall"])
+        self.assertEqual(self.run_and_keep_others("configure_os", **self.NETWORKS).changed, [])
+
+    def test_3_disabled(self):
+        # Earlier versions left a line there.
+        self.put("/etc/nftables.conf", self.configuration + '\ninclude "/etc/nftables/edpm.nft"\n')
+        self.assertIn("chain input", self.table(), "there is nothing to remove: run the tests before this one, too")
+        self.run_and_keep_others("configure_os", edpm_nftables_enabled=False)
+        self.assertIn("No such file", self.table())
+        self.assertEqual(self.host("cat /etc/nftables.conf"), self.configuration)
+        self.assertEqual(self.host("ls /etc/nftables /etc/systemd/system | grep edpm", check=False), "")
+        self.assertEqual(self.run_and_keep_others("configure_os", edpm_nftables_enabled=False).changed, [])
+
+
+class GuestsTest(realhost.HostTest):
+    """Guests outlive what is done to the host."""
+
+    IMAGES = True
+    VARIABLES = dict(edpm_libvirt_image="localhost/edpm-nova-libvirt:latest", edpm_libvirt_daemons=["virtlogd"])
+
+    def guest(self):
+        """Starts what looks like a guest, besides what does not."""
+        self.host("mkdir -p /run/libvirt/qemu; cd /run/libvirt/qemu; echo 1 > driver.pid; echo 999999 > dead.pid;"
+                  "systemd-run --unit=guest sleep 600 2>&1; systemctl show --property MainPID --value guest > instance-1.pid")
+
+    def tearDown(self):
+        self.host("systemctl stop guest", check=False)
+
+    def test_cleanup_refuses_while_guests_run(self):
+        self.guest()
+        self.put("/etc/systemd/system/edpm_nova_compute.service", "[Service]\nExecStart=/bin/sleep infinity\n")
+        self.host("systemctl daemon-reload; systemctl start edpm_nova_compute")
+        result = self.run_playbook("nova_cleanup")
+        self.assertNotEqual(result.code, 0, result.output)
+        self.assertIn("1 guests run on this host: instance-1.", result.output)
+        self.assertIn("edpm_nova_cleanup_force", result.output)
+        self.assertEqual(self.host("systemctl is-active edpm_nova_compute guest").split(), ["active", "active"])
+        self.succeeds("nova_cleanup", edpm_nova_cleanup_force=True)
+        self.assertEqual(self.host("ls /etc/systemd/system | grep edpm_", check=False), "")
+
+    def virtlogd(self):
+        return self.host("podman inspect --format '{{.State.StartedAt}}' edpm_libvirt_virtlogd")
+
+    def test_virtlogd_is_restarted_without_guests_only(self):
+        self.succeeds("libvirt", **self.VARIABLES)
+        started = self.virtlogd()
+        self.guest()
+        changed = dict(self.VARIABLES, edpm_libvirt_daemon_settings={"log_outputs": "1:file:/var/log/libvirt/test.log"},
+                       edpm_libvirt_args=["--privileged", "--network=host", "--label=changed=1"])
+        result = self.succeeds("libvirt", **changed)
+        self.assertEqual(self.virtlogd(), started, "virtlogd was restarted while guests run")
+        self.assertIn("keeps running as it was started", result.output)
+        self.host("test -e /var/log/containers/libvirt/test.log")
+        self.assertEqual(self.host("systemctl is-active edpm_libvirt_virtlogd"), "active")
+        self.assertEqual(self.succeeds("libvirt", **changed).changed, [])
+        self.host("systemctl stop guest")
+        self.succeeds("libvirt", **changed)
+        self.assertNotEqual(self.virtlogd(), started, "virtlogd keeps running with its old unit")
+
+
+if __name__ == "__main__":
+    unittest.main()
