@@ -77,7 +77,6 @@ func rowsOfOne(results []result) []row {
 		{"List calls, in all (aim: none)", func(_ int, r result) string { return lists(r.lists) }},
 		{"Reconciliations per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", r.reconciledPerNode()) }},
 		{"Runs", func(_ int, r result) string { return fmt.Sprint(r.started) }},
-		{"Hosts of runs over the hosts", func(_ int, r result) string { return fmt.Sprintf("%.3f", float64(r.targets)/float64(r.nodes)) }},
 		{"Idle manager / peak memory", func(_ int, r result) string { return fmt.Sprintf("%d / %d MiB", r.base>>20, r.peak>>20) }},
 		{"Peak memory per node above the idle manager", func(_ int, r result) string {
 			return fmt.Sprintf("%.0f KiB", float64(r.peak-r.base)/1024/float64(r.nodes))
