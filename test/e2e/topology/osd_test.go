@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 )
@@ -125,8 +126,15 @@ var _ = Describe("OSDs", func() {
 		Expect(osdsBy(ctx, corev1.LabelTopologyZone)).To(Equal(map[string]int{"zone-a": 1, "zone-b": 1, "zone-c": 1, "zone-d": 0}))
 		running, sets := daemons(ctx), legacy.Spec.Storage.StorageClassDeviceSets
 
-		By("leaving their device sets alone")
+		By("waiting until a person hands the CephCluster over")
 		sc := createStorageCluster(ctx, 1)
+		Eventually(current(ctx, sc)).Should(expect.Problem(ocsv1.CephClusterReadyCondition, edpmv1.ConflictReason, edpmv1.OwnerAnnotation))
+		Expect(cephCluster(ctx).Spec.Storage.StorageClassDeviceSets).To(Equal(sets))
+		change(ctx, cephCluster(ctx), func(c *cephv1.CephCluster) {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, edpmv1.OwnerAnnotation, "StorageCluster.ocs.openshift.io/"+sc.Name)
+		})
+
+		By("leaving their device sets alone")
 		Eventually(current(ctx, sc)).Should(expect.Ready())
 		Expect(placements(sc)).To(Equal(map[string]ocsv1.DeviceSetPlacement{"ocs-deviceset": ocsv1.PlacementLegacy}))
 		Expect(cephCluster(ctx).Spec.Storage.StorageClassDeviceSets).To(Equal(sets))
@@ -142,8 +150,11 @@ var _ = Describe("OSDs", func() {
 		Eventually(current(ctx, sc)).Should(expect.Ready())
 		Expect(placements(sc)).To(Equal(map[string]ocsv1.DeviceSetPlacement{"ocs-deviceset": ocsv1.PlacementLegacy, "more": ocsv1.PlacementConstraints}))
 
-		By("spreading the old one once somebody changes it, under the same names")
-		change(ctx, sc, func(c *ocsv1.StorageCluster) { c.Spec.StorageDeviceSets[0].Count = 2 })
+		By("spreading the old one once an annotation names it, under the same names")
+		change(ctx, sc, func(c *ocsv1.StorageCluster) {
+			c.Spec.StorageDeviceSets[0].Count = 2
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, ocsv1.ReplacePlacementAnnotation, "ocs-deviceset")
+		})
 		ceph = cephClusterWith(ctx, 2)
 		Expect(names(ceph)).To(ConsistOf("ocs-deviceset-0", "ocs-deviceset-1", "ocs-deviceset-2", "more-0", "more-1", "more-2"))
 		rook{oneByOne: true}.provision(ctx, ceph)
