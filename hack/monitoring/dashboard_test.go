@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -58,7 +57,7 @@ func metrics(t *testing.T) map[string]metric {
 }
 
 // Labels that Prometheus gives to everything that it reads.
-var targetLabels = []string{"job", "instance", "namespace", "pod", "service", "endpoint", "container", labels.MetricName}
+var targetLabels = []string{"job", "instance", "namespace", "pod", "service", "endpoint", "container", "__name__"}
 
 // selectors of an expression, which must parse.
 func selectors(t *testing.T, expr string) []*parser.VectorSelector {
