@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,13 +35,14 @@ type conclusion struct {
 
 // conclusion of the Job, nil while it has none. A Pod that has ended with a recap,
 // and that will not be replaced, is one: its Job says so only a second or more later.
+// No other Pod of the Job may run, whoever created it: the next run must not meet it.
 func (s *scope) conclusion(ctx context.Context) (*conclusion, error) {
 	if !jobFinished(s.job) {
-		pod, err := s.lastPod(ctx, s.Client, client.MatchingFields{podJobIndex: s.job.Name})
-		if err != nil || pod == nil {
+		pods, err := s.podsOf(ctx, s.Client, client.MatchingFields{podJobIndex: s.job.Name})
+		if err != nil || len(pods) == 0 || slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !podEnded(p) }) {
 			return nil, err
 		}
-		return s.concluded(pod), nil
+		return s.concluded(latest(pods)), nil
 	}
 	result, lost := s.readRecap(ctx)
 	if lost != nil && !isRecapError(lost) {
@@ -100,18 +102,34 @@ func (s *scope) recapFrom(ctx context.Context, reader client.Reader, selector cl
 
 // lastPod of the Job, or nil.
 func (s *scope) lastPod(ctx context.Context, reader client.Reader, selector client.ListOption) (*corev1.Pod, error) {
-	pods := &corev1.PodList{}
-	if err := reader.List(ctx, pods, client.InNamespace(s.run.Namespace), selector); err != nil {
+	pods, err := s.podsOf(ctx, reader, selector)
+	return latest(pods), err
+}
+
+// podsOf returns the Pods of the Job.
+func (s *scope) podsOf(ctx context.Context, reader client.Reader, selector client.ListOption) ([]*corev1.Pod, error) {
+	list := &corev1.PodList{}
+	if err := reader.List(ctx, list, client.InNamespace(s.run.Namespace), selector); err != nil {
 		return nil, fmt.Errorf("listing the Pods of Job %s: %w", s.job.Name, err)
 	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], s.job) {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	return pods, nil
+}
+
+// latest is the Pod that was created last, nil if there is none.
+func latest(pods []*corev1.Pod) *corev1.Pod {
 	var last *corev1.Pod
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if metav1.IsControlledBy(pod, s.job) && (last == nil || !pod.CreationTimestamp.Before(&last.CreationTimestamp)) {
+	for _, pod := range pods {
+		if last == nil || !pod.CreationTimestamp.Before(&last.CreationTimestamp) {
 			last = pod
 		}
 	}
-	return last, nil
+	return last
 }
 
 func terminationMessage(pod *corev1.Pod) string {
