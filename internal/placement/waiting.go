@@ -13,15 +13,21 @@ import (
 // Waiting are the workloads of the objects of one controller whose pods would find
 // no place: changes of the cluster that concern them call for another prediction, and
 // all others cost nothing. The zero value is ready for use.
-type Waiting struct{ byObject sync.Map }
+type Waiting struct{ byPart sync.Map }
 
-// Note replaces the workloads of an object; none means that it does not wait.
-func (w *Waiting) Note(object types.NamespacedName, workloads ...Workload) {
+// part of an object is what is rolled out by itself, such as one of its StatefulSets.
+type part struct {
+	object types.NamespacedName
+	name   string
+}
+
+// Note replaces the workloads of a part of an object; none means that it does not wait.
+func (w *Waiting) Note(object types.NamespacedName, name string, workloads ...Workload) {
 	if len(workloads) == 0 {
-		w.byObject.Delete(object)
+		w.byPart.Delete(part{object, name})
 		return
 	}
-	w.byObject.Store(object, workloads)
+	w.byPart.Store(part{object, name}, workloads)
 }
 
 // All are the objects that wait. It is a map function for what makes room on a node.
@@ -36,9 +42,9 @@ func (w *Waiting) Concerned(_ context.Context, obj client.Object) []reconcile.Re
 
 func (w *Waiting) those(matters func(Workload) bool) []reconcile.Request {
 	var requests []reconcile.Request
-	w.byObject.Range(func(object, workloads any) bool {
+	w.byPart.Range(func(of, workloads any) bool {
 		if slices.ContainsFunc(workloads.([]Workload), matters) {
-			requests = append(requests, reconcile.Request{NamespacedName: object.(types.NamespacedName)})
+			requests = append(requests, reconcile.Request{NamespacedName: of.(part).object})
 		}
 		return true
 	})

@@ -27,7 +27,7 @@ type verdict struct {
 func (v *verdicts) note(p *deployment, problems []placement.Problem, waits ...placement.Workload) {
 	owner := client.ObjectKeyFromObject(p.owner)
 	v.bySet.Store(types.NamespacedName{Namespace: owner.Namespace, Name: p.Name}, verdict{owner, problems})
-	v.waiting.Note(owner, waits...)
+	v.waiting.Note(owner, p.Name, waits...)
 }
 
 // of returns the problems that were predicted last, and whether there was a prediction.
@@ -41,6 +41,6 @@ func (v *verdicts) of(p *deployment) ([]placement.Problem, bool) {
 
 func (v *verdicts) forget(namespace, set string) {
 	if last, known := v.bySet.LoadAndDelete(types.NamespacedName{Namespace: namespace, Name: set}); known {
-		v.waiting.Note(last.(verdict).owner)
+		v.waiting.Note(last.(verdict).owner, set)
 	}
 }

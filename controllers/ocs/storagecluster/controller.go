@@ -78,11 +78,11 @@ var conditions = []condition.Type{
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster := &ocsv1.StorageCluster{}
 	if err := r.Get(ctx, req.NamespacedName, cluster); err != nil {
-		r.waiting.Note(req.NamespacedName)
+		r.waiting.Note(req.NamespacedName, "")
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !cluster.DeletionTimestamp.IsZero() {
-		r.waiting.Note(req.NamespacedName)
+		r.waiting.Note(req.NamespacedName, "")
 		return ctrl.Result{}, nil
 	}
 	s := &scope{Reconciler: r, cluster: cluster, before: cluster.DeepCopy().Status.DeviceSets}

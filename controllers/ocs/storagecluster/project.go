@@ -41,10 +41,10 @@ func pointers[T any](items []T) []*T {
 func (s *scope) predict(ctx context.Context, workloads []placement.Workload) ([]placement.Verdict, error) {
 	name := client.ObjectKeyFromObject(s.cluster)
 	// From here on what changes concerns them: it may come too late for the snapshot.
-	s.waiting.Note(name, workloads...)
+	s.waiting.Note(name, "", workloads...)
 	verdicts, err := s.Predictor.PredictAll(ctx, placement.Key{Kind: controllerName, NamespacedName: name}, workloads)
 	if err == nil && !slices.ContainsFunc(verdicts, func(v placement.Verdict) bool { return !v.Fits() }) {
-		s.waiting.Note(name)
+		s.waiting.Note(name, "")
 	}
 	return verdicts, err
 }
@@ -55,7 +55,7 @@ func (s *scope) project(ctx context.Context) error {
 	status := &s.cluster.Status
 	plan := s.decision.DeviceSets
 	observed := osd.Observed{Nodes: s.nodes, Eligible: s.eligible, Namespace: s.cluster.Namespace, Pods: s.pods, Claims: s.claims}
-	s.waiting.Note(client.ObjectKeyFromObject(s.cluster))
+	s.waiting.Note(client.ObjectKeyFromObject(s.cluster), "")
 	projections, err := osd.Project(ctx, s.predict, observed, s.decision.All, plan)
 	if err != nil {
 		return err
