@@ -95,8 +95,8 @@ type planner struct {
 // What is found in a CephCluster stays until somebody asks for something else: a
 // device set that it has already, and that would be changed in more than its count, is
 // Legacy. It gets more OSDs if the spec asks for more, and is left as it is otherwise,
-// to the letter, until a person names it in an annotation. Another placement makes the
-// pods of all its OSDs again, each on any node that its volume can be reached from, and
+// to the letter, until a person names it in an annotation. Another placement recreates
+// the pods of all its OSDs, each on any node that its volume can be reached from, and
 // nobody asks for that with another count (seeds/003, phase 1: "existing OSD Pods would
 // still remain with the old Placement configurations"). Another change of a Legacy set
 // with OSDs is a problem until then.
@@ -206,7 +206,7 @@ func (p *planner) legacy(d *Decision) []Problem {
 
 // LegacyConsequence says what a change of a Legacy set does, and how to have it.
 func LegacyConsequence(set string) string {
-	return fmt.Sprintf("has changed, and %s has the placement that was found in the CephCluster: the pods of all its OSDs would be made again with that of the spec. "+
+	return fmt.Sprintf("has changed, and %s has the placement that was found in the CephCluster: the pods of all its OSDs would be recreated with that of the spec. "+
 		"Write it as it was, but for count and replica, or annotate the StorageCluster with %s=%s", set, ocsv1.ReplacePlacementAnnotation, set)
 }
 
