@@ -55,10 +55,15 @@ func (v *Vocabulary) Value(name string) string {
 	return name
 }
 
+// replacing makes the three steps of Replace one.
+var replacing sync.Mutex
+
 // Replace registers a collector with the manager's registry. It takes the place
-// of one with the same metrics: a process can make more than one manager, one
-// after the other, as tests do.
+// of one with the same metrics: a process can make more than one manager, also at
+// the same time, as tests do. Those of the last one count.
 func Replace(c prometheus.Collector) {
+	replacing.Lock()
+	defer replacing.Unlock()
 	var taken prometheus.AlreadyRegisteredError
 	if err := metrics.Registry.Register(c); errors.As(err, &taken) {
 		metrics.Registry.Unregister(taken.ExistingCollector)

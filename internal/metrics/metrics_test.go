@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -167,6 +168,17 @@ func TestAVocabularyKeepsWhatCameFirst(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"", "a", "b", Other, "a", "", "b", Other}, got); diff != "" {
 		t.Errorf("the values differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestManagersThatStartTogetherReplaceEachOther(t *testing.T) {
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() { Replace(newObjects()) })
+	}
+	all.Wait()
+	if crmetrics.Registry.Unregister(newObjects()); crmetrics.Registry.Unregister(newObjects()) {
+		t.Error("more than one collector of objects is registered")
 	}
 }
 
