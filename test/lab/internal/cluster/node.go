@@ -11,6 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/proc"
 )
 
@@ -21,14 +25,23 @@ func (l *Lab) runtime(ctx context.Context) error {
 		return err
 	}
 	fresh := !l.procs.Known("containerd")
-	err := l.run(ctx, l.containerd(), func(ctx context.Context) error {
-		_, err := l.ctr(ctx, "version")
-		return err
-	})
+	err := l.run(ctx, l.containerd(), l.servesCRI)
 	if err != nil || !fresh {
 		return err
 	}
 	return l.forgetPast(ctx)
+}
+
+// servesCRI returns nil once containerd answers the kubelet's first request. It
+// serves its own API before that, and a kubelet started in between ends.
+func (l *Lab) servesCRI(ctx context.Context) error {
+	conn, err := grpc.NewClient("unix://"+l.containerdSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = criv1.NewRuntimeServiceClient(conn).Version(ctx, &criv1.VersionRequest{})
+	return err
 }
 
 func (l *Lab) containerd() proc.Component {
