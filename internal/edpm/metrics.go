@@ -1,6 +1,7 @@
 package edpm
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -33,34 +34,54 @@ func init() { crmetrics.Registry.MustRegister(runsStarted, runsFinished, converg
 type states struct {
 	mu  sync.Mutex
 	all map[Key]standing
+	// counts of all: a scrape costs nothing for each target.
+	counts map[series]int
 }
 
 type standing struct {
-	cell  string
+	series
 	phase Phase
 	since time.Time // when it last left Converged
 }
 
-func newStates() *states { return &states{all: map[Key]standing{}} }
+// series are the labels of a metric.
+type series struct{ step, cell, state string }
+
+func newStates() *states { return &states{all: map[Key]standing{}, counts: map[series]int{}} }
 
 func (s *states) set(key Key, cell string, phase Phase, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, known := s.all[key]
-	next := standing{cell, phase, now}
+	step := metrics.Steps.Value(key.Step)
+	next := standing{series{step, metrics.Cells.Value(cell), string(phase)}, phase, now}
 	if known && old.phase != Converged {
 		next.since = old.since
 	}
 	if known && old.phase != Converged && phase == Converged {
-		convergeSeconds.WithLabelValues(metrics.Steps.Value(key.Step)).Observe(now.Sub(old.since).Seconds())
+		convergeSeconds.WithLabelValues(step).Observe(now.Sub(old.since).Seconds())
 	}
+	s.forget(key)
 	s.all[key] = next
+	s.counts[next.series]++
 }
 
 func (s *states) remove(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forget(key)
+}
+
+// forget drops a target. The caller holds the lock.
+func (s *states) forget(key Key) {
+	old, known := s.all[key]
+	if !known {
+		return
+	}
 	delete(s.all, key)
+	if s.counts[old.series]--; s.counts[old.series] == 0 {
+		delete(s.counts, old.series)
+	}
 }
 
 // Describe implements prometheus.Collector.
@@ -68,14 +89,10 @@ func (s *states) Describe(ch chan<- *prometheus.Desc) { ch <- hostsDesc }
 
 // Collect implements prometheus.Collector.
 func (s *states) Collect(ch chan<- prometheus.Metric) {
-	type labels struct{ step, cell, phase string }
-	counts := map[labels]int{}
 	s.mu.Lock()
-	for key, st := range s.all {
-		counts[labels{metrics.Steps.Value(key.Step), metrics.Cells.Value(st.cell), string(st.phase)}]++
-	}
+	counts := maps.Clone(s.counts)
 	s.mu.Unlock()
 	for l, n := range counts {
-		ch <- prometheus.MustNewConstMetric(hostsDesc, prometheus.GaugeValue, float64(n), l.step, l.cell, l.phase)
+		ch <- prometheus.MustNewConstMetric(hostsDesc, prometheus.GaugeValue, float64(n), l.step, l.cell, l.state)
 	}
 }
