@@ -34,10 +34,11 @@ func CacheOptions(operators []string) cache.Options {
 	runners := labels.SelectorFromSet(labels.Set{openstackansibleee.RunnerLabel: "true"})
 	pods := cache.ByObject{Label: runners, Transform: withoutTemplate}
 	if len(operators) == 0 || slices.ContainsFunc(operators, func(o string) bool { return slices.Contains(placing, o) }) {
-		pods = cache.ByObject{Transform: forScheduling}
+		pods = cache.ByObject{Transform: podsForScheduling()}
 	}
 	held := map[client.Object]cache.ByObject{
 		&corev1.Pod{}:         pods,
+		&corev1.Node{}:        {Transform: trimmedWorld},
 		&batchv1.Job{}:        {Label: runners, Transform: withoutTemplate},
 		&corev1.ConfigMap{}:   {Transform: identityOnly},
 		&appsv1.StatefulSet{}: {Transform: withoutForeign},
@@ -70,11 +71,14 @@ func trimmed(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)
 		maps.DeleteFunc(o.GetAnnotations(), func(key, value string) bool {
-			return len(value) > longAnnotation && !strings.Contains(key, ".openstack.org/")
+			return len(value) > longAnnotation && !ours(key)
 		})
 	}
 	return obj, nil
 }
+
+// ours reports whether an annotation is of the suite.
+func ours(key string) bool { return strings.Contains(key, ".openstack.org/") }
 
 // identityOnly keeps of the metadata of a ConfigMap what says which it is, in
 // which version, and whose. Its content is read by name (internal/inputs).
@@ -134,19 +138,37 @@ func withoutTemplate(obj any) (any, error) {
 	return trimmed(obj)
 }
 
-// forScheduling keeps of a cached Pod what the scheduler looks at, and of one of
-// a run the termination message too, which is its result.
-func forScheduling(obj any) (any, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
+// podsForScheduling returns what keeps of a Pod what the scheduler looks at, and
+// shares it among those of a controller. Of a Pod of a run it keeps the termination
+// message too, which is its result. Of one that another controller than a
+// StatefulSet owns it drops what it says of itself: it is not of a service in pods.
+func podsForScheduling() func(any) (any, error) {
+	of := newFamilies()
+	return func(obj any) (any, error) {
+		pod, ok := obj.(*corev1.Pod)
+		if !ok {
+			return obj, nil
+		}
+		containers := pod.Status.ContainerStatuses
+		if _, err := trimmedWorld(pod); err != nil {
+			return nil, err
+		}
+		maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return !ours(key) })
+		owner := metav1.GetControllerOfNoCopy(pod)
+		switch {
+		case pod.Labels[openstackansibleee.RunnerLabel] == "true":
+			pod.Status.ContainerStatuses = containers
+		case owner != nil && owner.Kind != "StatefulSet":
+			pod.Status.Conditions = nil
+		}
+		of.share(pod)
+		return pod, nil
 	}
-	containers := pod.Status.ContainerStatuses
-	if _, err := placement.Trim(pod); err != nil {
+}
+
+func trimmedWorld(obj any) (any, error) {
+	if _, err := placement.Trim(obj); err != nil {
 		return nil, err
 	}
-	if pod.Labels[openstackansibleee.RunnerLabel] == "true" {
-		pod.Status.ContainerStatuses = containers
-	}
-	return trimmed(pod)
+	return trimmed(obj)
 }

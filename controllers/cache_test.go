@@ -21,17 +21,23 @@ import (
 // held returns what is held of an object in memory.
 func held[T client.Object](t *testing.T, obj T, operators ...string) T {
 	t.Helper()
+	out, err := transform[T](t, operators...)(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.(T)
+}
+
+// transform returns what objects of a kind pass on their way into memory.
+func transform[T client.Object](t *testing.T, operators ...string) func(any) (any, error) {
+	t.Helper()
 	for kind, by := range controllers.CacheOptions(operators).ByObject {
 		if _, same := kind.(T); same {
-			out, err := by.Transform(obj)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return out.(T)
+			return by.Transform
 		}
 	}
-	t.Fatalf("nothing is said of %T", obj)
-	return obj
+	t.Fatalf("nothing is said of %T", *new(T))
+	return nil
 }
 
 func podWithEverything(labels map[string]string) *corev1.Pod {
@@ -63,6 +69,56 @@ func TestOfPodsTheCacheHoldsWhatTheSchedulerLooksAt(t *testing.T) {
 				t.Errorf("what is held differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// podOf is a Pod of a controller in a release of it.
+func podOf(kind, name, release string) *corev1.Pod {
+	pod := podWithEverything(map[string]string{"release": release})
+	pod.Name, pod.Annotations = name, map[string]string{"checksum": "abc", "topology.openstack.org/name": "zones"}
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: "web", UID: "web", Controller: ptr.To(true)}}
+	pod.Spec.Containers[0].Image = release
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Message: "starting"}}
+	return pod
+}
+
+func TestOfPodsOfOthersTheCacheDoesNotHoldWhatTheySayOfThemselves(t *testing.T) {
+	for kind, kept := range map[string]int{"StatefulSet": 1, "ReplicaSet": 0} {
+		got := held(t, podOf(kind, "a", "1"))
+		if len(got.Status.Conditions) != kept {
+			t.Errorf("of a pod of a %s the conditions %v are held", kind, got.Status.Conditions)
+		}
+		if diff := cmp.Diff(map[string]string{"topology.openstack.org/name": "zones"}, got.Annotations); diff != "" {
+			t.Errorf("the annotations differ (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestPodsOfAControllerShareWhatTheyHaveInCommon(t *testing.T) {
+	of := transform[*corev1.Pod](t)
+	var pods []*corev1.Pod
+	for _, pod := range []*corev1.Pod{podOf("ReplicaSet", "a", "1"), podOf("ReplicaSet", "b", "1"), podOf("ReplicaSet", "c", "2")} {
+		got, err := of(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods = append(pods, got.(*corev1.Pod))
+	}
+	shared := func(a, b *corev1.Pod) bool { return &a.Spec.Containers[0] == &b.Spec.Containers[0] }
+	if !shared(pods[0], pods[1]) || shared(pods[1], pods[2]) {
+		t.Error("pods with the same containers should share them, and no others")
+	}
+	for i, release := range []string{"1", "1", "2"} {
+		if pods[i].Labels["release"] != release || pods[i].Spec.Containers[0].Image != release {
+			t.Errorf("pod %d has the labels %v and the image %q", i, pods[i].Labels, pods[i].Spec.Containers[0].Image)
+		}
+	}
+}
+
+func TestOfNodesTheCacheHoldsNoImages(t *testing.T) {
+	node := &corev1.Node{Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}}}}
+	if got := held(t, node); len(got.Status.Images) > 0 || len(got.Status.Conditions) == 0 {
+		t.Errorf("the cache holds the status %+v", got.Status)
 	}
 }
 

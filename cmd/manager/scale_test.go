@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -199,6 +200,9 @@ func newCrowd(t *testing.T, env *envtest.Env, s scale) *crowd {
 // teams are the namespaces that the pods are in.
 const teams = 50
 
+// applications are what the pods are of, each with a ReplicaSet of its own.
+const applications = 500
+
 func team(i int) string     { return fmt.Sprint("team-", i%teams) }
 func nodeName(i int) string { return fmt.Sprintf("worker-%04d", i) }
 func podName(i int) string  { return fmt.Sprintf("web-5d8f7c9b6d-%05d", i) }
@@ -287,10 +291,11 @@ func largeNode(i int) *corev1.Node {
 
 // runningPod has what a Deployment and a kubelet make of a web server.
 func runningPod(i, nodes int) *corev1.Pod {
-	labels := map[string]string{"app": fmt.Sprint("web-", i%500), "app.kubernetes.io/part-of": "shop", "pod-template-hash": "5d8f7c9b6d"}
+	app := fmt.Sprint("web-", i%applications)
+	labels := map[string]string{"app": app, "app.kubernetes.io/part-of": "shop", "pod-template-hash": "5d8f7c9b6d"}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: team(i), Name: podName(i), Labels: labels, Annotations: map[string]string{"checksum/config": strings.Repeat("e", 64)},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5d8f7c9b6d", UID: "5d8f7c9b", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app + "-5d8f7c9b6d", UID: types.UID(app), Controller: ptr.To(true)}},
 	}}
 	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/true"}}}}
 	container := corev1.Container{

@@ -3,7 +3,6 @@ package placement
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -90,27 +89,42 @@ func into[T client.Object](all *[]T, from lister, object T, list client.ObjectLi
 }
 
 // Trim drops from an object of a [World] what [Predict] and [Measure] do not
-// read: managed fields, the command lines, environments and probes of pods, volumes
-// that only their containers see, the addresses and images of their status. It is a transform for a cache (pods are
-// most of the memory); other kinds are returned as they are. It never fails.
+// read: managed fields; of pods the command lines, environments and probes, volumes
+// that only their containers see, and the addresses and images of their status; of
+// nodes the images, addresses and volumes of their status. It is a transform for a
+// cache (nodes and pods are most of the memory); other kinds are returned as they
+// are. It never fails.
 func Trim(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)
 	}
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		trimPod(o)
+	case *corev1.Node:
+		trimNode(o)
 	}
+	return obj, nil
+}
+
+func trimPod(pod *corev1.Pod) {
 	pod.Spec.Containers = trimContainers(pod.Spec.Containers)
 	pod.Spec.InitContainers = trimContainers(pod.Spec.InitContainers)
 	pod.Spec.EphemeralContainers = nil
-	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, containerOnly)
+	pod.Spec.Volumes = filter(pod.Spec.Volumes, func(v corev1.Volume) bool { return !containerOnly(v) })
 	pod.Status = corev1.PodStatus{
 		Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, StartTime: pod.Status.StartTime,
 		NominatedNodeName: pod.Status.NominatedNodeName, Resize: pod.Status.Resize,
 		ContainerStatuses: resourcesOf(pod.Status.ContainerStatuses), InitContainerStatuses: resourcesOf(pod.Status.InitContainerStatuses),
 	}
-	return pod, nil
+}
+
+// trimNode keeps of the status of a node what it offers, and its conditions.
+func trimNode(node *corev1.Node) {
+	node.Status = corev1.NodeStatus{
+		Allocatable: node.Status.Allocatable, Conditions: node.Status.Conditions,
+		DeclaredFeatures: node.Status.DeclaredFeatures, Features: node.Status.Features, RuntimeHandlers: node.Status.RuntimeHandlers,
+	}
 }
 
 // containerOnly reports whether a volume matters to no plugin of the scheduler: it

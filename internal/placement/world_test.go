@@ -80,8 +80,13 @@ func TestTrimDropsWhatTakesMemory(t *testing.T) {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
 	}
 	node := makeNode("n")
-	if got, err := Trim(node); got != node || err != nil {
-		t.Errorf("got %v, %v", got, err)
+	node.Status.Images = []corev1.ContainerImage{{Names: []string{"registry.example.com/a:1"}}}
+	node.Status.NodeInfo.KernelVersion = "6.12"
+	want := makeNode("n")
+	want.Status.Capacity = nil
+	got, err = Trim(node)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v, -want +got:\n%s", err, diff)
 	}
 }
 
@@ -89,8 +94,8 @@ func TestTrimChangesNoVerdict(t *testing.T) {
 	for i := range 100 {
 		d := newDraw(9, i)
 		want := predict(t, d.world, d.workload)
-		for _, pod := range d.world.Pods {
-			if _, err := Trim(pod); err != nil {
+		for _, o := range d.world.all() {
+			if _, err := Trim(o); err != nil {
 				t.Fatal(err)
 			}
 		}
