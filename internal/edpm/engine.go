@@ -85,7 +85,7 @@ type Engine struct {
 	wanted map[ownerID]Key
 	// crews are the roles with owners that are expected, by expected.
 	crews    map[crew]*expectation
-	expected map[ownerID]crew
+	expected map[ownerID]announcement
 	// judged is the newest run that each owner has heard of.
 	judged map[Key]string
 	// launched are runs that were created and that the cache has not shown yet.
@@ -121,7 +121,7 @@ func New(c client.Client, live client.Reader, opts Options) *Engine {
 		Options: opts, client: c, live: live,
 		owners: map[string]Owner{}, wake: map[string]chan event.GenericEvent{}, states: newStates(),
 		groups: map[Group]*group{}, offered: map[Key]Group{}, wanted: map[ownerID]Key{}, judged: map[Key]string{}, launched: map[Key]launch{}, refused: map[Key]string{}, reserved: map[Group]int{}, queued: map[Group]bool{},
-		crews: map[crew]*expectation{}, expected: map[ownerID]crew{},
+		crews: map[crew]*expectation{}, expected: map[ownerID]announcement{},
 	}
 }
 
@@ -287,7 +287,9 @@ func (e *Engine) offer(o *offer) string {
 		if grp.first.IsZero() {
 			grp.first = now
 		}
-		grp.last = now
+		if !e.expected[o.owner()].ran {
+			grp.last = now
+		}
 		e.enqueue(g, e.Debounce)
 	} else if !old.notBefore.Equal(o.notBefore) || !reflect.DeepEqual(old.Strategy, o.Strategy) {
 		e.enqueue(g, 0)

@@ -139,6 +139,11 @@ func (y *yard) converge(ledger *edpmv1.Ledger, targets ...Target) State {
 func (y *yard) plan(g Group) {
 	y.t.Helper()
 	y.clock.SetTime(y.clock.Now().Add(y.Debounce))
+	y.planNow(g)
+}
+
+func (y *yard) planNow(g Group) {
+	y.t.Helper()
 	if _, err := y.reconcile(ctx, g); err != nil {
 		y.t.Fatal(err)
 	}

@@ -24,33 +24,45 @@ type expectation struct {
 	progress time.Time
 }
 
+// announcement is of an owner that was woken.
+type announcement struct {
+	crew
+	// ran reports whether its host was in a run that has ended. The hosts of that run
+	// are all announced: nobody else has to be waited for.
+	ran bool
+}
+
 // expect notes that an owner was woken.
-func (e *Engine) expect(c crew, id ownerID) {
+func (e *Engine) expect(c crew, id ownerID) { e.announce(announcement{crew: c}, id) }
+
+func (e *Engine) announce(a announcement, id ownerID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if old, ok := e.expected[id]; ok && old != c {
+	c := a.crew
+	if old, ok := e.expected[id]; ok && old.crew != c {
 		e.reported(id)
 	}
 	if e.crews[c] == nil {
 		e.crews[c] = &expectation{owners: map[ownerID]bool{}}
 	}
-	e.crews[c].owners[id], e.crews[c].progress, e.expected[id] = true, e.Clock.Now(), c
+	e.crews[c].owners[id], e.crews[c].progress, e.expected[id] = true, e.Clock.Now(), a
 }
 
 // expectTargets notes that the owners of all hosts of a run are being woken.
 func (e *Engine) expectTargets(run *ansibleeev1.OpenStackAnsibleEE) {
 	for _, t := range run.Spec.Targets {
-		e.expect(crew{run.Namespace, run.Spec.Role}, ownerID{run.Spec.OwnerKind, run.Namespace, t.Host})
+		e.announce(announcement{crew{run.Namespace, run.Spec.Role}, true}, ownerID{run.Spec.OwnerKind, run.Namespace, t.Host})
 	}
 }
 
 // reported notes that an owner has said what it wants, or that it wants nothing.
 // The caller holds the lock.
 func (e *Engine) reported(id ownerID) {
-	c, ok := e.expected[id]
+	a, ok := e.expected[id]
 	if !ok {
 		return
 	}
+	c := a.crew
 	delete(e.expected, id)
 	delete(e.crews[c].owners, id)
 	e.crews[c].progress = e.Clock.Now()

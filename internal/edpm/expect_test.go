@@ -77,3 +77,33 @@ func TestNothingIsKeptOfOwnersThatWereHeardOf(t *testing.T) {
 		t.Errorf("owners are still expected: %v", y.expected)
 	}
 }
+
+func TestWhatFollowsARunDoesNotWaitForMoreHosts(t *testing.T) {
+	y := newYard(t)
+	for _, h := range []string{"a", "b"} {
+		y.announce(announcement{role1, true}, ownerID{kind, group1.Namespace, h})
+	}
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.planNow(group1)
+	if n := len(y.runs()); n > 0 {
+		t.Fatalf("there are %d runs before the other host of the last run is heard of", n)
+	}
+	y.converge(&edpmv1.Ledger{}, wantedOf("b", nil))
+	y.planNow(group1)
+	if hosts := slices.Sorted(slices.Values(y.runs()[y.onlyRun().Name])); !slices.Equal(hosts, []string{"a", "b"}) {
+		t.Errorf("the run is of %v; want a and b", hosts)
+	}
+}
+
+func TestAHostThatWasInNoRunIsWaitedForWithOthers(t *testing.T) {
+	y := newYard(t)
+	y.announce(announcement{role1, true}, ownerID{kind, group1.Namespace, "a"})
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&edpmv1.Ledger{}, wantedOf("new", nil))
+	y.planNow(group1)
+	if n := len(y.runs()); n > 0 {
+		t.Fatalf("there are %d runs though a host has just joined", n)
+	}
+	y.plan(group1)
+	y.onlyRun()
+}
