@@ -88,7 +88,7 @@ class FactsTest(unittest.TestCase):
         self.check(self.attack(task))
 
     def test_the_family_of_the_operating_system(self):
-        task = task_of("edpm_os_config", "Read where it keeps its files")
+        task = task_of("edpm_os_config", "Read the paths of the distribution")
         show = {"ansible.builtin.debug": {"var": "vars_of_others"}}
         run = self.attack(dict(task, ignore_errors=True, when="inventory_hostname == 'bad'"), show,
                           files={"config/vars.yml": "vars_of_others: %s\n" % OTHERS})

@@ -32,6 +32,7 @@ var yamlStart = regexp.MustCompile(`^(---|\{|[^\s:=\[]+:(\s|$))`)
 
 // AnsibleVars checks variables given as a mapping, or as the text of a YAML
 // mapping (both forms are in use: dataplane-operator had text until July 2023).
+// Those with the prefix of the collection must be variables of its roles.
 func AnsibleVars(path *field.Path, vars *apiextensionsv1.JSON) field.ErrorList {
 	if vars == nil {
 		return nil
@@ -48,7 +49,7 @@ func AnsibleVars(path *field.Path, vars *apiextensionsv1.JSON) field.ErrorList {
 	case nil:
 		return nil
 	case map[string]any:
-		return HostVars(path, value)
+		return append(HostVars(path, value), roleVars(path, value)...)
 	case string:
 		return variablesText(path, value)
 	default:
@@ -68,7 +69,7 @@ func variablesText(path *field.Path, text string) field.ErrorList {
 		return hidden(path, fmt.Sprintf("line %d: the tag %s would get lost", n.Line, n.Tag), "leave it out; a value that is encrypted belongs into a Secret")
 	}
 	_ = root.Decode(&vars)
-	return HostVars(path, vars)
+	return append(HostVars(path, vars), roleVars(path, vars)...)
 }
 
 // Inventory checks the text of an inventory that is meant as YAML. Of any other only

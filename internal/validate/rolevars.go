@@ -1,0 +1,133 @@
+package validate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/edpm-operators/edpm-operators/ansible"
+)
+
+const (
+	// maxUnknown is the most unknown variables that are reported. To find what was meant takes time for each.
+	maxUnknown = 10
+	// maxName is the most characters of a name that are shown and compared.
+	maxName = 64
+)
+
+// booleans are what Ansible takes for true and false.
+var booleans = append([]string{"false", "no", "off", "0", "n", "f"}, truths...)
+
+// roleVars checks the variables whose names begin as those of the collection do: a role has to know them, and their values have to be of
+// the type that it takes. No value is shown, so that an object that was stored with a mistake can be changed, even in the value.
+func roleVars(path *field.Path, vars map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	unknown := 0
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		variable, known := ansible.Variables()[name]
+		switch {
+		case !strings.HasPrefix(name, ansible.Prefix):
+		case known:
+			errs = append(errs, typed(path.Key(name), variable, vars[name])...)
+		case unknown < maxUnknown:
+			unknown++
+			errs = append(errs, unknownVar(path, name))
+		}
+	}
+	return errs
+}
+
+func unknownVar(path *field.Path, name string) *field.Error {
+	shown, remedy := shortened(name), "remove it;"
+	if near := nearest(shown, slices.Sorted(maps.Keys(ansible.Variables()))); near != "" {
+		remedy = fmt.Sprintf("write %s, if that is what you mean;", near)
+	}
+	return field.Invalid(path.Key(shown), shown, fmt.Sprintf(
+		"no role of the collection edpm.operators has this variable: %s names of variables of your own playbooks must not begin with %s", remedy, ansible.Prefix))
+}
+
+func shortened(name string) string {
+	if runes := []rune(name); len(runes) > maxName {
+		return string(runes[:maxName]) + "…"
+	}
+	return name
+}
+
+// typed checks the type of a value. Templates are evaluated by Ansible only, which checks their values before the first task of the role.
+func typed(path *field.Path, variable ansible.Variable, value any) field.ErrorList {
+	if text, ok := value.(string); value == nil || ok && (strings.Contains(text, "{{") || strings.Contains(text, "{%")) {
+		return nil
+	}
+	text, single := scalar(value)
+	switch variable.Type {
+	case "list":
+		if _, ok := value.([]any); !ok {
+			return hidden(path, "is not a list", "write [a, b]")
+		}
+	case "dict":
+		if _, ok := value.(map[string]any); !ok {
+			return hidden(path, "is not a mapping", "write {name: value}")
+		}
+	case "int":
+		if number, err := strconv.ParseFloat(text, 64); !single || err != nil || number != float64(int64(number)) {
+			return hidden(path, "is not an integer", "write a number such as 5")
+		}
+	case "bool":
+		if !slices.Contains(booleans, strings.ToLower(text)) {
+			return hidden(path, "is not a boolean", "write true or false")
+		}
+	default:
+		if !single {
+			return hidden(path, "is not a single value", "write one "+variable.Type)
+		}
+	}
+	if len(variable.Choices) > 0 && !slices.Contains(variable.Choices, text) {
+		return hidden(path, "is none of the possible values", "write one of "+strings.Join(variable.Choices, ", "))
+	}
+	return nil
+}
+
+// scalar returns the text of a single value, and whether it is one.
+func scalar(value any) (string, bool) {
+	switch value.(type) {
+	case []any, map[string]any:
+		return "", false
+	}
+	return strings.TrimSpace(fmt.Sprint(value)), true
+}
+
+// nearest returns the name that a mistyped one most likely stands for, or "" if none is near: a quarter of its letters may differ.
+func nearest(name string, names []string) string {
+	best, least := "", len(name)/4+1
+	for _, candidate := range names {
+		if d := distance(name, candidate); d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// distance returns how many letters have to be inserted, deleted or replaced to get from one text to the other (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(row[j+1]+1, row[j]+1, replaced)
+		}
+	}
+	return row[len(b)]
+}

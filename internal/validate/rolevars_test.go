@@ -1,0 +1,89 @@
+package validate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/edpm-operators/edpm-operators/internal/validate"
+)
+
+const noRole = `: no role of the collection edpm.operators has this variable: %s; names of variables of your own playbooks must not begin with edpm_`
+
+func unknownVar(name, remedy string) string {
+	return fmt.Sprintf(`[%s]: Invalid value: "%s"`+noRole, name, name, remedy)
+}
+
+func TestVariablesOfTheCollection(t *testing.T) {
+	wrong := func(name, text string) []string {
+		return []string{fmt.Sprintf(`[%s]: Invalid value: "***": %s`, name, text)}
+	}
+	tests := map[string]struct {
+		vars string
+		want []string
+	}{
+		"that roles have are in order":               {`{edpm_ntp_servers: [a], edpm_sysctl: {a: 1}, edpm_timezone: UTC, edpm_nftables_enabled: false, edpm_time_sync_seconds: 60}`, nil},
+		"as Ansible converts them are in order":      {`{edpm_nftables_enabled: "No", edpm_time_sync_seconds: "60", edpm_hostname: 7}`, nil},
+		"as templates are in order":                  {`{edpm_ntp_servers: "{{ servers }}", edpm_sysctl: "{% if a %}{}{% endif %}", edpm_nftables_policy: "{{ policy }}"}`, nil},
+		"without a value are in order":               {`{edpm_ntp_servers: null}`, nil},
+		"of others are in order":                     {`{ntp_server: a, my_edpm_ntp_server: b, EDPM_X: c, edpm: d}`, nil},
+		"that the operator sets are in order":        {`{edpm_run: a, edpm_config_files: {}, edpm_nova_compute_image: c}`, nil},
+		"with a missing letter are named":            {`{edpm_ntp_server: [a]}`, []string{unknownVar("edpm_ntp_server", "write edpm_ntp_servers, if that is what you mean")}},
+		"with two letters swapped are named":         {`{edpm_timezoen: UTC}`, []string{unknownVar("edpm_timezoen", "write edpm_timezone, if that is what you mean")}},
+		"that resemble none are named":               {`{edpm_kernel_args: x}`, []string{unknownVar("edpm_kernel_args", "remove it")}},
+		"that are internal to a role are named":      {`{edpm_service_image_id: x}`, []string{unknownVar("edpm_service_image_id", "write edpm_service_image, if that is what you mean")}},
+		"as text instead of a list are refused":      {`{edpm_ntp_servers: "hunter2,b"}`, wrong("edpm_ntp_servers", "is not a list: write [a, b]")},
+		"as a list instead of a mapping are refused": {`{edpm_sysctl: [hunter2]}`, wrong("edpm_sysctl", "is not a mapping: write {name: value}")},
+		"as text instead of a number are refused":    {`{edpm_time_sync_seconds: hunter2}`, wrong("edpm_time_sync_seconds", "is not an integer: write a number such as 5")},
+		"with half a second are refused":             {`{edpm_time_sync_seconds: 0.5}`, wrong("edpm_time_sync_seconds", "is not an integer: write a number such as 5")},
+		"as text instead of a boolean are refused":   {`{edpm_nftables_enabled: hunter2}`, wrong("edpm_nftables_enabled", "is not a boolean: write true or false")},
+		"as a list instead of a boolean are refused": {`{edpm_nftables_enabled: [true]}`, wrong("edpm_nftables_enabled", "is not a boolean: write true or false")},
+		"as a list instead of text are refused":      {`{edpm_timezone: [hunter2]}`, wrong("edpm_timezone", "is not a single value: write one str")},
+		"of which there are few values are refused":  {`{edpm_nftables_policy: hunter2}`, wrong("edpm_nftables_policy", "is none of the possible values: write one of drop, accept")},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, messages(validate.AnsibleVars(at, textVars(tt.vars)))); diff != "" {
+				t.Errorf("AnsibleVars of %s (-want +got):\n%s", tt.vars, diff)
+			}
+		})
+	}
+}
+
+func TestAVariableThatWasWrongBeforeCanStayAndChange(t *testing.T) {
+	before := validate.AnsibleVars(at, textVars(`{edpm_ntp_server: [a], edpm_sysctl: [a]}`))
+	for vars, want := range map[string]int{
+		`{edpm_ntp_server: [a], edpm_sysctl: [a], edpm_timezone: UTC}`:  0,
+		`{edpm_ntp_server: [b], edpm_sysctl: b}`:                        0,
+		`{edpm_timezone: UTC}`:                                          0,
+		`{edpm_ntp_server: [a], edpm_sysctl: [a], edpm_timezoen: UTC}`:  1,
+		`{edpm_ntp_server: [a], edpm_sysctl: [a], edpm_ntp_servers: a}`: 1,
+	} {
+		if got := validate.Ratchet(before, validate.AnsibleVars(at, textVars(vars))); len(got) != want {
+			t.Errorf("%s: want %d errors, got %v", vars, want, messages(got))
+		}
+	}
+}
+
+func TestManyUnknownVariablesTakeNoLongTime(t *testing.T) {
+	var many strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&many, `"edpm_no_such_variable_%d": 1, `, i)
+	}
+	started := time.Now()
+	got := messages(validate.AnsibleVars(at, &apiextensionsv1.JSON{Raw: []byte(`{` + many.String() + `"edpm_` + strings.Repeat("x", 10_000) + `": 1}`)}))
+	if took := time.Since(started); took > time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if len(got) != 10 {
+		t.Errorf("want 10 errors, got %d", len(got))
+	}
+	long := messages(validate.AnsibleVars(at, textVars("edpm_"+strings.Repeat("x", 300)+": 1")))
+	if len(long) != 1 || strings.Contains(long[0], strings.Repeat("x", 60)) {
+		t.Errorf("want one error with a part of the name, got %q", long)
+	}
+}
