@@ -181,5 +181,69 @@ class GuestsTest(realhost.HostTest):
         self.assertNotEqual(self.virtlogd(), started, "virtlogd keeps running with its old unit")
 
 
+class CheckModeTest(realhost.HostTest):
+    """With --check every playbook changes nothing, and reports what would be changed: on a converged host nothing."""
+
+    IMAGES = True
+    PLAYBOOKS = ("configure_network", "validate_network", "install_os", "configure_os", "run_os", "libvirt", "nova")
+    NOVA = ("[DEFAULT]\ntransport_url = rabbit://u:p@127.0.0.1:5672/\ncompute_driver = libvirt.LibvirtDriver\nstate_path = /var/lib/nova\n"
+            "[oslo_concurrency]\nlock_path = /var/lib/nova/tmp\n[libvirt]\nvirt_type = qemu\n")
+    # What shows a change of the host: files that are not logs, and when services were started.
+    STATE = ("find /etc /var/lib/openstack /var/lib/edpm /var/lib/nova /run/libvirt -type f ! -name '*.log' ! -path '/var/lib/nova/tmp/*' -printf '%p %m %u %T@\n' | sort;"
+             "systemctl show --property Id,ActiveEnterTimestamp --value 'edpm_*' ssh chrony; nft list table inet edpm; podman images --quiet")
+
+    def variables(self, **more):
+        for name, text in (("nova.conf", self.NOVA), ("template", "network_config: []\n")):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write(text)
+        return dict(dict(edpm_nova_compute_image="localhost/edpm-nova-compute:latest", edpm_libvirt_image="localhost/edpm-nova-libvirt:latest",
+                         edpm_config_files={"01-nova.conf": self.path("nova.conf")}, edpm_network_config_template=self.path("template"),
+                         edpm_hosts_entries=[{"ip": "192.0.2.1", "names": ["api"]}], edpm_sysctl={"net.ipv4.conf.all.arp_ignore": 1},
+                         edpm_ntp_servers=["192.0.2.7"], edpm_timezone="Europe/Prague", edpm_validate_mtu=1280), **more)
+
+    def check(self, playbook, **more):
+        """Returns what --check of a playbook reports as changed, and sees that it changed nothing."""
+        before = self.host(self.STATE)
+        result = self.run_playbook(playbook, "--check", "--diff", **self.variables(**more))
+        self.assertEqual(result.code, 0, result.output)
+        self.assertEqual(self.host(self.STATE), before, "%s changed the host in check mode:\n%s" % (playbook, result.output))
+        return result
+
+    def test_1_nothing_differs_on_a_converged_host(self):
+        self.put("/usr/sbin/os-net-config", "#!/bin/sh\nexit 2\n", "755")
+        for playbook in self.PLAYBOOKS:
+            self.succeeds(playbook, **self.variables())
+        for playbook in self.PLAYBOOKS:
+            with self.subTest(playbook):
+                result = self.check(playbook)
+                self.assertEqual(result.changed, [], result.output)
+
+    def test_2_what_differs_is_named(self):
+        for playbook, changes, names in (
+                ("configure_network", {"edpm_hosts_entries": []}, ["Write the names of hosts"]),
+                ("configure_network", {"edpm_network_config_template": self.path("nova.conf")}, ["Write the network configuration"]),
+                ("validate_network", {"edpm_validate_names": ["localhost"]}, []),
+                ("configure_os", {"edpm_ntp_servers": ["192.0.2.8"]}, ["Write the time servers"]),
+                ("libvirt", {"edpm_libvirt_args": ["--privileged", "--network=host", "--label=a=b"]},
+                 ["Write the unit edpm_libvirt_virtlogd.service", "Start edpm_libvirt_virtlogd.service",
+                  "Write the unit edpm_libvirt_libvirtd.service", "Start edpm_libvirt_libvirtd.service"]),
+                ("nova", {"edpm_nova_my_ip": "192.0.2.9"}, ["Write what only this host knows"]),
+                ("nova", {"edpm_nova_compute_image": "localhost/none:1"}, ["Report that the image localhost/none:1 would be pulled"]),
+        ):
+            with self.subTest("%s with %s" % (playbook, changes)):
+                result = self.check(playbook, **changes)
+                self.assertEqual(result.changed, names, result.output)
+
+    def test_3_a_password_is_not_shown(self):
+        result = self.check("libvirt", edpm_libvirt_qemu_settings={"vnc_password": "S3cretPass"})
+        self.assertEqual(result.changed, ["Configure qemu for libvirtd"])
+        self.assertNotIn("S3cretPass", result.output)
+
+    def test_4_cleanup(self):
+        self.assertIn("Remove the units", self.check("nova_cleanup").changed)
+        self.succeeds("nova_cleanup", **self.variables())
+        self.assertEqual(self.check("nova_cleanup").changed, [])
+
+
 if __name__ == "__main__":
     unittest.main()
