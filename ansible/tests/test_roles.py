@@ -181,6 +181,92 @@ class GuestsTest(realhost.HostTest):
         self.assertNotEqual(self.virtlogd(), started, "virtlogd keeps running with its old unit")
 
 
+    def test_daemons_that_are_no_longer_chosen_go(self):
+        both = dict(self.VARIABLES, edpm_libvirt_daemons=["virtlogd", "libvirtd"])
+        self.succeeds("libvirt", **both)
+        self.assertEqual(self.units(), ["libvirtd", "virtlogd"])
+        self.succeeds("libvirt", **self.VARIABLES)
+        self.assertEqual(self.units(), ["virtlogd"])
+        self.assertEqual(self.host("podman ps --format '{{.Names}}'; ls /var/lib/openstack/libvirt").split(), ["edpm_libvirt_virtlogd", "virtlogd"])
+        self.assertEqual(self.succeeds("libvirt", **self.VARIABLES).changed, [])
+        # Guests would lose their consoles with virtlogd.
+        self.guest()
+        alone = dict(self.VARIABLES, edpm_libvirt_daemons=["libvirtd"])
+        self.succeeds("libvirt", **alone)
+        self.assertEqual(self.units(), ["libvirtd", "virtlogd"])
+        self.host("systemctl stop guest")
+        self.succeeds("libvirt", **alone)
+        self.assertEqual(self.units(), ["libvirtd"])
+
+    def units(self):
+        """Returns the daemons that have a unit, all of which run."""
+        units = self.host("ls /etc/systemd/system | grep edpm_libvirt_").split()
+        self.assertEqual(self.host("systemctl is-active " + " ".join(units)).split(), ["active"] * len(units))
+        return [unit[len("edpm_libvirt_"):-len(".service")] for unit in units]
+
+    def test_an_image_is_pulled_once(self):
+        self.shim("podman", "'pull '*", "shift 2; exec /usr/bin/podman image inspect --format '{{.Id}}' \"$@\"")
+        self.addCleanup(self.unshim, "podman")
+        self.calls()
+        self.succeeds("libvirt", **dict(self.VARIABLES, edpm_podman_binary="/usr/local/sbin/podman", edpm_podman_pull="always",
+                                        edpm_libvirt_daemons=["virtlogd", "libvirtd"]))
+        pull = "podman pull --quiet localhost/edpm-nova-libvirt:latest"
+        self.assertEqual([call for call in self.calls() if call.startswith("podman pull")], [pull])
+        self.succeeds("libvirt", **self.VARIABLES)
+
+    def test_credentials_are_not_shown(self):
+        result = self.run_playbook("libvirt", "-v", **dict(self.VARIABLES, edpm_podman_pull="always", edpm_podman_pull_retries=1,
+                                                           edpm_podman_pull_args=["--creds=user:S3cretPass"]))
+        self.assertNotEqual(result.code, 0, "there is a registry")
+        self.assertIn("TASK [edpm.operators.edpm_service : Pull the image", result.output)
+        self.assertNotIn("S3cretPass", result.output)
+
+
+class TimeTest(realhost.HostTest):
+    """What is no longer wanted is taken back."""
+
+    def configuration(self):
+        return self.host("cat /etc/chrony/chrony.conf")
+
+    def test_without_servers_those_of_the_distribution_are_back(self):
+        self.succeeds("configure_os")
+        before = self.configuration()
+        self.assertRegex(before, "(?m)^(pool|server) ")
+        self.succeeds("configure_os", edpm_ntp_servers=["192.0.2.7"])
+        self.assertNotRegex(self.configuration(), "(?m)^(pool|server) ")
+        result = self.succeeds("configure_os")
+        self.assertEqual(self.configuration(), before)
+        self.assertEqual(result.changed, ["Restore the time servers of the distribution", "Write the time servers", "Restart chrony"])
+        self.assertEqual(self.succeeds("configure_os").changed, [])
+
+
+class ValidateNetworkTest(realhost.HostTest):
+    """Routes that hosts have."""
+
+    def test_several_next_hops(self):
+        gateway = self.host("ip -4 route show default").split()[2]
+        self.host("ip link add second type dummy; ip address add 198.51.100.1/24 dev second; ip link set second up;"
+                  "ip route replace default nexthop via {} dev eth0 nexthop via 198.51.100.2 dev second".format(gateway))
+        self.addCleanup(self.host, "ip route replace default via {} dev eth0; ip link delete second".format(gateway))
+        failed = self.run_playbook("validate_network", edpm_validate_retries=1, edpm_validate_delay_seconds=1)
+        self.assertRegex(failed.output, r"failed: \[host\] \(item=198.51.100.2\)")
+        self.assertRegex(failed.output, r"ok: \[host\] => \(item=%s\)" % gateway.replace(".", "[.]"))
+        self.host("ip link set second mtu 1400")
+        small = self.run_playbook("validate_network", edpm_validate_gateway=False, edpm_validate_mtu=1450)
+        self.assertIn("The MTU of eth0, second is 1500, 1400,", small.output)
+        self.succeeds("validate_network", edpm_validate_gateway=False, edpm_validate_mtu=1400)
+
+    def test_a_link_local_gateway(self):
+        default = self.host("ip -4 route show default")
+        self.host("ip netns add router; ip link add v0 type veth peer name v1 netns router;"
+                  "sysctl -q net.ipv6.conf.v0.disable_ipv6=0 net.ipv6.conf.v0.accept_dad=0; ip link set v0 up;"
+                  "ip netns exec router sysctl -q net.ipv6.conf.v1.disable_ipv6=0; ip -n router address add fe80::1/64 dev v1 nodad;"
+                  "ip -n router link set v1 up; ip -4 route delete default; ip -6 route add default via fe80::1 dev v0")
+        self.addCleanup(self.host, "ip netns delete router; ip link delete v0; ip route replace " + default, check=False)
+        result = self.succeeds("validate_network")
+        self.assertIn("(item=fe80::1%v0)", result.output)
+
+
 class CheckModeTest(realhost.HostTest):
     """With --check every playbook changes nothing, and reports what would be changed: on a converged host nothing."""
 
@@ -211,8 +297,12 @@ class CheckModeTest(realhost.HostTest):
 
     def test_1_nothing_differs_on_a_converged_host(self):
         self.put("/usr/sbin/os-net-config", "#!/bin/sh\nexit 2\n", "755")
+        self.host("mkdir -p /etc/nvme /var/lib/vhost_sockets; touch /etc/multipath.conf")
         for playbook in self.PLAYBOOKS:
             self.succeeds(playbook, **self.variables())
+        for container, paths in (("nova_compute", ["/etc/nvme", "/etc/multipath.conf"]), ("libvirt_libvirtd", ["/var/lib/vhost_sockets"])):
+            mounts = self.host("podman inspect --format '{{range .Mounts}}{{.Destination}} {{end}}' edpm_" + container).split()
+            self.assertLessEqual(set(paths), set(mounts), container)
         for playbook in self.PLAYBOOKS:
             with self.subTest(playbook):
                 result = self.check(playbook)
