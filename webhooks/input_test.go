@@ -100,7 +100,7 @@ var _ = Describe("Inputs", func() {
 		Entry("a role with an attachment in another namespace", "OpenStackDataPlaneRole", `networkAttachments: [other/ctlplane]`,
 			`spec.networkAttachments[0]: Invalid value: "other/ctlplane"`, "same namespace"),
 		Entry("a node with a mistyped variable of the collection", "OpenStackDataPlaneNode", `node: {ansibleVars: {edpm_ntp_server: [a]}}`,
-			`spec.node.ansibleVars[edpm_ntp_server]: Invalid value: "edpm_ntp_server": no role of the collection edpm.operators has this variable`, "write edpm_ntp_servers"),
+			`spec.node.ansibleVars[edpm_ntp_server]: Invalid value: "edpm_ntp_server": no role of the collection edpm.operators has this variable`, "write edpm_ntp_servers;"),
 		Entry("a role in a data plane with a mistyped variable", "OpenStackDataPlane", `roles: {edpm: {nodeTemplate: {ansibleVars: "edpm_timezoen: UTC"}}}`,
 			`spec.roles[edpm].nodeTemplate.ansibleVars[edpm_timezoen]`, "write edpm_timezone"),
 		Entry("a role with a text where a list belongs", "OpenStackDataPlaneRole", `nodeTemplate: {ansibleVars: {edpm_ntp_servers: a}}`,

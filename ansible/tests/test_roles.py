@@ -318,7 +318,7 @@ class CheckModeTest(realhost.HostTest):
                  ["Write the unit edpm_libvirt_virtlogd.service", "Start edpm_libvirt_virtlogd.service",
                   "Write the unit edpm_libvirt_libvirtd.service", "Start edpm_libvirt_libvirtd.service"]),
                 ("nova", {"edpm_nova_my_ip": "192.0.2.9"}, ["Write what only this host knows"]),
-                ("nova", {"edpm_nova_compute_image": "localhost/none:1"}, ["Report that the image localhost/none:1 would be pulled"]),
+                ("nova", {"edpm_nova_compute_image": "localhost/none:1"}, ["Report that the host has to pull localhost/none:1"]),
         ):
             with self.subTest("%s with %s" % (playbook, changes)):
                 result = self.check(playbook, **changes)

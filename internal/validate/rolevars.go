@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	// maxUnknown is the most unknown variables that are reported. To find what was meant takes time for each.
+	// maxUnknown is the most unknown variables that are compared with the known ones, which takes time for each.
 	maxUnknown = 10
-	// maxName is the most characters of a name that are shown and compared.
+	// maxName is the most characters of a name that can be a mistyped one.
 	maxName = 64
+	// maxTypo is how many letters of a mistyped name may differ: a variable with another name is one of the user's own playbooks.
+	maxTypo = 2
 )
 
 // booleans are what Ansible takes for true and false.
 var booleans = append([]string{"false", "no", "off", "0", "n", "f"}, truths...)
 
-// roleVars checks the variables whose names begin as those of the collection do: a role has to know them, and their values have to be of
-// the type that it takes. No value is shown, so that an object that was stored with a mistake can be changed, even in the value.
+// roleVars checks the variables whose names begin as those of the collection do: they must not be mistyped ones of a role, and their values
+// have to be of the type that the role takes. No value is shown, so that an object that was stored with a mistake can be changed, even in the value.
 func roleVars(path *field.Path, vars map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	unknown := 0
@@ -35,26 +37,22 @@ func roleVars(path *field.Path, vars map[string]any) field.ErrorList {
 			errs = append(errs, typed(path.Key(name), variable, vars[name])...)
 		case unknown < maxUnknown:
 			unknown++
-			errs = append(errs, unknownVar(path, name))
+			errs = append(errs, mistyped(path, name)...)
 		}
 	}
 	return errs
 }
 
-func unknownVar(path *field.Path, name string) *field.Error {
-	shown, remedy := shortened(name), "remove it;"
-	if near := nearest(shown, slices.Sorted(maps.Keys(ansible.Variables()))); near != "" {
-		remedy = fmt.Sprintf("write %s, if that is what you mean;", near)
+func mistyped(path *field.Path, name string) field.ErrorList {
+	if len(name) > maxName {
+		return nil
 	}
-	return field.Invalid(path.Key(shown), shown, fmt.Sprintf(
-		"no role of the collection edpm.operators has this variable: %s names of variables of your own playbooks must not begin with %s", remedy, ansible.Prefix))
-}
-
-func shortened(name string) string {
-	if runes := []rune(name); len(runes) > maxName {
-		return string(runes[:maxName]) + "…"
+	near := nearest(name, slices.Sorted(maps.Keys(ansible.Variables())))
+	if near == "" {
+		return nil
 	}
-	return name
+	return field.ErrorList{field.Invalid(path.Key(name), name, fmt.Sprintf(
+		"no role of the collection edpm.operators has this variable: write %s; a variable of your own playbooks needs a name that differs more", near))}
 }
 
 // typed checks the type of a value. Templates are evaluated by Ansible only, which checks their values before the first task of the role.
@@ -100,9 +98,9 @@ func scalar(value any) (string, bool) {
 	return strings.TrimSpace(fmt.Sprint(value)), true
 }
 
-// nearest returns the name that a mistyped one most likely stands for, or "" if none is near: a quarter of its letters may differ.
+// nearest returns the name that a mistyped one most likely stands for, or "" if none is near.
 func nearest(name string, names []string) string {
-	best, least := "", len(name)/4+1
+	best, least := "", maxTypo+1
 	for _, candidate := range names {
 		if d := distance(name, candidate); d < least {
 			best, least = candidate, d

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -12,10 +11,9 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
-const noRole = `: no role of the collection edpm.operators has this variable: %s; names of variables of your own playbooks must not begin with edpm_`
-
-func unknownVar(name, remedy string) string {
-	return fmt.Sprintf(`[%s]: Invalid value: "%s"`+noRole, name, name, remedy)
+func mistyped(name, near string) []string {
+	return []string{fmt.Sprintf(`[%s]: Invalid value: "%[1]s": no role of the collection edpm.operators has this variable: write %s; `+
+		`a variable of your own playbooks needs a name that differs more`, name, near)}
 }
 
 func TestVariablesOfTheCollection(t *testing.T) {
@@ -32,10 +30,10 @@ func TestVariablesOfTheCollection(t *testing.T) {
 		"without a value are in order":               {`{edpm_ntp_servers: null}`, nil},
 		"of others are in order":                     {`{ntp_server: a, my_edpm_ntp_server: b, EDPM_X: c, edpm: d}`, nil},
 		"that the operator sets are in order":        {`{edpm_run: a, edpm_config_files: {}, edpm_nova_compute_image: c}`, nil},
-		"with a missing letter are named":            {`{edpm_ntp_server: [a]}`, []string{unknownVar("edpm_ntp_server", "write edpm_ntp_servers, if that is what you mean")}},
-		"with two letters swapped are named":         {`{edpm_timezoen: UTC}`, []string{unknownVar("edpm_timezoen", "write edpm_timezone, if that is what you mean")}},
-		"that resemble none are named":               {`{edpm_kernel_args: x}`, []string{unknownVar("edpm_kernel_args", "remove it")}},
-		"that are internal to a role are named":      {`{edpm_service_image_id: x}`, []string{unknownVar("edpm_service_image_id", "write edpm_service_image, if that is what you mean")}},
+		"with a missing letter are named":            {`{edpm_ntp_server: [a]}`, mistyped("edpm_ntp_server", "edpm_ntp_servers")},
+		"with two letters swapped are named":         {`{edpm_timezoen: UTC}`, mistyped("edpm_timezoen", "edpm_timezone")},
+		"that resemble none are in order":            {`{edpm_kernel_args: x, edpm_sshd_allowed_ranges: [a]}`, nil},
+		"with long names are in order":               {"{edpm_" + strings.Repeat("x", 300) + ": 1}", nil},
 		"as text instead of a list are refused":      {`{edpm_ntp_servers: "hunter2,b"}`, wrong("edpm_ntp_servers", "is not a list: write [a, b]")},
 		"as a list instead of a mapping are refused": {`{edpm_sysctl: [hunter2]}`, wrong("edpm_sysctl", "is not a mapping: write {name: value}")},
 		"as text instead of a number are refused":    {`{edpm_time_sync_seconds: hunter2}`, wrong("edpm_time_sync_seconds", "is not an integer: write a number such as 5")},
@@ -69,21 +67,12 @@ func TestAVariableThatWasWrongBeforeCanStayAndChange(t *testing.T) {
 	}
 }
 
-func TestManyUnknownVariablesTakeNoLongTime(t *testing.T) {
+func TestOfManyUnknownVariablesTheFirstAreCompared(t *testing.T) {
 	var many strings.Builder
 	for i := range 5_000 {
-		fmt.Fprintf(&many, `"edpm_no_such_variable_%d": 1, `, i)
+		fmt.Fprintf(&many, `"edpm_ntp_server%c%c": 1, `, 'a'+i%26, 'a'+i/26%26)
 	}
-	started := time.Now()
-	got := messages(validate.AnsibleVars(at, &apiextensionsv1.JSON{Raw: []byte(`{` + many.String() + `"edpm_` + strings.Repeat("x", 10_000) + `": 1}`)}))
-	if took := time.Since(started); took > time.Second {
-		t.Errorf("it took %s", took)
-	}
-	if len(got) != 10 {
+	if got := messages(validate.AnsibleVars(at, &apiextensionsv1.JSON{Raw: []byte(`{` + many.String() + `"edpm_x": 1}`)})); len(got) != 10 {
 		t.Errorf("want 10 errors, got %d", len(got))
-	}
-	long := messages(validate.AnsibleVars(at, textVars("edpm_"+strings.Repeat("x", 300)+": 1")))
-	if len(long) != 1 || strings.Contains(long[0], strings.Repeat("x", 60)) {
-		t.Errorf("want one error with a part of the name, got %q", long)
 	}
 }
