@@ -245,7 +245,8 @@ class ValidateNetworkTest(realhost.HostTest):
 
     def test_several_next_hops(self):
         gateway = self.host("ip -4 route show default").split()[2]
-        self.host("ip link add second type dummy; ip address add 198.51.100.1/24 dev second; ip link set second up;"
+        self.host("ip link add second type veth peer name first; ip address add 198.51.100.1/24 dev second;"
+                  "ip link set first up; ip link set second up;"
                   "ip route replace default nexthop via {} dev eth0 nexthop via 198.51.100.2 dev second".format(gateway))
         self.addCleanup(self.host, "ip route replace default via {} dev eth0; ip link delete second".format(gateway))
         failed = self.run_playbook("validate_network", edpm_validate_retries=1, edpm_validate_delay_seconds=1)
