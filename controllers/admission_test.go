@@ -30,7 +30,7 @@ func (w *world) runOn(name string, hosts ...string) *ansibleeev1.OpenStackAnsibl
 func (w *world) queued(run, other *ansibleeev1.OpenStackAnsibleEE, host string) {
 	GinkgoHelper()
 	w.condition(run, ansibleeev1.JobReadyCondition, "False/HostsBusy/Info",
-		fmt.Sprintf("Waiting for OpenStackAnsibleEE %s to end: both have host %s,", other.Name, host))
+		fmt.Sprintf("Waiting for OpenStackAnsibleEE %s to finish: both have host %s,", other.Name, host))
 }
 
 // jobs are the Jobs in the order in which they came to their first host.

@@ -253,10 +253,10 @@ var _ = Describe("A run that a person makes", func() {
 			condition.Type(""), condition.Reason(""), "playbook and playbookContents exclude each other"),
 		Entry("a mount without its volume", func(r *ansibleeev1.OpenStackAnsibleEE) {
 			r.Spec.ExtraMounts = []ansibleeev1.ExtraMount{{Mounts: []corev1.VolumeMount{{Name: "none", MountPath: "/x"}}}}
-		}, ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "The API server refuses the Job"),
+		}, ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "The API server rejects the Job"),
 		Entry("a variable whose name is none", func(r *ansibleeev1.OpenStackAnsibleEE) {
 			r.Spec.Env = []corev1.EnvVar{{Name: "a=b"}}
-		}, ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "The API server refuses the Job"),
+		}, ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "The API server rejects the Job"),
 	)
 
 	It("is started once though the manager is restarted all the time", func() {

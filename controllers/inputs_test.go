@@ -106,14 +106,14 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Name = ""
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.RoleMissingReason, says: []string{`OpenStackDataPlaneRole "compute" does not exist: create it, or name another`},
+		shows: condition.InputReadyCondition, reason: dataplanev1.RoleMissingReason, says: []string{`OpenStackDataPlaneRole "compute" does not exist: create it, or set another role`},
 		fix: func(w *world) { w.make(w.role("compute").Cell("cell1").Obj()) },
 	}),
 	Entry("no role named", plight{
 		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, n *dataplanev1.OpenStackDataPlaneNode) {
 			n.Spec.Role = ""
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.RoleMissingReason, says: []string{"spec.role is empty: name the OpenStackDataPlaneRole"},
+		shows: condition.InputReadyCondition, reason: dataplanev1.RoleMissingReason, says: []string{"spec.role is empty: set it to the OpenStackDataPlaneRole"},
 		fix: func(w *world) {
 			w.changeNode(func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Role = "compute" })
 		},
@@ -171,7 +171,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.AnsibleVars = JSON(`"- a\n- b\n"`)
 		},
-		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidVarsReason, says: []string{"ansibleVars of the role: must be the text of a YAML mapping"},
+		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidVarsReason, says: []string{"ansibleVars of the role: must be a string with a YAML mapping"},
 		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.NodeTemplate.AnsibleVars = JSON(`"a: b"`) })
 		},
@@ -228,7 +228,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			r.Annotations[novav1.CellAnnotation] = "cell2"
 			w.make(MakeCell("cell2", w.ns).Obj(), MakeSecret("cell2-password", w.ns, "ServicePassword", "p"))
 		},
-		compute: true, shows: novav1.NovaCellReadyCondition, reason: novav1.CellNotReadyReason, says: []string{"Waiting for NovaCell cell2 to configure its computes"},
+		compute: true, shows: novav1.NovaCellReadyCondition, reason: novav1.CellNotReadyReason, says: []string{"Waiting until NovaCell cell2 provides the configuration of its computes"},
 		fix: func(w *world) { w.make(MakeSecret("cell2-bus", w.ns, "transport_url", "rabbit://x")) },
 	}),
 	Entry("a snippet that is no configuration", plight{

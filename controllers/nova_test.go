@@ -95,7 +95,7 @@ var _ = Describe("Nova", func() {
 		w.computesReady("n")
 		w.ready(nova)
 		change(nova, func(n *novav1.Nova) { delete(n.Spec.CellTemplates, "cell2") })
-		w.halted(nova, novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason, "NovaCell nova-cell2 has 1 computes: remove their nodes and NovaComputes first, or put the cell back")
+		w.halted(nova, novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason, "NovaCell nova-cell2 has 1 computes: delete their nodes and NovaComputes first, or add the cell to spec.cellTemplates again")
 		w.calm()
 		w.computesReady("n")
 
@@ -188,7 +188,7 @@ var _ = Describe("A cell", func() {
 	It("says which field is missing when a person makes it without", func() {
 		c := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "c"}}
 		w.make(c)
-		w.halted(c, condition.InputReadyCondition, novav1.InvalidSpecReason, "is empty: set it, or let a Nova create this cell")
+		w.halted(c, condition.InputReadyCondition, novav1.InvalidSpecReason, "is empty: set it, or have a Nova create this cell")
 		w.calm()
 	})
 })

@@ -22,7 +22,7 @@ var _ = Describe("Without a right on the Secrets of a namespace", func() {
 			w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
 		for _, object := range []judged{w.node("n"), w.compute("n"), MakeCell("cell1", w.ns).Obj(), MakeNova("nova", w.ns, "")} {
 			w.halted(object, condition.InputReadyCondition, edpmv1.SecretForbiddenReason,
-				"cannot be read", "no rights on Secrets in namespace "+w.ns, "docs/install.md")
+				"cannot be read", "no permissions for Secrets in namespace "+w.ns, "docs/install.md")
 		}
 		w.calm()
 		Expect(w.runs()).To(BeEmpty())

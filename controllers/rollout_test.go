@@ -247,7 +247,7 @@ var _ = Describe("A rollout", func() {
 		w.makeNodes(3, "compute")
 		w.nodesReady("n000")
 		for _, n := range []string{"n001", "n002"} {
-			w.halted(w.node(n), condition.DeploymentReadyCondition, condition.Reason(edpm.Excluded), "ansibleLimit leaves this host out")
+			w.halted(w.node(n), condition.DeploymentReadyCondition, condition.Reason(edpm.Excluded), "ansibleLimit does not match this host")
 		}
 		Expect(w.book()).To(Equal(map[string]int{"n000/install-os": 1}))
 

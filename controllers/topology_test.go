@@ -102,7 +102,7 @@ var _ = Describe("A Topology", func() {
 		others := w.pod(w.topology("other"), "b", 0)
 		w.shows("spread", "1|zoneA=2,zoneB=0|2/1")
 		w.halted(spread, topologyv1.SpreadReadyCondition, topologyv1.SkewExceededReason,
-			"spec.topologySpreadConstraints[0]", "a skew of 2, and maxSkew is 1", "delete pods of the fullest")
+			"spec.topologySpreadConstraints[0]", "a skew of 2, and maxSkew is 1", "delete pods of the")
 		Eventually(func() []string { return w.events("spread") }).Should(ContainElement(HavePrefix("Warning SkewExceeded SpreadReady: ")))
 
 		change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.worker(2)}}, func(n *corev1.Node) { n.Labels[key] = "zoneB" })

@@ -170,7 +170,7 @@ func remove(objects ...client.Object) {
 	}
 }
 
-// gone waits until the object does not exist any more.
+// gone waits until the object no longer exists.
 func gone(obj client.Object) {
 	GinkgoHelper()
 	Eventually(func() bool {

@@ -105,7 +105,7 @@ func TestMetricsAreThoseOfTheManager(t *testing.T) {
 			t.Errorf("%s is called a %s", name, kind)
 		}
 	}
-	others, _ := section(t, "Metrics that the manager has beside them")
+	others, _ := section(t, "Other metrics of the manager")
 	for name, row := range others {
 		if diff := cmp.Diff(all[name].Labels, row.Labels); diff != "" {
 			t.Errorf("the labels of %s differ (-code +page):\n%s", name, diff)

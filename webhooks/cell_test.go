@@ -155,7 +155,7 @@ var _ = Describe("The cell of a node", func() {
 
 	It("is what a new NovaExternalCompute has to name", func() {
 		w.node("n", "one", "-")
-		refused(api.Create(ctx, w.newCompute("n", "cell2")), `spec.cellName: Invalid value: "cell2"`, "node n is in cell cell1", "write cell1")
+		refused(api.Create(ctx, w.newCompute("n", "cell2")), `spec.cellName: Invalid value: "cell2"`, "node n is in cell cell1", "set cell1")
 		w.compute("before-its-node", "cell2")
 		refused(api.Create(ctx, w.newNode("before-its-node", "one", "-")), "is in cell cell2")
 		w.node("before-its-node", "two", "-")

@@ -68,10 +68,10 @@ var _ = Describe("The Secret of nova", func() {
 		create(with(newWorld(), "OpenStackControlPlane", `{secret: osp-secret, `+nova+`}`))
 	})
 	It("has to be named somewhere", func() {
-		refused(api.Create(ctx, with(newWorld(), "OpenStackControlPlane", `{`+nova+`}`)), "spec.nova.template.secret: Required", "or in spec.secret for all services")
+		refused(api.Create(ctx, with(newWorld(), "OpenStackControlPlane", `{`+nova+`}`)), "spec.nova.template.secret: Required", "or set spec.secret for all services")
 	})
 	It("has to be named by a Nova", func() {
-		refused(api.Create(ctx, with(newWorld(), "Nova", `{secret: ""}`)), "secret is required: name the Secret")
+		refused(api.Create(ctx, with(newWorld(), "Nova", `{secret: ""}`)), "secret is required: set it to the Secret")
 	})
 })
 

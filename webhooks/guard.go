@@ -47,10 +47,10 @@ func (h oneNamespace) Handle(ctx context.Context, req admission.Request) admissi
 		}
 		meta := &metav1.PartialObjectMetadata{}
 		if err := json.Unmarshal(object.Raw, meta); err != nil {
-			return admission.Errored(http.StatusBadRequest, errors.New("the object of the review cannot be read"))
+			return admission.Errored(http.StatusBadRequest, errors.New("the object in the admission review cannot be decoded"))
 		}
 		if req.Namespace == "" || meta.Namespace != req.Namespace {
-			return admission.Errored(http.StatusBadRequest, errors.New("the object is not in the namespace of the review: no API server asks that"))
+			return admission.Errored(http.StatusBadRequest, errors.New("the object is not in the namespace of the admission review, which no API server sends"))
 		}
 	}
 	return h.Handler.Handle(ctx, req)

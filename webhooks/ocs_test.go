@@ -109,9 +109,9 @@ var _ = Describe("A storage cluster", func() {
 		func(spec string, parts ...string) { refused(api.Create(ctx, storageCluster(w, spec)), parts...) },
 		Entry("an arbiter with hosts as failure domains", `{flexibleScaling: true, arbiter: {enable: true}, nodeTopologies: {arbiterLocation: c}}`,
 			"spec.flexibleScaling: Invalid value: true", "set it to false, or arbiter.enable to false"),
-		Entry("an arbiter that is nowhere", `arbiter: {enable: true}`, "spec.nodeTopologies.arbiterLocation: Required", "name the zone of the arbiter"),
+		Entry("an arbiter that is nowhere", `arbiter: {enable: true}`, "spec.nodeTopologies.arbiterLocation: Required", "set this field to the zone of the arbiter"),
 		Entry("a selector with a wrong operator", `labelSelector: {matchExpressions: [{key: a, operator: Is}]}`,
-			`spec.labelSelector.matchExpressions[0].operator: Invalid value: "Is"`, "write In, NotIn, Exists or DoesNotExist"),
+			`spec.labelSelector.matchExpressions[0].operator: Invalid value: "Is"`, "use In, NotIn, Exists or DoesNotExist"),
 		Entry("another mode", `osdPlacement: {mode: Zones}`, "spec.osdPlacement.mode", `"Zones"`, `"SeedPhase1"`, `"FailureDomain"`),
 		Entry("another layout", `deviceSetLayout: Double`, "spec.deviceSetLayout", `"Double"`, `"Split"`, `"Single"`),
 		Entry("two device sets of a name", deviceSets("name: a", "name: a"), "spec.storageDeviceSets[1]: Duplicate value", `"a"`),
@@ -132,11 +132,11 @@ var _ = Describe("A storage cluster", func() {
 		Entry("claims of no size", dataPVC(`spec: {accessModes: [ReadWriteOnce], volumeMode: Block, resources: {requests: {storage: "0"}}}`),
 			`spec.storageDeviceSets[0].dataPVCTemplate.spec.resources.requests[storage]: Invalid value: "0"`, "larger than 0"),
 		Entry("claims with a file system", dataPVC(`spec: {accessModes: [ReadWriteOnce], volumeMode: Filesystem, resources: {requests: {storage: 1Ti}}}`),
-			`spec.storageDeviceSets[0].dataPVCTemplate.spec.volumeMode: Invalid value: "Filesystem"`, "write Block"),
+			`spec.storageDeviceSets[0].dataPVCTemplate.spec.volumeMode: Invalid value: "Filesystem"`, "set Block"),
 		Entry("claims with a file system by default", dataPVC(`spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Ti}}}`),
-			`spec.storageDeviceSets[0].dataPVCTemplate.spec.volumeMode: Required`, "write Block"),
+			`spec.storageDeviceSets[0].dataPVCTemplate.spec.volumeMode: Required`, "set Block"),
 		Entry("claims without access", dataPVC(`spec: {volumeMode: Block, resources: {requests: {storage: 1Ti}}}`),
-			`spec.storageDeviceSets[0].dataPVCTemplate.spec.accessModes: Required`, "write ReadWriteOnce"),
+			`spec.storageDeviceSets[0].dataPVCTemplate.spec.accessModes: Required`, "set ReadWriteOnce"),
 		Entry("claims that cannot be written", dataPVC(`spec: {accessModes: [ReadOnlyMany], volumeMode: Block, resources: {requests: {storage: 1Ti}}}`),
 			`spec.storageDeviceSets[0].dataPVCTemplate.spec.accessModes[0]: Unsupported value: "ReadOnlyMany"`, `"ReadWriteOnce"`),
 		Entry("claims of a class that is no name", dataPVC(`spec: {storageClassName: GP3_CSI, accessModes: [ReadWriteOnce], volumeMode: Block, resources: {requests: {storage: 1Ti}}}`),
@@ -147,13 +147,13 @@ var _ = Describe("A storage cluster", func() {
 			`spec.storageDeviceSets[0].dataPVCTemplate.metadata.name: Invalid value: "my data"`, "lower case letters"),
 
 		Entry("a constraint without skew", deviceSets(`placement: {topologySpreadConstraints: [{maxSkew: 0, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}`),
-			"spec.storageDeviceSets[0].placement.topologySpreadConstraints[0].maxSkew: Invalid value: 0", "give a number from 1"),
+			"spec.storageDeviceSets[0].placement.topologySpreadConstraints[0].maxSkew: Invalid value: 0", "set a number from 1"),
 		Entry("a constraint that is neither hard nor soft", deviceSets(`preparePlacement: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: Perhaps}]}`),
 			`spec.storageDeviceSets[0].preparePlacement.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: "Perhaps"`, `"DoNotSchedule", "ScheduleAnyway"`),
 		Entry("a constraint without a key", deviceSets(`placement: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: "", whenUnsatisfiable: DoNotSchedule}]}`),
 			"spec.storageDeviceSets[0].placement.topologySpreadConstraints[0].topologyKey: Required", "for example topology.kubernetes.io/zone"),
 		Entry("a soft constraint with minDomains", deviceSets(`placement: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, minDomains: 3}]}`),
-			"spec.storageDeviceSets[0].placement.topologySpreadConstraints[0].minDomains: Invalid value: 3", "leave minDomains out"),
+			"spec.storageDeviceSets[0].placement.topologySpreadConstraints[0].minDomains: Invalid value: 3", "remove minDomains"),
 		Entry("a constraint with a policy that is none", deviceSets(`placement: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Maybe}]}`),
 			`spec.storageDeviceSets[0].placement.topologySpreadConstraints[0].nodeTaintsPolicy: Unsupported value: "Maybe"`, `"Honor", "Ignore"`),
 		Entry("node affinity that no node has", `placement: {all: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}}`,
@@ -163,7 +163,7 @@ var _ = Describe("A storage cluster", func() {
 		Entry("a toleration of nothing", deviceSets(`placement: {tolerations: [{value: "true"}]}`),
 			"spec.storageDeviceSets[0].placement.tolerations[0].key: Required", "operator Exists"),
 		Entry("a toleration of a value that is not looked at", deviceSets(`placement: {tolerations: [{key: a, operator: Exists, value: "true"}]}`),
-			`spec.storageDeviceSets[0].placement.tolerations[0].value: Invalid value: "true"`, "leave it out, or write Equal"),
+			`spec.storageDeviceSets[0].placement.tolerations[0].value: Invalid value: "true"`, "remove the value, or use operator Equal"),
 	)
 
 	DescribeTable("with something odd is stored with a warning",
@@ -175,15 +175,15 @@ var _ = Describe("A storage cluster", func() {
 				Expect(seen[0]).To(ContainSubstring(part))
 			}
 		},
-		Entry("one OSD in all", deviceSets("count: 1"), "spec.storageDeviceSets[0].count: 1 without replica means 1 OSDs in all", "too few for three copies", "write replica: 3"),
+		Entry("one OSD in all", deviceSets("count: 1"), "spec.storageDeviceSets[0].count: 1 without replica means 1 OSDs in all", "too few for three copies", "set replica: 3"),
 		Entry("two OSDs in all", deviceSets("count: 2"), "2 without replica means 2 OSDs in all"),
-		Entry("OSDs that three sets cannot share", deviceSets("count: 4"), "spec.storageDeviceSets[0].count: 4 without replica", "write a multiple of 3"),
+		Entry("OSDs that three sets cannot share", deviceSets("count: 4"), "spec.storageDeviceSets[0].count: 4 without replica", "use a multiple of 3"),
 		Entry("OSDs that two zones cannot share", deviceSets("count: 1, replica: 3")+"\narbiter: {enable: true}\nnodeTopologies: {arbiterLocation: c}",
-			"spec.storageDeviceSets[0].count: 3 OSDs cannot be shared evenly by the two zones", "make count or replica even"),
+			"spec.storageDeviceSets[0].count: 3 OSDs cannot be divided evenly between the two zones", "use an even count or replica"),
 		Entry("placement in the wrong place", `placement: {osd: {tolerations: [{operator: Exists}]}}`, "spec.placement[osd]: is ignored", "in storageDeviceSets"),
-		Entry("a way to have no constraints", `placement: {osd: {}}`, "spec.placement[osd]: {} takes the default constraints of the daemons away", "remove it"),
+		Entry("a way to have no constraints", `placement: {osd: {}}`, "spec.placement[osd]: {} removes the default constraints of the daemons", "remove it"),
 		Entry("node affinity of which Rook takes a part", deviceSets(`placement: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}, {matchExpressions: [{key: b, operator: Exists}]}]}}}`),
-			"spec.storageDeviceSets[0].placement.nodeAffinity", "1 of 2 terms do not count", "write one term"),
+			"spec.storageDeviceSets[0].placement.nodeAffinity", "1 of 2 terms do not count", "use one term"),
 		Entry("a constraint that counts nothing", deviceSets(`preparePlacement: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}`),
 			"spec.storageDeviceSets[0].preparePlacement.topologySpreadConstraints[0].labelSelector: selects no pods", "values: [rook-ceph-osd, rook-ceph-osd-prepare]"),
 	)
@@ -229,7 +229,7 @@ var _ = Describe("A change of a storage cluster", func() {
 	It("to fewer OSDs comes with what Rook does then", func() {
 		stored(deviceSets("count: 3, replica: 3"))
 		set().Count = 2
-		allowed("spec.storageDeviceSets[0].count: ocs-deviceset had 9 OSDs and would have 6", "Rook removes none, so 3 stay", "taken out of Ceph")
+		allowed("spec.storageDeviceSets[0].count: ocs-deviceset had 9 OSDs and would have 6", "Rook does not remove OSDs, so 3 stay", "removed from Ceph")
 	})
 	It("to a replica where count was that of all OSDs says what it makes of it", func() {
 		stored(deviceSets("count: 6"))
@@ -240,19 +240,19 @@ var _ = Describe("A change of a storage cluster", func() {
 		stored(deviceSets("name: old"))
 		running("old-0", "old-1", "old-2", "unrelated-0")
 		set().Name = "new"
-		refused(api.Update(ctx, c), `spec.storageDeviceSets: Invalid value: ["new"]: no longer has old, and so StorageClassDeviceSets old-0, old-1, old-2 with 3 OSDs`,
-			"claims old-0-data-0abcde, old-1-data-0abcde, old-2-data-0abcde", "write old again, or annotate the StorageCluster with edpm.openstack.org/orphan-device-sets=old-0,old-1,old-2")
+		refused(api.Update(ctx, c), `spec.storageDeviceSets: Invalid value: ["new"]: no longer has old, which removes StorageClassDeviceSets old-0, old-1, old-2 with 3 OSDs`,
+			"claims old-0-data-0abcde, old-1-data-0abcde, old-2-data-0abcde", "restore old, or annotate the StorageCluster with edpm.openstack.org/orphan-device-sets=old-0,old-1,old-2")
 		c.Annotations = map[string]string{ocsv1.OrphanAnnotation: "old-0, old-1"}
 		refused(api.Update(ctx, c), "StorageClassDeviceSets old-2 with 1 OSDs")
 		c.Annotations = map[string]string{ocsv1.OrphanAnnotation: "old-0, old-1,old-2"}
-		allowed("spec.storageDeviceSets: old is removed, as the annotation", "its 3 OSDs stay", "write old again")
+		allowed("spec.storageDeviceSets: old is removed, as the annotation", "its 3 OSDs stay", "restore the name old")
 	})
 	It("to another replica with the same total is refused where it leaves OSDs out", func() {
 		stored(deviceSets("count: 2, replica: 3"))
 		running("ocs-deviceset-0", "ocs-deviceset-1", "ocs-deviceset-2")
 		set().Count, set().Replica = 3, 2
-		refused(api.Update(ctx, c), "spec.storageDeviceSets[0].replica: Invalid value: 2: was 3, and so StorageClassDeviceSets ocs-deviceset-2 with 1 OSDs",
-			"ocs-deviceset-2-data-0abcde", "write 3 again", "orphan-device-sets=ocs-deviceset-2")
+		refused(api.Update(ctx, c), "spec.storageDeviceSets[0].replica: Invalid value: 2: was 3, which removes StorageClassDeviceSets ocs-deviceset-2 with 1 OSDs",
+			"ocs-deviceset-2-data-0abcde", "restore 3", "orphan-device-sets=ocs-deviceset-2")
 		c.Annotations = map[string]string{ocsv1.OrphanAnnotation: "ocs-deviceset-2"}
 		allowed()
 	})
@@ -264,7 +264,7 @@ var _ = Describe("A change of a storage cluster", func() {
 		}
 		set().Count, set().Replica = 1, 6
 		Expect(api.Update(ctx, c)).To(Succeed())
-		Expect(warnings.take()).To(ContainElement(And(ContainSubstring("spec.storageDeviceSets[0].replica: ocs-deviceset asks for 6 OSDs and would have 9"), ContainSubstring("write replica 3 again"))))
+		Expect(warnings.take()).To(ContainElement(And(ContainSubstring("spec.storageDeviceSets[0].replica: ocs-deviceset asks for 6 OSDs and would have 9"), ContainSubstring("restore replica 3"))))
 	})
 	It("to another replica is simply taken while there is no OSD", func() {
 		stored(deviceSets("count: 2, replica: 3"))
@@ -298,7 +298,7 @@ var _ = Describe("A change of a storage cluster", func() {
 		allowed()
 		running("ocs-deviceset-0")
 		set().Encrypted = ptr.To(true)
-		refused(api.Update(ctx, c), "spec.storageDeviceSets[0].encrypted: Invalid value: true: was false when the OSDs of ocs-deviceset were made", "write false, or add a device set")
+		refused(api.Update(ctx, c), "spec.storageDeviceSets[0].encrypted: Invalid value: true: was false when the OSDs of ocs-deviceset were created", "set false, or add a device set")
 	})
 	It("of a name that no OSD has is simply taken", func() {
 		stored(deviceSets("name: old"))
@@ -316,7 +316,7 @@ var _ = Describe("A change of a storage cluster", func() {
 		requests[corev1.ResourceStorage] = resource.MustParse("1Ti")
 		allowed()
 		set().DataPVCTemplate.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("512Gi")
-		refused(api.Update(ctx, c), `spec.storageDeviceSets[0].dataPVCTemplate.spec.resources.requests[storage]: Invalid value: "512Gi": was 1Ti`, "claims do not shrink")
+		refused(api.Update(ctx, c), `spec.storageDeviceSets[0].dataPVCTemplate.spec.resources.requests[storage]: Invalid value: "512Gi": was 1Ti`, "claims cannot shrink")
 	})
 
 	Describe("of what the failure domain follows from", func() {
@@ -335,7 +335,7 @@ var _ = Describe("A change of a storage cluster", func() {
 			stored(deviceSets(""))
 			decided(ocsv1.FailureDomainRack)
 			c.Spec.FlexibleScaling = true
-			refused(api.Update(ctx, c), "spec.flexibleScaling: Invalid value: true: was false when the failure domain was decided to be rack", "set it back")
+			refused(api.Update(ctx, c), "spec.flexibleScaling: Invalid value: true: was false when the failure domain was set to rack", "restore the value")
 		})
 		It("is refused for an arbiter that comes, goes or moves", func() {
 			stored(stretched)
@@ -359,13 +359,13 @@ var _ = Describe("A change of a storage cluster", func() {
 			running("ocs-deviceset-0", "ocs-deviceset-1", "ocs-deviceset-2")
 			c.Spec.DeviceSetLayout = ocsv1.LayoutSingle
 			refused(api.Update(ctx, c), `spec.deviceSetLayout: Invalid value: "Single": would orphan 3 claims and their OSDs`,
-				"ocs-deviceset-0-data-0abcde, ocs-deviceset-1-data-0abcde, ocs-deviceset-2-data-0abcde", "write Split")
+				"ocs-deviceset-0-data-0abcde, ocs-deviceset-1-data-0abcde, ocs-deviceset-2-data-0abcde", "set Split")
 		})
 		It("is refused the other way round as well", func() {
 			stored(deviceSets("") + "\ndeviceSetLayout: Single")
 			running("ocs-deviceset")
 			c.Spec.DeviceSetLayout = ocsv1.LayoutSplit
-			refused(api.Update(ctx, c), `spec.deviceSetLayout: Invalid value: "Split": would orphan 1 claims`, "write Single")
+			refused(api.Update(ctx, c), `spec.deviceSetLayout: Invalid value: "Split": would orphan 1 claims`, "set Single")
 		})
 		It("is refused together with another name, which would hide it", func() {
 			stored(deviceSets(""))
@@ -378,7 +378,7 @@ var _ = Describe("A change of a storage cluster", func() {
 			running("ocs-deviceset-0")
 			Expect(api.Delete(ctx, c)).To(Succeed())
 			Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(c), &ocsv1.StorageCluster{}) }, timeout).Should(Satisfy(apierrors.IsNotFound))
-			refused(api.Create(ctx, storageCluster(w, deviceSets("")+"\ndeviceSetLayout: Single")), "would orphan 1 claims", "write Split")
+			refused(api.Create(ctx, storageCluster(w, deviceSets("")+"\ndeviceSetLayout: Single")), "would orphan 1 claims", "set Split")
 		})
 	})
 })
@@ -409,7 +409,7 @@ var _ = Describe("A storage cluster and the nodes there are", func() {
 		Entry("three nodes in two zones, of which the racks of one are two", []string{"a", "b", "b"}, deviceSets("")),
 		Entry("two nodes", []string{"", ""}, deviceSets(""), "spec.storageDeviceSets: 3 failure domains (rack) are needed", "the 2 nodes", "are in 2", "add nodes"),
 		Entry("a replica more than there are zones", []string{"a", "b", "c", "c"}, deviceSets("count: 1, replica: 5"),
-			"spec.storageDeviceSets[0].replica: 5 failure domains (zone) are needed, and the 4 nodes", "are in 3", "write at most 3"),
+			"spec.storageDeviceSets[0].replica: 5 failure domains (zone) are needed, and the 4 nodes", "are in 3", "set at most 3"),
 		Entry("a label that no node has", []string{"a", "b", "c"}, deviceSets("topologyKey: example.com/row"),
 			"spec.storageDeviceSets[0].topologyKey: none of the 3 nodes for OSDs has the label example.com/row", "label the nodes"),
 		Entry("a label that some nodes have, by the name of the failure domain", []string{"a", "b", "c"}, deviceSets("topologyKey: host")),

@@ -17,7 +17,7 @@ const OperatorsRunningCondition condition.Type = "edpm.openstack.org/OperatorsRu
 const (
 	// AllRunningReason : every operator runs that was chosen.
 	AllRunningReason condition.Reason = "AllRunning"
-	// ForeignDefinitionReason : a kind is looked after by another operator.
+	// ForeignDefinitionReason : a resource definition belongs to another operator.
 	ForeignDefinitionReason condition.Reason = "ForeignDefinition"
 	// MissingDefinitionReason : a resource definition does not exist.
 	MissingDefinitionReason condition.Reason = "MissingDefinition"

@@ -14,8 +14,8 @@ import (
 func newExplain() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use: "explain [condition|reason]", Short: "Tell what a condition or a reason means, and what to do about it", Args: cobra.MaximumNArgs(1),
-		Long:              "Tell what a condition or a reason means, and what to do about it. Without a name,\nlist all of them. No cluster is asked.",
+		Use: "explain [condition|reason]", Short: "Explain what a condition or a reason means, and what to do about it", Args: cobra.MaximumNArgs(1),
+		Long:              "Explain what a condition or a reason means, and what to do about it. Without a name,\nlist all of them. No cluster is contacted.",
 		Example:           "  kubectl edpm explain CellMismatch\n  kubectl edpm explain ProvisionReady",
 		ValidArgsFunction: cobra.FixedCompletions(conditions.Names(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,9 +45,9 @@ func unexplained(name string) error {
 		}
 	}
 	if len(alike) == 0 {
-		return fmt.Errorf("%q is no condition and no reason of this suite: kubectl edpm explain lists all", name)
+		return fmt.Errorf("%q is neither a condition nor a reason of this suite: kubectl edpm explain lists all of them", name)
 	}
-	return fmt.Errorf("%q is no condition and no reason of this suite; there are: %s", name, strings.Join(alike, ", "))
+	return fmt.Errorf("%q is neither a condition nor a reason of this suite; similar ones: %s", name, strings.Join(alike, ", "))
 }
 
 // link of Markdown.

@@ -24,9 +24,9 @@ func offline(args ...string) (string, error) {
 func TestExplain(t *testing.T) {
 	t.Run("a reason", func(t *testing.T) {
 		want := `InputReady of NovaExternalCompute
-  True when node, inventory and key are there
+  True when node, inventory and SSH key exist
   CellMismatch
-    means the annotations say another cell than cellName; nothing is run
+    means the annotation names another cell than cellName; nothing is run
     do    restore the annotation, or delete the node and create it again: see the cell rule (docs/cell-rule.md)
   see docs/novaexternalcompute.md#conditions
 `
@@ -55,7 +55,7 @@ func TestExplain(t *testing.T) {
 		}
 	})
 	for name, says := range map[string]string{
-		"Sunshine":    `"Sunshine" is no condition and no reason of this suite: kubectl edpm explain lists all`,
+		"Sunshine":    `"Sunshine" is neither a condition nor a reason of this suite: kubectl edpm explain lists all of them`,
 		"secretmissi": "there are: SecretMissing",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func newLogs(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	l := &logsCommand{connection: connection{flags: flags}}
 	cmd := &cobra.Command{
 		Use: "logs <node>", Short: "Print what Ansible said of one host, and of no other", Args: cobra.ExactArgs(1),
-		Long:    "Print the output of the newest run that had the host, without the lines of the other\nhosts of that run. The node need not exist any more.",
+		Long:    "Print the output of the newest run that had the host, without the lines of the other\nhosts of that run. The node does not have to exist any more.",
 		Example: "  kubectl edpm logs edpm-compute-0\n  kubectl edpm logs edpm-compute-0 --step nova -f",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l.host = args[0]
@@ -41,8 +41,8 @@ func newLogs(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&l.step, "step", "", "runs of this step only, for example run-os or nova")
 	cmd.Flags().StringVar(&l.run, "run", "", "this run, by the name of its OpenStackAnsibleEE")
-	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, "continue while the run is under way")
-	cmd.Flags().BoolVar(&l.all, "all", false, "all runs that are still there, the oldest first")
+	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, "follow the output until the run has finished")
+	cmd.Flags().BoolVar(&l.all, "all", false, "all runs that still exist, the oldest first")
 	return cmd
 }
 
@@ -91,7 +91,7 @@ func (l *logsCommand) noRun() error {
 	if l.step != "" {
 		which += fmt.Sprintf(" of step %q", l.step)
 	}
-	return fmt.Errorf("%s in namespace %s has host %q: kubectl get osaee lists those that are kept, kubectl edpm status %s says what is awaited", which, l.namespace, l.host, l.host)
+	return fmt.Errorf("%s in namespace %s has host %q: kubectl get osaee lists those that are kept, kubectl edpm status %s shows what the node waits for", which, l.namespace, l.host, l.host)
 }
 
 // output prints what a run said of the host: from its Pod, or if that is gone
@@ -119,9 +119,9 @@ func (l *logsCommand) output(ctx context.Context, out, notes io.Writer, r *ansib
 // recap prints what is left of a run whose output is not there, and why it is not.
 func (l *logsCommand) recap(out, notes io.Writer, view nodeview.Run, why string) error {
 	if view.Outcome == nodeview.Running && view.Recap == nil {
-		return fmt.Errorf("there is no output yet, as %s or has not started: try again, or wait with -f", why)
+		return fmt.Errorf("there is no output yet, because %s or has not started: try again later, or use -f to wait", why)
 	}
-	fmt.Fprintf(notes, "There is no output: %s. The status of the run has this of the host:\n", why)
+	fmt.Fprintf(notes, "There is no output: %s. The status of the run has this result for the host:\n", why)
 	if view.Recap == nil {
 		_, err := fmt.Fprintf(out, "%s : no result\n", l.host)
 		return err

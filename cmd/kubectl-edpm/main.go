@@ -26,7 +26,7 @@ func main() {
 func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	root := &cobra.Command{
-		Use: "kubectl-edpm", Short: "Look at OpenStack on Kubernetes and on external data plane nodes",
+		Use: "kubectl-edpm", Short: "Inspect OpenStack on Kubernetes and on external data plane nodes",
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl edpm"},
 		SilenceUsage: true, Version: version,
 	}

@@ -36,8 +36,8 @@ type gatherCommand struct {
 func newMustGather(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	g := &gatherCommand{connection: connection{flags: flags}}
 	cmd := &cobra.Command{
-		Use: "must-gather", Short: "Collect objects, events and logs for somebody who looks into a problem", Args: cobra.NoArgs,
-		Long:    "Collect the objects of the suite, events, the logs of runs and of the manager, and\nwhere pods are, in one file or directory. Values of Secrets are left out, and taken\nout of everything else. For that Secrets are read, if you may.\nNothing is written to the cluster.",
+		Use: "must-gather", Short: "Collect objects, events and logs to diagnose a problem", Args: cobra.NoArgs,
+		Long:    "Collect the objects of the suite, events, the logs of runs and of the manager, and\nwhere pods are, in one file or directory. Values of Secrets are not collected, and are\nmasked in everything else. For that purpose Secrets are read, if you have permission.\nNothing is written to the cluster.",
 		Example: "  kubectl edpm must-gather -n openstack\n  kubectl edpm must-gather --all-namespaces --dest problem.tar.gz",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g.now = time.Now()
@@ -71,7 +71,7 @@ func (g *gatherCommand) run(ctx context.Context, out, notes io.Writer) error {
 	for _, p := range problems {
 		fmt.Fprintln(notes, "Note:", p)
 	}
-	_, err = fmt.Fprintf(out, "Wrote %s. Look it through before you hand it on.\n", g.dest)
+	_, err = fmt.Fprintf(out, "Wrote %s. Review it before you pass it on.\n", g.dest)
 	return err
 }
 
@@ -89,7 +89,7 @@ func (g *gatherCommand) options(ctx context.Context) (mustgather.Options, error)
 		return opts, err
 	}
 	if len(kinds) == 0 {
-		return opts, errors.New("the cluster has no kind of the suite: is it installed, and is this the right cluster?")
+		return opts, errors.New("no resource definition of the suite exists: is it installed, and is this the right cluster?")
 	}
 	for _, k := range kinds {
 		opts.Kinds = append(opts.Kinds, mustgather.Kind{GroupVersionKind: k.GroupVersionKind, Plural: k.Plural})

@@ -67,7 +67,7 @@ func (c *connection) find(ctx context.Context, arg string) (subject, error) {
 	}
 	switch len(found) {
 	case 0:
-		return subject{}, fmt.Errorf("there is no node and no role %q in namespace %s: kubectl get osdpnode,osdprole -A lists all", arg, c.namespace)
+		return subject{}, fmt.Errorf("there is neither a node nor a role %q in namespace %s: kubectl get osdpnode,osdprole -A lists all", arg, c.namespace)
 	case 1:
 		return found[0], nil
 	}

@@ -171,7 +171,7 @@ func (k *kubectl) refuses(args []string, says string) {
 func TestStatus(t *testing.T) {
 	k := newDataPlane(t)
 	t.Run("a node says why it is not up, and when it is tried again", func(t *testing.T) {
-		k.says("", []string{"status", "edpm-compute-0"}, "Node edpm-compute-0: Ready, its services are not", "1 nova", "Last run:    nova-run, step nova, attempt 2, Failed",
+		k.says("", []string{"status", "edpm-compute-0"}, "Node edpm-compute-0: Ready, but not its services", "1 nova", "Last run:    nova-run, step nova, attempt 2, Failed",
 			"Next retry:  in ", "NovaExternalCompute/edpm-compute-0 DeploymentReady is not True: Failed\n    Step nova failed in nova-run", "kubectl edpm explain Failed")
 	})
 	t.Run("a role has a line for each node, without colours where there is no terminal", func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestStatus(t *testing.T) {
 		k.says("", []string{"status", "role/edpm-compute", "-o", "yaml"}, "- name: edpm-compute\n", "    nextRetry: \"2099-01-01T00:00:00Z\"")
 	})
 	t.Run("it refuses what it does not know", func(t *testing.T) {
-		k.refuses([]string{"status", "edpm-compute-9"}, `no node and no role "edpm-compute-9" in namespace openstack`)
+		k.refuses([]string{"status", "edpm-compute-9"}, `neither a node nor a role "edpm-compute-9" in namespace openstack`)
 		k.refuses([]string{"status", "pod/x"}, "write node/NAME, role/NAME")
 		k.refuses([]string{"status", "-o", "svg"}, `--output "svg" is neither text, json nor yaml`)
 		k.refuses([]string{"status", "--timeout", "1s"}, "--timeout is for --watch")
@@ -200,9 +200,9 @@ func TestStatus(t *testing.T) {
 		k.refuses([]string{"status", "edpm-compute-1"}, "write node/edpm-compute-1 or role/edpm-compute-1")
 	})
 	t.Run("watching ends when the node is up, or when the time is over", func(t *testing.T) {
-		k.refuses([]string{"status", "edpm-compute-0", "--watch", "--timeout", "1s"}, "--timeout: they are not all up after 1s")
+		k.refuses([]string{"status", "edpm-compute-0", "--watch", "--timeout", "1s"}, "--timeout: not all nodes are up after 1s")
 		out, ended := k.start("status", "edpm-compute-0", "--watch", "--timeout", "1m")
-		out.await(t, "its services are not")
+		out.await(t, "Ready, but not its services")
 		n := &dataplanev1.OpenStackDataPlaneNode{}
 		if err := k.client.Get(context.Background(), types.NamespacedName{Namespace: "openstack", Name: "edpm-compute-0"}, n); err != nil {
 			t.Fatal(err)
@@ -321,8 +321,8 @@ func TestRerun(t *testing.T) {
 		})
 	}
 	t.Run("steps of phase 0 run again all together", func(t *testing.T) {
-		k.refuses([]string{"rerun", "edpm-compute-0", "--step", "run-os"}, "there are: [nova]. Steps of phase 0 run again all together")
-		k.refuses([]string{"rerun", "edpm-compute-9"}, "no node and no role")
+		k.refuses([]string{"rerun", "edpm-compute-0", "--step", "run-os"}, "they have: [nova]. Steps of phase 0 are only run again together")
+		k.refuses([]string{"rerun", "edpm-compute-9"}, "neither a node nor a role")
 		k.refuses([]string{"rerun", ""}, "name a node or a role")
 		if diff := cmp.Diff([]bool{false, false, false, false}, changed()); diff != "" {
 			t.Error(diff)
@@ -337,7 +337,7 @@ func TestMustGather(t *testing.T) {
 		Type: "Warning", Reason: "Failed", Message: "could not log in with " + password, LastTimestamp: metav1.Now(),
 	})
 	file := filepath.Join(t.TempDir(), "problem.tar.gz")
-	out := k.says("", []string{"must-gather", "-A", "--dest", file}, "Wrote "+file, "no pod of the manager is there")
+	out := k.says("", []string{"must-gather", "-A", "--dest", file}, "Wrote "+file, "no pod of the manager exists")
 	found := unpack(t, file)
 	for name, want := range map[string]string{
 		"README.txt":  "No value of a Secret is in it",

@@ -28,8 +28,8 @@ func newRerun(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	r := &rerunCommand{connection: connection{flags: flags}}
 	cmd := &cobra.Command{
 		Use: "rerun <node|role>", Short: "Run Ansible again although nothing has changed", Args: cobra.ExactArgs(1),
-		Long: "Run phase 0 again, and then the services of phase 1, on a node or on all nodes of a\nrole; with --step only one service of phase 1. It is done by a new token in the\nannotation " +
-			edpmv1.RerunAnnotation + ". Objects below that have a token of their own\nget the new one too, as they would not follow.",
+		Long: "Run phase 0 again, and then the services of phase 1, on a node or on all nodes of a\nrole; with --step only one service of phase 1. This sets a new token in the\nannotation " +
+			edpmv1.RerunAnnotation + ". Objects below with a token of their own\nget the new token too, because they would ignore the one above them.",
 		Example: "  kubectl edpm rerun edpm-compute-0\n  kubectl edpm rerun role/edpm-compute --step nova",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.run(cmd.Context(), cmd.OutOrStdout(), args[0])
@@ -177,5 +177,5 @@ func noSuchService(step string, nodes []dataplanev1.OpenStackDataPlaneNode) erro
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	return fmt.Errorf("--step %q: no service of phase 1 on these nodes is called so; there are: [%s]. Steps of phase 0 run again all together: leave --step out", step, strings.Join(names, " "))
+	return fmt.Errorf("--step %q: these nodes have no service of phase 1 with this name; they have: [%s]. Steps of phase 0 are only run again together: remove --step", step, strings.Join(names, " "))
 }

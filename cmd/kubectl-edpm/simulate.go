@@ -17,15 +17,15 @@ import (
 func newSimulate(s *session) *cobra.Command {
 	var file, target string
 	cmd := &cobra.Command{
-		Use: "simulate", Short: "Draw before and after of a Topology, without touching anything", Args: cobra.NoArgs,
-		Long:    "Draw where the pods of a service are and where they would be with a Topology, by the\nscheduler's own code. Nothing is written. Fails if a pod would find no place.",
+		Use: "simulate", Short: "Draw the placement of pods before and after a Topology, without changing anything", Args: cobra.NoArgs,
+		Long:    "Draw where the pods of a service are and where they would be with a Topology, as\npredicted by the code of kube-scheduler. Nothing is written. Fails if a pod would be unschedulable.",
 		Example: "  kubectl edpm topology simulate -n openstack -f topo.yaml --for glance/default",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.simulate(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), file, target)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "file with the Topology, - for standard input")
-	cmd.Flags().StringVar(&target, "for", "", "service, or service/part, that would follow it, for example glance/default")
+	cmd.Flags().StringVar(&target, "for", "", "service, or service/part, that would use it, for example glance/default")
 	for _, name := range []string{"filename", "for"} {
 		cobra.CheckErr(cmd.MarkFlagRequired(name))
 	}
@@ -57,7 +57,7 @@ func (s *session) simulate(ctx context.Context, in io.Reader, out io.Writer, fil
 		return err
 	}
 	if n := len(result.Pending); n > 0 {
-		return fmt.Errorf("%d pods would find no place", n)
+		return fmt.Errorf("%d pods would be unschedulable", n)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func newStatus(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	s := &statusCommand{connection: connection{flags: flags}}
 	cmd := &cobra.Command{
 		Use: "status [node|role]", Short: "Show phases, services and runs of nodes, and why they are not ready", Args: cobra.MaximumNArgs(1),
-		Long:    "Show how a node, the nodes of a role, or all nodes of the namespace stand: phases,\nservices, the current and the last run, the next retry, and why they are not ready.\nNothing is written.",
+		Long:    "Show the state of a node, the nodes of a role, or all nodes of the namespace: phases,\nservices, the current and the last run, the next retry, and why they are not ready.\nNothing is written.",
 		Example: "  kubectl edpm status -n openstack\n  kubectl edpm status edpm-compute-0 --watch\n  kubectl edpm status role/edpm-compute -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.run(cmd.Context(), cmd.OutOrStdout(), strings.Join(args, ""))
@@ -83,7 +83,7 @@ func (s *statusCommand) show(out io.Writer, views []nodeview.Node) error {
 	roles := nodeview.Roles(views)
 	return printAs(out, s.output, roles, func(out io.Writer) error {
 		if len(roles) == 0 {
-			_, err := fmt.Fprintf(out, "There are no nodes in namespace %s, or none of this role.\n", s.namespace)
+			_, err := fmt.Fprintf(out, "There are no nodes in namespace %s, or none with this role.\n", s.namespace)
 			return err
 		}
 		for i, r := range roles {
@@ -103,7 +103,7 @@ func (s *statusCommand) follow(ctx context.Context, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if s.timeout > 0 {
-		ctx, stop = context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("--timeout: they are not all up after %s", s.timeout))
+		ctx, stop = context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("--timeout: not all nodes are up after %s", s.timeout))
 		defer stop()
 	}
 	reader, changed, err := s.watchAll(ctx)

@@ -140,7 +140,7 @@ func TestPlugin(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := k.run("", "topology", "simulate", "-f", file, "--for", "glance")
-		if err == nil || err.Error() != "3 pods would find no place" {
+		if err == nil || err.Error() != "3 pods would be unschedulable" {
 			t.Errorf("the error is %v", err)
 		}
 		for _, want := range []string{"MissingNodeLabel", "kubectl label node", "glance-default-single-0 would be Pending"} {

@@ -23,7 +23,7 @@ func withClientCA(file string) func(*tls.Config) {
 			}
 			pool := x509.NewCertPool()
 			if !pool.AppendCertsFromPEM(text) {
-				return nil, fmt.Errorf("%s has no certificate in PEM", file)
+				return nil, fmt.Errorf("%s has no certificate in PEM format", file)
 			}
 			// Not required here: the manager's own readiness probe connects without
 			// one, and asks for nothing.
@@ -42,7 +42,7 @@ type authenticatedServer struct{ webhook.Server }
 func (s authenticatedServer) Register(path string, hook http.Handler) {
 	s.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-			http.Error(w, "admission answers only the API server: a client certificate of the authority in --webhook-client-ca is required", http.StatusForbidden)
+			http.Error(w, "the webhooks answer only the API server: a client certificate of the authority in --webhook-client-ca is required", http.StatusForbidden)
 			return
 		}
 		hook.ServeHTTP(w, r)

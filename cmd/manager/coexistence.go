@@ -75,7 +75,7 @@ func (d *definitions) decide() coexistence.Decision {
 func (d *definitions) whenChanged(decision coexistence.Decision, stop func()) error {
 	look := func() {
 		if now := d.decide(); !reflect.DeepEqual(now, decision) {
-			ctrl.Log.Info("Ending to be started again: other operators are to run", "before", decision.Running, "now", now.Running)
+			ctrl.Log.Info("Restarting: the set of operators that can run has changed", "before", decision.Running, "now", now.Running)
 			stop()
 		}
 	}
@@ -110,7 +110,7 @@ func tellDecision(mgr manager.Manager, decision coexistence.Decision) error {
 // longestNote is how long the note of an event may be.
 const longestNote = 1024
 
-// podReport tells on the Pod of the manager which operators it runs.
+// podReport reports on the Pod of the manager which operators it runs.
 type podReport struct {
 	decision coexistence.Decision
 	pod      types.NamespacedName
@@ -123,10 +123,10 @@ type podReport struct {
 func (*podReport) NeedLeaderElection() bool { return false }
 
 // Start writes the condition if it is another one, with an event if
-// operators are left out. That it cannot be written is no reason not to work.
+// operators are disabled. That it cannot be written is no reason not to work.
 func (r *podReport) Start(ctx context.Context) error {
 	if err := r.write(ctx); err != nil {
-		ctrl.Log.Error(err, "Failed to tell on the Pod which operators run")
+		ctrl.Log.Error(err, "Failed to report on the Pod which operators run")
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
 
 	p := launch(t, env, "manager-0")
 	p.eventually(func() string {
-		if got := conditionOf(t, api, "manager-0"); !strings.HasPrefix(got, "False/ForeignDefinition: Running: ansibleee, dataplane, nova, topology; core is left out: it needs operator glance") {
+		if got := conditionOf(t, api, "manager-0"); !strings.HasPrefix(got, "False/ForeignDefinition: Running: ansibleee, dataplane, nova, topology; core is disabled: it needs operator glance") {
 			return "the Pod says " + got
 		}
 		return ""

@@ -33,7 +33,7 @@ func (l *resourceList) Set(text string) error {
 		name, value, found := strings.Cut(part, "=")
 		quantity, err := resource.ParseQuantity(value)
 		if !found || name == "" || err != nil || quantity.Sign() < 0 {
-			return fmt.Errorf("%q is not a resource and its quantity: write for example cpu=250m,memory=512Mi", part)
+			return fmt.Errorf("%q is not a resource with a quantity: set for example cpu=250m,memory=512Mi", part)
 		}
 		list[corev1.ResourceName(name)] = quantity
 	}

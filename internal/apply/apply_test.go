@@ -164,7 +164,7 @@ func TestOnlyWhatIsOursIsWritten(t *testing.T) {
 		"controlled by something else":         {owners: controlled("other", "uid-other"), want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
 		"of something else, marked as ours":    {owners: controlled("other", "uid-other"), annotations: ofMe, want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
 		"of something else, and to be adopted": {owners: controlled("other", "uid-other"), options: []Option{Adopt}, want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
-		"of an owner of that name before":      {owners: controlled("me", "uid-before"), want: `ConfigMap "child" belongs to a former Pod/me: waiting until Kubernetes has deleted it`},
+		"of an owner of that name before":      {owners: controlled("me", "uid-before"), want: `ConfigMap "child" belongs to a deleted Pod/me of the same name: waiting until Kubernetes has deleted it`},
 		"nobody's":                             {want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
 		"nobody's, and to be adopted":          {options: []Option{Adopt}},
 		"nobody's, made for the owner":         {annotations: ofMe},
@@ -203,7 +203,7 @@ func TestAConflictIsAConditionWithTheRemedy(t *testing.T) {
 		"none":               {nil, nil},
 		"a fault":            {fault, fault},
 		"of something else":  {&ConflictError{Kind: "K", Name: "n", Owner: "Pod/p"}, phase.Stalled("T", "Conflict", "K \"n\" belongs to Pod/p: delete it if nothing needs it, or rename one of the two")},
-		"it is being wiped":  {&ConflictError{Kind: "K", Name: "n", Owner: "Pod/p", Former: true}, phase.Waiting("T", "Conflict", "K \"n\" belongs to a former Pod/p: waiting until Kubernetes has deleted it")},
+		"it is being wiped":  {&ConflictError{Kind: "K", Name: "n", Owner: "Pod/p", Former: true}, phase.Waiting("T", "Conflict", "K \"n\" belongs to a deleted Pod/p of the same name: waiting until Kubernetes has deleted it")},
 		"wrapped, by a name": {fmt.Errorf("w: %w", &ConflictError{Kind: "K", Name: "n", For: "Pod/p"}), phase.Stalled("T", "Conflict", "K \"n\" exists already and was not created for Pod/p: delete it if nothing needs it, or rename one of the two")},
 	} {
 		if got := Halt("T", c.err); !reflect.DeepEqual(got, c.want) {
@@ -337,10 +337,10 @@ func TestSeveralConflictsAreOne(t *testing.T) {
 		"none": {nil, "<nil>"},
 		"one":  {Conflicts{conflict("a", "Pod/p", false)}, `K "a" belongs to Pod/p: delete it if nothing needs it, or rename one of the two`},
 		"of one owner and of another": {Conflicts{conflict("a", "Pod/p", false), conflict("b", "Pod/q", false), conflict("c", "Pod/p", false)},
-			`K "a" belongs to Pod/p: delete it if nothing needs it, or rename one of the two. The same holds for K "c"`},
+			`K "a" belongs to Pod/p: delete it if nothing needs it, or rename one of the two. The same applies to K "c"`},
 		"of a former owner, and one that stays": {Conflicts{conflict("a", "Pod/me", true), conflict("b", "Pod/q", false)},
 			`K "b" belongs to Pod/q: delete it if nothing needs it, or rename one of the two`},
-		"of a former owner": {Conflicts{conflict("a", "Pod/me", true)}, `K "a" belongs to a former Pod/me: waiting until Kubernetes has deleted it`},
+		"of a former owner": {Conflicts{conflict("a", "Pod/me", true)}, `K "a" belongs to a deleted Pod/me of the same name: waiting until Kubernetes has deleted it`},
 	} {
 		if got := fmt.Sprint(c.conflicts.Err()); got != c.want {
 			t.Errorf("%s: the error is %s; want %s", name, got, c.want)

@@ -44,11 +44,11 @@ func (e *ConflictError) Error() string {
 		remedy += fmt.Sprintf(", or hand it over with the annotation %s=%s", edpmv1.OwnerAnnotation, e.Mark)
 	}
 	if len(e.Others) > 0 {
-		remedy += ". The same holds for " + strings.Join(e.Others, ", ")
+		remedy += ". The same applies to " + strings.Join(e.Others, ", ")
 	}
 	switch {
 	case e.Former:
-		return fmt.Sprintf("%s belongs to a former %s: waiting until Kubernetes has deleted it", e.object(), e.Owner)
+		return fmt.Sprintf("%s belongs to a deleted %s of the same name: waiting until Kubernetes has deleted it", e.object(), e.Owner)
 	case e.Owner == "":
 		return fmt.Sprintf("%s exists already and was not created for %s: %s", e.object(), e.For, remedy)
 	case e.Foreign:

@@ -47,7 +47,7 @@ func Check(ctx context.Context, c client.Reader, installed bool, namespace strin
 	}
 	if !installed {
 		return phase.Stalled(condition.NetworkAttachmentsReadyCondition, ansibleeev1.NetworkAttachmentMissingReason,
-			"spec.networkAttachments names %v, but this cluster has no NetworkAttachmentDefinition: install Multus and restart the operator, or remove the names", names)
+			"spec.networkAttachments names %v, but the resource definition of NetworkAttachmentDefinition does not exist: install Multus and restart the operator, or remove the names", names)
 	}
 	for _, name := range names {
 		err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, Object())

@@ -22,7 +22,7 @@ type needs struct {
 	// operators that it cannot work without: it makes their objects, or waits for
 	// what they say. They may run in another manager.
 	operators []string
-	// reads are definitions of kinds that it reads, whoever looks after them. Of a
+	// reads are definitions of kinds that it reads, whoever manages them. Of a
 	// Topology, that of infra-operator has the same version and the same fields.
 	reads []string
 }
@@ -54,10 +54,10 @@ var needsOf = map[string]needs{
 }
 
 // Definitions are the resource definitions of a cluster: by name whether one is
-// that of the suite. Those that do not exist are left out.
+// that of the suite. Those that do not exist are omitted.
 type Definitions map[string]bool
 
-// Ours tells by its labels whether a resource definition is that of the suite.
+// Ours reports by its labels whether a resource definition is that of the suite.
 func Ours(labels map[string]string) bool { return labels[edpmv1.PartOfLabel] == edpmv1.PartOf }
 
 // Decision says which operators run.
@@ -103,13 +103,13 @@ func Decide(chosen []string, found Definitions) Decision {
 	return d
 }
 
-// leaves returns why an operator is left out, nil if it is not.
+// leaves returns why an operator is disabled, nil if it is not.
 func (found Definitions) leaves(operator string) *LeftOut {
 	n := needsOf[operator]
 	for _, name := range n.owns {
 		if ours, exists := found[name]; exists && !ours {
 			return &LeftOut{operator, edpmv1.ForeignDefinitionReason, fmt.Sprintf(
-				"definition %s belongs to another operator: choose operators without %s, or remove that operator and its definition and apply ours", name, operator)}
+				"definition %s belongs to another operator: set --operators without %s, or remove that operator and its definition and apply the definition of this project", name, operator)}
 		}
 	}
 	for _, name := range slices.Concat(n.owns, n.reads) {
@@ -119,7 +119,7 @@ func (found Definitions) leaves(operator string) *LeftOut {
 	}
 	for _, other := range n.operators {
 		if out := found.leaves(other); out != nil {
-			return &LeftOut{operator, out.Reason, fmt.Sprintf("it needs operator %s, which cannot run: %s", other, out.Message)}
+			return &LeftOut{operator, out.Reason, fmt.Sprintf("it needs operator %s, which is disabled: %s", other, out.Message)}
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (d Decision) Condition() (isTrue bool, reason condition.Reason, message str
 	parts := []string{"Running: " + cmp.Or(strings.Join(d.Running, ", "), "none")}
 	reason = edpmv1.MissingDefinitionReason
 	for _, out := range d.LeftOut {
-		parts = append(parts, fmt.Sprintf("%s is left out: %s", out.Operator, out.Message))
+		parts = append(parts, fmt.Sprintf("%s is disabled: %s", out.Operator, out.Message))
 		if out.Reason == edpmv1.ForeignDefinitionReason {
 			reason = out.Reason
 		}

@@ -44,15 +44,15 @@ func TestDecide(t *testing.T) {
 	}{
 		"everything is ours": {usual, nil, "ansibleee core dataplane glance nova topology", nil},
 		"glance-operator is there": {usual, []string{"!glances.glance.openstack.org", "!glanceapis.glance.openstack.org"}, "ansibleee dataplane nova topology", map[string]string{
-			"glance": "definition glanceapis.glance.openstack.org belongs to another operator: choose operators without glance",
-			"core":   "it needs operator glance, which cannot run: definition glanceapis.glance.openstack.org belongs",
+			"glance": "definition glanceapis.glance.openstack.org belongs to another operator: set --operators without glance",
+			"core":   "it needs operator glance, which is disabled: definition glanceapis.glance.openstack.org belongs",
 		}},
 		"one kind of an operator is enough": {usual, []string{"!novacells.nova.openstack.org"}, "ansibleee dataplane glance topology", map[string]string{
 			"nova": "definition novacells.nova.openstack.org belongs to another", "core": "it needs operator nova",
 		}},
 		"openstack-ansibleee-operator is there": {usual, []string{"!openstackansibleees.ansibleee.openstack.org"}, "glance topology", map[string]string{
 			"ansibleee": "belongs to another", "dataplane": "it needs operator ansibleee", "nova": "it needs operator ansibleee",
-			"core": "it needs operator nova, which cannot run: it needs operator ansibleee, which cannot run: definition openstackansibleees",
+			"core": "it needs operator nova, which is disabled: it needs operator ansibleee, which is disabled: definition openstackansibleees",
 		}},
 		"dataplane-operator is there": {usual, []string{"!openstackdataplanenodes.dataplane.openstack.org"}, "ansibleee glance topology", map[string]string{
 			"dataplane": "belongs to another", "nova": "it needs operator dataplane", "core": "it needs operator nova",
@@ -100,9 +100,9 @@ func TestCondition(t *testing.T) {
 		reason, says   string
 	}{
 		"all run":                     {[]string{"glance", "topology"}, nil, true, "AllRunning", "Running: glance, topology"},
-		"one is missing":              {[]string{"nova", "topology"}, []string{missing}, false, "MissingDefinition", "Running: topology; nova is left out: definition nova"},
-		"what is foreign comes first": {[]string{"glance", "nova", "topology"}, []string{missing, foreign}, false, "ForeignDefinition", "; nova is left out: "},
-		"none runs":                   {[]string{"glance"}, []string{foreign}, false, "ForeignDefinition", "Running: none; glance is left out: "},
+		"one is missing":              {[]string{"nova", "topology"}, []string{missing}, false, "MissingDefinition", "Running: topology; nova is disabled: definition nova"},
+		"what is foreign comes first": {[]string{"glance", "nova", "topology"}, []string{missing, foreign}, false, "ForeignDefinition", "; nova is disabled: "},
+		"none runs":                   {[]string{"glance"}, []string{foreign}, false, "ForeignDefinition", "Running: none; glance is disabled: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			isTrue, reason, message := Decide(c.chosen, cluster(t, c.except...)).Condition()

@@ -83,7 +83,7 @@ func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) 
 	return offers, m, nil
 }
 
-// busy finds the hosts that are in a run of any step, by themselves or as the
+// busy finds the hosts that are in a run of any step, directly or as the
 // machine of another name.
 func (e *Engine) busy(ctx context.Context, namespace string, offers []*offer, m *moment) error {
 	runs, err := e.list(ctx, metav1.NamespaceAll, activeIndex, active)
@@ -205,7 +205,7 @@ func (m *moment) start(t ansibleeev1.Target) {
 }
 
 // settle notes what the plan says of hosts that are not started: which are
-// held, and whether any wait for others. It wakes the owners of those that are
+// held, and whether any wait for others. It requeues the owners of those that are
 // newly held, or no longer.
 func (e *Engine) settle(g Group, offers []*offer, m moment, p *plan) {
 	e.mu.Lock()
@@ -265,7 +265,7 @@ func refused(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
 }
 
-// create creates a run and, before it, its inputs. After an error it tells
+// create creates a run and, before it, its inputs. After an error it reports
 // whether the run may exist all the same.
 func (e *Engine) create(ctx context.Context, secret *corev1.Secret, aee *ansibleeev1.OpenStackAnsibleEE) (doubtful bool, err error) {
 	err = e.client.Create(ctx, secret)
@@ -325,7 +325,7 @@ func (e *Engine) reuse(ctx context.Context, secret *corev1.Secret) error {
 	if err := e.client.Delete(ctx, present, client.Preconditions{UID: &present.UID}); err != nil {
 		return err
 	}
-	return errors.New("inputs of another run are in the way and are being removed")
+	return errors.New("inputs of another run with this name exist and are being removed")
 }
 
 // claim marks the hosts of the batch as being in a run, before it is created:
@@ -362,7 +362,7 @@ func denied(err error) bool {
 
 // tellDenied lets the owners of a batch say why it is not run.
 func (e *Engine) tellDenied(batch []*offer, why error) {
-	message := fmt.Sprintf("the API server refuses its run: %v", why)
+	message := fmt.Sprintf("the API server rejects its run: %v", why)
 	if apply.IsConflict(why) {
 		message = why.Error()
 	}

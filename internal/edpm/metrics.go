@@ -21,11 +21,11 @@ var (
 	}, []string{"step", "result"})
 
 	convergeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "edpm_host_converge_seconds", Help: "Time from when a host needed a step until it had run successfully.",
+		Name: "edpm_host_converge_seconds", Help: "Time from when a host needed a step until the step succeeded.",
 		Buckets: []float64{5, 15, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600},
 	}, []string{"step"})
 
-	hostsDesc = prometheus.NewDesc("edpm_hosts", "Hosts by step, cell and where they stand.", []string{"step", "cell", "state"}, nil)
+	hostsDesc = prometheus.NewDesc("edpm_hosts", "Hosts by step, cell and state.", []string{"step", "cell", "state"}, nil)
 )
 
 func init() { crmetrics.Registry.MustRegister(runsStarted, runsFinished, convergeSeconds) }

@@ -193,7 +193,7 @@ func (s State) Describe() string {
 	switch s.Phase {
 	case Running:
 		if s.Message != "" {
-			return fmt.Sprintf("Step %s does not get on in %s: %s", s.Step, s.Run, s.Message)
+			return fmt.Sprintf("Step %s is stuck in %s: %s", s.Step, s.Run, s.Message)
 		}
 		return fmt.Sprintf("Step %s is running in %s", s.Step, s.Run)
 	case Failed:
@@ -207,7 +207,7 @@ func (s State) Describe() string {
 	case Paused:
 		return fmt.Sprintf("Step %s is to be run, but deploy is false: set deploy to true to run it", s.Step)
 	case Excluded:
-		return fmt.Sprintf("Step %s is to be run, but ansibleLimit leaves this host out: change or remove it", s.Step)
+		return fmt.Sprintf("Step %s is to be run, but ansibleLimit does not match this host: change or remove it", s.Step)
 	case Limited:
 		return fmt.Sprintf("%s in %s restricted by tags; remove ansibleTags and ansibleSkipTags to run the rest", s.limited(), s.Run)
 	case Pending:

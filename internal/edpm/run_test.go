@@ -251,7 +251,7 @@ func TestDescribeNamesTheStepTheRunAndTheRemedy(t *testing.T) {
 		"Step nova failed in r1 (attempt 5, the last): boom": {Phase: GaveUp, Step: "nova", Run: "r1", Attempt: 5, Message: "boom"},
 		"Step nova is held: why":                             {Phase: Held, Step: "nova", Message: "why"},
 		"set deploy to true":                                 {Phase: Paused, Step: "nova"},
-		"ansibleLimit leaves this host out":                  {Phase: Excluded, Step: "nova"},
+		"ansibleLimit does not match this host":              {Phase: Excluded, Step: "nova"},
 		"remove ansibleTags and ansibleSkipTags":             {Phase: Limited, Step: "nova", Run: "r1"},
 		"Step nova waits for a run":                          {Phase: Pending, Step: "nova"},
 		"Every step has run":                                 {Phase: Converged},

@@ -217,7 +217,7 @@ func TestARunThatTheAPIServerRefusesIsToldOfAndLeavesNoSecretBehind(t *testing.T
 		t.Error("the owner does not learn of it")
 	}
 	state := y.converge(ledger, wanted)
-	if state.Phase != Held || !strings.Contains(state.Message, "refuses its run") || !strings.Contains(state.Message, "spec.env[0].value: too long") {
+	if state.Phase != Held || !strings.Contains(state.Message, "rejects its run") || !strings.Contains(state.Message, "spec.env[0].value: too long") {
 		t.Errorf("state %s: %s; want to hear what the API server says", state.Phase, state.Message)
 	}
 	if _, err := y.reconcile(ctx, group1); err == nil {

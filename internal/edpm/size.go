@@ -34,7 +34,7 @@ func (t *Target) tooLarge() string {
 	for name, content := range t.Files {
 		inputs["file "+name] = len(content)
 	}
-	if why := exceeds(inputs, maxTargetInputs, "shorten it, or let the host fetch it from elsewhere"); why != "" {
+	if why := exceeds(inputs, maxTargetInputs, "shorten it, or have the host download it"); why != "" {
 		return why
 	}
 	return exceeds(map[string]int{
@@ -52,5 +52,5 @@ func exceeds(parts map[string]int, limit int, remedy string) string {
 		return ""
 	}
 	largest := slices.MaxFunc(slices.Sorted(maps.Keys(parts)), func(a, b string) int { return cmp.Compare(parts[a], parts[b]) })
-	return fmt.Sprintf("the inputs of the host have %d bytes and at most %d fit; the largest is %s with %d: %s", total, limit, largest, parts[largest], remedy)
+	return fmt.Sprintf("the inputs of the host have %d bytes, and the maximum is %d; the largest is %s with %d: %s", total, limit, largest, parts[largest], remedy)
 }

@@ -126,11 +126,11 @@ func (e *Engine) usage(ctx context.Context) (*usage, error) {
 	return use, nil
 }
 
-// postpone leaves out the batches beyond what may be started now.
+// postpone omits the batches beyond what may be started now.
 func (p *plan) postpone(granted, most int) {
 	for _, batch := range p.batches[granted:] {
 		for _, o := range batch {
-			p.held[o.Host] = fmt.Sprintf("%d runs are under way, which is the most that the manager starts (--max-concurrent-runs)", most)
+			p.held[o.Host] = fmt.Sprintf("%d runs are in progress, which is the maximum (--max-concurrent-runs)", most)
 		}
 	}
 	p.batches = p.batches[:granted]

@@ -84,7 +84,7 @@ func TestNoMoreRunsAreStartedThanAllowed(t *testing.T) {
 	if n := y.underWay(g); n != 3 {
 		t.Fatalf("%d runs are under way; want 3", n)
 	}
-	want := State{Phase: Held, Message: "3 runs are under way, which is the most that the manager starts (--max-concurrent-runs)"}
+	want := State{Phase: Held, Message: "3 runs are in progress, which is the maximum (--max-concurrent-runs)"}
 	if s := y.wantsOne("ns", "role", "h004"); s.Phase != want.Phase || s.Message != want.Message {
 		t.Errorf("a host that waits says %+v; want %+v", s, want)
 	}
@@ -204,7 +204,7 @@ func TestAFailedHostThatWaitsForOtherRunsSaysBoth(t *testing.T) {
 	y.underWay(other)
 	y.plan(group1)
 	s := y.converge(ledger, wantedOf("a", nil))
-	if want := fmt.Sprintf("boom; the next attempt is held: %d runs are under way", y.MaxRuns); s.Phase != Failed || !strings.HasPrefix(s.Message, want) {
+	if want := fmt.Sprintf("boom; the next attempt is held: %d runs are in progress", y.MaxRuns); s.Phase != Failed || !strings.HasPrefix(s.Message, want) {
 		t.Errorf("the state is %+v; want Failed: %s", s, want)
 	}
 }

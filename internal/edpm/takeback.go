@@ -12,7 +12,7 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
-// unstarted reports whether a run can be taken back: its Pod has not begun to run,
+// unstarted reports whether a run can be withdrawn: its Pod has not begun to run,
 // for example because an image or a network does not exist.
 func unstarted(run *ansibleeev1.OpenStackAnsibleEE) bool {
 	pending := run.Status.JobStatus == "" || run.Status.JobStatus == ansibleeev1.JobPending
@@ -98,13 +98,13 @@ func (e *Engine) takeBack(ctx context.Context, run *ansibleeev1.OpenStackAnsible
 	// Not if its status has changed: it may have started.
 	err = e.client.Delete(ctx, run, client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion})
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("taking back OpenStackAnsibleEE %s: %w", run.Name, err)
+		return fmt.Errorf("withdrawing OpenStackAnsibleEE %s: %w", run.Name, err)
 	}
 	return nil
 }
 
-// refusals counts the targets whose owners refuse the run or are gone, and those
-// among them whose owners are gone or about to be.
+// refusals counts the targets whose owners refuse the run or no longer exist, and those
+// among them whose owners no longer exist or are about to be deleted.
 func (e *Engine) refusals(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) (refusing, leaving int, err error) {
 	for _, t := range run.Spec.Targets {
 		owner, err := e.ownerOf(ctx, run, t)

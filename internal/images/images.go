@@ -26,7 +26,7 @@ const (
 // MissingRunner returns what to say where no execution environment is known;
 // field is where the object can name one.
 func MissingRunner(field string) string {
-	return fmt.Sprintf("No image of the execution environment, so nothing is run: set %s and %s in the environment of the manager (make deploy RUNNER_IMG=...), or %s", ansibleEE, novaAnsibleEE, field)
+	return fmt.Sprintf("No image of the execution environment is set, so nothing is run: set %s and %s in the environment of the manager (make deploy RUNNER_IMG=...), or %s", ansibleEE, novaAnsibleEE, field)
 }
 
 // Defaults are the images for specs that name none.

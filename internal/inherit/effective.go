@@ -1,4 +1,4 @@
-// Package inherit computes what is in force for a node given its role. It is
+// Package inherit computes the effective values of a node given its role. It is
 // the only place that knows the rule: the node wins field by field, ansibleVars
 // are merged by their top-level keys, lists are replaced whole.
 package inherit
@@ -19,7 +19,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
-// Effective is what is in force for a node.
+// Effective has the effective values of a node.
 type Effective struct {
 	HostName, AnsibleHost string
 	AnsibleUser           string
@@ -37,7 +37,7 @@ type Effective struct {
 	Deploy                dataplanev1.DeployStrategySection
 }
 
-// Node returns what is in force for a node of the role, which can be nil. The
+// Node returns the effective values of a node of the role, which can be nil. The
 // error says which ansibleVars cannot be read.
 func Node(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) (Effective, error) {
 	if role == nil {
@@ -161,7 +161,7 @@ func Vars(raw *apiextensionsv1.JSON) (map[string]any, error) {
 	}
 	if raw.Raw[0] != '"' {
 		if err := json.Unmarshal(raw.Raw, &vars); err != nil {
-			return nil, fmt.Errorf("must be a mapping, or the text of a YAML mapping, and is neither")
+			return nil, fmt.Errorf("must be a mapping, or a string with a YAML mapping")
 		}
 		return vars, nil
 	}
@@ -170,7 +170,7 @@ func Vars(raw *apiextensionsv1.JSON) (map[string]any, error) {
 		return nil, fmt.Errorf("reading text: %w", err)
 	}
 	if err := yaml.Unmarshal([]byte(text), &vars); err != nil {
-		return nil, fmt.Errorf("must be the text of a YAML mapping: %w", err)
+		return nil, fmt.Errorf("must be a string with a YAML mapping: %w", err)
 	}
 	if vars == nil {
 		vars = map[string]any{}

@@ -37,8 +37,8 @@ type ForbiddenError struct{ Namespace, Name string }
 
 // Error names the Secret and the remedy.
 func (e *ForbiddenError) Error() string {
-	return fmt.Sprintf("Secret %q cannot be read: the operators have no rights on Secrets in namespace %s; "+
-		"bind their ClusterRole for Secrets there, as docs/install.md says under Rights", e.Name, e.Namespace)
+	return fmt.Sprintf("Secret %q cannot be read: the operators have no permissions for Secrets in namespace %s; "+
+		"bind their ClusterRole for Secrets in the namespace: see Rights in docs/install.md", e.Name, e.Namespace)
 }
 
 // LimitError says that a Secret is not read because objects of its namespace name
@@ -50,8 +50,8 @@ type LimitError struct {
 
 // Error names the Secret, the limits and the remedy.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("Secret %q is not read: objects of namespace %s name more than %d Secrets, or more than %d MiB of them; "+
-		"let hosts share Secrets, or remove what is not needed (it is tried again within ten minutes), or raise --secrets-per-namespace of the manager",
+	return fmt.Sprintf("Secret %q is not read: objects of namespace %s refer to more than %d Secrets, or to more than %d MiB of Secrets; "+
+		"share Secrets between hosts, remove references that are not needed (it is retried within ten minutes), or raise --secrets-per-namespace of the manager",
 		e.Name, e.Namespace, e.Limits.Secrets, e.Limits.Bytes>>20)
 }
 

@@ -23,8 +23,8 @@ func TestWhatIsWrongWithAnInputIsAConditionWithTheRemedy(t *testing.T) {
 		"no ConfigMap":     {&MissingError{Kind: "ConfigMap", Name: "c"}, `ConfigMapMissing: ConfigMap "c" does not exist: create it in the same namespace`},
 		"no key of that":   {&MissingError{Kind: "ConfigMap", Name: "c", Key: "k"}, `ConfigMapKeyMissing: ConfigMap "c" has no key "k", or it is empty: add it`},
 		"wrapped":          {fmt.Errorf("reading: %w", &MissingError{Kind: "Secret", Name: "s"}), `SecretMissing: Secret "s" does not exist: create it in the same namespace`},
-		"no room":          {&LimitError{"ns", "s", Limits{2, 3 << 20}}, `SecretLimit: Secret "s" is not read: objects of namespace ns name more than 2 Secrets, or more than 3 MiB of them; let hosts share Secrets, or remove what is not needed (it is tried again within ten minutes), or raise --secrets-per-namespace of the manager`},
-		"no right to know": {&ForbiddenError{"ns", "s"}, `SecretForbidden: Secret "s" cannot be read: the operators have no rights on Secrets in namespace ns; bind their ClusterRole for Secrets there, as docs/install.md says under Rights`},
+		"no room":          {&LimitError{"ns", "s", Limits{2, 3 << 20}}, `SecretLimit: Secret "s" is not read: objects of namespace ns refer to more than 2 Secrets, or to more than 3 MiB of Secrets; share Secrets between hosts, remove references that are not needed (it is retried within ten minutes), or raise --secrets-per-namespace of the manager`},
+		"no right to know": {&ForbiddenError{"ns", "s"}, `SecretForbidden: Secret "s" cannot be read: the operators have no permissions for Secrets in namespace ns; bind their ClusterRole for Secrets in the namespace: see Rights in docs/install.md`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Halt("InputReady", c.err)

@@ -24,15 +24,15 @@ var (
 	objectsDesc = prometheus.NewDesc("edpm_objects",
 		"Objects by kind and status of their condition Ready.", []string{"kind", "ready"}, nil)
 	deletingDesc = prometheus.NewDesc("edpm_objects_deleting",
-		"Objects that are deleted and not gone yet, by kind.", []string{"kind"}, nil)
+		"Objects that are being deleted, by kind.", []string{"kind"}, nil)
 	oldestDeletionDesc = prometheus.NewDesc("edpm_oldest_deletion_timestamp_seconds",
-		"When that object was deleted which has been waiting to go for longest, by kind, in seconds since the epoch.", []string{"kind"}, nil)
+		"When the object that has been terminating for the longest time was deleted, by kind, in seconds since the epoch.", []string{"kind"}, nil)
 	placementDesc = prometheus.NewDesc("edpm_placement_problems",
 		"Objects whose condition PlacementReady is False, by kind and reason.", []string{"kind", "reason"}, nil)
 	unfinishedDesc = prometheus.NewDesc("edpm_runs_unfinished",
-		"Runs of Ansible that exist and have not ended, by step; step is empty for runs that people made.", []string{"step"}, nil)
+		"Runs of Ansible that have not finished, by step; step is empty for runs that users created.", []string{"step"}, nil)
 	oldestRunDesc = prometheus.NewDesc("edpm_oldest_run_timestamp_seconds",
-		"When the oldest run that has not ended was created, by step, in seconds since the epoch.", []string{"step"}, nil)
+		"When the oldest run that has not finished was created, by step, in seconds since the epoch.", []string{"step"}, nil)
 )
 
 // Objects counts the objects of the suite. It follows the caches that the

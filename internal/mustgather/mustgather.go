@@ -1,6 +1,6 @@
 // Package mustgather collects what somebody needs who looks into a problem from
 // afar: the objects of the suite, events, logs, and where pods are. Secrets are
-// left out, and taken out of everything else.
+// omitted, and masked in everything else.
 package mustgather
 
 import (
@@ -56,7 +56,7 @@ var (
 
 // Options say what to collect.
 type Options struct {
-	// Namespaces of the objects. Those of the manager come by themselves.
+	// Namespaces of the objects. Those of the manager are always included.
 	Namespaces []string
 	// Kinds of the suite, all of them in namespaces.
 	Kinds []Kind
@@ -137,9 +137,9 @@ func (g *collector) add(name, text string) error {
 func (g *collector) managers(ctx context.Context) []corev1.Pod {
 	pods := &corev1.PodList{}
 	if err := g.client.List(ctx, pods, managerLabels); err != nil {
-		g.problem("the manager is not looked for: %v", err)
+		g.problem("the manager is not collected: %v", err)
 	} else if len(pods.Items) == 0 {
-		g.problem("no pod of the manager is there, with the labels %v", managerLabels)
+		g.problem("no pod of the manager exists, with the labels %v", managerLabels)
 	}
 	return pods.Items
 }
@@ -163,7 +163,7 @@ func (g *collector) readSecrets(ctx context.Context, namespaces []string) []core
 	for _, ns := range namespaces {
 		list := &corev1.SecretList{}
 		if err := g.client.List(ctx, list, client.InNamespace(ns)); err != nil {
-			g.problem("Secrets of namespace %s cannot be read, so their values are not known and are masked only where they look like secrets: %v", ns, err)
+			g.problem("Secrets of namespace %s cannot be read, so their values are unknown and are masked only where they look like secrets: %v", ns, err)
 		}
 		all = append(all, list.Items...)
 	}
@@ -297,9 +297,9 @@ func (g *collector) readme(namespaces []string) error {
 	fmt.Fprintf(b, "Collected by kubectl edpm must-gather at %s.\n\n", g.Now.UTC().Format(time.RFC3339))
 	fmt.Fprintf(b, "Namespaces: %s\nFiles: %d\n\n", strings.Join(namespaces, ", "), g.files+1)
 	fmt.Fprintf(b, "No value of a Secret is in it: secrets.txt has their names and keys. %d texts from\n"+
-		"Secrets, and whatever else looks like a secret, are replaced by %s.\nLook it through all the same before you hand it on.\n", g.masker.Values(), mask.Masked)
+		"Secrets, and whatever else looks like a secret, are replaced by %s.\nReview it nevertheless before you pass it on.\n", g.masker.Values(), mask.Masked)
 	if len(g.problems) > 0 {
-		fmt.Fprintf(b, "\nWhat could not be had:\n- %s\n", strings.Join(g.problems, "\n- "))
+		fmt.Fprintf(b, "\nWhat could not be collected:\n- %s\n", strings.Join(g.problems, "\n- "))
 	}
 	return g.add("README.txt", b.String())
 }

@@ -37,7 +37,7 @@ type Host struct {
 	Key string
 }
 
-// HostOf returns the host of a node with the variables that are in force.
+// HostOf returns the host of a node with the effective variables.
 func HostOf(node *dataplanev1.OpenStackDataPlaneNode, vars map[string]any) Host {
 	return Host{Namespace: node.Namespace, Node: node.Name, Vars: vars, Key: hostKey(node)}
 }
@@ -59,7 +59,7 @@ func BareKey(text string) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// Rival is a node that stands for the same machine as another one.
+// Rival is a node that describes the same machine as another one.
 type Rival struct {
 	Node *dataplanev1.OpenStackDataPlaneNode
 	// Shared is what both have: an address or a key.
@@ -248,7 +248,7 @@ func indexMachineOfRole(obj client.Object) []string {
 	return nil
 }
 
-// manyRivals is how many nodes on one machine are woken when another one of
+// manyRivals is how many nodes on one machine are requeued when another one of
 // them changes. Where there are more, they are in conflict whatever it does.
 const manyRivals = 100
 
@@ -297,7 +297,7 @@ var MachineChanges = watch.SpecOr(func(obj client.Object) string {
 // ConflictMessage says that a node and its rival are one machine, and what to do.
 func (r *Rival) ConflictMessage() string {
 	if !r.Node.DeletionTimestamp.IsZero() {
-		return fmt.Sprintf("%s, which is being deleted, is the same machine: both have %s. Nothing is run before it is gone: let its clean-up finish, or set annotation %s: \"true\" on it",
+		return fmt.Sprintf("%s, which is being deleted, is the same machine: both have %s. Nothing is run until it no longer exists: wait until its clean-up is complete, or set annotation %s: \"true\" on it",
 			capital(r.Name()), r.Shared, edpmv1.SkipCleanupAnnotation)
 	}
 	return fmt.Sprintf("%s is the same machine: both have %s. Nothing is run for either: correct the address or the key of one of them, or delete one, with annotation %s: \"true\" if its services are to stay on the host",

@@ -66,7 +66,7 @@ type Problem struct {
 	Condition string `json:"condition,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message"`
-	// Waiting reports whether it is expected to pass by itself.
+	// Waiting reports whether it is expected to pass automatically.
 	Waiting bool `json:"waiting,omitempty"`
 }
 
@@ -132,7 +132,7 @@ func phases(s Source) []Phase {
 
 func phase(name string, c *condition.Condition) Phase {
 	if c == nil {
-		return Phase{Name: name, Status: corev1.ConditionUnknown, Message: "The operator has not looked at it yet"}
+		return Phase{Name: name, Status: corev1.ConditionUnknown, Message: "The operator has not reconciled it yet"}
 	}
 	since := c.LastTransitionTime.Time
 	p := Phase{Name: name, Status: c.Status, Since: &since}
@@ -157,7 +157,7 @@ func problems(s Source) []Problem {
 	var list []Problem
 	if n.Status.ObservedGeneration != n.Generation {
 		list = append(list, Problem{Object: object, Waiting: true, Message: fmt.Sprintf(
-			"the operator has seen generation %d of the spec, and this is %d: if it stays so the manager does not run", n.Status.ObservedGeneration, n.Generation)})
+			"the operator has observed generation %d of the spec, and the current one is %d: if this persists, the manager is not running", n.Status.ObservedGeneration, n.Generation)})
 	}
 	list = append(list, conditionProblems(object, n.Status.Conditions)...)
 	for _, e := range n.Status.Services {
@@ -169,7 +169,7 @@ func problems(s Source) []Problem {
 		list = append(list, found...)
 	}
 	if inherit.Annotation(n, s.Role, novav1.CellAnnotation) != "" && len(n.Status.Services) == 0 && len(list) == 0 {
-		list = append(list, Problem{Object: object, Waiting: true, Message: "the node has a cell, and no service is on it yet"})
+		list = append(list, Problem{Object: object, Waiting: true, Message: "the node has a cell, but no services yet"})
 	}
 	slices.SortStableFunc(list, func(a, b Problem) int { return count(a.Waiting) - count(b.Waiting) })
 	return list

@@ -171,7 +171,7 @@ func TestRuns(t *testing.T) {
 }
 
 func TestTextOfANode(t *testing.T) {
-	want := `Node edpm-compute-0: Ready, its services are not
+	want := `Node edpm-compute-0: Ready, but not its services
   role edpm-compute
   host 192.168.122.100
   cell nova-cell1

@@ -47,7 +47,7 @@ func (n Node) summary() string {
 	case n.Up:
 		return "Ready, with all its services"
 	case n.Ready:
-		return "Ready, its services are not"
+		return "Ready, but not its services"
 	}
 	return "not Ready"
 }

@@ -25,9 +25,9 @@ func checkArbiter(spec *ocsv1.StorageClusterSpec) error {
 	case !spec.Arbiter.Enable:
 		return nil
 	case spec.FlexibleScaling:
-		return fmt.Errorf("spec.flexibleScaling: true makes each host a failure domain, and spec.arbiter.enable: true needs two zones: set one of them to false")
+		return fmt.Errorf("spec.flexibleScaling: true makes each host a failure domain, but spec.arbiter.enable: true needs two zones: set one of them to false")
 	case ArbiterZone(spec) == "":
-		return fmt.Errorf("spec.nodeTopologies.arbiterLocation is empty: give the zone of the arbiter, a value of the label %s, or set spec.arbiter.enable to false", corev1.LabelTopologyZone)
+		return fmt.Errorf("spec.nodeTopologies.arbiterLocation is empty: set it to the zone of the arbiter, a value of the label %s, or set spec.arbiter.enable to false", corev1.LabelTopologyZone)
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func checkNames(spec *ocsv1.StorageClusterSpec) error {
 		set := &spec.StorageDeviceSets[i]
 		for _, name := range Names(spec.DeviceSetLayout, set) {
 			if other, taken := owner[name]; taken {
-				return fmt.Errorf("spec.storageDeviceSets[%d].name: %s makes a StorageClassDeviceSet %s, and so does %s: give one of them another name", i, set.Name, name, other)
+				return fmt.Errorf("spec.storageDeviceSets[%d].name: %s results in a StorageClassDeviceSet %s, and so does %s: give one of them another name", i, set.Name, name, other)
 			}
 			owner[name] = set.Name
 		}

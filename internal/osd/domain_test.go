@@ -171,8 +171,8 @@ func TestCheck(t *testing.T) {
 		"nothing at all":                         {&ocsv1.StorageClusterSpec{}, ""},
 		"names that only differ in the number":   {single, ""},
 		"an arbiter with flexible scaling":       {flexible, "spec.flexibleScaling: true makes each host"},
-		"an arbiter that is nowhere":             {nowhere, "spec.nodeTopologies.arbiterLocation is empty: give the zone"},
-		"sets that become sets of the same name": {specOf(makeSet("a", 1, 3), makeSet("a", 1, 3)), "spec.storageDeviceSets[1].name: a makes a StorageClassDeviceSet a-0, and so does a"},
+		"an arbiter that is nowhere":             {nowhere, "spec.nodeTopologies.arbiterLocation is empty: set it to the zone"},
+		"sets that become sets of the same name": {specOf(makeSet("a", 1, 3), makeSet("a", 1, 3)), "spec.storageDeviceSets[1].name: a results in a StorageClassDeviceSet a-0, and so does a"},
 		"a selector that cannot be read":         {&ocsv1.StorageClusterSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b c"}}}, "spec.labelSelector"},
 	} {
 		t.Run(name, func(t *testing.T) {

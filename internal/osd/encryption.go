@@ -43,7 +43,7 @@ func (p *planner) encryption(d *Decision) []Problem {
 					"%s is %v, and StorageClassDeviceSet %s of the CephCluster has %v. Set it to %v, or add another device set", field, *wanted, name, encrypted, encrypted)})
 			case wanted == nil && !encrypted && p.items[name] == nil && len(present) > 0:
 				problems = append(problems, Problem{ocsv1.EncryptionUnsetReason, fmt.Sprintf(
-					"%s is not set, and the CephCluster has encrypted device sets (%s): %s would be plain. Set it to true or false", field, strings.Join(present, ", "), name)})
+					"%s is not set, and the CephCluster has encrypted device sets (%s): %s would be unencrypted. Set it to true or false", field, strings.Join(present, ", "), name)})
 			}
 		}
 	}

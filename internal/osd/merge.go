@@ -75,7 +75,7 @@ func index(items []any) (byName map[string]map[string]any, order []string, err e
 	for i, item := range items {
 		set, ok := item.(map[string]any)
 		if !ok {
-			return nil, nil, fmt.Errorf("spec.storage.storageClassDeviceSets[%d] of the CephCluster is %v: it has to be an object", i, item)
+			return nil, nil, fmt.Errorf("spec.storage.storageClassDeviceSets[%d] of the CephCluster is %v: it must be an object", i, item)
 		}
 		name := nameOf(set)
 		byName[name] = set

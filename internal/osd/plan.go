@@ -207,7 +207,7 @@ func (p *planner) legacy(d *Decision) []Problem {
 // LegacyConsequence says what a change of a Legacy set does, and how to have it.
 func LegacyConsequence(set string) string {
 	return fmt.Sprintf("has changed, and %s has the placement that was found in the CephCluster: the pods of all its OSDs would be recreated with that of the spec. "+
-		"Write it as it was, but for count and replica, or annotate the StorageCluster with %s=%s", set, ocsv1.ReplacePlacementAnnotation, set)
+		"Restore everything but count and replica, or annotate the StorageCluster with %s=%s", set, ocsv1.ReplacePlacementAnnotation, set)
 }
 
 func sameButCount(a, b map[string]any) bool {

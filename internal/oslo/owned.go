@@ -16,7 +16,7 @@ type Warning struct {
 
 // String returns the warning with its line number and a remedy.
 func (w Warning) String() string {
-	return fmt.Sprintf("line %d: [%s] %s is set by the deployment, this value replaces it; remove the line unless that is intended",
+	return fmt.Sprintf("line %d: [%s] %s is set by the operator and this value overrides it; remove the line unless this is intended",
 		w.Line, w.Section, w.Key)
 }
 

@@ -39,7 +39,7 @@ func TestOwnedWarnsOfWhatTheDeploymentSets(t *testing.T) {
 }
 
 func TestWarningsNameTheLineAndNoValue(t *testing.T) {
-	const want = "line 2: [placement] password is set by the deployment, this value replaces it; remove the line unless that is intended"
+	const want = "line 2: [placement] password is set by the operator and this value overrides it; remove the line unless this is intended"
 	if got := Owned(mustParse(t, "[placement]\npassword = hunter2\n"))[0].String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

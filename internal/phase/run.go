@@ -39,7 +39,7 @@ func ReadyMessage(obj Object) string {
 	if ready := obj.GetConditions().Get(condition.ReadyCondition); ready != nil && ready.Message != "" {
 		return ready.Message
 	}
-	return "it has not been looked at yet"
+	return "it has not been checked yet"
 }
 
 // Func is one phase. It works on its receiver's scope, marks its own condition
@@ -146,7 +146,7 @@ func report(obj Object, types []condition.Type, err error) (ctrl.Result, error) 
 		obj.GetConditions().MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
 		return ctrl.Result{RequeueAfter: halt.After}, nil
 	}
-	obj.GetConditions().MarkFalse(firstUnknown(obj, types), condition.ErrorReason, condition.SeverityWarning, "Trying again after an error: %v", err)
+	obj.GetConditions().MarkFalse(firstUnknown(obj, types), condition.ErrorReason, condition.SeverityWarning, "Retrying after an error: %v", err)
 	return ctrl.Result{}, err
 }
 

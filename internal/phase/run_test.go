@@ -202,9 +202,9 @@ func TestReadyMirrorsTheWorst(t *testing.T) {
 		"a fault is the condition of the phase that was running": {
 			err: broken,
 			want: map[condition.Type]string{
-				"Ready": "False/Error: Trying again after an error: boom", first: "True/Ready: Fine", second: "False/Error: Trying again after an error: boom",
+				"Ready": "False/Error: Retrying after an error: boom", first: "True/Ready: Fine", second: "False/Error: Retrying after an error: boom",
 			},
-			events: []string{"Warning Error SecondReady: Trying again after an error: boom"},
+			events: []string{"Warning Error SecondReady: Retrying after an error: boom"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func (p *deployment) selectsAll() error {
 		return nil
 	}
 	return phase.Stalled(condition.DeploymentReadyCondition, edpmv1.ConflictReason,
-		"Pods %[1]s of StatefulSet %[2]s lack the labels %[3]s, by which they are selected: add them (kubectl label pod %[4]s %[5]s). If a label has another value that the StatefulSet selects by, delete the StatefulSet",
+		"Pods %[1]s of StatefulSet %[2]s do not have the labels %[3]s, by which they are selected: add them (kubectl label pod %[4]s %[5]s). If a label has another value that the StatefulSet selects by, delete the StatefulSet",
 		placement.Enumerate(names(lacking)), p.Name, identity, strings.Join(names(lacking), " "), strings.ReplaceAll(identity.String(), ",", " "))
 }
 

@@ -69,7 +69,7 @@ func (p *deployment) followed() *topologyv1.TopologyRef {
 
 // tellTopology says which Topology the pods follow, and what is held back.
 func (p *deployment) tellTopology(follows string) {
-	const format = "The pods follow %s; %s is held back until every pod would find a node: see %s"
+	const format = "The pods use %s; %s is held back until every pod can be scheduled: see %s"
 	held := func(now, next string) {
 		p.mark().MarkFalse(condition.TopologyReadyCondition, topologyv1.TopologyHeldReason, condition.SeverityWarning,
 			format, now, next, topologyv1.PlacementReadyCondition)
@@ -83,7 +83,7 @@ func (p *deployment) tellTopology(follows string) {
 	case p.held && !p.sameRules():
 		held("Topology "+follows+" as it was before", "its last change")
 	default:
-		p.mark().MarkTrue(condition.TopologyReadyCondition, "The pods follow Topology %s", follows)
+		p.mark().MarkTrue(condition.TopologyReadyCondition, "The pods use Topology %s", follows)
 	}
 }
 

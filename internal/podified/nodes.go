@@ -18,7 +18,7 @@ import (
 )
 
 // nodes says which pods are on nodes that are lost, since when, and what can be
-// done. Nothing is done by itself: only a person can know that the pods do not
+// done. Nothing is done automatically: only a person can know that the pods do not
 // run any more, and two pods of one name must never run.
 func (p *deployment) nodes(ctx context.Context) error {
 	lost, err := p.lost(ctx)
@@ -26,7 +26,7 @@ func (p *deployment) nodes(ctx context.Context) error {
 		return err
 	}
 	if len(lost) == 0 {
-		p.mark().MarkTrue(podifiedv1.PodNodesReadyCondition, "No pod is on a node that is lost")
+		p.mark().MarkTrue(podifiedv1.PodNodesReadyCondition, "No pod is on a node that does not answer")
 		return nil
 	}
 	reason, texts := podifiedv1.NodeNotReadyReason, []string{}
@@ -75,7 +75,7 @@ func (p *deployment) stateOf(ctx context.Context, name string) (string, error) {
 	node := &corev1.Node{}
 	err := p.Get(ctx, client.ObjectKey{Name: name}, node, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		return "does not exist any more", nil
+		return "no longer exists", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("reading Node %s: %w", name, err)
@@ -119,8 +119,8 @@ func (l *lostNode) waiting() string {
 // "Force Delete StatefulSet Pods" and "Non-graceful node shutdown").
 func (l *lostNode) stuck(pods []*corev1.Pod) string {
 	all := names(pods)
-	return fmt.Sprintf("Node %[1]s %[2]s, and %[3]s on it is Terminating since %[4]s. The StatefulSet makes no pod of the same name while nobody can report whether the old one still runs. "+
-		"Ways out: bring node %[1]s back; or, when it is off for good, delete the Node or taint it (kubectl taint node %[1]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute); "+
-		"or, when you know that the pods do not run any more, kubectl delete pod --force --grace-period=0 %[5]s.",
+	return fmt.Sprintf("Node %[1]s %[2]s, and %[3]s on it is Terminating since %[4]s. The StatefulSet creates no pod of the same name while it is unknown whether the old one is still running. "+
+		"To resolve this, bring node %[1]s back; or, if it is permanently off, delete the Node or taint it (kubectl taint node %[1]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute); "+
+		"or, if you know that the pods are no longer running, kubectl delete pod --force --grace-period=0 %[5]s.",
 		l.name, l.state, placement.Enumerate(all), moment(asked(pods[0])), strings.Join(all, " "))
 }

@@ -33,14 +33,14 @@ func (p *deployment) place(ctx context.Context) error {
 		return err
 	}
 	if len(problems) == 0 {
-		p.mark().MarkTrue(topologyv1.PlacementReadyCondition, "Every pod has a node or would find one")
+		p.mark().MarkTrue(topologyv1.PlacementReadyCondition, "Every pod is scheduled or can be scheduled")
 		return nil
 	}
 	p.held = remakes && p.set != nil && p.holds() && slices.ContainsFunc(problems, unfit)
 	severity, message := condition.SeverityWarning, placement.Describe(problems)
 	if p.held {
 		severity = condition.SeverityError
-		message += fmt.Sprintf(" Topology %s has enforcement Hold: the pods that run are left as they are until this is fixed.", p.topology.Name)
+		message += fmt.Sprintf(" Topology %s has enforcement Hold: running pods are not changed until this is fixed.", p.topology.Name)
 	}
 	p.mark().MarkFalse(topologyv1.PlacementReadyCondition, problems[0].Reason, severity, "%s", message)
 	return nil

@@ -37,7 +37,7 @@ func (p *deployment) replace(ctx context.Context) error {
 		}
 	}
 	return phase.Waiting(condition.DeploymentReadyCondition, podifiedv1.ReplacingReason,
-		"Waiting until the former StatefulSet %s is gone; its pods keep running", p.Name)
+		"Waiting until the previous StatefulSet %s is deleted; its pods keep running", p.Name)
 }
 
 // obsolete says why the set has to be made again; empty when it has not.
@@ -55,10 +55,10 @@ func (p *deployment) obsolete() string {
 func (p *deployment) dismiss(ctx context.Context, cause string) error {
 	err := p.Delete(ctx, p.set, client.PropagationPolicy(metav1.DeletePropagationOrphan), client.Preconditions{UID: &p.set.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting StatefulSet %s to make it again: %w", p.Name, err)
+		return fmt.Errorf("deleting StatefulSet %s to recreate it: %w", p.Name, err)
 	}
 	p.Events.Eventf(p.owner, p.set, corev1.EventTypeNormal, string(podifiedv1.ReplacingReason), "Reconciling",
-		"StatefulSet %s is made again, since %s. Its pods are replaced one at a time; PersistentVolumeClaims are kept.", p.Name, cause)
+		"StatefulSet %s is being recreated, because %s. Its pods are replaced one at a time; PersistentVolumeClaims are kept.", p.Name, cause)
 	return nil
 }
 
@@ -102,13 +102,13 @@ func (p *deployment) remake(ctx context.Context) error {
 	if down := filter(lacking, func(pod *corev1.Pod) bool { return !up(pod) }); len(down) > 0 {
 		next = down[0]
 	} else if len(filter(p.pods, up)) < int(p.Replicas) {
-		return nil // rollout says what is awaited
+		return nil // rollout says what the object waits for
 	}
 	if terminating(next) {
 		return nil
 	}
 	if err := p.Delete(ctx, next.DeepCopy(), client.Preconditions{UID: &next.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting pod %s to give it its volumes: %w", next.Name, err)
+		return fmt.Errorf("deleting pod %s to add its volumes: %w", next.Name, err)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func TCP(name string, port int32) corev1.ServicePort {
 func (p *deployment) child(ctx context.Context, desired, present client.Object) error {
 	err := apply.Child(ctx, p.Client, p.Manager, p.owner, desired, present, apply.Own)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-		return phase.Stalled(condition.DeploymentReadyCondition, podifiedv1.RefusedReason, "The API server refuses it: %v", err)
+		return phase.Stalled(condition.DeploymentReadyCondition, podifiedv1.RefusedReason, "The API server rejects it: %v", err)
 	}
 	return apply.Halt(condition.DeploymentReadyCondition, err)
 }

@@ -56,7 +56,7 @@ func Parse(message string) (Recap, error) {
 		return Recap{}, fmt.Errorf("the recap is not JSON: %w", err)
 	}
 	if doc.Version != 1 {
-		return Recap{}, fmt.Errorf("the recap has version %d, and only 1 is known: use an execution environment that fits this operator", doc.Version)
+		return Recap{}, fmt.Errorf("the recap has version %d, and only 1 is supported: use an execution environment that matches this operator", doc.Version)
 	}
 	if doc.Zipped != "" {
 		if err := inflate(doc.Zipped, &doc.Hosts); err != nil {
@@ -81,7 +81,7 @@ func Parse(message string) (Recap, error) {
 func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1.HostStatus, error) {
 	h := ansibleeev1.HostStatus{Name: name}
 	if printable(name) != name {
-		return h, fmt.Errorf("the recap names a host %q, which no host can have for a name", name)
+		return h, fmt.Errorf("the recap has a host %q, which is not a valid name of a host", name)
 	}
 	counts := []*int32{&h.OK, &h.Changed, &h.Failed, &h.Unreachable, &h.Skipped}
 	if len(fields) < len(counts) {
@@ -89,7 +89,7 @@ func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1
 	}
 	for i, count := range counts {
 		if err := json.Unmarshal(fields[i], count); err != nil {
-			return h, fmt.Errorf("field %d of the recap of host %s is no count: %w", i+1, name, err)
+			return h, fmt.Errorf("field %d of the recap of host %s is not a count: %w", i+1, name, err)
 		}
 	}
 	if steps != nil {

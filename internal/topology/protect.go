@@ -28,7 +28,7 @@ import (
 const MaxHolders = 1000
 
 // Ensure returns the Topology that the consumer is to have, nil when want is
-// nil, and sees to it that it cannot go before the consumer lets go of it. What
+// nil, and ensures that it is not removed before the consumer releases it. What
 // it held before, above all what was applied, is released after the new one is
 // held, so that pods never follow a Topology that is gone. One that cannot be
 // had, because it does not exist or is on its way out, is a *phase.Halt of the
@@ -54,7 +54,7 @@ func Hold(ctx context.Context, c client.Client, consumer client.Object, want *to
 	return t, hold(ctx, c, who, t)
 }
 
-// Release lets go of every Topology, for a consumer that is being deleted, which
+// Release releases every Topology, for a consumer that is being deleted, which
 // passes what was applied and what it refers to: it may hold the latter already.
 // References to nothing and to what is gone are in order.
 func Release(ctx context.Context, c client.Client, consumer client.Object, refs ...*topologyv1.TopologyRef) error {
@@ -138,7 +138,7 @@ func add(t *topologyv1.Topology, finalizer string) error {
 		return deleting(t)
 	case len(t.Finalizers) >= MaxHolders:
 		return phase.Failing(condition.TopologyReadyCondition, topologyv1.TopologyFullReason,
-			"topologyRef: Topology %q is held by %d objects and takes no more: create another with the same spec, and refer to that", t.Name, len(t.Finalizers))
+			"topologyRef: Topology %q is used by %d objects and accepts no more: create another one with the same spec, and refer to that", t.Name, len(t.Finalizers))
 	}
 	controllerutil.AddFinalizer(t, finalizer)
 	return nil
@@ -146,7 +146,7 @@ func add(t *topologyv1.Topology, finalizer string) error {
 
 func deleting(t *topologyv1.Topology) error {
 	return phase.Failing(condition.TopologyReadyCondition, topologyv1.TopologyDeletingReason,
-		"topologyRef: Topology %q is being deleted and takes no new users: refer to another, or wait until it is gone and create it again", t.Name)
+		"topologyRef: Topology %q is being deleted and accepts no new users: refer to another one, or wait until it is deleted and create it again", t.Name)
 }
 
 // change writes the finalizers as edit makes them. All consumers write under the

@@ -7,7 +7,7 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
-// Nearest returns the reference that is in force, given those of an object and
+// Nearest returns the effective reference, given those of an object and
 // of the objects above it, nearest first. The first that is set decides; nil
 // when none is set, or when the nearest opts out by an empty name.
 func Nearest(refs ...*topologyv1.TopologyRef) *topologyv1.TopologyRef {
@@ -41,7 +41,7 @@ func ValidateRef(path *field.Path, ref *topologyv1.TopologyRef, namespace string
 	var errs field.ErrorList
 	if ref.Namespace != "" && ref.Namespace != namespace {
 		errs = append(errs, field.Invalid(path.Child("namespace"), ref.Namespace,
-			"Customizing namespace field is not supported: leave it out, and create the Topology in the namespace of this object"))
+			"Customizing namespace field is not supported: remove it, and create the Topology in the namespace of this object"))
 	}
 	if ref.Name != "" && len(validation.IsDNS1123Subdomain(ref.Name)) > 0 {
 		errs = append(errs, field.Invalid(path.Child("name"), ref.Name,

@@ -58,9 +58,9 @@ func TestValidateRef(t *testing.T) {
 		"opting out is in order":           {ref(""), ""},
 		"a name is in order":               {ref("glance.spread-pods"), ""},
 		"the own namespace is in order":    {&topologyv1.TopologyRef{Name: "a", Namespace: "openstack"}, ""},
-		"another namespace is refused":     {&topologyv1.TopologyRef{Name: "a", Namespace: "other"}, `spec.topologyRef.namespace: Invalid value: "other": Customizing namespace field is not supported: leave it out, and create the Topology in the namespace of this object`},
+		"another namespace is refused":     {&topologyv1.TopologyRef{Name: "a", Namespace: "other"}, `spec.topologyRef.namespace: Invalid value: "other": Customizing namespace field is not supported: remove it, and create the Topology in the namespace of this object`},
 		"what can be no name is refused":   {ref("Zone_A"), `spec.topologyRef.name: Invalid value: "Zone_A": is not the name of a Topology: use lower-case letters, digits, "-" and ".", for example glance-default-spread-pods`},
-		"another namespace without a name": {&topologyv1.TopologyRef{Namespace: "other"}, `spec.topologyRef.namespace: Invalid value: "other": Customizing namespace field is not supported: leave it out, and create the Topology in the namespace of this object`},
+		"another namespace without a name": {&topologyv1.TopologyRef{Namespace: "other"}, `spec.topologyRef.namespace: Invalid value: "other": Customizing namespace field is not supported: remove it, and create the Topology in the namespace of this object`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

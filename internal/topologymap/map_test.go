@@ -119,7 +119,7 @@ func TestColumnsAreStraight(t *testing.T) {
 
 func TestAConstraintThatSelectsNoneOfItsPodsIsToldOf(t *testing.T) {
 	got := draw(t, seven(pod("a", "master-0", spread(map[string]string{"glanceAPI": "czone"}))))
-	if !strings.Contains(got, "glanceAPI=czone by zone (DoNotSchedule): zoneA 0, zoneB 0, zoneC 0; skew 0 of 1, holds; it selects none of its own pods") {
+	if !strings.Contains(got, "glanceAPI=czone by zone (DoNotSchedule): zoneA 0, zoneB 0, zoneC 0; skew 0 of 1, holds; it matches none of the pods of its own service") {
 		t.Errorf("the picture is\n%s", got)
 	}
 }

@@ -138,7 +138,7 @@ func (c Constraint) String() string {
 	}
 	line := fmt.Sprintf("%s by %s (%s): %s; skew %d of %d, %s", c.Selector, c.TopologyKey, c.WhenUnsatisfiable, strings.Join(counts, ", "), c.Skew, c.MaxSkew, verdict)
 	if c.Inert {
-		line += "; it selects none of its own pods"
+		line += "; it matches none of the pods of its own service"
 	}
 	if len(c.NodesLackingKey) > 0 {
 		line += "; nodes without the label: " + strings.Join(c.NodesLackingKey, ", ")

@@ -26,7 +26,7 @@ func Env(path *field.Path, env []corev1.EnvVar) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("name"), v.Name, `is not the name of an environment variable: use letters, digits and "_", for example ANSIBLE_FORKS`))
 		}
 		if v.Name == taskDebugger {
-			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "would make a failed run wait for a person at a keyboard: remove it"))
+			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "would make a failed run wait for keyboard input: remove it"))
 		}
 		errs = append(errs, reachEnvVar(at.Child("value"), v)...)
 		errs = append(errs, EnvText(at.Child("value"), v.Value)...)
@@ -41,7 +41,7 @@ func EnvText(path *field.Path, text string) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, size(len(text)), fmt.Sprintf(
-		"is too long to be handed to a process: write at most %s, and put more into a Secret or ConfigMap that is mounted", size(MaxEnvBytes)))}
+		"is too long for an environment variable: use at most %s, and put longer values into a mounted Secret or ConfigMap", size(MaxEnvBytes)))}
 }
 
 // size in words, for a message in place of a value that is too large to be shown.

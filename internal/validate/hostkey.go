@@ -16,7 +16,7 @@ func HostKey(path *field.Path, value string) (string, *field.Error) {
 	key, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(value))
 	if err != nil || len(options) > 0 || strings.TrimSpace(string(rest)) != "" {
 		return "", field.Invalid(path, value,
-			"it has to be one public key of the host, for example ssh-ed25519 AAAAC3Nza...: take it from /etc/ssh/ssh_host_ed25519_key.pub on the host")
+			"must be one public key of the host, for example ssh-ed25519 AAAAC3Nza...: copy it from /etc/ssh/ssh_host_ed25519_key.pub on the host")
 	}
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))), nil
 }

@@ -89,7 +89,7 @@ func projection(at *field.Path, source ansibleeev1.ExtraProjectionSource) field.
 		set++
 	}
 	if set != 1 {
-		errs = append(errs, field.Invalid(at, set, "has to be exactly one of secret, configMap and downwardAPI: a runner gets no token and no certificate"))
+		errs = append(errs, field.Invalid(at, set, "must be exactly one of secret, configMap and downwardAPI: a runner gets no token and no certificate"))
 	}
 	return errs
 }
@@ -97,7 +97,7 @@ func projection(at *field.Path, source ansibleeev1.ExtraProjectionSource) field.
 func oneMount(at *field.Path, mount corev1.VolumeMount, volumes []ansibleeev1.ExtraVolume, seen map[string]bool) field.ErrorList {
 	target := at.Child("mountPath")
 	if mount.MountPath == "" {
-		return field.ErrorList{field.Required(target, "name the directory or file of the runner Pod, for example /etc/ceph")}
+		return field.ErrorList{field.Required(target, "set it to the directory or file in the runner Pod, for example /etc/ceph")}
 	}
 	errs := check(target, mount.MountPath, mountPath)
 	errs = append(errs, free(target, mount.MountPath)...)
@@ -130,7 +130,7 @@ func free(at *field.Path, target string) field.ErrorList {
 	default:
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, target, fmt.Sprintf("would hide or change %s, which the run fills itself: mount somewhere else, for example under /etc", taken))}
+	return field.ErrorList{field.Invalid(at, target, fmt.Sprintf("would hide or change %s, which the run uses itself: mount elsewhere, for example under /etc", taken))}
 }
 
 // inside reports whether p is dir or lies below it.

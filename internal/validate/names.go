@@ -10,7 +10,7 @@ import (
 // ObjectName checks the name of a Secret, ConfigMap or other object of the
 // same namespace (DNS-1123 subdomain, Kubernetes object names).
 func ObjectName(path *field.Path, value string) field.ErrorList {
-	return named(path, value, validation.IsDNS1123Subdomain, `name an object of the same namespace: lower case letters, digits, "-" and "."`)
+	return named(path, value, validation.IsDNS1123Subdomain, `must be the name of an object in the same namespace: lower case letters, digits, "-" and "."`)
 }
 
 // RequiredName checks the name of an object that must be there.

@@ -178,7 +178,7 @@ func TestTagsOfVariablesAreNotLostInSilence(t *testing.T) {
 		"a: !!python/object/apply:os.system [id]", "a:\n  b: [1, !vault '$ANSIBLE_VAULT;1.1;AES256 hunter2']", "a: !unsafe '{{ b }}'", "!own {a: 1}",
 	} {
 		got := messages(validate.AnsibleVars(at, textVars(text)))
-		if len(got) != 1 || !strings.Contains(got[0], "would get lost") || strings.Contains(got[0], "hunter2") {
+		if len(got) != 1 || !strings.Contains(got[0], "would be lost") || strings.Contains(got[0], "hunter2") {
 			t.Errorf("%q: want an error that names the tag and no value, got %q", text, got)
 		}
 	}

@@ -112,7 +112,7 @@ func TestHostKey(t *testing.T) {
 }
 
 func TestAnsibleVars(t *testing.T) {
-	const either = "write a mapping of variable names to values, or the text of a YAML mapping"
+	const either = "must be a mapping of variable names to values, or a string with a YAML mapping"
 	tests := map[string]struct {
 		raw  string
 		want []string
@@ -131,7 +131,7 @@ func TestAnsibleVars(t *testing.T) {
 		"a tab is named by its line":         {`"a:\n\t- secret\n"`, masked("line 2: found character that cannot start any token", varsRemedy)},
 		"a repeated key is named":            {`"secret: 1\nb: 2\nsecret: 3\n"`, masked(`line 3: mapping key "secret" already defined at line 1`, varsRemedy)},
 		"a password like an alias is hidden": {`"pw: *hunter2\n"`, masked("unknown anchor *** referenced", varsRemedy)},
-		"a second document is none":          {`"a: 1\n---\nb: 2\n"`, masked("line 2: a second document begins, only one is read", varsRemedy)},
+		"a second document is none":          {`"a: 1\n---\nb: 2\n"`, masked("line 2: a second document begins, but only one is allowed", varsRemedy)},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestPlaybookText(t *testing.T) {
 		"a text is none":               {"echo secret\n", masked("line 1: is a single value, not a list of plays", playbookRemedy)},
 		"each wrong play is named":     {"- hosts: all\n- secret\n- [a]\n", append(masked("line 2: is a single value, not a play", playbookRemedy), masked("line 3: is a list, not a play", playbookRemedy)...)},
 		"a syntax error names a line":  {"- hosts: all\n  tasks:\n  - x: {\n", masked("line 3: did not find expected node content", playbookRemedy)},
-		"two documents are not a list": {"- hosts: a\n---\n- hosts: b\n", masked("line 2: a second document begins, only one is read", playbookRemedy)},
+		"two documents are not a list": {"- hosts: a\n---\n- hosts: b\n", masked("line 2: a second document begins, but only one is allowed", playbookRemedy)},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestEnv(t *testing.T) {
 	got := messages(validate.Env(at, []corev1.EnvVar{{Name: "ANSIBLE_FORKS"}, {Name: "a b"}, {Name: "ANSIBLE_ENABLE_TASK_DEBUGGER", Value: "true"}}))
 	want := []string{
 		`[1].name: Invalid value: "a b": is not the name of an environment variable: use letters, digits and "_", for example ANSIBLE_FORKS`,
-		`[2].name: Invalid value: "ANSIBLE_ENABLE_TASK_DEBUGGER": would make a failed run wait for a person at a keyboard: remove it`,
+		`[2].name: Invalid value: "ANSIBLE_ENABLE_TASK_DEBUGGER": would make a failed run wait for keyboard input: remove it`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Env (-want +got):\n%s", diff)
@@ -258,9 +258,9 @@ func TestExtraMounts(t *testing.T) {
 	one := func(path string) []ansibleeev1.ExtraMount {
 		return []ansibleeev1.ExtraMount{mounts([]string{"v"}, corev1.VolumeMount{Name: "v", MountPath: path})}
 	}
-	const unclean = `is not a clean absolute path: start with "/" and leave out "..", "." , "//", ":" and a "/" at the end, for example /etc/ceph`
+	const unclean = `is not a clean absolute path: start with "/" and do not use "..", ".", "//", ":" or a trailing "/", for example /etc/ceph`
 	hides := func(path, what string) []string {
-		return []string{fmt.Sprintf(`[0].mounts[0].mountPath: Invalid value: %q: would hide or change %s, which the run fills itself: mount somewhere else, for example under /etc`, path, what)}
+		return []string{fmt.Sprintf(`[0].mounts[0].mountPath: Invalid value: %q: would hide or change %s, which the run uses itself: mount elsewhere, for example under /etc`, path, what)}
 	}
 	invalid := func(where, value, detail string) []string {
 		return []string{fmt.Sprintf("%s: Invalid value: %q: %s", where, value, detail)}
@@ -288,10 +288,10 @@ func TestExtraMounts(t *testing.T) {
 		"a volume that the run has itself is refused":  {[]ansibleeev1.ExtraMount{mounts([]string{"ssh-key"})}, invalid("[0].volumes[0].name", "ssh-key", "is the name of a volume that the run adds itself: choose another")},
 		"the inputs are refused":                       {one("/runner/config/a"), hides("/runner/config/a", "/runner/config")},
 		"a mount of a volume that is not there":        {[]ansibleeev1.ExtraMount{mounts([]string{"v"}, corev1.VolumeMount{Name: "w", MountPath: "/a"})}, invalid("[0].mounts[0].name", "w", "is not among the volumes of the same entry of extraMounts: add it there, or correct the name")},
-		"a sub-path that leads out is refused":         {[]ansibleeev1.ExtraMount{mounts([]string{"v"}, corev1.VolumeMount{Name: "v", MountPath: "/a", SubPath: "../b"})}, invalid("[0].mounts[0].subPath", "../b", `is not a relative path: leave out a leading "/" and "..", for example ceph.conf`)},
+		"a sub-path that leads out is refused":         {[]ansibleeev1.ExtraMount{mounts([]string{"v"}, corev1.VolumeMount{Name: "v", MountPath: "/a", SubPath: "../b"})}, invalid("[0].mounts[0].subPath", "../b", `is not a relative path: do not use a leading "/" or "..", for example ceph.conf`)},
 		"a volume name used in two groups is refused":  {[]ansibleeev1.ExtraMount{mounts([]string{"v"}), mounts([]string{"v"})}, invalid("[1].volumes[0].name", "v", "is the name of a volume above: give each volume of the Pod its own name")},
 		"a path used twice is refused":                 {append(one("/a"), mounts([]string{"w"}, corev1.VolumeMount{Name: "w", MountPath: "/a"})), invalid("[1].mounts[0].mountPath", "/a", "is mounted above: give each mount its own path")},
-		"a mount without a path is refused":            {one(""), []string{"[0].mounts[0].mountPath: Required value: name the directory or file of the runner Pod, for example /etc/ceph"}},
+		"a mount without a path is refused":            {one(""), []string{"[0].mounts[0].mountPath: Required value: set it to the directory or file in the runner Pod, for example /etc/ceph"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -35,8 +35,8 @@ var remedies = map[string]string{
 	user:      `is not a user name: start with a letter or "_" and use no spaces, for example cloud-admin`,
 	limit:     `is not a host pattern: separate names or patterns by "," or ":" without spaces, for example edpm-compute-0,edpm-compute-1 or edpm-compute-[0-3]:!edpm-compute-2`,
 	tags:      `is not a list of tags: separate them by "," without spaces, for example install,configure`,
-	mountPath: `is not a clean absolute path: start with "/" and leave out "..", "." , "//", ":" and a "/" at the end, for example /etc/ceph`,
-	subPath:   `is not a relative path: leave out a leading "/" and "..", for example ceph.conf`,
+	mountPath: `is not a clean absolute path: start with "/" and do not use "..", ".", "//", ":" or a trailing "/", for example /etc/ceph`,
+	subPath:   `is not a relative path: do not use a leading "/" or "..", for example ceph.conf`,
 }
 
 var (

@@ -53,7 +53,7 @@ func AnsibleVars(path *field.Path, vars *apiextensionsv1.JSON) field.ErrorList {
 	case string:
 		return variablesText(path, value)
 	default:
-		return hidden(path, fmt.Sprintf("is %s", kindOf(value)), "write a mapping of variable names to values, or the text of a YAML mapping")
+		return hidden(path, fmt.Sprintf("is %s", kindOf(value)), "must be a mapping of variable names to values, or a string with a YAML mapping")
 	}
 }
 
@@ -66,7 +66,7 @@ func variablesText(path *field.Path, text string) field.ErrorList {
 	vars := map[string]any{}
 	root, _ := document(text) // it is a mapping
 	if n := tagged(root); n != nil {
-		return hidden(path, fmt.Sprintf("line %d: the tag %s would get lost", n.Line, n.Tag), "leave it out; a value that is encrypted belongs into a Secret")
+		return hidden(path, fmt.Sprintf("line %d: the tag %s would be lost", n.Line, n.Tag), "leave it out; put encrypted values into a Secret")
 	}
 	_ = root.Decode(&vars)
 	return append(HostVars(path, vars), roleVars(path, vars)...)
@@ -152,7 +152,7 @@ func document(text string) (*yaml.Node, error) {
 		return nil, err
 	}
 	if err := decoder.Decode(&second); err == nil {
-		return nil, fmt.Errorf("line %d: a second document begins, only one is read", second.Line)
+		return nil, fmt.Errorf("line %d: a second document begins, but only one is allowed", second.Line)
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ ls -d /var/lib/openstack/nova /var/lib/openstack/libvirt 2>/dev/null
 pgrep -a nova-compute
 true`
 
-// gone reports whether an object does not exist any more.
+// gone reports whether an object no longer exists.
 func gone(ctx context.Context, obj client.Object) func() bool {
 	return func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj)) }
 }

@@ -140,7 +140,7 @@ func secretRightsStories() {
 
 	It("a namespace without them is reported in a condition", func(ctx SpecContext) {
 		Eventually(current(ctx, nodeNamed(unboundNS, "unbound"))).WithTimeout(time.Minute).
-			Should(haveProblem(condition.InputReadyCondition, edpmv1.SecretForbiddenReason, "no rights on Secrets in namespace "+unboundNS))
+			Should(haveProblem(condition.InputReadyCondition, edpmv1.SecretForbiddenReason, "no permissions for Secrets in namespace "+unboundNS))
 	}, SpecTimeout(2*time.Minute))
 
 	It("granted later, all continues", func(ctx SpecContext) {

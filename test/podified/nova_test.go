@@ -53,7 +53,7 @@ var _ = Describe("A NovaCell", func() {
 	It("without a database has no conductor, configures its computes, and is Ready", func() {
 		w.apply(cell(""))
 		ready(w.cell())
-		shows(w.cell(), novav1.NovaConductorReadyCondition, "True/Ready/", "No conductor runs here", "spec.cellDatabaseHostname")
+		shows(w.cell(), novav1.NovaConductorReadyCondition, "True/Ready/", "No conductor runs in this cell", "spec.cellDatabaseHostname")
 		Expect(get(Default, w.cell()).ConfiguresComputes()).To(BeTrue())
 		Expect(w.pods()).To(BeEmpty())
 	})

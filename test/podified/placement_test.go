@@ -97,7 +97,7 @@ var _ = Describe("Placement", func() {
 			ready(single)
 			Expect(w.pod("glance-default-single-0").Spec.Volumes).NotTo(ContainElement(HaveField("PersistentVolumeClaim", Not(BeNil()))))
 			Expect(w.claims()).To(ConsistOf("glance-glance-default-single-0"), "claims are kept")
-			Eventually(func() []string { return w.events("glance-default-single") }).Should(ContainElement(ContainSubstring("made again, since its volumeClaimTemplates cannot be changed")))
+			Eventually(func() []string { return w.events("glance-default-single") }).Should(ContainElement(ContainSubstring("being recreated, because its volumeClaimTemplates cannot be changed")))
 			quiet()
 		})
 	})

@@ -358,7 +358,7 @@ var _ = Describe("What is wrong", func() {
 		ready(c)
 		w.cluster([]string{set("x", 1, 4)})
 		wrong(c, ocsv1.NodesReadyCondition, "NotEnoughNodes/Warning", "expected 4, found 3")
-		Expect(w.counts()).To(HaveLen(3), "the CephCluster is left as it is")
+		Expect(w.counts()).To(HaveLen(3), "the CephCluster is not changed")
 		w.cluster([]string{set("x", 1, 3)}, "labelSelector: {matchLabels: {none: such}}")
 		wrong(c, ocsv1.NodesReadyCondition, "NotEnoughNodes/Warning", "spec.labelSelector (none=such)")
 	})

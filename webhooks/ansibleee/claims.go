@@ -69,7 +69,7 @@ func (v *validator) mayClaim(ctx context.Context, run *ansibleeev1.OpenStackAnsi
 		return nil
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Group: ansibleeev1.GroupVersion.Group, Resource: "openstackansibleees"}, run.Name, fmt.Errorf(
-		"spec.targets is set by the operators, and a run that has it is not changed: leave it out to run something of your own; to have a step run again, set annotation edpm.openstack.org/rerun on the node"))
+		"spec.targets is set by the operators, and a run that has it cannot be changed: remove the field to create your own run; to run a step again, set annotation edpm.openstack.org/rerun on the node"))
 }
 
 func extra(user authenticationv1.UserInfo) map[string]authorizationv1.ExtraValue {

@@ -60,7 +60,7 @@ func (v validator) ValidateCreate(ctx context.Context, plane *corev1.OpenStackCo
 	}
 	if len(others.Items) > 0 {
 		return nil, hook.Invalid(kind, plane.Name, field.ErrorList{field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf(
-			"%s has OpenStackControlPlane %s already, and there can be one only: change that, or use another namespace", plane.Namespace, others.Items[0].Name))})
+			"%s has OpenStackControlPlane %s already, and only one is allowed: change that one, or use another namespace", plane.Namespace, others.Items[0].Name))})
 	}
 	return v.Rules.ValidateCreate(ctx, plane)
 }
@@ -80,7 +80,7 @@ func planeErrors(plane *corev1.OpenStackControlPlane) field.ErrorList {
 		template := at.Child("nova", "template")
 		errs = append(errs, nova.SpecErrors(template, plane.Namespace, spec.Nova.Template)...)
 		if ptr.Deref(spec.Nova.Enabled, true) && controlplane.Nova(spec).Secret == "" {
-			errs = append(errs, field.Required(template.Child("secret"), "nova needs passwords: name the Secret that has them here, or in spec.secret for all services"))
+			errs = append(errs, field.Required(template.Child("secret"), "nova needs passwords: set this field to the Secret that contains them, or set spec.secret for all services"))
 		}
 	}
 	return errs

@@ -52,7 +52,7 @@ func size(at *field.Path, spec dataplanev1.OpenStackDataPlaneSpec) field.ErrorLi
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, field.OmitValueType{}, fmt.Sprintf(
-		"roles and nodes together have more than %d bytes: create some of the nodes as OpenStackDataPlaneNode objects of their own, or in another OpenStackDataPlane", maxSpec))}
+		"roles and nodes together have more than %d bytes: create some of the nodes as separate OpenStackDataPlaneNode objects, or in another OpenStackDataPlane", maxSpec))}
 }
 
 // dataPlaneWarnings names roles that are not part of the data plane, which may
@@ -63,7 +63,7 @@ func dataPlaneWarnings(_ context.Context, _, dataPlane *dataplanev1.OpenStackDat
 	for _, name := range slices.Sorted(maps.Keys(dataPlane.Spec.Nodes)) {
 		node, at := dataPlane.Spec.Nodes[name], field.NewPath("spec", "nodes").Key(name)
 		if _, ok := dataPlane.Spec.Roles[node.Role]; !ok && node.Role != "" {
-			warnings = append(warnings, fmt.Sprintf("%s: role %s is not in spec.roles; the node waits until a role of that name exists", at.Child("role"), node.Role))
+			warnings = append(warnings, fmt.Sprintf("%s: role %s is not in spec.roles; the node waits until that role exists", at.Child("role"), node.Role))
 		}
 		if other, ok := hosts[node.AnsibleHost]; ok && node.AnsibleHost != "" {
 			warnings = append(warnings, fmt.Sprintf("%s: %s is the host of node %s as well; two nodes must not configure one host", at.Child("ansibleHost"), node.AnsibleHost, other))

@@ -64,7 +64,7 @@ func deployStrategy(at *field.Path, s dataplanev1.DeployStrategySection) field.E
 	errs = append(errs, validate.Tags(at.Child("ansibleSkipTags"), s.AnsibleSkipTags)...)
 	// Percentages are the schema's business, but its pattern says nothing of numbers.
 	if most := s.MaxUnavailable; most != nil && most.Type == intstr.Int && most.IntVal < 1 {
-		errs = append(errs, field.Invalid(at.Child("maxUnavailable"), most.String(), `lets no host be touched: give a number from 1, or a percentage from "1%" to "100%"`))
+		errs = append(errs, field.Invalid(at.Child("maxUnavailable"), most.String(), `does not allow any host: set a number from 1, or a percentage from "1%" to "100%"`))
 	}
 	return errs
 }

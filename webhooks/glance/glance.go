@@ -68,8 +68,8 @@ func entry(at *field.Path, namespace, glanceName, name string, spec glancev1.Gla
 	errs = append(errs, claims(at.Child("storage"), api.Storage)...)
 	if api.Type == glancev1.LayoutSplit && !zero(api.Replicas) && glance.FileBackend(api.APIService) {
 		errs = append(errs, field.Invalid(at.Child("type"), api.Type,
-			"The GlanceAPI layout type: split cannot be used in combination with File and NFS backend: the pods of the two groups do not see each other's files; "+
-				"write single, or enable another backend in customServiceConfig, for example enabled_backends = default_backend:swift"))
+			"The GlanceAPI layout type: split cannot be used in combination with File and NFS backend: the pods of the two groups cannot access each other's files; "+
+				"set single, or enable another backend in customServiceConfig, for example enabled_backends = default_backend:swift"))
 	}
 	return append(errs, endpoints(at.Child("override", "service"), api.Type, api.Override)...)
 }
@@ -82,9 +82,9 @@ func endpoints(at *field.Path, layout glancev1.Layout, o glancev1.Override) fiel
 	for _, name := range slices.Sorted(maps.Keys(o.Service)) {
 		switch {
 		case name != glancev1.EndpointPublic && name != glancev1.EndpointInternal:
-			errs = append(errs, field.Invalid(at.Key(name), name, "invalid endpoint type: "+name+": write public or internal"))
+			errs = append(errs, field.Invalid(at.Key(name), name, "invalid endpoint type: "+name+": set public or internal"))
 		case name == glancev1.EndpointPublic && layout == glancev1.LayoutEdge:
-			errs = append(errs, field.Invalid(at.Key(name), name, "an API of type edge has no public endpoint: write internal, or remove the entry"))
+			errs = append(errs, field.Invalid(at.Key(name), name, "an API of type edge has no public endpoint: set internal, or remove the entry"))
 		}
 		errs = append(errs, validate.HTTPURL(at.Key(name).Child("endpointURL"), o.Service[name].EndpointURL)...)
 	}
@@ -99,7 +99,7 @@ func keystoneEndpoint(at *field.Path, spec glancev1.GlanceSpec) field.ErrorList 
 	}
 	if _, ok := spec.GlanceAPIs[name]; !ok || glance.Effective(spec, name).Type == glancev1.LayoutEdge {
 		return field.ErrorList{field.Invalid(at, name,
-			"KeystoneEndpoint is assigned to an invalid GlanceAPI instance: name an entry of glanceAPIs whose type is not edge")}
+			"KeystoneEndpoint is assigned to an invalid GlanceAPI instance: set it to an entry of glanceAPIs whose type is not edge")}
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func SpecWarnings(at *field.Path, old *glancev1.GlanceSpec, spec glancev1.Glance
 		}
 	}
 	if old == nil && spec.KeystoneAuthURL == "" {
-		warnings = append(warnings, fmt.Sprintf("%s is empty: the API will refuse whatever needs a token; set it, or [keystone_authtoken] in customServiceConfig", at.Child("keystoneAuthURL")))
+		warnings = append(warnings, fmt.Sprintf("%s is empty: the API rejects all requests that need a token; set it, or [keystone_authtoken] in customServiceConfig", at.Child("keystoneAuthURL")))
 	}
 	return warnings
 }

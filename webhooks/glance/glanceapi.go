@@ -50,7 +50,7 @@ func backing(at *field.Path, b glancev1.Backing) field.ErrorList {
 	errs = append(errs, validate.HTTPURL(at.Child("keystoneAuthURL"), b.KeystoneAuthURL)...)
 	errs = append(errs, validate.Address(at.Child("databaseHostname"), b.DatabaseHostname)...)
 	if b.Secret == "" && (b.DatabaseHostname != "" || b.KeystoneAuthURL != "") {
-		errs = append(errs, field.Required(at.Child("secret"), "databaseHostname and keystoneAuthURL need passwords: name the Secret that has them"))
+		errs = append(errs, field.Required(at.Child("secret"), "databaseHostname and keystoneAuthURL need passwords: set this field to the Secret that contains them"))
 	}
 	return errs
 }
@@ -79,15 +79,15 @@ func apiService(at *field.Path, namespace string, s glancev1.APIService) field.E
 func request(at *field.Path, s glancev1.Storage) field.ErrorList {
 	errs := validate.ObjectName(at.Child("storageClass"), s.StorageClass)
 	if r := s.StorageRequest; r != nil && r.Sign() <= 0 {
-		errs = append(errs, field.Invalid(at.Child("storageRequest"), r.String(), "is no size: give one that is larger than 0, for example 10G"))
+		errs = append(errs, field.Invalid(at.Child("storageRequest"), r.String(), "is not a valid size: set a quantity larger than 0, for example 10G"))
 	}
 	return errs
 }
 
-// claims checks that claims have a size. The storage is that in force.
+// claims checks that claims have a size. The storage is the effective one.
 func claims(at *field.Path, s glancev1.Storage) field.ErrorList {
 	if glance.External(s) || s.StorageRequest != nil {
 		return nil
 	}
-	return field.ErrorList{field.Required(at.Child("storageRequest"), "external is false, so each pod has a claim: give its size, for example 10G, or set external to true")}
+	return field.ErrorList{field.Required(at.Child("storageRequest"), "external is false, so each pod has a claim: set its size, for example 10G, or set external to true")}
 }

@@ -60,7 +60,7 @@ func checkCellName(cell string) field.ErrorList {
 	if cell == "" || len(validation.IsDNS1123Subdomain(cell)) == 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(annotationPath, cell, `is not the name of a NovaCell: write the name of one in this namespace, for example nova-cell1`)}
+	return field.ErrorList{field.Invalid(annotationPath, cell, `is not a valid name of a NovaCell: set the name of one in this namespace, for example nova-cell1`)}
 }
 
 // nodeErrors turns what a write does to the cell of one node into errors.
@@ -87,7 +87,7 @@ func (c cellChange) remedy() string {
 	if c.recorded != "" && c.before != c.recorded {
 		return fmt.Sprintf("its NovaExternalCompute is in that cell; keep the cell, or delete NovaExternalCompute %s first and wait until its host is cleaned up", c.node)
 	}
-	return "nova cannot move a compute between cells; keep the cell, or delete the node, wait until its NovaExternalCompute is gone, and create it again"
+	return "nova cannot move a compute between cells; keep the cell, or delete the node, wait until its NovaExternalCompute no longer exists, and create it again"
 }
 
 // roleErrors turns what a write to a role does into errors: before and after are

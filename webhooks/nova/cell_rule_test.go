@@ -68,11 +68,11 @@ func TestNodeErrors(t *testing.T) {
 		"an allowed change has none": {cellChange{node: "n", after: "a"}, false, true, ""},
 		"an annotation is blamed with its value": {
 			cellChange{node: "n", before: "a", after: "b"}, true, true,
-			annotation + `: Invalid value: "b": node n is in cell a and cannot be moved to cell b: nova cannot move a compute between cells; keep the cell, or delete the node, wait until its NovaExternalCompute is gone, and create it again`,
+			annotation + `: Invalid value: "b": node n is in cell a and cannot be moved to cell b: nova cannot move a compute between cells; keep the cell, or delete the node, wait until its NovaExternalCompute no longer exists, and create it again`,
 		},
 		"a role is blamed with its name": {
 			cellChange{node: "n", before: "a", after: "b", recorded: "a"}, false, false,
-			`spec.role: Invalid value: "r": node n is in cell a and cannot be moved to cell b: nova cannot move a compute between cells; keep the cell, or delete the node, wait until its NovaExternalCompute is gone, and create it again`,
+			`spec.role: Invalid value: "r": node n is in cell a and cannot be moved to cell b: nova cannot move a compute between cells; keep the cell, or delete the node, wait until its NovaExternalCompute no longer exists, and create it again`,
 		},
 		"a record is named where nothing else shows the cell": {
 			cellChange{node: "n", after: "b", recorded: "a"}, false, true,
@@ -80,7 +80,7 @@ func TestNodeErrors(t *testing.T) {
 		},
 		"a lost cell says where one could come from": {
 			cellChange{node: "n", before: "a"}, false, false,
-			`spec.role: Invalid value: "r": node n is in cell a and cannot be moved to no cell (neither the node nor a role that exists has the annotation): nova cannot move a compute between cells; keep the cell, or delete the node, wait until its NovaExternalCompute is gone, and create it again`,
+			`spec.role: Invalid value: "r": node n is in cell a and cannot be moved to no cell (neither the node nor a role that exists has the annotation): nova cannot move a compute between cells; keep the cell, or delete the node, wait until its NovaExternalCompute no longer exists, and create it again`,
 		},
 		"a removed annotation that the role repeats is missed": {
 			cellChange{node: "n", before: "a", after: "a"}, true, true,

@@ -66,7 +66,7 @@ func (s cellServices) errors(at *field.Path, namespace, cell string) field.Error
 	errs = append(errs, serviceTemplate(at.Child("noVNCProxyServiceTemplate"), s.noVNCProxy)...)
 	if replicas := s.metadata.Replicas; cell == novav1.Cell0Name && replicas != nil && *replicas != 0 {
 		errs = append(errs, field.Invalid(at.Child("metadataServiceTemplate", "replicas"), *replicas,
-			"should be 0 for cell0: it has no computes that could ask for metadata"))
+			"should be 0 for cell0: it has no computes that could request metadata"))
 	}
 	return errs
 }

@@ -52,7 +52,7 @@ func newComputeValidator(reader client.Reader) computeValidator {
 	}
 }
 
-// ValidateCreate refuses, beside what is wrong by itself, a cell that is not
+// ValidateCreate refuses, beside what is wrong in the object itself, a cell that is not
 // the node's: it could never be corrected. A compute made before its node, or
 // for a node without a cell, is in order.
 func (v computeValidator) ValidateCreate(ctx context.Context, compute *novav1.NovaExternalCompute) (admission.Warnings, error) {
@@ -82,7 +82,7 @@ func nodeCellErrors(compute *novav1.NovaExternalCompute, cell string) field.Erro
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "cellName"), compute.Spec.CellName, fmt.Sprintf(
-		"node %s is in cell %s by the annotation %s of the node or its role: write %s", compute.Spec.DataplaneNodeName, cell, novav1.CellAnnotation, cell))}
+		"node %s is in cell %s by the annotation %s of the node or its role: set %s", compute.Spec.DataplaneNodeName, cell, novav1.CellAnnotation, cell))}
 }
 
 func computeErrors(compute *novav1.NovaExternalCompute) field.ErrorList {

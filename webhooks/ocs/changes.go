@@ -37,7 +37,7 @@ func domainFixed(at *field.Path, old, c *ocsv1.StorageCluster) field.ErrorList {
 			return nil
 		}
 		return field.ErrorList{field.Invalid(at, after, fmt.Sprintf(
-			"was %v when the failure domain was decided to be %s, by which the data is placed: set it back, or make another storage cluster", before, decided))}
+			"was %v when the failure domain was set to %s, by which the data is placed: restore the value, or create another StorageCluster", before, decided))}
 	}
 	errs := fixed(at.Child("flexibleScaling"), old.Spec.FlexibleScaling, c.Spec.FlexibleScaling)
 	errs = append(errs, fixed(at.Child("arbiter", "enable"), old.Spec.Arbiter.Enable, c.Spec.Arbiter.Enable)...)
@@ -60,12 +60,12 @@ func claimFixed(at *field.Path, before, set ocsv1.StorageDeviceSet) field.ErrorL
 	var errs field.ErrorList
 	if a, b := templateName(before), templateName(set); a != b {
 		errs = append(errs, field.Invalid(at.Child("metadata", "name"), b, fmt.Sprintf(
-			"was %s, and is part of the names of the claims: Rook would make a second claim for each OSD; set it back, or add a device set", a)))
+			"was %s, and is part of the names of the claims: Rook would create a second claim for each OSD; restore the value, or add a device set", a)))
 	}
 	was, size := before.DataPVCTemplate.Spec.Resources.Requests.Storage(), set.DataPVCTemplate.Spec.Resources.Requests.Storage()
 	if size.Cmp(*was) < 0 {
 		errs = append(errs, field.Invalid(at.Child("spec", "resources", "requests").Key("storage"), size.String(), fmt.Sprintf(
-			"was %s, and claims do not shrink: write at least that, or add a device set", was)))
+			"was %s, and claims cannot shrink: set at least that size, or add a device set", was)))
 	}
 	return errs
 }
@@ -95,16 +95,16 @@ func orphanErrors(old, c *ocsv1.StorageCluster, set *ocsv1.StorageDeviceSet, cla
 		return nil
 	}
 	orphans := osd.Orphans(lost, nil, claims)
-	const consequence = "and so StorageClassDeviceSets %s with %d OSDs, which Rook would no longer look after (claims %s): %s, or annotate the StorageCluster with %s=%s"
+	const consequence = "which removes StorageClassDeviceSets %s with %d OSDs that Rook would no longer manage (claims %s): %s, or annotate the StorageCluster with %s=%s"
 	text := func(remedy string) string {
 		return fmt.Sprintf(consequence, strings.Join(lost, ", "), len(orphans), some(orphans), remedy, ocsv1.OrphanAnnotation, strings.Join(lost, ","))
 	}
 	at := field.NewPath("spec", "storageDeviceSets")
 	if i := slices.IndexFunc(c.Spec.StorageDeviceSets, func(s ocsv1.StorageDeviceSet) bool { return s.Name == set.Name }); i >= 0 {
 		return field.ErrorList{field.Invalid(at.Index(i).Child("replica"), c.Spec.StorageDeviceSets[i].Replica, fmt.Sprintf(
-			"was %d, %s", set.Replica, text(fmt.Sprintf("write %d again", set.Replica))))}
+			"was %d, %s", set.Replica, text(fmt.Sprintf("restore %d", set.Replica))))}
 	}
-	return field.ErrorList{field.Invalid(at, allNames(c), fmt.Sprintf("no longer has %s, %s", set.Name, text("write "+set.Name+" again")))}
+	return field.ErrorList{field.Invalid(at, allNames(c), fmt.Sprintf("no longer has %s, %s", set.Name, text("restore "+set.Name)))}
 }
 
 // namesOf returns the StorageClassDeviceSets of a stored device set: those of the spec
@@ -139,13 +139,13 @@ func encryptionErrors(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentV
 		was, is := osd.Encrypted(&old.Spec, before), osd.Encrypted(&c.Spec, set)
 		if was != nil && is != nil && *was != *is {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "storageDeviceSets").Index(i).Child("encrypted"), *is, fmt.Sprintf(
-				"was %v when the OSDs of %s were made, which cannot change: write %v, or add a device set", *was, set.Name, *was)))
+				"was %v when the OSDs of %s were created, and cannot change: set %v, or add a device set", *was, set.Name, *was)))
 		}
 	}
 	return errs
 }
 
-// changeWarnings says what becomes of the OSDs that a change leaves out of the
+// changeWarnings says what happens to the OSDs that a change removes from the
 // spec: nothing, for Rook takes none away.
 func changeWarnings(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVolumeClaim) []string {
 	if old == nil {
@@ -165,7 +165,7 @@ func changeWarnings(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVol
 		}
 		if left := osd.Orphans(osd.Names(old.Spec.DeviceSetLayout, &set), nil, claims); len(left) > 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: %s is removed, as the annotation %s allows, and its %d OSDs stay, with claims %s: Rook neither moves them to a set of another name nor removes them, "+
-				"and no longer updates them; if the set was renamed, write %s again", at, set.Name, ocsv1.OrphanAnnotation, len(left), some(left), set.Name))
+				"and no longer updates them; if you renamed the set, restore the name %s", at, set.Name, ocsv1.OrphanAnnotation, len(left), some(left), set.Name))
 		}
 	}
 	return warnings
@@ -175,7 +175,7 @@ func countWarnings(at *field.Path, before, set ocsv1.StorageDeviceSet) []string 
 	was, now := osd.Total(&before), osd.Total(&set)
 	switch {
 	case now < was:
-		return []string{fmt.Sprintf("%s: %s had %d OSDs and would have %d: Rook removes none, so %d stay until they are taken out of Ceph and their claims are deleted",
+		return []string{fmt.Sprintf("%s: %s had %d OSDs and would have %d: Rook does not remove OSDs, so %d stay until they are removed from Ceph and their claims are deleted",
 			at.Child("count"), set.Name, was, now, was-now)}
 	case (before.Replica == 0) != (set.Replica == 0) && now != was:
 		return []string{fmt.Sprintf("%s: with replica, count is that of each of its sets, and without it that of all OSDs: %s had %d OSDs and gets %d",
@@ -195,8 +195,8 @@ func surplusWarnings(at *field.Path, c *ocsv1.StorageCluster, before, set ocsv1.
 	if left <= total {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: %s asks for %d OSDs and would have %d: Rook removes none of a StorageClassDeviceSet whose count is lower, and makes those of the others; "+
-		"write replica %d again, and change count only", at.Child("replica"), set.Name, total, left, before.Replica)}
+	return []string{fmt.Sprintf("%s: %s asks for %d OSDs and would have %d: Rook does not remove OSDs of a StorageClassDeviceSet whose count is lower, and creates those of the others; "+
+		"restore replica %d, and change count only", at.Child("replica"), set.Name, total, left, before.Replica)}
 }
 
 // legacyErrors keeps a device set with OSDs that was found in the CephCluster as it
@@ -241,7 +241,7 @@ func layoutErrors(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVolum
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "deviceSetLayout"), layout, fmt.Sprintf(
-		"would orphan %d claims and their OSDs, %s: Rook would make new ones in their stead; write %s", len(left), some(left), osd.OtherLayout(layout)))}
+		"would orphan %d claims and their OSDs, %s: Rook would create new ones instead; set %s", len(left), some(left), osd.OtherLayout(layout)))}
 }
 
 // some names the first of many.

@@ -37,7 +37,7 @@ func missingKeys(c *ocsv1.StorageCluster, eligible []*corev1.Node) []string {
 		key := osd.TopologyKey(&c.Spec.StorageDeviceSets[i], ocsv1.RackLabel)
 		if len(eligible) > 0 && key != ocsv1.RackLabel && len(osd.Values(eligible, key)) == 0 {
 			at := field.NewPath("spec", "storageDeviceSets").Index(i).Child("topologyKey")
-			warnings = append(warnings, fmt.Sprintf("%s: none of the %d nodes for OSDs has the label %s, so the OSDs wait: label the nodes, or leave topologyKey out", at, len(eligible), key))
+			warnings = append(warnings, fmt.Sprintf("%s: none of the %d nodes for OSDs has the label %s, so the OSDs wait: label the nodes, or remove topologyKey", at, len(eligible), key))
 		}
 	}
 	return warnings
@@ -50,7 +50,7 @@ func missingDomains(c *ocsv1.StorageCluster, eligible []*corev1.Node, clusterNod
 		wanted = "labels of spec.labelSelector, " + metav1.FormatLabelSelector(c.Spec.LabelSelector)
 	}
 	if len(eligible) == 0 {
-		return []string{fmt.Sprintf("%s: no node has the %s, so the OSDs wait: label the nodes that they are to go to", at, wanted)}
+		return []string{fmt.Sprintf("%s: no node has the %s, so the OSDs wait: label the nodes on which they are to be placed", at, wanted)}
 	}
 	domain := osd.Domain(&c.Spec, c.Status.FailureDomain, eligible, clusterNodes)
 	need, have := osd.MinDomains(&c.Spec, domain), domains(domain, eligible, osd.MinDomains(&c.Spec, domain))
@@ -60,9 +60,9 @@ func missingDomains(c *ocsv1.StorageCluster, eligible []*corev1.Node, clusterNod
 	problem := fmt.Sprintf("%d failure domains (%s) are needed, and the %d nodes with the %s are in %d", need, domain, len(eligible), wanted, have)
 	i := slices.IndexFunc(c.Spec.StorageDeviceSets, func(s ocsv1.StorageDeviceSet) bool { return int(s.Replica) == need })
 	if i >= 0 && have >= ocsv1.DefaultReplica {
-		return []string{fmt.Sprintf("%s: %s: add nodes in others, or write at most %d", at.Index(i).Child("replica"), problem, have)}
+		return []string{fmt.Sprintf("%s: %s: add nodes in other domains, or set at most %d", at.Index(i).Child("replica"), problem, have)}
 	}
-	return []string{fmt.Sprintf("%s: %s, too few for the copies of the data: add nodes in others", at, problem)}
+	return []string{fmt.Sprintf("%s: %s, too few for the copies of the data: add nodes in other domains", at, problem)}
 }
 
 // domains counts the failure domains that the nodes are in, or will be in once each

@@ -16,7 +16,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/webhooks/topology"
 )
 
-// clusterErrors returns what is wrong with a storage cluster by itself.
+// clusterErrors returns what is wrong with a storage cluster on its own.
 func clusterErrors(c *ocsv1.StorageCluster) field.ErrorList {
 	spec, at := c.Spec, field.NewPath("spec")
 	errs := cephName(c.Name)
@@ -53,7 +53,7 @@ func arbiter(at *field.Path, spec ocsv1.StorageClusterSpec) field.ErrorList {
 	}
 	if spec.NodeTopologies == nil || spec.NodeTopologies.ArbiterLocation == "" {
 		errs = append(errs, field.Required(at.Child("nodeTopologies", "arbiterLocation"),
-			"arbiter.enable is true: name the zone of the arbiter, a value of the label "+corev1.LabelTopologyZone+", or set arbiter.enable to false"))
+			"arbiter.enable is true: set this field to the zone of the arbiter, a value of the label "+corev1.LabelTopologyZone+", or set arbiter.enable to false"))
 	}
 	return errs
 }
@@ -66,7 +66,7 @@ func deviceSet(at *field.Path, set ocsv1.StorageDeviceSet) field.ErrorList {
 	}
 	if len(validation.IsValidLabelValue(set.DeviceClass)) > 0 {
 		errs = append(errs, field.Invalid(at.Child("deviceClass"), set.DeviceClass,
-			`becomes a label of pods and cannot: use at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit, for example ssd`))
+			`becomes a label of pods and is not a valid label value: use at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit, for example ssd`))
 	}
 	errs = append(errs, placement(at.Child("placement"), set.Placement)...)
 	if set.PreparePlacement != nil {
@@ -111,10 +111,10 @@ func dataClaim(at *field.Path, claim corev1.PersistentVolumeClaim) field.ErrorLi
 	errs := validate.Label(at.Child("metadata", "name"), claim.Name)
 	errs = append(errs, request(in.Child("resources", "requests").Key("storage"), spec.Resources)...)
 	errs = append(errs, accessModes(in.Child("accessModes"), spec.AccessModes)...)
-	const block = "OSDs take raw devices: write Block"
+	const block = "OSDs need raw devices: set Block"
 	switch {
 	case spec.VolumeMode == nil:
-		errs = append(errs, field.Required(in.Child("volumeMode"), "without it, volumes come with a file system: "+block))
+		errs = append(errs, field.Required(in.Child("volumeMode"), "without it, volumes are formatted with a file system: "+block))
 	case *spec.VolumeMode != corev1.PersistentVolumeBlock:
 		errs = append(errs, field.Invalid(in.Child("volumeMode"), *spec.VolumeMode, block))
 	}
@@ -122,7 +122,7 @@ func dataClaim(at *field.Path, claim corev1.PersistentVolumeClaim) field.ErrorLi
 		errs = append(errs, validate.ObjectName(in.Child("storageClassName"), *spec.StorageClassName)...)
 	}
 	if spec.VolumeName != "" {
-		errs = append(errs, field.Invalid(in.Child("volumeName"), spec.VolumeName, "is one volume, and each OSD has a claim of its own: remove it, and choose volumes by storageClassName or selector"))
+		errs = append(errs, field.Invalid(in.Child("volumeName"), spec.VolumeName, "is one volume, but each OSD has its own claim: remove it, and choose volumes by storageClassName or selector"))
 	}
 	return append(errs, topology.Selector(in.Child("selector"), spec.Selector)...)
 }
@@ -130,17 +130,17 @@ func dataClaim(at *field.Path, claim corev1.PersistentVolumeClaim) field.ErrorLi
 func request(at *field.Path, resources corev1.VolumeResourceRequirements) field.ErrorList {
 	size, ok := resources.Requests[corev1.ResourceStorage]
 	if !ok {
-		return field.ErrorList{field.Required(at, "say how large the device of each OSD is, for example 512Gi")}
+		return field.ErrorList{field.Required(at, "set the size of the device of each OSD, for example 512Gi")}
 	}
 	if size.Sign() <= 0 {
-		return field.ErrorList{field.Invalid(at, size.String(), "is no size: give one that is larger than 0, for example 512Gi")}
+		return field.ErrorList{field.Invalid(at, size.String(), "is not a valid size: set a quantity larger than 0, for example 512Gi")}
 	}
 	return nil
 }
 
 func accessModes(at *field.Path, modes []corev1.PersistentVolumeAccessMode) field.ErrorList {
 	if len(modes) == 0 {
-		return field.ErrorList{field.Required(at, "a claim has to have some: write ReadWriteOnce")}
+		return field.ErrorList{field.Required(at, "a claim needs at least one: set ReadWriteOnce")}
 	}
 	var errs field.ErrorList
 	for i, mode := range modes {
@@ -175,11 +175,11 @@ func placement(at *field.Path, p cephv1.Placement) field.ErrorList {
 func constraint(at *field.Path, c corev1.TopologySpreadConstraint) field.ErrorList {
 	var errs field.ErrorList
 	if c.MaxSkew < 1 {
-		errs = append(errs, field.Invalid(at.Child("maxSkew"), c.MaxSkew, "is less than 1, but OSDs do not always divide evenly: give a number from 1"))
+		errs = append(errs, field.Invalid(at.Child("maxSkew"), c.MaxSkew, "is less than 1, but OSDs cannot always be spread evenly: set a number from 1"))
 	}
 	errs = append(errs, oneOf(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
 	if n := c.MinDomains; n != nil && (*n < 1 || c.WhenUnsatisfiable == corev1.ScheduleAnyway) {
-		errs = append(errs, field.Invalid(at.Child("minDomains"), *n, "takes a number from 1, and whenUnsatisfiable DoNotSchedule: change these, or leave minDomains out"))
+		errs = append(errs, field.Invalid(at.Child("minDomains"), *n, "has to be at least 1 and requires whenUnsatisfiable: DoNotSchedule: correct these fields, or remove minDomains"))
 	}
 	for _, p := range []struct {
 		name  string
@@ -197,9 +197,9 @@ func toleration(at *field.Path, t corev1.Toleration) field.ErrorList {
 	errs = append(errs, oneOf(at.Child("effect"), t.Effect, "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
 	switch {
 	case t.Key == "" && t.Operator != corev1.TolerationOpExists:
-		errs = append(errs, field.Required(at.Child("key"), "name the taint, or tolerate all of them with operator Exists"))
+		errs = append(errs, field.Required(at.Child("key"), "set the key of the taint, or tolerate all taints with operator Exists"))
 	case t.Operator == corev1.TolerationOpExists && t.Value != "":
-		errs = append(errs, field.Invalid(at.Child("value"), t.Value, "operator Exists takes no value: leave it out, or write Equal"))
+		errs = append(errs, field.Invalid(at.Child("value"), t.Value, "operator Exists does not allow a value: remove the value, or use operator Equal"))
 	}
 	return errs
 }

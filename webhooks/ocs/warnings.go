@@ -64,17 +64,17 @@ const osdPlacement = "osd"
 func placementWarnings(at string, p *cephv1.Placement) []string {
 	if at == field.NewPath("spec", "placement").Key(osdPlacement).String() {
 		if equality.Semantic.DeepEqual(p, &cephv1.Placement{}) {
-			return []string{at + ": {} takes the default constraints of the daemons away: remove it to have them"}
+			return []string{at + ": {} removes the default constraints of the daemons: remove the entry to use them"}
 		}
-		return []string{at + ": is ignored: write the placement of OSDs in storageDeviceSets"}
+		return []string{at + ": is ignored: set the placement of OSDs in storageDeviceSets"}
 	}
 	var warnings []string
 	if n := terms(p.NodeAffinity); n > 1 {
-		warnings = append(warnings, fmt.Sprintf("%s.nodeAffinity: Rook combines node affinities by the first term of each, so that %d of %d terms do not count: write one term", at, n-1, n))
+		warnings = append(warnings, fmt.Sprintf("%s.nodeAffinity: Rook combines node affinities by the first term of each, so that %d of %d terms are ignored: use one term", at, n-1, n))
 	}
 	for i, c := range p.TopologySpreadConstraints {
 		if s := c.LabelSelector; s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
-			warnings = append(warnings, fmt.Sprintf("%s.topologySpreadConstraints[%d].labelSelector: selects no pods, so that nothing is spread: write {matchExpressions: [{key: %s, operator: In, values: [%s, %s]}]}",
+			warnings = append(warnings, fmt.Sprintf("%s.topologySpreadConstraints[%d].labelSelector: selects no pods, so that nothing is spread: set {matchExpressions: [{key: %s, operator: In, values: [%s, %s]}]}",
 				at, i, cephv1.AppLabel, cephv1.AppOSD, cephv1.AppOSDPrepare))
 		}
 	}
@@ -94,13 +94,13 @@ func uneven(spec ocsv1.StorageClusterSpec, set ocsv1.StorageDeviceSet) string {
 	number := strconv.Itoa(int(set.Count))
 	switch {
 	case spec.Arbiter.Enable && osd.Total(&set)%2 != 0:
-		return fmt.Sprintf("%d OSDs cannot be shared evenly by the two zones beside the arbiter: make count or replica even", osd.Total(&set))
+		return fmt.Sprintf("%d OSDs cannot be divided evenly between the two zones beside the arbiter: use an even count or replica", osd.Total(&set))
 	case spec.Arbiter.Enable || set.Replica != 0:
 		return ""
 	case set.Count < ocsv1.DefaultReplica:
-		return fmt.Sprintf("%s without replica means %s OSDs in all, too few for three copies of the data: write replica: 3 for %s in each of three sets", number, number, number)
+		return fmt.Sprintf("%s without replica means %s OSDs in total, too few for three copies of the data: set replica: 3 for %s in each of three sets", number, number, number)
 	case set.Count%ocsv1.DefaultReplica != 0:
-		return fmt.Sprintf("%s without replica means %s OSDs in all, which three sets share unevenly: write a multiple of 3, or replica too", number, number)
+		return fmt.Sprintf("%s without replica means %s OSDs in total, which three sets cannot divide evenly: use a multiple of 3, or set replica", number, number)
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ func nodeAffinity(at *field.Path, a *corev1.NodeAffinity) field.ErrorList {
 	if r := a.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
 		terms := at.Child(required, "nodeSelectorTerms")
 		if len(r.NodeSelectorTerms) == 0 {
-			errs = append(errs, field.Required(terms, "no node would do: add a term, for example {matchExpressions: [{key: zone, operator: In, values: [zoneA]}]}"))
+			errs = append(errs, field.Required(terms, "matches no node: add a term, for example {matchExpressions: [{key: zone, operator: In, values: [zoneA]}]}"))
 		}
 		for i, term := range r.NodeSelectorTerms {
 			errs = append(errs, requiredNodes(terms.Index(i), term)...)
@@ -65,7 +65,7 @@ func nodeTerm(at *field.Path, term corev1.NodeSelectorTerm) field.ErrorList {
 	var errs field.ErrorList
 	for i, r := range term.MatchExpressions {
 		item := at.Child("matchExpressions").Index(i)
-		errs = append(errs, labelName(item.Child("key"), r.Key, "give a label of the nodes, for example topology.kubernetes.io/zone")...)
+		errs = append(errs, labelName(item.Child("key"), r.Key, "set a label of the nodes, for example topology.kubernetes.io/zone")...)
 		errs = append(errs, nodeRequirement(item, r)...)
 	}
 	for i, r := range term.MatchFields {
@@ -80,12 +80,12 @@ func nodeRequirement(at *field.Path, r corev1.NodeSelectorRequirement) field.Err
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if len(r.Values) == 0 {
-			return field.ErrorList{field.Required(values, "In and NotIn need values: add some, or write Exists or DoesNotExist")}
+			return field.ErrorList{field.Required(values, "In and NotIn need values: add values, or use Exists or DoesNotExist")}
 		}
 		return labelValues(values, r.Values)
 	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
 		if len(r.Values) > 0 {
-			return field.ErrorList{field.Forbidden(values, "Exists and DoesNotExist take no values: leave them out, or write In or NotIn")}
+			return field.ErrorList{field.Forbidden(values, "Exists and DoesNotExist do not allow values: remove them, or use In or NotIn")}
 		}
 		return nil
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
@@ -98,10 +98,10 @@ func nodeRequirement(at *field.Path, r corev1.NodeSelectorRequirement) field.Err
 
 func oneInteger(at *field.Path, values []string) field.ErrorList {
 	if len(values) != 1 {
-		return field.ErrorList{field.Invalid(at, values, "Gt and Lt compare with one integer: give exactly one value")}
+		return field.ErrorList{field.Invalid(at, values, "Gt and Lt compare with one integer: set exactly one value")}
 	}
 	if _, err := strconv.ParseInt(values[0], 10, 64); err != nil {
-		return field.ErrorList{field.Invalid(at.Index(0), values[0], `is no integer, which Gt and Lt compare with: write for example "4"`)}
+		return field.ErrorList{field.Invalid(at.Index(0), values[0], `is not an integer, which Gt and Lt need: set for example "4"`)}
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func nodeField(at *field.Path, r corev1.NodeSelectorRequirement) field.ErrorList
 		errs = append(errs, field.NotSupported(at.Child("operator"), r.Operator, []corev1.NodeSelectorOperator{corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn}))
 	}
 	if len(r.Values) != 1 {
-		return append(errs, field.Invalid(at.Child("values"), r.Values, "a field is compared with one value: give the name of exactly one node, and a term for each further one"))
+		return append(errs, field.Invalid(at.Child("values"), r.Values, "a field is compared with one value: set the name of exactly one node, and add a term for each additional node"))
 	}
 	return append(errs, validate.RequiredName(at.Child("values").Index(0), r.Values[0])...)
 }
@@ -148,7 +148,7 @@ func podTerm(at *field.Path, term corev1.PodAffinityTerm) field.ErrorList {
 
 func namespace(at *field.Path, name string) field.ErrorList {
 	if name == "" {
-		return field.ErrorList{field.Required(at, "name a namespace, or remove the entry: without any, the namespace of the pod is meant")}
+		return field.ErrorList{field.Required(at, "set a namespace, or remove the entry: without entries, the namespace of the pod is used")}
 	}
 	return validate.Label(at, name)
 }
@@ -157,13 +157,13 @@ func namespace(at *field.Path, name string) field.ErrorList {
 // those of each pod. Unlike matchLabelKeys they may be in the selector.
 func mismatchLabelKeys(at *field.Path, term corev1.PodAffinityTerm) field.ErrorList {
 	if len(term.MismatchLabelKeys) > 0 && term.LabelSelector == nil {
-		return field.ErrorList{field.Forbidden(at, "the keys add to a labelSelector, and there is none: add it, or leave them out")}
+		return field.ErrorList{field.Forbidden(at, "the keys extend a labelSelector, and there is none: add it, or remove the keys")}
 	}
 	var errs field.ErrorList
 	for i, key := range term.MismatchLabelKeys {
-		errs = append(errs, labelName(at.Index(i), key, "give a label of the pods")...)
+		errs = append(errs, labelName(at.Index(i), key, "set a label of the pods")...)
 		if slices.Contains(term.MatchLabelKeys, key) {
-			errs = append(errs, field.Invalid(at.Index(i), key, "is in matchLabelKeys as well, and no pod matches both: leave it out of one of the two"))
+			errs = append(errs, field.Invalid(at.Index(i), key, "is in matchLabelKeys as well, and no pod matches both: remove it from one of the two"))
 		}
 	}
 	return errs
@@ -173,5 +173,5 @@ func weight(at *field.Path, w int32) field.ErrorList {
 	if w >= 1 && w <= 100 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, w, "is out of range: give a number from 1, hardly preferred, to 100")}
+	return field.ErrorList{field.Invalid(at, w, "is out of range: set a number from 1, the lowest preference, to 100")}
 }

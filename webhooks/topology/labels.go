@@ -23,23 +23,23 @@ func Constraint(at *field.Path, c corev1.TopologySpreadConstraint) field.ErrorLi
 // one is refused by the schema of constraints, and here for affinity.
 func Key(at *field.Path, key string) field.ErrorList {
 	if key == "" {
-		return field.ErrorList{field.Required(at, "give the label of the nodes that names their domain, for example topology.kubernetes.io/zone")}
+		return field.ErrorList{field.Required(at, "set the label of the nodes whose values are the domains, for example topology.kubernetes.io/zone")}
 	}
-	return labelName(at, key, "give a label of the nodes, for example topology.kubernetes.io/zone")
+	return labelName(at, key, "set a label of the nodes, for example topology.kubernetes.io/zone")
 }
 
 func labelName(at *field.Path, key, remedy string) field.ErrorList {
 	if len(validation.IsQualifiedName(key)) == 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, key, "can be the name of no label: "+remedy)}
+	return field.ErrorList{field.Invalid(at, key, "is not a valid name of a label: "+remedy)}
 }
 
 func labelValues(at *field.Path, values []string) field.ErrorList {
 	var errs field.ErrorList
 	for i, v := range values {
 		if len(validation.IsValidLabelValue(v)) > 0 {
-			errs = append(errs, field.Invalid(at.Index(i), v, `can be the value of no label: use at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit`))
+			errs = append(errs, field.Invalid(at.Index(i), v, `is not a valid value of a label: use at most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit`))
 		}
 	}
 	return errs
@@ -50,7 +50,7 @@ func Selector(at *field.Path, s *metav1.LabelSelector) field.ErrorList {
 	errs := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
 	for _, err := range errs {
 		if strings.HasSuffix(err.Field, ".operator") {
-			err.Detail = "is no operator of selectors: write In, NotIn, Exists or DoesNotExist"
+			err.Detail = "is not an operator of selectors: use In, NotIn, Exists or DoesNotExist"
 		}
 	}
 	return errs
@@ -63,17 +63,17 @@ func matchLabelKeys(at *field.Path, keys []string, s *metav1.LabelSelector) fiel
 		return nil
 	}
 	if s == nil {
-		return field.ErrorList{field.Forbidden(at, "the keys add to a labelSelector, and there is none: add it, for example labelSelector: {matchLabels: {service: glance}}, or leave them out")}
+		return field.ErrorList{field.Forbidden(at, "the keys extend a labelSelector, and there is none: add it, for example labelSelector: {matchLabels: {service: glance}}, or remove the keys")}
 	}
 	selected, seen := keysOf(s), map[string]bool{}
 	var errs field.ErrorList
 	for i, key := range keys {
-		errs = append(errs, labelName(at.Index(i), key, "give a label of the pods, for example controller-revision-hash")...)
+		errs = append(errs, labelName(at.Index(i), key, "set a label of the pods, for example controller-revision-hash")...)
 		switch {
 		case slices.Contains(selected, key):
-			errs = append(errs, field.Invalid(at.Index(i), key, "is in labelSelector as well: leave it out of one of the two"))
+			errs = append(errs, field.Invalid(at.Index(i), key, "is in labelSelector as well: remove it from one of the two"))
 		case seen[key]:
-			errs = append(errs, field.Invalid(at.Index(i), key, "is there twice: leave it out once"))
+			errs = append(errs, field.Invalid(at.Index(i), key, "is listed twice: remove one of the two entries"))
 		}
 		seen[key] = true
 	}

@@ -45,7 +45,7 @@ func topologyWarnings(_ context.Context, _, t *topologyv1.Topology) []string {
 	for i, c := range t.Spec.TopologySpreadConstraints {
 		if s := c.LabelSelector; s != nil && len(keysOf(s)) == 0 && len(c.MatchLabelKeys) == 0 {
 			at := field.NewPath("spec", "topologySpreadConstraints").Index(i).Child("labelSelector")
-			warnings = append(warnings, fmt.Sprintf("%s: {} selects no pods, so that the constraint only keeps pods on nodes with the label: leave labelSelector out to spread the pods of each service, or name labels", at))
+			warnings = append(warnings, fmt.Sprintf("%s: {} selects no pods, so that the constraint only keeps pods on nodes with the label: remove labelSelector to spread the pods of each service, or set labels", at))
 		}
 	}
 	return warnings

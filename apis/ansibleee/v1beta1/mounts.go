@@ -57,7 +57,7 @@ type ExtraVolume struct {
 }
 
 // ExtraProjection puts several sources into one volume. Of what a Pod can have
-// projected the credentials are left out on purpose: a runner Pod gets no token
+// projected the credentials are omitted on purpose: a runner Pod gets no token
 // of its service account and no certificate in its name.
 type ExtraProjection struct {
 	// Sources of the files.

@@ -21,7 +21,7 @@ const DefaultEnvConfigMap = "openstack-aee-default-env"
 
 // OpenStackAnsibleEESpec says what to run, where and how.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.playbook) && has(self.playbookContents))",message="playbook and playbookContents exclude each other: name a playbook of the image, or give its text"
+// +kubebuilder:validation:XValidation:rule="!(has(self.playbook) && has(self.playbookContents))",message="playbook and playbookContents exclude each other: set one of them"
 type OpenStackAnsibleEESpec struct {
 	// Playbook of the image: a fully qualified name (namespace.collection.playbook)
 	// or a path under /runner/project. Without it and without playbookContents,
@@ -195,7 +195,7 @@ type Target struct {
 	Rerun string `json:"rerun,omitempty"`
 
 	// Tokens are the rerun tokens of the role, the node and the service of the
-	// host, by these names, when the run was created. One of them is in force.
+	// host, by these names, when the run was created. One of them is effective.
 	// +optional
 	Tokens map[string]string `json:"tokens,omitempty"`
 

@@ -1,7 +1,7 @@
 // Package v1 has of Rook's API what this project writes: where the OSDs of a
 // CephCluster go. Rook's own types would bring in its dependencies; fields and
 // their names are those of rook/rook pkg/apis/ceph.rook.io/v1. Everything that
-// is empty is left out, so that server-side apply owns only what is written.
+// is empty is omitted, so that server-side apply owns only what is written.
 //
 // +kubebuilder:object:generate=true
 // +groupName=ceph.rook.io

@@ -22,7 +22,7 @@ type NodeServiceStatus struct {
 	// Message says why it is not ready.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Kind of the object that stands for the service on this node.
+	// Kind of the object that describes the service on this node.
 	// +optional
 	Kind string `json:"kind,omitempty"`
 	// ObjectName is the name of that object.

@@ -7,7 +7,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/apis/podified"
 )
 
-// GlanceAPIFinalizer keeps a GlanceAPI until it has let go of its Topology and no
+// GlanceAPIFinalizer keeps a GlanceAPI until it has released its Topology and no
 // pod of it is left behind.
 const GlanceAPIFinalizer = "glance.openstack.org/glanceapi"
 

@@ -149,7 +149,7 @@ type Nova struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// +kubebuilder:validation:XValidation:rule="has(self.secret) && self.secret != ''",message="secret is required: name the Secret that has the passwords of nova"
+	// +kubebuilder:validation:XValidation:rule="has(self.secret) && self.secret != ''",message="secret is required: set it to the Secret with the passwords of nova"
 	Spec   NovaSpec   `json:"spec"`
 	Status NovaStatus `json:"status,omitempty"`
 }

@@ -229,7 +229,7 @@ const (
 	APIDatabasePasswordKey  = "APIDatabasePassword"
 )
 
-// NovaCellFinalizer keeps a cell that has a conductor until it has let go of its
+// NovaCellFinalizer keeps a cell that has a conductor until it has released its
 // Topology and no pod of it is left behind.
 const NovaCellFinalizer = "nova.openstack.org/novacell"
 

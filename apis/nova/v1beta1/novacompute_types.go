@@ -9,7 +9,7 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
-// NovaComputeFinalizer keeps a NovaCompute until it has let go of its Topology and
+// NovaComputeFinalizer keeps a NovaCompute until it has released its Topology and
 // no pod of it is left behind.
 const NovaComputeFinalizer = "nova.openstack.org/novacompute"
 

@@ -23,7 +23,7 @@ const (
 
 // OrphanAnnotation of a StorageCluster names, separated by commas, the
 // StorageClassDeviceSets that a change of the spec may take out of the CephCluster
-// although they have OSDs: Rook no longer looks after those.
+// although they have OSDs: Rook no longer manages those.
 const OrphanAnnotation = "edpm.openstack.org/orphan-device-sets"
 
 // ReplacePlacementAnnotation of a StorageCluster names, separated by commas, the device
@@ -209,7 +209,7 @@ type StorageClusterSpec struct {
 	// +optional
 	Encryption EncryptionSpec `json:"encryption,omitzero"`
 
-	// NodeTopologies tell what cannot be seen from the nodes. An arbiter needs its
+	// NodeTopologies has what cannot be read from the nodes. An arbiter needs its
 	// location.
 	// +optional
 	NodeTopologies *NodeTopologyMap `json:"nodeTopologies,omitempty"`
@@ -233,7 +233,7 @@ type StorageClusterSpec struct {
 	DeviceSetLayout DeviceSetLayout `json:"deviceSetLayout,omitempty"`
 }
 
-// DeviceSetPlacement tells how the OSDs of a device set find their nodes.
+// DeviceSetPlacement says how the OSDs of a device set are scheduled.
 //
 // +kubebuilder:validation:Enum=Legacy;Constraints
 type DeviceSetPlacement string
@@ -267,7 +267,7 @@ type DomainOSDs struct {
 type DeviceSetStatus struct {
 	// Name of the device set.
 	Name string `json:"name"`
-	// Placement that is in force: Legacy of a set that was there before, until an
+	// Placement that is effective: Legacy of a set that was there before, until an
 	// annotation names it, and otherwise Constraints. Empty until the CephCluster was written.
 	// +optional
 	Placement DeviceSetPlacement `json:"placement,omitempty"`

@@ -11,7 +11,7 @@ type TopologyRef struct {
 	Name string `json:"name"`
 
 	// Namespace of the Topology. It can only be that of the object itself, and
-	// is best left out.
+	// should be omitted.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`

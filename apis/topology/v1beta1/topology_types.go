@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Enforcement says what happens when pods would find no place.
+// Enforcement says what happens when pods would be unschedulable.
 // +kubebuilder:validation:Enum=Warn;Hold
 type Enforcement string
 
@@ -22,22 +22,22 @@ const (
 // writes its StatefulSet.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.topologySpreadConstraint)",message="there is no such field: write topologySpreadConstraints, in the plural, with the same content",fieldPath=".topologySpreadConstraint",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="has(self.topologySpreadConstraint) || has(self.topologySpreadConstraints) && size(self.topologySpreadConstraints) > 0 || has(self.affinity) && (has(self.affinity.nodeAffinity) || has(self.affinity.podAffinity) || has(self.affinity.podAntiAffinity))",message="says nothing: set topologySpreadConstraints, affinity or both; a service that is to have no Topology leaves its topologyRef out or sets it to {}"
+// +kubebuilder:validation:XValidation:rule="has(self.topologySpreadConstraint) || has(self.topologySpreadConstraints) && size(self.topologySpreadConstraints) > 0 || has(self.affinity) && (has(self.affinity.nodeAffinity) || has(self.affinity.podAffinity) || has(self.affinity.podAntiAffinity))",message="is empty: set topologySpreadConstraints, affinity or both; for a service without a Topology remove its topologyRef or set it to {}"
 type TopologySpec struct {
 	// TopologySpreadConstraints of the pods, as in the spec of a Pod. One without
-	// a labelSelector selects the pods of each consumer by themselves.
+	// a labelSelector selects the pods of each consumer separately.
 	// +optional
 	// +listType=map
 	// +listMapKey=topologyKey
 	// +listMapKey=whenUnsatisfiable
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:XValidation:rule="self.maxSkew >= 1",message="is less than 1, but pods do not always divide evenly: give a number from 1",fieldPath=".maxSkew"
-	// +kubebuilder:validation:items:XValidation:rule="size(self.topologyKey) > 0",message="is empty: give the label of the nodes that names their domain, for example topology.kubernetes.io/zone",fieldPath=".topologyKey"
-	// +kubebuilder:validation:items:XValidation:rule="self.whenUnsatisfiable in ['DoNotSchedule', 'ScheduleAnyway']",message="is neither DoNotSchedule (pods wait until the constraint holds) nor ScheduleAnyway (they run in any case): write one of these",fieldPath=".whenUnsatisfiable"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.minDomains) || self.minDomains >= 1",message="is less than 1: give a number from 1, or leave it out",fieldPath=".minDomains"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable != 'ScheduleAnyway'",message="is only kept to with whenUnsatisfiable DoNotSchedule: change that, or leave minDomains out",fieldPath=".minDomains"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.nodeAffinityPolicy) || self.nodeAffinityPolicy in ['Honor', 'Ignore']",message="is neither Honor (only nodes that the affinity allows are counted) nor Ignore (all nodes are): write one of these",fieldPath=".nodeAffinityPolicy"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.nodeTaintsPolicy) || self.nodeTaintsPolicy in ['Honor', 'Ignore']",message="is neither Honor (only nodes whose taints are tolerated are counted) nor Ignore (all nodes are): write one of these",fieldPath=".nodeTaintsPolicy"
+	// +kubebuilder:validation:items:XValidation:rule="self.maxSkew >= 1",message="is less than 1, but pods cannot always be spread evenly: set a number from 1",fieldPath=".maxSkew"
+	// +kubebuilder:validation:items:XValidation:rule="size(self.topologyKey) > 0",message="is empty: set the label of the nodes whose values are the domains, for example topology.kubernetes.io/zone",fieldPath=".topologyKey"
+	// +kubebuilder:validation:items:XValidation:rule="self.whenUnsatisfiable in ['DoNotSchedule', 'ScheduleAnyway']",message="is neither DoNotSchedule (pods wait until the constraint holds) nor ScheduleAnyway (they run in any case): set one of these",fieldPath=".whenUnsatisfiable"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.minDomains) || self.minDomains >= 1",message="is less than 1: set a number from 1, or remove the field",fieldPath=".minDomains"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable != 'ScheduleAnyway'",message="requires whenUnsatisfiable: DoNotSchedule: change that, or remove minDomains",fieldPath=".minDomains"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.nodeAffinityPolicy) || self.nodeAffinityPolicy in ['Honor', 'Ignore']",message="is neither Honor (only nodes that the affinity allows are counted) nor Ignore (all nodes are): set one of these",fieldPath=".nodeAffinityPolicy"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.nodeTaintsPolicy) || self.nodeTaintsPolicy in ['Honor', 'Ignore']",message="is neither Honor (only nodes whose taints are tolerated are counted) nor Ignore (all nodes are): set one of these",fieldPath=".nodeTaintsPolicy"
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// Affinity of the pods. Each of its three parts that is set takes the place
@@ -45,9 +45,9 @@ type TopologySpec struct {
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// Enforcement says what to do when the pods of a service would find no
-	// place: Warn says so and rolls out, Hold says so and leaves the running
-	// pods alone.
+	// Enforcement says what to do when the pods of a service would be
+	// unschedulable: Warn reports it and rolls out, Hold reports it and does not
+	// change the running pods.
 	// +kubebuilder:default=Warn
 	// +optional
 	Enforcement Enforcement `json:"enforcement,omitempty"`

@@ -134,7 +134,7 @@ func (a *admission) started(ctx context.Context, run *ansibleeev1.OpenStackAnsib
 	return err == nil && metav1.IsControlledBy(job, run), err
 }
 
-// handler frees the hosts of a run that has ended or gone, and wakes the runs that
+// handler frees the hosts of a run that has ended or gone, and requeues the runs that
 // wait for one of them.
 func (a *admission) handler() handler.EventHandler {
 	return handler.Funcs{
@@ -176,7 +176,7 @@ func (s *scope) admit(ctx context.Context) error {
 		rival = "a run of another namespace"
 	}
 	return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobHostsBusyReason,
-		"Waiting for %s to end: both have host %s, and a host is in one run at a time", rival, shared(s.run, other))
+		"Waiting for %s to finish: both have host %s, and a host is in one run at a time", rival, shared(s.run, other))
 }
 
 // shared returns the first host that both runs have, with its machine if the

@@ -37,7 +37,7 @@ func (s *scope) missingJob(ctx context.Context) error {
 	}
 	for i := range pods.Items {
 		if p := pods.Items[i].Status.Phase; p != corev1.PodSucceeded && p != corev1.PodFailed {
-			halt := phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Job %s was removed: waiting for its Pod %s to end", s.run.Name, pods.Items[i].Name)
+			halt := phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Job %s was removed: waiting for its Pod %s to finish", s.run.Name, pods.Items[i].Name)
 			halt.After = 2 * time.Second
 			return halt
 		}
@@ -85,7 +85,7 @@ func (s *scope) cancel(ctx context.Context) error {
 			return err
 		}
 	}
-	return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "Cancelling: waiting for the Job to end")
+	return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "Cancelling: waiting for the Job to finish")
 }
 
 // neverStarted reports whether a deleted run certainly never had a Job, and removes
@@ -122,7 +122,7 @@ func (s *scope) done(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed && ptr.Deref(s.job.Spec.BackoffLimit, 0) == 0 {
-		return true, phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "Cancelling: the Pod has ended already, waiting for its Job to say so")
+		return true, phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "Cancelling: the Pod has finished, waiting for the status of its Job")
 	}
 	return false, nil
 }

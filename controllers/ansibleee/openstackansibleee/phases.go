@@ -66,7 +66,7 @@ func (s *scope) environment(ctx context.Context, hash string) error {
 	return inputs.Halt(condition.InputReadyCondition, err)
 }
 
-// admissible checks once more, before a Job is made, what admission refuses: it may
+// admissible checks again, before a Job is made, what admission refuses: it may
 // have been off when the run was written. A Job that was made already is not judged
 // again by the rules of another version.
 func (s *scope) admissible() error {
@@ -115,7 +115,7 @@ func (s *scope) ensureJob(ctx context.Context) error {
 	if err := s.deleteJob(ctx, job); err != nil {
 		return err
 	}
-	return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Waiting for the Job of the previous inputs to go")
+	return phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobRunningReason, "Waiting until the Job of the previous inputs is deleted")
 }
 
 // final reports whether the inputs have run to their end: the Job may be gone.
@@ -165,7 +165,7 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 	if apierrors.IsInvalid(err) {
 		s.fail()
 		s.started(hash)
-		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "The API server refuses the Job: %v", err)
+		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "The API server rejects the Job: %v", err)
 	}
 	if err != nil {
 		return fmt.Errorf("creating Job %s: %w", s.want.Name, err)
@@ -178,7 +178,7 @@ func (s *scope) createJob(ctx context.Context, hash string) error {
 }
 
 // stillWanted asks the API server whether the run is there and not being deleted.
-// A leader with an old cache would start one that was taken back.
+// A leader with an old cache would start one that was withdrawn.
 func (s *scope) stillWanted(ctx context.Context) error {
 	now := &ansibleeev1.OpenStackAnsibleEE{}
 	err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.run), now)
@@ -192,7 +192,7 @@ func (s *scope) stillWanted(ctx context.Context) error {
 }
 
 // jobPoll is how often a run looks whether its name is free: the Jobs of others
-// are not in the cache, so that nothing wakes it.
+// are not in the cache, so that nothing requeues it.
 const jobPoll = 30 * time.Second
 
 // unseenJob decides about a Job of the name that the cache does not show: it is
@@ -252,7 +252,7 @@ func (s *scope) outcome(ctx context.Context) error {
 	return s.verdict(status.JobStatus, end.recap, end.lost)
 }
 
-// settled repeats what was said of a run that has ended. The Pod that told why may
+// settled repeats the result of a run that has finished. The Pod with the cause may
 // be gone.
 func (s *scope) settled() error {
 	status := &s.run.Status

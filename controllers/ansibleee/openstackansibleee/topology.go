@@ -25,7 +25,7 @@ func (s *scope) place(ctx context.Context) error {
 // placed is the phase that says that the Topology was followed.
 func (s *scope) placed(context.Context) error {
 	if ref := topology.Nearest(s.run.Spec.TopologyRef); ref != nil {
-		s.run.Status.Conditions.MarkTrue(condition.TopologyReadyCondition, "The Job was created as Topology %s said", ref.Name)
+		s.run.Status.Conditions.MarkTrue(condition.TopologyReadyCondition, "The Job was created from Topology %s", ref.Name)
 	}
 	return nil
 }

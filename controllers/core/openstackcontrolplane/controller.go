@@ -95,7 +95,7 @@ func generated(client.Object) []string {
 func (s *scope) topology(ctx context.Context) error {
 	t, err := topology.Get(ctx, s.Client, s.plane.Namespace, topology.Nearest(s.plane.Spec.TopologyRef))
 	if err == nil && t != nil {
-		s.plane.Status.Conditions.MarkTrue(condition.TopologyReadyCondition, "Services that refer to no other follow Topology %s", t.Name)
+		s.plane.Status.Conditions.MarkTrue(condition.TopologyReadyCondition, "Services without a topologyRef of their own use Topology %s", t.Name)
 	}
 	return err
 }

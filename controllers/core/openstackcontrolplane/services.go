@@ -56,7 +56,7 @@ func (s *scope) ensure(ctx context.Context, t condition.Type, kind string, wante
 	err := apply.Child(ctx, s.Client, manager, s.plane, desired, present, apply.Own)
 	switch {
 	case apierrors.IsInvalid(err):
-		return phase.Stalled(t, corev1.InvalidSpecReason, "The API server refuses %s %s: %v", kind, desired.GetName(), err)
+		return phase.Stalled(t, corev1.InvalidSpecReason, "The API server rejects %s %s: %v", kind, desired.GetName(), err)
 	case err != nil:
 		return apply.Halt(t, err)
 	case !present.IsReady():
@@ -66,7 +66,7 @@ func (s *scope) ensure(ctx context.Context, t condition.Type, kind string, wante
 	return nil
 }
 
-// remove deletes a service that is not wanted, if the control plane created it.
+// remove deletes a service that is disabled, if the control plane created it.
 func (s *scope) remove(ctx context.Context, t condition.Type, kind string, present service, key client.ObjectKey) error {
 	err := s.Get(ctx, key, present)
 	if client.IgnoreNotFound(err) != nil {
@@ -77,6 +77,6 @@ func (s *scope) remove(ctx context.Context, t condition.Type, kind string, prese
 			return err
 		}
 	}
-	s.plane.Status.Conditions.MarkTrue(t, "%s is not wanted", kind)
+	s.plane.Status.Conditions.MarkTrue(t, "%s is disabled", kind)
 	return nil
 }

@@ -68,11 +68,11 @@ func (s *scope) recall(ctx context.Context) error {
 	return nil
 }
 
-// lookUpRole is the phase that finds the role and computes what is in force.
+// lookUpRole is the phase that finds the role and computes the effective values.
 func (s *scope) lookUpRole(ctx context.Context) error {
 	name := s.node.Spec.Role
 	if name == "" {
-		return phase.Stalled(condition.InputReadyCondition, dataplanev1.RoleMissingReason, "spec.role is empty: name the OpenStackDataPlaneRole of this node")
+		return phase.Stalled(condition.InputReadyCondition, dataplanev1.RoleMissingReason, "spec.role is empty: set it to the OpenStackDataPlaneRole of this node")
 	}
 	role := &dataplanev1.OpenStackDataPlaneRole{}
 	err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: name}, role)
@@ -82,7 +82,7 @@ func (s *scope) lookUpRole(ctx context.Context) error {
 		return err
 	} else if s.node.DeletionTimestamp.IsZero() {
 		return phase.Failing(condition.InputReadyCondition, dataplanev1.RoleMissingReason,
-			"spec.role: OpenStackDataPlaneRole %q does not exist: create it, or name another", name)
+			"spec.role: OpenStackDataPlaneRole %q does not exist: create it, or set another role", name)
 	}
 	if s.eff, err = inherit.Node(s.node, s.role); err != nil {
 		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "%v", err)
@@ -96,14 +96,14 @@ func (s *scope) trust(context.Context) error {
 	errs := validate.HostVars(field.NewPath("ansibleVars"), s.eff.Vars)
 	errs = append(errs, validate.ReachEnv(field.NewPath("env"), s.eff.Env)...)
 	if len(errs) > 0 {
-		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "Of the node or its role: %v", errs.ToAggregate())
+		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "Node or role: %v", errs.ToAggregate())
 	}
 	return nil
 }
 
 // keepInventory is the first phase of a node that is being deleted. As long as
-// services are to be taken off the host they need the inventory, also when the
-// role has gone or the variables have become invalid: then it stays as it is.
+// services are to be removed from the host they need the inventory, also when the
+// role no longer exists or the variables have become invalid: then it stays as it is.
 func (s *scope) keepInventory(ctx context.Context) error {
 	if len(s.node.Status.Services) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (s *scope) keepInventory(ctx context.Context) error {
 
 // inventory is the phase that publishes the inventory of the node. A node that
 // is being deleted keeps it, but no longer as a child: its services need it to
-// be taken off the host.
+// be removed from the host.
 func (s *scope) inventory(ctx context.Context) error {
 	s.vars = nodes.HostVars(s.eff)
 	text, err := edpm.Inventory{All: edpm.InventoryGroup{Hosts: map[string]map[string]any{s.node.Name: s.vars}}}.Render()
@@ -177,12 +177,12 @@ func (s *scope) provision(context.Context) error {
 	bare := s.role.Spec.BaremetalSetTemplate
 	if bare != nil && len(bare.BaremetalHosts) > 0 && !ptr.Deref(s.role.Spec.PreProvisioned, false) {
 		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.BaremetalNotYetReason,
-			"Provisioning from bare metal is not supported yet: provision the hosts of role %s otherwise and set preProvisioned: true, or remove baremetalSetTemplate.baremetalHosts", s.role.Name)
+			"Bare metal provisioning is not supported yet: provision the hosts of role %s by other means and set preProvisioned: true, or remove baremetalSetTemplate.baremetalHosts", s.role.Name)
 	}
 	return nil
 }
 
-// topology is the phase that sees to it that runs have the Topology that they
+// topology is the phase that ensures that runs have the Topology that they
 // are to follow. The one that the node refers to itself is held in common with
 // other nodes of its role; that of its role is held by the role.
 func (s *scope) topology(ctx context.Context) error {
@@ -195,7 +195,7 @@ func (s *scope) topology(ctx context.Context) error {
 	if err != nil || t == nil {
 		return err
 	}
-	s.node.Status.Conditions.MarkTrue(condition.TopologyReadyCondition, "Runs follow Topology %s", t.Name)
+	s.node.Status.Conditions.MarkTrue(condition.TopologyReadyCondition, "Runs use Topology %s", t.Name)
 	return nil
 }
 
@@ -221,7 +221,7 @@ func (s *scope) deploy(ctx context.Context) error {
 	case state.Phase == edpm.Converged || state.Phase == edpm.Failed || len(s.node.Status.Hash) > 0:
 		conditions.MarkTrue(dataplanev1.ProvisionReadyCondition, "The host answers")
 	default:
-		conditions.MarkUnknown(dataplanev1.ProvisionReadyCondition, condition.RequestedReason, "The host has not been reached yet: the first run will tell")
+		conditions.MarkUnknown(dataplanev1.ProvisionReadyCondition, condition.RequestedReason, "No run has reached the host yet: the first run checks it")
 	}
 	if state.Phase == edpm.Converged {
 		s.forgetOldServices()
@@ -257,7 +257,7 @@ func (s *scope) remove(ctx context.Context) error {
 	}
 	if len(left) > 0 {
 		return phase.Waiting(condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason,
-			"Deleting: waiting for services to be taken off the host: %s", strings.Join(left, "; "))
+			"Deleting: waiting until the services are removed from the host: %s", strings.Join(left, "; "))
 	}
 	if err := s.removeInventory(ctx); err != nil {
 		return err

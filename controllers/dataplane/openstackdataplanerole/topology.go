@@ -29,11 +29,11 @@ func (s *scope) topology(ctx context.Context) error {
 	if t == nil {
 		return s.patchFinalizers(ctx, controllerutil.RemoveFinalizer)
 	}
-	status.Conditions.MarkTrue(condition.TopologyReadyCondition, "Runs follow Topology %s", t.Name)
+	status.Conditions.MarkTrue(condition.TopologyReadyCondition, "Runs use Topology %s", t.Name)
 	return nil
 }
 
-// release lets go of the Topology of a role that is being deleted, and then
+// release releases the Topology of a role that is being deleted, and then
 // lets the role go.
 func (s *scope) release(ctx context.Context) error {
 	if err := topology.Release(ctx, s.Client, s.role, s.role.Status.LastAppliedTopology, s.role.Spec.TopologyRef); err != nil {

@@ -19,7 +19,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 	spec := s.api.Spec
 	if storage := spec.Storage; !glance.External(storage) && storage.StorageRequest == nil {
 		return phase.Stalled(condition.InputReadyCondition, podifiedv1.InvalidSpecReason,
-			"spec.storage.storageRequest is empty: give the size of the claims, for example 10G, or set spec.storage.external to true")
+			"spec.storage.storageRequest is empty: set it to the size of the claims, for example 10G, or set spec.storage.external to true")
 	}
 	var err error
 	if s.snippets, err = podified.ReadSnippets(ctx, s.Inputs, s.api.Namespace, "spec.customServiceConfig", spec.CustomServiceConfig, spec.CustomServiceConfigSecrets); err != nil {
@@ -69,7 +69,7 @@ func (s *scope) database(ctx context.Context) error {
 func (s *scope) password(ctx context.Context, field, key string) (string, error) {
 	if s.api.Spec.Secret == "" {
 		return "", phase.Stalled(condition.InputReadyCondition, podifiedv1.InvalidSpecReason,
-			"spec.secret is empty, and %s needs a password: name a Secret with the key %s", field, key)
+			"spec.secret is empty, and %s needs a password: set it to a Secret with the key %s", field, key)
 	}
 	value, err := s.Inputs.SecretKey(ctx, s.api.Namespace, s.api.Spec.Secret, key)
 	return strings.TrimRight(string(value), "\r\n"), inputs.Halt(condition.InputReadyCondition, err)
@@ -84,7 +84,7 @@ func (s *scope) serviceConfig(context.Context) error {
 	s.files = s.snippets.Files("glance", text)
 	message := condition.ServiceConfigReadyMessage
 	if s.config.Connection == ownDatabase {
-		message = "No database is given: each pod keeps one of its own, which is lost with its storage and which other pods do not see. " +
+		message = "No database is configured: each pod has its own, which is lost with its storage and which other pods cannot access. " +
 			"Set spec.databaseHostname, or [database] connection in a Secret of customServiceConfigSecrets"
 	}
 	s.api.Status.Conditions.MarkTrue(condition.ServiceConfigReadyCondition, "%s", message)

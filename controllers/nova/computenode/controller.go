@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	cell := inherit.Annotation(node, role, novav1.CellAnnotation)
-	// Without its role nobody knows what is in force for the node, which says so
+	// Without its role the effective values of the node are unknown, which says so
 	// itself: a compute that is there stays as it is.
 	if role != nil && cell != "" {
 		return ctrl.Result{}, r.ensure(ctx, node, role, compute, cell)
@@ -112,11 +112,11 @@ func (r *Reconciler) role(ctx context.Context, node *dataplanev1.OpenStackDataPl
 func (r *Reconciler) ensure(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole, compute *novav1.NovaExternalCompute, cell string) error {
 	if compute != nil && compute.Spec.DataplaneNodeName != node.Name {
 		return r.refuse(ctx, node, string(edpmv1.ConflictReason), fmt.Sprintf(
-			"NovaExternalCompute %q is for node %q (spec.dataplaneNodeName): delete it if nothing needs it, and it is created for this node", compute.Name, compute.Spec.DataplaneNodeName))
+			"NovaExternalCompute %q is for node %q (spec.dataplaneNodeName): if nothing needs it, delete it, and one is created for this node", compute.Name, compute.Spec.DataplaneNodeName))
 	}
 	if compute != nil && compute.Spec.CellName != cell {
 		return r.refuse(ctx, node, string(novav1.CellMismatchReason), fmt.Sprintf(
-			"the annotations say cell %q, but NovaExternalCompute %s is in cell %q: nova cannot move a compute between cells; restore the annotation, or delete the node and create it again",
+			"the annotation names cell %q, but NovaExternalCompute %s is in cell %q: nova cannot move a compute between cells; restore the annotation, or delete the node and create it again",
 			cell, compute.Name, compute.Spec.CellName))
 	}
 	if !nodestatus.Has(node, nodestatus.Nova) {
@@ -190,7 +190,7 @@ func (r *Reconciler) show(ctx context.Context, node *dataplanev1.OpenStackDataPl
 	e := entry(node, "")
 	e.Ready, e.Message = stateOf(compute).ready, stateOf(compute).message
 	if !metav1.IsControlledBy(compute, node) && !node.DeletionTimestamp.IsZero() {
-		e.Message = "it does not belong to this node and is on its host: delete it, so that it is removed from the host"
+		e.Message = "it does not belong to this node but is on its host: delete the object, and the service is removed from the host"
 	}
 	_, err := nodestatus.Apply(ctx, r.Client, node, e)
 	return client.IgnoreNotFound(err)

@@ -110,7 +110,7 @@ func generated(obj client.Object) []string {
 	return entries
 }
 
-// departures lets through computes that are gone: their cell may go as well.
+// departures lets through computes that no longer exist: their cell may be deleted as well.
 var departures = predicate.Funcs{
 	CreateFunc:  func(event.CreateEvent) bool { return false },
 	UpdateFunc:  func(event.UpdateEvent) bool { return false },
@@ -122,7 +122,7 @@ func (r *Reconciler) novaOf(ctx context.Context, compute client.Object) []reconc
 	cell := &novav1.NovaCell{}
 	name := types.NamespacedName{Namespace: compute.GetNamespace(), Name: cellOf(compute)}
 	if err := r.Get(ctx, name, cell); err != nil {
-		return nil // the cell has gone, and took its Nova's interest with it
+		return nil // the cell no longer exists, nor does its Nova wait for it
 	}
 	if owner := metav1.GetControllerOf(cell); owner != nil && owner.Kind == "Nova" {
 		return []reconcile.Request{watch.Request(compute.GetNamespace(), owner.Name)}
@@ -244,7 +244,7 @@ func (s *scope) removeCells(ctx context.Context) error {
 		}
 		if n > 0 {
 			return phase.Stalled(novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason,
-				"spec.cellTemplates no longer has %s, but NovaCell %s has %d computes: remove their nodes and NovaComputes first, or put the cell back", cell.ShortName(), cell.Name, n)
+				"spec.cellTemplates no longer has %s, but NovaCell %s has %d computes: delete their nodes and NovaComputes first, or add the cell to spec.cellTemplates again", cell.ShortName(), cell.Name, n)
 		}
 		if err := apply.Delete(ctx, s.Client, s.nova, cell, apply.Own); err != nil {
 			return err

@@ -47,21 +47,21 @@ func (s *scope) image() string {
 func (s *scope) withoutConductor() string {
 	switch {
 	case s.cell.Spec.CellDatabaseHostname == "":
-		return "spec.cellDatabaseHostname is empty; to have one, set it and the key " + novav1.CellDatabasePasswordKey + " of the Secret"
+		return "spec.cellDatabaseHostname is empty; to run one, set it and the key " + novav1.CellDatabasePasswordKey + " of the Secret"
 	case s.image() == "":
-		return "no image is known; to have one, set spec.conductorServiceTemplate.containerImage"
+		return "no image is configured; to run one, set spec.conductorServiceTemplate.containerImage"
 	}
 	return ""
 }
 
-// conductor is the phase that runs the conductor, or sees to it that there is none.
+// conductor is the phase that runs the conductor, or ensures that there is none.
 func (s *scope) conductor(ctx context.Context) error {
 	if why := s.withoutConductor(); why != "" {
 		if err := s.Pods.Remove(ctx, s.cell, novav1.ConductorName(s.cell.Name), s.applied()); err != nil {
 			return err
 		}
 		s.cell.Status.Conductor = nil
-		s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "No conductor runs here: %s", why)
+		s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "No conductor runs in this cell: %s", why)
 		return nil
 	}
 	files, err := s.conductorConfig(ctx)
@@ -69,7 +69,7 @@ func (s *scope) conductor(ctx context.Context) error {
 		return err
 	}
 	s.cell.Status.Conditions.MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
-	s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "The conductor has all that it needs")
+	s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "The inputs of the conductor are ready")
 	if s.cell.Status.Conductor == nil {
 		s.cell.Status.Conductor = &podifiedv1.Status{}
 	}

@@ -128,7 +128,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 	} {
 		if required.value == "" && (s.cell.ShortName() != novav1.Cell0Name || s.withoutConductor() == "") {
 			return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason,
-				"%s is empty: set it, or let a Nova create this cell", required.field)
+				"%s is empty: set it, or have a Nova create this cell", required.field)
 		}
 	}
 	s.config = configInputs{

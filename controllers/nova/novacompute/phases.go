@@ -68,7 +68,7 @@ func (s *scope) cellReady(ctx context.Context) error {
 	case s.cell.ShortName() == novav1.Cell0Name:
 		return phase.Stalled(t, novav1.CellZeroReason, "NovaCell %q is cell0, which has no computes: create a NovaCompute in another cell", name)
 	case !s.cell.ConfiguresComputes():
-		return phase.Waiting(t, novav1.CellNotReadyReason, "Waiting for NovaCell %s to configure its computes: see its conditions", name)
+		return phase.Waiting(t, novav1.CellNotReadyReason, "Waiting until NovaCell %s provides the configuration of its computes: see its conditions", name)
 	}
 	var err error
 	s.generated, err = s.Inputs.SecretKey(ctx, s.compute.Namespace, s.cell.Status.ComputeConfigSecretName, novav1.GeneratedConfigKey)
@@ -78,7 +78,7 @@ func (s *scope) cellReady(ctx context.Context) error {
 	if err != nil {
 		return inputs.Halt(t, err)
 	}
-	s.compute.Status.Conditions.MarkTrue(t, "NovaCell %s configures its computes", name)
+	s.compute.Status.Conditions.MarkTrue(t, "NovaCell %s provides the configuration of its computes", name)
 	return nil
 }
 

@@ -114,10 +114,10 @@ func (s *scope) sameCell() error {
 		return nil
 	case cell == "":
 		return phase.Waiting(condition.InputReadyCondition, novav1.AnnotationMissingReason,
-			"OpenStackDataPlaneNode %s is in no cell: set annotation %s: %q on it or on its role. Nothing is put on its host before", s.node.Name, novav1.CellAnnotation, s.compute.Spec.CellName)
+			"OpenStackDataPlaneNode %s is in no cell: set annotation %s: %q on it or on its role. Nothing is deployed on its host until then", s.node.Name, novav1.CellAnnotation, s.compute.Spec.CellName)
 	}
 	return phase.Stalled(condition.InputReadyCondition, novav1.CellMismatchReason,
-		"spec.cellName is %q, but the annotations of the node say %q: nova cannot move a compute between cells; restore annotation %s, or delete the node and create it again",
+		"spec.cellName is %q, but the annotation of the node or its role is %q: nova cannot move a compute between cells; restore annotation %s, or delete the node and create it again",
 		s.compute.Spec.CellName, cell, novav1.CellAnnotation)
 }
 
@@ -131,7 +131,7 @@ func (s *scope) access(ctx context.Context) error {
 	for field, value := range map[string]string{"spec.inventoryConfigMapName": spec.InventoryConfigMapName, "spec.sshKeySecretName": spec.SSHKeySecretName} {
 		if value == "" {
 			return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason,
-				"%s is empty: it follows the node; set ansibleSSHPrivateKeySecret on the node or its role", field)
+				"%s is empty: it is copied from the node; set ansibleSSHPrivateKeySecret on the node or its role", field)
 		}
 	}
 	if err := s.readVars(ctx); err != nil {
@@ -180,7 +180,7 @@ func (s *scope) cell(ctx context.Context) error {
 		return phase.Stalled(novav1.NovaCellReadyCondition, novav1.CellZeroReason,
 			"NovaCell %q is cell0, which has no computes: delete the node and create it again with annotation %s naming another cell", name, novav1.CellAnnotation)
 	case !cell.ConfiguresComputes():
-		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting for NovaCell %s to configure its computes: see its conditions", name)
+		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting until NovaCell %s provides the configuration of its computes: see its conditions", name)
 	}
 	if s.config, err = s.Inputs.SecretKey(ctx, s.compute.Namespace, cell.Status.ComputeConfigSecretName, novav1.GeneratedConfigKey); err != nil {
 		var missing *inputs.MissingError
@@ -189,7 +189,7 @@ func (s *scope) cell(ctx context.Context) error {
 		}
 		return inputs.Halt(novav1.NovaCellReadyCondition, err)
 	}
-	s.compute.Status.Conditions.MarkTrue(novav1.NovaCellReadyCondition, "NovaCell %s configures its computes", name)
+	s.compute.Status.Conditions.MarkTrue(novav1.NovaCellReadyCondition, "NovaCell %s provides the configuration of its computes", name)
 	return nil
 }
 
@@ -197,7 +197,7 @@ func (s *scope) cell(ctx context.Context) error {
 func (s *scope) nodeReady(context.Context) error {
 	if !s.node.DeletionTimestamp.IsZero() {
 		return phase.Waiting(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason,
-			"OpenStackDataPlaneNode %s is being deleted: nothing more is put on its host", s.node.Name)
+			"OpenStackDataPlaneNode %s is being deleted: nothing is deployed on its host", s.node.Name)
 	}
 	if !s.node.IsReady() {
 		return phase.Waiting(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason,
@@ -215,15 +215,15 @@ func (s *scope) nodeReady(context.Context) error {
 func (s *scope) belongs() error {
 	switch owner := metav1.GetControllerOf(s.compute); {
 	case owner == nil:
-		return phase.Waiting(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason, "Waiting to belong to OpenStackDataPlaneNode %s", s.node.Name)
+		return phase.Waiting(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason, "Waiting until OpenStackDataPlaneNode %s is set as the owner of this object", s.node.Name)
 	case owner.UID != s.node.UID:
 		return phase.Stalled(novav1.DataPlaneNodeReadyCondition, edpmv1.ConflictReason,
-			"This object belongs to %s/%s, not to OpenStackDataPlaneNode %s: delete it, and the node gets one of its own", owner.Kind, owner.Name, s.node.Name)
+			"This object is owned by %s/%s, not by OpenStackDataPlaneNode %s: delete it, and a new one is created for the node", owner.Kind, owner.Name, s.node.Name)
 	}
 	return nil
 }
 
-// serviceConfig is the phase that checks customServiceConfig once more:
+// serviceConfig is the phase that checks customServiceConfig again:
 // admission may have been off when it was written.
 func (s *scope) serviceConfig(context.Context) error {
 	if _, err := oslo.Parse(s.compute.Spec.CustomServiceConfig); err != nil {

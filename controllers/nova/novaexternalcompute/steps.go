@@ -139,7 +139,7 @@ func (s *scope) release(ctx context.Context) error {
 	return client.IgnoreNotFound(s.patchFinalizers(ctx, controllerutil.RemoveFinalizer))
 }
 
-// forget takes back what is wanted for the steps.
+// forget withdraws the targets of the steps.
 func (s *scope) forget(ctx context.Context, steps ...edpm.Step) error {
 	names := []string{}
 	for _, step := range steps {
@@ -172,7 +172,7 @@ func (s *scope) cleanUpHost(ctx context.Context) error {
 	}
 	if run != "" {
 		return phase.Waiting(condition.DeploymentReadyCondition, novav1.CleanupReason,
-			"Deleting: waiting for OpenStackAnsibleEE %s to end; it is deleted if it has not started", run)
+			"Deleting: waiting for OpenStackAnsibleEE %s to finish; it is deleted if it has not started", run)
 	}
 	touched, err := s.Engine.Touched(ctx, Kind, &s.compute.Status.Ledger, s.compute, libvirtStep.Name, novaStep.Name)
 	// Of a node that was restored from a backup nobody knows what is on its host.
@@ -215,6 +215,6 @@ func (s *scope) unoccupied(ctx context.Context) error {
 func (s *scope) leftBehind(err error) *phase.Halt {
 	host, _ := s.vars["ansible_host"].(string)
 	return phase.Stalled(condition.DeploymentReadyCondition, novav1.CleanupFailedReason,
-		"Cannot clean up host %s: %v. Left on it: units edpm_nova_compute and edpm_libvirt_*, and /var/lib/openstack/nova with passwords. Fix the access, try again with a new value of annotation %s, or let go with annotation %s: \"true\"",
+		"Cannot clean up host %s: %v. Left on it: units edpm_nova_compute and edpm_libvirt_*, and /var/lib/openstack/nova with passwords. Fix the access to the host and set annotation %s to a new value to try again, or skip clean-up with annotation %s: \"true\"",
 		first(host, s.compute.Name), err, edpmv1.RerunAnnotation, edpmv1.SkipCleanupAnnotation)
 }

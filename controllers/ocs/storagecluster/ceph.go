@@ -74,7 +74,7 @@ func (s *scope) decide(context.Context) error {
 	status.LayoutSwitch = osd.DryRun(spec, claims, s.pods)
 	if orphans := osd.OrphansOfLayout(spec, claims); len(orphans) > 0 {
 		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.LayoutOrphansReason,
-			"spec.deviceSetLayout: %s would orphan %d claims and the OSDs on them (%s): Rook would make new OSDs, and not look after these any more. Write %s; the CephCluster is left as it is",
+			"spec.deviceSetLayout: %s would orphan %d claims and the OSDs on them (%s): Rook would create new OSDs, and no longer manage these. Set it to %s; the CephCluster is not changed",
 			spec.DeviceSetLayout, len(orphans), placement.Enumerate(orphans), osd.OtherLayout(spec.DeviceSetLayout))
 	}
 	return s.orphans(claims)
@@ -89,7 +89,7 @@ func (s *scope) orphans(claims []*corev1.PersistentVolumeClaim) error {
 		return nil
 	}
 	return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.DeviceSetOrphansReason,
-		"spec.storageDeviceSets no longer has the StorageClassDeviceSets of %d claims and the OSDs on them (%s): Rook would not look after these any more. Write the device sets with their count and replica again, or annotate the StorageCluster with %s=%s; the CephCluster is left as it is",
+		"spec.storageDeviceSets no longer has the StorageClassDeviceSets of %d claims and the OSDs on them (%s): Rook would no longer manage these. Add the device sets with their count and replica again, or annotate the StorageCluster with %s=%s; the CephCluster is not changed",
 		len(orphans), placement.Enumerate(orphans), ocsv1.OrphanAnnotation, strings.Join(dropped, ","))
 }
 
@@ -150,7 +150,7 @@ func (s *scope) write(ctx context.Context) error {
 		s.wrote(written)
 		return nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.RefusedReason, "The API server refuses it: %v", err)
+		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.RefusedReason, "The API server rejects it: %v", err)
 	case apierrors.IsNotFound(err):
 		return s.rookMissing(ctx) // the kind was there a moment ago
 	}
@@ -219,7 +219,7 @@ func (s *scope) ownership() []apply.Option {
 // appears a moment before the kind is served.
 func (s *scope) rookMissing(ctx context.Context) error {
 	halt := phase.Failing(ocsv1.CephClusterReadyCondition, ocsv1.RookMissingReason,
-		"The cluster has no kind CephCluster (%s): install Rook", cephv1.CephClusterCRD)
+		"The resource definition of CephCluster (%s) does not exist: install Rook", cephv1.CephClusterCRD)
 	err := s.Get(ctx, client.ObjectKey{Name: cephv1.CephClusterCRD}, Definition())
 	switch {
 	case err == nil:

@@ -49,9 +49,9 @@ func (s *scope) findNodes(ctx context.Context) error {
 	}
 	if need := s.minNodes(); len(s.eligible) < need {
 		return phase.Failing(ocsv1.NodesReadyCondition, ocsv1.NotEnoughNodesReason,
-			"Not enough nodes: expected %d, found %d. %s. What is there is left as it is until then", need, len(s.eligible), s.howToAddNodes())
+			"Not enough nodes: expected %d, found %d. %s. Existing OSDs are not changed until then", need, len(s.eligible), s.howToAddNodes())
 	}
-	status.Conditions.MarkTrue(ocsv1.NodesReadyCondition, "OSDs go to %d nodes", len(s.eligible))
+	status.Conditions.MarkTrue(ocsv1.NodesReadyCondition, "OSDs are placed on %d nodes", len(s.eligible))
 	return nil
 }
 
@@ -141,11 +141,11 @@ func (s *scope) judgeDomains() {
 	switch {
 	case found < need:
 		status.Conditions.MarkFalse(ocsv1.FailureDomainReadyCondition, ocsv1.TooFewDomainsReason, condition.SeverityWarning,
-			"The failure domain is the %s, of which the OSDs need %d and there are %d: add storage nodes with other values of the label %s, or lower spec.storageDeviceSets[].replica where it asks for more",
+			"The failure domain is the %s, of which the OSDs need %d, but only %d exist: add storage nodes with other values of the label %s, or lower spec.storageDeviceSets[].replica where it is higher",
 			domain, need, found, key)
 	case len(outside) > 0:
 		status.Conditions.MarkFalse(ocsv1.FailureDomainReadyCondition, ocsv1.NodesOutsideDomainsReason, condition.SeverityWarning,
-			"No OSD goes to %s: give them the label %s (kubectl label node %s %s=<%s>), or take the storage label off",
+			"No OSD is placed on %s: give them the label %s (kubectl label node %s %s=<%s>), or remove the storage label",
 			placement.Enumerate(outside), key, outside[0], key, domain)
 	default:
 		status.Conditions.MarkTrue(ocsv1.FailureDomainReadyCondition, "The failure domain is the %s, of which there are %d", domain, found)

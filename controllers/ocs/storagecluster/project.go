@@ -75,9 +75,9 @@ func (s *scope) project(ctx context.Context) error {
 	case len(problems) > 0:
 		status.Conditions.MarkFalse(topologyv1.PlacementReadyCondition, problems[0].Reason, condition.SeverityWarning, "%s", placement.Describe(problems))
 	case unplayed > 0:
-		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "The first %d OSDs to come would find a node; %d more were not looked at, and are not in the distribution", osd.MaxPlayed, unplayed)
+		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "The next %d OSDs would be scheduled; %d more were not predicted, and are not in the distribution", osd.MaxPlayed, unplayed)
 	default:
-		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "Every OSD has a node or would find one with the room that it requests")
+		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "Every OSD is scheduled, or would be: there is a node with the resources that it requests")
 	}
 	return nil
 }

@@ -26,9 +26,9 @@ func (s *scope) consumers(context.Context) error {
 	switch {
 	case !s.topology.DeletionTimestamp.IsZero():
 		status.Conditions.MarkFalse(topologyv1.ConsumersReadyCondition, topologyv1.InUseReason, condition.SeverityWarning,
-			"Deleting: held by %s. It goes once they refer to another Topology, or to none, and their pods have followed", s.holders(all))
+			"Deleting: held by %s. It is removed once they refer to another Topology, or to none, and their pods are replaced", s.holders(all))
 	case len(all) == 0:
-		status.Conditions.MarkTrue(topologyv1.ConsumersReadyCondition, "Nobody refers to the Topology")
+		status.Conditions.MarkTrue(topologyv1.ConsumersReadyCondition, "No object refers to the Topology")
 	default:
 		status.Conditions.MarkTrue(topologyv1.ConsumersReadyCondition, "Used by %d objects", len(all))
 	}

@@ -37,7 +37,7 @@ func (s *scope) spread(context.Context) error {
 }
 
 // measurement is how the pods that a constraint counts are spread. A constraint
-// without a labelSelector counts the pods of each service by themselves.
+// without a labelSelector counts the pods of each service separately.
 type measurement struct {
 	// pods by domain, of all services.
 	pods map[string]int
@@ -176,11 +176,11 @@ func (s *scope) judge() {
 		case c.WhenUnsatisfiable != corev1.DoNotSchedule:
 		case c.DomainCount == 0:
 			status.Conditions.MarkFalse(topologyv1.SpreadReadyCondition, topologyv1.NoDomainReason, condition.SeverityWarning,
-				"%s: no node has the label %s, so no pod can be scheduled: label the nodes, give the key of a label that they have, or set whenUnsatisfiable: ScheduleAnyway", at, c.TopologyKey)
+				"%s: no node has the label %s, so no pod can be scheduled: label the nodes, set topologyKey to a label that they have, or set whenUnsatisfiable: ScheduleAnyway", at, c.TopologyKey)
 			return
 		case !c.Holds:
 			status.Conditions.MarkFalse(topologyv1.SpreadReadyCondition, topologyv1.SkewExceededReason, condition.SeverityWarning,
-				"%s: the pods are spread over %s with a skew of %d, and maxSkew is %d. The scheduler moves no running pod: delete pods of the fullest %s one after the other, add domains if there are fewer than minDomains, or raise maxSkew",
+				"%s: the pods are spread over %s with a skew of %d, and maxSkew is %d. The scheduler does not move running pods: delete pods of the %s with the most pods, one at a time, add domains if there are fewer than minDomains, or raise maxSkew",
 				at, c.TopologyKey, c.Skew, c.MaxSkew, c.TopologyKey)
 			return
 		}
@@ -192,5 +192,5 @@ func holding(constraints []topologyv1.ConstraintStatus) string {
 	if len(constraints) == 0 {
 		return "There are no constraints"
 	}
-	return "Every constraint that must hold does"
+	return "Every constraint with DoNotSchedule is satisfied"
 }

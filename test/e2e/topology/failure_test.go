@@ -56,7 +56,7 @@ var _ = Describe("A node that dies", Ordered, func() {
 	It("leaves its pods Terminating, and the condition says which, since when, why and what helps", func(ctx SpecContext) {
 		die(ctx)
 		Eventually(current(ctx, api(apiName))).Should(expect.False(podified.PodNodesReadyCondition, podified.PodsTerminatingReason, append(victims,
-			"Node worker-0 is NotReady since 20", "Terminating since 20", "StatefulSet makes no pod of the same name",
+			"Node worker-0 is NotReady since 20", "Terminating since 20", "StatefulSet creates no pod of the same name",
 			"bring node worker-0 back", "delete the Node", "kubectl taint node worker-0 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 			"kubectl delete pod --force --grace-period=0")...))
 		Expect(current(ctx, controlPlane())()).NotTo(expect.Ready())
