@@ -49,27 +49,27 @@ help: ## Show this list.
 ##@ Generate
 
 .PHONY: manifests
-manifests: ## Make the resource definitions and the manager's rights from the code.
+manifests: ## Generate the resource definitions and the manager's roles from the code.
 	$(TOOL) controller-gen crd:generateEmbeddedObjectMeta=true "paths=$(OWN_KINDS)" output:crd:dir=config/crd/bases
 	$(TOOL) controller-gen rbac:roleName=manager-role "paths=$(RIGHTS)" output:rbac:dir=config/rbac
 	$(TOOL) controller-gen rbac:roleName=edpm-operators-manager-ocs-role 'paths=./controllers/ocs/...' output:rbac:dir=config/overlays/ocs
 	hack/split.sh
 
 .PHONY: generate
-generate: ## Make the deep-copy functions of the API.
+generate: ## Generate the deep-copy functions of the API.
 	$(TOOL) controller-gen object 'paths=./apis/...'
 
 .PHONY: docs
-docs: ## Make the reference of the API and the tables of conditions in docs/.
+docs: ## Generate the API reference and the tables of conditions in docs/.
 	hack/reference.sh
 	go run ./hack/conditions
 
 .PHONY: bundle
-bundle: ## Make the OLM bundle, bundle/: OPERATORS=nova,dataplane for some operators only.
+bundle: ## Generate the OLM bundle, bundle/: OPERATORS=nova,dataplane for some operators only.
 	hack/bundle.sh bundle $(lastword $(BUNDLES))
 
 .PHONY: catalog
-catalog: ## Make a file-based catalog of the bundles in BUNDLES, bin/catalog. Builds opm the first time.
+catalog: ## Generate a file-based catalog of the bundles in BUNDLES, bin/catalog. Builds opm the first time.
 	hack/bundle.sh catalog bin/catalog $(BUNDLES)
 
 .PHONY: fmt
@@ -83,12 +83,12 @@ vet: ## Run go vet.
 	for module in . $(MODULES); do go -C "$$module" vet ./...; done
 
 .PHONY: lint
-lint: ## Run golangci-lint, and where they are installed ansible-lint and shellcheck.
+lint: ## Run golangci-lint, and if installed, ansible-lint and shellcheck.
 	lint=$$($(TOOL) -n golangci-lint); for module in . $(MODULES); do (cd "$$module" && "$$lint" run ./...); done
 	hack/lint-scripts.sh
 
 .PHONY: verify
-verify: ## Make everything again that is made, and fail if anything differs.
+verify: ## Generate all generated files again, and fail if any of them differs.
 	hack/verify.sh
 
 .PHONY: test
@@ -101,11 +101,11 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 	hack/test-python.sh
 
 .PHONY: test-fast
-test-fast: ## Of these, those that need no API server, without the race detector and what takes long.
+test-fast: ## Run the tests that need no API server, without the race detector and slow tests.
 	go test -short $(PURE)
 
 .PHONY: test-race
-test-race: ## Of these, those that need an API server, with the race detector: twice the time.
+test-race: ## Run the tests that need an API server with the race detector, which takes twice the time.
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 60m -race $(SERVED)
 
 # Random clusters that are compared, and the seed that they are drawn from.
@@ -150,11 +150,11 @@ bench: ## Measure the suite with thousands of nodes; prints a table.
 ##@ Try
 
 .PHONY: demo
-demo: lab-needs ## Show the main job, from nothing to nova-compute on two hosts (root).
+demo: lab-needs ## Run the demo, from an empty machine to nova-compute on two hosts (root).
 	test/demo/demo.sh
 
 .PHONY: demo-down
-demo-down: lab-down ## Take away what make demo made.
+demo-down: lab-down ## Remove everything that make demo created.
 
 .PHONY: lab-up
 lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root); OLM=1: with OLM; OPENSTACK=1: with OpenStack.
@@ -162,7 +162,7 @@ lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (ro
 	$(LAB) up --hosts $(if $(OLM),--olm) $(if $(OPENSTACK),--openstack)
 
 .PHONY: lab-down
-lab-down: ## Take the lab down.
+lab-down: ## Remove the lab.
 	$(LAB) down
 
 .PHONY: lab-kubeconfig
@@ -170,7 +170,7 @@ lab-kubeconfig: ## Print the path of the lab's kubeconfig; with make -s nothing 
 	@$(LAB) kubeconfig
 
 .PHONY: lab-openrc
-lab-openrc: ## Print what the program openstack needs of a lab with OpenStack: source <(make -s lab-openrc)
+lab-openrc: ## Print the variables for the OpenStack client of a lab with OpenStack: source <(make -s lab-openrc)
 	@$(LAB) openrc
 
 .PHONY: lab-needs
@@ -196,7 +196,7 @@ release: ## Make a release, bin/release: VERSION=v1.2.3 IMG=...; see hack/releas
 	hack/release.sh '$(VERSION)'
 
 .PHONY: vulncheck
-vulncheck: ## Look for known vulnerabilities; OFFLINE=1 accepts that the database cannot be reached.
+vulncheck: ## Check for known vulnerabilities; OFFLINE=1 accepts that the database cannot be reached.
 	hack/vulncheck.sh
 
 .PHONY: image
@@ -222,5 +222,5 @@ deploy-lab: image-manager ## Build the manager and deploy it to the lab, which m
 	hack/deploy.sh lab
 
 .PHONY: undeploy
-undeploy: ## Remove the manager; the resource definitions and all objects stay.
+undeploy: ## Remove the manager; the resource definitions and all objects are kept.
 	hack/deploy.sh delete
