@@ -68,7 +68,7 @@ func TestAForgedReviewIsToldNothing(t *testing.T) {
 	}
 	for _, c := range [][2]string{{"", ""}, {"mine", ""}, {"mine", "theirs"}} {
 		review, object := c[0], c[1]
-		if got := ask(guarded, review, object); strings.Contains(got, "their") || !strings.Contains(got, "not in the namespace of the review") {
+		if got := ask(guarded, review, object); strings.Contains(got, "their") || !strings.Contains(got, "not in the namespace of the admission review") {
 			t.Errorf("a review in namespace %q of an object in %q gets %q", review, object, got)
 		}
 	}

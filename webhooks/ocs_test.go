@@ -175,15 +175,15 @@ var _ = Describe("A storage cluster", func() {
 				Expect(seen[0]).To(ContainSubstring(part))
 			}
 		},
-		Entry("one OSD in all", deviceSets("count: 1"), "spec.storageDeviceSets[0].count: 1 without replica means 1 OSDs in all", "too few for three copies", "set replica: 3"),
-		Entry("two OSDs in all", deviceSets("count: 2"), "2 without replica means 2 OSDs in all"),
+		Entry("one OSD in all", deviceSets("count: 1"), "spec.storageDeviceSets[0].count: 1 without replica means 1 OSDs in total", "too few for three copies", "set replica: 3"),
+		Entry("two OSDs in all", deviceSets("count: 2"), "2 without replica means 2 OSDs in total"),
 		Entry("OSDs that three sets cannot share", deviceSets("count: 4"), "spec.storageDeviceSets[0].count: 4 without replica", "use a multiple of 3"),
 		Entry("OSDs that two zones cannot share", deviceSets("count: 1, replica: 3")+"\narbiter: {enable: true}\nnodeTopologies: {arbiterLocation: c}",
 			"spec.storageDeviceSets[0].count: 3 OSDs cannot be divided evenly between the two zones", "use an even count or replica"),
 		Entry("placement in the wrong place", `placement: {osd: {tolerations: [{operator: Exists}]}}`, "spec.placement[osd]: is ignored", "in storageDeviceSets"),
-		Entry("a way to have no constraints", `placement: {osd: {}}`, "spec.placement[osd]: {} removes the default constraints of the daemons", "remove it"),
+		Entry("a way to have no constraints", `placement: {osd: {}}`, "spec.placement[osd]: {} removes the default constraints of the daemons", "remove the entry"),
 		Entry("node affinity of which Rook takes a part", deviceSets(`placement: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}, {matchExpressions: [{key: b, operator: Exists}]}]}}}`),
-			"spec.storageDeviceSets[0].placement.nodeAffinity", "1 of 2 terms do not count", "use one term"),
+			"spec.storageDeviceSets[0].placement.nodeAffinity", "1 of 2 terms are ignored", "use one term"),
 		Entry("a constraint that counts nothing", deviceSets(`preparePlacement: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}`),
 			"spec.storageDeviceSets[0].preparePlacement.topologySpreadConstraints[0].labelSelector: selects no pods", "values: [rook-ceph-osd, rook-ceph-osd-prepare]"),
 	)

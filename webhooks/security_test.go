@@ -134,8 +134,8 @@ var _ = Describe("A user who may write every kind of the suite in a namespace", 
 		Entry("write a configuration of 1.2 MB", "NovaExternalCompute", `{dataplaneNodeName: x, cellName: cell1, customServiceConfig: "`+strings.Repeat("#", 1200<<10)+`"}`, "spec.customServiceConfig", "Too long: may not be more than 262144"),
 		Entry("write one for the conductor", "NovaCell", `{conductorServiceTemplate: {customServiceConfig: "`+strings.Repeat("#", 300<<10)+`"}}`, "Too long: may not be more than 262144"),
 		Entry("write variables of 900 KB", "OpenStackDataPlaneNode", `{node: {ansibleVars: {a: "`+strings.Repeat("x", 900<<10)+`"}}}`, "spec.node.ansibleVars", "write at most 256 KiB"),
-		Entry("write an inventory of 10,000 hosts into a run", "OpenStackAnsibleEE", `{inventory: "`+strings.Repeat(`edpm-compute-0000 ansible_host=192.168.122.100\n`, 10000)+`"}`, "spec.inventory", "write at most 127 KiB"),
-		Entry("write a play that no process can be given", "OpenStackDataPlaneService", `{play: "- hosts: all # `+strings.Repeat("x", 130<<10)+`"}`, "spec.play", "write at most 127 KiB"),
+		Entry("write an inventory of 10,000 hosts into a run", "OpenStackAnsibleEE", `{inventory: "`+strings.Repeat(`edpm-compute-0000 ansible_host=192.168.122.100\n`, 10000)+`"}`, "spec.inventory", "use at most 127 KiB"),
+		Entry("write a play that no process can be given", "OpenStackDataPlaneService", `{play: "- hosts: all # `+strings.Repeat("x", 130<<10)+`"}`, "spec.play", "use at most 127 KiB"),
 	)
 
 	It("cannot claim that a host has converged", func() {

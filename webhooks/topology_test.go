@@ -118,7 +118,7 @@ var _ = Describe("A Topology", func() {
 			`nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Is"`, `"In"`),
 		Entry("nodes by a key that is no label", refusedByKubernetes, nodes(`{matchExpressions: [{key: a b, operator: Exists}]}`),
 			`nodeSelectorTerms[0].matchExpressions[0].key: Invalid value: "a b"`, "for example topology.kubernetes.io/zone"),
-		Entry("nodes by no value", refusedByKubernetes, nodes(`{matchExpressions: [{key: zone, operator: NotIn}]}`), "matchExpressions[0].values: Required value", "add some"),
+		Entry("nodes by no value", refusedByKubernetes, nodes(`{matchExpressions: [{key: zone, operator: NotIn}]}`), "matchExpressions[0].values: Required value", "add values"),
 		Entry("nodes by a value too many", refusedByKubernetes, nodes(`{matchExpressions: [{key: zone, operator: Exists, values: [zoneA]}]}`),
 			"matchExpressions[0].values: Forbidden", "remove them"),
 		Entry("nodes by a wrong value", refusedByKubernetes, nodes(`{matchExpressions: [{key: zone, operator: In, values: [zoneA, zone B]}]}`),

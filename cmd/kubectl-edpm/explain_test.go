@@ -56,7 +56,7 @@ func TestExplain(t *testing.T) {
 	})
 	for name, says := range map[string]string{
 		"Sunshine":    `"Sunshine" is neither a condition nor a reason of this suite: kubectl edpm explain lists all of them`,
-		"secretmissi": "there are: SecretMissing",
+		"secretmissi": "similar ones: SecretMissing",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if out, err := offline("explain", name); err == nil || !strings.Contains(err.Error(), says) {

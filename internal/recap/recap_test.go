@@ -77,11 +77,11 @@ func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ message, want string }{
 		"a log":                      {"PLAY RECAP ****", "not JSON"},
 		"a message that was cut":     {`{"v":1,"hosts":{"a":[1,0`, "not JSON"},
-		"a version that is unknown":  {`{"v":2,"hosts":{}}`, "version 2, and only 1 is known"},
+		"a version that is unknown":  {`{"v":2,"hosts":{}}`, "version 2, and only 1 is supported"},
 		"no version":                 {`{"hosts":{}}`, "version 0"},
 		"too few fields":             {`{"v":1,"hosts":{"a":[1,2]}}`, "host a has 2 fields and needs 5"},
 		"a host that is null":        {`{"v":1,"hosts":{"a":null}}`, "host a has 0 fields"},
-		"a count that is text":       {`{"v":1,"hosts":{"a":[1,"2",0,0,0]}}`, "field 2 of the recap of host a is no count"},
+		"a count that is text":       {`{"v":1,"hosts":{"a":[1,"2",0,0,0]}}`, "field 2 of the recap of host a is not a count"},
 		"a count that is a fraction": {`{"v":1,"hosts":{"a":[1.5,0,0,0,0]}}`, "field 1"},
 		"a count that is too large":  {`{"v":1,"hosts":{"a":[1,0,0,0,4294967296]}}`, "field 5"},
 		"a message that is no text":  {`{"v":1,"hosts":{"a":[1,0,0,0,0,7]}}`, "message of host a in the recap is not valid"},
