@@ -57,36 +57,44 @@ func mistyped(path *field.Path, name string) field.ErrorList {
 
 // typed checks the type of a value. Templates are evaluated by Ansible only, which checks their values before the first task of the role.
 func typed(path *field.Path, variable ansible.Variable, value any) field.ErrorList {
-	if text, ok := value.(string); value == nil || ok && (strings.Contains(text, "{{") || strings.Contains(text, "{%")) {
+	text, single := scalar(value)
+	if value == nil || strings.Contains(text, "{{") || strings.Contains(text, "{%") {
 		return nil
 	}
-	text, single := scalar(value)
-	switch variable.Type {
-	case "list":
-		if _, ok := value.([]any); !ok {
-			return hidden(path, "is not a list", "write [a, b]")
-		}
-	case "dict":
-		if _, ok := value.(map[string]any); !ok {
-			return hidden(path, "is not a mapping", "write {name: value}")
-		}
-	case "int":
-		if number, err := strconv.ParseFloat(text, 64); !single || err != nil || number != float64(int64(number)) {
-			return hidden(path, "is not an integer", "write a number such as 5")
-		}
-	case "bool":
-		if !slices.Contains(booleans, strings.ToLower(text)) {
-			return hidden(path, "is not a boolean", "write true or false")
-		}
-	default:
-		if !single {
-			return hidden(path, "is not a single value", "write one "+variable.Type)
-		}
+	if what, remedy := mismatch(variable.Type, value, text, single); what != "" {
+		return hidden(path, what, remedy)
 	}
 	if len(variable.Choices) > 0 && !slices.Contains(variable.Choices, text) {
 		return hidden(path, "is none of the possible values", "write one of "+strings.Join(variable.Choices, ", "))
 	}
 	return nil
+}
+
+// mismatch says what a value is not, and what to write; empty if it has the type.
+func mismatch(kind string, value any, text string, single bool) (what, remedy string) {
+	_, list := value.([]any)
+	_, mapping := value.(map[string]any)
+	switch {
+	case kind == "list" && !list:
+		return "is not a list", "write [a, b]"
+	case kind == "dict" && !mapping:
+		return "is not a mapping", "write {name: value}"
+	case kind == "list" || kind == "dict":
+		return "", ""
+	case kind == "int" && !integer(text):
+		return "is not an integer", "write a number such as 5"
+	case kind == "bool" && !slices.Contains(booleans, strings.ToLower(text)):
+		return "is not a boolean", "write true or false"
+	case !single:
+		return "is not a single value", "write one " + kind
+	}
+	return "", ""
+}
+
+// integer reports whether Ansible takes a text for a whole number.
+func integer(text string) bool {
+	number, err := strconv.ParseFloat(text, 64)
+	return err == nil && number == float64(int64(number))
 }
 
 // scalar returns the text of a single value, and whether it is one.
