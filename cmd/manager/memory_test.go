@@ -26,8 +26,9 @@ const (
 	foreignSize     = 900 << 10
 	// foreignCost is the most that one may cost: 10 MiB for 1500.
 	foreignCost = (10 << 20) / 1500
-	// noise is how much two managers differ that do the same.
-	noise = 3 << 19
+	// noise is how much two managers differ that do the same, such as by the buffer
+	// of a connection. Their content would be 54 MiB.
+	noise = 3 << 20
 )
 
 // memory of a manager that has filled its caches: live objects, and the most that
