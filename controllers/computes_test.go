@@ -162,7 +162,7 @@ var _ = Describe("A node becomes a compute", func() {
 		w.make(w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
 		w.computesReady("n")
 		annotate(w.node("n"), novav1.CellAnnotation, "cell2") // no webhook forbids it here
-		w.halted(w.compute("n"), condition.InputReadyCondition, novav1.CellMismatchReason, `spec.cellName is "cell1"`, `say "cell2"`, "delete the node and create it again")
+		w.halted(w.compute("n"), condition.InputReadyCondition, novav1.CellMismatchReason, `spec.cellName is "cell1"`, `is "cell2"`, "delete the node and create it again")
 		Eventually(func(g Gomega) string { return w.entry(g, "n").Message }).Should(ContainSubstring(`the annotation names cell "cell2"`))
 		w.quiet()
 		Expect(get(Default, w.compute("n")).Spec.CellName).To(Equal("cell1"))

@@ -220,7 +220,9 @@ var _ = Describe("A rollout", func() {
 		ill := w.sick(map[string]fakekube.Outcome{"n000": fakekube.Failed})
 		w.hosts.Delay(200 * time.Millisecond)
 		w.make(w.role("compute").BatchSize(1).MaxUnavailable(1).MaxFailures(0).Obj())
-		w.makeNodes(3, "compute")
+		w.makeNodes(1, "compute")
+		w.firstRun("install-os") // a full batch waits for nobody: any host could be the first
+		w.makeMoreNodes(1, 3, "compute")
 		w.halted(w.node("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Held), "maxFailures is 0, and more hosts have failed: n000")
 		Eventually(func() int { return w.times("n000", "install-os") }).Should(BeNumerically(">=", 3))
 		Expect(append(w.steps("n001"), w.steps("n002")...)).To(BeEmpty())

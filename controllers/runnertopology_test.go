@@ -15,6 +15,8 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
@@ -123,7 +125,7 @@ var _ = Describe("Where runs are made from", func() {
 	})
 
 	It("lets a host that could not be reached be tried again at once from elsewhere", func() {
-		w := newCloud(patient)
+		w := newCloud(patient, func(o *controllers.Options) { o.Engine.Backoff = edpm.DefaultOptions().Backoff })
 		role := w.role("compute").Cell("cell1").Obj()
 		w.make(MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj(), role)
 		s := w.sick(map[string]fakekube.Outcome{"n000/libvirt": fakekube.Unreachable})

@@ -122,10 +122,16 @@ func nodeNames(n int) []string {
 // makeNodes makes n nodes of a role.
 func (w *world) makeNodes(n int, role string) []string {
 	GinkgoHelper()
-	for _, name := range nodeNames(n) {
+	w.makeMoreNodes(0, n, role)
+	return nodeNames(n)
+}
+
+// makeMoreNodes makes the rest of n nodes of which the first are there.
+func (w *world) makeMoreNodes(first, n int, role string) {
+	GinkgoHelper()
+	for _, name := range nodeNames(n)[first:] {
 		w.make(MakeNode(name, w.ns).Role(role).Host("10.0.0." + name[1:]).Obj())
 	}
-	return nodeNames(n)
 }
 
 // get reads the object again.

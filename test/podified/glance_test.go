@@ -110,7 +110,7 @@ var _ = Describe("A Glance", func() {
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(config), config)).To(Succeed())
 		Expect(config.Data).To(HaveKeyWithValue("02-glance-override.conf", []byte("[DEFAULT]\ndebug = true\n")))
 		Expect(string(config.Data["01-glance.conf"])).To(ContainSubstring("enabled_backends = default_backend:file"))
-		shows(w.api("glance-default-single"), condition.ServiceConfigReadyCondition, "True/Ready/", "No database is given")
+		shows(w.api("glance-default-single"), condition.ServiceConfigReadyCondition, "True/Ready/", "No database is configured")
 		shows(w.api("glance-default-single"), topologyv1.PlacementReadyCondition, "True/Ready/")
 	})
 
