@@ -14,7 +14,7 @@ import (
 
 const (
 	// maxUnknown is the most unknown variables that are compared with the known ones, which takes time for each.
-	maxUnknown = 10
+	maxUnknown = 100
 	// maxName is the most characters of a name that can be a mistyped one.
 	maxName = 64
 	// maxTypo is how many letters of a mistyped name may differ: a variable with another name is one of the user's own playbooks.
@@ -110,6 +110,9 @@ func scalar(value any) (string, bool) {
 func nearest(name string, names []string) string {
 	best, least := "", maxTypo+1
 	for _, candidate := range names {
+		if differ := len(name) - len(candidate); max(differ, -differ) > maxTypo {
+			continue
+		}
 		if d := distance(name, candidate); d < least {
 			best, least = candidate, d
 		}
