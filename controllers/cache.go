@@ -143,7 +143,7 @@ func withoutTemplate(obj any) (any, error) {
 // message too, which is its result. Of one that another controller than a
 // StatefulSet owns it drops what it says of itself: it is not of a service in pods.
 func podsForScheduling() func(any) (any, error) {
-	of := newFamilies()
+	pods := newSharedPods()
 	return func(obj any) (any, error) {
 		pod, ok := obj.(*corev1.Pod)
 		if !ok {
@@ -161,7 +161,7 @@ func podsForScheduling() func(any) (any, error) {
 		case owner != nil && owner.Kind != "StatefulSet":
 			pod.Status.Conditions = nil
 		}
-		of.share(pod)
+		pods.share(pod)
 		return pod, nil
 	}
 }

@@ -7,31 +7,31 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// maxFamilies is of how many controllers, such as ReplicaSets, a Pod is remembered.
-const maxFamilies = 4096
+// maxControllers is of how many controllers, such as ReplicaSets, a Pod is remembered.
+const maxControllers = 4096
 
-// families let the cached Pods of one controller share what they have in common,
+// sharedPods lets the cached Pods of one controller share what they have in common,
 // which is most of what is held of them. Cached objects are not changed.
-type families struct {
+type sharedPods struct {
 	// last are the *corev1.Pod that came last, by the UID of their controller.
 	last *lru.Cache
 }
 
-func newFamilies() *families { return &families{lru.New(maxFamilies)} }
+func newSharedPods() *sharedPods { return &sharedPods{lru.New(maxControllers)} }
 
 // share replaces the parts of a Pod that equal those of the one before.
-func (f *families) share(pod *corev1.Pod) {
+func (s *sharedPods) share(pod *corev1.Pod) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		return
 	}
-	if last, found := f.last.Get(owner.UID); found {
-		adopt(pod, last.(*corev1.Pod))
+	if last, found := s.last.Get(owner.UID); found {
+		reuse(pod, last.(*corev1.Pod))
 	}
-	f.last.Add(owner.UID, pod)
+	s.last.Add(owner.UID, pod)
 }
 
-func adopt(pod, last *corev1.Pod) {
+func reuse(pod, last *corev1.Pod) {
 	pod.Namespace = either(pod.Namespace, last.Namespace)
 	pod.GenerateName = either(pod.GenerateName, last.GenerateName)
 	pod.Labels = either(pod.Labels, last.Labels)

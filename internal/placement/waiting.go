@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Waiting are the workloads of the objects of one controller whose pods would find
-// no place: changes of the cluster that concern them call for another prediction, and
+// Waiting are the workloads of the objects of one controller whose pods would be
+// unschedulable: changes of the cluster that concern them call for another prediction, and
 // all others cost nothing. The zero value is ready for use.
 type Waiting struct{ byPart sync.Map }
 
-// part of an object is what is rolled out by itself, such as one of its StatefulSets.
+// part is one workload of an object with several, such as one of its StatefulSets.
 type part struct {
 	object types.NamespacedName
 	name   string
