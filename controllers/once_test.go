@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ func (w *world) firstRun(step string) *ansibleeev1.OpenStackAnsibleEE {
 	var found *ansibleeev1.OpenStackAnsibleEE
 	Eventually(func() *ansibleeev1.OpenStackAnsibleEE {
 		for _, r := range w.runs() {
-			if r.Spec.Step == step {
+			if slices.Contains(r.StepNames(), step) {
 				found = &r
 			}
 		}

@@ -37,6 +37,13 @@ def host_of(recap, name):
     return steps, fields[2], fields[3], rest[0]
 
 
+def progress_of(recap, name):
+    """Returns how many steps a host in a recap has done, with the number that it has begun if that is not the next."""
+    begun = recap["hosts"][name][9:10]
+    done = host_of(recap, name)[0]
+    return (done, begun[0]) if begun else done
+
+
 class Run:
     """One run: its exit code, what it printed and its recap."""
 

@@ -76,6 +76,67 @@ CASES = {
 }
 
 
+# name: (steps, for each host how many it has done and, unless that says it, how many it has begun)
+STEPS = {
+    "all is well": ([[play(WORK)], [play(WORK), play(REAL)], [play(WORK)]], {"h1": 3, "h2": 3, "h3": 3}),
+    "one fails in the second step": ([[play(WORK)], [play(WORK), play(fail("h1"), REAL)], [play(WORK)]], {"h1": 1, "h2": 3, "h3": 3}),
+    "one fails in the first step": ([[play(fail("h1"), WORK)], [play(WORK)]], {"h1": 0, "h2": 2, "h3": 2}),
+    "each fails in another step":
+        ([[play(WORK, fail("h1"))], [play(WORK, fail("h2"))], [play(WORK, fail("h3"))]], {"h1": 0, "h2": 1, "h3": 2}),
+    "one is lost in the second step": ([[play(WORK)], [play(unreachable("h1"))], [play(WORK)]], {"h1": 1, "h2": 3, "h3": 3}),
+    "any_errors_fatal in the second step":
+        ([[play(WORK)], [play(WORK, fail("h1"), REAL, any_errors_fatal=True)], [play(WORK)]], {"h1": 1, "h2": 1, "h3": 1}),
+    "a later batch of the second step fails": ([[play(WORK)], [play(WORK, fail("h2"), serial=1)], [play(WORK)]], {"h1": 2, "h2": 1, "h3": 1}),
+    "a batch of the first step never begins":
+        ([[play(WORK, meta("end_play"), serial=1)], [play(WORK)]], {"h1": 2, "h2": (0, 2), "h3": (0, 2)}),
+    "end_host in the first step": ([[play(WORK, meta("end_host", "h1"), REAL)], [play(WORK)]], {"h1": 2, "h2": 2, "h3": 2}),
+    "clear_host_errors in the second step":
+        ([[play(WORK, fail("h1"))], [play(meta("clear_host_errors"), WORK)]], {"h1": 0, "h2": 2, "h3": 2}),
+    "clear_host_errors in the first step":
+        ([[play(WORK, fail("h1"), meta("clear_host_errors")), play(WORK)], [play(WORK)]], {"h1": (0, 2), "h2": 2, "h3": 2}),
+    "rescue in the first step": ([[play({"block": [WORK, fail("h1")], "rescue": [WORK]})], [play(WORK)]], {"h1": 2, "h2": 2, "h3": 2}),
+    "rescue, and a failure after it":
+        ([[play({"block": [WORK, fail("h1")], "rescue": [WORK]})], [play(WORK, fail("h1"))]], {"h1": (0, 2), "h2": 2, "h3": 2}),
+    "a step that is not for all": ([[play(WORK)], [play(WORK, hosts="h2,h3")], [play(WORK)]], {"h1": (1, 3), "h2": 3, "h3": 3}),
+    "plays that give themselves numbers": ([[play(WORK, vars={"edpm_step_number": 7})], [play(WORK, fail("h1"), vars={"edpm_step_number": 7})]],
+                                           {"h1": 1, "h2": 2, "h3": 2}),
+}
+
+
+def run_steps(steps, count=None):
+    entries = [{"import_playbook": "step%d.yaml" % number, "vars": {"edpm_step_number": number, "edpm_step": "s%d" % number}}
+               for number, _ in enumerate(steps, 1)]
+    files = {"project/step%d.yaml" % number: plays for number, plays in enumerate(steps, 1)}
+    return runs.Run(entries, files=files, environment={"EDPM_RUN_STEPS": str(count or len(steps))})
+
+
+@runs.needs_ansible
+class StepsTest(unittest.TestCase):
+    maxDiff = None
+
+    def test_how_far_each_host_has_come(self):
+        with ThreadPoolExecutor(4) as pool:
+            results = dict(zip(STEPS, pool.map(lambda case: run_steps(case[0]), STEPS.values())))
+        for name, (_, expected) in STEPS.items():
+            with self.subTest(name):
+                run = results[name]
+                self.assertEqual({host: runs.progress_of(run.recap, host) for host in run.recap["hosts"]}, expected, run.raw + run.output)
+
+    def test_steps_that_cannot_be_told_apart_are_all_done_or_none(self):
+        run = run_steps([[play(WORK)], [play(WORK, fail("h1"))]], count=3)
+        self.assertEqual({host: runs.progress_of(run.recap, host) for host in run.recap["hosts"]}, {"h1": (0, 3), "h2": 3, "h3": 3}, run.raw)
+
+    def test_a_host_without_a_task_in_a_step_is_told_so(self):
+        run = run_steps([[play(WORK)], [play(WORK, hosts="h2,h3")]])
+        self.assertEqual(runs.host_of(run.recap, "h1"), (1, 0, 0, "no task of the step ran on this host"), run.raw)
+
+    def test_the_step_is_known_to_the_tasks(self):
+        tell = {"name": "Tell", "ansible.builtin.debug": {"msg": "this is {{ edpm_step }}"}}
+        run = run_steps([[play(tell)], [play(tell)]])
+        for step in ("s1", "s2"):
+            self.assertIn("this is " + step, run.output)
+
+
 @runs.needs_ansible
 class EndTest(unittest.TestCase):
     maxDiff = None

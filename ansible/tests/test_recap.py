@@ -40,8 +40,8 @@ def names(count, length, seed=1):
 
 
 class EncodeTest(unittest.TestCase):
-    def fits(self, hosts):
-        data = recap.encode(hosts)
+    def fits(self, hosts, steps=1):
+        data = recap.encode(hosts, steps)
         self.assertLessEqual(len(data), 4096)
         decoded, packed = decode(data)
         self.assertEqual(list(decoded), list(hosts))
@@ -68,6 +68,16 @@ class EncodeTest(unittest.TestCase):
         hosts = {name: [0, 0, 0, 1, 0, "m" * 200, "", 0, 0] for name in names(50, 63)}
         decoded, _ = self.fits(hosts)
         self.assertEqual({tuple(entry[6:]) for entry in decoded.values()}, {("", 0, 0)})
+
+    def test_fifty_hosts_that_fail_in_any_of_many_steps_fit(self):
+        generator = random.Random(5)
+        hosts = {name: [generator.randint(0, 999) for _ in range(5)] + ["m" * 200, "", generator.randint(0, 31), 1, generator.randint(2, 32)]
+                 for name in names(50, 63)}
+        data = recap.encode(hosts, 32)
+        self.assertLessEqual(len(data), 4096)
+        decoded, _ = decode(data)
+        for name, entry in hosts.items():
+            self.assertEqual(decoded[name], [min(count, 1) for count in entry[:5]] + ["", ""] + entry[7:])
 
     def test_short_messages_are_kept_whole_when_long_ones_are_cut(self):
         hosts = {name: [1, 0, 1, 0, 0, "m" * 200] for name in names(30, 10)}
@@ -218,9 +228,13 @@ class CallbackTest(unittest.TestCase):
         self.path = file.name
         self.callback = recap.CallbackModule()
         self.known, self.connected = self.path + ".known", self.path + ".connected"
-        self.callback.get_option = {"path": self.path, "known_hosts": self.known, "connected": self.connected}.get
-        self.callback.end = Thing(start=lambda play, variables: False, hosts=lambda: self.done)
+        self.callback.get_option = {"path": self.path, "known_hosts": self.known, "connected": self.connected, "steps": 1}.get
         self.done = set()
+        self.callback.progress = self.progress()
+
+    def progress(self):
+        return Thing(start=lambda play, variables: False, ran=lambda name, well: None, begun={}, idle=set(),
+                     done=lambda failed: {name: 1 for name in self.done})
 
     def ssh_knows(self, *lines):
         self.write(self.known, *lines)
@@ -282,10 +296,9 @@ class CallbackTest(unittest.TestCase):
 
     def test_the_key_of_a_host_is_told_when_it_is_first_met(self):
         self.ssh_knows("[10.0.0.2]:2222 ssh-ed25519 OLD", "# a comment", "10.0.0.9")
-        self.callback.end = None
-        self.callback.v2_playbook_on_start(Thing(get_plays=lambda: [Thing(_uuid="1", get_variable_manager=lambda: None)],
-                                                 _entries=[], _loader=None))
-        self.callback.end = Thing(start=lambda play, variables: False, hosts=lambda: self.done)
+        only = Thing(_uuid="1", get_variable_manager=lambda: None, vars={})
+        self.callback.v2_playbook_on_start(Thing(get_plays=lambda: [only], _entries=[only], _loader=None))
+        self.callback.progress = self.progress()
         self.play("new", "old", "bad", "never", new={"ansible_host": "10.0.0.1"},
                   old={"ansible_host": "10.0.0.2", "ansible_port": 2222}, bad={}, never={"ansible_host": "10.0.0.9"})
         self.ssh_knows("[10.0.0.2]:2222 ssh-ed25519 OLD", "10.0.0.1 ssh-ed25519 NEW", "bad,10.0.0.3 ssh-rsa BAD comment")
@@ -318,7 +331,7 @@ class CallbackTest(unittest.TestCase):
         self.assertEqual(len(self.stats(a=(0, 0, 1, 0, 0))["a"][5]), 200)
 
     def test_a_path_that_cannot_be_written_is_no_failure(self):
-        self.callback.get_option = lambda name: "/nonexistent/" + name
+        self.callback.get_option = lambda name: 1 if name == "steps" else "/nonexistent/" + name
         self.callback.v2_playbook_on_stats(Thing(processed={}, summarize=None))
 
 

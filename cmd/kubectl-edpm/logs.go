@@ -39,7 +39,7 @@ func newLogs(flags *genericclioptions.ConfigFlags) *cobra.Command {
 			return l.print(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&l.step, "step", "", "runs of this step only, for example run-os or nova")
+	cmd.Flags().StringVar(&l.step, "step", "", "what was said of this step only, for example run-os or nova")
 	cmd.Flags().StringVar(&l.run, "run", "", "this run, by the name of its OpenStackAnsibleEE")
 	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, "follow the output until the run has finished")
 	cmd.Flags().BoolVar(&l.all, "all", false, "all runs that still exist, the oldest first")
@@ -113,7 +113,11 @@ func (l *logsCommand) output(ctx context.Context, out, notes io.Writer, r *ansib
 		return l.recap(out, notes, view, fmt.Sprintf("the log of Pod %s cannot be read: %v", pod.Name, err))
 	}
 	defer stream.Close()
-	return hostlog.Copy(out, stream, l.host)
+	filter := hostlog.New(l.host)
+	if steps := r.StepNames(); l.step != "" && len(steps) > 1 {
+		filter.Step(slices.Index(steps, l.step))
+	}
+	return hostlog.Copy(out, stream, filter)
 }
 
 // recap prints what is left of a run whose output is not there, and why it is not.

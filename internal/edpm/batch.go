@@ -62,12 +62,15 @@ func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) 
 	m := moment{now: e.Clock.Now(), debounce: e.Debounce, patience: e.Patience, inFlight: map[string]bool{}, retrying: map[string]bool{}, failed: map[string]bool{}, busy: map[string]bool{}}
 	runs, err := e.list(ctx, g.Namespace, groupIndex, g.index())
 	if err != nil {
-		return nil, m, fmt.Errorf("listing the runs of %s for role %s: %w", g.Step, g.Role, err)
+		return nil, m, fmt.Errorf("listing the runs of %s: %w", g, err)
 	}
 	for i := range runs {
 		for _, host := range indexBusy(&runs[i]) {
 			t, _ := runs[i].Target(host)
 			m.start(t)
+			for _, step := range t.Steps {
+				m.start(ansibleeev1.Target{Host: host, Attempt: step.Attempt})
+			}
 		}
 	}
 	offers := e.snapshot(g, &m)
@@ -119,12 +122,11 @@ func (e *Engine) unheard(ctx context.Context, runs []ansibleeev1.OpenStackAnsibl
 	}) {
 		return nil
 	}
-	for host, r := range lastOf(runs) {
-		key := keyOf(r.object, host)
+	for key, r := range lastOf(runs) {
 		e.mu.Lock()
 		judged := e.judged[key] == r.name
 		e.mu.Unlock()
-		if judged || r.converged() || !r.finished || m.inFlight[host] || slices.ContainsFunc(offers, func(o *offer) bool { return o.Host == host }) {
+		if judged || r.converged() || !r.finished || m.inFlight[key.Host] || slices.ContainsFunc(offers, func(o *offer) bool { return o.Host == key.Host }) {
 			continue
 		}
 		counts, err := e.stillFailed(ctx, key, r)
@@ -132,7 +134,7 @@ func (e *Engine) unheard(ctx context.Context, runs []ansibleeev1.OpenStackAnsibl
 			return err
 		}
 		if counts {
-			m.failed[host] = true
+			m.failed[key.Host] = true
 		}
 	}
 	return nil
@@ -150,18 +152,25 @@ func (e *Engine) stillFailed(ctx context.Context, key Key, r *run) (bool, error)
 	return last != nil && last.name == r.name, err
 }
 
-// lastOf returns the run of each host that was created last.
-func lastOf(runs []ansibleeev1.OpenStackAnsibleEE) map[string]*run {
-	last := map[string]*run{}
+// lastOf returns the run of each step of each host that was created last.
+func lastOf(runs []ansibleeev1.OpenStackAnsibleEE) map[Key]*run {
+	last := map[Key]*run{}
 	for i := range runs {
 		for _, t := range runs[i].Spec.Targets {
-			r := newRun(&runs[i], t.Host)
-			if old := last[t.Host]; old == nil || !r.object.CreationTimestamp.Before(&old.object.CreationTimestamp) && (old.target.OwnerUID != t.OwnerUID || old.target.Serial < t.Serial) {
-				last[t.Host] = r
+			for _, key := range keysOf(&runs[i], t.Host) {
+				if r := newRun(&runs[i], key.Step, key.Host); !r.void && r.after(last[key]) {
+					last[key] = r
+				}
 			}
 		}
 	}
 	return last
+}
+
+// after reports whether a run of a step on a host was created after another one, if there is one.
+func (r *run) after(old *run) bool {
+	return old == nil || !r.object.CreationTimestamp.Before(&old.object.CreationTimestamp) &&
+		(old.target.OwnerUID != r.target.OwnerUID || old.target.Serial < r.target.Serial)
 }
 
 // snapshot copies what waits in the group and adds runs that the cache does not
@@ -176,7 +185,7 @@ func (e *Engine) snapshot(g Group, m *moment) []*offer {
 			continue
 		}
 		m.busy[key.Host] = true
-		if key.in(g) && l.role == g.Role {
+		if l.group == g {
 			m.start(l.target)
 		}
 	}
@@ -254,8 +263,11 @@ func (e *Engine) launch(ctx context.Context, batch []*offer) error {
 		return err
 	}
 	e.settleClaim(batch)
-	runsStarted.WithLabelValues(metrics.Steps.Value(batch[0].Step.Name)).Inc()
-	ctrl.LoggerFrom(ctx).Info("Started run", "run", klog.KRef(batch[0].Namespace, name), "step", batch[0].Step.Name, "hosts", len(batch))
+	steps, _ := batch[0].steps()
+	for _, step := range steps {
+		runsStarted.WithLabelValues(metrics.Steps.Value(step.Name)).Inc()
+	}
+	ctrl.LoggerFrom(ctx).Info("Started run", "run", klog.KRef(batch[0].Namespace, name), "step", batch[0].stepNames(","), "hosts", len(batch))
 	return nil
 }
 
@@ -339,8 +351,12 @@ func (e *Engine) claim(name string, batch []*offer) bool {
 		}
 	}
 	for _, o := range batch {
-		r := run{name: name, role: o.Role, target: o.target(), limited: o.Strategy.limited()}
-		e.launched[o.Key()] = launch{run: r, owner: o.owner(), at: e.Clock.Now()}
+		steps, targets := o.steps()
+		for i, step := range steps {
+			r := run{name: name, target: o.target(), limited: o.Strategy.limited()}
+			r.target.Hash, r.target.Serial, r.target.Attempt, r.target.Steps = targets[i].Hash, targets[i].Serial, targets[i].Attempt, nil
+			e.launched[o.key(step)] = launch{run: r, group: o.Group(), owner: o.owner(), at: e.Clock.Now()}
+		}
 	}
 	return true
 }
@@ -349,7 +365,10 @@ func (e *Engine) unclaim(batch []*offer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, o := range batch {
-		delete(e.launched, o.Key())
+		steps, _ := o.steps()
+		for _, step := range steps {
+			delete(e.launched, o.key(step))
+		}
 	}
 }
 
@@ -391,7 +410,7 @@ func (e *Engine) settleClaim(batch []*offer) {
 	defer e.mu.Unlock()
 	for _, o := range batch {
 		if grp := e.groups[o.Group()]; grp != nil && grp.offers[o.Host] == o {
-			e.drop(o.Key())
+			e.drop(o.owner())
 		}
 	}
 }
@@ -430,12 +449,15 @@ func (e *Engine) resolveDoubts(ctx context.Context, g Group) (bool, error) {
 // become another run. The caller holds the lock.
 func (e *Engine) shown(key Key, l launch) {
 	delete(e.launched, key)
-	g, offered := e.offered[key]
-	if !offered {
+	o := e.waiting(l.owner)
+	if !o.has(key.Step) || o.OwnerUID != l.target.OwnerUID {
 		return
 	}
-	if o := e.groups[g].offers[key.Host]; o.serial == l.target.Serial && o.OwnerUID == l.target.OwnerUID {
-		e.drop(key)
+	steps, targets := o.steps()
+	for i, step := range steps {
+		if step.Name == key.Step && targets[i].Serial == l.target.Serial {
+			e.drop(l.owner)
+		}
 	}
 }
 
@@ -444,7 +466,7 @@ func (e *Engine) unseen(g Group) (unseen bool, doubtful map[Key]launch) {
 	defer e.mu.Unlock()
 	doubtful = map[Key]launch{}
 	for key, l := range e.launched {
-		if !key.in(g) || l.role != g.Role {
+		if l.group != g {
 			continue
 		}
 		unseen = true

@@ -79,10 +79,8 @@ type Engine struct {
 
 	mu     sync.Mutex
 	groups map[Group]*group
-	// offered says in which group a target waits.
-	offered map[Key]Group
-	// wanted is what each owner waits for: one step at a time.
-	wanted map[ownerID]Key
+	// offered says in which group an owner waits for a run.
+	offered map[ownerID]Group
 	// crews are the roles with owners that are expected, by expected.
 	crews    map[crew]*expectation
 	expected map[ownerID]announcement
@@ -110,6 +108,7 @@ type group struct {
 
 type launch struct {
 	run
+	group Group
 	owner ownerID
 	at    time.Time
 }
@@ -120,7 +119,7 @@ func New(c client.Client, live client.Reader, opts Options) *Engine {
 	return &Engine{
 		Options: opts, client: c, live: live,
 		owners: map[string]Owner{}, wake: map[string]chan event.GenericEvent{}, states: newStates(),
-		groups: map[Group]*group{}, offered: map[Key]Group{}, wanted: map[ownerID]Key{}, judged: map[Key]string{}, launched: map[Key]launch{}, refused: map[Key]string{}, reserved: map[Group]int{}, queued: map[Group]bool{},
+		groups: map[Group]*group{}, offered: map[ownerID]Group{}, judged: map[Key]string{}, launched: map[Key]launch{}, refused: map[Key]string{}, reserved: map[Group]int{}, queued: map[Group]bool{},
 		crews: map[crew]*expectation{}, expected: map[ownerID]announcement{},
 	}
 }
@@ -132,7 +131,8 @@ func (e *Engine) Register(o Owner) {
 }
 
 // Converge brings a host through the given steps in order. It writes into the
-// ledger what has run successfully, makes the engine run what comes next, and
+// ledger what has run successfully, makes the engine run what is due, in one run as
+// far as that is possible, and
 // returns the state of the first step that is to be run or is running. When there
 // is none it is that of the first step that was restricted by tags, else of the
 // last one. All targets are of one host.
@@ -146,43 +146,70 @@ func (e *Engine) Converge(ctx context.Context, ledger *edpmv1.Ledger, targets ..
 
 func (e *Engine) firstDue(ctx context.Context, ledger *edpmv1.Ledger, targets []Target) (State, error) {
 	result := State{Phase: Converged}
+	var all, due []*assessment
 	for i := range targets {
-		state, err := e.converge(ctx, ledger, &targets[i])
+		a, err := e.assess(ctx, ledger, &targets[i])
 		if err != nil {
-			return state, err
+			return State{}, err
 		}
+		all = append(all, a)
 		switch {
-		case state.Phase != Converged && state.Phase != Limited:
-			return state, e.noteAll(ctx, ledger, targets[i+1:])
+		case a.state.Phase != Converged && a.state.Phase != Limited:
+			due = append(due, a)
+		case len(due) > 0: // it has run already
 		case result.Phase != Limited:
-			result = state
-		case state.Phase == Limited:
-			result.More = append(result.More, state.Step)
+			result = a.state
+		case a.state.Phase == Limited:
+			result.More = append(result.More, a.state.Step)
 		}
+	}
+	if err := e.act(ledger, due); err != nil {
+		return State{}, err
+	}
+	for _, a := range all {
+		e.states.set(a.Key(), a.Cell, a.state.Phase, e.Clock.Now())
+		e.hasHeard(a.Key(), a.last)
+	}
+	switch {
+	case len(due) > 0:
+		result = together(due)
+	case len(all) > 0:
+		e.nudge(all[0].Group())
 	}
 	return result, nil
 }
 
-// noteAll notes what runs of steps did that wait for an earlier one, and that the
-// owner has heard of them. As long as that is missing, such runs stay when somebody
-// deletes them, and the failed ones hold other hosts back.
-func (e *Engine) noteAll(ctx context.Context, ledger *edpmv1.Ledger, targets []Target) error {
-	for i := range targets {
-		runs, err := e.history(ctx, targets[i].Key(), targets[i].OwnerUID)
-		if err != nil {
-			return err
+// together is the state of the first step, with those that are running in the same run.
+func together(due []*assessment) State {
+	first := due[0].state
+	for _, a := range due[1:] {
+		if first.Phase == Running && a.state.Run == first.Run {
+			first.More = append(first.More, a.state.Step)
 		}
-		note(ledger, targets[i].Step.Name, runs)
-		e.hasHeard(targets[i].Key(), newest(had(runs)))
 	}
-	return nil
+	return first
 }
 
-func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (State, error) {
+// assessment is where a step of a host stands.
+type assessment struct {
+	*Target
+	want
+	suspicion
+	state State
+	// last run that may have touched the host, nil if there is none.
+	last *run
+	// serial number of the next run.
+	serial int64
+}
+
+// assess notes what runs of a step did, whether or not it is the one that comes next:
+// as long as that is missing, such runs stay when somebody deletes them, and the
+// failed ones hold other hosts back.
+func (e *Engine) assess(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (*assessment, error) {
 	t.Rerun, t.Tokens = shortToken(t.Rerun), shortTokens(t.Tokens)
 	all, err := e.history(ctx, t.Key(), t.OwnerUID)
 	if err != nil {
-		return State{}, err
+		return nil, err
 	}
 	runs := had(all)
 	if t.HostKey != "" {
@@ -196,17 +223,10 @@ func (e *Engine) converge(ctx context.Context, ledger *edpmv1.Ledger, t *Target)
 		e.review(ledger, t, w, runs)
 	}
 	state.remember(ledger, t.Step.Name, t.Tokens)
-	o := &offer{
-		Target: *t, hash: w.hash, access: w.access, podKey: t.podKey(), machine: Machine(t.Namespace, t.Vars, t.Host), attempt: 1,
+	return &assessment{
+		Target: t, want: w, state: state, last: newest(runs),
 		serial: nextSerial(ledger, t.Step.Name, all), suspicion: t.suspect(ledger, newest(runs)),
-	}
-	o.HostKey = ledger.HostKey
-	if err := e.act(o, &state); err != nil {
-		return State{}, err
-	}
-	e.states.set(t.Key(), t.Cell, state.Phase, e.Clock.Now())
-	e.hasHeard(t.Key(), newest(runs))
-	return state, nil
+	}, nil
 }
 
 // hasHeard notes that an owner knows how its last run has ended, and has offered
@@ -220,30 +240,31 @@ func (e *Engine) hasHeard(key Key, last *run) {
 		return
 	}
 	if e.judged[key] != last.name && !last.converged() {
-		e.enqueue(Group{key.Namespace, key.Kind, last.role, key.Step}, e.Debounce)
+		e.enqueue(groupOf(last.object), e.Debounce)
 	}
 	e.judged[key] = last.name
 }
 
-// act offers the target for a run, or takes it back.
-func (e *Engine) act(o *offer, state *State) error {
-	if state.Phase != Pending && state.Phase != Failed {
-		e.nudge(o.Group())
+// act offers a host for a run of the steps that are due, or takes it back.
+func (e *Engine) act(ledger *edpmv1.Ledger, due []*assessment) error {
+	if len(due) == 0 {
 		return nil
 	}
-	if large := o.tooLarge(); large != "" {
+	first, state := due[0], &due[0].state
+	if state.Phase != Pending && state.Phase != Failed {
+		e.nudge(first.Group())
+		return nil
+	}
+	if large := first.tooLarge(); large != "" {
 		state.Phase, state.Message = TooLarge, large
 		return nil
 	}
-	if restricted, err := restriction(&o.Target, state); err != nil || restricted != "" {
+	if restricted, err := restriction(first.Target, state); err != nil || restricted != "" {
 		state.Phase = restricted
 		return err
 	}
-	if state.Phase == Failed {
-		o.attempt, o.notBefore = state.Attempt+1, state.Retry
-	}
 	state.offered = true
-	switch reason := e.offer(o); {
+	switch reason := e.offer(newOffer(ledger.HostKey, due, e.Clock.Now())); {
 	case reason == "":
 	case state.Phase == Failed:
 		state.Message += "; the next attempt is held: " + reason
@@ -276,8 +297,8 @@ func (e *Engine) offer(o *offer) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	g := o.Group()
-	if old, ok := e.wanted[o.owner()]; ok && (old != o.Key() || e.offered[old] != g) {
-		e.drop(old)
+	if old, ok := e.offered[o.owner()]; ok && old != g {
+		e.drop(o.owner())
 	}
 	if e.groups[g] == nil {
 		e.groups[g] = &group{offers: map[string]*offer{}, held: map[string]string{}}
@@ -297,19 +318,8 @@ func (e *Engine) offer(o *offer) string {
 	if old := grp.offers[o.Host]; old != nil && o.runsAs(old) {
 		o.denied = old.denied
 	}
-	grp.offers[o.Host], e.offered[o.Key()], e.wanted[o.owner()] = o, g, o.Key()
+	grp.offers[o.Host], e.offered[o.owner()] = o, g
 	return cmp.Or(grp.held[o.Host], o.denied)
-}
-
-// joinsAnew reports whether it is another thing to do than the old offer, so that others
-// may still join it.
-func (o *offer) joinsAnew(old *offer) bool {
-	return old.hash != o.hash || old.attempt != o.attempt || old.Rerun != o.Rerun
-}
-
-// runsAs reports whether it would make the same run as the old offer.
-func (o *offer) runsAs(old *offer) bool {
-	return old.hash == o.hash && old.podKey == o.podKey && old.access == o.access
 }
 
 // Withdraw takes back whatever the owner waits for. Owners call it when they
@@ -323,22 +333,29 @@ func (e *Engine) Withdraw(kind, namespace, host string) {
 func (e *Engine) conclude(id ownerID, offered bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if key, ok := e.wanted[id]; ok && !offered {
-		e.drop(key)
+	if !offered {
+		e.drop(id)
 	}
 	e.reported(id)
 }
 
+// waiting returns what an owner waits for, nil if it does not. The caller holds the lock.
+func (e *Engine) waiting(id ownerID) *offer {
+	if g, ok := e.offered[id]; ok {
+		return e.groups[g].offers[id.name]
+	}
+	return nil
+}
+
 // drop forgets an offer. The caller holds the lock.
-func (e *Engine) drop(key Key) {
-	g, ok := e.offered[key]
+func (e *Engine) drop(id ownerID) {
+	g, ok := e.offered[id]
 	if !ok {
 		return
 	}
-	delete(e.offered, key)
-	delete(e.wanted, e.groups[g].offers[key.Host].owner())
-	delete(e.groups[g].offers, key.Host)
-	delete(e.groups[g].held, key.Host)
+	delete(e.offered, id)
+	delete(e.groups[g].offers, id.name)
+	delete(e.groups[g].held, id.name)
 	switch {
 	case len(e.groups[g].offers) == 0:
 		delete(e.groups, g)
@@ -364,7 +381,9 @@ func (e *Engine) Forget(ctx context.Context, kind, namespace, host string, steps
 		for i := range runs {
 			e.refuse(key, &runs[i], true)
 		}
-		e.drop(key)
+		if id := (ownerID{kind, namespace, host}); e.waiting(id).has(step) {
+			e.drop(id)
+		}
 		e.states.remove(key)
 		delete(e.judged, key)
 		for g := range e.groups {
@@ -448,7 +467,7 @@ func (e *Engine) history(ctx context.Context, key Key, owner types.UID) ([]*run,
 	l, unseen := e.launched[key]
 	var runs []*run
 	for i := range objects {
-		if r := newRun(&objects[i], key.Host); r.target.OwnerUID == owner {
+		if r := newRun(&objects[i], key.Step, key.Host); r.target.OwnerUID == owner {
 			runs, unseen = append(runs, r), unseen && r.name != l.name
 		}
 	}

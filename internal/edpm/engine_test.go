@@ -47,7 +47,7 @@ type yard struct {
 	blind bool
 }
 
-var group1 = Group{Namespace: "ns", Kind: kind, Role: "role", Step: "nova"}
+var group1 = Group{Namespace: "ns", Kind: kind, Role: "role"}
 
 func newYard(t *testing.T, objects ...client.Object) *yard {
 	t.Helper()
@@ -246,15 +246,15 @@ func TestARunCountsBeforeTheCacheShowsIt(t *testing.T) {
 func TestStepsGoInOrder(t *testing.T) {
 	y := newYard(t)
 	ledger := &edpmv1.Ledger{}
-	libvirt, nova := wantedOf("a", func(t *Target) { t.Step.Name = "libvirt" }), wantedOf("a", nil)
+	libvirt := wantedOf("a", func(t *Target) { t.Step = Step{Name: "libvirt", PlaybookContents: "- hosts: all"} })
+	nova := wantedOf("a", nil)
 	if s := y.converge(ledger, libvirt, nova); s.Phase != Pending || s.Step != "libvirt" {
 		t.Fatalf("the state is %+v; want libvirt Pending", s)
 	}
 	y.plan(group1)
-	if len(y.runs()) > 0 {
-		t.Fatalf("nova runs before libvirt: %v", y.runs())
+	if names := y.onlyRun().StepNames(); !slices.Equal(names, []string{"libvirt"}) {
+		t.Fatalf("the run has the steps %v; want libvirt, whose playbook cannot be imported", names)
 	}
-	y.plan(Group{"ns", kind, "role", "libvirt"})
 	y.end(y.onlyRun(), ok("a"))
 	if s := y.converge(ledger, libvirt, nova); s.Phase != Pending || s.Step != "nova" {
 		t.Fatalf("the state is %+v; want nova Pending", s)
@@ -264,8 +264,10 @@ func TestStepsGoInOrder(t *testing.T) {
 		t.Fatalf("the state is %+v; want libvirt Pending", s)
 	}
 	y.plan(group1)
-	if n := len(y.runs()); n != 1 {
-		t.Errorf("there are %d runs; nova has to wait for libvirt again", n)
+	for _, run := range y.all() {
+		if !slices.Equal(run.StepNames(), []string{"libvirt"}) {
+			t.Errorf("there is a run of %v; nova has to wait for libvirt again", run.StepNames())
+		}
 	}
 }
 
@@ -275,7 +277,7 @@ func TestAHostIsInOneRunAtATime(t *testing.T) {
 	y.plan(group1)
 	other := wantedOf("a", func(t *Target) { t.Step.Name, t.OwnerKind = "other", "Other" })
 	y.converge(&edpmv1.Ledger{}, other)
-	g := Group{"ns", "Other", "role", "other"}
+	g := Group{"ns", "Other", "role", false}
 	y.plan(g)
 	y.seen()
 	y.plan(g)
@@ -327,7 +329,7 @@ func TestTouchedNotesWhatARunDidSoThatItCanBeDeleted(t *testing.T) {
 	if touched, err := y.Touched(ctx, kind, ledger, owner, "nova"); err != nil || !touched {
 		t.Errorf("Touched = %v, %v; want true, nil", touched, err)
 	}
-	if !recorded(ledger, "nova", newRun(run, "a")) {
+	if !recorded(ledger, "nova", newRun(run, "nova", "a")) {
 		t.Errorf("the ledger is %+v; it has to tell of the run, which else cannot be deleted while the host is cleaned up", *ledger)
 	}
 }
@@ -343,7 +345,7 @@ func TestRunsOfLaterStepsAreNotedWhileAnEarlierOneWaits(t *testing.T) {
 	if s := y.converge(ledger, paused, wantedOf("a", nil)); s.Phase != Paused || s.Step != "libvirt" {
 		t.Fatalf("the state is %+v; want libvirt DeployDisabled", s)
 	}
-	if !recorded(ledger, "nova", newRun(run, "a")) {
+	if !recorded(ledger, "nova", newRun(run, "nova", "a")) {
 		t.Errorf("the ledger is %+v; it has to tell of the run, which else cannot be deleted until libvirt is deployed", *ledger)
 	}
 }
@@ -390,8 +392,10 @@ func TestNothingIsRunForAnOwnerThatTookItBack(t *testing.T) {
 			y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 			takeBack(y)
 			y.plan(group1)
-			if runs := y.runs(); len(runs) > 0 {
-				t.Errorf("there are the runs %v", runs)
+			for _, run := range y.all() {
+				if slices.Contains(run.StepNames(), "nova") {
+					t.Errorf("there is a run of %v", run.StepNames())
+				}
 			}
 			if y.groups[group1] != nil {
 				t.Error("the group is kept although nobody waits in it")
@@ -408,7 +412,7 @@ func TestAnOwnerThatMovedToAnotherRoleWaitsThere(t *testing.T) {
 	if len(y.runs()) > 0 {
 		t.Error("it runs in the old role")
 	}
-	y.plan(Group{"ns", kind, "other", "nova"})
+	y.plan(Group{"ns", kind, "other", false})
 	if len(y.runs()) != 1 {
 		t.Error("it does not run in the new role")
 	}

@@ -86,8 +86,10 @@ func runInputs(name string, batch []*offer) (map[string][]byte, error) {
 		if line := knownHost(o); line != "" {
 			data[knownHostsKey] = append(data[knownHostsKey], line...)
 		}
-		for _, content := range o.Files {
-			data[contentKey(content)] = content
+		for _, files := range o.files() {
+			for _, content := range files {
+				data[contentKey(content)] = content
+			}
 		}
 	}
 	text, err := Inventory{All: InventoryGroup{Vars: shareVars(hosts), Hosts: hosts}}.Render()
@@ -121,17 +123,35 @@ const (
 	configDir = "/runner/config"
 )
 
+// hostVars returns the variables of a host. What differs between the steps of a run of
+// several is in edpm_steps: the playbook of the run makes edpm_step, edpm_hash and
+// edpm_config_files of it.
 func hostVars(run string, o *offer) map[string]any {
 	vars := maps.Clone(o.Vars)
 	if vars == nil {
 		vars = map[string]any{}
 	}
-	files := map[string]any{}
-	for name, content := range o.Files {
-		files[name] = configDir + "/" + contentKey(content)
+	vars["edpm_run"] = run
+	if len(o.then) == 0 {
+		vars["edpm_step"], vars["edpm_hash"], vars["edpm_config_files"] = o.Step.Name, o.hash, paths(o.Files)
+		return vars
 	}
-	vars["edpm_run"], vars["edpm_step"], vars["edpm_hash"], vars["edpm_config_files"] = run, o.Step.Name, o.hash, files
+	steps, files := map[string]any{}, o.files()
+	names, targets := o.steps()
+	for i, step := range names {
+		steps[step.Name] = map[string]any{"hash": targets[i].Hash, "files": paths(files[i])}
+	}
+	vars["edpm_steps"] = steps
 	return vars
+}
+
+// paths of files on the runner, by name.
+func paths(files map[string][]byte) map[string]any {
+	paths := map[string]any{}
+	for name, content := range files {
+		paths[name] = configDir + "/" + contentKey(content)
+	}
+	return paths
 }
 
 // shareVars moves variables with the same value on all hosts out of hosts.

@@ -47,7 +47,7 @@ type State struct {
 	Run string
 	// Message of the host's result, or the reason why it is held.
 	Message string
-	// More are the steps after Step that are Limited, too.
+	// More are the steps after Step that are Limited, too, or Running in the same run.
 	More []string
 	// Unreachable reports whether the host did not answer.
 	Unreachable bool
@@ -69,19 +69,21 @@ type want struct {
 	tokens map[string]string
 }
 
-// run is what matters of an OpenStackAnsibleEE for one of its targets.
+// run is what matters of an OpenStackAnsibleEE for one step of one of its targets.
 type run struct {
-	name, role string
-	target     ansibleeev1.Target
-	limited    string
-	finished   bool
-	end        time.Time
-	result     ansibleeev1.HostStatus
-	known      bool // whether there is a result
-	twin       bool // whether another run on the host has the same serial number
+	name string
+	// target of the step.
+	target   ansibleeev1.Target
+	limited  string
+	finished bool
+	end      time.Time
+	result   ansibleeev1.HostStatus
+	known    bool // whether there is a result
+	twin     bool // whether another run on the host has the same serial number
 	// lost is the number of hosts of the run, this one among them, whose outcome is unknown.
 	lost int
-	// void is whether the run ended without ever having started.
+	// void is whether the run ended without ever having started, or without having
+	// got to the step on the host.
 	void bool
 	// problem is what the run itself complains of.
 	problem string

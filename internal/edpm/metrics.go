@@ -13,7 +13,7 @@ import (
 
 var (
 	runsStarted = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "edpm_runs_started_total", Help: "Runs of Ansible that were started, by step.",
+		Name: "edpm_runs_started_total", Help: "Runs of Ansible that were started, by step: one of several steps counts for each.",
 	}, []string{"step"})
 
 	runsFinished = prometheus.NewCounterVec(prometheus.CounterOpts{

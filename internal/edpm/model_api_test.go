@@ -51,6 +51,8 @@ type modelSpec struct {
 	// address of the machine, if it is not the name of the host.
 	address string
 	access  string
+	// inline playbooks cannot share a run with others.
+	inline bool
 	// token of the owner and of its role: the former is in force if there is one.
 	token, roleToken string
 	strategy         Strategy

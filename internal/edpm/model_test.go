@@ -198,7 +198,7 @@ func (r *modelRunner) todo() []func() {
 	}
 	for _, run := range r.running() {
 		if !r.began[run.UID].Add(shortestRun).After(r.world.clock.Now()) {
-			todo = append(todo, func() { r.end(run, r.world.outcome) })
+			todo = append(todo, func() { r.end(run, r.world.ending) })
 		}
 	}
 	return todo
@@ -218,17 +218,20 @@ func (w *world) interleave() {
 	w.nested = false
 }
 
-// outcome of a run on a host.
-func (w *world) outcome(host string) outcome {
+// ending of a run of so many steps on a host.
+func (w *world) ending(host string, steps int) ending {
 	if w.calm {
 		if w.stubborn[host] {
-			return fails
+			return ending{fails, 0}
 		}
-		return succeeds
+		return ending{succeeds, steps}
 	}
-	o := pick(w.t, "outcome on "+host, []outcome{succeeds, succeeds, succeeds, fails, unreachable, unknown})
-	w.logf("%s %s", host, [...]string{"succeeds", "fails", "is unreachable", "has no result"}[o])
-	return o
+	e := ending{outcome: pick(w.t, "outcome on "+host, []outcome{succeeds, succeeds, succeeds, fails, unreachable, unknown}), done: steps}
+	if e.outcome != succeeds {
+		e.done = rapid.IntRange(0, steps-1).Draw(w.t, "steps done on "+host)
+	}
+	w.logf("%s %s after %d of %d steps", host, [...]string{"succeeds", "fails", "is unreachable", "has no result"}[e.outcome], e.done, steps)
+	return e
 }
 
 // act is what a person does.
@@ -276,6 +279,7 @@ var changes = []func(*world, *modelSpec){
 		s.versions[pick(w.t, "step", []int{0, 1})] = pick(w.t, "version", []int{0, 1, 2})
 	},
 	func(w *world, s *modelSpec) { s.versions[1] = pick(w.t, "version", []int{0, 1, 2}) },
+	func(w *world, s *modelSpec) { s.inline = chance(w.t, "playbooks that cannot be imported", 2) },
 	func(w *world, s *modelSpec) { s.address = pick(w.t, "address", []string{"", "a", "b"}) },
 	func(w *world, s *modelSpec) { s.access = pick(w.t, "access", []string{"key", "other key"}) },
 	func(w *world, s *modelSpec) { s.token = w.token() },
@@ -422,12 +426,15 @@ func (w *world) checkStart(run *ansibleeev1.OpenStackAnsibleEE) {
 			w.t.Fatalf("%s starts while %s is at work on a host of it", run.Name, other.Name)
 		}
 	}
-	for _, t := range run.Spec.Targets {
-		s := w.state(t.OwnerUID, run.Spec.Step)
-		if s.has(run, t) && !w.repeats(run, t) {
-			w.t.Fatalf("%s runs %s on %s though it has hash %.6s already and token %q is honoured", run.Name, run.Spec.Step, t.Host, t.Hash, t.Rerun)
+	for _, host := range run.Spec.Targets {
+		for _, step := range run.StepNames() {
+			t, _ := run.StepTarget(step, host.Host)
+			s := w.state(t.OwnerUID, step)
+			if s.has(run, t) && !w.strays[stepID{t.OwnerUID, step}] {
+				w.t.Fatalf("%s runs %s on %s though it has hash %.6s already and token %q is honoured", run.Name, step, t.Host, t.Hash, t.Rerun)
+			}
+			s.start()
 		}
-		s.start()
 	}
 }
 
@@ -452,14 +459,18 @@ func (w *world) checkState(m *manager, o *modelOwner, targets []Target, state St
 func (w *world) checkNew(m *manager, run *ansibleeev1.OpenStackAnsibleEE) {
 	said := m.claimed[run.Name]
 	for _, t := range run.Spec.Targets {
-		if m.shaky {
-			w.strays[stepID{t.OwnerUID, run.Spec.Step}] = true
+		for _, step := range run.StepNames() {
+			// An old leader, which knows nothing of the new one, may make a run for the host as
+			// well: then both of them are carried out.
+			if m.shaky {
+				w.strays[stepID{t.OwnerUID, step}] = true
+			}
 		}
 		target := said.target(run, t)
 		if target == nil {
 			w.t.Fatalf("%s starts %s with %s, which its owner does not wait for", m.name(), run.Name, t.Host)
 		}
-		if t.Attempt == 1 && !w.overlap(m) {
+		if !retries(t) && !w.overlap(m) {
 			w.checkLimits(m, said, run, t, target.Strategy)
 		}
 	}
@@ -469,30 +480,38 @@ func (w *world) checkNew(m *manager, run *ansibleeev1.OpenStackAnsibleEE) {
 // that the cache of the manager did not show when it made its plan.
 func (w *world) overlap(m *manager) bool { return len(w.before)+len(w.late) > 0 || m.saw < w.strayed }
 
-// repeats reports whether an old leader, which knows nothing of the new one, has made
-// a run for the host as well: then both of them are carried out.
-func (w *world) repeats(run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) bool {
-	return w.strays[stepID{t.OwnerUID, run.Spec.Step}]
+// retries reports whether a run tries a host again that has failed.
+func retries(t ansibleeev1.Target) bool {
+	return t.Attempt > 1 || slices.ContainsFunc(t.Steps, func(s ansibleeev1.TargetStep) bool { return s.Attempt > 1 })
 }
 
-// target is what an owner has asked for with the run.
-func (all sayings) target(run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) *Target {
-	said := all[ownerID{run.Spec.OwnerKind, run.Namespace, t.Host}]
-	if said == nil || !slices.Contains([]Phase{Pending, Failed, Held}, said.state.Phase) || said.state.Step != run.Spec.Step {
+// target is what an owner has asked for with the run, for its first step. It has asked
+// for all of them, in this order.
+func (all sayings) target(run *ansibleeev1.OpenStackAnsibleEE, host ansibleeev1.Target) *Target {
+	said := all[ownerID{run.Spec.OwnerKind, run.Namespace, host.Host}]
+	if said == nil || !slices.Contains([]Phase{Pending, Failed, Held}, said.state.Phase) || said.state.Step != run.StepNames()[0] {
 		return nil
 	}
-	for i := range said.targets {
-		if w := &said.targets[i]; w.Step.Name == run.Spec.Step && w.Role == run.Spec.Role && w.Hash() == t.Hash && w.OwnerUID == t.OwnerUID && w.Strategy.Deploy {
-			if matched, _ := MatchesLimit(w.Strategy.Limit, t.Host); w.Strategy.Limit == "" || matched {
-				return w
-			}
+	var first *Target
+	rest := said.targets
+	for _, step := range run.StepNames() {
+		t, _ := run.StepTarget(step, host.Host)
+		i := slices.IndexFunc(rest, func(w Target) bool {
+			matched, _ := MatchesLimit(w.Strategy.Limit, t.Host)
+			return w.Step.Name == step && w.Role == run.Spec.Role && w.Hash() == t.Hash && w.OwnerUID == t.OwnerUID && w.Strategy.Deploy && (w.Strategy.Limit == "" || matched)
+		})
+		if i < 0 {
+			return nil
 		}
+		if first == nil {
+			first = &rest[i]
+		}
+		rest = rest[i+1:]
 	}
-	return nil
+	return first
 }
 
-// checkLimits counts the hosts of the role that are in a run of the step or have
-// failed, with those of the run that have no higher limit.
+// checkLimits counts the hosts of the role that are in a run or have failed, with those of the run that have no higher limit.
 func (w *world) checkLimits(m *manager, said sayings, run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target, s Strategy) {
 	unavailable, failed := map[string]bool{}, w.failed(m, groupOf(run))
 	// One with a higher limit may have been added after this one in the same plan.
@@ -510,7 +529,7 @@ func (w *world) checkLimits(m *manager, said sayings, run *ansibleeev1.OpenStack
 			if !m.made[other.Name] || first(other, t) {
 				unavailable[t.Host] = true
 			}
-			if t.Attempt > 1 {
+			if retries(t) {
 				failed[t.Host] = true
 			}
 		}
@@ -526,7 +545,7 @@ func (w *world) checkLimits(m *manager, said sayings, run *ansibleeev1.OpenStack
 
 func keys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
 
-// runsOf are the runs of a step that have not ended.
+// runsOf are the runs of a group that have not ended.
 func (w *world) runsOf(g Group) []*ansibleeev1.OpenStackAnsibleEE {
 	var runs []*ansibleeev1.OpenStackAnsibleEE
 	for _, name := range w.api.names(runKind) {
@@ -546,11 +565,11 @@ func (w *world) failed(m *manager, g Group) map[string]bool {
 		if o.spec.role != g.Role || o.DeletionTimestamp != nil || !o.spec.strategy.Deploy {
 			continue
 		}
-		if w.strays[stepID{o.UID, g.Step}] {
+		said := m.said[o.id()]
+		if said == nil || w.strays[stepID{o.UID, said.state.Step}] {
 			continue // a run of an old leader that is at work can hide that a later one failed
 		}
-		said := m.said[o.id()]
-		if said != nil && (said.state.Phase == Failed || said.state.Phase == Running) && said.state.Step == g.Step && m.lastFailed(o, g.Step) {
+		if (said.state.Phase == Failed || said.state.Phase == Running) && m.lastFailed(o, said.state.Step) {
 			failed[name] = true
 		}
 	}
@@ -562,7 +581,7 @@ func (w *world) failed(m *manager, g Group) map[string]bool {
 func (m *manager) lastFailed(o *modelOwner, step string) bool {
 	var last *run
 	for _, aee := range m.cache.runs {
-		if r := newRun(aee, o.Name); aee.Spec.Step == step && r.target.OwnerUID == o.UID && (last == nil || r.target.Serial > last.target.Serial) {
+		if r := newRun(aee, step, o.Name); r.target.OwnerUID == o.UID && !r.void && (last == nil || r.target.Serial > last.target.Serial) {
 			last = r
 		}
 	}
@@ -669,7 +688,7 @@ func (w *world) unjustified(m *manager, o *modelOwner) string {
 // planned reports whether the group of an owner that failed is going to be planned.
 func (w *world) planned(m *manager, o *modelOwner) bool {
 	for g := range m.groups.at {
-		if g.Kind == o.kind && g.Role == o.spec.role && slices.Contains(stepsOfKind(o.kind), g.Step) {
+		if g.Kind == o.kind && g.Role == o.spec.role && !g.Removal {
 			return true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -260,7 +261,7 @@ func (m *manager) plan(g Group) {
 	m.saw, m.made = m.cache.shown[runKind], map[string]bool{}
 	m.groups.process(g, func() (time.Duration, error) {
 		result, err := m.reconcile(ctx, g)
-		m.world.logf("%s: plan %s/%s: next in %v, %v", m.name(), g.Role, g.Step, result.RequeueAfter, err)
+		m.world.logf("%s: plan %s: next in %v, %v", m.name(), g, result.RequeueAfter, err)
 		return result.RequeueAfter, err
 	})
 	m.drainWakeups()
@@ -437,16 +438,20 @@ func targetOf(o *modelOwner, step string, version int) Target {
 	if o.spec.roleToken != "" {
 		tokens["role"] = o.spec.roleToken
 	}
-	return Target{
+	t := Target{
 		Namespace: modelNamespace, Host: o.Name, OwnerKind: o.kind, OwnerUID: o.UID, Step: Step{Name: step, Playbook: step},
 		Role: o.spec.role, Strategy: o.spec.strategy, Rerun: rerun, Tokens: tokens, SSHKeyDigest: o.spec.access,
-		Vars: map[string]any{"version": version, "ansible_host": cmp.Or(o.spec.address, o.Name)},
+		Vars: map[string]any{"version_" + step: version, "ansible_host": cmp.Or(o.spec.address, o.Name)},
 	}
+	if o.spec.inline {
+		t.Step.Playbook, t.Step.PlaybookContents = "", step
+	}
+	return t
 }
 
 func cleanupOf(o *modelOwner) Target {
 	t := targetOf(o, cleanupStep, 0)
-	t.Strategy, t.MaxAttempts = Strategy{Deploy: true}, 5
+	t.Strategy, t.MaxAttempts, t.Step.Removal = Strategy{Deploy: true}, 5, true
 	return t
 }
 
@@ -516,7 +521,7 @@ func (r *modelRunner) step(run *ansibleeev1.OpenStackAnsibleEE) {
 	}
 	if run.DeletionTimestamp != nil {
 		r.world.logf("runner: cancel %s", run.Name)
-		r.end(run, func(string) outcome { return unknown })
+		r.end(run, func(string, int) ending { return ending{outcome: unknown} })
 		return
 	}
 	if stored.DeletionTimestamp != nil {
@@ -538,22 +543,53 @@ const (
 	unknown
 )
 
-// end ends the work of a run, which may not have begun, and reports it.
-func (r *modelRunner) end(run *ansibleeev1.OpenStackAnsibleEE, outcomeOf func(host string) outcome) {
-	results, status, started := []ansibleeev1.HostStatus{}, ansibleeev1.JobSucceeded, r.jobs[run.UID] != nil
-	for _, t := range run.Spec.Targets {
-		o := outcomeOf(t.Host)
-		r.world.state(t.OwnerUID, run.Spec.Step).end(run, t, o, started)
-		switch o {
-		case succeeds:
-			results = append(results, ok(t.Host))
-			continue
-		case fails:
-			results = append(results, failed(t.Host))
-		case unreachable:
-			results = append(results, ansibleeev1.HostStatus{Name: t.Host, Unreachable: 1})
+// ending is how a run ends on a host, and after how many steps.
+type ending struct {
+	outcome
+	done int
+}
+
+// of a step, by its index. A host keeps what it had of steps that it does not get to.
+func (e ending) of(step int) outcome {
+	switch {
+	case e.outcome == unknown || step == e.done:
+		return e.outcome
+	case step < e.done:
+		return succeeds
+	}
+	return unreachable
+}
+
+// result that the runner reports of a host; none if it is unknown.
+func (e ending) result(host string) (results []ansibleeev1.HostStatus) {
+	switch e.outcome {
+	case succeeds:
+		return append(results, ok(host))
+	case fails:
+		results = append(results, failed(host))
+	case unreachable:
+		results = append(results, ansibleeev1.HostStatus{Name: host, Unreachable: 1})
+	}
+	for i := range results {
+		if e.done > 0 { // an image that does not record steps says nothing
+			results[i].OK, results[i].StepsDone = 1, ptr.To(int32(e.done))
 		}
-		status = ansibleeev1.JobFailed
+	}
+	return results
+}
+
+// end ends the work of a run, which may not have begun, and reports it.
+func (r *modelRunner) end(run *ansibleeev1.OpenStackAnsibleEE, endingOf func(host string, steps int) ending) {
+	results, status, started := []ansibleeev1.HostStatus{}, ansibleeev1.JobSucceeded, r.jobs[run.UID] != nil
+	for _, host := range run.Spec.Targets {
+		e := endingOf(host.Host, len(run.StepNames()))
+		for i, step := range run.StepNames() {
+			t, _ := run.StepTarget(step, host.Host)
+			r.world.state(t.OwnerUID, step).end(run, t, e.of(i), started)
+		}
+		if results = append(results, e.result(host.Host)...); e.outcome != succeeds {
+			status = ansibleeev1.JobFailed
+		}
 	}
 	delete(r.jobs, run.UID)
 	delete(r.admitted, run.UID)

@@ -12,20 +12,6 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
-// offer is a target that waits for a run.
-type offer struct {
-	Target
-	hash, access, podKey string
-	// machine that the host is, as Machine returns it.
-	machine   string
-	serial    int64
-	attempt   int32
-	notBefore time.Time
-	suspicion
-	// denied is why the API server did not take its run the last time.
-	denied string
-}
-
 // suspicion is what is known of a host whose last run ended without a result: one
 // of the hosts of that run may have caused it. They go in two halves the next
 // time, apart from others, until the one that causes it is alone.
@@ -52,9 +38,6 @@ func (t *Target) suspect(l *edpmv1.Ledger, last *run) suspicion {
 type ownerID struct{ kind, namespace, name string }
 
 func (t *Target) owner() ownerID { return ownerID{t.OwnerKind, t.Namespace, t.Host} }
-
-// retry reports whether the host has failed before for the same hash.
-func (o *offer) retry() bool { return o.attempt > 1 }
 
 // moment is the state of a group at which a plan is made.
 type moment struct {

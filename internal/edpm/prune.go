@@ -26,7 +26,7 @@ import (
 func (e *Engine) prune(ctx context.Context, g Group) error {
 	runs, err := e.list(ctx, g.Namespace, groupIndex, g.index())
 	if err != nil {
-		return fmt.Errorf("listing the runs of %s for role %s: %w", g.Step, g.Role, err)
+		return fmt.Errorf("listing the runs of %s: %w", g, err)
 	}
 	sort.Slice(runs, func(i, j int) bool { return runs[j].CreationTimestamp.Before(&runs[i].CreationTimestamp) })
 	for i := range runs {
@@ -92,22 +92,31 @@ func (e *Engine) settled(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleE
 	if err != nil || ledger == nil {
 		return err == nil, err
 	}
-	return recorded(ledger, aee.Spec.Step, newRun(aee, t.Host)), nil
+	for _, step := range aee.StepNames() {
+		if !recorded(ledger, step, newRun(aee, step, t.Host)) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
-// needed reports whether the run is the newest for a host that failed in it, or
-// is not recorded yet.
+// needed reports whether the run is the newest of a step for a host that failed in it,
+// or is not recorded yet.
 func (e *Engine) needed(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
 	ledger, err := e.ledger(ctx, aee, t)
 	if err != nil || ledger == nil {
 		return false, err
 	}
-	if !recorded(ledger, aee.Spec.Step, newRun(aee, t.Host)) {
-		return true, nil
+	for _, key := range keysOf(aee, t.Host) {
+		if !recorded(ledger, key.Step, newRun(aee, key.Step, t.Host)) {
+			return true, nil
+		}
+		runs, err := e.history(ctx, key, t.OwnerUID)
+		if last := newest(had(runs)); err != nil || last != nil && last.name == aee.Name && !last.converged() {
+			return true, err
+		}
 	}
-	runs, err := e.history(ctx, keyOf(aee, t.Host), t.OwnerUID)
-	last := newest(had(runs))
-	return last != nil && last.name == aee.Name && !last.converged(), err
+	return false, nil
 }
 
 // ledger of the owner of a target of the run; nil when the owner is gone.

@@ -41,6 +41,9 @@ func runName(batch []*offer) string {
 	}
 	const hashLength = 10
 	prefix := batch[0].Step.Name
+	if then := batch[0].then; len(then) > 0 {
+		prefix += "-to-" + then[len(then)-1].Name
+	}
 	if role := batch[0].Role; role != "" {
 		prefix = role + "-" + prefix
 	}
@@ -51,13 +54,21 @@ func runName(batch []*offer) string {
 	return strings.Trim(prefix, "-") + "-" + digest(parts)[:hashLength]
 }
 
-func (o *offer) target() ansibleeev1.Target {
-	return ansibleeev1.Target{Host: o.Host, OwnerUID: o.OwnerUID, Hash: o.hash, Access: o.access, Rerun: o.Rerun, Tokens: o.Tokens, Serial: o.serial, Attempt: o.attempt, Machine: o.machine}
+// stepNames of an offer, with a separator between them.
+func (o *offer) stepNames(separator string) string {
+	names := []string{o.Step.Name}
+	for _, s := range o.then {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, separator)
 }
 
 // labels of a run: values that are no label values are left out.
 func labels(o *offer) map[string]string {
-	l := map[string]string{edpmv1.StepLabel: o.Step.Name}
+	l := map[string]string{}
+	if steps := o.stepNames("."); len(steps) <= 63 {
+		l[edpmv1.StepLabel] = steps
+	}
 	if len(o.Role) <= 63 {
 		l[edpmv1.RoleLabel] = o.Role
 	}
@@ -84,13 +95,20 @@ func newAnsibleEE(name string, batch []*offer) *ansibleeev1.OpenStackAnsibleEE {
 			Finalizers: []string{edpmv1.ResultsFinalizer},
 		},
 		Spec: ansibleeev1.OpenStackAnsibleEESpec{
-			Playbook: first.Step.Playbook, PlaybookContents: first.Step.PlaybookContents, Image: first.Image,
-			Env: first.Env, ExtraMounts: first.ExtraMounts, NetworkAttachments: first.NetworkAttachments,
+			Image: first.Image,
+			Env:   first.Env, ExtraMounts: first.ExtraMounts, NetworkAttachments: first.NetworkAttachments,
 			SSHKeySecretName: first.SSHKeySecret, InputsSecretName: name, BackoffLimit: &noRetry,
 			TaskTimeoutSeconds: first.Step.TaskTimeoutSeconds,
 			AnsibleTags:        first.Strategy.Tags, AnsibleSkipTags: first.Strategy.SkipTags,
-			Step: first.Step.Name, Role: first.Role, OwnerKind: first.OwnerKind,
+			Step: first.stepNames(","), Role: first.Role, OwnerKind: first.OwnerKind, Removal: first.Step.Removal,
 		},
+	}
+	if steps, _ := first.steps(); len(steps) > 1 {
+		for _, s := range steps {
+			aee.Spec.Steps = append(aee.Spec.Steps, ansibleeev1.RunStep{Name: s.Name, Playbook: s.Playbook})
+		}
+	} else {
+		aee.Spec.Playbook, aee.Spec.PlaybookContents = first.Step.Playbook, first.Step.PlaybookContents
 	}
 	if first.Topology != "" {
 		aee.Spec.TopologyRef = &topologyv1.TopologyRef{Name: first.Topology}
@@ -101,18 +119,19 @@ func newAnsibleEE(name string, batch []*offer) *ansibleeev1.OpenStackAnsibleEE {
 	return aee
 }
 
-// newRun returns what matters of an object for one of its hosts.
-func newRun(aee *ansibleeev1.OpenStackAnsibleEE, host string) *run {
-	r := &run{name: aee.Name, role: aee.Spec.Role, finished: aee.Finished(), object: aee}
-	r.target, _ = aee.Target(host)
+// newRun returns what matters of an object for one step of one of its hosts.
+func newRun(aee *ansibleeev1.OpenStackAnsibleEE, step, host string) *run {
+	r := &run{name: aee.Name, finished: aee.Finished(), object: aee}
+	r.target, _ = aee.StepTarget(step, host)
 	r.limited = Strategy{Tags: aee.Spec.AnsibleTags, SkipTags: aee.Spec.AnsibleSkipTags}.limited()
-	r.result, r.known = aee.Host(host)
+	var reached bool
+	r.result, r.known, reached = aee.StepHost(step, host)
 	if aee.Status.CompletionTime != nil {
 		r.end = aee.Status.CompletionTime.Time
 	}
 	r.problem = problem(aee)
-	r.void = r.finished && jobReason(aee) == ansibleeev1.JobNotStartedReason
-	if r.finished && !r.known && !neverPlayed(aee) {
+	r.void = r.finished && (!reached || jobReason(aee) == ansibleeev1.JobNotStartedReason)
+	if _, any := aee.Host(host); r.finished && !any && !neverPlayed(aee) {
 		r.lost = withoutResult(aee)
 	}
 	return r
@@ -145,7 +164,12 @@ func withoutResult(aee *ansibleeev1.OpenStackAnsibleEE) int {
 
 // fits reports whether the Pod of the run is the one that the target wants.
 func (t *Target) fits(aee *ansibleeev1.OpenStackAnsibleEE) bool {
-	have, want := &aee.Spec, &newAnsibleEE(aee.Name, []*offer{{Target: *t}}).Spec
+	have, want := aee.Spec, newAnsibleEE(aee.Name, []*offer{{Target: *t}}).Spec
+	for _, step := range have.Steps {
+		if step.Name == t.Step.Name {
+			have.Playbook = step.Playbook
+		}
+	}
 	same := equality.Semantic.DeepEqual
 	return have.Playbook == want.Playbook && have.PlaybookContents == want.PlaybookContents &&
 		(have.Image == want.Image || want.Image == "") && have.SSHKeySecretName == want.SSHKeySecretName &&
@@ -180,12 +204,12 @@ func NextAttempt(message string) (time.Time, bool) {
 	return at, err == nil
 }
 
-// limited says which steps ran restricted by tags.
-func (s State) limited() string {
+// steps names the step, and those that stand where it does, with the verb that follows.
+func (s State) steps(one, many string) string {
 	if len(s.More) == 0 {
-		return fmt.Sprintf("Step %s ran", s.Step)
+		return fmt.Sprintf("Step %s %s", s.Step, one)
 	}
-	return fmt.Sprintf("Steps %s ran, the first", strings.Join(append([]string{s.Step}, s.More...), ", "))
+	return fmt.Sprintf("Steps %s %s", strings.Join(append([]string{s.Step}, s.More...), ", "), many)
 }
 
 // Describe says in words where a target stands.
@@ -193,9 +217,9 @@ func (s State) Describe() string {
 	switch s.Phase {
 	case Running:
 		if s.Message != "" {
-			return fmt.Sprintf("Step %s is stuck in %s: %s", s.Step, s.Run, s.Message)
+			return fmt.Sprintf("%s stuck in %s: %s", s.steps("is", "are"), s.Run, s.Message)
 		}
-		return fmt.Sprintf("Step %s is running in %s", s.Step, s.Run)
+		return fmt.Sprintf("%s running in %s", s.steps("is", "are"), s.Run)
 	case Failed:
 		return fmt.Sprintf("Step %s failed in %s (attempt %d%s%s): %s", s.Step, s.Run, s.Attempt, nextAttempt, s.Retry.UTC().Format(attemptTime), s.Message)
 	case GaveUp:
@@ -209,7 +233,7 @@ func (s State) Describe() string {
 	case Excluded:
 		return fmt.Sprintf("Step %s is to be run, but ansibleLimit does not match this host: change or remove it", s.Step)
 	case Limited:
-		return fmt.Sprintf("%s in %s restricted by tags; remove ansibleTags and ansibleSkipTags to run the rest", s.limited(), s.Run)
+		return fmt.Sprintf("%s in %s restricted by tags; remove ansibleTags and ansibleSkipTags to run the rest", s.steps("ran", "ran, the first"), s.Run)
 	case Pending:
 		return fmt.Sprintf("Step %s waits for a run", s.Step)
 	}

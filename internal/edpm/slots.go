@@ -117,7 +117,7 @@ func (e *Engine) usage(ctx context.Context) (*usage, error) {
 		name := types.NamespacedName{Namespace: key.Namespace, Name: l.name}
 		if !seen[name] {
 			seen[name] = true
-			use.add(Group{key.Namespace, key.Kind, l.role, key.Step}, 1)
+			use.add(l.group, 1)
 		}
 	}
 	for g, n := range e.reserved {

@@ -18,7 +18,7 @@ func (y *yard) tenant(namespace, role string, hosts int) Group {
 	for _, h := range numbered(hosts) {
 		y.wantsOne(namespace, role, h)
 	}
-	return Group{namespace, "Other", role, "nova"}
+	return Group{namespace, "Other", role, false}
 }
 
 func (y *yard) wantsOne(namespace, role, host string) State {

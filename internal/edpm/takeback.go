@@ -3,6 +3,7 @@ package edpm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,7 +113,7 @@ func (e *Engine) refusals(ctx context.Context, run *ansibleeev1.OpenStackAnsible
 			return 0, 0, err
 		}
 		e.mu.Lock()
-		refused := e.refused[keyOf(run, t.Host)] == run.Name
+		refused := slices.ContainsFunc(keysOf(run, t.Host), func(key Key) bool { return e.refused[key] == run.Name })
 		e.mu.Unlock()
 		if owner == nil || refused {
 			refusing++

@@ -33,6 +33,9 @@ type Step struct {
 	// Playbook of the execution environment, or PlaybookContents, its text.
 	Playbook         string
 	PlaybookContents string
+	// Removal reports whether the step takes a service off the host. It is rolled out
+	// apart from the steps that put services there.
+	Removal bool
 	// TaskTimeoutSeconds is how long a task may take on a host; nil means the
 	// default of the runner. It decides no outcome, and so is in no hash.
 	TaskTimeoutSeconds *int32
@@ -139,28 +142,41 @@ type Key struct{ Namespace, Kind, Step, Host string }
 func (t *Target) Key() Key { return Key{t.Namespace, t.OwnerKind, t.Step.Name, t.Host} }
 
 // Group names the targets that are rolled out together.
-type Group struct{ Namespace, Kind, Role, Step string }
+type Group struct {
+	Namespace, Kind, Role string
+	Removal               bool
+}
 
 // Group of the target.
-func (t *Target) Group() Group { return Group{t.Namespace, t.OwnerKind, t.Role, t.Step.Name} }
+func (t *Target) Group() Group { return Group{t.Namespace, t.OwnerKind, t.Role, t.Step.Removal} }
 
 // groupOf a run.
 func groupOf(run *ansibleeev1.OpenStackAnsibleEE) Group {
-	return Group{run.Namespace, run.Spec.OwnerKind, run.Spec.Role, run.Spec.Step}
+	return Group{run.Namespace, run.Spec.OwnerKind, run.Spec.Role, run.Spec.Removal}
 }
 
-// keyOf a host of a run.
-func keyOf(run *ansibleeev1.OpenStackAnsibleEE, host string) Key {
-	return Key{run.Namespace, run.Spec.OwnerKind, run.Spec.Step, host}
+// keysOf a host of a run, one for each step.
+func keysOf(run *ansibleeev1.OpenStackAnsibleEE, host string) []Key {
+	var keys []Key
+	for _, step := range run.StepNames() {
+		keys = append(keys, Key{run.Namespace, run.Spec.OwnerKind, step, host})
+	}
+	return keys
 }
 
-// in reports whether the key is one of the group, whatever role the host has.
-func (k Key) in(g Group) bool {
-	return k.Namespace == g.Namespace && k.Kind == g.Kind && k.Step == g.Step
-}
+// in reports whether the key is of a step of the group, whatever role the host has.
+func (k Key) in(g Group) bool { return k.Namespace == g.Namespace && k.Kind == g.Kind }
 
 // index of the group's runs.
-func (g Group) index() string { return g.Kind + "/" + g.Role + "/" + g.Step }
+func (g Group) index() string { return fmt.Sprintf("%s/%s/%t", g.Kind, g.Role, g.Removal) }
+
+// String names the group in messages.
+func (g Group) String() string {
+	if g.Removal {
+		return fmt.Sprintf("removals of %s of role %s", g.Kind, g.Role)
+	}
+	return fmt.Sprintf("%s of role %s", g.Kind, g.Role)
+}
 
 // index of the runs of the step on the host.
 func (k Key) index() string { return k.Kind + "/" + k.Step + "/" + k.Host }

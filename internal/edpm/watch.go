@@ -41,7 +41,9 @@ func indexTargets(obj client.Object) []string {
 	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
 	var keys []string
 	for _, t := range run.Spec.Targets {
-		keys = append(keys, keyOf(run, t.Host).index())
+		for _, key := range keysOf(run, t.Host) {
+			keys = append(keys, key.index())
+		}
 	}
 	return keys
 }
@@ -154,7 +156,9 @@ func tellEnd(ctx context.Context, obj client.Object) {
 	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
 	if run.Spec.Step != "" && run.DeletionTimestamp.IsZero() {
 		ctrl.LoggerFrom(ctx).Info("Run ended", "run", klog.KObj(run), "step", run.Spec.Step, "result", run.Status.JobStatus, "converged", run.Status.HostsSummary)
-		runsFinished.WithLabelValues(metrics.Steps.Value(run.Spec.Step), string(run.Status.JobStatus)).Inc()
+		for _, step := range run.StepNames() {
+			runsFinished.WithLabelValues(metrics.Steps.Value(step), string(run.Status.JobStatus)).Inc()
+		}
 	}
 }
 
@@ -173,9 +177,10 @@ func (e *Engine) observe(obj client.Object, freed bool, q groupQueue) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range run.Spec.Targets {
-		key := keyOf(run, t.Host)
-		if l, ok := e.launched[key]; ok && l.name == run.Name {
-			e.shown(key, l)
+		for _, key := range keysOf(run, t.Host) {
+			if l, ok := e.launched[key]; ok && l.name == run.Name {
+				e.shown(key, l)
+			}
 		}
 	}
 	own := groupOf(run)
@@ -187,7 +192,9 @@ func (e *Engine) observe(obj client.Object, freed bool, q groupQueue) {
 		return
 	}
 	for _, t := range run.Spec.Targets {
-		e.refuse(keyOf(run, t.Host), run, false)
+		for _, key := range keysOf(run, t.Host) {
+			e.refuse(key, run, false)
+		}
 	}
 	e.wakeQueued()
 	if e.groups[own] != nil {

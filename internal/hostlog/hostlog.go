@@ -17,6 +17,8 @@ var (
 	header = regexp.MustCompile(`^[A-Z][A-Z ]*[A-Z](?: \[.*\])? \*{3,}\s*$`)
 	// play is a header below which tasks come.
 	play = regexp.MustCompile(`^PLAY\b`)
+	// endOfStep follows the plays of each step of a run of several.
+	endOfStep = regexp.MustCompile(`^PLAY \[End of step [^\]]*\] \*{3,}\s*$`)
 	// result of a host, which may have been delegated: ok: [host -> other] => ...
 	result = regexp.MustCompile(`^(?:[a-z]+|FAILED - RETRYING): \[([^\]]+)\]`)
 	// included files name their hosts at the end.
@@ -44,7 +46,11 @@ const (
 // play and the task that they belong to, its recap, and what concerns all hosts.
 type Filter struct {
 	host string
-	last owner
+	// step is the index of the only step that is wanted, if only is true; ended counts the
+	// steps that are over.
+	step, ended int
+	only        bool
+	last        owner
 	// play and task are headings that have not been needed yet, ahead is text
 	// whose host is not known yet.
 	play, task, ahead []string
@@ -53,9 +59,15 @@ type Filter struct {
 // New returns a filter for the host, named as in the inventory.
 func New(host string) *Filter { return &Filter{host: host} }
 
-// Copy writes the lines of the host from a stream until that ends.
-func Copy(out io.Writer, in io.Reader, host string) error {
-	f, lines := New(host), bufio.NewReader(in)
+// Step leaves out what is not about the step with the index, from 0, of a run of several.
+func (f *Filter) Step(index int) *Filter {
+	f.step, f.only = index, true
+	return f
+}
+
+// Copy writes the lines that the filter keeps from a stream until that ends.
+func Copy(out io.Writer, in io.Reader, f *Filter) error {
+	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadString('\n')
 		kept := f.Line(strings.TrimRight(line, "\r\n"))
@@ -78,7 +90,14 @@ func Copy(out io.Writer, in io.Reader, host string) error {
 
 // Line takes the next line and returns what is to be printed because of it.
 func (f *Filter) Line(line string) []string {
+	end := endOfStep.MatchString(line)
+	if end {
+		f.ended++
+	}
 	switch {
+	case f.only && (end || f.ended != f.step):
+		f.play, f.task, f.ahead, f.last = nil, nil, nil, nobody
+		return nil
 	case line == "":
 		return nil // empty lines are put before headings again
 	case header.MatchString(line):

@@ -23,7 +23,7 @@ func TestKeepsWhatIsOfOneHost(t *testing.T) {
 			}
 			defer in.Close()
 			var got strings.Builder
-			if err := Copy(&got, in, host); err != nil {
+			if err := Copy(&got, in, New(host)); err != nil {
 				t.Fatal(err)
 			}
 			golden := "testdata/" + host + ".txt"
@@ -62,7 +62,7 @@ func TestWhoseALineIs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got strings.Builder
-			if err := Copy(&got, strings.NewReader(c.output), "a"); err != nil {
+			if err := Copy(&got, strings.NewReader(c.output), New("a")); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, got.String()); diff != "" {
@@ -74,7 +74,28 @@ func TestWhoseALineIs(t *testing.T) {
 
 func TestCopyPassesOnTheErrorOfAStream(t *testing.T) {
 	lost := errors.New("connection lost")
-	if err := Copy(&strings.Builder{}, iotest.ErrReader(lost), "a"); !errors.Is(err, lost) {
+	if err := Copy(&strings.Builder{}, iotest.ErrReader(lost), New("a")); !errors.Is(err, lost) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestOneStepOfARunOfSeveral(t *testing.T) {
+	const (
+		one = "PLAY [Step one] ***\n\nTASK [t] ***\nok: [a]\nok: [b]\n\nPLAY [End of step one] ***\n\n"
+		two = "PLAY [Step two] ***\n\nTASK [u] ***\nok: [b]\nfatal: [a]: FAILED! => {\"msg\": \"PLAY [End of step two] ***\"}\n\nPLAY [End of step two] ***\n\n"
+		end = "PLAY RECAP ***\na : ok=1 changed=0\nb : ok=2 changed=0\n"
+	)
+	for step, want := range []string{
+		"\nPLAY [Step one] ***\n\nTASK [t] ***\nok: [a]\n",
+		"\nPLAY [Step two] ***\n\nTASK [u] ***\nfatal: [a]: FAILED! => {\"msg\": \"PLAY [End of step two] ***\"}\n",
+		"\nPLAY RECAP ***\na : ok=1 changed=0\n",
+	} {
+		var got strings.Builder
+		if err := Copy(&got, strings.NewReader(one+two+end), New("a").Step(step)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.String()); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", step, diff)
+		}
 	}
 }

@@ -43,7 +43,7 @@ func RunsOf(runs []ansibleeev1.OpenStackAnsibleEE, host, step string) []*ansible
 		r := &runs[i]
 		_, wanted := r.Target(host)
 		_, had := r.Host(host)
-		if (wanted || had) && (step == "" || step == r.Spec.Step) {
+		if (wanted || had) && (step == "" || slices.Contains(r.StepNames(), step)) {
 			found = append(found, r)
 		}
 	}
@@ -71,10 +71,10 @@ func ByHost(runs []ansibleeev1.OpenStackAnsibleEE) map[string][]ansibleeev1.Open
 	return hosts
 }
 
-// NewRun returns what the run is for the host.
+// NewRun returns what the run is for the host. What it says of a run of several steps is about the
+// whole: the outcome is that of the step at which the host stopped, and so is the attempt.
 func NewRun(r *ansibleeev1.OpenStackAnsibleEE, host string) Run {
-	target, _ := r.Target(host)
-	run := Run{Name: r.Name, Step: r.Spec.Step, Attempt: target.Attempt, Start: moment(r.Status.StartTime), Outcome: Running}
+	run := Run{Name: r.Name, Step: r.Spec.Step, Attempt: attempt(r, host), Start: moment(r.Status.StartTime), Outcome: Running}
 	recap, known := r.Host(host)
 	if known {
 		run.Recap = &recap
@@ -85,7 +85,7 @@ func NewRun(r *ansibleeev1.OpenStackAnsibleEE, host string) Run {
 	run.End, run.Outcome = moment(r.Status.CompletionTime), NoResult
 	switch {
 	case !known:
-	case recap.Converged():
+	case r.Converged(recap):
 		run.Outcome = Succeeded
 	case recap.Unreachable > 0:
 		run.Outcome = Unreachable
@@ -93,6 +93,16 @@ func NewRun(r *ansibleeev1.OpenStackAnsibleEE, host string) Run {
 		run.Outcome = Failed
 	}
 	return run
+}
+
+// attempt at the first step that the host has not done in the run, else at the last one.
+func attempt(r *ansibleeev1.OpenStackAnsibleEE, host string) int32 {
+	target, _ := r.Target(host)
+	recap, _ := r.Host(host)
+	if n := len(target.Steps); n > 0 {
+		return target.Steps[min(r.StepsDone(recap), n-1)].Attempt
+	}
+	return target.Attempt
 }
 
 // newest of the runs, oldest first, that is under way, and that has ended.

@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 		},
 		"an error without a play": {`{"v":1,"hosts":{},"error":"no inventory"}`, Recap{Error: "no inventory"}},
 		"fields of a later callback": {
-			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","",1,1,{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1, StepsDone: ptr.To[int32](1)}}},
+			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","",1,1,1,{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1, StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](1)}}},
 		},
 		"which hosts reached the end": {
 			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0],"b":[1,0,1,0,0,"no"],"c":[1,0,0,0,0,"aborted","",0],"d":[0,0,0,1,0,"no route","",0,0],"e":[0,0,0,1,0,"lost"]}}`,
@@ -55,6 +55,10 @@ func TestParse(t *testing.T) {
 		"a host that has done some of several steps before it failed": {
 			`{"v":1,"steps":3,"hosts":{"a":[9,0,1,0,0,"no","",2],"b":[9,0,0,0,0]}}`,
 			Recap{Hosts: hosts{{Name: "a", OK: 9, Failed: 1, Message: "no", StepsDone: ptr.To[int32](2)}, {Name: "b", OK: 9, StepsDone: ptr.To[int32](3)}}},
+		},
+		"a host that took part in steps after one that it has not done": {
+			`{"v":1,"steps":3,"hosts":{"a":[9,0,1,0,0,"no","",0,1,3]}}`,
+			Recap{Hosts: hosts{{Name: "a", OK: 9, Failed: 1, Message: "no", StepsDone: ptr.To[int32](0), StepsBegun: ptr.To[int32](3)}}},
 		},
 		"the key of a host that was met": {
 			`{"v":1,"hosts":{"a":[1,0,0,0,0,"","` + key + `"]}}`, Recap{Hosts: hosts{{Name: "a", OK: 1, HostKey: key}}},
@@ -85,7 +89,7 @@ func TestParseRefuses(t *testing.T) {
 		"a count that is a fraction": {`{"v":1,"hosts":{"a":[1.5,0,0,0,0]}}`, "field 1"},
 		"a count that is too large":  {`{"v":1,"hosts":{"a":[1,0,0,0,4294967296]}}`, "field 5"},
 		"a message that is no text":  {`{"v":1,"hosts":{"a":[1,0,0,0,0,7]}}`, "message of host a in the recap is not valid"},
-		"steps that are text":        {`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","","x"]}}`, "number of steps of host a"},
+		"steps that are text":        {`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","","x"]}}`, "number of steps done of host a"},
 		"what is not base64":         {`{"v":1,"z":"!"}`, "not base64"},
 		"what is not zlib":           {`{"v":1,"z":"aGVsbG8="}`, "not zlib"},
 		"zlib that was cut": {

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
@@ -294,23 +295,28 @@ func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, s
 	}
 	space.mu.Lock()
 	recap, good, killed := map[string][]any{}, true, false
+	steps := stepsOf(pod)
 	for _, host := range hosts {
-		e := execution(host, job, inputs)
-		var met []any
-		e.Outcome, met = space.meet(e, string(inputs["known_hosts"]))
 		if other, ok := space.busy[host]; ok && other != job.Name {
 			space.overlaps = append(space.overlaps, fmt.Sprintf("%s: %s and %s", host, other, job.Name))
 		}
 		space.busy[host] = job.Name
-		indexes = append(indexes, len(space.book))
-		space.book = append(space.book, e)
-		switch e.Outcome {
+		var met []any
+		outcome, done := OK, 0
+		for ; done < len(steps) && outcome == OK; done++ {
+			e := execution(host, steps[done], job, inputs)
+			e.Outcome, met = space.meet(e, string(inputs["known_hosts"]))
+			indexes = append(indexes, len(space.book))
+			space.book = append(space.book, e)
+			outcome = e.Outcome
+		}
+		switch outcome {
 		case OK:
-			recap[host] = append([]any{3, 1, 0, 0, 0}, met...)
+			recap[host] = append([]any{3 * done, 1, 0, 0, 0}, met...)
 		case Failed:
-			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: boom on " + host}, false
+			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: boom on " + host, "", done - 1}, false
 		case Unreachable:
-			recap[host], good = []any{0, 0, 0, 1, 0, "connect to " + host + ": no route to host", "", 0, 0}, false
+			recap[host], good = []any{done - 1, 0, 0, 1, 0, "connect to " + host + ": no route to host", "", done - 1, min(done-1, 1)}, false
 		case Missing:
 			good = false
 		default:
@@ -333,7 +339,7 @@ func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, s
 	if killed {
 		return indexes, "", false
 	}
-	text, _ := json.Marshal(map[string]any{"v": 1, "hosts": recap})
+	text, _ := json.Marshal(map[string]any{"v": 1, "steps": len(steps), "hosts": recap})
 	return indexes, string(text), good
 }
 
@@ -406,14 +412,42 @@ func (c *Cluster) inputs(ctx context.Context, job *batchv1.Job, pod *corev1.Pod)
 	}
 }
 
-// execution is what the inputs say of the host.
-func execution(host string, job *batchv1.Job, inputs map[string][]byte) Execution {
+// stepsOf the run of a Pod, in order; one without a name for a run of one step.
+func stepsOf(pod *corev1.Pod) []string {
+	for _, e := range pod.Spec.Containers[0].Env {
+		var plays []struct {
+			Vars struct {
+				Step string `json:"edpm_step"`
+			} `json:"vars"`
+		}
+		if e.Name != "RUNNER_PLAYBOOK" || yaml.Unmarshal([]byte(e.Value), &plays) != nil {
+			continue
+		}
+		var steps []string
+		for _, p := range plays {
+			if p.Vars.Step != "" {
+				steps = append(steps, p.Vars.Step)
+			}
+		}
+		if len(steps) > 0 {
+			return steps
+		}
+	}
+	return []string{""}
+}
+
+// execution is what the inputs say of a step on the host.
+func execution(host, step string, job *batchv1.Job, inputs map[string][]byte) Execution {
 	e := Execution{Host: host, Job: job.Name, Start: time.Now()}
 	vars, err := edpm.ParseInventory(inputs["inventory"], host)
 	if err != nil {
 		return e // a run that a person made
 	}
 	e.Vars, e.Files = vars, map[string]string{}
+	if all, ok := vars["edpm_steps"].(map[string]any); ok {
+		own, _ := all[step].(map[string]any)
+		vars["edpm_step"], vars["edpm_hash"], vars["edpm_config_files"] = step, own["hash"], own["files"]
+	}
 	e.Step, _ = vars["edpm_step"].(string)
 	e.Hash, _ = vars["edpm_hash"].(string)
 	files, _ := vars["edpm_config_files"].(map[string]any)

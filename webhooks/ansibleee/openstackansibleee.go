@@ -43,6 +43,9 @@ func (i image) Default(_ context.Context, run *ansibleeev1.OpenStackAnsibleEE) e
 func runErrors(run *ansibleeev1.OpenStackAnsibleEE) field.ErrorList {
 	spec, at := run.Spec, field.NewPath("spec")
 	errs := validate.Playbook(at.Child("playbook"), spec.Playbook)
+	for i, step := range spec.Steps {
+		errs = append(errs, validate.Playbook(at.Child("steps").Index(i).Child("playbook"), step.Playbook)...)
+	}
 	errs = append(errs, validate.PlaybookText(at.Child("playbookContents"), spec.PlaybookContents)...)
 	errs = append(errs, validate.Inventory(at.Child("inventory"), spec.Inventory)...)
 	errs = append(errs, envTexts(at, spec)...)

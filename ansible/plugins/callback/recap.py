@@ -11,19 +11,29 @@ DOCUMENTATION = """
     short_description: compact recap of a run for each host
     description:
       - Writes one JSON object of at most 4,096 bytes, the size of a termination message of Kubernetes.
-      - It reads C({"v":1,"steps":1,"hosts":{"<host>":[ok,changed,failed,unreachable,skipped,"message","host key",done]}}).
+      - It reads C({"v":1,"steps":1,"hosts":{"<host>":[ok,changed,failed,unreachable,skipped,"message","host key",done,
+        connected,begun]}}).
         The message is there when the host failed or did not reach the end; the key when ssh met the host for
         the first time. C(steps) is the number of steps of the run, and C(done) how many of them the host has done. Where
-        it is missing, a host without failure has done all, and another one none. A further C(0) follows when ssh
-        never logged in to the host, so that nothing ran on it.
-      - A host has done the step if Ansible kept it until the last play was over. Hosts that only stood by when a play
+        it is missing, a host without failure has done all, and another one none. C(connected) is 0 when ssh
+        never logged in to the host, so that nothing ran on it. C(begun) is the number of the last step in which a
+        task ran on the host, if that is not the one after those that it has done.
+      - A host has done a step if Ansible kept it until the last play of the step was over. Hosts that only stood by when a play
         was aborted (C(any_errors_fatal), C(max_fail_percentage), a failed C(run_once) task or batch) have not.
         Hosts that the meta tasks C(end_host) or C(end_play) sent to the end of a play that they had begun have.
       - When it would be too long, messages are cut, then left out. When the counts alone are too long, it reads
         C({"v":1,"steps":1,"z":"<base64 of zlib of the JSON of the hosts>"}). Keys that do not fit are left out; the next run
         meets those hosts again.
       - Nothing is written when the run is killed.
+      - The playbook of a run of several steps imports theirs, each with its number, from 1, in the variable
+        C(edpm_step_number). Unless there are as many as I(steps) they count as one, which is done or not.
     options:
+      steps:
+        description: Number of steps of the run.
+        default: 1
+        env:
+          - name: EDPM_RUN_STEPS
+        type: int
       connected:
         description: File to which ssh adds a line with the address of each host that it has logged in to.
         default: /runner/.connected
@@ -58,14 +68,13 @@ from ansible.plugins.callback import CallbackBase
 
 MAX_BYTES = 4096
 MAX_MESSAGE = 200
-# A run carries out one step.
-STEPS = 1
 # As much of a text as is looked at: a host may print as much as it likes.
 MAX_TEXT = 4096
 # A message cut shorter than this says nothing.
 MIN_MESSAGE = 12
 NOT_REACHED = "not reached"
 ABORTED = "the play ended before this host was through, because other hosts failed"
+IDLE = "no task of the step ran on this host"
 # How ssh and its connection plugin say that they could not log in, with the address that they used.
 NO_LOGIN = (
     re.compile(r"Data could not be sent to remote host \"([^\"]+)\""),
@@ -154,45 +163,55 @@ def cut(hosts, limit, keys):
     return kept
 
 
-def plain(hosts):
-    return dumps({"v": 1, "steps": STEPS, "hosts": hosts})
+def plain(hosts, steps):
+    return dumps({"v": 1, "steps": steps, "hosts": hosts})
 
 
-def packed(hosts):
-    return dumps({"v": 1, "steps": STEPS, "z": base64.b64encode(zlib.compress(dumps(hosts), 9)).decode("ascii")})
+def packed(hosts, steps):
+    return dumps({"v": 1, "steps": steps, "z": base64.b64encode(zlib.compress(dumps(hosts), 9)).decode("ascii")})
 
 
-def encode(hosts, max_bytes=MAX_BYTES):
+def encode(hosts, steps=1, max_bytes=MAX_BYTES):
     """Returns the recap of hosts as JSON of at most max_bytes bytes.
 
+    Where not even the counts fit they say only whether there was any.
+
     hosts maps names to [ok, changed, failed, unreachable, skipped, message, key,
-    done, connected]; what is missing at the end is left out. As many keys are kept as fit
+    done, connected, begun]; what is missing at the end is left out. As many keys are kept as fit
     without messages, then the longest messages that fit beside them.
     """
     keys = sum(bool(entry[6:7] and entry[6]) for entry in hosts.values())
-    while keys and len(packed(cut(hosts, 0, keys))) > max_bytes:
+    while keys and len(packed(cut(hosts, 0, keys), steps)) > max_bytes:
         keys -= 1
     for form in (plain, packed):
         for limit in [*range(MAX_MESSAGE, MIN_MESSAGE - 1, -4), 0]:
-            data = form(cut(hosts, limit, keys))
+            data = form(cut(hosts, limit, keys), steps)
             if len(data) <= max_bytes:
                 return data
+    data = packed(cut({name: [min(count, 1) for count in entry[:5]] + entry[5:] for name, entry in hosts.items()}, 0, 0), steps)
+    if len(data) <= max_bytes:
+        return data
     return dumps({"v": 1, "hosts": {}, "error": "the recap of %d hosts does not fit" % len(hosts)})
 
 
-def entry(counts, message, key=None, done=True, connected=True):
-    """Returns one host's part of the recap from the counts of Ansible."""
+def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, idle=False):
+    """Returns one host's part of the recap from the counts of Ansible and of steps."""
     numbers = [counts[name] for name in ("ok", "changed", "failures", "unreachable", "skipped")]
+    failed = bool(counts["failures"] or counts["unreachable"])
     text = ""
-    if counts["failures"] or counts["unreachable"]:
+    if failed:
         text = message or "no reason given"
     elif not any(numbers):
         text = NOT_REACHED
-    elif not done:
-        text = ABORTED
-    failed = bool(counts["failures"] or counts["unreachable"])
-    steps = STEPS if done else 0
-    rest = [text, key or "", steps, 0] if not connected else [text, key or "", steps] if done == failed else [text, key or ""]
+    elif done < steps:
+        text = IDLE if idle else ABORTED
+    rest = [text, key or ""]
+    if begun > done + 1:
+        rest += [done, int(connected), begun]
+    elif not connected:
+        rest += [done, 0]
+    elif done != (0 if failed else steps):
+        rest += [done]
     while rest and rest[-1] == "":
         rest.pop()
     return numbers + rest
@@ -229,20 +248,30 @@ def variables_of(play):
     return play.get_variable_manager().get_vars(play=play)
 
 
-class End:
-    """Which hosts have reached the end of the last play.
+def last_plays(playbook, steps):
+    """Returns the last play of each step, only the last of all if there are not as many steps."""
+    plays = playbook.get_plays()
+    if steps == 1:
+        return plays[-1:]
+    numbers = [play.vars.get("edpm_step_number") for play in plays]
+    last = [play for play, number, after in zip(plays, numbers, numbers[1:] + [None]) if number != after]
+    return last if len(last) == steps else plays[-1:]
 
-    An empty play of ours follows the plays of the user. Ansible starts it only if
+
+class End:
+    """Which hosts have reached the end of a step: of its last play.
+
+    An empty play of ours follows the last play of the step. Ansible starts it only if
     it did not abort the playbook, and keeps out of it whom it has given up. That
     holds for every way to end a play, and asks nothing of the hosts.
     """
 
-    def __init__(self, playbook):
-        last = playbook.get_plays()[-1]
+    def __init__(self, playbook, last):
         self.last = last._uuid
-        self.play = Play.load({"name": "Reach the end", "hosts": ["all"], "gather_facts": False},
+        step = last.vars.get("edpm_step")  # of a run of several
+        self.play = Play.load({"name": "End of step %s" % step if step else "Reach the end", "hosts": ["all"], "gather_facts": False},
                               variable_manager=last.get_variable_manager(), loader=playbook._loader)
-        playbook._entries.append(self.play)
+        playbook._entries.insert(playbook._entries.index(last) + 1, self.play)
         self.reached = None  # our play as it runs
         self.before = None  # the play as it ran for the batch before
         self.batch = set()  # the hosts of that batch
@@ -280,6 +309,55 @@ class End:
         return (self.early | (self.kept(self.reached) if self.reached else set())) - self.missed
 
 
+class Progress:
+    """How far each host has come in the steps of a run."""
+
+    def __init__(self, playbook, steps):
+        self.steps = steps
+        self.ends = [End(playbook, last) for last in last_plays(playbook, steps)]
+        self.current = 0  # index of the step that is under way
+        self.begun = {}  # number of the last step in which a task ran, by host
+        self.worked = set()  # (step, host) where a task went well
+        self.failed = {}  # index of the first step in which a task failed, by host
+        self.idle = set()  # hosts that reached the end of a step without a task of it
+
+    def start(self, play, variables):
+        """Notes that a play starts for a batch of its hosts; returns whether it is ours."""
+        if not self.ends[min(self.current, len(self.ends) - 1)].start(play, variables):
+            return False
+        self.current += 1
+        return True
+
+    def ran(self, name, well):
+        """Notes that a task ran on a host."""
+        self.begun[name] = self.current + 1 if len(self.ends) == self.steps else self.steps
+        if well:
+            self.worked.add((self.current, name))
+        else:
+            self.failed.setdefault(name, self.current)
+
+    def done(self, failures):
+        """Returns how many steps each host has done, given those that have failed in the end.
+
+        A host that fails may be rescued, or be taken back later (meta: clear_host_errors): it
+        has done the steps before its first failure.
+        """
+        reached = [end.hosts() for end in self.ends]
+        done = {}
+        for name in set().union(*reached):
+            far = next((i for i, hosts in enumerate(reached) if name not in hosts or not self._worked(i, name)), len(reached))
+            if far < len(reached) and name in reached[far]:
+                self.idle.add(name)
+            if name in failures:
+                far = min(far, self.failed.get(name, 0))
+            done[name] = far if len(self.ends) == self.steps else self.steps if far else 0
+        return done
+
+    def _worked(self, index, name):
+        # The only step of a run counts by the counts of Ansible.
+        return len(self.ends) == 1 or (index, name) in self.worked
+
+
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"
@@ -294,28 +372,33 @@ class CallbackModule(CallbackBase):
         self.known_before = {}
         self.names = {}  # by which ssh knows the hosts
         self.playbooks = 0
-        self.end = None  # of the last playbook
+        self.progress = None  # in the last playbook
 
     def v2_playbook_on_start(self, playbook):
         if not self.playbooks:
             self.known_before = known_hosts(self.get_option("known_hosts"))
         self.playbooks += 1
         if self.playbooks == len(context.CLIARGS.get("args") or [playbook]):
-            self.end = End(playbook)
+            self.progress = Progress(playbook, self.get_option("steps"))
 
     def v2_playbook_on_play_start(self, play):
         variables = variables_of(play)
-        if self.end and self.end.start(play, variables):
+        if self.progress and self.progress.start(play, variables):
             return
         for name in variables.get("ansible_play_hosts_all", []):
             self.hosts[name] = None
             self.names[name] = known_as(name, variables["hostvars"][name])
 
+    def v2_runner_on_ok(self, result):
+        self._ran(result, True)
+
     def v2_runner_on_failed(self, result, ignore_errors=False):
+        self._ran(result, ignore_errors)
         if not ignore_errors:
             self._remember(result)
 
     def v2_runner_on_unreachable(self, result):
+        self._ran(result, False)
         name = result._host.get_name()
         self.refused[name] = no_login(str(result._result.get("msg") or "")[:MAX_TEXT])
         # Which task met it first says nothing about an unreachable host.
@@ -324,15 +407,23 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_stats(self, stats):
         self.hosts.update((name, None) for name in stats.processed)
         met = known_hosts(self.get_option("known_hosts"))
-        done = self.end.hosts() if self.end else set()
-        recap = {name: entry(stats.summarize(name), self.messages.get(name), self._met(name, met), name in done,
-                             self._connected(name)) for name in self.hosts}
+        steps, counts = self.get_option("steps"), {name: stats.summarize(name) for name in self.hosts}
+        failed = {name for name in counts if counts[name]["failures"] or counts[name]["unreachable"]}
+        done = self.progress.done(failed) if self.progress else {}
+        begun = self.progress.begun if self.progress and steps > 1 else {}
+        recap = {name: entry(counts[name], self.messages.get(name), self._met(name, met), done.get(name, 0),
+                             self._connected(name), begun.get(name, 0), steps, self.progress and name in self.progress.idle)
+                 for name in self.hosts}
         path = self.get_option("path")
         try:
             with open(path, "wb") as file:
-                file.write(encode(recap))
+                file.write(encode(recap, steps))
         except OSError as error:
             self._display.warning("The recap cannot be written to %s: %s" % (path, error))
+
+    def _ran(self, result, well):
+        if self.progress:
+            self.progress.ran(result._host.get_name(), well)
 
     def _met(self, name, known):
         """Returns the key of a host that ssh met for the first time."""

@@ -15,6 +15,9 @@ import (
 // this many hosts with names of 63 characters always fit.
 const MaxTargets = 50
 
+// MaxSteps is the most steps that one run can have.
+const MaxSteps = 32
+
 // DefaultEnvConfigMap is the ConfigMap whose entries are environment variables of
 // every run that names no other. It need not exist.
 const DefaultEnvConfigMap = "openstack-aee-default-env"
@@ -22,6 +25,7 @@ const DefaultEnvConfigMap = "openstack-aee-default-env"
 // OpenStackAnsibleEESpec says what to run, where and how.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.playbook) && has(self.playbookContents))",message="playbook and playbookContents exclude each other: set one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.steps) || !has(self.playbook) && !has(self.playbookContents)",message="steps have their own playbooks: remove playbook and playbookContents"
 type OpenStackAnsibleEESpec struct {
 	// Playbook of the image: a fully qualified name (namespace.collection.playbook)
 	// or a path under /runner/project. Without it and without playbookContents,
@@ -149,9 +153,24 @@ type OpenStackAnsibleEESpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ExtraVars map[string]apiextensionsv1.JSON `json:"extraVars,omitempty"`
 
-	// Step that the run carries out, set by the execution engine.
+	// Step that the run carries out, or the names of all its steps, separated by
+	// commas. Set by the execution engine.
 	// +optional
 	Step string `json:"step,omitempty"`
+
+	// Steps of a run that carries out several: one after the other, as one playbook.
+	// A host that fails in one of them takes no part in those that follow. Set by the
+	// execution engine.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Steps []RunStep `json:"steps,omitempty"`
+
+	// Removal is true when the run takes a service off its hosts. Set by the execution
+	// engine.
+	// +optional
+	Removal bool `json:"removal,omitempty"`
 
 	// Role that the hosts of the run have, set by the execution engine.
 	// +optional
@@ -177,8 +196,10 @@ type Target struct {
 	// the target.
 	Host string `json:"host"`
 
-	// Hash of everything that decides the outcome on the host.
-	Hash string `json:"hash"`
+	// Hash of everything that decides the outcome on the host. A run of several steps has it
+	// in steps.
+	// +optional
+	Hash string `json:"hash,omitempty"`
 
 	// OwnerUID is the UID of the object that owns the target. An object of the
 	// same name that is created later knows nothing of this run.
@@ -212,6 +233,13 @@ type Target struct {
 	// Attempt counts the runs for this hash, from 1.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
+
+	// Steps of a run that carries out several, in the order of spec.steps. They have
+	// the hash, the serial number and the attempt.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Steps []TargetStep `json:"steps,omitempty"`
 }
 
 // JobStatus is the state of the Job of a run.
@@ -251,13 +279,17 @@ type HostStatus struct {
 	// that do not record it.
 	// +optional
 	StepsDone *int32 `json:"stepsDone,omitempty"`
+	// StepsBegun counts the steps of the run that the host has begun, if there are more than
+	// those that it has done and the one after them.
+	// +optional
+	StepsBegun *int32 `json:"stepsBegun,omitempty"`
 	// NotConnected is true when ssh never logged in to the host, so that nothing
 	// ran on it.
 	// +optional
 	NotConnected bool `json:"notConnected,omitempty"`
 }
 
-// Converged reports whether the host has done the step: no task failed, and it
+// Converged reports whether the host has done the run: no task failed, and it
 // reached the end of the last play. A host for which no task ran at all was not
 // touched, and so has not converged.
 func (h HostStatus) Converged() bool {

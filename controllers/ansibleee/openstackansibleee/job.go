@@ -25,7 +25,7 @@ const (
 	sshKey    = "ssh-privatekey"
 	// keepSeconds is how long a Job that is not preserved stays.
 	keepSeconds = 600
-	// deadlineSeconds ends a run that hangs.
+	// deadlineSeconds for each step ends a run that hangs.
 	deadlineSeconds = 2 * 3600
 	defaultUID      = 1001
 	taskTimeout     = "ANSIBLE_TASK_TIMEOUT"
@@ -74,7 +74,7 @@ func newJob(run *ansibleeev1.OpenStackAnsibleEE, image string) (*batchv1.Job, er
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: run.Name, Namespace: run.Namespace, Labels: podLabels(run)},
 		Spec: batchv1.JobSpec{
-			BackoffLimit: ptr.To(ptr.Deref(run.Spec.BackoffLimit, 6)), ActiveDeadlineSeconds: ptr.To[int64](deadlineSeconds),
+			BackoffLimit: ptr.To(ptr.Deref(run.Spec.BackoffLimit, 6)), ActiveDeadlineSeconds: ptr.To(deadlineSeconds * int64(max(1, len(run.Spec.Steps)))),
 			TTLSecondsAfterFinished: ttl(run),
 			// Never two Pods at once: a host must not be configured by both.
 			PodReplacementPolicy: ptr.To(batchv1.Failed),
@@ -144,7 +144,10 @@ func environment(run *ansibleeev1.OpenStackAnsibleEE) ([]corev1.EnvVar, error) {
 			env = append(env, corev1.EnvVar{Name: name, Value: value})
 		}
 	}
-	add("RUNNER_PLAYBOOK", run.Spec.PlaybookContents)
+	add("RUNNER_PLAYBOOK", orDefault(run.Spec.PlaybookContents, stepsPlaybook(run)))
+	if n := len(run.Spec.Steps); n > 0 {
+		add("EDPM_RUN_STEPS", strconv.Itoa(n))
+	}
 	add("RUNNER_INVENTORY", run.Spec.Inventory)
 	add("RUNNER_CMDLINE", cmdLine(run))
 	if len(run.Spec.ExtraVars) > 0 {

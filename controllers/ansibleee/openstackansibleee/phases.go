@@ -273,7 +273,7 @@ func (s *scope) verdict(job ansibleeev1.JobStatus, result recap.Recap, rerr erro
 	case rerr != nil:
 		return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobLostReason, "%v; see the log and events of Job %s", rerr, s.run.Name)
 	}
-	return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobFailedReason, "%s", failures(result.Hosts))
+	return phase.Stalled(ansibleeev1.JobReadyCondition, ansibleeev1.JobFailedReason, "%s", failures(s.run, result.Hosts))
 }
 
 func progress(run *ansibleeev1.OpenStackAnsibleEE) string {
@@ -286,7 +286,7 @@ func progress(run *ansibleeev1.OpenStackAnsibleEE) string {
 func summary(run *ansibleeev1.OpenStackAnsibleEE) string {
 	converged := 0
 	for _, h := range run.Status.Hosts {
-		if h.Converged() {
+		if run.Converged(h) {
 			converged++
 		}
 	}
@@ -294,20 +294,28 @@ func summary(run *ansibleeev1.OpenStackAnsibleEE) string {
 }
 
 // failures names the first hosts that failed.
-func failures(hosts []ansibleeev1.HostStatus) string {
+func failures(run *ansibleeev1.OpenStackAnsibleEE, hosts []ansibleeev1.HostStatus) string {
 	const most = 3
 	var bad []string
 	n := 0
 	for _, h := range hosts {
-		if h.Converged() {
+		if run.Converged(h) {
 			continue
 		}
 		if n++; n <= most {
-			bad = append(bad, fmt.Sprintf("%s (%s)", h.Name, orDefault(h.Message, "no message")))
+			bad = append(bad, fmt.Sprintf("%s (%s)", h.Name, orDefault(failedStep(run, h)+h.Message, "no message")))
 		}
 	}
 	if n == 0 {
 		return "The Job failed although no host did; see its log"
 	}
 	return fmt.Sprintf("%d of %d hosts failed: %s", n, len(hosts), strings.Join(bad, ", "))
+}
+
+// failedStep names the step of a run of several that a host has not done.
+func failedStep(run *ansibleeev1.OpenStackAnsibleEE, h ansibleeev1.HostStatus) string {
+	if done := run.StepsDone(h); done < len(run.Spec.Steps) {
+		return "step " + run.Spec.Steps[done].Name + ": "
+	}
+	return ""
 }

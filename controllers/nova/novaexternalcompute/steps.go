@@ -23,7 +23,7 @@ import (
 var (
 	libvirtStep = edpm.Step{Name: "libvirt", Playbook: "edpm.operators.libvirt"}
 	novaStep    = edpm.Step{Name: "nova", Playbook: "edpm.operators.nova"}
-	cleanupStep = edpm.Step{Name: "nova-cleanup", Playbook: "edpm.operators.nova_cleanup"}
+	cleanupStep = edpm.Step{Name: "nova-cleanup", Playbook: "edpm.operators.nova_cleanup", Removal: true}
 )
 
 const (
