@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,6 +21,7 @@ import (
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
+	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/upgradeable"
 	"github.com/edpm-operators/edpm-operators/controllers/core/openstackcontrolplane"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplane"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplanenode"
@@ -60,6 +62,9 @@ type Options struct {
 	Images  images.Defaults
 	// RunnerResources of the Pod of each run.
 	RunnerResources corev1.ResourceRequirements
+	// OperatorCondition of the manager, by which OLM is told when not to upgrade it;
+	// without a name there is none.
+	OperatorCondition types.NamespacedName
 }
 
 // setup has what the controllers share.
@@ -161,6 +166,11 @@ func (s *setup) shared(ctx context.Context) error {
 }
 
 func (s *setup) ansibleEE(ctx context.Context) error {
+	if s.OperatorCondition.Name != "" {
+		if err := (&upgradeable.Reconciler{Client: s.GetClient(), Live: s.GetAPIReader(), Condition: s.OperatorCondition}).SetupWithManager(s.Manager); err != nil {
+			return err
+		}
+	}
 	return (&openstackansibleee.Reconciler{
 		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("ansibleee"), Inputs: s.inputs, DefaultImage: s.Images.AnsibleEE,
 		Resources: s.RunnerResources,

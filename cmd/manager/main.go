@@ -9,9 +9,11 @@ import (
 	"runtime/debug"
 
 	"github.com/go-logr/zapr"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	uberzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -29,6 +31,7 @@ import (
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/upgradeable"
 	"github.com/edpm-operators/edpm-operators/internal/coexistence"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/tracing"
@@ -74,7 +77,7 @@ func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
-		ocsv1.AddToScheme, cephv1.AddToScheme,
+		ocsv1.AddToScheme, cephv1.AddToScheme, operatorsv2.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, err
@@ -129,6 +132,7 @@ func newManager(ctx context.Context, config *rest.Config, opts *options, decisio
 	}
 	if len(decision.Running) > 0 {
 		setup := controllers.Options{Operators: decision.Running, Engine: opts.engine, Secrets: opts.secrets, Images: images.Env(), RunnerResources: opts.runner}
+		setup.OperatorCondition = types.NamespacedName{Namespace: podNamespace(), Name: os.Getenv(upgradeable.NameVariable)}
 		if err := controllers.Setup(ctx, mgr, setup); err != nil {
 			return nil, fmt.Errorf("setting up controllers: %w", err)
 		}
