@@ -38,7 +38,7 @@ var _ = Describe("A run that a person makes", func() {
 		w.condition(run, ansibleeev1.JobReadyCondition, "True/Ready/", "Job completed")
 		status := get(Default, run).Status
 		Expect(status.JobStatus).To(Equal(ansibleeev1.JobSucceeded))
-		Expect(status.Hosts).To(Equal([]ansibleeev1.HostStatus{{Name: "localhost", OK: 3, Changed: 1}}))
+		Expect(status.Hosts).To(Equal([]ansibleeev1.HostStatus{{Name: "localhost", OK: 3, Changed: 1, StepsDone: ptr.To[int32](1)}}))
 		Expect(status.HostsSummary).To(Equal("1/1"))
 		Expect(status.JobName).To(Equal("r"))
 		Expect(status.StartTime).NotTo(BeNil())
