@@ -163,7 +163,7 @@ func allReady(ctx context.Context, c client.Client, n int) (bool, error) {
 	return ready == n, nil
 }
 
-// runs counts the runs and their hosts, and tells how long their Jobs took on
+// runs counts the runs and their hosts, once for each step, and tells how long their Jobs took on
 // average.
 func runs(ctx context.Context, c client.Client) (count, targets int, mean time.Duration, err error) {
 	list := &ansibleeev1.OpenStackAnsibleEEList{}
@@ -181,7 +181,7 @@ func runs(ctx context.Context, c client.Client) (count, targets int, mean time.D
 		}
 	}
 	for i := range list.Items {
-		targets += len(list.Items[i].Spec.Targets)
+		targets += len(list.Items[i].Spec.Targets) * len(list.Items[i].StepNames())
 	}
 	return len(list.Items), targets, total / time.Duration(max(1, len(jobs.Items))), nil
 }

@@ -35,7 +35,7 @@ type result struct {
 	lists             map[string]int
 	base, peak        int64
 	started, runs     int // runs that were started, and that are left
-	targets           int // hosts of all runs
+	targets           int // hosts of all runs, once for each step
 	jobMean           time.Duration
 	oneJob, manyJobs  time.Duration
 	cpu               map[string]time.Duration

@@ -137,7 +137,7 @@ func rowsOfMany(results []result) []row {
 			return fmt.Sprintf("%.0f KiB", float64(r.peak-results[i-1].peak)/1024/float64(r.nodes-results[i-1].nodes))
 		}},
 		{"Idle manager / peak", func(_ int, r result) string { return fmt.Sprintf("%d / %d MiB", r.base>>20, r.peak>>20) }},
-		{"Runs (steps × batches of roles)", func(_ int, r result) string { return fmt.Sprint(r.started) }},
+		{"Runs", func(_ int, r result) string { return fmt.Sprint(r.started) }},
 		{fmt.Sprintf("Times that a host was in a run, per host and step (%d steps; exactly once: 1)", steps), func(_ int, r result) string {
 			return fmt.Sprintf("%.3f", float64(r.targets)/float64(r.nodes*steps))
 		}},
