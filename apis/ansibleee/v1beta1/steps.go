@@ -1,7 +1,5 @@
 package v1beta1
 
-import "k8s.io/utils/ptr"
-
 // RunStep is one of several steps of a run.
 type RunStep struct {
 	// Name of the step.
@@ -77,11 +75,15 @@ func (r *OpenStackAnsibleEE) StepHost(step, host string) (result HostStatus, kno
 // ofStep is the part of the result that is about the step with the index.
 func (h HostStatus) ofStep(i, steps int32) (result HostStatus, known, reached bool) {
 	done := h.doneOf(steps)
-	switch begun := max(done+1, ptr.Deref(h.StepsBegun, 0)); {
+	begun := done + 1
+	if h.StepsBegun != nil {
+		begun = max(begun, *h.StepsBegun)
+	}
+	switch {
 	case i < done:
-		return HostStatus{Name: h.Name, OK: h.OK, Changed: h.Changed, Skipped: h.Skipped, HostKey: h.HostKey, StepsDone: ptr.To[int32](1)}, true, true
+		return HostStatus{Name: h.Name, OK: h.OK, Changed: h.Changed, Skipped: h.Skipped, HostKey: h.HostKey, StepsDone: new(int32(1))}, true, true
 	case i == done:
-		h.StepsDone, h.StepsBegun = ptr.To[int32](0), nil
+		h.StepsDone, h.StepsBegun = new(int32(0)), nil
 		return h, true, true
 	case i < begun, h.StepsDone == nil && !h.Untouched():
 		return HostStatus{Name: h.Name}, false, true
