@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Measures what a rerun with nothing to change takes on two hosts: python3 ansible/tests/measure.py [directory of a collection...]
 
-Prints a line for each playbook (tasks that ran on a host, tasks in all, seconds), the slowest tasks (SLOWEST is their number), and the
-time of one ansible-playbook with all playbooks. Several collections are measured one after the other on the same hosts, which says, too,
-whether an upgrade changes them. Needs what test_roles.py needs.
+Prints a line for each playbook (tasks that ran on a host, tasks in all, seconds), the slowest tasks, and the time of one
+ansible-playbook with all playbooks. Several collections are measured one after the other on the same hosts. The first run of each says
+what an upgrade to it changes. Needs what test_roles.py needs.
 """
 
+import argparse
 import json
 import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -119,30 +121,36 @@ def report(what, seconds, busy, lines):
     return tasks
 
 
-def measure(hosts):
+def measure(hosts, runs, slowest):
     """Prints the figures of the collection that is used."""
     slow = defaultdict(float)
     for playbook in PLAYBOOKS:
-        for spent, _, name in report(playbook, *min((hosts.play(playbook) for _ in range(2)), key=lambda run: run[0])):
+        for spent, _, name in report(playbook, *min((hosts.play(playbook) for _ in range(runs)), key=lambda run: run[0])):
             slow["%s: %s" % (playbook, name)] += spent
-    for name, spent in sorted(slow.items(), key=lambda pair: -pair[1])[:int(os.environ.get("SLOWEST", "10"))]:
+    for name, spent in sorted(slow.items(), key=lambda pair: -pair[1])[:slowest]:
         print("  %5.2f s  %s" % (spent, name))
-    for _ in range(3):
+    for _ in range(runs):
         report("all in one run", *hosts.play(*PLAYBOOKS))
 
 
 def main():
-    collections = [os.path.abspath(path) for path in sys.argv[1:]] or [realhost.COLLECTION]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("collections", nargs="*", type=os.path.abspath, default=[realhost.COLLECTION])
+    parser.add_argument("--deploy", type=os.path.abspath, help="collection of the first deployment, which is not measured")
+    parser.add_argument("--runs", type=int, default=3, help="runs, of which the fastest counts")
+    parser.add_argument("--slowest", type=int, default=10, help="number of tasks to print")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     hosts = Hosts()
     try:
         hosts.start()
-        hosts.use(collections[0])
+        hosts.use(options.deploy or options.collections[0])
         print("%-20s %6.1f s" % ("first deployment", hosts.play(*PLAYBOOKS)[0]), flush=True)
-        time.sleep(60)
-        for collection in collections:
+        time.sleep(60)  # nova-compute is looked at more often in its first minute
+        for collection in options.collections:
             hosts.use(collection)
             report(collection, *hosts.play(*PLAYBOOKS))
-            measure(hosts)
+            measure(hosts, options.runs, options.slowest)
     finally:
         hosts.clear()
         shutil.rmtree(hosts.directory, True)

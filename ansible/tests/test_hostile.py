@@ -56,6 +56,11 @@ def task_of(role, name, file="main.yml"):
     for module in task.values():
         if isinstance(module, dict):
             module.pop("owner", None), module.pop("group", None)
+    arguments = task.get("edpm.operators.config_files")
+    if arguments:
+        for name in ("directories", "templates", "purge"):
+            arguments.pop(name, None)
+        arguments.update(owner=str(os.getuid()), group=str(os.getgid()))
     return task
 
 
@@ -115,7 +120,7 @@ class FactsTest(unittest.TestCase):
 ON_THE_RUNNER = {
     "include_vars": ("file", "dir", "name"), "include_tasks": ("file",), "import_tasks": ("file",), "include_role": ("name", "tasks_from"),
     "import_role": ("name", "tasks_from"), "template": ("src",), "copy": ("src",), "script": ("cmd",), "unarchive": ("src",), "fetch": ("dest",),
-    "add_host": ("name",), "group_by": ("key",),
+    "add_host": ("name",), "group_by": ("key",), "config_files": ("copies",),
 }
 
 
@@ -134,6 +139,12 @@ def words_of(value):
     return set(re.findall(r"[A-Za-z_]\w*", re.sub(r"\bif\b.*?\belse\b", " ", str(value))))
 
 
+def names_of_templates(arguments):
+    """Returns the templates of config_files: keys, of which Ansible evaluates none. An expression in place of all could name anything."""
+    templates = arguments.get("templates", {})
+    return list(templates) if isinstance(templates, dict) else ["ansible_facts"]
+
+
 def on_the_runner(task):
     """Returns the expressions of a task that Ansible uses on the runner."""
     found = [task[key] for key in ("delegate_to", "vars_files", "role") if key in task]
@@ -141,6 +152,8 @@ def on_the_runner(task):
         fields = ON_THE_RUNNER.get(name.rpartition(".")[2])
         if fields:
             found += [arguments[field] for field in fields if field in arguments] if isinstance(arguments, dict) else [arguments]
+        if name.endswith(".config_files"):
+            found += names_of_templates(arguments)
     loop = [task[key] for key in task if key == "loop" or key.startswith("with_")]
     variable = task.get("loop_control", {}).get("loop_var", "item")
     return found + (loop if any(variable in words_of(value) for value in found) else [])

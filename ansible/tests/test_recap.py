@@ -22,7 +22,7 @@ def load(*parts):
 
 
 recap = load("callback", "recap")
-mask = load("filter", "mask").mask
+mask = load("module_utils", "mask").mask
 
 
 def decode(data):

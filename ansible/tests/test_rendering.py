@@ -64,14 +64,6 @@ class TemplatesTest(unittest.TestCase):
             'a_list = ["/dev/null", "/dev/kvm"]', "b_true = 1", "c_false = 0", "d_number = 7", 'e_text = "0770"', "f_quote = 'a \"b\"'",
             "g_numbers = [1, 2]", "h_none = []", 'i_backslash = "a\\b"'])
 
-    def test_environment_of_a_service(self):
-        text = self.rendered(
-            "edpm_service", "container.service.j2", edpm_service_description="", edpm_service_after=[], edpm_service_name="a", edpm_service_restart_seconds=1,
-            edpm_service_stop_seconds=1, edpm_podman_binary="/usr/bin/podman", edpm_podman_runtime="", edpm_service_definition="", edpm_service_user="",
-            edpm_service_environment={"A": 'first\nsecond "$1" 5% \\'}, edpm_service_all_mounts=[], edpm_podman_args=[], edpm_service_args=[],
-            edpm_service_image="i", edpm_service_command=[])
-        self.assertIn('  --env "A=first\\nsecond \\"$$1\\" 5%% \\\\" \\\n', text)
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -140,7 +140,11 @@ class Configuration(unittest.TestCase):
         playbook = os.path.join(directory, "play.yml")
         with open(playbook, "w", encoding="utf-8") as file:
             json.dump(play, file)
-        ran = subprocess.run(["ansible-playbook", "-i", "localhost,", "-c", "local", playbook], check=False, stdout=subprocess.PIPE,
+        tree = os.path.join(directory, "collections", "ansible_collections", "edpm")
+        os.makedirs(tree)
+        os.symlink(COLLECTION, os.path.join(tree, "operators"))
+        environ = dict(os.environ, ANSIBLE_COLLECTIONS_PATH=os.path.join(directory, "collections"))
+        ran = subprocess.run(["ansible-playbook", "-i", "localhost,", "-c", "local", playbook], env=environ, check=False, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, universal_newlines=True)
         self.assertEqual(ran.returncode, 0, ran.stdout)
         with open(os.path.join(directory, "02-nova-override.conf"), encoding="utf-8") as file:
@@ -149,10 +153,12 @@ class Configuration(unittest.TestCase):
 
     @staticmethod
     def task():
-        """Returns the task of the role that puts the configuration on a host, for any user."""
+        """Returns the task of the role that puts the configuration on a host, for any user, and without what else it writes."""
         with open(os.path.join(COLLECTION, "roles", "edpm_nova", "tasks", "main.yml"), encoding="utf-8") as file:
             task = next(t for t in yaml.safe_load(file) if t["name"] == "Copy the configuration")
-        del task["ansible.builtin.copy"]["owner"]
+        arguments = task["edpm.operators.config_files"]
+        del arguments["directories"], arguments["templates"], arguments["purge"]
+        arguments["owner"] = str(os.getuid())
         return task
 
 

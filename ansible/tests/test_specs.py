@@ -70,6 +70,7 @@ class Used:
             for child in value:
                 self.walk(child, key)
         elif isinstance(value, str):
+            self.set.update(re.findall(r"'vars': {'(\w+)'", value))  # of a template, in an expression
             self.read |= names_in("{{ %s }}" % value if key in EXPRESSIONS and not TEMPLATE.search(value) else value)
 
 
@@ -101,7 +102,7 @@ class SpecsTest(unittest.TestCase):
         for role in NAMES:
             for path in files(role, "tasks"):
                 for task in load(path):
-                    included = task.get("ansible.builtin.include_role", {})
+                    included = task.get("ansible.builtin.include_role", task.get("ansible.builtin.import_role", {}))
                     if included:
                         entry = os.path.splitext(included.get("tasks_from", "main"))[0]
                         self.assertIn(entry, entry_points(included["name"].split(".")[-1]), path)
@@ -136,6 +137,14 @@ class AnsibleTest(unittest.TestCase):
             for entry in entry_points(role).values():
                 for name in entry["options"]:
                     self.assertRegex(ran.stdout, r"(?m)^[-=] %s$" % name)
+
+    def test_ansible_doc_explains_every_module(self):
+        names = sorted("edpm.operators." + name[:-3] for name in os.listdir(os.path.join(runs.COLLECTION, "plugins", "modules")) if name.endswith(".py"))
+        self.assertIn("edpm.operators.podman_services", names)
+        ran = self.ansible("ansible-doc", *names)
+        self.assertEqual((ran.returncode, "WARNING" in ran.stdout, "ERROR" in ran.stdout), (0, False, False), ran.stdout)
+        for part in ("EXAMPLES:", "RETURN VALUES:"):
+            self.assertEqual(ran.stdout.count(part), len(names), part)
 
     def refused(self, **variables):
         """Returns why Ansible refuses variables before the first task of a role."""

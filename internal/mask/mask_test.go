@@ -50,7 +50,7 @@ func TestTextByWhatItLooksLike(t *testing.T) {
 }
 
 // TestWhatTheRunnerMasksToo : the same lines are a test of the filter of the
-// collection, ansible/plugins/filter/mask.py.
+// collection, ansible/plugins/module_utils/mask.py.
 func TestWhatTheRunnerMasksToo(t *testing.T) {
 	text, err := os.ReadFile("testdata/lines.json")
 	if err != nil {

@@ -1,34 +1,12 @@
 # -*- coding: utf-8 -*-
-"""Filter that takes secrets out of log lines."""
+"""Takes secrets out of lines of logs: passwords in URLs, values of options whose names look secret, and quoted parts of parse errors.
+
+A net, not a proof that nothing is left.
+"""
 
 from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
-
-DOCUMENTATION = """
-  name: mask
-  short_description: take secrets out of a log line
-  description:
-    - Replaces passwords in URLs, values of options whose names look secret, and quoted parts of parse errors.
-    - A net for log lines of services, not a proof that nothing is left.
-  options:
-    _input:
-      description: The line.
-      type: str
-      required: true
-"""
-
-EXAMPLES = """
-- name: Show the log
-  ansible.builtin.debug:
-    msg: "{{ lines | map('edpm.operators.mask') }}"
-"""
-
-RETURN = """
-  _value:
-    description: The line without secrets.
-    type: str
-"""
 
 import re
 
@@ -54,8 +32,3 @@ def mask(line):
     for pattern, replacement in RULES:
         line = pattern.sub(replacement, line)
     return line
-
-
-class FilterModule(object):
-    def filters(self):
-        return {"mask": mask}

@@ -1,0 +1,432 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Module that runs containers as services of systemd."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = """
+module: podman_services
+short_description: run containers as services of systemd
+description:
+  - Writes a unit for each service, enables and starts it, and waits until all of them are stable.
+  - A service is restarted only if its unit, the ID of its image or the content of its configuration differ from what its container was
+    made from, which the container has as the label C(edpm.definition). So a run that ended early is completed by the next one.
+  - If a service does not stay up, the module fails with the last lines of its log, without what looks like a secret.
+author:
+  - The edpm-operators authors
+options:
+  services:
+    description: The services, in the order of their start.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name. Unit and container are called C(edpm_<name>).
+        type: str
+        required: true
+      description:
+        description: Description in the unit.
+        type: str
+        default: ""
+      image:
+        description: Image, which the host must have.
+        type: str
+        required: true
+      command:
+        description: Command in the container. Empty for that of the image.
+        type: list
+        elements: str
+        default: []
+      user:
+        description: User in the container. Empty for that of the image.
+        type: str
+        default: ""
+      mounts:
+        description: Volumes, as for C(podman run --volume).
+        type: list
+        elements: str
+        default: []
+      optional_mounts:
+        description: Volumes that are mounted only if their source exists.
+        type: list
+        elements: str
+        default: []
+      environment:
+        description: Environment of the container. Everybody on the host can read it, so it is no place for secrets.
+        type: dict
+        default: {}
+      args:
+        description: More arguments of C(podman run) for this service.
+        type: list
+        elements: str
+        default: []
+      config_dirs:
+        description: Directories with configuration. The service is restarted if files in them changed.
+        type: list
+        elements: path
+        default: []
+      keep_running:
+        description: Do not restart the service while it runs, whatever changed.
+        type: bool
+        default: false
+      after:
+        description: Units that start before this one. Shell patterns stand for the units in I(directory) that they match.
+        type: list
+        elements: str
+        default: []
+      restart_seconds:
+        description: Seconds that systemd waits before it restarts the service after a failure.
+        type: int
+        default: 5
+      stop_seconds:
+        description: Seconds that the service may take to stop.
+        type: int
+        default: 30
+      settle_seconds:
+        description: Seconds that the service must stay up to count as started.
+        type: int
+        default: 5
+      speak_seconds:
+        description: Seconds to wait for a line of its log that matches I(speak_pattern).
+        type: int
+        default: 0
+      speak_pattern:
+        description: Extended regular expression of such a line.
+        type: str
+        default: "."
+  podman:
+    description: Path of podman.
+    type: path
+    default: /usr/bin/podman
+  runtime:
+    description: Container runtime. Empty for the default of the host.
+    type: str
+    default: ""
+  args:
+    description: More arguments of C(podman run) for every service.
+    type: list
+    elements: str
+    default: []
+  directory:
+    description: Directory of the units.
+    type: path
+    default: /etc/systemd/system
+attributes:
+  check_mode:
+    description: Reports the units and services that would be changed for the configuration as it is, and does not wait.
+    support: full
+  diff_mode:
+    description: Shows the units.
+    support: full
+"""
+
+EXAMPLES = """
+- name: Run an agent
+  edpm.operators.podman_services:
+    services:
+      - name: agent
+        image: registry.example.com/agent:1
+        mounts: ["/etc/agent:/etc/agent:ro"]
+        config_dirs: [/etc/agent]
+"""
+
+RETURN = """
+changes:
+  description: What was done, such as C(restart edpm_agent.service).
+  type: list
+  elements: str
+  returned: always
+waiting:
+  description: Units that keep running as they were started, until a run without I(keep_running).
+  type: list
+  elements: str
+  returned: always
+"""
+
+import fnmatch
+import hashlib
+import json
+import os
+import re
+import tempfile
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.edpm.operators.plugins.module_utils.mask import mask
+
+# podman prints the ID of a container that it starts.
+CONTAINER_ID = re.compile(r"^[0-9a-f]{64}$")
+ERROR = re.compile(r"(?i)\b(error|critical|fatal|failed|denied|no such|not found)\b")
+OF_SYSTEMD = re.compile(r"^edpm_|systemd")
+# Between the first line of its log and the moment a service counts as up.
+GRACE = 3
+
+
+class Broken(Exception):
+    """A service that does not start, or does not stay up."""
+
+
+def quoted(value):
+    """Returns an argument as systemd reads it back."""
+    text = str(value)
+    for character, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("%", "%%"), ("$", "$$")):
+        text = text.replace(character, written)
+    return '"%s"' % text
+
+
+UNIT = """\
+# Written by the role edpm.operators.edpm_service, which overwrites changes.
+[Unit]
+Description={description}
+Documentation=man:podman-run(1)
+Wants={after}
+After={after}
+RequiresMountsFor=/run/containers /var/lib/containers
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+NotifyAccess=all
+# What the container prints is in the journal under this name.
+SyslogIdentifier=edpm_{name}
+Environment=PODMAN_SYSTEMD_UNIT=%n
+Restart=always
+RestartSec={restart_seconds}
+TimeoutStartSec=300
+# Ended by SIGTERM, as asked.
+SuccessExitStatus=143
+TimeoutStopSec={stop_limit}
+ExecStartPre=/bin/rm -f %t/%n.cid
+ExecStart={podman} \\
+{runtime}  run --detach --rm --replace --name edpm_{name} \\
+  --cidfile %t/%n.cid --sdnotify conmon --cgroups no-conmon --log-driver passthrough --pull never \\
+{arguments}  {command}
+ExecStop={podman} stop --ignore --time {stop_seconds} --cidfile %t/%n.cid
+ExecStopPost={podman} rm --ignore --force --cidfile %t/%n.cid
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+class Service(object):
+    """One service: what it is to be, and what runs now."""
+
+    def __init__(self, module, options, image, label):
+        self.module, self.options = module, options
+        self.name = options["name"]
+        self.unit = "edpm_%s.service" % self.name
+        self.directory = module.params["directory"]
+        self.path = os.path.join(self.directory, self.unit)
+        self.definition = self.fingerprint(image)
+        # Without a container there is no label, not even an empty one.
+        self.exists = label is not None
+        self.stale = label != self.definition
+
+    def after(self):
+        """Returns the units that start before this one."""
+        files = sorted(os.listdir(self.directory))
+        units = ["network-online.target"]
+        for pattern in self.options["after"]:
+            units += fnmatch.filter(files, pattern) if set(pattern) & set("*?[") else [pattern]
+        return " ".join(units)
+
+    def mounts(self):
+        """Returns all volumes, in the order given, so that nothing restarts by accident."""
+        return self.options["mounts"] + [mount for mount in self.options["optional_mounts"] if os.path.exists(mount.split(":")[0])]
+
+    def arguments(self, definition):
+        """Returns the options of podman run, one a line."""
+        options = self.options
+        lines = ["--label " + quoted("edpm.definition=" + definition)]
+        lines += ["--user " + quoted(options["user"])] if options["user"] else []
+        lines += ["--env " + quoted("%s=%s" % pair) for pair in sorted(options["environment"].items(), key=lambda pair: pair[0].lower())]
+        lines += ["--volume " + quoted(mount) for mount in self.mounts()]
+        lines += [quoted(value) for value in self.module.params["args"] + options["args"]]
+        return "".join("  %s \\\n" % line for line in lines)
+
+    def text(self, definition):
+        """Returns the unit of a container with a definition as its label."""
+        options, podman, runtime = self.options, self.module.params["podman"], self.module.params["runtime"]
+        return UNIT.format(
+            name=self.name, description=options["description"], after=self.after(), podman=podman, restart_seconds=options["restart_seconds"],
+            stop_seconds=options["stop_seconds"], stop_limit=options["stop_seconds"] + 30, arguments=self.arguments(definition),
+            runtime="  --runtime %s \\\n" % quoted(runtime) if runtime else "",
+            command=" ".join(quoted(value) for value in [options["image"]] + options["command"]))
+
+    def checksums(self):
+        """Returns the checksums of the files of the configuration."""
+        found = {}
+        for top in self.options["config_dirs"]:
+            for directory, _, names in os.walk(top):
+                for path in [os.path.normpath(os.path.join(directory, name)) for name in names]:
+                    if os.path.isfile(path) and not os.path.islink(path):
+                        found[path] = self.module.sha1(path)
+        return dict((path, found[path]) for path in sorted(found, key=lambda path: (path.lower(), path)))
+
+    def fingerprint(self, image):
+        """Returns a hash of everything that decides what runs. Another way to make it would restart every service on every host."""
+        return hashlib.sha256(json.dumps([self.text(""), image, self.checksums()]).encode("utf-8")).hexdigest()
+
+    def show(self, *names):
+        """Returns properties of the unit."""
+        out = self.module.run_command(["systemctl", "show", "--property=" + ",".join(names), self.unit])[1]
+        return dict(line.partition("=")[::2] for line in out.splitlines())
+
+    def steps(self):
+        """Returns what systemctl has to do."""
+        status = self.show("ActiveState", "UnitFileState")
+        runs = status.get("ActiveState") in ("active", "activating")
+        steps = [] if status.get("UnitFileState") == "enabled" else ["enable"]
+        if self.stale and not (self.options["keep_running"] and runs):
+            return steps + ["restart"]
+        return steps if runs else steps + ["start"]
+
+    def log(self, *arguments):
+        """Returns what the container printed."""
+        command = ["journalctl", "--quiet", "--identifier=edpm_" + self.name, "--output=cat", "--no-pager"]
+        return [line for line in self.module.run_command(command + list(arguments))[1].splitlines() if not CONTAINER_ID.match(line)]
+
+    def age(self, status):
+        """Returns for how many seconds the service is up."""
+        with open("/proc/uptime") as stream:
+            return int(float(stream.read().split()[0])) - int(status.get("ActiveEnterTimestampMonotonic") or 0) // 1000000
+
+    def spoke(self, age):
+        """Reports whether it printed a line since it is up. Those before that are the last words of the one before."""
+        lines = self.log("--since=@%d" % (time.time() - age + 1), "--lines=50")
+        return bool(lines) and self.module.run_command(["grep", "-Eq", self.options["speak_pattern"]], data="\n".join(lines))[0] == 0
+
+    def wait(self):
+        """Waits until it printed something and is up for settle_seconds. Fails as soon as it goes down."""
+        settle, speak = self.options["settle_seconds"], self.options["speak_seconds"]
+        restarts = spoken = None
+        while True:
+            status = self.show("ActiveState", "NRestarts", "ActiveEnterTimestampMonotonic")
+            restarts = status.get("NRestarts") if restarts is None else restarts
+            if status.get("ActiveState") != "active" or status.get("NRestarts") != restarts:
+                raise Broken(self.complaint())
+            age = self.age(status)
+            if spoken is None and (age >= speak or self.spoke(age)):
+                spoken = age
+            if spoken is not None and age >= settle and (age >= spoken + GRACE or age >= speak + GRACE):
+                return
+            time.sleep(1)
+
+    def complaint(self, otherwise="its log is empty"):
+        """Returns why it does not stay up. The first words matter most, as a summary may have no more."""
+        start = self.show("ExecMainStartTimestampMonotonic").get("ExecMainStartTimestampMonotonic") or "0"
+        with open("/proc/uptime") as stream:
+            since = time.time() - float(stream.read().split()[0]) + int(start) / 1e6
+        # What was said by one that is just being started again is nothing yet.
+        lines = self.log("--since=@%.6f" % since, "--lines=30") or self.log("--lines=30")
+        lines = [mask(line) for line in lines]
+        errors = [line for line in lines if ERROR.search(line) and not OF_SYSTEMD.search(line)]
+        culprit = (errors or lines or [otherwise])[-1]
+        return "%s does not stay up: %s -- last lines of its log: %s" % (self.unit, culprit, " | ".join(lines))
+
+
+def image_ids(module):
+    """Returns the IDs of all images by their names."""
+    names = sorted(set(options["image"] for options in module.params["services"]))
+    code, out, err = module.run_command([module.params["podman"], "image", "inspect", "--format", "{{.Id}}"] + names)
+    if code != 0:
+        module.fail_json(msg="The host does not have all images %s: %s. Pull them first." % (", ".join(names), err.strip()), rc=code)
+    return dict(zip(names, out.split()))
+
+
+def labels(module):
+    """Returns the label of each container that exists, by the names of the services."""
+    names = ["edpm_" + options["name"] for options in module.params["services"]]
+    out = module.run_command([module.params["podman"], "container", "inspect", "--format",
+                              "{{.Name}} {{index .Config.Labels \"edpm.definition\"}}"] + names)[1]
+    return dict(line[len("edpm_"):].partition(" ")[::2] for line in out.splitlines() if line.startswith("edpm_"))
+
+
+def read(path):
+    """Returns the text of a file, and nothing of one that does not exist."""
+    if not os.path.exists(path):
+        return ""
+    with open(path, "rb") as stream:
+        return stream.read().decode("utf-8", "replace")
+
+
+def write(module, path, text):
+    """Replaces a file in one step."""
+    descriptor, temporary = tempfile.mkstemp(dir=module.tmpdir)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(text.encode("utf-8"))
+    module.atomic_move(temporary, path)
+
+
+def write_units(module, services):
+    """Writes the units that differ, and returns what was done and the difference."""
+    changes, diff = [], []
+    for service in services:
+        before, text = read(service.path), service.text(service.definition)
+        attributes = {"path": service.path, "owner": "root", "group": "root", "mode": "0644"}
+        if before != text:
+            changes.append("write " + service.unit)
+            diff.append({"before_header": service.path, "after_header": service.path, "before": before, "after": text})
+            if not module.check_mode:
+                write(module, service.path, text)
+        if os.path.exists(service.path) and module.set_fs_attributes_if_different(attributes_of(module, attributes), False) and before == text:
+            changes.append("set the owner and mode of " + service.unit)
+    return changes, diff
+
+
+def attributes_of(module, attributes):
+    """Returns owner and mode as AnsibleModule takes them."""
+    return module.load_file_common_arguments(attributes, path=attributes["path"])
+
+
+def systemctl(module, service, step):
+    code, out, err = module.run_command(["systemctl", step, service.unit])
+    if code != 0:
+        raise Broken(service.complaint(" ".join((err or out).split()) or "its log is empty"))
+
+
+def run(module, services):
+    """Brings all services up, and returns what was done and the difference of the units."""
+    changes, diff = write_units(module, services)
+    if not module.check_mode and (changes or any(service.stale for service in services)):
+        module.run_command(["systemctl", "daemon-reload"], check_rc=True)
+    for service in services:
+        for step in service.steps():
+            changes.append("%s %s" % (step, service.unit))
+            if not module.check_mode:
+                systemctl(module, service, step)
+    if not module.check_mode:
+        for service in services:
+            service.wait()
+    return changes, diff
+
+
+def main():
+    strings = dict(type="list", elements="str", default=[])
+    options = dict(
+        name=dict(type="str", required=True), description=dict(type="str", default=""), image=dict(type="str", required=True),
+        command=strings, user=dict(type="str", default=""), mounts=strings, optional_mounts=strings, environment=dict(type="dict", default={}),
+        args=strings, config_dirs=dict(type="list", elements="path", default=[]), keep_running=dict(type="bool", default=False), after=strings,
+        restart_seconds=dict(type="int", default=5), stop_seconds=dict(type="int", default=30), settle_seconds=dict(type="int", default=5),
+        speak_seconds=dict(type="int", default=0), speak_pattern=dict(type="str", default="."),
+    )
+    module = AnsibleModule(supports_check_mode=True, argument_spec=dict(
+        services=dict(type="list", elements="dict", required=True, options=options),
+        podman=dict(type="path", default="/usr/bin/podman"), runtime=dict(type="str", default=""), args=strings,
+        directory=dict(type="path", default="/etc/systemd/system")))
+    images, running = image_ids(module), labels(module)
+    services = [Service(module, each, images[each["image"]], running.get(each["name"])) for each in module.params["services"]]
+    try:
+        changes, diff = run(module, services)
+    except Broken as error:
+        module.fail_json(msg=str(error))
+    waiting = [service.unit for service in services if service.stale and service.exists and service.options["keep_running"]]
+    module.exit_json(changed=bool(changes), changes=changes, waiting=waiting, diff=diff if module._diff else [])
+
+
+if __name__ == "__main__":
+    main()
