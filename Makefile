@@ -32,8 +32,8 @@ PURE = $$($(IMPORTS) | grep -v /test/envtest | cut -d ' ' -f 1)
 # The modules beside that of the root: every directory with a go.mod, but those that only pin what the lab compiles.
 MODULES := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './test/lab/binaries/*' | sort))
 export MODULES
-# The packages whose resource definitions are made here: that of ceph is Rook's.
-OWN_KINDS = $$(go list ./apis/... | grep -v /apis/ceph/ | paste -sd ';')
+# The packages whose resource definitions are made here: that of ceph is Rook's, that of metal3 Metal3's.
+OWN_KINDS = $$(go list ./apis/... | grep -v -e /apis/ceph/ -e /apis/metal3/ | paste -sd ';')
 # The code whose rights the manager always has. Those of the operator ocs, which may
 # label nodes, are in config/overlays/ocs.
 RIGHTS = $$(go list ./controllers/... ./webhooks/... ./internal/... ./cmd/... | grep -v /controllers/ocs/ | paste -sd ';')

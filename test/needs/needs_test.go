@@ -26,6 +26,10 @@ func TestWhatIsMissingFailsInCI(t *testing.T) {
 			t.Errorf("with CI=%q it %q; want %q", ci, r.said, want)
 		}
 		r = &recorder{}
+		if modules(r, t.TempDir()); !strings.HasPrefix(r.said, want[:7]) || !strings.Contains(r.said, "hack/cloud-init.sh") {
+			t.Errorf("with CI=%q and without cloud-init it %q; want %q", ci, r.said, want[:7])
+		}
+		r = &recorder{}
 		if Ansible(r, "go"); r.said != "" {
 			t.Errorf("with CI=%q and the program it %q", ci, r.said)
 		}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -54,11 +55,13 @@ type NodeSection struct {
 	// +kubebuilder:validation:MaxItems=16
 	ExtraMounts []ansibleeev1.ExtraMount `json:"extraMounts,omitempty"`
 
-	// UserData for bare metal provisioning.
+	// UserData is a Secret whose key userData has a cloud-config, or a script, for
+	// the first boot of a host that is provisioned from bare metal.
 	// +optional
 	UserData *corev1.SecretReference `json:"userData,omitempty"`
 
-	// NetworkData for bare metal provisioning.
+	// NetworkData is a Secret whose key networkData has the network data of a host
+	// that is provisioned from bare metal.
 	// +optional
 	NetworkData *corev1.SecretReference `json:"networkData,omitempty"`
 }
@@ -147,6 +150,12 @@ type OpenStackDataPlaneNodeSpec struct {
 	// +optional
 	AnsibleHost string `json:"ansibleHost,omitempty"`
 
+	// BareMetalHost names the BareMetalHost (metal3.io) that the node claims, where
+	// its role has a baremetalSetTemplate. Without it the role decides. It is of no
+	// effect once the node has claimed one.
+	// +optional
+	BareMetalHost string `json:"bareMetalHost,omitempty"`
+
 	// Node holds what differs from the role.
 	// +optional
 	Node NodeSection `json:"node,omitempty,omitzero"`
@@ -211,8 +220,9 @@ type OpenStackDataPlaneRoleSpec struct {
 	// +optional
 	PreProvisioned *bool `json:"preProvisioned,omitempty"`
 
-	// BaremetalSetTemplate describes how hosts are provisioned from bare metal.
-	// It is not supported yet: nodes of a role that sets baremetalHosts say so.
+	// BaremetalSetTemplate describes how hosts are provisioned from bare metal. With
+	// it and without preProvisioned: true, each node of the role claims a
+	// BareMetalHost (metal3.io), unless something was run on its host before.
 	// +optional
 	BaremetalSetTemplate *BaremetalSetTemplate `json:"baremetalSetTemplate,omitempty"`
 
@@ -221,60 +231,231 @@ type OpenStackDataPlaneRoleSpec struct {
 	DeployStrategy DeployStrategySection `json:"deployStrategy,omitempty,omitzero"`
 }
 
-// BaremetalSetTemplate is the shape of the spec of an OpenStackBaremetalSet.
+// BaremetalSetTemplate is the shape of the spec of an OpenStackBaremetalSet, with
+// what is needed in place of an OpenStackProvisionServer.
 type BaremetalSetTemplate struct {
-	// BaremetalHosts to provision, by host name.
+	// BaremetalHosts has what differs between the nodes, by host name.
 	// +optional
 	BaremetalHosts map[string]BaremetalHost `json:"baremetalHosts,omitempty"`
+
+	// BmhNamespace can only be the namespace of the role: BareMetalHosts are those of
+	// the same namespace.
 	// +optional
 	BmhNamespace string `json:"bmhNamespace,omitempty"`
+
+	// BmhLabelSelector are labels that a BareMetalHost must have.
 	// +optional
 	BmhLabelSelector map[string]string `json:"bmhLabelSelector,omitempty"`
+
+	// HardwareReqs that a BareMetalHost must meet.
+	// +optional
+	HardwareReqs *HardwareReqs `json:"hardwareReqs,omitempty"`
+
+	// SpreadLabel is a label of BareMetalHosts, such as that of the rack, over whose
+	// values the nodes of the role are spread as evenly as free hosts allow.
+	// +optional
+	SpreadLabel string `json:"spreadLabel,omitempty"`
+
+	// Image that is written to the hosts.
+	// +optional
+	Image *metal3v1.Image `json:"image,omitempty"`
+
+	// ReclaimPolicy says what becomes of the machine when its node is deleted, once
+	// the services are removed from it. Deprovision (the default) has the image
+	// removed and frees the BareMetalHost. Detach frees it and lets the machine run,
+	// without baremetal-operator. Retain leaves everything as it is: a new node of the
+	// same name has the machine again.
+	// +kubebuilder:validation:Enum=Deprovision;Detach;Retain
+	// +optional
+	ReclaimPolicy string `json:"reclaimPolicy,omitempty"`
+
+	// AutomatedCleaningMode of the BareMetalHosts that are claimed. Without it they
+	// keep theirs.
 	// +optional
 	// +kubebuilder:validation:Enum=metadata;disabled
 	AutomatedCleaningMode string `json:"automatedCleaningMode,omitempty"`
+
+	// BootstrapDNS are the DNS servers of the first boot.
 	// +optional
 	// +listType=set
 	BootstrapDNS []string `json:"bootstrapDns,omitempty"`
+
+	// DNSSearchDomains of hosts with a static address.
 	// +optional
 	// +listType=set
 	DNSSearchDomains []string `json:"dnsSearchDomains,omitempty"`
+
+	// CloudUserName can only be nodeTemplate.ansibleUser, which is the user that
+	// cloud-init creates.
 	// +optional
 	CloudUserName string `json:"cloudUserName,omitempty"`
+
+	// CtlplaneGateway is the default route of hosts with a static address.
 	// +optional
 	CtlplaneGateway string `json:"ctlplaneGateway,omitempty"`
+
+	// CtlplaneInterface is the NIC of the management network, by the name that
+	// inspection gave it or by its MAC address. Without it, it is the one that the
+	// machine boots from.
 	// +optional
 	CtlplaneInterface string `json:"ctlplaneInterface,omitempty"`
+
+	// CtlplaneNetmask of static addresses, such as 255.255.255.0 (the default) or 24.
 	// +optional
 	CtlplaneNetmask string `json:"ctlplaneNetmask,omitempty"`
+
+	// CtlplaneVLAN is the VLAN of the management network. Without it, it is untagged.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4094
+	// +optional
+	CtlplaneVLAN int32 `json:"ctlplaneVlan,omitempty"`
+
+	// DeploymentSSHSecret can only be nodeTemplate.ansibleSSHPrivateKeySecret, the
+	// public half of whose key cloud-init authorises.
 	// +optional
 	DeploymentSSHSecret string `json:"deploymentSSHSecret,omitempty"`
+
+	// DomainName of hosts whose name has no dot.
 	// +optional
 	DomainName string `json:"domainName,omitempty"`
+
+	// CABundleSecretName is a Secret whose key tls-ca-bundle.pem has certificates that
+	// the hosts trust.
+	// +optional
+	CABundleSecretName string `json:"caBundleSecretName,omitempty"`
+
+	// OSImage is not supported: set image.
 	// +optional
 	OSImage string `json:"osImage,omitempty"`
+
+	// RHELImageURL is not supported: set image.
+	// +optional
+	RHELImageURL string `json:"rhelImageUrl,omitempty"`
+
+	// ProvisioningInterface is not supported: it is baremetal-operator's.
 	// +optional
 	ProvisioningInterface string `json:"provisioningInterface,omitempty"`
+
+	// ProvisionServerName is not supported: set image.
 	// +optional
 	ProvisionServerName string `json:"provisionServerName,omitempty"`
+
+	// PasswordSecret is not supported: set a password in userData.
 	// +optional
 	PasswordSecret *corev1.SecretReference `json:"passwordSecret,omitempty"`
+
+	// UserData is a Secret whose key userData has a cloud-config, or a script, that is
+	// merged with what the nodes need.
 	// +optional
 	UserData *corev1.SecretReference `json:"userData,omitempty"`
+
+	// NetworkData is a Secret whose key networkData takes the place of the network
+	// data that are made from the fields above.
 	// +optional
 	NetworkData *corev1.SecretReference `json:"networkData,omitempty"`
 }
 
-// BaremetalHost is one host to provision.
+// HardwareReqs are requirements on the hardware of a BareMetalHost.
+type HardwareReqs struct {
+	// +optional
+	CPUReqs CPUReqs `json:"cpuReqs,omitempty,omitzero"`
+	// +optional
+	MemReqs MemReqs `json:"memReqs,omitempty,omitzero"`
+	// DiskReqs are those on one of its disks.
+	// +optional
+	DiskReqs DiskReqs `json:"diskReqs,omitempty,omitzero"`
+}
+
+// CPUReqs are requirements on the processors.
+type CPUReqs struct {
+	// Arch such as x86_64.
+	// +optional
+	Arch string `json:"arch,omitempty"`
+	// +optional
+	CountReq CPUCountReq `json:"countReq,omitempty,omitzero"`
+	// +optional
+	MhzReq CPUMhzReq `json:"mhzReq,omitempty,omitzero"`
+}
+
+// CPUCountReq is a number of cores: the least, or with exactMatch the only one.
+type CPUCountReq struct {
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Count int `json:"count,omitempty"`
+	// +optional
+	ExactMatch bool `json:"exactMatch,omitempty"`
+}
+
+// CPUMhzReq is a clock speed: the least, or with exactMatch the only one.
+type CPUMhzReq struct {
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Mhz int `json:"mhz,omitempty"`
+	// +optional
+	ExactMatch bool `json:"exactMatch,omitempty"`
+}
+
+// MemReqs are requirements on the memory.
+type MemReqs struct {
+	// +optional
+	GbReq MemGbReq `json:"gbReq,omitempty,omitzero"`
+}
+
+// MemGbReq is an amount of memory in GiB: the least, or with exactMatch the only one.
+type MemGbReq struct {
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Gb int `json:"gb,omitempty"`
+	// +optional
+	ExactMatch bool `json:"exactMatch,omitempty"`
+}
+
+// DiskReqs are requirements on one disk.
+type DiskReqs struct {
+	// +optional
+	GbReq DiskGbReq `json:"gbReq,omitempty,omitzero"`
+	// +optional
+	SsdReq DiskSsdReq `json:"ssdReq,omitempty,omitzero"`
+}
+
+// DiskGbReq is a size in GB: the least, or with exactMatch the only one.
+type DiskGbReq struct {
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Gb int `json:"gb,omitempty"`
+	// +optional
+	ExactMatch bool `json:"exactMatch,omitempty"`
+}
+
+// DiskSsdReq says whether the disk is an SSD. ssd: false means any disk, or with
+// exactMatch one that rotates.
+type DiskSsdReq struct {
+	// +optional
+	Ssd bool `json:"ssd,omitempty"`
+	// +optional
+	ExactMatch bool `json:"exactMatch,omitempty"`
+}
+
+// BaremetalHost is what differs for one node of a role, by its host name.
 type BaremetalHost struct {
-	// CtlPlaneIP is the address of the host on the control plane network.
+	// CtlPlaneIP is the address of the host on the management network. spec.ansibleHost
+	// of the node takes its place.
 	// +optional
 	CtlPlaneIP string `json:"ctlPlaneIP,omitempty"`
+	// UserData in place of that of the role.
 	// +optional
 	UserData *corev1.SecretReference `json:"userData,omitempty"`
+	// NetworkData in place of that of the role.
 	// +optional
 	NetworkData *corev1.SecretReference `json:"networkData,omitempty"`
 }
+
+// What becomes of the machine of a node that is deleted.
+const (
+	ReclaimDeprovision = "Deprovision"
+	ReclaimDetach      = "Detach"
+	ReclaimRetain      = "Retain"
+)
 
 // DefaultServices of a role, run in this order (design of the data plane at
 // the time of seeds/004).
@@ -301,4 +482,30 @@ const (
 	NodesNotReadyReason     condition.Reason = "NodesNotReady"
 	ServicesRemainingReason condition.Reason = "ServicesRemaining"
 	HostUnreachableReason   condition.Reason = "HostUnreachable"
+)
+
+// Reasons of ProvisionReady that tell of the BareMetalHost of a node.
+const (
+	// MetalKindMissingReason : the resource definition of BareMetalHost does not exist.
+	MetalKindMissingReason condition.Reason = "BareMetalHostKindMissing"
+	// MetalNoneFreeReason : no BareMetalHost is free that fits.
+	MetalNoneFreeReason condition.Reason = "NoBareMetalHostFree"
+	// MetalHostLostReason : the BareMetalHost no longer exists, or is no longer claimed by the node.
+	MetalHostLostReason    condition.Reason = "BareMetalHostLost"
+	MetalRegisteringReason condition.Reason = "BareMetalHostRegistering"
+	MetalInspectingReason  condition.Reason = "BareMetalHostInspecting"
+	MetalPreparingReason   condition.Reason = "BareMetalHostPreparing"
+	// MetalProvisioningReason : the image is being written.
+	MetalProvisioningReason condition.Reason = "BareMetalHostProvisioning"
+	MetalErrorReason        condition.Reason = "BareMetalHostError"
+	MetalPausedReason       condition.Reason = "BareMetalHostPaused"
+	MetalPoweredOffReason   condition.Reason = "BareMetalHostPoweredOff"
+	// MetalDeprovisionedReason : somebody else deprovisions the machine.
+	MetalDeprovisionedReason condition.Reason = "BareMetalHostDeprovisioned"
+	// MetalAddressUnknownReason : the machine runs, and nobody knows its address.
+	MetalAddressUnknownReason condition.Reason = "BareMetalHostAddressUnknown"
+	// MetalHostKeyUnknownReason : the machine runs, and its generated key is lost.
+	MetalHostKeyUnknownReason condition.Reason = "HostKeyUnknown"
+	// MetalReleasingReason : the node is being deleted and waits for the machine to be deprovisioned.
+	MetalReleasingReason condition.Reason = "BareMetalHostDeprovisioning"
 )

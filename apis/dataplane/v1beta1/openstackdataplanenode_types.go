@@ -11,6 +11,10 @@ import (
 // NodeFinalizer keeps a node until every service is off its host.
 const NodeFinalizer = "dataplane.openstack.org/node"
 
+// MachineFinalizer is on a node that has, or is about to claim, a BareMetalHost. It
+// shows in a backup without status.
+const MachineFinalizer = "dataplane.openstack.org/machine"
+
 // NodeServiceStatus is the state of one OpenStack service on a node. Each entry
 // is owned by the operator of that service, which applies it with server-side
 // apply, so that the data plane need not know any service.
@@ -30,6 +34,33 @@ type NodeServiceStatus struct {
 	ObjectName string `json:"objectName,omitempty"`
 }
 
+// ClaimedHost is the BareMetalHost of a node.
+type ClaimedHost struct {
+	// Name of the BareMetalHost that the node has chosen; empty when the status was
+	// lost and it is not found yet.
+	Name string `json:"name"`
+
+	// Claimed reports whether the node has claimed it.
+	// +optional
+	Claimed bool `json:"claimed,omitempty"`
+
+	// Provisioned reports whether the node has seen it run its image.
+	// +optional
+	Provisioned bool `json:"provisioned,omitempty"`
+
+	// Address by which Ansible reaches it unless spec.ansibleHost is set.
+	// +optional
+	Address string `json:"address,omitempty"`
+
+	// InputHash is a hash of the image, user data and network data that it was given.
+	// +optional
+	InputHash string `json:"inputHash,omitempty"`
+
+	// ReclaimPolicy is what its role said last of the time after the node.
+	// +optional
+	ReclaimPolicy string `json:"reclaimPolicy,omitempty"`
+}
+
 // OpenStackDataPlaneNodeStatus is the state of phases -1 and 0 and, for
 // information, of the services of phase 1.
 type OpenStackDataPlaneNodeStatus struct {
@@ -45,6 +76,10 @@ type OpenStackDataPlaneNodeStatus struct {
 
 	// Ledger of what ran successfully, by service of phase 0.
 	edpm.Ledger `json:",inline"`
+
+	// BareMetalHost is the machine of a node that is provisioned from bare metal.
+	// +optional
+	BareMetalHost *ClaimedHost `json:"bareMetalHost,omitempty"`
 
 	// InventoryConfigMapName is the ConfigMap whose key inventory is the
 	// Ansible inventory of this node.

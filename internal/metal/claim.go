@@ -1,0 +1,108 @@
+package metal
+
+import (
+	"cmp"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+)
+
+// ConsumerKind is the kind of the objects that claim hosts.
+const ConsumerKind = "OpenStackDataPlaneNode"
+
+// ClaimedBy reports whether the host is that of the node: by the name of the node,
+// not its UID, so that a node that was restored from a backup has its machine.
+func ClaimedBy(host *metal3v1.BareMetalHost, namespace, node string) bool {
+	return ofNode(host.Spec.ConsumerRef, namespace) && host.Spec.ConsumerRef.Name == node
+}
+
+// Consumer returns the name of the node that has claimed the host, empty if none has.
+func Consumer(host *metal3v1.BareMetalHost) string {
+	if !ofNode(host.Spec.ConsumerRef, host.Namespace) {
+		return ""
+	}
+	return host.Spec.ConsumerRef.Name
+}
+
+// Claim is what a node writes to the host that it claims, all at once: a host that
+// is claimed knows what it is to become.
+type Claim struct {
+	Node *dataplanev1.OpenStackDataPlaneNode
+	// Secret with user data and network data, in the namespace of the host.
+	Secret string
+	Image  metal3v1.Image
+	// CleaningMode of the host; empty leaves it as it is.
+	CleaningMode string
+}
+
+// Patch is the JSON merge patch of the claim, which applies only to the host as it
+// was read: nobody else has claimed it meanwhile.
+func (c Claim) Patch(host *metal3v1.BareMetalHost) ([]byte, error) {
+	image := c.Image
+	image.ChecksumType = cmp.Or(image.ChecksumType, "auto") // baremetal-operator's own default is md5
+	secret := &corev1.SecretReference{Name: c.Secret, Namespace: host.Namespace}
+	spec := map[string]any{
+		"consumerRef": corev1.ObjectReference{
+			APIVersion: dataplanev1.GroupVersion.String(), Kind: ConsumerKind, Namespace: c.Node.Namespace, Name: c.Node.Name, UID: c.Node.UID,
+		},
+		"image": image, "userData": secret, "networkData": secret, "online": true,
+	}
+	if c.CleaningMode != "" {
+		spec["automatedCleaningMode"] = c.CleaningMode
+	}
+	return onlyAsRead(host, map[string]any{"spec": spec})
+}
+
+// Deprovision is the patch by which baremetal-operator removes the image from a
+// host. The host stays claimed until that is done.
+func Deprovision(host *metal3v1.BareMetalHost) ([]byte, error) {
+	return onlyAsRead(host, map[string]any{"spec": map[string]any{"image": nil, "userData": nil, "networkData": nil, "online": false}})
+}
+
+// Free is the patch that removes the claim.
+func Free(host *metal3v1.BareMetalHost) ([]byte, error) {
+	return onlyAsRead(host, map[string]any{"spec": map[string]any{"consumerRef": nil}})
+}
+
+// Detach is the patch that removes the claim and lets the machine run on, without
+// baremetal-operator.
+func Detach(host *metal3v1.BareMetalHost) ([]byte, error) {
+	return onlyAsRead(host, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{metal3v1.DetachedAnnotation: "true"}},
+		"spec":     map[string]any{"consumerRef": nil},
+	})
+}
+
+// onlyAsRead adds to a patch which version of the object it is for.
+func onlyAsRead(host *metal3v1.BareMetalHost, patch map[string]any) ([]byte, error) {
+	metadata, ok := patch["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		patch["metadata"] = metadata
+	}
+	metadata["uid"], metadata["resourceVersion"] = host.UID, host.ResourceVersion
+	return json.Marshal(patch)
+}
+
+// Deprovisioned reports whether nothing of an image is left on the host: it can be
+// given to another node.
+func Deprovisioned(host *metal3v1.BareMetalHost) bool {
+	switch host.Status.Provisioning.State {
+	case metal3v1.StateAvailable, metal3v1.StateReady, metal3v1.StateNone, metal3v1.StateUnmanaged, metal3v1.StateRegistering, metal3v1.StateMatchProfile:
+		return true
+	}
+	return false
+}
+
+// Started reports whether baremetal-operator has begun to write the image, so that
+// what the host was given is no longer only a plan.
+func Started(host *metal3v1.BareMetalHost) bool {
+	switch host.Status.Provisioning.State {
+	case metal3v1.StateProvisioning, metal3v1.StateProvisioned, metal3v1.StateExternallyProvisioned, metal3v1.StateDeprovisioning, metal3v1.StatePoweringOff, metal3v1.StateDeleting:
+		return true
+	}
+	return false
+}
