@@ -194,11 +194,11 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.AnsibleLimit = "~n.*" })
 		},
 	}),
-	Entry("bare metal, which is not supported yet", plight{
+	Entry("bare metal without an image", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.BaremetalSetTemplate = &dataplanev1.BaremetalSetTemplate{BaremetalHosts: map[string]dataplanev1.BaremetalHost{"n": {}}}
 		},
-		shows: dataplanev1.ProvisionReadyCondition, reason: dataplanev1.BaremetalNotYetReason, says: []string{"not supported yet", "set preProvisioned: true, or remove baremetalSetTemplate.baremetalHosts"},
+		shows: dataplanev1.ProvisionReadyCondition, reason: dataplanev1.InvalidSpecReason, says: []string{"spec.baremetalSetTemplate.image is missing", "or set preProvisioned: true if the hosts run already"},
 		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.PreProvisioned = ptr.To(true) })
 		},

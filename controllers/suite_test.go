@@ -45,7 +45,7 @@ func TestControllers(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(GinkgoWriter))))
-	env = envtest.Start(GinkgoT(), envtest.Options{CRDPaths: []string{envtest.File("controllers", "testdata")}})
+	env = envtest.Start(GinkgoT(), envtest.Options{CRDPaths: []string{envtest.File("controllers", "testdata"), envtest.BareMetalHostCRD()}})
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
 	var err error

@@ -66,7 +66,7 @@ func name(p edpm.Phase) condition.Reason { return condition.Reason(p) }
 func Tables() []Table {
 	return []Table{
 		common(), step(), topologyRef(),
-		ofDataPlane(), ofRole(), ofNode(), ofAnsibleEE(),
+		ofDataPlane(), ofRole(), ofNode(), ofMachine(), ofAnsibleEE(),
 		ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(),
 		ofGlance(), podified(), ofControlPlane(), ofTopology(), ofStorageCluster(), ofManager(),
 	}
@@ -157,9 +157,8 @@ func ofNode() Table {
 			{dataplanev1.MachineConflictReason, "another node has the same address and port, or the same host key; the message names it. Nothing is run for either", "correct `ansibleHost` of one of them, or delete one: see [one host, two nodes](how-to/replace-a-host.md#one-host-two-nodes)"},
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can use the Topology of the node or of its role", Like: consumersTable},
-		{Type: dataplanev1.ProvisionReadyCondition, Means: "phase -1 is complete: the host answers", Reasons: []Reason{
+		{Type: dataplanev1.ProvisionReadyCondition, Means: "phase -1 is complete: the host answers", Like: metalTable, Reasons: []Reason{
 			{dataplanev1.HostUnreachableReason, "the host did not answer, or its host key has changed; the message has the error of SSH", "fix the host, or correct its address, user, port or key; it is retried automatically, and immediately when one of them changes. For a reinstalled host see [keys of hosts](how-to/replace-a-host.md#keys-of-hosts)"},
-			{dataplanev1.BaremetalNotYetReason, "the role requests provisioning, which is not supported yet", "provision the hosts by other means and set `preProvisioned: true`, or remove `baremetalSetTemplate.baremetalHosts`"},
 			{condition.RequestedReason, "(Unknown) no run has reached the host yet", patience},
 		}},
 		{Type: condition.DeploymentReadyCondition, Means: "phase 0 is complete: every service of the role ran with the current inputs", Like: stepTable, Reasons: []Reason{

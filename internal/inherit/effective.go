@@ -47,7 +47,7 @@ func Node(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackD
 	vars, err := mergeVars(base.AnsibleVars, own.AnsibleVars)
 	return Effective{
 		HostName:           first(node.Spec.HostName, node.Name),
-		AnsibleHost:        first(node.Spec.AnsibleHost, node.Spec.HostName, node.Name),
+		AnsibleHost:        first(node.Spec.AnsibleHost, claimedAddress(node), node.Spec.HostName, node.Name),
 		AnsibleUser:        first(own.AnsibleUser, base.AnsibleUser),
 		AnsiblePort:        first(own.AnsiblePort, base.AnsiblePort),
 		ManagementNetwork:  first(own.ManagementNetwork, base.ManagementNetwork),
@@ -112,6 +112,15 @@ func Strategy(own, base dataplanev1.DeployStrategySection) dataplanev1.DeployStr
 		MaxUnavailable:  first(own.MaxUnavailable, base.MaxUnavailable),
 		MaxFailures:     first(own.MaxFailures, base.MaxFailures),
 	}
+}
+
+// claimedAddress is that of the BareMetalHost of a node, empty if there is none, or
+// it is not known yet.
+func claimedAddress(node *dataplanev1.OpenStackDataPlaneNode) string {
+	if node.Status.BareMetalHost == nil {
+		return ""
+	}
+	return node.Status.BareMetalHost.Address
 }
 
 func template(s *dataplanev1.NodeSection) string {

@@ -286,12 +286,17 @@ func identity(ctx context.Context, c client.Reader, obj client.Object) (address,
 }
 
 // MachineChanges lets through what decides whether nodes are the same machine:
-// what people change, the host key, the first run, and whether it is in conflict.
+// what people change, the host key, the address of a machine that is provisioned from
+// bare metal, the first run, and whether it is in conflict.
 var MachineChanges = watch.SpecOr(func(obj client.Object) string {
 	node := obj.(*dataplanev1.OpenStackDataPlaneNode)
 	input := node.Status.Conditions.Get(condition.InputReadyCondition)
 	conflict := input != nil && input.Reason == dataplanev1.MachineConflictReason
-	return fmt.Sprintln(node.Status.HostKey, Deployed(node), conflict)
+	address := ""
+	if node.Status.BareMetalHost != nil {
+		address = node.Status.BareMetalHost.Address
+	}
+	return fmt.Sprintln(node.Status.HostKey, address, Deployed(node), conflict)
 })
 
 // ConflictMessage says that a node and its rival are one machine, and what to do.

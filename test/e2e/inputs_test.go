@@ -142,7 +142,7 @@ func dataPlaneMistakes() []wrongInput {
 		},
 		{
 			what: "bare metal", role: "of-bare-metal",
-			condition: dataplanev1.ProvisionReadyCondition, reason: dataplanev1.BaremetalNotYetReason, words: []string{"not supported yet"},
+			condition: dataplanev1.ProvisionReadyCondition, reason: dataplanev1.InvalidSpecReason, words: []string{"spec.baremetalSetTemplate.image is missing"},
 			fix: func(ctx context.Context) {
 				mustChange(ctx, roleNamed(inputsNS, "of-bare-metal"), func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.PreProvisioned = ptr.To(true) })
 			},

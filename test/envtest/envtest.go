@@ -29,6 +29,7 @@ import (
 	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -63,6 +64,10 @@ func WebhookConfigurations() []string {
 // CephClusterCRD returns the path of Rook's resource definition of CephCluster, as
 // far as tests need it, for [Options].CRDPaths: this project does not install it.
 func CephClusterCRD() string { return File("test", "envtest", "testdata", "cephcluster.yaml") }
+
+// BareMetalHostCRD returns the path of Metal3's resource definition of
+// BareMetalHost, as far as tests need it, for [Options].CRDPaths.
+func BareMetalHostCRD() string { return File("test", "envtest", "testdata", "baremetalhost.yaml") }
 
 // Env is a running API server.
 type Env struct {
@@ -184,7 +189,7 @@ func NewScheme(more ...func(*apiruntime.Scheme) error) (*apiruntime.Scheme, erro
 	scheme := apiruntime.NewScheme()
 	add := append([]func(*apiruntime.Scheme) error{
 		clientgoscheme.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, ansibleeev1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
-		ocsv1.AddToScheme, cephv1.AddToScheme,
+		ocsv1.AddToScheme, cephv1.AddToScheme, metal3v1.AddToScheme,
 	}, more...)
 	for _, f := range add {
 		if err := f(scheme); err != nil {

@@ -63,6 +63,11 @@ var Elsewhere = map[string]Use{
 	"patch events.k8s.io/events": {File: "controllers/events_test.go", Story: "is counted with the rights of the manager, and not written as another one"},
 	"get /secrets":               inControllers,
 
+	"get metal3.io/baremetalhosts":   inControllers,
+	"list metal3.io/baremetalhosts":  inControllers,
+	"watch metal3.io/baremetalhosts": inControllers,
+	"patch metal3.io/baremetalhosts": inControllers,
+
 	"create glance.openstack.org/glances":                    inPodified,
 	"patch glance.openstack.org/glances":                     inPodified,
 	"delete glance.openstack.org/glances":                    inPodified,

@@ -7,8 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/metal"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
@@ -18,6 +20,7 @@ func nodeSpec(at *field.Path, namespace string, spec dataplanev1.OpenStackDataPl
 	errs := validate.ObjectName(at.Child("role"), spec.Role)
 	errs = append(errs, validate.Hostname(at.Child("hostName"), spec.HostName)...)
 	errs = append(errs, validate.Address(at.Child("ansibleHost"), spec.AnsibleHost)...)
+	errs = append(errs, validate.ObjectName(at.Child("bareMetalHost"), spec.BareMetalHost)...)
 	errs = append(errs, section(at.Child("node"), spec.Node)...)
 	errs = append(errs, validate.Env(at.Child("env"), spec.Env)...)
 	errs = append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
@@ -33,6 +36,9 @@ func roleSpec(at *field.Path, namespace string, spec dataplanev1.OpenStackDataPl
 	errs = append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
 	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, namespace)...)
 	errs = append(errs, validate.ObjectNames(at.Child("services"), spec.Services)...)
+	if t := spec.BaremetalSetTemplate; t != nil && !ptr.Deref(spec.PreProvisioned, false) {
+		errs = append(errs, metal.TemplateErrors(at.Child("baremetalSetTemplate"), namespace, t, spec.NodeTemplate)...)
+	}
 	return append(errs, deployStrategy(at.Child("deployStrategy"), spec.DeployStrategy)...)
 }
 

@@ -478,7 +478,6 @@ const (
 	// MachineConflictReason : another node has the same address or host key.
 	MachineConflictReason   condition.Reason = "MachineConflict"
 	RejectedReason          condition.Reason = "Rejected"
-	BaremetalNotYetReason   condition.Reason = "BaremetalNotSupportedYet"
 	NodesNotReadyReason     condition.Reason = "NodesNotReady"
 	ServicesRemainingReason condition.Reason = "ServicesRemaining"
 	HostUnreachableReason   condition.Reason = "HostUnreachable"

@@ -52,6 +52,7 @@ type Reconciler struct {
 	RunnerImage string
 
 	topologies topology.Shared
+	metal      *metalHosts
 }
 
 // scope is what one reconciliation works on.
@@ -65,6 +66,8 @@ type scope struct {
 	targets  []edpm.Target
 	// restored reports that the object had our finalizer and no status when it was read.
 	restored bool
+	// created reports that the object had no status when it was read.
+	created bool
 	// deploying reports whether phase 0 was reached.
 	deploying bool
 }
@@ -76,7 +79,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	node := &dataplanev1.OpenStackDataPlaneNode{}
 	err := r.Get(ctx, req.NamespacedName, node)
 	s := &scope{Reconciler: r, node: node}
-	s.restored = node.Status.ObservedGeneration == 0 && controllerutil.ContainsFinalizer(node, dataplanev1.NodeFinalizer)
+	s.created = node.Status.ObservedGeneration == 0
+	s.restored = s.created && controllerutil.ContainsFinalizer(node, dataplanev1.NodeFinalizer)
 	defer s.withdraw(req)
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -112,7 +116,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := r.releaseTopologies(mgr); err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	var err error
+	if r.metal, err = newMetalHosts(mgr); err != nil {
+		return err
+	}
+	r.metal.controller, err = ctrl.NewControllerManagedBy(mgr).
 		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(nodeChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, r.Engine.Expecting(Kind, nodes.Role), builder.WithPredicates(arrivals)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, nodes.Rivals(mgr.GetClient())), builder.WithPredicates(nodes.MachineChanges)).
@@ -125,8 +133,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.Engine.OwnerHandler(Kind)).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(r.usersOf("Secret")))).
 		WatchesRawSource(r.Engine.Wakeups(Kind)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, handler.EnqueueRequestsFromMapFunc(r.nodesWaiting), builder.WithPredicates(departures)).
+		WatchesRawSource(r.metal.appears(r.nodesWithoutKind)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
-		Complete(r)
+		Build(r)
+	return err
 }
 
 // nodeChanges lets through what people change, and services that come and go

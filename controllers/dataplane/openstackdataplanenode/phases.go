@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -172,14 +171,9 @@ func (s *scope) sshKey(ctx context.Context) error {
 // provision is phase -1. Hosts that run already need nothing of it; that they
 // answer is found out by the first run, which is made from the network that
 // reaches them.
-func (s *scope) provision(context.Context) error {
+func (s *scope) provision(ctx context.Context) error {
 	s.node.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
-	bare := s.role.Spec.BaremetalSetTemplate
-	if bare != nil && len(bare.BaremetalHosts) > 0 && !ptr.Deref(s.role.Spec.PreProvisioned, false) {
-		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.BaremetalNotYetReason,
-			"Bare metal provisioning is not supported yet: provision the hosts of role %s by other means and set preProvisioned: true, or remove baremetalSetTemplate.baremetalHosts", s.role.Name)
-	}
-	return nil
+	return s.provisionMetal(ctx)
 }
 
 // topology is the phase that ensures that runs have the Topology that they
@@ -219,7 +213,7 @@ func (s *scope) deploy(ctx context.Context) error {
 	case state.Unreachable:
 		return edpm.Failure(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, state)
 	case state.Phase == edpm.Converged || state.Phase == edpm.Failed || len(s.node.Status.Hash) > 0:
-		conditions.MarkTrue(dataplanev1.ProvisionReadyCondition, "The host answers")
+		conditions.MarkTrue(dataplanev1.ProvisionReadyCondition, "The host answers%s", s.metalNote(ctx))
 	default:
 		conditions.MarkUnknown(dataplanev1.ProvisionReadyCondition, condition.RequestedReason, "No run has reached the host yet: the first run checks it")
 	}
@@ -259,10 +253,13 @@ func (s *scope) remove(ctx context.Context) error {
 		return phase.Waiting(condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason,
 			"Deleting: waiting until the services are removed from the host: %s", strings.Join(left, "; "))
 	}
+	if err := s.releaseMachine(ctx); err != nil {
+		return err
+	}
 	if err := s.removeInventory(ctx); err != nil {
 		return err
 	}
-	return client.IgnoreNotFound(s.patchFinalizers(ctx, controllerutil.RemoveFinalizer))
+	return client.IgnoreNotFound(s.patchFinalizers(ctx, dropFinalizers))
 }
 
 // left are the services that the node shows, and objects of services that ran

@@ -38,7 +38,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		}},
 		{role, inputIndex, func(o client.Object) []string {
 			spec := o.(*dataplanev1.OpenStackDataPlaneRole).Spec
-			return sectionInputs(spec.NodeTemplate, spec.Env)
+			return append(sectionInputs(spec.NodeTemplate, spec.Env), metalInputs(spec.BaremetalSetTemplate)...)
 		}},
 		{role, servicesIndex, func(o client.Object) []string { return o.(*dataplanev1.OpenStackDataPlaneRole).Spec.Services }},
 		{service, inputIndex, func(o client.Object) []string {
@@ -47,6 +47,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{node, topology.RefIndex, func(o client.Object) []string {
 			return topology.NamesOf(o.(*dataplanev1.OpenStackDataPlaneNode).Spec.TopologyRef)
 		}},
+		{node, metalIndex, indexMetal},
 		{node, heldIndex, func(o client.Object) []string { return topologiesOf(o.(*dataplanev1.OpenStackDataPlaneNode)) }},
 		// The controller of roles uses it as well.
 		{role, topology.RefIndex, func(o client.Object) []string {
@@ -66,6 +67,7 @@ func sectionInputs(section dataplanev1.NodeSection, env []corev1.EnvVar) []strin
 	if section.AnsibleSSHPrivateKeySecret != "" {
 		names = append(names, "Secret/"+section.AnsibleSSHPrivateKeySecret)
 	}
+	names = append(names, secretNames(section.UserData, section.NetworkData)...)
 	for _, ref := range mountRefs(section.ExtraMounts) {
 		names = append(names, ref.kind+"/"+ref.name)
 	}

@@ -1,0 +1,450 @@
+package openstackdataplanenode
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/metal"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=baremetalhosts.metal3.io,verbs=list;watch
+// +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=create;patch
+
+// again is how soon a node is looked at with what was just noted of its machine.
+const again = 10 * time.Millisecond
+
+// provisionMetal is phase -1 of a node whose role asks for bare metal, and of one
+// that has a machine whatever its role says now. The machine of a node on which
+// something was run before it asked for one is left alone.
+func (s *scope) provisionMetal(ctx context.Context) error {
+	s.recallMachine()
+	claimed := s.node.Status.BareMetalHost
+	if claimed == nil && !metal.Asked(s.role) {
+		return nil
+	}
+	if claimed == nil && len(s.node.Status.Hash) > 0 {
+		if found, err := s.recallHost(ctx); err != nil || !found {
+			return err
+		}
+	}
+	if claimed = s.node.Status.BareMetalHost; claimed == nil || !claimed.Claimed {
+		if err := s.claimHost(ctx); err != nil {
+			return err
+		}
+	}
+	return s.followHost(ctx)
+}
+
+// recallMachine notes that a node that was restored without its status has a
+// machine, or was about to claim one: its finalizer says so. Which one it is, is
+// found out by the consumers of BareMetalHosts; it never claims another one.
+func (s *scope) recallMachine() {
+	if s.restored && s.node.Status.BareMetalHost == nil && controllerutil.ContainsFinalizer(s.node, dataplanev1.MachineFinalizer) {
+		s.node.Status.BareMetalHost = &dataplanev1.ClaimedHost{Claimed: true}
+	}
+}
+
+// needKind is an error if there are no BareMetalHosts, and starts to watch them if there are.
+func (s *scope) needKind(ctx context.Context) error {
+	exists, err := s.metal.defined(ctx)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		return phase.Failing(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalKindMissingReason,
+			"The resource definition of BareMetalHost (%s) does not exist: install baremetal-operator (Metal3), or set preProvisioned: true in the role", metal3v1.BareMetalHostCRD)
+	}
+	return s.metal.watchHosts(ctx, s.nodesOfHost)
+}
+
+// recallHost finds the machine of a node whose status was lost, by the consumer
+// that the BareMetalHost notes. Without the kind there is none.
+func (s *scope) recallHost(ctx context.Context) (bool, error) {
+	exists, err := s.metal.defined(ctx)
+	if err != nil || !exists {
+		return false, err
+	}
+	hosts, err := s.hosts(ctx, s.Live)
+	if err != nil {
+		return false, err
+	}
+	return s.adoptOwn(hosts), nil
+}
+
+// adoptOwn notes the host that is claimed in the name of the node, if there is one.
+func (s *scope) adoptOwn(hosts []metal3v1.BareMetalHost) bool {
+	for i := range hosts {
+		host := &hosts[i]
+		if metal.ClaimedBy(host, s.node.Namespace, s.node.Name) {
+			s.node.Status.BareMetalHost = &dataplanev1.ClaimedHost{
+				Name: host.Name, Claimed: true, Provisioned: host.Status.Provisioning.State == metal3v1.StateProvisioned, Address: s.intendedAddress(), ReclaimPolicy: s.policy(),
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// hosts are the BareMetalHosts of the namespace.
+func (s *scope) hosts(ctx context.Context, from client.Reader) ([]metal3v1.BareMetalHost, error) {
+	list := &metal3v1.BareMetalHostList{}
+	if err := from.List(ctx, list, client.InNamespace(s.node.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing BareMetalHosts: %w", err)
+	}
+	return list.Items, nil
+}
+
+// invalidTemplate is an error if the role says nothing that a machine can be
+// provisioned with.
+func (s *scope) invalidTemplate() error {
+	t := s.role.Spec.BaremetalSetTemplate
+	at := field.NewPath("spec", "baremetalSetTemplate")
+	invalid := func(format string, args ...any) error {
+		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.InvalidSpecReason, "Role "+s.role.Name+": "+format, args...)
+	}
+	switch errs := metal.TemplateErrors(at, s.role.Namespace, t, s.role.Spec.NodeTemplate); {
+	case len(errs) > 0:
+		return invalid("%v", errs.ToAggregate())
+	case t.Image == nil:
+		return invalid("%s is missing: set url and checksum of the image to write, or set preProvisioned: true if the hosts run already", at.Child("image"))
+	case s.eff.AnsibleUser == "":
+		return invalid("nodeTemplate.ansibleUser is empty: set it to the user that cloud-init is to create, for example cloud-admin")
+	}
+	return nil
+}
+
+// claimHost chooses a host and claims it. What was chosen is in the status before
+// anything is written elsewhere, so that no restart, and no second manager, makes
+// the node claim another one.
+func (s *scope) claimHost(ctx context.Context) error {
+	if !metal.Asked(s.role) {
+		return s.forgetChoice()
+	}
+	if err := s.invalidTemplate(); err != nil {
+		return err
+	}
+	if err := s.needKind(ctx); err != nil {
+		return err
+	}
+	if s.created {
+		// What follows needs the version of the node that has its first status.
+		return s.lookAgain("Looking for a BareMetalHost")
+	}
+	host, err := s.chooseHost(ctx)
+	if err != nil || s.node.Status.BareMetalHost.Claimed {
+		return err
+	}
+	plan, err := s.writeBootData(ctx, host)
+	if err != nil {
+		return err
+	}
+	return s.writeClaim(ctx, host, plan)
+}
+
+// forgetChoice drops a choice that was not acted on: the role no longer asks.
+func (s *scope) forgetChoice() error {
+	s.node.Status.BareMetalHost = nil
+	return s.lookAgain("No BareMetalHost is needed any more")
+}
+
+func (s *scope) lookAgain(format string, args ...any) error {
+	halt := phase.Waiting(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalProvisioningReason, format, args...)
+	halt.After = again
+	return halt
+}
+
+// chooseHost returns the host that the node has chosen, or nil when it has claimed one
+// already. A choice stands as long as nobody else has claimed the host. One that is
+// new is only noted: no other node may have its address, which the phase machine
+// finds out, and what is claimed is written over the version that has the choice.
+// Whether there is a host at all is asked of the cache.
+func (s *scope) chooseHost(ctx context.Context) (*metal3v1.BareMetalHost, error) {
+	want, err := s.want(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.node.Status.BareMetalHost == nil {
+		if own, err := s.anyHost(ctx, want); err != nil || own {
+			return nil, err
+		}
+		if err := s.markMachine(ctx); err != nil {
+			return nil, err
+		}
+	}
+	hosts, err := s.hosts(ctx, s.Live)
+	if err != nil || s.adoptOwn(hosts) {
+		return nil, err
+	}
+	if host, err := s.chosenBefore(want, hosts); err != nil || host != nil {
+		return host, err
+	}
+	host, err := want.from(hosts)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.noteChoice(ctx, host.Name); err != nil {
+		return nil, err
+	}
+	return nil, s.lookAgain("BareMetalHost %s was chosen", host.Name)
+}
+
+// anyHost reports whether the cache has a host that is the node's already. The error
+// says that it has none that the node may claim either.
+func (s *scope) anyHost(ctx context.Context, want wanting) (own bool, err error) {
+	hosts, err := s.hosts(ctx, s.Client)
+	if err != nil || s.adoptOwn(hosts) {
+		return err == nil, err
+	}
+	_, err = want.from(hosts)
+	return false, err
+}
+
+// chosenBefore returns the host that the node has noted, nil if it may not have it
+// any more.
+func (s *scope) chosenBefore(want wanting, hosts []metal3v1.BareMetalHost) (*metal3v1.BareMetalHost, error) {
+	if s.node.Status.BareMetalHost == nil {
+		return nil, nil
+	}
+	want.Name = s.node.Status.BareMetalHost.Name
+	host, _ := want.Choose(hosts)
+	if host == nil && *want.failed == nil {
+		s.node.Status.BareMetalHost = nil
+	}
+	return host, *want.failed
+}
+
+// markMachine gives the node the finalizer of nodes with a machine, before it has one.
+func (s *scope) markMachine(ctx context.Context) error {
+	if controllerutil.ContainsFinalizer(s.node, dataplanev1.MachineFinalizer) {
+		return nil
+	}
+	if err := apply.Finalizer(ctx, s.Client, s.node, dataplanev1.MachineFinalizer, controllerutil.AddFinalizer); err != nil {
+		return err
+	}
+	return s.lookAgain("A BareMetalHost is free")
+}
+
+// noteChoice writes the choice into the status, unless somebody else has changed
+// the node since it was read.
+func (s *scope) noteChoice(ctx context.Context, host string) error {
+	patched := s.node.DeepCopy()
+	patched.Status.BareMetalHost = &dataplanev1.ClaimedHost{Name: host, Address: s.intendedAddress(), ReclaimPolicy: s.policy()}
+	lock := client.MergeFromWithOptions(s.node, client.MergeFromWithOptimisticLock{})
+	choice := patched.Status.BareMetalHost
+	if err := s.Status().Patch(ctx, patched, lock); err != nil {
+		return fmt.Errorf("noting the choice of a BareMetalHost: %w", err)
+	}
+	s.node.Status.BareMetalHost = choice
+	return nil
+}
+
+// wanting is what the node asks for, and the fault of a look-up on the way.
+type wanting struct {
+	metal.Want
+	failed *error
+}
+
+// from returns the host to claim. The error says what is missing.
+func (w wanting) from(hosts []metal3v1.BareMetalHost) (*metal3v1.BareMetalHost, error) {
+	host, missing := w.Choose(hosts)
+	switch {
+	case *w.failed != nil:
+		return nil, *w.failed
+	case host == nil:
+		return nil, phase.Failing(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalNoneFreeReason, "%s", missing)
+	}
+	return host, nil
+}
+
+func (s *scope) want(ctx context.Context) (wanting, error) {
+	members, err := nodes.OfRole(ctx, s.Client, s.node.Namespace, s.role.Name)
+	if err != nil {
+		return wanting{}, err
+	}
+	t, names, fault := s.role.Spec.BaremetalSetTemplate, map[string]bool{}, new(error)
+	for i := range members {
+		names[members[i].Name] = true
+	}
+	return wanting{failed: fault, Want: metal.Want{
+		Namespace: s.node.Namespace, Node: s.node.Name, Name: s.node.Spec.BareMetalHost,
+		Labels: t.BmhLabelSelector, Hardware: t.HardwareReqs, SpreadLabel: t.SpreadLabel, Members: names,
+		Exists: func(node string) bool {
+			err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: node}, &dataplanev1.OpenStackDataPlaneNode{})
+			return !apierrors.IsNotFound(err)
+		},
+		Occupant: func(host *metal3v1.BareMetalHost) string {
+			name, err := s.occupant(ctx, host)
+			if err != nil {
+				*fault = err
+			}
+			return name
+		},
+	}}, nil
+}
+
+// occupant is the node that is reached at an address that a NIC of the host had.
+func (s *scope) occupant(ctx context.Context, host *metal3v1.BareMetalHost) (string, error) {
+	if host.Status.Hardware == nil {
+		return "", nil
+	}
+	for _, nic := range host.Status.Hardware.NICs {
+		if nic.IP == "" {
+			continue
+		}
+		at := nodes.Host{Namespace: s.node.Namespace, Node: s.node.Name, Vars: map[string]any{"ansible_host": nic.IP}}
+		rival, err := nodes.FindRival(ctx, s.Client, at)
+		if err != nil {
+			return "", err
+		}
+		if rival != nil && !hasHost(rival.Node, host) {
+			return rival.Name(), nil
+		}
+	}
+	return "", nil
+}
+
+// hasHost reports whether the node notes the host as its own. If that is free, the
+// node has just released it.
+func hasHost(node *dataplanev1.OpenStackDataPlaneNode, host *metal3v1.BareMetalHost) bool {
+	return node.Namespace == host.Namespace && node.Status.BareMetalHost != nil && node.Status.BareMetalHost.Name == host.Name
+}
+
+// writeClaim claims the host as it was read, and says what it is to become. If
+// somebody else was faster the error is a Conflict, and the next attempt sees it.
+func (s *scope) writeClaim(ctx context.Context, host *metal3v1.BareMetalHost, plan metal.Plan) error {
+	hash, err := plan.Hash()
+	if err != nil {
+		return err
+	}
+	t := s.role.Spec.BaremetalSetTemplate
+	patch, err := metal.Claim{Node: s.node, Secret: metal.SecretName(s.node.Name), Image: plan.Image, CleaningMode: t.AutomatedCleaningMode}.Patch(host)
+	if err != nil {
+		return err
+	}
+	if err := s.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(manager)); err != nil {
+		return fmt.Errorf("claiming BareMetalHost %s: %w", host.Name, err)
+	}
+	claimed := s.node.Status.BareMetalHost
+	claimed.Claimed, claimed.InputHash = true, hash
+	return nil
+}
+
+// intendedAddress is the static address of the node, empty if it has none.
+func (s *scope) intendedAddress() string {
+	if s.role == nil || s.role.Spec.BaremetalSetTemplate == nil {
+		return ""
+	}
+	if n := metal.NetworkOf(s.node, s.eff, s.role.Spec.BaremetalSetTemplate); n.Address.IsValid() {
+		return n.Address.String()
+	}
+	return ""
+}
+
+// policy is what becomes of the machine when the node is deleted; empty if the role
+// says nothing of machines.
+func (s *scope) policy() string {
+	switch {
+	case s.role == nil || s.role.Spec.BaremetalSetTemplate == nil:
+		return ""
+	case s.role.Spec.BaremetalSetTemplate.ReclaimPolicy == "":
+		return dataplanev1.ReclaimDeprovision
+	}
+	return s.role.Spec.BaremetalSetTemplate.ReclaimPolicy
+}
+
+// followHost is what a claimed host is on its way to, and what happens to it later.
+func (s *scope) followHost(ctx context.Context) error {
+	if err := s.needKind(ctx); err != nil {
+		return err
+	}
+	claimed := s.node.Status.BareMetalHost
+	if policy := s.policy(); policy != "" {
+		claimed.ReclaimPolicy = policy
+	}
+	host, err := s.presentHost(ctx)
+	if err != nil {
+		return err
+	}
+	if claimed = s.node.Status.BareMetalHost; host == nil {
+		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostLostReason,
+			"BareMetalHost %s no longer exists, or its spec.consumerRef is no longer this node. The machine is left alone: restore the object or the field, or delete the node and create it again to have another machine", cmp.Or(claimed.Name, "of this node"))
+	}
+	if err := s.recallBootData(ctx, host); err != nil {
+		return err
+	}
+	if v := metal.Judge(host, claimed.Provisioned); !v.Done() {
+		return &phase.Halt{Type: dataplanev1.ProvisionReadyCondition, Reason: v.Reason, Severity: v.Severity, Message: v.Message}
+	}
+	claimed.Provisioned = true
+	return s.findAddress(host)
+}
+
+// presentHost returns the host of the node, nil if it is lost. The cache can be late,
+// and the name of the host was lost if the status was.
+func (s *scope) presentHost(ctx context.Context) (*metal3v1.BareMetalHost, error) {
+	if s.node.Status.BareMetalHost.Name == "" {
+		if found, err := s.recallHost(ctx); err != nil || !found {
+			return nil, err
+		}
+	}
+	host, err := s.ownHost(ctx, s.Client)
+	if err != nil || host != nil {
+		return host, err
+	}
+	return s.ownHost(ctx, s.Live)
+}
+
+// ownHost returns the host of the node, nil if it is not there, or not the node's.
+func (s *scope) ownHost(ctx context.Context, from client.Reader) (*metal3v1.BareMetalHost, error) {
+	host := &metal3v1.BareMetalHost{}
+	err := from.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: s.node.Status.BareMetalHost.Name}, host)
+	if apierrors.IsNotFound(err) || err == nil && !metal.ClaimedBy(host, s.node.Namespace, s.node.Name) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading BareMetalHost %s: %w", s.node.Status.BareMetalHost.Name, err)
+	}
+	return host, nil
+}
+
+// findAddress notes the address of the machine, once: its static one, else the one
+// that the NIC had during inspection.
+func (s *scope) findAddress(host *metal3v1.BareMetalHost) error {
+	claimed := s.node.Status.BareMetalHost
+	if s.node.Spec.AnsibleHost != "" || claimed.Address != "" && claimed.Address == s.eff.AnsibleHost {
+		return nil
+	}
+	if claimed.Address == "" {
+		claimed.Address = s.hardwareAddress(host)
+	}
+	if claimed.Address == "" {
+		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalAddressUnknownReason,
+			"BareMetalHost %s is provisioned, and its address is unknown: its hardware data have none for the NIC of the management network. Set spec.ansibleHost", host.Name)
+	}
+	return s.lookAgain("BareMetalHost %s is provisioned, at %s", host.Name, claimed.Address)
+}
+
+func (s *scope) hardwareAddress(host *metal3v1.BareMetalHost) string {
+	name := ""
+	if s.role.Spec.BaremetalSetTemplate != nil {
+		name = s.role.Spec.BaremetalSetTemplate.CtlplaneInterface
+	}
+	if nic := metal.NIC(host, name); nic != nil {
+		return nic.IP
+	}
+	return ""
+}

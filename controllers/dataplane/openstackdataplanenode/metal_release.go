@@ -1,0 +1,111 @@
+package openstackdataplanenode
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+	"github.com/edpm-operators/edpm-operators/internal/metal"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// releaseMachine is what becomes of the machine of a node that is being deleted,
+// once its services are removed. It is the only place that deprovisions anything.
+func (s *scope) releaseMachine(ctx context.Context) error {
+	if s.recallMachine(); s.node.Status.BareMetalHost == nil {
+		return nil
+	}
+	policy, err := s.lastPolicy(ctx)
+	if err != nil || policy == dataplanev1.ReclaimRetain {
+		return err
+	}
+	exists, err := s.metal.defined(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !exists && s.letGo():
+		return nil
+	case !exists && !s.node.Status.BareMetalHost.Claimed:
+		return nil
+	}
+	if err := s.needKind(ctx); err != nil {
+		return err
+	}
+	host, err := s.presentHost(ctx)
+	if err != nil || host == nil {
+		return err
+	}
+	if policy == dataplanev1.ReclaimDetach {
+		return s.patchHost(ctx, host, metal.Detach)
+	}
+	return s.deprovision(ctx, host)
+}
+
+func (s *scope) letGo() bool { return s.node.Annotations[edpmv1.SkipCleanupAnnotation] == "true" }
+
+// lastPolicy is that of the role, else what it said last. Where nobody knows, nothing
+// is done to the machine.
+func (s *scope) lastPolicy(ctx context.Context) (string, error) {
+	role := &dataplanev1.OpenStackDataPlaneRole{}
+	err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: s.node.Spec.Role}, role)
+	if client.IgnoreNotFound(err) != nil {
+		return "", err
+	}
+	if err == nil {
+		s.role = role
+	}
+	for _, policy := range []string{s.policy(), s.node.Status.BareMetalHost.ReclaimPolicy} {
+		if policy != "" {
+			return policy, nil
+		}
+	}
+	return dataplanev1.ReclaimRetain, nil
+}
+
+// deprovision has the image removed, waits until that is done, and frees the host.
+func (s *scope) deprovision(ctx context.Context, host *metal3v1.BareMetalHost) error {
+	if host.Spec.Image != nil {
+		if err := s.patchHost(ctx, host, metal.Deprovision); err != nil {
+			return err
+		}
+	}
+	if metal.Deprovisioned(host) || s.letGo() {
+		return s.patchHost(ctx, host, metal.Free)
+	}
+	progress := fmt.Sprintf("it is %q", host.Status.Provisioning.State)
+	if host.Status.ErrorMessage != "" {
+		progress += fmt.Sprintf(" (%s: %s)", host.Status.ErrorType, host.Status.ErrorMessage)
+	}
+	return phase.Waiting(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalReleasingReason,
+		"Deleting: waiting until BareMetalHost %s is deprovisioned, %s. If this does not end, see its events, or set annotation %s: \"true\" on the node to wait no longer", host.Name, progress, edpmv1.SkipCleanupAnnotation)
+}
+
+// patchHost patches a host as it was read; afterwards it is as the API server
+// answered. One that no longer exists needs no patch.
+func (s *scope) patchHost(ctx context.Context, host *metal3v1.BareMetalHost, change func(*metal3v1.BareMetalHost) ([]byte, error)) error {
+	patch, err := change(host)
+	if err != nil {
+		return err
+	}
+	err = s.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(manager))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("releasing BareMetalHost %s: %w", host.Name, err)
+	}
+	return nil
+}
+
+// dropFinalizers removes the finalizers of a node.
+func dropFinalizers(node client.Object, name string) bool {
+	machine := controllerutil.RemoveFinalizer(node, dataplanev1.MachineFinalizer)
+	return controllerutil.RemoveFinalizer(node, name) || machine
+}

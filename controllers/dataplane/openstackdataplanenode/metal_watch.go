@@ -1,0 +1,218 @@
+package openstackdataplanenode
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+	"github.com/edpm-operators/edpm-operators/internal/metal"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// metalIndex has the BareMetalHost of a node, and metalWaiting for one that waits
+// for any.
+const (
+	metalIndex   = "dataplane.metal"
+	metalWaiting = "waiting"
+)
+
+func metalHost(name string) string { return "host/" + name }
+
+// indexMetal is the value of metalIndex for a node.
+func indexMetal(obj client.Object) []string {
+	node := obj.(*dataplanev1.OpenStackDataPlaneNode)
+	var values []string
+	if node.Status.BareMetalHost != nil {
+		values = append(values, metalHost(node.Status.BareMetalHost.Name))
+	}
+	waiting := []string{string(dataplanev1.MetalKindMissingReason), string(dataplanev1.MetalNoneFreeReason), string(dataplanev1.MetalHostLostReason)}
+	if c := node.Status.Conditions.Get(dataplanev1.ProvisionReadyCondition); c != nil && slices.Contains(waiting, string(c.Reason)) {
+		values = append(values, metalWaiting)
+	}
+	return values
+}
+
+// metalHosts watches BareMetalHosts from when their kind is there; until then its
+// definition is watched. A manager in a cluster without Metal3 works as without them.
+type metalHosts struct {
+	cache cache.Cache
+	// definitions has the resource definition of BareMetalHost and nothing else: the
+	// cache of the manager can have that of one kind only.
+	definitions cache.Cache
+	controller  controller.Controller
+
+	mu       sync.Mutex
+	watching bool
+}
+
+// hostsSeen is how long the BareMetalHosts may take to be read for the first time.
+const hostsSeen = 30 * time.Second
+
+func hostDefinition() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	return m
+}
+
+func newMetalHosts(mgr ctrl.Manager) (*metalHosts, error) {
+	definitions, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{hostDefinition(): {Field: fields.OneTermEqualSelector("metadata.name", metal3v1.BareMetalHostCRD)}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a cache for the definition of BareMetalHost: %w", err)
+	}
+	return &metalHosts{cache: mgr.GetCache(), definitions: definitions}, mgr.Add(definitions)
+}
+
+// appears is a source of the events of the definition, which wake who waits.
+func (m *metalHosts) appears(toRequests handler.MapFunc) source.Source {
+	return source.Kind[client.Object](m.definitions, hostDefinition(), handler.EnqueueRequestsFromMapFunc(toRequests))
+}
+
+// defined reports whether there is a kind BareMetalHost.
+func (m *metalHosts) defined(ctx context.Context) (bool, error) {
+	definition := hostDefinition()
+	err := m.definitions.Get(ctx, client.ObjectKey{Name: metal3v1.BareMetalHostCRD}, definition)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading CustomResourceDefinition %s: %w", metal3v1.BareMetalHostCRD, err)
+	}
+	return definition.DeletionTimestamp.IsZero(), nil
+}
+
+// watchHosts begins to watch BareMetalHosts, once, and returns when what there is
+// has been seen. The error is one of the kind not being served yet, too.
+func (m *metalHosts) watchHosts(ctx context.Context, toRequests handler.MapFunc) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.watching {
+		return nil
+	}
+	if err := m.served(ctx); err != nil {
+		return err
+	}
+	events := source.Kind[client.Object](m.cache, &metal3v1.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(toRequests), watch.SpecOr(hostFacts))
+	if err := m.controller.Watch(events); err != nil {
+		return fmt.Errorf("watching BareMetalHosts: %w", err)
+	}
+	m.watching = true
+	ctx, cancel := context.WithTimeout(ctx, hostsSeen)
+	defer cancel()
+	if err := events.WaitForSync(ctx); err != nil {
+		return fmt.Errorf("reading the BareMetalHosts there are: %w", err)
+	}
+	return nil
+}
+
+// served is an error if the kind is not served: its definition is there a moment
+// before. A watch would be tried for ever.
+func (m *metalHosts) served(ctx context.Context) error {
+	_, err := m.cache.GetInformer(ctx, &metal3v1.BareMetalHost{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("reading BareMetalHosts: %w", err)
+	}
+	return nil
+}
+
+// hostFacts is what is looked at of a BareMetalHost beside its spec and annotations.
+func hostFacts(obj client.Object) string {
+	host := obj.(*metal3v1.BareMetalHost)
+	status, hardware := host.Status, metal3v1.HardwareDetails{}
+	if status.Hardware != nil {
+		hardware = *status.Hardware
+	}
+	return fmt.Sprintf("%v %v %v %v %v %v %v %+v", host.Labels, host.DeletionTimestamp.IsZero(),
+		status.Provisioning.State, status.OperationalStatus, status.ErrorType, status.ErrorMessage, status.PoweredOn, hardware)
+}
+
+// nodesOfHost maps a BareMetalHost to the node that it is claimed by or that has
+// noted it, and if it may be free to those that wait for one.
+func (r *Reconciler) nodesOfHost(ctx context.Context, obj client.Object) []reconcile.Request {
+	host := obj.(*metal3v1.BareMetalHost)
+	requests := r.namedInMetal(ctx, host.Namespace, metalHost(host.Name))
+	if consumer := metal.Consumer(host); consumer != "" {
+		return append(requests, watch.Request(host.Namespace, consumer))
+	}
+	return append(requests, r.namedInMetal(ctx, host.Namespace, metalWaiting)...)
+}
+
+// nodesWaiting maps a node that no longer exists to those that wait for a machine:
+// it may have been reached at an address of one.
+func (r *Reconciler) nodesWaiting(ctx context.Context, node client.Object) []reconcile.Request {
+	return r.namedInMetal(ctx, node.GetNamespace(), metalWaiting)
+}
+
+// departures lets through nodes that no longer exist.
+var departures = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+}
+
+// nodesWithoutKind maps the definition of BareMetalHost to the nodes that wait for it.
+func (r *Reconciler) nodesWithoutKind(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.namedInMetal(ctx, "", metalWaiting)
+}
+
+func (r *Reconciler) namedInMetal(ctx context.Context, namespace, value string) []reconcile.Request {
+	list := &dataplanev1.OpenStackDataPlaneNodeList{}
+	if err := r.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metalIndex: value}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the nodes of a BareMetalHost")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, watch.Request(list.Items[i].Namespace, list.Items[i].Name))
+	}
+	return requests
+}
+
+// metalInputs are the Secrets that a template names.
+func metalInputs(t *dataplanev1.BaremetalSetTemplate) []string {
+	if t == nil {
+		return nil
+	}
+	sections := []dataplanev1.BaremetalHost{{UserData: t.UserData, NetworkData: t.NetworkData}}
+	for _, entry := range t.BaremetalHosts {
+		sections = append(sections, entry)
+	}
+	var names []string
+	for _, s := range sections {
+		names = append(names, secretNames(s.UserData, s.NetworkData)...)
+	}
+	if t.CABundleSecretName != "" {
+		names = append(names, "Secret/"+t.CABundleSecretName)
+	}
+	return names
+}
+
+func secretNames(refs ...*corev1.SecretReference) []string {
+	var names []string
+	for _, ref := range refs {
+		if ref != nil {
+			names = append(names, "Secret/"+ref.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,360 @@
+package controllers_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+	"github.com/edpm-operators/edpm-operators/internal/metal"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+	testenv "github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/test/fakemetal"
+)
+
+// newMetal makes a world with a key, a role that is provisioned from bare metal,
+// and machines that the test double of baremetal-operator looks after.
+func newMetal(machines ...string) (*world, *fakemetal.Operator) {
+	GinkgoHelper()
+	w := newWorld()
+	key, err := metal.NewHostKey()
+	Expect(err).NotTo(HaveOccurred())
+	w.make(MakeSecret("ssh-key", w.ns, "ssh-privatekey", key.Private))
+	operator := fakemetal.Start(GinkgoT(), api, w.ns)
+	for i, name := range machines {
+		w.machine(operator, name, i)
+	}
+	w.make(w.metalRole("compute"))
+	return w, operator
+}
+
+// machine registers a machine and waits until it is available.
+func (w *world) machine(operator *fakemetal.Operator, name string, n int) {
+	GinkgoHelper()
+	operator.Register(name, fakemetal.Hardware(n))
+	Eventually(func(g Gomega) {
+		g.Expect(w.bmh(g, name).Status.Provisioning.State).To(Equal(metal3v1.StateAvailable))
+	}).Should(Succeed())
+}
+
+func (w *world) metalRole(name string) *dataplanev1.OpenStackDataPlaneRole {
+	role := w.role(name).Obj()
+	role.Spec.PreProvisioned = ptr.To(false)
+	role.Spec.NodeTemplate.AnsibleUser = "cloud-admin"
+	role.Spec.BaremetalSetTemplate = &dataplanev1.BaremetalSetTemplate{
+		Image: &metal3v1.Image{URL: "http://images.example/edpm.qcow2", Checksum: "abc"}, CtlplaneInterface: "eno1", CtlplaneGateway: "192.168.200.1",
+	}
+	return role
+}
+
+func (w *world) bmh(g Gomega, name string) *metal3v1.BareMetalHost {
+	return get(g, &metal3v1.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}})
+}
+
+// host is the BareMetalHost as it is.
+func (w *world) host(name string) *metal3v1.BareMetalHost {
+	GinkgoHelper()
+	return w.bmh(Default, name)
+}
+
+// provisioned waits until the node is Ready on a machine, and returns which.
+func (w *world) provisioned(node string) *metal3v1.BareMetalHost {
+	GinkgoHelper()
+	w.nodesReady(node)
+	n := get(Default, w.node(node))
+	Expect(n.Status.BareMetalHost).NotTo(BeNil(), "the status is %s", asText(n))
+	host := w.host(n.Status.BareMetalHost.Name)
+	Expect(metal.ClaimedBy(host, w.ns, node)).To(BeTrue(), "%s should be claimed by %s: %+v", host.Name, node, host.Spec.ConsumerRef)
+	return host
+}
+
+// claims are the machines that have a consumer, with its name.
+func (w *world) claims() map[string]string {
+	GinkgoHelper()
+	list := &metal3v1.BareMetalHostList{}
+	Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+	claims := map[string]string{}
+	for i := range list.Items {
+		if ref := list.Items[i].Spec.ConsumerRef; ref != nil {
+			claims[list.Items[i].Name] = ref.Name
+		}
+	}
+	return claims
+}
+
+var _ = Describe("A role from bare metal", func() {
+	It("brings nodes from free machines to Ready, each on its own, trusted from the first connection", func() {
+		w, operator := newMetal("m0", "m1", "m2")
+		w.make(MakeNode("n1", w.ns).Role("compute").Obj(), MakeNode("n2", w.ns).Role("compute").Obj())
+		first, second := w.provisioned("n1"), w.provisioned("n2")
+		Expect(first.Name).NotTo(Equal(second.Name))
+		Expect(w.claims()).To(HaveLen(2))
+		Expect(operator.Provisioned()).To(HaveLen(2), "each machine should be provisioned once: %v", operator.Provisioned())
+		for node, host := range map[string]*metal3v1.BareMetalHost{"n1": first, "n2": second} {
+			n := get(Default, w.node(node))
+			Expect(n.Status.BareMetalHost.Address).To(Equal(host.Status.Hardware.NICs[0].IP))
+			secret := get(Default, MakeSecret(metal.SecretName(node), w.ns, "", ""))
+			Expect(n.Status.HostKey).To(Equal(string(secret.Data[metal.PublicHostKeyKey])), "the generated key should be the one that is trusted")
+			Expect(string(secret.Data[metal.UserDataKey])).To(ContainSubstring("hostname: " + node))
+			Expect(metav1.IsControlledBy(secret, n)).To(BeTrue())
+			Expect(host.Spec.UserData).To(Equal(&corev1.SecretReference{Name: secret.Name, Namespace: w.ns}))
+			cm := get(Default, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "dataplanenode-" + node}})
+			Expect(cm.Data["inventory"]).To(ContainSubstring("ansible_host: " + host.Status.Hardware.NICs[0].IP))
+		}
+		w.exactlyOnce()
+	})
+
+	It("has a static address before the machine is provisioned, and says how far the machine is", func() {
+		w, operator := newMetal("m0")
+		operator.Pause(metal3v1.StateProvisioning)
+		w.make(MakeNode("n", w.ns).Role("compute").Host("192.168.200.100").Obj())
+		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "False/BareMetalHostProvisioning/Info", "BareMetalHost m0 is being provisioned")
+		w.nothingRuns()
+		secret := get(Default, MakeSecret(metal.SecretName("n"), w.ns, "", ""))
+		Expect(string(secret.Data[metal.NetworkDataKey])).To(And(ContainSubstring(`"ip_address": "192.168.200.100"`), ContainSubstring(fakemetal.Hardware(0).NICs[0].MAC)))
+		operator.Fail("m0", "provisioning error", "no disk of that size")
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalErrorReason, "provisioning error: no disk of that size")
+		operator.Mend("m0")
+		operator.Pause("")
+		w.provisioned("n")
+	})
+
+	It("says what is missing, and takes a machine that is registered later", func() {
+		w, operator := newMetal("m0")
+		role := w.metalRole("large")
+		role.Spec.BaremetalSetTemplate.HardwareReqs = &dataplanev1.HardwareReqs{MemReqs: dataplanev1.MemReqs{GbReq: dataplanev1.MemGbReq{Gb: 512}}}
+		w.make(role, MakeNode("n", w.ns).Role("large").Obj())
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalNoneFreeReason, "1 of 1 BareMetalHosts are free, and none fits: m0 does not have >= 512 GiB of memory")
+		large := fakemetal.Hardware(1)
+		large.RAMMebibytes = 512 << 10
+		operator.Register("m1", large)
+		Expect(w.provisioned("n").Name).To(Equal("m1"))
+	})
+
+	It("does not take the machine of a node that is given by its address", func() {
+		w, _ := newMetal("m0", "m1")
+		w.make(w.role("by-address").Obj(), MakeNode("here", w.ns).Role("by-address").Host(fakemetal.Hardware(0).NICs[0].IP).Obj())
+		w.nodesReady("here")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		Expect(w.provisioned("n").Name).To(Equal("m1"))
+	})
+
+	It("leaves a node alone on which something was run before its role asked for bare metal", func() {
+		w, _ := newMetal("m0")
+		w.make(w.role("old").Obj(), MakeNode("n", w.ns).Role("old").Host("10.0.0.9").Obj())
+		w.nodesReady("n")
+		change(MakeRole("old", w.ns).Obj(), func(r *dataplanev1.OpenStackDataPlaneRole) {
+			r.Spec.BaremetalSetTemplate, r.Spec.NodeTemplate.AnsibleUser = w.metalRole("x").Spec.BaremetalSetTemplate, "cloud-admin"
+		})
+		w.nodesReady("n")
+		w.quiet()
+		Expect(w.claims()).To(BeEmpty())
+	})
+})
+
+var _ = Describe("The machine of a node", func() {
+	It("is not deprovisioned by a restart, a deleted role, other settings or a lost status, and the change is shown", func() {
+		w, operator := newMetal("m0", "m1")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		host := w.provisioned("n")
+		w.restart()
+		w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) { t.Image.URL = "http://images.example/other.qcow2" })
+		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "True/Ready/", "have changed since BareMetalHost "+host.Name+" was provisioned", "deleted and created again")
+		node := get(Default, w.node("n"))
+		node.Status = dataplanev1.OpenStackDataPlaneNodeStatus{}
+		w.running.end()
+		Expect(api.Status().Update(ctx, node)).To(Succeed()) // as a backup restores it
+		w.running = startManager(w.ns, w.opts)
+		Eventually(func(g Gomega) {
+			n := get(g, w.node("n"))
+			g.Expect(n.Status.BareMetalHost).NotTo(BeNil())
+			g.Expect(n.Status.BareMetalHost.Name).To(Equal(host.Name))
+			g.Expect(n.Status.HostKey).NotTo(BeEmpty())
+		}).Should(Succeed())
+		remove(MakeRole("compute", w.ns).Obj())
+		w.halted(w.node("n"), "InputReady", dataplanev1.RoleMissingReason)
+		w.quiet()
+		Expect(w.host(host.Name).Spec.Image).To(Equal(host.Spec.Image))
+		Expect(operator.Provisioned()).To(Equal([]string{host.Name}))
+	})
+
+	It("is not replaced by another one when a backup has the node and not its claim", func() {
+		w, _ := newMetal("m0", "m1")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		host := w.provisioned("n")
+		w.running.end()
+		node := get(Default, w.node("n"))
+		node.Status = dataplanev1.OpenStackDataPlaneNodeStatus{}
+		Expect(api.Status().Update(ctx, node)).To(Succeed())
+		change(host, func(h *metal3v1.BareMetalHost) { h.Spec.ConsumerRef = nil })
+		w.running = startManager(w.ns, w.opts)
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostLostReason, "BareMetalHost of this node no longer exists")
+		w.quiet()
+		Expect(w.claims()).To(BeEmpty())
+		change(host, func(h *metal3v1.BareMetalHost) {
+			h.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: "dataplane.openstack.org/v1beta1", Kind: "OpenStackDataPlaneNode", Name: "n", Namespace: w.ns}
+		})
+		w.nodesReady("n")
+	})
+
+	It("is shown as lost when somebody takes it away, and no other one is claimed", func() {
+		w, _ := newMetal("m0", "m1")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		host := w.provisioned("n")
+		change(host, func(h *metal3v1.BareMetalHost) {
+			h.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Name: "x", Namespace: w.ns}
+		})
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostLostReason, "restore the object or the field")
+		w.quiet()
+		Expect(w.claims()).To(Equal(map[string]string{host.Name: "x"}))
+	})
+
+	DescribeTable("is released by its policy once the services are removed from it",
+		func(policy string, check func(g Gomega, host *metal3v1.BareMetalHost)) {
+			w, operator := newMetal("m0")
+			w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) { t.ReclaimPolicy = policy })
+			w.make(MakeNode("n", w.ns).Role("compute").Obj())
+			w.provisioned("n")
+			operator.Pause(metal3v1.StateDeprovisioning)
+			remove(w.node("n"))
+			if policy == "" {
+				w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "False/BareMetalHostDeprovisioning/Info", "waiting until BareMetalHost m0 is deprovisioned")
+				Expect(w.claims()).To(HaveLen(1), "a machine that is not clean should stay claimed")
+				operator.Pause("")
+			}
+			gone(w.node("n"))
+			Eventually(func(g Gomega) { check(g, w.bmh(g, "m0")) }).Should(Succeed())
+		},
+		Entry("Deprovision, the default: it is clean and free", "", func(g Gomega, h *metal3v1.BareMetalHost) {
+			g.Expect(h.Spec.ConsumerRef).To(BeNil())
+			g.Expect(h.Spec.Image).To(BeNil())
+			g.Expect(h.Status.Provisioning.State).To(Equal(metal3v1.StateAvailable))
+		}),
+		Entry("Detach: it runs on, and nobody takes it", dataplanev1.ReclaimDetach, func(g Gomega, h *metal3v1.BareMetalHost) {
+			g.Expect(h.Spec.ConsumerRef).To(BeNil())
+			g.Expect(h.Spec.Image).NotTo(BeNil())
+			g.Expect(h.Annotations).To(HaveKey(metal3v1.DetachedAnnotation))
+		}),
+		Entry("Retain: nothing is written", dataplanev1.ReclaimRetain, func(g Gomega, h *metal3v1.BareMetalHost) {
+			g.Expect(h.Spec.ConsumerRef).NotTo(BeNil())
+			g.Expect(h.Spec.Image).NotTo(BeNil())
+			g.Expect(h.Annotations).NotTo(HaveKey(metal3v1.DetachedAnnotation))
+		}),
+	)
+
+	It("stays claimed when it is retained: another node is told whose it is, and a new one of the name asks for its host key", func() {
+		w, _ := newMetal("m0")
+		w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) { t.ReclaimPolicy = dataplanev1.ReclaimRetain })
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.provisioned("n")
+		remove(w.node("n"))
+		gone(w.node("n"))
+		w.make(MakeNode("other", w.ns).Role("compute").Obj())
+		w.halted(w.node("other"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalNoneFreeReason, "m0 is claimed by OpenStackDataPlaneNode n, which does not exist")
+		remove(MakeSecret(metal.SecretName("n"), w.ns, "", "")) // nothing collects garbage here
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostKeyUnknownReason, edpmv1.HostKeyAnnotation)
+	})
+})
+
+var _ = Describe("A manager that dies at any write", func() {
+	for _, answered := range []bool{true, false} {
+		for n := 1; n <= 9; n++ {
+			It(fmt.Sprintf("claims and releases one machine for one node (write %d, answered %v)", n, answered), func() {
+				w, operator := newMetal("m0", "m1", "m2")
+				cut := w.wire.cutAfter(n, answered)
+				w.make(MakeNode("n", w.ns).Role("compute").Obj())
+				Eventually(cut).WithTimeout(soon).Should(BeClosed())
+				w.restart()
+				host := w.provisioned("n")
+				Expect(w.claims()).To(Equal(map[string]string{host.Name: "n"}))
+				Expect(operator.Provisioned()).To(Equal([]string{host.Name}))
+				w.exactlyOnce()
+
+				cut = w.wire.cutAfter((n+1)/2, answered)
+				remove(w.node("n"))
+				Eventually(cut).WithTimeout(soon).Should(BeClosed())
+				w.restart()
+				gone(w.node("n"))
+				Eventually(func() map[string]string { return w.claims() }).Should(BeEmpty())
+				Expect(operator.Deprovisioned()).To(Equal([]string{host.Name}))
+			})
+		}
+	}
+})
+
+var _ = Describe("Two nodes and one free machine", func() {
+	It("never share it, also when both claim it at the same moment", func() {
+		w, operator := newMetal("m0")
+		isClaim := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/baremetalhosts/") }
+		release := w.wire.hold(isClaim)
+		DeferCleanup(release)
+		w.make(MakeNode("a", w.ns).Role("compute").Obj(), MakeNode("b", w.ns).Role("compute").Obj())
+		Eventually(func(g Gomega) {
+			for _, n := range []string{"a", "b"} {
+				g.Expect(get(g, w.node(n)).Status.BareMetalHost).NotTo(BeNil(), "%s should have chosen", n)
+			}
+		}).Should(Succeed())
+		release()
+		Eventually(w.claims).Should(HaveLen(1))
+		winner, loser := "a", "b"
+		if w.claims()["m0"] == "b" {
+			winner, loser = loser, winner
+		}
+		w.provisioned(winner)
+		w.halted(w.node(loser), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalNoneFreeReason, "m0 is claimed by OpenStackDataPlaneNode "+winner)
+		Expect(operator.Provisioned()).To(Equal([]string{"m0"}))
+		remove(w.node(winner))
+		gone(w.node(winner))
+		w.provisioned(loser)
+	})
+})
+
+var _ = Describe("Without the kind BareMetalHost", Serial, func() {
+	It("a node that asks for one says what to install, others work, and it continues when the kind is there", func() {
+		text, err := os.ReadFile(testenv.BareMetalHostCRD())
+		Expect(err).NotTo(HaveOccurred())
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(yaml.Unmarshal(text, definition)).To(Succeed())
+		Expect(envtest.UninstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition.DeepCopy()}})).To(Succeed())
+		Eventually(func() bool {
+			list := &metal3v1.BareMetalHostList{}
+			return api.List(ctx, list) != nil
+		}).Should(BeTrue())
+		reinstall := sync.OnceFunc(func() {
+			_, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition}})
+			Expect(err).NotTo(HaveOccurred())
+		})
+		DeferCleanup(func() { reinstall() })
+		w, operator := newMetal()
+		w.make(w.role("by-address").Obj(), MakeNode("n", w.ns).Role("compute").Obj(), MakeNode("here", w.ns).Role("by-address").Host("10.0.0.1").Obj())
+		w.nodesReady("here")
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalKindMissingReason, "baremetalhosts.metal3.io", "install baremetal-operator", "preProvisioned: true")
+		remove(w.node("here"))
+		gone(w.node("here"))
+		reinstall()
+		Eventually(func() error { return api.List(ctx, &metal3v1.BareMetalHostList{}) }).Should(Succeed())
+		w.machine(operator, "m0", 0)
+		Expect(w.provisioned("n").Name).To(Equal("m0"))
+	})
+})
+
+// changeMetal changes the template of the role.
+func (w *world) changeMetal(f func(*dataplanev1.BaremetalSetTemplate)) {
+	GinkgoHelper()
+	change(MakeRole("compute", w.ns).Obj(), func(r *dataplanev1.OpenStackDataPlaneRole) { f(r.Spec.BaremetalSetTemplate) })
+}
