@@ -165,7 +165,7 @@ func TestHardwareRequirements(t *testing.T) {
 		"requirements of nothing":         {&dataplanev1.HardwareReqs{}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := unmet(c.reqs, &c.host); got != c.says && !(c.says != "" && strings.HasPrefix(got, c.says)) {
+			if got := unmet(c.reqs, &c.host); got != c.says && (c.says == "" || !strings.HasPrefix(got, c.says)) {
 				t.Errorf("it says %q; want %q", got, c.says)
 			}
 		})

@@ -193,7 +193,7 @@ func CheckAdditions(text []byte) error {
 	case bytes.HasPrefix(text, []byte("#!")):
 		return nil
 	case !bytes.HasPrefix(text, []byte("#cloud-config\n")) && !bytes.HasPrefix(text, []byte("#cloud-config\r\n")):
-		return fmt.Errorf("user data must begin with a line #cloud-config, or be a script that begins with #!")
+		return fmt.Errorf("user data must begin with a line #cloud-config, or with #! for a script")
 	}
 	config := map[string]any{}
 	if err := yaml.Unmarshal(text, &config); err != nil {
