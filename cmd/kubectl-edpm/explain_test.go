@@ -41,7 +41,7 @@ func TestExplain(t *testing.T) {
 	t.Run("a condition, as data", func(t *testing.T) {
 		out, err := offline("explain", "ProvisionReady", "-o", "json")
 		var found []conditions.Match
-		if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) != 1 || len(found[0].Condition.Reasons) != 3 {
+		if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) != 2 || len(found[0].Condition.Reasons) != 2 {
 			t.Errorf("it is %+v (%v)", found, err)
 		}
 		if err != nil {
