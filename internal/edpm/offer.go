@@ -46,13 +46,13 @@ func newOffer(hostKey string, due []*assessment, now time.Time) *offer {
 		machine: Machine(first.Namespace, first.Vars, first.Host), serial: first.serial, suspicion: first.suspicion,
 		attempt: first.nextAttempt(), notBefore: first.notBefore(),
 	}
-	o.HostKey = hostKey
 	for _, next := range due[1:] {
 		if first.apart() || !o.takes(next, now) {
 			break
 		}
 		o.add(next)
 	}
+	o.HostKey = hostKey
 	return o
 }
 
