@@ -12,7 +12,9 @@ if [ ! -d "$modules/cloudinit" ]; then
   command -v apt-get >/dev/null || { echo "${0##*/}: there is no apt-get to get cloud-init with" >&2; exit 1; }
   down=$(mktemp -d)
   trap 'rm -rf "$down"' EXIT
-  (cd "$down" && apt-get -q -o Acquire::Retries=3 -o APT::Sandbox::User=root download "${packages[@]}") >&2
+  download() { (cd "$down" && apt-get -q -o Acquire::Retries=3 -o APT::Sandbox::User=root download "${packages[@]}") >&2; }
+  # The lists of packages may be missing, or older than what the archive has.
+  download || { apt-get -q -o Acquire::Retries=3 update >&2 && download; }
   mkdir -p bin/cloud-init
   for package in "$down"/*.deb; do dpkg-deb -x "$package" bin/cloud-init; done
 fi
