@@ -165,8 +165,8 @@ func batchStories() {
 		for _, host := range spare {
 			Eventually(before.since).WithArguments(ctx, host).WithTimeout(2*time.Minute).Should(
 				Equal([]string{"start quick-b", "start quick-b", "end quick-b"}), host.Name)
-			Eventually(current(ctx, nodeNamed(batchNS, host.Name))).WithTimeout(30 * time.Second).Should(beReady())
-			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(30 * time.Second).Should(beReady())
+			Eventually(current(ctx, nodeNamed(batchNS, host.Name))).WithTimeout(2 * time.Minute).Should(beReady())
+			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(2 * time.Minute).Should(beReady())
 		}
 		Expect(gone(ctx, &runs[0])()).To(BeTrue())
 	}, SpecTimeout(6*time.Minute))
