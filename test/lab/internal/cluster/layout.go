@@ -15,6 +15,7 @@ import (
 const (
 	NodeName     = "lab-worker-0"
 	bridge       = "edpmlab0"
+	bridgeMAC    = "02:65:64:70:6d:01"
 	podCIDR      = "10.244.0.0/24"
 	nodeIP       = "10.244.0.1"
 	serviceCIDR  = "10.96.0.0/16"

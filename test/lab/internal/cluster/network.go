@@ -65,7 +65,10 @@ func (l *Lab) bridgeUp(ctx context.Context) error {
 		return fmt.Errorf("the bridge %s belongs to another lab (%s); only one lab at a time can have a kubelet", bridge, owner)
 	}
 	for _, args := range []string{
-		"link add " + bridge + " type bridge",
+		// Without an address of its own it has the lowest one of its ports, and another
+		// one whenever that pod goes: then connections through it stall until the
+		// others have noticed.
+		"link add " + bridge + " address " + bridgeMAC + " type bridge",
 		"link set " + bridge + " alias " + l.tag(),
 		"addr add " + nodeIP + "/24 dev " + bridge,
 		"link set " + bridge + " up",
