@@ -29,6 +29,8 @@ RACE := $(if $(shell command -v $(CC)),-race)
 IMPORTS = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v '^[^ ]*/test/e2e'
 SERVED = $$($(IMPORTS) | grep /test/envtest | cut -d ' ' -f 1)
 PURE = $$($(IMPORTS) | grep -v /test/envtest | cut -d ' ' -f 1)
+# The longest of them, of which as many stories run at a time as there are processors.
+STORIES = controllers
 # The modules beside that of the root: every directory with a go.mod, but those that only pin what the lab compiles.
 MODULES := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './test/lab/binaries/*' | sort))
 export MODULES
@@ -96,7 +98,8 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
 	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(LAB) binaries); \
 	go test -timeout 40m $(RACE) $(PURE); \
-	go test -timeout 40m $(SERVED)
+	go test -timeout 40m $$(echo "$(SERVED)" | grep -v '/$(STORIES)$$'); \
+	$(TOOL) ginkgo run -p --timeout 40m --no-color --succinct ./$(STORIES)
 	for module in $(MODULES); do go -C "$$module" test ./...; done
 	hack/test-python.sh
 
@@ -113,7 +116,7 @@ DRAWS ?= 20000
 SEED ?= 1
 
 .PHONY: compare-scheduler
-compare-scheduler: ## Compare predictions with kube-scheduler in DRAWS random clusters from SEED. Takes hours.
+compare-scheduler: ## Compare predictions with kube-scheduler in DRAWS random clusters from SEED; 20000 take hours.
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test ./internal/placement -run TestAgreesWithKubeScheduler -count=1 -timeout 0 -v -draws $(DRAWS) -seed $(SEED)
 
 .PHONY: test-monitoring
@@ -121,8 +124,10 @@ test-monitoring: ## Run the tests of rules and dashboard alone, with the code of
 	go -C hack/monitoring test ./...
 
 .PHONY: e2e
-e2e: ## Run the end-to-end tests on a real cluster and real hosts on this machine (root).
+e2e: ## Run the end-to-end tests on a real cluster and real hosts on this machine, but for the long ones (root).
 	@hack/install-packages.sh lab test
+	@$(LAB) binaries >/dev/null
+	@test/lab/images/build.sh pause ansibleee edpm-host edpm-machine nova glance >/dev/null
 	go test ./test/e2e/... -count=1 -p 1 -timeout 60m
 
 .PHONY: e2e-olm
@@ -141,11 +146,17 @@ e2e-openstack: ## Run those with a real OpenStack (root): a compute registers an
 	E2E_OPENSTACK=1 go test ./test/e2e/openstack -count=1 -timeout 40m
 
 .PHONY: e2e-all
+e2e-all: export E2E_LONG = 1
+e2e-all: DRAWS = 2000
 e2e-all: e2e e2e-olm e2e-docs e2e-openstack test-race compare-scheduler ## Everything: before a release, and when the subject of one of them changes (root).
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.
 	go run ./test/bench
+
+.PHONY: figures
+figures: lab-needs ## Measure what deployments and changes take on the lab's real hosts; prints a table (root).
+	test/demo/figures.sh
 
 ##@ Try
 

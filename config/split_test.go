@@ -239,11 +239,11 @@ func TestWhatManagersMayNot(t *testing.T) {
 		"dataplane": {[]rbacv1.PolicyRule{rule("create", "ansibleee.openstack.org", "openstackansibleees")}, []rbacv1.PolicyRule{
 			rule("create", "batch", "jobs"), rule("create", "apps", "statefulsets"), rule("create", "nova.openstack.org", "novaexternalcomputes"),
 		}},
-		"glance": {[]rbacv1.PolicyRule{rule("patch", "apps", "statefulsets")}, []rbacv1.PolicyRule{
-			rule("create", "batch", "jobs"), rule("create", "ansibleee.openstack.org", "openstackansibleees"), rule("get", "dataplane.openstack.org", "openstackdataplanenodes"),
+		"glance": {[]rbacv1.PolicyRule{rule("patch", "apps", "statefulsets"), rule("create", "batch", "jobs")}, []rbacv1.PolicyRule{
+			rule("create", "ansibleee.openstack.org", "openstackansibleees"), rule("get", "dataplane.openstack.org", "openstackdataplanenodes"),
 		}},
-		"nova": {[]rbacv1.PolicyRule{rule("create", "nova.openstack.org", "novaexternalcomputes")}, []rbacv1.PolicyRule{
-			rule("create", "batch", "jobs"), rule("patch", "glance.openstack.org", "glances"), rule("create", "dataplane.openstack.org", "openstackdataplanenodes"),
+		"nova": {[]rbacv1.PolicyRule{rule("create", "nova.openstack.org", "novaexternalcomputes"), rule("create", "batch", "jobs")}, []rbacv1.PolicyRule{
+			rule("patch", "glance.openstack.org", "glances"), rule("create", "dataplane.openstack.org", "openstackdataplanenodes"),
 		}},
 		"topology": {[]rbacv1.PolicyRule{rule("patch", "topology.openstack.org", "topologies/status")}, []rbacv1.PolicyRule{
 			rule("get", "", "secrets"), rule("list", "", "configmaps"), rule("create", "batch", "jobs"), rule("get", "glance.openstack.org", "glances"),

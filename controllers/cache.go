@@ -9,9 +9,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,10 +23,11 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
 	"github.com/edpm-operators/edpm-operators/controllers/ocs/storagecluster"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
 // CacheOptions returns what the chosen operators, all if there are none, hold in
-// memory: of Jobs those of runs, and of Pods likewise, unless Topologies, podified
+// memory: of Jobs those of runs and of services in pods, and of Pods those of runs, unless Topologies, podified
 // services or OSDs are looked after. How pods are spread, and where more would go,
 // depends on all the pods of the cluster. Of resource definitions the one is held
 // that somebody waits for.
@@ -32,17 +36,20 @@ import (
 // large: of what is none of ours no more is held than is looked at.
 func CacheOptions(operators []string) cache.Options {
 	runners := labels.SelectorFromSet(labels.Set{openstackansibleee.RunnerLabel: "true"})
+	jobs, err := labels.NewRequirement(podified.AppLabel, selection.In, []string{openstackansibleee.App, podified.JobApp})
+	utilruntime.Must(err) // both are constants
 	pods := cache.ByObject{Label: runners, Transform: withoutTemplate}
 	if len(operators) == 0 || slices.ContainsFunc(operators, func(o string) bool { return slices.Contains(placing, o) }) {
 		pods = cache.ByObject{Transform: podsForScheduling()}
 	}
 	held := map[client.Object]cache.ByObject{
-		&corev1.Pod{}:         pods,
-		&corev1.Node{}:        {Transform: trimmedWorld},
-		&batchv1.Job{}:        {Label: runners, Transform: withoutTemplate},
-		&corev1.ConfigMap{}:   {Transform: identityOnly},
-		&appsv1.StatefulSet{}: {Transform: withoutForeign},
-		&corev1.Service{}:     {Transform: withoutForeign},
+		&corev1.Pod{}:                   pods,
+		&corev1.Node{}:                  {Transform: trimmedWorld},
+		&batchv1.Job{}:                  {Label: labels.NewSelector().Add(*jobs), Transform: withoutTemplate},
+		&corev1.ConfigMap{}:             {Transform: identityOnly},
+		&appsv1.StatefulSet{}:           {Transform: withoutForeign},
+		&corev1.Service{}:               {Transform: withoutForeign},
+		&policyv1.PodDisruptionBudget{}: {Transform: withoutForeign},
 	}
 	if slices.Contains(operators, "ocs") {
 		held[storagecluster.Definition()] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", cephv1.CephClusterCRD)}
@@ -112,6 +119,10 @@ func withoutForeign(obj any) (any, error) {
 		if !controlled(o) {
 			*o = appsv1.StatefulSet{TypeMeta: o.TypeMeta, ObjectMeta: identity(&o.ObjectMeta)}
 		}
+	case *policyv1.PodDisruptionBudget:
+		if !controlled(o) {
+			*o = policyv1.PodDisruptionBudget{TypeMeta: o.TypeMeta, ObjectMeta: identity(&o.ObjectMeta)}
+		}
 	case *corev1.Service:
 		if !controlled(o) {
 			*o = corev1.Service{TypeMeta: o.TypeMeta, ObjectMeta: identity(&o.ObjectMeta)}
@@ -139,8 +150,8 @@ func withoutTemplate(obj any) (any, error) {
 }
 
 // podsForScheduling returns what keeps of a Pod what the scheduler looks at, and
-// shares it among those of a controller. Of a Pod of a run it keeps the termination
-// message too, which is its result. Of one that another controller than a
+// shares it among those of a controller. Of a Pod of a run or of a Job of a service it
+// keeps the termination message too, which is its result. Of one that another controller than a
 // StatefulSet owns it drops what it says of itself: it is not of a service in pods.
 func podsForScheduling() func(any) (any, error) {
 	pods := newSharedPods()
@@ -156,7 +167,7 @@ func podsForScheduling() func(any) (any, error) {
 		maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return !ours(key) })
 		owner := metav1.GetControllerOfNoCopy(pod)
 		switch {
-		case pod.Labels[openstackansibleee.RunnerLabel] == "true":
+		case pod.Labels[openstackansibleee.RunnerLabel] == "true", pod.Labels[podified.AppLabel] == podified.JobApp:
 			pod.Status.ContainerStatuses = containers
 		case owner != nil && owner.Kind != "StatefulSet":
 			pod.Status.Conditions = nil

@@ -53,6 +53,22 @@ var _ = Describe("A node becomes a compute", func() {
 		Eventually(w.computes).Should(HaveKeyWithValue("storage", "cell1"))
 	})
 
+	It("in one run with the others that are annotated with it", func() {
+		w := newCloud()
+		w.make(w.role("compute").Obj())
+		names := w.makeNodes(30, "compute")
+		w.nodesReady(names...)
+		annotate(w.role("compute").Obj(), novav1.CellAnnotation, "cell1")
+		w.computesReady(names...)
+		var started []string
+		for _, run := range w.runs() {
+			if run.Spec.OwnerKind == "NovaExternalCompute" {
+				started = append(started, run.Name)
+			}
+		}
+		Expect(started).To(HaveLen(1), "no run should start while computes are being created")
+	})
+
 	It("and the fields of the compute follow the node and its role", func() {
 		w := newCloud()
 		role := w.role("compute").Cell("cell1").Networks("net-a").Obj()

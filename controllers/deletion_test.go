@@ -29,6 +29,13 @@ func entryWrites(node string) func(*http.Request) bool {
 	}
 }
 
+// ownStatusWrites matches what the node's own controller writes into its status.
+func ownStatusWrites(node string) func(*http.Request) bool {
+	return func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, "/openstackdataplanenodes/"+node+"/status") && r.URL.Query().Get("fieldManager") != "edpm-service-nova"
+	}
+}
+
 var _ = Describe("A node that is deleted", func() {
 	var w *world
 	var role *dataplanev1.OpenStackDataPlaneRole
@@ -339,6 +346,18 @@ var _ = Describe("A node that is deleted", func() {
 		remove(w.node("n"))
 		gone(w.node("n"))
 		Expect(w.steps("n")).To(Equal([]string{cleanup}))
+	})
+
+	It("is cleaned up when it was restored from a backup and has not said so yet", func() {
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
+		resume := w.wire.hold(ownStatusWrites("n"))
+		DeferCleanup(resume)
+		restore(MakeNode("n", w.ns).Role("compute").Obj(), dataplanev1.NodeFinalizer)
+		w.condition(w.compute("n"), novav1.DataPlaneNodeReadyCondition, "False/DataPlaneNodeNotReady/Info")
+		remove(w.node("n"))
+		Eventually(w.steps).WithArguments("n").Should(Equal([]string{cleanup}))
+		resume()
+		gone(w.node("n"))
 	})
 
 	It("is cleaned up when its compute was restored from a backup and never deployed since", func() {

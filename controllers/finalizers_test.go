@@ -21,10 +21,10 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/rights"
 )
 
-var _ = AfterSuite(func() {
-	if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings)+len(suite.SkipStrings) == 0 {
-		Expect(env.Requests.Unused(rights.Controllers)).To(BeEmpty(), "no story of this suite needs these rights: remove their markers, or add the story")
-	}
+var _ = AfterEach(func() { env.Requests.Report() })
+
+var _ = ReportAfterSuite("Rights", func(report Report) {
+	Expect(rights.Unused(rights.Controllers, report)).To(BeEmpty(), "no story of this suite needs these rights: remove their markers, or add the story")
 })
 
 // finalizers are the rights on finalizers that the manager has.

@@ -1,17 +1,20 @@
 package controllers_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -45,7 +48,12 @@ func newMetal(machines ...string) (*world, *fakemetal.Operator) {
 // machine registers a machine and waits until it is available.
 func (w *world) machine(operator *fakemetal.Operator, name string, n int) {
 	GinkgoHelper()
-	operator.Register(name, fakemetal.Hardware(n))
+	w.machineWith(operator, name, fakemetal.Hardware(n))
+}
+
+func (w *world) machineWith(operator *fakemetal.Operator, name string, hardware metal3v1.HardwareDetails) {
+	GinkgoHelper()
+	operator.Register(name, hardware)
 	Eventually(func(g Gomega) {
 		g.Expect(w.bmh(g, name).Status.Provisioning.State).To(Equal(metal3v1.StateAvailable))
 	}).Should(Succeed())
@@ -128,9 +136,63 @@ var _ = Describe("A role from bare metal", func() {
 		Expect(string(secret.Data[metal.NetworkDataKey])).To(And(ContainSubstring(`"ip_address": "192.168.200.100"`), ContainSubstring(fakemetal.Hardware(0).NICs[0].MAC)))
 		operator.Fail("m0", "provisioning error", "no disk of that size")
 		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalErrorReason, "provisioning error: no disk of that size")
-		operator.Mend("m0")
+		operator.Recover("m0")
 		operator.Pause("")
 		w.provisioned("n")
+	})
+
+	It("claims nothing while somebody else has a Secret with the name of the one that it boots with", func() {
+		w, _ := newMetal("m0")
+		theirs := MakeSecret(metal.SecretName("n"), w.ns, metal.HostKeyKey, "a key that somebody else knows")
+		w.make(theirs, MakeNode("n", w.ns).Role("compute").Obj())
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, edpmv1.ConflictReason, theirs.Name)
+		w.quiet()
+		Expect(w.claims()).To(BeEmpty())
+		Expect(get(Default, w.node("n")).Status.HostKey).To(BeEmpty())
+		remove(theirs)
+		w.provisioned("n")
+		Expect(string(get(Default, theirs).Data[metal.HostKeyKey])).To(HavePrefix("-----BEGIN OPENSSH PRIVATE KEY"))
+	})
+
+	It("says since when it waits once that is longer than usual", func() {
+		w, operator := newMetal("m0")
+		operator.Pause(metal3v1.StateProvisioning)
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "False/BareMetalHostProvisioning/Info", "is being provisioned")
+		w.running.end()
+		node := get(Default, w.node("n"))
+		Expect(node.Status.BareMetalHost.Waiting).To(Equal("BareMetalHostProvisioning"))
+		node.Status.BareMetalHost.Since = ptr.To(metav1.NewTime(time.Now().Add(-2 * time.Hour)))
+		Expect(api.Status().Update(ctx, node)).To(Succeed())
+		w.running = startManager(w.ns, w.opts)
+		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "False/BareMetalHostProvisioning/Warning", "It has been so since "+node.Status.BareMetalHost.Since.UTC().Format(time.RFC3339), "EDPMProvisioningStuck")
+		operator.Pause("")
+		w.provisioned("n")
+		Expect(get(Default, w.node("n")).Status.BareMetalHost.Since).To(BeNil())
+	})
+
+	It("is only given a machine whose disk fits, and has its networks and hints", func() {
+		w, operator := newMetal()
+		small := fakemetal.Hardware(0)
+		small.Storage[0].SizeBytes = 100_000_000_000
+		w.machineWith(operator, "m0", small)
+		w.machineWith(operator, "m1", fakemetal.Hardware(1))
+		change(w.host("m1"), func(h *metal3v1.BareMetalHost) {
+			h.Spec.RootDeviceHints = &metal3v1.RootDeviceHints{DeviceName: "/dev/sdx"}
+		})
+		w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) {
+			t.RootDeviceHints = &metal3v1.RootDeviceHints{MinSizeGigabytes: 200}
+			t.CtlplaneInterface, t.CtlplaneBond = "", &dataplanev1.Bond{Interfaces: []string{"eno1", "eno2"}}
+			t.BootNetworks = []dataplanev1.BootNetwork{{Network: "storage", VLAN: 21}}
+		})
+		node := MakeNode("n", w.ns).Role("compute").Host("192.168.200.100").Obj()
+		node.Spec.Node.Networks = []dataplanev1.NetworkSection{{Network: "Storage", FixedIP: "172.18.0.5"}}
+		w.make(node)
+		host := w.provisioned("n")
+		Expect(host.Name).To(Equal("m1"))
+		Expect(host.Spec.RootDeviceHints).To(Equal(&metal3v1.RootDeviceHints{MinSizeGigabytes: 200}))
+		secret := get(Default, MakeSecret(metal.SecretName("n"), w.ns, "", ""))
+		Expect(string(secret.Data[metal.NetworkDataKey])).To(And(ContainSubstring(`"bond_mode": "active-backup"`), ContainSubstring(`"ip_address": "172.18.0.5"`), ContainSubstring(`"vlan_id": 21`)))
 	})
 
 	It("says what is missing, and takes a machine that is registered later", func() {
@@ -173,7 +235,7 @@ var _ = Describe("The machine of a node", func() {
 		host := w.provisioned("n")
 		w.restart()
 		w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) { t.Image.URL = "http://images.example/other.qcow2" })
-		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "True/Ready/", "have changed since BareMetalHost "+host.Name+" was provisioned", "deleted and created again")
+		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "True/Ready/", "have changed since BareMetalHost "+host.Name+" was provisioned", edpmv1.ReplaceHostAnnotation)
 		node := get(Default, w.node("n"))
 		node.Status = dataplanev1.OpenStackDataPlaneNodeStatus{}
 		w.running.end()
@@ -256,7 +318,7 @@ var _ = Describe("The machine of a node", func() {
 		}),
 	)
 
-	It("stays claimed when it is retained: another node is told whose it is, and a new one of the name asks for its host key", func() {
+	It("stays claimed when it is retained: another node says whose it is, and a new one of the name asks for its host key", func() {
 		w, _ := newMetal("m0")
 		w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) { t.ReclaimPolicy = dataplanev1.ReclaimRetain })
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
@@ -324,22 +386,29 @@ var _ = Describe("Two nodes and one free machine", func() {
 	})
 })
 
+// withoutKind removes the resource definition of BareMetalHost, and returns what
+// installs it again.
+func withoutKind() (reinstall func()) {
+	GinkgoHelper()
+	text, err := os.ReadFile(testenv.BareMetalHostCRD())
+	Expect(err).NotTo(HaveOccurred())
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	Expect(yaml.Unmarshal(text, definition)).To(Succeed())
+	Expect(envtest.UninstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition.DeepCopy()}})).To(Succeed())
+	served := func() error { return api.List(ctx, &metal3v1.BareMetalHostList{}) }
+	Eventually(served).ShouldNot(Succeed())
+	reinstall = sync.OnceFunc(func() {
+		_, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition}})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(served).Should(Succeed())
+	})
+	DeferCleanup(func() { reinstall() })
+	return reinstall
+}
+
 var _ = Describe("Without the kind BareMetalHost", Serial, func() {
 	It("a node that asks for one says what to install, others work, and it continues when the kind is there", func() {
-		text, err := os.ReadFile(testenv.BareMetalHostCRD())
-		Expect(err).NotTo(HaveOccurred())
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		Expect(yaml.Unmarshal(text, definition)).To(Succeed())
-		Expect(envtest.UninstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition.DeepCopy()}})).To(Succeed())
-		Eventually(func() bool {
-			list := &metal3v1.BareMetalHostList{}
-			return api.List(ctx, list) != nil
-		}).Should(BeTrue())
-		reinstall := sync.OnceFunc(func() {
-			_, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition}})
-			Expect(err).NotTo(HaveOccurred())
-		})
-		DeferCleanup(func() { reinstall() })
+		reinstall := withoutKind()
 		w, operator := newMetal()
 		w.make(w.role("by-address").Obj(), MakeNode("n", w.ns).Role("compute").Obj(), MakeNode("here", w.ns).Role("by-address").Host("10.0.0.1").Obj())
 		w.nodesReady("here")
@@ -347,9 +416,38 @@ var _ = Describe("Without the kind BareMetalHost", Serial, func() {
 		remove(w.node("here"))
 		gone(w.node("here"))
 		reinstall()
-		Eventually(func() error { return api.List(ctx, &metal3v1.BareMetalHostList{}) }).Should(Succeed())
 		w.machine(operator, "m0", 0)
 		Expect(w.provisioned("n").Name).To(Equal("m0"))
+	})
+
+	It("a node that has one says so, and has the same machine again when definition and object are restored", func() {
+		w, operator := newMetal("m0", "m1")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		backup := w.provisioned("n")
+		reinstall := withoutKind()
+		change(w.node("n"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Labels = map[string]string{"looked": "at"} })
+		w.restart()
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalKindMissingReason, "install baremetal-operator")
+		reinstall()
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostLostReason, "BareMetalHost m0 no longer exists", "The machine is left alone")
+		w.machine(operator, "m1", 1)
+		w.quiet()
+		Expect(w.claims()).To(BeEmpty())
+		restored := backup.DeepCopy()
+		restored.ResourceVersion, restored.UID = "", ""
+		restored.Annotations = map[string]string{metal3v1.PausedAnnotation: ""} // as long as it has no status
+		Expect(api.Create(ctx, restored)).To(Succeed())
+		status, err := json.Marshal(map[string]any{"status": map[string]any{
+			"errorCount": 0, "errorMessage": "", "operationalStatus": "OK", "poweredOn": true,
+			"hardware": backup.Status.Hardware, "provisioning": map[string]any{"ID": "x", "state": metal3v1.StateProvisioned},
+		}})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(api.Status().Patch(ctx, restored, client.RawPatch(types.MergePatchType, status))).To(Succeed())
+		change(w.host("m0"), func(h *metal3v1.BareMetalHost) { h.Annotations = nil })
+		w.nodesReady("n")
+		Expect(w.claims()).To(Equal(map[string]string{"m0": "n"}))
+		Expect(operator.Deprovisioned()).To(BeEmpty())
+		w.exactlyOnce()
 	})
 })
 

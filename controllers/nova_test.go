@@ -107,16 +107,19 @@ var _ = Describe("Nova", func() {
 		Expect(get(Default, nova).Status.CellsSummary).To(Equal("2/2"))
 	})
 
-	It("leaves a NovaCell of somebody else alone, and says so", func() {
+	It("leaves a NovaCell of somebody else alone, says so, and makes the others", func() {
 		theirs := cell("nova-cell1")
 		owner := get(Default, MakeSecret("osp-secret", w.ns, "", ""))
 		theirs.OwnerReferences = ownedBy("osp-secret", string(owner.UID), "v1", "Secret")
+		nova.Spec.CellTemplates["cell2"] = novav1.NovaCellTemplate{}
 		w.make(theirs, nova)
 		w.halted(nova, novav1.NovaAllCellsReadyCondition, edpmv1.ConflictReason, `NovaCell "nova-cell1" belongs to Secret/osp-secret`)
+		get(Default, cell("nova-cell2"))
 		w.calm()
 		remove(theirs)
 		bus("cell0")
 		bus("cell1")
+		bus("cell2")
 		annotate(nova, "look", "again")
 		w.ready(nova)
 	})

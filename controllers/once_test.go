@@ -17,6 +17,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
@@ -183,7 +184,7 @@ var _ = Describe("Exactly once", func() {
 	})
 
 	It("is a host configured for a hash though its run is deleted at the moment of success", func() {
-		w := newCloud()
+		w := newCloud(patient)
 		release := w.hosts.Hold()
 		w.make(w.role("compute").Obj())
 		names := w.makeNodes(2, "compute")
@@ -202,7 +203,7 @@ var _ = Describe("Exactly once", func() {
 	})
 
 	It("is a host configured for a hash though its run is deleted between the end of its Pod and that of its Job", func() {
-		w := newCloud()
+		w := newCloud(patient)
 		w.hosts.Lag(5 * time.Second)
 		release := w.hosts.Hold()
 		w.make(w.role("compute").Obj())
@@ -224,7 +225,7 @@ var _ = Describe("Exactly once", func() {
 	})
 
 	It("does not count a run that is deleted while it is at work, and waits for its end", func() {
-		w := newCloud()
+		w := newCloud(patient)
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		w.make(w.role("compute").Obj())
@@ -242,7 +243,7 @@ var _ = Describe("Exactly once", func() {
 	})
 
 	It("does not count a Job that somebody deletes at work, and does not start another beside it", func() {
-		w := newCloud()
+		w := newCloud(patient)
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		w.make(w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
@@ -338,6 +339,32 @@ var _ = Describe("Exactly once", func() {
 		w.ready(byHand)
 		Expect(w.hosts.Pods()).To(Equal(pods))
 		w.exactlyOnce()
+	})
+
+	It("holds when an upgrade brings runs of several steps while those of one step are under way", func() {
+		w := newCloud()
+		release := w.hosts.Hold()
+		DeferCleanup(release)
+		w.make(w.role("compute").Obj()) // one step: such a run looks as all did before
+		names := w.makeNodes(4, "compute")
+		Eventually(func() []fakekube.Execution { return w.hosts.Book() }).Should(HaveLen(4))
+		old := w.runs()
+		Expect(old).To(HaveEach(HaveField("Spec.Steps", BeEmpty())))
+		w.running.end()
+		change(w.role("compute").Obj(), func(r *dataplanev1.OpenStackDataPlaneRole) {
+			r.Spec.Services = []string{"install-os", "configure-os", "run-os"}
+		})
+		annotate(w.role("compute").Obj(), novav1.CellAnnotation, "cell1")
+		w.running = startManager(w.ns, w.opts)
+		w.nothingRuns()
+		release()
+		w.computesReady(names...)
+		w.exactlyOnce()
+		for _, run := range w.runs() {
+			if run.Name != old[0].Name {
+				Expect(run.Spec.Step).To(BeElementOf("configure-os,run-os", "libvirt,nova"))
+			}
+		}
 	})
 
 	It("holds while everything happens at once", func() {

@@ -11,6 +11,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
 	k8scorev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,6 +74,9 @@ func (s stack) secret(name string) *k8scorev1.Secret {
 func (s stack) service(name string) *k8scorev1.Service {
 	return &k8scorev1.Service{ObjectMeta: s.meta(name), Spec: k8scorev1.ServiceSpec{Ports: []k8scorev1.ServicePort{{Port: 1}}}}
 }
+func (s stack) budget(name string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{ObjectMeta: s.meta(name)}
+}
 func (s stack) set(name string) *appsv1.StatefulSet {
 	labels := map[string]string{"theirs": name}
 	return &appsv1.StatefulSet{ObjectMeta: s.meta(name), Spec: appsv1.StatefulSetSpec{
@@ -97,6 +101,7 @@ func (s stack) generated() []generated {
 		{s.service("glance-default-public"), s.glanceAPI(), deployed},
 		{s.service("glance-default-internal"), s.glanceAPI(), deployed},
 		{s.set("glance-default-single"), s.glanceAPI(), deployed},
+		{s.budget("glance-default-single"), s.glanceAPI(), deployed},
 		{theirNova, s.plane(), corev1.NovaReadyCondition},
 	}
 	for _, name := range []string{"nova-cell0", "nova-cell1"} {
@@ -106,13 +111,18 @@ func (s stack) generated() []generated {
 	}
 	cell0, cell1 := MakeCell("nova-cell0", s.ns).Obj(), MakeCell("nova-cell1", s.ns).Obj()
 	return append(all,
+		generated{s.secret("nova-cell0-db-sync" + config), cell0, condition.DBSyncReadyCondition},
 		generated{s.secret("nova-cell0-conductor" + config), cell0, deployed},
 		generated{s.set("nova-cell0-conductor"), cell0, deployed},
+		generated{s.budget("nova-cell0-conductor"), cell0, deployed},
 		generated{s.secret("nova-cell1-compute-config"), cell1, novav1.NovaComputeServiceConfigReadyCondition},
+		generated{s.secret("nova-cell1-db-sync" + config), cell1, condition.DBSyncReadyCondition},
 		generated{s.secret("nova-cell1-conductor" + config), cell1, deployed},
 		generated{s.set("nova-cell1-conductor"), cell1, deployed},
+		generated{s.budget("nova-cell1-conductor"), cell1, deployed},
 		generated{s.secret("ironic" + config), s.inPods(), deployed},
 		generated{s.set("ironic"), s.inPods(), deployed},
+		generated{s.budget("ironic"), s.inPods(), deployed},
 		generated{MakeRole("compute", s.ns).Obj(), MakeDataPlane("plane", s.ns), condition.InputReadyCondition},
 		generated{MakeNode("n1", s.ns).Obj(), MakeDataPlane("plane", s.ns), condition.InputReadyCondition},
 		generated{MakeConfigMap("dataplanerole-compute", s.ns, "theirs", "x"), MakeRole("compute", s.ns).Obj(), condition.InputReadyCondition},
@@ -126,6 +136,7 @@ var elsewhere = map[string]string{
 	`OpenStackAnsibleEE/compute-[a-z-]+-[0-9a-f]{10}`: "internal/edpm: TestARunOfSomebodyElseIsLeftAlone",
 	`Secret/compute-[a-z-]+-[0-9a-f]{10}`:             "internal/edpm: TestASecretOfTheNameOfTheInputsIsLeftAlone",
 	`Job/compute-[a-z-]+-[0-9a-f]{10}`:                "says that a Job of its name exists already, and runs when that is deleted",
+	`Job/nova-cell[01]-db-sync-[0-9a-f]{10}`:          "internal/podified: TestAJobOfSomebodyElseIsLeftAlone",
 	`Event/.*`:                                        "has a name of its own each time",
 }
 
@@ -164,6 +175,7 @@ var _ = Describe("A name that is generated", func() {
 		s = stack{newWorld(func(o *controllers.Options) {
 			o.Images.GlanceAPI, o.Images.NovaConductor = "glance:1", "conductor:1"
 		})}
+		startDatabases(s.ns)
 	})
 
 	It("and is taken by an object of somebody else is a Conflict until that is deleted, for each name", func() {

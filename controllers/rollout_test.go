@@ -68,7 +68,7 @@ var _ = Describe("A rollout", func() {
 			for _, s := range dataplanev1.DefaultServices {
 				Expect(node.Status.Hash).To(HaveKey(s))
 			}
-			Expect(w.entry(Default, n)).To(Equal(dataplanev1.NodeServiceStatus{Name: "nova", Ready: true, Kind: "NovaExternalCompute", ObjectName: n}))
+			Eventually(w.entry).WithArguments(n).Should(Equal(dataplanev1.NodeServiceStatus{Name: "nova", Ready: true, Kind: "NovaExternalCompute", ObjectName: n}))
 		}
 		w.exactlyOnce()
 	})

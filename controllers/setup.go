@@ -40,6 +40,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/metrics"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -60,6 +61,9 @@ type Options struct {
 	// Secrets are the limits of each namespace; zero means inputs.DefaultLimits.
 	Secrets inputs.Limits
 	Images  images.Defaults
+	// Services says how often nova is asked for the services of computes; zero means
+	// computeservice.DefaultOptions.
+	Services computeservice.Options
 	// RunnerResources of the Pod of each run.
 	RunnerResources corev1.ResourceRequirements
 	// OperatorCondition of the manager, by which OLM is told when not to upgrade it;
@@ -190,7 +194,11 @@ func (s *setup) dataPlane(ctx context.Context) error {
 }
 
 func (s *setup) nova(ctx context.Context) error {
-	if err := (&nova.Reconciler{Client: s.GetClient(), Runner: s.runner("nova"), Inputs: s.inputs}).SetupWithManager(ctx, s.Manager); err != nil {
+	services := computeservice.New(ctx, s.Services)
+	if err := (&nova.Reconciler{
+		Client: s.GetClient(), Runner: s.runner("nova"), Inputs: s.inputs, Images: s.Images, Services: services,
+		Pods: podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "nova", Service: "nova", Finalizer: novav1.NovaFinalizer}),
+	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
 	if err := (&novacell.Reconciler{
@@ -210,6 +218,7 @@ func (s *setup) nova(ctx context.Context) error {
 	}
 	return (&novaexternalcompute.Reconciler{
 		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("novaexternalcompute"), Inputs: s.inputs, Engine: s.engine, Images: s.Images,
+		Services: services,
 	}).SetupWithManager(ctx, s.Manager)
 }
 

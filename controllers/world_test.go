@@ -39,6 +39,8 @@ type world struct {
 	ns    string
 	hosts *fakekube.Space
 	opts  controllers.Options
+	// jobs are those of a Nova, if somebody has them succeed.
+	databases *databases
 	*running
 }
 

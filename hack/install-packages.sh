@@ -24,6 +24,7 @@ lab  runc                        runc
 lab  containernetworking-plugins /usr/lib/cni/bridge /opt/cni/bin/bridge
 lab  iptables                    iptables
 lab  conntrack                   conntrack
+lab  nftables                    nft
 lab  iproute2                    ip
 lab  mount                       mount
 lab  util-linux                  flock
@@ -38,6 +39,7 @@ lab  ca-certificates             /etc/ssl/certs/ca-certificates.crt
 lab  jq                          jq
 lab  python3                     /usr/bin/python3
 openstack python3-openstackclient openstack
+openstack python3-osc-placement  /usr/lib/python3/dist-packages/osc_placement
 test gcc                         gcc clang cc
 test libc6-dev                   /usr/include/stdlib.h
 test git                         git

@@ -11,7 +11,7 @@ if have shellcheck; then
   for script in "${scripts[@]}"; do
     [ -e "$script" ] || continue
     case $(head -c2 "$script") in
-      '#!') shellcheck "$script" ;;
+      '#!') shellcheck -x "$script" ;;
       *) shellcheck --shell=sh "$script" ;; # fed to a shell by a program
     esac
   done

@@ -167,6 +167,8 @@ var _ = Describe("Inputs", func() {
 			`spec.cellTemplates[cell0].metadataServiceTemplate.replicas: Invalid value: 2`, "should be 0 for cell0"),
 		Entry("a nova with a broken snippet", "Nova", `cellTemplates: {cell1: {noVNCProxyServiceTemplate: {customServiceConfig: "x"}}}`,
 			`spec.cellTemplates[cell1].noVNCProxyServiceTemplate.customServiceConfig: Invalid value: "x": line 1`),
+		Entry("a nova whose database has a port", "Nova", `apiDatabaseInstance: "db.example:3307"`, `spec.apiDatabaseInstance: Invalid value: "db.example:3307"`, "without brackets, port"),
+		Entry("a nova with a cell whose database is no host", "Nova", `cellTemplates: {cell1: {cellDatabaseInstance: a_b}}`, `spec.cellTemplates[cell1].cellDatabaseInstance: Invalid value: "a_b"`, "for example"),
 		Entry("a nova with a Topology elsewhere", "Nova", `cellTemplates: {cell1: {topologyRef: {name: t, namespace: other}}}`,
 			`spec.cellTemplates[cell1].topologyRef.namespace: Invalid value: "other"`, "Customizing namespace field is not supported", "remove it"),
 		Entry("a cell whose conductor follows a Topology elsewhere", "NovaCell", `conductorServiceTemplate: {topologyRef: {name: t, namespace: other}}`,

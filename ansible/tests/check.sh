@@ -18,4 +18,5 @@ for playbook in playbooks/*.yml; do
   ansible-playbook --syntax-check -i localhost, "edpm.operators.$(basename "$playbook" .yml)" >/dev/null
 done
 shellcheck tests/check.sh
+shellcheck --shell=sh roles/*/files/*.sh
 shellcheck "$here"/../test/lab/images/*.sh "$here"/../test/lab/images/*/*.sh

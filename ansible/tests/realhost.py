@@ -2,6 +2,7 @@
 
 Needs root, podman and the images of test/lab/images. EDPM_HOSTS_TEST=1 asks for it. EDPM_TEST_PREFIX and
 EDPM_TEST_SUBNET (first three bytes) keep several runs apart. With EDPM_TEST_KEEP=1 the host stays, and is used again.
+E2E_LONG=1 runs the long tests, too.
 """
 
 import json
@@ -23,6 +24,8 @@ SUBNET = os.environ.get("EDPM_TEST_SUBNET", "192.168.124")
 OPTIONS = ["--privileged", "--cgroupns=private", "--systemd=false", "--env", "container=podman", "--stop-signal", "SIGRTMIN+3",
            "--tmpfs", "/run:rw,mode=755", "--tmpfs", "/run/lock", "--tmpfs", "/tmp",
            "--ulimit", "nofile=16384:16384", "--ulimit", "nproc=16384:16384"]
+# For tests that make e2e leaves out, and make e2e-all runs.
+long = unittest.skipUnless(os.environ.get("E2E_LONG") == "1", "E2E_LONG=1 is not set")
 
 
 def sh(*command, check=True, timeout=300, **options):
@@ -58,6 +61,8 @@ class Result:
 @unittest.skipUnless(os.environ.get("EDPM_HOSTS_TEST") == "1", "EDPM_HOSTS_TEST=1 is not set")
 class HostTest(unittest.TestCase):
     maxDiff = None
+    GUEST = ("mkdir -p /run/libvirt/qemu; cd /run/libvirt/qemu; echo 1 > driver.pid; echo 999999 > dead.pid;"
+             "systemd-run --unit=guest sleep 600 2>&1; systemctl show --property MainPID --value guest > instance-1.pid")
     # Whether the host has the images of libvirt and nova-compute.
     IMAGES = False
 
@@ -134,7 +139,12 @@ class HostTest(unittest.TestCase):
 
     def calls(self):
         """Returns the calls of commands with a shim since the last question."""
-        return self.host("cat /run/calls; rm -f /run/calls", check=False).splitlines()
+        return self.host("cat /run/calls 2>/dev/null; rm -f /run/calls", check=False).splitlines()
+
+    def guest(self):
+        """Starts what looks like a guest, besides what does not."""
+        self.host(self.GUEST)
+        self.addCleanup(self.host, "systemctl stop guest", check=False)
 
     def launch(self, playbook, variables, arguments=()):
         variables = dict(variables, ansible_host=self.address, ansible_user="cloud-admin", edpm_run="r1", edpm_step="test", edpm_hash="h1")
@@ -142,7 +152,7 @@ class HostTest(unittest.TestCase):
             json.dump({"all": {"hosts": {"host": variables}}}, file)
         environ = dict(os.environ, ANSIBLE_CONFIG=os.path.join(COLLECTION, "execution-environment", "ansible.cfg"),
                        ANSIBLE_COLLECTIONS_PATH=self.path("collections"), ANSIBLE_HOME=self.path("home"), ANSIBLE_LOCAL_TEMP=self.path("local"),
-                       ANSIBLE_CALLBACKS_ENABLED="", ANSIBLE_PRIVATE_KEY_FILE=self.path("key"), ANSIBLE_SSH_CONTROL_PATH_DIR=self.path("cp"),
+                       ANSIBLE_CALLBACKS_ENABLED="edpm.operators.recap", EDPM_RECAP_PATH=self.path("recap"), ANSIBLE_PRIVATE_KEY_FILE=self.path("key"), ANSIBLE_SSH_CONTROL_PATH_DIR=self.path("cp"),
                        ANSIBLE_HOST_KEY_CHECKING="False")
         command = ["ansible-playbook", "-i", self.path("hosts.json"), *arguments, "edpm.operators." + playbook]
         return subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -152,6 +162,13 @@ class HostTest(unittest.TestCase):
         process = self.launch(playbook, variables, arguments)
         output = process.communicate(timeout=300)[0]
         return Result(process.returncode, output)
+
+    def refused(self, playbook, *arguments, **variables):
+        """Returns a run that fails, and the message that the operator gets of it."""
+        result = self.run_playbook(playbook, *arguments, **variables)
+        self.assertNotEqual(result.code, 0, result.output)
+        with open(self.path("recap"), encoding="utf-8") as file:
+            return result, json.load(file)["hosts"]["host"][5]
 
     def succeeds(self, playbook, *arguments, **variables):
         result = self.run_playbook(playbook, *arguments, **variables)

@@ -72,6 +72,11 @@ class ConfigFilesTest(unittest.TestCase):
             "etc": "750", "etc/a": "700", "etc/key": "640", "etc/one": "640", "etc/two": "644", "etc/a/b": "600"})
         self.assertEqual(run.changed(), [0])
 
+    def test_one_file_of_several(self):
+        task = self.task(copies="{{ {'all': [inventory_dir ~ '/../one', inventory_dir ~ '/../two'], 'none': []} }}", texts=[])
+        run = self.run_tasks(task, one="no end", two="end\n")
+        self.assertEqual(run.tree, {"etc/all": "no end\nend\n", "etc/none": ""})
+
     def test_secrets_are_not_shown(self):
         def task(number):
             return dict(self.template({"name": "t", "vars": {"x": SECRET + str(number)}, "secret": True}, {"name": "shown", "vars": {"x": "visible%d" % number}}),
@@ -97,6 +102,36 @@ class ConfigFilesTest(unittest.TestCase):
         self.assertNotEqual(run.code, 0)
         self.assertIn("host/a is not valid", run.output)
         self.assertEqual(run.tree, {"a": "old"})
+
+    # Sees all new files together, and nothing else.
+    CHECK = ["sh", "-c", "cd $0; cat *.conf >&2; grep -q bad *.conf && exit 3; ls; echo password=%s" % SECRET, "%(copies)s"]
+
+    def checked(self, *texts, before=None, arguments=("--diff",), **options):
+        """Runs tasks, each with the texts of a.conf and b.conf, of which the first before is there."""
+        tasks = [dict({"directory": "{{ host }}", "mode": "0640", "purge": True, "keep": ["kept"], "validate": self.CHECK},
+                      texts=[{"name": name, "text": text} for name, text in zip(("a.conf", "b.conf"), pair)], **options) for pair in texts]
+        return Files(*tasks, before=before, arguments=arguments)
+
+    def test_new_files_are_checked_together_before_they_replace_others(self):
+        before = {"a.conf": "old", "c.conf": "x"}
+        for arguments in (("--diff",), ("--check", "--diff")):
+            run = self.checked(("good", "bad password=%s\n" % SECRET), before=before, arguments=arguments)
+            self.assertNotEqual(run.code, 0)
+            self.assertEqual(run.tree, before)
+            self.assertIn("Refused, nothing was changed: goodbad password=***", run.output)
+            self.assertNotIn(SECRET, run.output)
+
+    def test_what_the_check_of_valid_files_prints_is_a_warning(self):
+        run = self.checked(("good", "fine"))
+        self.assertEqual((run.code, run.tree), (0, {"a.conf": "good", "b.conf": "fine"}), run.output)
+        for line in ("a.conf", "b.conf", "password=***"):
+            self.assertIn("[WARNING]: %s\n" % line, run.output)
+
+    def test_files_are_checked_only_if_they_differ(self):
+        same = {"a.conf": "bad", "b.conf": "", "kept": ""}
+        self.assertEqual(self.checked(("bad", ""), before=same).code, 0)
+        for differs in (dict(same, d=""), {"b.conf": ""}, dict(same, **{"a.conf": "good"})):
+            self.assertNotEqual(self.checked(("bad", ""), before=differs).code, 0, differs)
 
     EDITS = {
         "a line is added": ("a\n", [{"line": "b"}], "a\nb\n"),

@@ -77,8 +77,8 @@ class FactsTest(unittest.TestCase):
     def attack(self, *tasks, **options):
         return Attack([{"hosts": "all", "gather_facts": False, "tasks": [ASK, *tasks]}],
                       answer(changed=False, rc=0, stdout="", stat={"exists": False}, ansible_facts=self.FACTS),
-                      {"edpm_config_files": {}, "edpm_nova_config_dir": "RUN/host", "edpm_nova_gid": os.getgid(), "edpm_network_config_template": "",
-                       "edpm_network_tool": "os-net-config", "edpm_network_config_path": {"os-net-config": "/nonexistent/x"}}, **options)
+                      {"edpm_config_files": {}, "edpm_nova_config_dir": "RUN/host", "edpm_nova_gid": os.getgid(), "edpm_nova_check": False,
+                       "edpm_network_config_template": "", "edpm_network_tool": "os-net-config", "edpm_network_config_path": {"os-net-config": "/nonexistent/x"}}, **options)
 
     def check(self, run):
         self.assertNotIn(KEY, run.loot, run.output)

@@ -259,15 +259,16 @@ class HostsTest(unittest.TestCase):
         self.assertRegex(result.hosts["faulty"][5], "Pull the image localhost/none:1")
         print(result.raw)
 
-    def test_4_a_service_that_does_not_start_says_why(self):
+    def test_4_a_configuration_that_cannot_be_read_says_why(self):
         result = self.ee("edpm.operators.nova", files={"aa": NOVA_CONF, "bb": "[DEFAULT\n" + PASSWORD + "\n"})
         self.assertNotEqual(result.code, 0)
         for host in self.hosts:
             self.assertEqual(result.hosts[host.name][2], 1)
-            self.assertRegex(result.hosts[host.name][5], "edpm_nova_compute.service does not stay up")
+            self.assertRegex(result.hosts[host.name][5], "customServiceConfig line 1: Invalid section")
+            self.assertEqual(host.run("systemctl is-active edpm_nova_compute"), "active")
         print(result.raw)
         again = self.ee("edpm.operators.nova", files={"aa": NOVA_CONF, "bb": "[DEFAULT\n" + PASSWORD + "\n"})
-        self.assertNotEqual(again.code, 0, "a service that keeps crashing counts as converged")
+        self.assertNotEqual(again.code, 0, "a configuration that is refused counts as converged")
         self.succeeds("edpm.operators.nova")
 
     def test_5_keys_and_rights_that_are_refused(self):

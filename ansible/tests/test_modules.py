@@ -144,6 +144,11 @@ daemon-reload) rm -f %s/status-*;; fail) exit 1;; esac""" % (self.directory, sel
         self.assertEqual((os.listdir(self.path("units")), self.acted()), (["edpm_libvirt_c.service"], changes[:4]))
         self.assertEqual(self.bring("absent", **options), [])
 
+    def test_one_that_failed_does_not_stay_in_the_list(self):
+        self.write("units/edpm_nova_a.service", "")
+        self.status("edpm_nova_a.service", active="failed", enabled="static")
+        self.assertEqual(self.bring("absent", patterns=["edpm_nova_*.service"])[0], "reset-failed edpm_nova_a.service")
+
     def test_a_run_that_ended_after_it_removed_files(self):
         self.command("systemctl", '[ "$1" != show ] || echo NeedDaemonReload=yes')
         self.assertEqual(self.bring("absent", patterns=["edpm_*"]), [])

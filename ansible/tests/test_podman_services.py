@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import shutil
 import unittest
 
 import modules
@@ -51,8 +53,7 @@ WantedBy=multi-user.target
 STATUS = "ActiveState=active\nUnitFileState=enabled\nNRestarts=0\nActiveEnterTimestampMonotonic=1\nExecMainStartTimestampMonotonic=1\n"
 
 
-@runs.needs_ansible
-class PodmanServicesTest(modules.ModuleTest):
+class ServicesTest(modules.ModuleTest):
     MODULE = "podman_services"
 
     def setUp(self):
@@ -67,7 +68,8 @@ class PodmanServicesTest(modules.ModuleTest):
                      % self.path("labels"))
         self.command("systemctl", 'case "$1" in show) cat %s;; start|restart) [ ! -e %s ] || { echo broken >&2; exit 1; };; esac'
                      % (self.status, self.path("broken")))
-        self.command("journalctl", "cat %s" % self.path("log"))
+        # As that of systemd 252: in their order it shows the first lines since a time.
+        self.command("journalctl", 'case "$*" in *--reverse*) tac {0} | head -n 30;; *) head -n 30 {0};; esac'.format(self.path("log")))
 
     def service(self, **options):
         return dict({"name": "agent", "description": "An agent", "image": "image:1", "command": ["run", "a b"], "user": "nova", "args": ["--init"],
@@ -76,7 +78,7 @@ class PodmanServicesTest(modules.ModuleTest):
 
     def arguments(self, check=False, services=None, **options):
         return dict(services=services or [self.service(**options)], podman=self.path("bin", "podman"), runtime="crun", args=["--privileged"],
-                    directory=self.path("units"), check=check)
+                    directory=self.path("units"), records=self.path("records"), check=check)
 
     def run_it(self, **options):
         return self.done(**self.arguments(**options))
@@ -89,6 +91,9 @@ class PodmanServicesTest(modules.ModuleTest):
     def systemctl(self):
         return [call for call in self.calls("systemctl") if not call.startswith("systemctl show")]
 
+
+@runs.needs_ansible
+class PodmanServicesTest(ServicesTest):
     def test_the_unit(self):
         answer = self.run_it()
         text = self.read("units/edpm_agent.service")
@@ -164,10 +169,16 @@ class PodmanServicesTest(modules.ModuleTest):
 
     def test_one_that_does_not_stay_up(self):
         self.write("status", STATUS.replace("=active", "=activating", 1))
-        self.write("log", "\n".join(["b" * 64, "starting", "ERROR cannot reach rabbit://u:S3cret@host/", "edpm_agent failed", "bye"]) + "\n")
+        self.write("log", "\n".join(["early"] * 40 + ["b" * 64, "starting", "ERROR cannot reach rabbit://u:S3cret@host/", "edpm_agent failed", "bye"]) + "\n")
         message = self.failure(**self.arguments())
-        self.assertEqual(message, "edpm_agent.service does not stay up: ERROR cannot reach rabbit://***@host/ -- last lines of its log: starting | "
-                                  "ERROR cannot reach rabbit://***@host/ | edpm_agent failed | bye")
+        words, said = message.split(" -- last lines of its log: ")
+        self.assertEqual(words, "edpm_agent.service does not stay up: ERROR cannot reach rabbit://***@host/")
+        self.assertEqual(said.split(" | ")[-4:], ["starting", "ERROR cannot reach rabbit://***@host/", "edpm_agent failed", "bye"])
+
+    def test_the_message_in_a_line_of_oslo_log(self):
+        self.write("status", STATUS.replace("=active", "=activating", 1))
+        self.write("log", "2026-11-23 02:16:37.433 6 ERROR nova.virt [None req-8787be52 - - - - - -] Cannot load [it]\n")
+        self.assertTrue(self.failure(**self.arguments()).startswith("edpm_agent.service does not stay up: Cannot load [it] -- "))
 
     def test_one_that_does_not_start(self):
         self.write("broken", "")
@@ -176,6 +187,196 @@ class PodmanServicesTest(modules.ModuleTest):
     def test_an_image_that_the_host_does_not_have(self):
         self.command("podman", "echo no such image >&2; exit 125")
         self.assertIn("The host does not have all images image:1: no such image", self.failure(**self.arguments()))
+
+
+# A service that does not start with bad in its configuration or image. Its container has the label in its unit, and none if it does not start.
+SYSTEMCTL = r"""
+unit=units/$2; name=${2%%.service}
+case "$1" in
+show) if [ -e failed ]; then sed s/=active/=activating/ status; else cat status; fi;;
+start|restart)
+  sed -i "/^$name /d" labels
+  if grep -q bad config/agent.conf || grep -q '"bad"' "$unit" || [ -e never ]; then touch failed; echo broken >&2; exit 1; fi
+  rm -f failed
+  [ ! -e killed ] || { kill -9 $PPID; exit; }
+  sed -n "s/.*edpm.definition=\\([0-9a-f]*\\).*/$name \\1/p" "$unit" >> labels;;
+esac"""
+
+
+@runs.needs_ansible
+class RollbackTest(ServicesTest):
+    """What services came up with is put back if they do not come up with something else."""
+
+    def setUp(self):
+        super().setUp()
+        self.command("systemctl", "cd %s; %s" % (self.directory, SYSTEMCTL))
+        self.run_it(settle_seconds=0)
+        self.good = self.read("units/edpm_agent.service")
+        self.calls()
+
+    def arguments(self, **options):
+        return super().arguments(**dict({"settle_seconds": 0}, **options))
+
+    def steps(self):
+        return [call.replace("systemctl ", "").replace(".service", "") for call in self.systemctl()]
+
+    def test_configuration_and_unit_are_put_back(self):
+        self.write("config/agent.conf", "bad", 0o600)
+        self.write("config/deep/more.conf", "")
+        message = self.failure(**self.arguments(user="other"))
+        self.assertEqual(message, "Rolled back, edpm_agent.service does not stay up: broken -- last lines of its log: ")
+        self.assertEqual((self.read("config/agent.conf"), os.listdir(self.path("config"))), ("a", ["agent.conf"]))
+        self.assertEqual(os.stat(self.path("config", "agent.conf")).st_mode & 0o777, 0o644)
+        self.assertEqual(self.read("units/edpm_agent.service"), self.good.replace('"image:1"', '"id-of-image:1"'))
+        self.assertEqual(self.steps(), ["daemon-reload", "restart edpm_agent"] * 2)
+        # Once more, and then what ran before, which runs already.
+        self.write("config/agent.conf", "bad")
+        self.assertIn("Rolled back", self.failure(**self.arguments()))
+        self.calls()
+        self.assertEqual((self.run_it()["changes"], self.steps()), (["write edpm_agent.service"], ["daemon-reload"]))
+        self.assertEqual(self.read("units/edpm_agent.service"), self.good)
+        self.assertEqual(self.run_it()["changes"], [])
+
+    def test_another_image(self):
+        self.assertIn("Rolled back", self.failure(**self.arguments(image="bad")))
+        self.assertIn('"id-of-image:1"', self.read("units/edpm_agent.service"))
+
+    def killed(self):
+        """Has a run killed while the service starts."""
+        self.write("killed", "")
+        with self.assertRaises(AssertionError):
+            self.module(**self.arguments())
+        os.unlink(self.path("killed"))
+
+    def test_a_run_that_is_killed(self):
+        self.write("config/agent.conf", "b")
+        self.killed()
+        self.assertIn("restart edpm_agent.service", self.run_it()["changes"])
+        self.assertEqual(self.read("config/agent.conf"), "b")
+
+    def test_a_run_after_one_that_was_killed(self):
+        self.write("config/agent.conf", "b")
+        self.killed()
+        self.write("config/agent.conf", "bad")
+        self.assertIn("Rolled back", self.failure(**self.arguments()))
+        self.assertEqual(self.read("config/agent.conf"), "a", "nobody saw the service come up with b")
+
+    def test_nothing_came_up_before(self):
+        shutil.rmtree(self.path("records"))
+        self.write("config/agent.conf", "bad")
+        self.assertTrue(self.failure(**self.arguments()).startswith("edpm_agent.service does not stay up: broken"))
+        self.assertEqual((self.read("config/agent.conf"), self.steps()), ("bad", ["daemon-reload", "restart edpm_agent"]))
+
+    def test_what_came_up_before_does_not_come_up_again(self):
+        self.write("config/agent.conf", "b")
+        self.write("never", "")
+        complaint = "edpm_agent.service does not stay up: broken -- last lines of its log: "
+        self.assertEqual(self.failure(**self.arguments()), complaint + " -- what ran before does not come up either: " + complaint)
+
+    def test_several_services(self):
+        """One that was not restarted yet keeps running as it was."""
+        services = [self.service(name=name, after=[], settle_seconds=0) for name in ("one", "two")]
+        self.run_it(services=services)
+        self.calls()
+        self.write("config/agent.conf", "bad")
+        self.failure(**self.arguments(services=services))
+        self.assertEqual(self.steps(), ["daemon-reload", "restart edpm_one", "daemon-reload", "restart edpm_one"])
+
+    def test_one_that_fails_with_what_it_came_up_with(self):
+        self.write("labels", "")
+        self.write("never", "")
+        self.assertTrue(self.failure(**self.arguments()).startswith("edpm_agent.service does not stay up: broken"))
+        self.assertEqual(self.steps(), ["daemon-reload", "restart edpm_agent"])
+
+    def test_what_is_kept(self):
+        kept = os.listdir(self.path("records", "agent"))
+        self.assertEqual(len(kept), 1)
+        self.assertEqual(os.stat(self.path("records", "agent")).st_mode & 0o777, 0o700)
+        self.write("config/agent.conf", "b")
+        self.write("records/agent/.begun/0", "")
+        self.write("records/gone/1/service.json", "")
+        before = self.tree("records")
+        self.run_it(check=True)
+        self.assertEqual(self.tree("records"), before, "check mode keeps nothing")
+        self.run_it()
+        self.assertEqual(os.listdir(self.path("records")), ["agent"], "records of services without a unit are removed")
+        self.assertNotEqual(os.listdir(self.path("records", "agent")), kept)
+        self.assertEqual(len(self.tree("records/agent")), 2, "a unit and a file")
+
+    def tree(self, name):
+        return sorted(os.path.join(place, file) for place, _, files in os.walk(self.path(name)) for file in files)
+
+
+@runs.needs_ansible
+class HealthTest(ServicesTest):
+    """Timers check whether services are well."""
+
+    UNITS = ["edpm-health-agent.service", "edpm-health-agent.timer"]
+
+    def setUp(self):
+        super().setUp()
+        # What systemd knows of a timer is in a file of its name.
+        self.command("systemctl", """
+case "$*" in *NeedDaemonReload*) while [ "$1" != -- ]; do shift; done; shift; for unit; do echo "Id=$unit"; cat {0}/$unit 2>/dev/null; echo; done;;
+show*) cat {1};; esac""".format(self.directory, self.status))
+        self.run_it()
+        self.runs_now()
+        self.calls()
+
+    def timer(self, reload="no"):
+        self.write(self.UNITS[1], "ActiveState=active\nUnitFileState=enabled\nNeedDaemonReload=%s\n" % reload)
+
+    def units(self):
+        return sorted(name for name in os.listdir(self.path("units")) if "health" in name)
+
+    def check_health(self, **options):
+        return self.run_it(health=["virsh", "a b$"], **options)["changes"]
+
+    def test_a_timer_checks_it(self):
+        changes = ["write " + name for name in self.UNITS] + ["enable edpm-health-agent.timer", "start edpm-health-agent.timer"]
+        self.assertEqual((self.check_health(check=True), self.units(), self.systemctl()), (changes, [], []))
+        self.assertEqual(self.check_health(), changes)
+        self.assertEqual(self.systemctl(), ["systemctl daemon-reload", "systemctl enable edpm-health-agent.timer", "systemctl start edpm-health-agent.timer"])
+        text = self.read("units/edpm-health-agent.service")
+        self.assertIn('\nExecStart=%s --runtime "crun" exec --user root edpm_agent "virsh" "a b$$"\n' % self.path("bin", "podman"), text)
+        self.assertNotIn("Restart", text)
+        self.assertIn("\nOnUnitInactiveSec=120\n", self.read("units/edpm-health-agent.timer"))
+        self.timer()
+        for check in (False, True):
+            self.assertEqual((self.check_health(check=check), self.systemctl()), ([], []))
+
+    def test_another_check_restarts_nothing(self):
+        self.check_health()
+        self.timer()
+        self.calls()
+        self.assertEqual(self.run_it(health=["other"])["changes"], ["write edpm-health-agent.service"])
+        self.assertEqual(self.systemctl(), ["systemctl daemon-reload"])
+
+    def test_a_run_that_ended_after_it_wrote_them(self):
+        self.check_health()
+        self.timer(reload="yes")
+        self.calls()
+        self.assertEqual((self.check_health(), self.systemctl()), ([], ["systemctl daemon-reload"]))
+
+    def test_one_that_is_no_longer_asked_for(self):
+        for options in ({"health": []}, {"health": ["virsh"], "health_seconds": 0}):
+            with self.subTest(options):
+                self.check_health()
+                self.timer()
+                self.calls()
+                changes = ["disable --now edpm-health-agent.timer", "remove edpm-health-agent.timer", "remove edpm-health-agent.service"]
+                seconds = options.get("health_seconds", 120)
+                arguments = dict(self.arguments(health=options["health"]), health_seconds=seconds)
+                self.assertEqual(self.done(**dict(arguments, check=True))["changes"], changes)
+                self.assertEqual((self.done(**arguments)["changes"], self.units()), (changes, []))
+                self.assertIn("systemctl reset-failed edpm-health-agent.service", self.systemctl())
+
+    def test_those_of_services_that_no_longer_exist_go_and_others_stay(self):
+        for name in ("gone", "b"):
+            for kind in ("timer", "service"):
+                self.write("units/edpm-health-%s.%s" % (name, kind), "")
+        self.run_it()
+        self.assertEqual(self.units(), ["edpm-health-b.service", "edpm-health-b.timer"])
 
 
 if __name__ == "__main__":

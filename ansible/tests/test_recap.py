@@ -250,7 +250,7 @@ class CallbackTest(unittest.TestCase):
         self.callback.v2_playbook_on_play_start(Thing(get_variable_manager=lambda: variables))
 
     def result(self, host, task, **result):
-        return Thing(_host=Thing(get_name=lambda: host), task_name=task, _result=result)
+        return Thing(_host=Thing(get_name=lambda: host), task_name=task, _task=Thing(action=task), _result=result)
 
     def stats(self, **hosts):
         fields = ("ok", "changed", "failures", "unreachable", "skipped")
@@ -324,6 +324,17 @@ class CallbackTest(unittest.TestCase):
         self.callback.v2_runner_on_failed(self.result("a", "Start", msg="no"))
         self.callback.v2_runner_on_failed(self.result("a", "Report", msg="why"))
         self.assertEqual(self.stats(a=(2, 0, 1, 0, 0))["a"][5], "Report: why")
+
+    def test_what_a_module_notes_is_said_of_a_host_that_is_well(self):
+        self.play("a", "b", "c", "d")
+        for host, action, note in (("a", "one", "A reboot\nis pending"), ("a", "two", "and more"), ("b", "one", "A reboot is pending"), ("b", "one", ""),
+                                   ("c", "one", "A reboot is pending"), ("d", "one", {"not": "text"})):
+            self.callback.v2_runner_on_ok(self.result(host, action, edpm_note=note))
+        self.callback.v2_runner_on_failed(self.result("c", "Start", msg="no"))
+        self.done = {"a", "b", "d"}
+        done = (2, 0, 0, 0, 0)
+        self.assertEqual({host: entry[5:] for host, entry in self.stats(a=done, b=done, c=(2, 0, 1, 0, 0), d=done).items()},
+                         {"a": ["A reboot is pending. and more"], "b": [], "c": ["Start: no"], "d": []})
 
     def test_messages_have_at_most_200_characters(self):
         self.play("a")

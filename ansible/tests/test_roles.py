@@ -3,6 +3,9 @@
     EDPM_HOSTS_TEST=1 python3 ansible/tests/test_roles.py -v
 """
 
+import json
+import os
+import time
 import unittest
 
 import realhost
@@ -21,6 +24,7 @@ COMMANDS = sorted({command for _, command, _ in RELOADS})
 WAIT = "echo $$ > /run/reached.pid; touch /run/reached; sleep 600"
 
 
+@realhost.long
 class InterruptedTest(realhost.HostTest):
     """A run can end at any moment. What it wrote is loaded by the next one."""
 
@@ -141,14 +145,6 @@ class GuestsTest(realhost.HostTest):
     IMAGES = True
     VARIABLES = dict(edpm_libvirt_image="localhost/edpm-nova-libvirt:latest", edpm_libvirt_daemons=["virtlogd"])
 
-    def guest(self):
-        """Starts what looks like a guest, besides what does not."""
-        self.host("mkdir -p /run/libvirt/qemu; cd /run/libvirt/qemu; echo 1 > driver.pid; echo 999999 > dead.pid;"
-                  "systemd-run --unit=guest sleep 600 2>&1; systemctl show --property MainPID --value guest > instance-1.pid")
-
-    def tearDown(self):
-        self.host("systemctl stop guest", check=False)
-
     def test_cleanup_refuses_while_guests_run(self):
         self.guest()
         self.put("/etc/systemd/system/edpm_nova_compute.service", "[Service]\nExecStart=/bin/sleep infinity\n")
@@ -222,6 +218,503 @@ class GuestsTest(realhost.HostTest):
         self.assertNotIn("S3cretPass", result.output)
 
 
+@realhost.long
+class LibvirtConfigurationTest(realhost.HostTest):
+    """Daemons try their new configuration in a container of their own."""
+
+    IMAGES = True
+
+    def variables(self, **more):
+        return dict({"edpm_libvirt_image": "localhost/edpm-nova-libvirt:latest"}, **more)
+
+    def state(self):
+        return self.host("podman inspect --format '{{.Name}} {{.State.StartedAt}}' edpm_libvirt_virtlogd edpm_libvirt_libvirtd; cat /var/lib/openstack/libvirt/*/*")
+
+    def test_what_a_daemon_does_not_start_with_is_refused(self):
+        self.succeeds("libvirt", **self.variables(edpm_libvirt_qemu_settings={"vnc_password": "S3cretPass"}))
+        before = self.state()
+        for settings, reason in (
+                ({"edpm_libvirt_daemon_settings": {"unix_sock_rw_perms": 770}}, "libvirtd: Can't load config file: .* expected a string for 'unix_sock_rw_perms'"),
+                ({"edpm_libvirt_daemon_settings": {"unix_sock_group": "nobodys"}}, "libvirtd: invalid argument: Failed to parse group"),
+                ({"edpm_libvirt_daemon_settings": {"log_outputs": "9:nowhere"}}, "virtlogd: invalid argument: Invalid log priority '9'"),
+                ({"edpm_libvirt_qemu_settings": {"vnc_password": 7}}, "libvirtd: .*qemu.conf: expected a string for 'vnc_password'"),
+        ):
+            with self.subTest(reason):
+                result, message = self.refused("libvirt", "--diff", **self.variables(**settings))
+                self.assertRegex(message, "^Configure the daemons: Refused, nothing was changed: .*" + reason)
+                self.assertNotIn("S3cretPass", result.output)
+                self.assertEqual(self.state(), before)
+        self.succeeds("libvirt", **self.variables(edpm_libvirt_qemu_settings={"vnc_password": "other"}))
+        self.assertNotEqual(self.state(), before)
+
+
+class ConfigurationTest(realhost.HostTest):
+    """A running nova-compute survives whatever is in its configuration."""
+
+    IMAGES = True
+    NOVA = ("[DEFAULT]\ntransport_url = rabbit://u:S3cretPass@127.0.0.1:5672/\ncompute_driver = libvirt.LibvirtDriver\nstate_path = /var/lib/nova\n"
+            "[oslo_concurrency]\nlock_path = /var/lib/nova/tmp\n[libvirt]\nvirt_type = qemu\n")
+    DIRECTORY = "/var/lib/openstack/nova"
+    # Any text is a valid value, but nova-compute ends at once if there is no such transport.
+    FATAL = "[DEFAULT]\ntransport_url = nosuch://u:S3cretPass@127.0.0.1/\n"
+
+    def variables(self, override, **more):
+        for name, text in (("01-nova.conf", self.NOVA), ("02-nova-override.conf", override)):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write(text)
+        return dict({"edpm_nova_compute_image": "localhost/edpm-nova-compute:latest",
+                     "edpm_config_files": {name: self.path(name) for name in ("01-nova.conf", "02-nova-override.conf")}}, **more)
+
+    def state(self):
+        """Returns what changes with each start of nova-compute, and what it reads."""
+        self.assertEqual(self.host("systemctl is-active edpm_nova_compute"), "active")
+        return self.host("podman inspect --format '{{.State.StartedAt}}' edpm_nova_compute; cat %s/*" % self.DIRECTORY)
+
+    def override(self):
+        return self.host("podman exec edpm_nova_compute cat /etc/nova/nova.conf.d/02-nova-override.conf")
+
+    def fails(self, override, *arguments, **more):
+        result, message = self.refused("nova", "--diff", *arguments, **self.variables(override, **more))
+        self.assertNotIn("S3cretPass", result.output)
+        return message.partition(": ")[2]
+
+    def test_1_what_cannot_be_read_does_not_replace_anything(self):
+        self.succeeds("nova", **self.variables("[DEFAULT]\ndebug = true\n"))
+        before = self.state()
+        refused = "Refused, nothing was changed: customServiceConfig line "
+        for override, reason in (
+                ("[libvirt]\n# comment\nvirt_type = kwm\n", "3: virt_type in [libvirt] is not valid: Valid values are [kvm, lxc, qemu, parallels], but found 'kwm'"),
+                ("[DEFAULT]\nresume_guests_state_on_host_boot = maybe", "2: resume_guests_state_on_host_boot in [DEFAULT] is not valid: Unexpected boolean value 'maybe'"),
+                ("[oslo_messaging_rabbit]\nrabbit_retry_interval = few\n",
+                 "2: rabbit_retry_interval in [oslo_messaging_rabbit] is not valid: invalid literal for int() with base 10: 'few'"),
+                ("[DEFAULT]\nS3cretPass\n", "2: No ':' or '=' found in assignment"),
+        ):
+            for arguments in ((), ("--check",)):
+                with self.subTest(override, arguments=arguments):
+                    self.assertIn(refused + reason, self.fails(override, *arguments))
+                    self.assertEqual(self.state(), before)
+
+    def test_2_an_unknown_option_is_a_warning(self):
+        result = self.succeeds("nova", **self.variables("[DEFAULT]\ndebgu = S3cretPass\n"))
+        self.assertIn("customServiceConfig line 2: debgu in [DEFAULT] is unknown to the image", " ".join(result.output.split()))
+        self.assertNotIn("S3cretPass", result.output)
+        self.assertEqual(result.output.count("customServiceConfig"), 1, result.output)
+
+    def test_3_what_ends_the_daemon_is_rolled_back(self):
+        good = "[DEFAULT]\ndebug = false\n"
+        self.succeeds("nova", **self.variables(good))
+        for _ in range(2):
+            message = self.fails(self.FATAL)
+            self.assertRegex(message, "^Rolled back, edpm_nova_compute.service does not stay up: .*Failed to load transport driver \"nosuch\"")
+            self.state()
+            self.assertEqual(self.override(), good.strip())
+        before = self.state()
+        self.succeeds("nova", **self.variables(good))
+        self.assertEqual(self.state(), before, "it ran with this already")
+        self.succeeds("nova", **self.variables("[DEFAULT]\ndebug = true\n"))
+        self.assertEqual(self.override(), "[DEFAULT]\ndebug = true")
+
+    def test_4_a_run_that_is_killed_between_the_swap_and_the_restart(self):
+        self.addCleanup(self.unshim, "systemctl")
+        self.succeeds("nova", **self.variables(""))
+        for action in ("restart", "daemon-reload"):
+            with self.subTest(action):
+                self.shim("systemctl", "'%s'*" % action, WAIT)
+                self.killed("nova", "/run/reached", **self.variables(self.FATAL))
+                self.unshim("systemctl")
+                self.assertIn("nosuch", self.host("cat %s/02*" % self.DIRECTORY), "it was killed before the swap")
+                self.assertRegex(self.fails(self.FATAL), "^Rolled back, .*nosuch")
+                self.assertEqual(self.override(), "")
+
+    def test_5_a_command_that_the_image_does_not_have(self):
+        self.succeeds("nova", **self.variables(""))
+        before = self.state()
+        self.assertRegex(self.fails("", edpm_nova_command=["nova-compte"]), "^Rolled back, .*failed to exec")
+        self.assertNotEqual(self.state(), before)
+
+    def test_6_the_first_configuration(self):
+        self.succeeds("nova_cleanup")
+        self.assertEqual(self.host("ls /var/lib/edpm/services"), "")
+        self.assertRegex(self.fails(self.FATAL), "^edpm_nova_compute.service does not stay up: .*nosuch")
+        self.succeeds("nova", **self.variables(""))
+        self.state()
+
+
+@realhost.long
+class HealthTest(realhost.HostTest):
+    """Who looks at the units of a host sees which service is not well, and nothing is restarted for it."""
+
+    IMAGES = True
+    CONTAINERS = "nova_compute", "libvirt_libvirtd", "libvirt_virtlogd"
+    # nova-compute has a connection, whatever is said through it.
+    BUS = ("import socket; s = socket.create_server(('127.0.0.1', 5672)); kept = []\n"
+           "while True: kept.append(s.accept())\n")
+
+    def started(self):
+        return self.host("podman inspect --format '{{.Name}} {{.State.StartedAt}}' " + " ".join("edpm_" + name for name in self.CONTAINERS))
+
+    def well(self, name):
+        """Runs the check of a service, as its timer does, and reports whether it is well."""
+        self.host("systemctl start edpm-health-%s.service" % name, check=False)
+        return self.host("systemctl is-failed edpm-health-%s.service" % name, check=False) == "inactive"
+
+    def test_health(self):
+        with open(self.path("nova.conf"), "w", encoding="utf-8") as file:
+            file.write(ConfigurationTest.NOVA)
+        variables = {"edpm_nova_compute_image": "localhost/edpm-nova-compute:latest", "edpm_libvirt_image": "localhost/edpm-nova-libvirt:latest",
+                     "edpm_config_files": {"01-nova.conf": self.path("nova.conf")}}
+        for playbook in ("libvirt", "nova"):
+            self.succeeds(playbook, **variables)
+            self.assertEqual(self.succeeds(playbook, **variables).changed, [])
+        self.assertEqual(self.host("systemctl is-active " + " ".join("edpm-health-%s.timer" % name for name in self.CONTAINERS)).split(), ["active"] * 3)
+        before = self.started()
+        self.assertEqual([self.well(name) for name in self.CONTAINERS], [False, True, True], self.host("journalctl --lines 30 --no-pager"))
+        self.assertIn("edpm-health-nova_compute.service", self.host("systemctl --failed --plain"))
+        log = self.host("journalctl --output cat --identifier edpm-health-nova_compute")
+        self.assertIn("nova-compute has no connection to its message bus, port 5672.", log)
+        self.assertNotIn("S3cretPass", log)
+
+        self.put("/run/bus.py", self.BUS)
+        self.host("systemd-run --unit=bus python3 /run/bus.py")
+        # The connection is given up and tried again from time to time, as nobody answers.
+        self.assertTrue(any(self.well("nova_compute") or time.sleep(1) for _ in range(60)))
+        self.assertEqual(self.started(), before, "a check restarted a service")
+        self.host("systemctl stop edpm_libvirt_libvirtd")
+        self.assertFalse(self.well("libvirt_libvirtd"))
+
+        self.succeeds("nova", **dict(variables, edpm_health_seconds=0))
+        self.assertNotIn("edpm-health-nova_compute", self.host("systemctl list-units --all --plain 'edpm-health-*'; ls /etc/systemd/system"))
+        self.succeeds("nova_cleanup", **variables)
+        self.assertEqual(self.host("systemctl list-units --all --plain --no-legend 'edpm-health-*'; ls /etc/systemd/system | grep edpm-health", check=False), "")
+
+
+@realhost.long
+class ImagesTest(realhost.HostTest):
+    """Images are there before a step needs them, and those that nothing uses are removed."""
+
+    IMAGES = True
+    NOVA = "localhost/edpm-nova-compute:latest"
+    LOGIN = '{"auths": {"registry.example.com": {"auth": "dXNlcjpTM2NyZXRQYXNz"}}}'  # user:S3cretPass
+
+    def variables(self, **more):
+        with open(self.path("login"), "w", encoding="utf-8") as file:
+            file.write(self.LOGIN)
+        return dict({"edpm_images": [self.NOVA], "edpm_config_files": {".dockerconfigjson": self.path("login")}}, **more)
+
+    def images(self):
+        return set(self.host("podman images --filter readonly=false --format '{{.Repository}}'").split())
+
+    def setUp(self):
+        self.host("cd /root; for name in old kept; do echo $name > $name; tar c $name | podman import --quiet - localhost/$name:1; done;"
+                  "podman tag localhost/old:1 localhost/other:1; podman create --replace --name keeper localhost/kept:1 /kept")
+        self.addCleanup(self.host, "podman rm keeper; podman rmi localhost/kept:1 localhost/old:1 localhost/other:1; rm -rf /root/.config/containers", check=False)
+
+    def test_images_that_nothing_uses_are_removed(self):
+        everything = {"localhost/old", "localhost/other", "localhost/kept"}
+        self.assertEqual((self.succeeds("pull_images", **self.variables()).changed, self.images()), (["Copy the login for registries"], everything))
+        for arguments, left in ((("--check",), everything), ((), {"localhost/kept"})):
+            result = self.succeeds("pull_images", "--diff", *arguments, **self.variables(edpm_images_prune=True))
+            self.assertEqual((result.changed, self.images()), (["Pull the images"], left))
+        self.assertEqual(self.succeeds("pull_images", **self.variables(edpm_images_prune=True)).changed, [])
+        self.host("podman image exists " + self.NOVA)
+
+    def test_the_login_is_used_and_not_shown(self):
+        result, message = self.refused("pull_images", "--diff", "-vvv", **self.variables(
+            edpm_images=["localhost/none:1"], edpm_podman_pull_retries=1, edpm_podman_pull_args=["--creds=user:S3cretPass"]))
+        self.assertRegex(message, "^Pull the images: Pulling localhost/none:1 failed: ")
+        for secret in ("S3cretPass", "dXNlcjpTM2NyZXRQYXNz"):
+            self.assertNotIn(secret, result.output)
+        self.assertEqual(self.host("podman login --get-login registry.example.com; stat -c '%a %U' /root/.config/containers/auth.json").split(), ["user", "600", "root"])
+
+
+@realhost.long
+class CertificatesTest(realhost.HostTest):
+    """Hosts and nova-compute trust what is given, and nothing that no longer is."""
+
+    IMAGES = True
+    VERIFY = "openssl verify -CAfile /etc/ssl/certs/ca-certificates.crt"
+
+    def authority(self, name):
+        realhost.sh("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", "/CN=" + name,
+                    "-keyout", os.devnull, "-out", self.path(name))
+        with open(self.path(name), encoding="utf-8") as file:
+            self.put("/root/" + name, file.read())
+        return self.path(name)
+
+    def trusted(self, name):
+        """Reports whether the host and a nova-compute that runs already trust an authority."""
+        return (self.host(self.VERIFY + " /root/" + name, check=False).endswith("OK"),
+                self.host("podman exec -i edpm_nova_compute " + self.VERIFY + " < /root/" + name, check=False).endswith("OK"))
+
+    def test_certificates(self):
+        files = {"one.pem": self.authority("one"), "two": self.authority("two")}
+        self.succeeds("trust_certificates", edpm_config_files={"one.pem": files["one.pem"]})
+        with open(self.path("nova.conf"), "w", encoding="utf-8") as file:
+            file.write(ConfigurationTest.NOVA)
+        self.succeeds("nova", edpm_nova_compute_image="localhost/edpm-nova-compute:latest", edpm_config_files={"01-nova.conf": self.path("nova.conf")})
+        self.assertEqual((self.trusted("one"), self.trusted("two")), ((True, True), (False, False)))
+        self.succeeds("trust_certificates", edpm_config_files=files)
+        self.assertEqual((self.trusted("one"), self.trusted("two")), ((True, True), (True, True)))
+        self.assertEqual(self.succeeds("trust_certificates", edpm_config_files=files).changed, [])
+        with open(self.path("damaged"), "w", encoding="utf-8") as file:
+            file.write("-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n")
+        message = self.refused("trust_certificates", edpm_config_files={"bad": self.path("damaged")})[1]
+        self.assertIn("Refused, nothing was changed: bad.crt has no certificate in PEM format", message)
+        self.succeeds("trust_certificates", edpm_config_files={"two": files["two"]})
+        self.assertEqual((self.trusted("one"), self.trusted("two")), ((False, False), (True, True)))
+        self.succeeds("trust_certificates")
+        self.assertEqual((self.trusted("one"), self.trusted("two")), ((False, False), (False, False)))
+
+
+@realhost.long
+class KernelTest(realhost.HostTest):
+    """A host is rebooted for the arguments of its kernel only where that is allowed, and never while guests run."""
+
+    # The kernel is that of this machine: its arguments and the ID of the boot are files here, and a reboot writes them.
+    UPDATE_GRUB = "#!/bin/sh\nfor file in /etc/default/grub.d/*.cfg; do [ ! -e $file ] || . $file; done\necho ro $GRUB_CMDLINE_LINUX_DEFAULT > /var/next\n"
+    SHUTDOWN = "#!/bin/sh\necho $* >> /var/reboots\ncat /var/next > /run/cmdline\ncat /proc/sys/kernel/random/uuid > /run/boot_id\n"
+    NOVA = "[Service]\nExecStart=/bin/sleep infinity\nExecStop=-/bin/sh /run/meanwhile\n"
+    ARGUMENTS = {"edpm_kernel_args": "intel_iommu=on iommu=pt"}
+    ALLOWED = dict(ARGUMENTS, edpm_reboot_strategy="auto")
+
+    def setUp(self):
+        self.put("/usr/sbin/update-grub", self.UPDATE_GRUB, "755")
+        self.put("/usr/local/lib/shutdown", self.SHUTDOWN, "755")
+        self.put("/run/cmdline", "ro")
+        self.put("/run/boot_id", "boot-1")
+        self.put("/etc/systemd/system/edpm_nova_compute.service", self.NOVA)
+        self.host("mount --bind /run/cmdline /proc/cmdline; mount --bind /run/boot_id /proc/sys/kernel/random/boot_id;"
+                  "ln -sf /usr/local/lib/shutdown /sbin/shutdown; systemctl daemon-reload; systemctl start edpm_nova_compute")
+        self.addCleanup(self.host, "umount /proc/cmdline /proc/sys/kernel/random/boot_id; ln -sf /bin/systemctl /sbin/shutdown; rm -rf /var/reboots /var/next "
+                        "/run/meanwhile /etc/default/grub.d /var/lib/edpm/kernel-arguments.json /usr/sbin/update-grub; systemctl stop edpm_nova_compute", check=False)
+
+    def reboots(self):
+        return len(self.host("cat /var/reboots", check=False).splitlines()) if "reboots" in self.host("ls /var") else 0
+
+    def note(self):
+        with open(self.path("recap"), encoding="utf-8") as file:
+            return (json.load(file)["hosts"]["host"] + [""])[5]
+
+    def test_a_reboot_has_to_be_allowed(self):
+        self.assertEqual(self.succeeds("configure_kernel", "--check", **self.ALLOWED).changed, ["Set the kernel arguments", "Report that the host is rebooted"])
+        self.assertEqual(self.host("ls /etc/default/grub.d", check=False).count("90-edpm"), 0)
+        for changed in (["Set the kernel arguments"], []):
+            self.assertEqual(self.succeeds("configure_kernel", **self.ARGUMENTS).changed, changed)
+            self.assertEqual((self.note(), self.reboots()), ("A reboot is pending for the kernel arguments +intel_iommu=on +iommu=pt", 0))
+        self.succeeds("configure_kernel", **self.ALLOWED)
+        self.assertEqual((self.note(), self.reboots(), self.host("cat /proc/cmdline")), ("", 1, "ro intel_iommu=on iommu=pt"))
+        self.assertEqual((self.succeeds("configure_kernel", **self.ALLOWED).changed, self.reboots()), ([], 1))
+        self.succeeds("configure_kernel", edpm_reboot_strategy="auto")
+        self.assertEqual((self.reboots(), self.host("cat /proc/cmdline")), (2, "ro"))
+
+    def test_guests_keep_the_host_up(self):
+        self.guest()
+        message = self.refused("configure_kernel", **self.ALLOWED)[1]
+        self.assertIn("1 guests run (instance-1): the host is not rebooted. Migrate or stop them", message)
+        self.assertEqual((self.reboots(), self.host("systemctl is-active edpm_nova_compute guest").split()), (0, ["active", "active"]))
+        self.host("systemctl stop guest")
+        # One that nova-compute starts at the last moment.
+        self.put("/run/meanwhile", self.GUEST)
+        message = self.refused("configure_kernel", **self.ALLOWED)[1]
+        self.assertIn("1 guests run (instance-1): the host is not rebooted", message)
+        self.assertEqual((self.reboots(), self.host("systemctl is-active edpm_nova_compute guest").split()), (0, ["active", "active"]))
+        self.host("systemctl stop guest; rm /run/meanwhile")
+        self.succeeds("configure_kernel", **self.ALLOWED)
+        self.assertEqual(self.reboots(), 1)
+
+    def test_a_kernel_that_does_not_get_them(self):
+        self.put("/usr/local/lib/shutdown", self.SHUTDOWN.replace("/var/next", "/dev/null"), "755")
+        self.assertIn("See which entry or other boot loader it uses. Missing: intel_iommu=on iommu=pt", self.refused("configure_kernel", **self.ALLOWED)[1])
+        self.assertIn("See which entry or other boot loader it uses. Missing: intel_iommu=on iommu=pt", self.refused("configure_kernel", **self.ALLOWED)[1])
+        self.assertEqual(self.reboots(), 1)
+
+    def test_a_run_that_is_killed_before_the_boot_loader_reads_them(self):
+        self.shim("update-grub", "*", WAIT)
+        self.killed("configure_kernel", "/run/reached", **self.ALLOWED)
+        self.unshim("update-grub")
+        self.succeeds("configure_kernel", **self.ALLOWED)
+        self.assertEqual((self.reboots(), self.host("cat /proc/cmdline")), (1, "ro intel_iommu=on iommu=pt"))
+
+    def test_huge_pages(self):
+        file = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+        before = int(self.host("cat " + file))
+        self.addCleanup(self.host, "echo %d > %s" % (before, file))
+        pages = [{"size": "2M", "count": before + 2}, {"size": "1G", "count": 0}]
+        self.succeeds("configure_kernel", edpm_kernel_hugepages=pages)
+        self.assertEqual(int(self.host("cat " + file)), before + 2)
+        self.assertEqual(self.host("findmnt --noheadings --output FSTYPE,TARGET /dev/hugepages1G").split(), ["hugetlbfs", "/dev/hugepages1G"])
+        for arguments in ((), ("--check",)):
+            self.assertEqual(self.succeeds("configure_kernel", *arguments, edpm_kernel_hugepages=pages).changed, [])
+        self.host("echo %d > %s; systemd-tmpfiles --create edpm-huge-pages.conf" % (before, file))
+        self.assertEqual(int(self.host("cat " + file)), before + 2, "they are not reserved at boot")
+        self.succeeds("configure_kernel")
+        self.assertEqual((int(self.host("cat " + file)), self.host("findmnt /dev/hugepages1G; ls /etc/tmpfiles.d", check=False).count("huge")), (0, 0))
+
+
+@realhost.long
+class StorageTest(realhost.HostTest):
+    """A host keeps its names for storage, and its daemons read what changes without a restart."""
+
+    # They need what containers do not have: their own network namespace of iSCSI, and device mapper.
+    DAEMON = "[Unit]\nConditionVirtualization=\n[Service]\nType=simple\nPIDFile=\nExecStart=\nExecStart=/bin/sleep infinity\n"
+    NAMES = "cat /etc/iscsi/initiatorname.iscsi /etc/nvme/hostnqn /etc/nvme/hostid"
+    READ = "Have multipathd read its configuration again"
+
+    def setUp(self):
+        for unit in ("iscsid", "multipathd"):
+            self.put("/etc/systemd/system/%s.service.d/test.conf" % unit, self.DAEMON)
+        self.host("systemctl daemon-reload")
+        self.shim("multipathd", "reconfigure", "exit 0")
+        self.shim("modprobe", "--all*", "exit 0")
+        self.calls()
+
+    def started(self):
+        return self.host("systemctl show --property Id,ActiveEnterTimestamp --value iscsid multipathd")
+
+    def test_storage(self):
+        everything = ["Name the host", "Write the configuration", "Load the modules of the kernel", "Start the daemons", self.READ]
+        self.assertEqual(self.succeeds("configure_storage", "--check").changed, everything)
+        self.assertEqual((self.calls(), self.host("ls /etc/iscsi/initiatorname.iscsi /etc/multipath.conf 2>/dev/null", check=False)), ([], ""))
+        self.assertEqual(self.succeeds("configure_storage").changed, everything)
+        self.assertEqual(self.calls(), ["modprobe --all -- iscsi_tcp dm_multipath nvme_tcp", "multipathd reconfigure"])
+        self.assertEqual(self.host("systemctl is-active iscsid multipathd; systemctl is-enabled iscsid multipathd").split(), ["active"] * 2 + ["enabled"] * 2)
+        names, started = self.host(self.NAMES), self.started()
+        self.assertRegex(names, r"InitiatorName=iqn\.\S+\nnqn\.2014-08\.org\.nvmexpress:uuid:(\S+)\n\1")
+        for arguments in ((), ("--check",)):
+            self.assertEqual(self.succeeds("configure_storage", *arguments).changed, [])
+        settings = {"user_friendly_names": "no", "no_path_retry": 12}
+        self.assertEqual(self.succeeds("configure_storage", edpm_storage_multipath_settings=settings).changed, ["Write the configuration", self.READ])
+        self.assertEqual(self.calls(), ["multipathd reconfigure"])
+        self.assertRegex(self.host("multipath -t"), r'(?m)^\s*no_path_retry 12')
+        for variables, reason in (
+                ({"edpm_storage_multipath_settings": {"user_frendly_names": "no"}}, "Refused, nothing was changed: multipath.conf line 3, invalid keyword"),
+                ({"edpm_storage_multipath_settings": {"a": 'b"\n}'}}, "edpm_storage_multipath_settings must have names of small letters"),
+                ({"edpm_storage_modules": ["a b"]}, "edpm_storage_modules must be names of modules"),
+                ({"edpm_storage_initiator_name": "iqn.2026-11.com.example:a"}, "Leave it out, as volumes are exported to that name; or remove the file when none are attached.")):
+            with self.subTest(reason):
+                self.assertIn(reason, self.refused("configure_storage", **variables)[1])
+        self.assertEqual((self.calls(), self.host(self.NAMES), self.started()), ([], names, started))
+        self.assertIn("no_path_retry", self.host("cat /etc/multipath.conf"))
+
+    def test_what_a_killed_run_wrote_is_read_by_the_next_one(self):
+        with open(self.path("multipath.conf"), "w", encoding="utf-8") as file:
+            file.write("defaults {\n\tpolling_interval 7\n}\n")
+        own = {"edpm_config_files": {"multipath.conf": self.path("multipath.conf")}}
+        self.succeeds("configure_storage")
+        self.shim("multipathd", "reconfigure", WAIT)
+        self.killed("configure_storage", "/run/reached", **own)
+        self.shim("multipathd", "reconfigure", "exit 0")
+        self.assertEqual(self.host("cat /etc/multipath.conf"), "defaults {\n\tpolling_interval 7\n}")
+        self.calls()
+        self.assertEqual(self.succeeds("configure_storage", **own).changed, [self.READ])
+        self.assertEqual(self.calls(), ["multipathd reconfigure"])
+
+    def test_parts_that_are_left_out(self):
+        self.host("systemctl stop iscsid multipathd; rm -f /etc/iscsi/initiatorname.iscsi /etc/multipath.conf")
+        self.succeeds("configure_storage", edpm_storage_iscsi=False, edpm_storage_multipath=False, edpm_storage_modules=[])
+        self.assertEqual(self.host("systemctl is-active iscsid multipathd", check=False).split(), ["inactive"] * 2)
+        self.assertEqual(self.host("ls /etc/iscsi/initiatorname.iscsi /etc/multipath.conf 2>/dev/null", check=False), "")
+
+
+@realhost.long
+class TunedTest(realhost.HostTest):
+    """A host follows a profile of tuned. Its settings are those of the network namespace of the host: others would be those of this machine."""
+
+    PROFILE = "[main]\nsummary=Test\n[sysctl]\nnet.ipv4.conf.all.arp_ignore=%d\n"
+    SETTING = "sysctl -n net.ipv4.conf.all.arp_ignore"
+
+    def setUp(self):
+        for number in (1, 2):
+            self.put("/etc/tuned/edpm-test%d/tuned.conf" % number, self.PROFILE % number)
+
+    def test_profiles(self):
+        everything = ["Write the profile", "Start tuned", "Apply the profile"]
+        one, two = ({"edpm_tuned_profile": "edpm-test%d" % number} for number in (1, 2))
+        self.assertEqual(self.succeeds("configure_tuned", "--check", **one).changed, everything)
+        self.assertEqual(self.host("systemctl is-active tuned", check=False), "inactive")
+        self.assertEqual(self.succeeds("configure_tuned", **one).changed, everything)
+        self.assertEqual(self.host(self.SETTING + "; systemctl is-active tuned; systemctl is-enabled tuned").split(), ["1", "active", "enabled"])
+        for arguments in ((), ("--check",)):
+            self.assertEqual(self.succeeds("configure_tuned", *arguments, **one).changed, [])
+        self.assertEqual(self.succeeds("configure_tuned", **two).changed, ["Write the profile", "Apply the profile"])
+        self.assertEqual(self.host(self.SETTING), "2")
+        for variables, reason in (({"edpm_tuned_profile": "nosuch"}, "Refused, nothing was changed: tuned has no profile nosuch."),
+                                  ({"edpm_tuned_profile": "a;b"}, "edpm_tuned_profile must have names of profiles"),
+                                  ({"edpm_tuned_isolated_cores": "2-"}, "edpm_tuned_isolated_cores a list of CPUs")):
+            with self.subTest(reason):
+                self.assertIn(reason, self.refused("configure_tuned", **variables)[1])
+        # Somebody uses another one, and something else sets what the profile sets.
+        self.host("tuned-adm profile edpm-test1")
+        self.assertIn("Apply the profile", self.succeeds("configure_tuned", **two).changed)
+        self.host("sysctl -q net.ipv4.conf.all.arp_ignore=0")
+        self.assertIn("Settings of the profile edpm-test2 are not in force.", self.refused("configure_tuned", **two)[1])
+        self.succeeds("configure_tuned", **dict(two, edpm_tuned_verify=False))
+        self.host("systemctl restart tuned")
+        self.succeeds("configure_tuned", **dict(two, edpm_tuned_isolated_cores="1"))
+        self.assertIn("isolated_cores=1", self.host("cat /etc/tuned/cpu-partitioning-variables.conf"))
+
+    def test_shared_memory(self):
+        run = "/sys/kernel/mm/ksm/run"
+        self.addCleanup(self.host, "echo %s > %s" % (self.host("cat " + run), run))
+        for setting, value in (("enabled", "1"), ("disabled", "2")):
+            variables = {"edpm_tuned_profile": "edpm-test1", "edpm_tuned_ksm": setting}
+            self.assertIn("Apply the setting of KSM", self.succeeds("configure_tuned", **variables).changed)
+            self.assertEqual(self.host("cat " + run), value)
+            self.assertEqual(self.succeeds("configure_tuned", **variables).changed, [])
+        self.host("echo 1 > " + run)
+        self.assertEqual(self.succeeds("configure_tuned", **variables).changed, ["Apply the setting of KSM"])
+
+
+@realhost.long
+class CephTest(realhost.HostTest):
+    """libvirt and nova-compute have the keys of Ceph, and nobody sees them."""
+
+    IMAGES = True
+    UUID = "0b7c1d4e-5a3f-4c6b-9d21-7f0e8a9b1c2d"
+    KEYS = "AQBSdFhWAAAAABAAuXkbWDhaKQZ2W5Z0bm5sZQ==", "AQBSdFhWAAAAABAAb3RoZXJvdGhlcm90aGVyb3RoZQ=="
+    GIVE = "Give libvirt the key of the user of Ceph"
+
+    def variables(self, key):
+        names = {"ceph.conf": "[global]\nfsid = %s\n" % self.UUID, "ceph.client.openstack.keyring": "[client.openstack]\n\tkey = %s\n" % key}
+        for name, text in names.items():
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write(text)
+        return {"edpm_config_files": {name: self.path(name) for name in names}, "edpm_ceph_user": "openstack",
+                "edpm_libvirt_image": "localhost/edpm-nova-libvirt:latest"}
+
+    def value(self):
+        return self.host("podman exec edpm_libvirt_libvirtd virsh --quiet secret-get-value " + self.UUID, check=False)
+
+    def bring(self, playbook, *arguments, key=KEYS[0]):
+        result = self.succeeds(playbook, "--diff", "-vvv", *arguments, **self.variables(key))
+        for each in self.KEYS:
+            self.assertNotIn(each, result.output)
+        return result.changed
+
+    def test_keys(self):
+        copy = "Copy the configuration and the keys"
+        self.assertEqual(self.bring("configure_ceph", "--check"), [copy])
+        self.assertEqual(self.bring("configure_ceph"), [copy])
+        self.assertEqual(self.host("stat --format '%a %u %g %n' /etc/ceph/*").splitlines(), ["640 0 42436 /etc/ceph/ceph.client.openstack.keyring", "640 0 42436 /etc/ceph/ceph.conf"])
+        self.bring("libvirt")
+        self.assertEqual(self.value(), self.KEYS[0])
+        for playbook in ("configure_ceph", "libvirt"):
+            for arguments in ((), ("--check",)):
+                self.assertEqual(self.bring(playbook, *arguments), [])
+        self.assertEqual(self.bring("configure_ceph", key=self.KEYS[1]), [copy, self.GIVE])
+        self.assertEqual(self.value(), self.KEYS[1])
+        self.host("systemctl restart edpm_libvirt_libvirtd")
+        self.assertEqual(self.value(), self.KEYS[1])
+        self.assertEqual([self.KEYS[1] in text for text in (self.host("journalctl --no-pager"), self.host("cat /proc/*/cmdline 2>/dev/null", check=False))], [False, False])
+        # A compute that was removed and added again.
+        self.succeeds("nova_cleanup")
+        self.assertIn(self.GIVE, self.bring("libvirt"))
+        self.assertEqual(self.value(), self.KEYS[1], "the files of the host are those of the step of Ceph")
+        result, message = self.refused("configure_ceph", edpm_config_files={"../../etc/x": self.path("ceph.conf")})
+        self.assertIn("must have the keys ceph.conf and ceph.client.<user>.keyring", message)
+
+
+@realhost.long
 class TimeTest(realhost.HostTest):
     """What is no longer wanted is taken back."""
 
@@ -240,6 +733,7 @@ class TimeTest(realhost.HostTest):
         self.assertEqual(self.succeeds("configure_os").changed, [])
 
 
+@realhost.long
 class ValidateNetworkTest(realhost.HostTest):
     """Routes that hosts have."""
 
@@ -298,11 +792,11 @@ class CheckModeTest(realhost.HostTest):
 
     def test_1_nothing_differs_on_a_converged_host(self):
         self.put("/usr/sbin/os-net-config", "#!/bin/sh\nexit 2\n", "755")
-        self.host("mkdir -p /etc/nvme /var/lib/vhost_sockets; touch /etc/multipath.conf")
+        self.host("mkdir -p /etc/nvme /etc/iscsi/nodes /var/lib/vhost_sockets; touch /etc/multipath.conf")
         for playbook in self.PLAYBOOKS:
             self.succeeds(playbook, **self.variables())
         self.assertEqual(self.host("tail -n 14 /var/log/edpm/runs.log | cut -d ' ' -f 2").split(), ["start", "end"] * 7)
-        for container, paths in (("nova_compute", ["/etc/nvme", "/etc/multipath.conf"]), ("libvirt_libvirtd", ["/var/lib/vhost_sockets"])):
+        for container, paths in (("nova_compute", ["/etc/nvme", "/etc/multipath.conf", "/etc/iscsi/nodes"]), ("libvirt_libvirtd", ["/var/lib/vhost_sockets"])):
             mounts = self.host("podman inspect --format '{{range .Mounts}}{{.Destination}} {{end}}' edpm_" + container).split()
             self.assertLessEqual(set(paths), set(mounts), container)
         for playbook in self.PLAYBOOKS:

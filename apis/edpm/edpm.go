@@ -15,10 +15,18 @@ const (
 	// without running the cleanup playbook on its host.
 	SkipCleanupAnnotation = "edpm.openstack.org/skip-cleanup"
 
+	// DisableAnnotation on a node has its compute service disabled in nova, with the
+	// value as the reason.
+	DisableAnnotation = "edpm.openstack.org/disable"
 	// HostKeyAnnotation on a node is the public key of its host, as in
 	// /etc/ssh/ssh_host_ed25519_key.pub. It takes the place of the key that was
 	// recorded when the host was first met.
 	HostKeyAnnotation = "edpm.openstack.org/host-key"
+
+	// ReplaceHostAnnotation on a node asks for another machine. Each new value of the
+	// token has the BareMetalHost of the node released, and another one claimed;
+	// removing it does nothing.
+	ReplaceHostAnnotation = "edpm.openstack.org/replace-host"
 
 	// HostsAnnotation on a runner Pod lists its hosts, separated by commas.
 	HostsAnnotation = "edpm.openstack.org/hosts"

@@ -64,6 +64,24 @@ const (
 	RefusedReason condition.Reason = "Refused"
 )
 
+// Reasons of conditions that Jobs have to succeed for.
+const (
+	// JobRunningReason : a Job has not succeeded yet.
+	JobRunningReason condition.Reason = "JobRunning"
+	// JobFailingReason : a Job fails for an unknown cause, or its pod does not start.
+	JobFailingReason condition.Reason = "JobFailing"
+	// JobFailedReason : a Job has failed and is not retried.
+	JobFailedReason condition.Reason = "JobFailed"
+	// DatabaseAccessDeniedReason : the database server denies a Job access.
+	DatabaseAccessDeniedReason condition.Reason = "DatabaseAccessDenied"
+	// DatabaseMissingReason : the database of a Job does not exist on its server.
+	DatabaseMissingReason condition.Reason = "DatabaseMissing"
+	// DatabaseUnreachableReason : the database server does not answer a Job.
+	DatabaseUnreachableReason condition.Reason = "DatabaseUnreachable"
+	// SchemaTooNewReason : the schema is newer than the image that is to update it.
+	SchemaTooNewReason condition.Reason = "SchemaTooNew"
+)
+
 // Reasons of InputReady and ServiceConfigReady.
 const (
 	InvalidSpecReason   condition.Reason = "InvalidSpec"

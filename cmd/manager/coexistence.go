@@ -75,7 +75,8 @@ func (d *definitions) decide() coexistence.Decision {
 func (d *definitions) whenChanged(decision coexistence.Decision, stop func()) error {
 	look := func() {
 		if now := d.decide(); !reflect.DeepEqual(now, decision) {
-			ctrl.Log.Info("Restarting: the set of operators that can run has changed", "before", decision.Running, "now", now.Running)
+			ctrl.Log.Info("Restarting: the operators that can run or the kinds that they watch have changed",
+				"before", decision.Running, "now", now.Running, "watchedBefore", decision.Watched, "watchedNow", now.Watched)
 			stop()
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +27,7 @@ import (
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/coexistence"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
@@ -261,6 +263,53 @@ func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
 		t.Errorf("the manager ended with %v; it should wait for definitions", err)
 	case <-time.After(time.Second):
 	}
+}
+
+func TestTopologyRunsAloneWithoutTheKindsThatHoldIt(t *testing.T) {
+	env := envtest.Start(t, envtest.Options{})
+	api := env.Client
+	if err := apiextensionsv1.AddToScheme(env.Scheme); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range coexistence.Names(controllers.Operators) {
+		if name != "topologies.topology.openstack.org" && name != "novacells.nova.openstack.org" {
+			deleteDefinition(t, api, name)
+		}
+	}
+	makePod(t, api, "manager-0")
+	held := builders.MakeTopology("held", namespace).Spread("zone").Obj()
+	held.Finalizers = []string{
+		topology.Consumer{Kind: "GlanceAPI", Name: "of-a-kind-that-went"}.Finalizer(),
+		topology.Consumer{Kind: "NovaCell", Name: "gone"}.Finalizer(),
+	}
+	create(t, api, held)
+
+	p := launch(t, env, "manager-0", "--operators=topology")
+	p.eventually(func() string {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(held), held); err != nil || held.Status.ObservedGeneration != held.Generation || len(held.Finalizers) > 0 {
+			return fmt.Sprintf("the Topology has finalizers %v and status %+v (%v)", held.Finalizers, held.Status, err)
+		}
+		return ""
+	})
+
+	t.Log("One of the kinds comes or goes: the manager ends to be started again")
+	deleteDefinition(t, api, "novacells.nova.openstack.org")
+	p.ends()
+}
+
+// deleteDefinition returns once the definition is gone.
+func deleteDefinition(t *testing.T, api client.Client, name string) {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := api.Delete(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); apierrors.IsNotFound(err) {
+			return
+		}
+	}
+	t.Fatalf("definition %s is not gone", name)
 }
 
 // TestTheRightOnDefinitions : the marker beside the code cannot be computed.

@@ -22,7 +22,12 @@ func smallConfig(t *testing.T) string {
 
 func bundleOf(t *testing.T, operators ...string) (*v1alpha1.ClusterServiceVersion, []*unstructured.Unstructured) {
 	t.Helper()
-	in, err := readInput(strings.NewReader(smallConfig(t)), operators)
+	return bundleFrom(t, smallConfig(t), operators...)
+}
+
+func bundleFrom(t *testing.T, config string, operators ...string) (*v1alpha1.ClusterServiceVersion, []*unstructured.Unstructured) {
+	t.Helper()
+	in, err := readInput(strings.NewReader(config), operators)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +80,12 @@ func TestABundleOfOneOperator(t *testing.T) {
 		same(t, "where "+hook.GenerateName+" is served", hook.DeploymentName+" "+hook.TargetPort.String(), "part-manager 9443")
 	}
 	same(t, "webhooks", paths, []string{"MutatingAdmissionWebhook /mutate-cell-example-org-v1-cell", "ValidatingAdmissionWebhook /validate-cell-rule-host"})
+}
+
+func TestABundleRequiresNoKindThatIsOnlyWatched(t *testing.T) {
+	config := strings.ReplaceAll(smallConfig(t), "resources: [hosts], verbs: [get, list, watch]", "resources: [hosts], verbs: [list, watch]")
+	csv, _ := bundleFrom(t, config, "cell")
+	same(t, "required", kindNames(csv.Spec.CustomResourceDefinitions.Required), nil)
 }
 
 func TestABundleOfAllOperatorsRequiresNothing(t *testing.T) {

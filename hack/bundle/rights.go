@@ -16,12 +16,13 @@ func withoutCertificates(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	})
 }
 
-// requiredKinds returns the kinds of other operators that those of the bundle
-// watch: OLM installs the package that has them first.
+// requiredKinds returns the kinds of other operators that those of the bundle watch
+// and cannot do without: OLM installs the package that has them first. What they
+// only list and watch they watch where it exists.
 func (in *input) requiredKinds() []v1alpha1.CRDDescription {
 	var required []v1alpha1.CRDDescription
 	for _, d := range in.others {
-		if slices.ContainsFunc(in.rules, func(rule rbacv1.PolicyRule) bool { return watches(rule, d) }) {
+		if in.may(d, "watch") && slices.ContainsFunc([]string{"get", "create", "update", "patch", "delete"}, func(verb string) bool { return in.may(d, verb) }) {
 			kind := describe(d)
 			kind.SpecDescriptors, kind.StatusDescriptors = nil, nil
 			required = append(required, kind)
@@ -30,6 +31,9 @@ func (in *input) requiredKinds() []v1alpha1.CRDDescription {
 	return required
 }
 
-func watches(rule rbacv1.PolicyRule, d definition) bool {
-	return slices.Contains(rule.APIGroups, d.Spec.Group) && slices.Contains(rule.Resources, d.Spec.Names.Plural) && slices.Contains(rule.Verbs, "watch")
+// may reports whether the manager has the right to the objects of the kind.
+func (in *input) may(d definition, verb string) bool {
+	return slices.ContainsFunc(in.rules, func(rule rbacv1.PolicyRule) bool {
+		return slices.Contains(rule.APIGroups, d.Spec.Group) && slices.Contains(rule.Resources, d.Spec.Names.Plural) && slices.Contains(rule.Verbs, verb)
+	})
 }

@@ -12,7 +12,7 @@ import (
 func byDigest() []string {
 	at := "registry.example.org/image@sha256:" + strings.Repeat("0123", 16)
 	env := []string{"IMG=" + at, "RUNNER_IMG=" + at}
-	for _, name := range []string{"NOVA_COMPUTE", "NOVA_LIBVIRT", "NOVA_CONDUCTOR", "GLANCE_API"} {
+	for _, name := range []string{"NOVA_COMPUTE", "NOVA_LIBVIRT", "NOVA_CONDUCTOR", "NOVA_API", "NOVA_SCHEDULER", "NOVA_NOVNC", "GLANCE_API"} {
 		env = append(env, "RELATED_IMAGE_"+name+"_IMAGE_URL_DEFAULT="+at)
 	}
 	return env
@@ -44,8 +44,8 @@ func TestWhatIsDeployedCanBePinned(t *testing.T) {
 		t.Errorf("with all digests given these are not pinned: %q", found)
 	}
 	found := loose(t, output(t, byDigest()[:1], "hack/deploy.sh", "render"))
-	if len(found) != 6 || !strings.Contains(found[0], "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT is empty") {
-		t.Errorf("without digests of the other images these are not pinned: %q; want the six variables", found)
+	if len(found) != 9 || !strings.Contains(found[0], "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT is empty") {
+		t.Errorf("without digests of the other images these are not pinned: %q; want the nine variables", found)
 	}
 }
 

@@ -25,6 +25,8 @@ type needs struct {
 	// reads are definitions of kinds that it reads, whoever manages them. Of a
 	// Topology, that of infra-operator has the same version and the same fields.
 	reads []string
+	// watches are definitions of kinds that it watches where they exist.
+	watches []string
 }
 
 const topologies = "topologies.topology.openstack.org"
@@ -49,8 +51,10 @@ var needsOf = map[string]needs{
 		},
 		operators: []string{"ansibleee", "dataplane"}, reads: []string{topologies},
 	},
-	"ocs":      {owns: []string{"storageclusters.ocs.openshift.io"}},
-	"topology": {owns: []string{topologies}},
+	"ocs": {owns: []string{"storageclusters.ocs.openshift.io"}},
+	"topology": {owns: []string{topologies}, watches: []string{
+		"glanceapis.glance.openstack.org", "novacells.nova.openstack.org", "novacomputes.nova.openstack.org", "openstackdataplaneroles.dataplane.openstack.org",
+	}},
 }
 
 // Definitions are the resource definitions of a cluster: by name whether one is
@@ -66,6 +70,9 @@ type Decision struct {
 	Running []string
 	// LeftOut are the others of those that were chosen.
 	LeftOut []LeftOut
+	// Watched are the definitions that exist of those that running operators do
+	// without.
+	Watched []string
 }
 
 // LeftOut is an operator that does not run although it was chosen.
@@ -83,7 +90,7 @@ func Names(operators []string) []string {
 	var names []string
 	for _, o := range operators {
 		n := needsOf[o]
-		names = slices.Concat(names, n.owns, n.reads, Names(n.operators))
+		names = slices.Concat(names, n.owns, n.reads, n.watches, Names(n.operators))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -98,9 +105,18 @@ func Decide(chosen []string, found Definitions) Decision {
 			d.LeftOut = append(d.LeftOut, *out)
 		} else {
 			d.Running = append(d.Running, operator)
+			d.Watched = append(d.Watched, found.existing(needsOf[operator].watches)...)
 		}
 	}
 	return d
+}
+
+// existing returns those of the definitions that exist, whoever's they are.
+func (found Definitions) existing(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, exists := found[name]
+		return !exists
+	})
 }
 
 // leaves returns why an operator is disabled, nil if it is not.

@@ -92,6 +92,30 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+func TestDecideWatched(t *testing.T) {
+	for name, c := range map[string]struct {
+		chosen []string
+		except []string
+		want   string
+	}{
+		"all that exist":         {[]string{"topology"}, nil, "glanceapis novacells novacomputes openstackdataplaneroles"},
+		"others' as well":        {[]string{"topology"}, []string{"!glanceapis.glance.openstack.org", "-novacells.nova.openstack.org"}, "glanceapis novacomputes openstackdataplaneroles"},
+		"nobody who looks":       {[]string{"ocs"}, nil, ""},
+		"who looks does not run": {[]string{"topology"}, []string{"!topologies.topology.openstack.org"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, name := range Decide(c.chosen, cluster(t, c.except...)).Watched {
+				kind, _, _ := strings.Cut(name, ".")
+				got = append(got, kind)
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%q are watched; want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestCondition(t *testing.T) {
 	const missing, foreign = "-nova.nova.openstack.org", "!glances.glance.openstack.org"
 	for name, c := range map[string]struct {

@@ -35,6 +35,7 @@ const (
 	podifiedTable  = "podified"
 	stepTable      = "step"
 	consumersTable = "topologyRef"
+	jobTable       = "job"
 )
 
 // Remedies that several reasons share.
@@ -68,7 +69,7 @@ func Tables() []Table {
 		common(), step(), topologyRef(),
 		ofDataPlane(), ofRole(), ofNode(), ofMachine(), ofAnsibleEE(),
 		ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(),
-		ofGlance(), podified(), ofControlPlane(), ofTopology(), ofStorageCluster(), ofManager(),
+		ofGlance(), podified(), job(), ofControlPlane(), ofTopology(), ofStorageCluster(), ofManager(),
 	}
 }
 
@@ -101,7 +102,7 @@ func step() Table {
 
 // topologyRef is what objects that refer to a Topology report.
 func topologyRef() Table {
-	kinds := []string{role, node, ansibleEE, controlPlane, glanceAPI, novaCompute, novaCell}
+	kinds := []string{role, node, ansibleEE, controlPlane, glanceAPI, nova, novaCompute, novaCell}
 	return Table{Name: consumersTable, Title: "as of every object with a topologyRef", Kinds: kinds, Link: "topology.md#conditions", Conditions: []Condition{
 		{Type: condition.TopologyReadyCondition, Means: "the Topology that the object refers to can be used. Present only if the object refers to one", Reasons: []Reason{
 			{topologyv1.TopologyMissingReason, "the Topology does not exist in the namespace. Running pods continue", "create it, or refer to another one; it continues automatically"},
@@ -209,6 +210,39 @@ func ofNova() Table {
 			{edpmv1.ConflictReason, "a NovaCell or Secret with the name of a cell exists already, and was not created by this Nova", removeOrGive},
 			{novav1.ComputesRemainingReason, "a cell was removed from `cellTemplates` but still has computes", "delete their nodes and NovaComputes first, or add the cell to `cellTemplates` again"},
 		}},
+		{Type: novav1.NovaAPIReadyCondition, Means: "the inputs of the API are ready, or no API is run; the message says which", Like: podifiedTable, Reasons: []Reason{
+			{novav1.InvalidSpecReason, "the API database, `cell0` or an image is not configured", "set what the message names, or `spec.apiServiceTemplate.replicas: 0`"},
+			{edpmv1.SecretMissingReason, "the Secret with the message bus of cell0 does not exist", createSecret},
+			{edpmv1.SecretKeyMissingReason, "the Secret of `spec.secret` does not have the password of a database, or that with the message bus of cell0 not the key `transport_url`", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+		}},
+		{Type: condition.DBSyncReadyCondition, Means: "the schema of the API database is up to date. Present only if an API is run", Like: jobTable},
+		{Type: novav1.NovaCellMappingsReadyCondition, Means: "the API knows the database and the message bus of every cell. Present only if an API is run", Like: jobTable, Reasons: []Reason{
+			{novav1.CellNotReadyReason, "the database of a cell is not up to date yet; the other cells can be used", "see the condition `DBSyncReady` of the NovaCell that the message names"},
+			{edpmv1.SecretMissingReason, "the Secret with the message bus of a cell does not exist; the other cells can be used", createSecret},
+			{edpmv1.SecretKeyMissingReason, "the Secret with the message bus of a cell does not have the key `transport_url`", createSecret},
+		}},
+		{Type: novav1.NovaComputeServicesReadyCondition, Means: "the API can be asked for the services of computes, or there are none, and maps new hosts. Present only if an API is run", Like: jobTable, Reasons: unasked()},
+	}}
+}
+
+// job is what internal/podified reports for Jobs.
+func job() Table {
+	return Table{Name: jobTable, Title: "as of every Job", Kinds: []string{nova, novaCell, glanceAPI}, Link: "nova.md#jobs", Conditions: []Condition{
+		{Type: condition.DBSyncReadyCondition, Means: "the Job has succeeded with the current inputs", Reasons: []Reason{
+			{podifiedv1.JobRunningReason, "the Job has not ended yet; the message names it", patience},
+			{podifiedv1.DatabaseAccessDeniedReason, "the database server denies access to the user or to the database", "correct the user or its password in the Secret, or grant it the database; another password is used immediately, else the Job is retried within five minutes"},
+			{podifiedv1.DatabaseMissingReason, "the database does not exist on its server", "create it; the Job is retried within five minutes"},
+			{podifiedv1.DatabaseUnreachableReason, "the database server does not answer", "correct its address, or start it; the Job is retried within five minutes"},
+			{podifiedv1.SchemaTooNewReason, "the schema of the database is newer than the image", "set an image of the version that updated the schema, or a newer one"},
+			{podifiedv1.JobFailingReason, "the Job fails for another cause, or its pod does not start", "see `kubectl logs` of the Job that the message names; it is retried within five minutes"},
+			{podifiedv1.JobFailedReason, "the Job has failed and is not retried, because something else than the suite ended it", "delete the Job: it is created again"},
+			{podifiedv1.PodsPendingReason, "the scheduler finds no node for the pod of the Job; the message is the scheduler's", "see [my pod is Pending](pod-pending.md)"},
+			{podifiedv1.InvalidConfigReason, "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"},
+			{podifiedv1.RefusedReason, "the API server rejects the Job", "correct what the message names"},
+			{edpmv1.ConflictReason, "a Job or Secret with that name exists already, and was not created for this object", removeOrGive},
+		}},
 	}}
 }
 
@@ -228,10 +262,11 @@ func ofNovaCell() Table {
 		}},
 		{Type: novav1.NovaConductorReadyCondition, Means: "the inputs of the conductor are ready, or the conductor is disabled; the message says which", Like: podifiedTable, Reasons: []Reason{
 			{edpmv1.SecretMissingReason, "the Secret with the passwords of the databases does not exist", createSecret},
-			{edpmv1.SecretKeyMissingReason, "the Secret does not have the password of a database", createSecret},
+			{edpmv1.SecretKeyMissingReason, "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service", createSecret},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
+		{Type: condition.DBSyncReadyCondition, Means: "the schema of the database of the cell is up to date. Present only if the cell has a conductor", Like: jobTable},
 	}}
 }
 
@@ -270,7 +305,27 @@ func ofCompute() Table {
 			{novav1.MachineConflictReason, "the compute is being deleted, and the clean-up would remove the services of another node that is deployed on the same machine", "set `edpm.openstack.org/skip-cleanup`, or delete the other node first: see [one host, two nodes](how-to/replace-a-host.md#one-host-two-nodes)"},
 			{novav1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "fix the host and run `kubectl edpm rerun <node> --step nova`, or skip clean-up with the annotation `edpm.openstack.org/skip-cleanup`: see [removing a node](how-to/scale-in.md)"},
 		}},
+		{Type: novav1.ComputeServiceReadyCondition, Means: "nova can put a guest on the compute: its service is up, enabled and mapped to its cell. Where [no API is asked](novaexternalcompute.md#the-service-in-nova) it is True with the reason `NotObserved`", Reasons: append([]Reason{
+			{novav1.NotObservedReason, "(True) the cell belongs to no Nova that runs an API, so nobody is asked", "nothing; to have it observed, run the API by `apiServiceTemplate.replicas` of the [Nova](nova.md)"},
+			{novav1.ServiceNotReportedReason, "nova does not know a service nova-compute of the host", "nothing if nova-compute has just been started; else see its log on the host, and check that the host has the name in nova that the message has"},
+			{novav1.ServiceDownReason, "the service has not reported to nova for a minute, or it is forced down; the message says since when. Nothing is run on the host", "see [EDPMComputeServiceDown](runbooks/EDPMComputeServiceDown.md)"},
+			{novav1.ServiceDisabledReason, "the service is disabled, so the scheduler passes the host over; the message has the reason", "enable it when the cause of the reason no longer exists"},
+			{novav1.ServiceDuplicatedReason, "nova has services of the host in two cells", "delete the one that is left from the other cell: see the message"},
+			{novav1.InstancesPresentReason, "the compute is being deleted, and nova has instances on it; the message has their number. Its service is disabled, and nothing is removed from the host", "migrate or delete the instances; it continues automatically. If the host is dead, set `edpm.openstack.org/skip-cleanup`: see [scale in](how-to/scale-in.md#a-host-that-is-dead)"},
+			{novav1.HostNotMappedReason, "the host is not mapped to its cell yet", "nothing; if it stays so, see the condition `NovaComputeServicesReady` of the Nova"},
+		}, unasked()...)},
 	}}
+}
+
+// unasked are the reasons why nova cannot be asked for services of computes.
+func unasked() []Reason {
+	return []Reason{
+		{novav1.KeystoneUnreachableReason, "keystone does not answer; the message says how. Computes that were up are shown as they were", "start it, or correct `keystoneAuthURL`; it is tried again within half a minute"},
+		{novav1.KeystoneAccessDeniedReason, "keystone refuses the service user", "correct the password in the Secret, or the user in keystone; another password is used immediately"},
+		{novav1.EndpointMissingReason, "the catalogue of keystone has no internal endpoint of type compute in the region of the Nova", "create the endpoint, or correct `keystone.region`"},
+		{novav1.APIUnreachableReason, "nova's API does not answer; the message says how", "see the pods of the API, and the address in the catalogue; it is tried again within half a minute"},
+		{novav1.APIAccessDeniedReason, "nova's API does not let the service user list its services", "give the user the role admin in the project service, or allow it in the policy of nova"},
+	}
 }
 
 func ofNovaCompute() Table {
@@ -296,7 +351,7 @@ func ofGlance() Table {
 
 // podified is what internal/podified reports for services in pods.
 func podified() Table {
-	return Table{Name: podifiedTable, Title: "as of every service in pods", Kinds: []string{glanceAPI, novaCompute, novaCell}, Link: "glance.md#conditions", Conditions: []Condition{
+	return Table{Name: podifiedTable, Title: "as of every service in pods", Kinds: []string{glanceAPI, nova, novaCompute, novaCell}, Link: "glance.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the inputs of the pods are ready", Reasons: []Reason{
 			{podifiedv1.InvalidSpecReason, "a field is missing", "set the field that the message names"},
 			{edpmv1.SecretMissingReason, "a Secret does not exist", createSecret},
@@ -318,7 +373,7 @@ func podified() Table {
 			{podifiedv1.PodsNotReadyReason, "pods are scheduled but not ready", "see `kubectl describe pod` and `kubectl logs` of the pod that the message names"},
 			{podifiedv1.HeldReason, "a change is held back because of `PlacementReady`, as the Topology has `enforcement: Hold`", "do what `PlacementReady` says, or set `enforcement: Warn`"},
 			{podifiedv1.ReplacingReason, "the StatefulSet is being recreated, because an immutable field has changed or because it was handed over from another operator; its pods keep running", patience},
-			{edpmv1.ConflictReason, "a StatefulSet, Service or Secret with that name exists already, and was not created for this object or was created by another operator; or pods do not have the labels by which they are selected, and the message has the command that sets them", removeOrGive},
+			{edpmv1.ConflictReason, "a StatefulSet, Service, PodDisruptionBudget or Secret with that name exists already, and was not created for this object or was created by another operator; or pods do not have the labels by which they are selected, and the message has the command that sets them", removeOrGive},
 			{podifiedv1.RefusedReason, "the API server rejects the StatefulSet or a Service", "correct what the message names"},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},

@@ -206,7 +206,7 @@ type assessment struct {
 // as long as that is missing, such runs stay when somebody deletes them, and the
 // failed ones hold other hosts back.
 func (e *Engine) assess(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (*assessment, error) {
-	t.Rerun, t.Tokens = shortToken(t.Rerun), shortTokens(t.Tokens)
+	t.Rerun, t.Tokens = ShortToken(t.Rerun), shortTokens(t.Tokens)
 	all, err := e.history(ctx, t.Key(), t.OwnerUID)
 	if err != nil {
 		return nil, err
@@ -326,6 +326,14 @@ func (e *Engine) offer(o *offer) string {
 // cannot say any more what they want, for example because an input is missing.
 func (e *Engine) Withdraw(kind, namespace, host string) {
 	e.conclude(ownerID{kind, namespace, host}, false)
+}
+
+// Await takes back whatever the owner waits for, and continues to expect it: it
+// does not exist, and is about to be created.
+func (e *Engine) Await(kind, namespace, host string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.drop(ownerID{kind, namespace, host})
 }
 
 // conclude notes that an owner has been looked at, and takes back what it waited

@@ -102,11 +102,14 @@ func (e *Engine) awaited(g Group) time.Time {
 	return until
 }
 
-// Expecting returns a handler that reconciles the owner with the name of the
-// object, and lets the hosts of its role wait for what the owner will want.
-func (e *Engine) Expecting(kind string, role func(client.Object) string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
-		e.expect(crew{obj.GetNamespace(), role(obj)}, ownerID{kind, obj.GetNamespace(), obj.GetName()})
-		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+// Expecting returns a handler that reconciles the owners that an object concerns,
+// and lets the hosts of its role wait for what they will want.
+func (e *Engine) Expecting(kind string, role func(client.Object) string, owners handler.MapFunc) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		woken := owners(ctx, obj)
+		for _, r := range woken {
+			e.expect(crew{obj.GetNamespace(), role(obj)}, ownerID{kind, r.Namespace, r.Name})
+		}
+		return woken
 	})
 }

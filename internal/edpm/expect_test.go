@@ -36,6 +36,34 @@ func TestARunWaitsForOwnersThatWereWoken(t *testing.T) {
 	}
 }
 
+func TestARunWaitsForAnOwnerThatIsAboutToBeCreated(t *testing.T) {
+	y := newYard(t)
+	y.wakened("a", "created")
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.Await(kind, group1.Namespace, "created")
+	y.pass(y.Patience - 2*time.Second)
+	y.plan(group1)
+	if n := len(y.runs()); n > 0 {
+		t.Fatalf("there are %d runs though an owner is being created", n)
+	}
+	y.converge(&edpmv1.Ledger{}, wantedOf("created", nil))
+	y.plan(group1)
+	if hosts := slices.Sorted(slices.Values(y.runs()[y.onlyRun().Name])); !slices.Equal(hosts, []string{"a", "created"}) {
+		t.Errorf("the run is of %v; want a and created", hosts)
+	}
+}
+
+func TestAnOwnerThatIsCreatedAgainWaitsForNothing(t *testing.T) {
+	y := newYard(t)
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.Await(kind, group1.Namespace, "a")
+	y.pass(y.Patience)
+	y.plan(group1)
+	if n := len(y.runs()); n > 0 {
+		t.Errorf("there are %d runs; the object that wanted one no longer exists", n)
+	}
+}
+
 func TestARunDoesNotWaitForAnOwnerThatStaysSilent(t *testing.T) {
 	y := newYard(t)
 	y.wakened("a", "silent")

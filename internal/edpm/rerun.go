@@ -53,7 +53,7 @@ func shortTokens(tokens map[string]string) map[string]string {
 	}
 	out := make(map[string]string, len(tokens))
 	for source, token := range tokens {
-		out[source] = shortToken(token)
+		out[source] = ShortToken(token)
 	}
 	return out
 }

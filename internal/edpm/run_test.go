@@ -46,6 +46,7 @@ func TestHashCoversWhatDecidesTheOutcome(t *testing.T) {
 		"the content of what is mounted": func(t *Target) { t.MountDigests["Secret/s"] = "e" },
 		"a mount":                        func(t *Target) { t.ExtraMounts = []ansibleeev1.ExtraMount{{ExtraVolType: "Ceph"}} },
 		"the environment":                func(t *Target) { t.Env[0].Value = "w" },
+		"another machine":                func(t *Target) { t.Replacement = "1" },
 		"what the environment takes":     func(t *Target) { t.EnvDigests = map[string]string{"ConfigMap/c": "d"} },
 		"the playbook":                   func(t *Target) { t.Step.Playbook = "edpm.operators.other" },
 		"the text of the playbook":       func(t *Target) { t.Step.PlaybookContents = "- hosts: all" },

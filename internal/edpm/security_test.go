@@ -194,7 +194,7 @@ func TestALongRerunTokenStaysShortInARun(t *testing.T) {
 	if got := list.Items[0].Spec.Targets[0].Rerun; got == "" || len(got) > maxToken {
 		t.Errorf("the token in the run has %d characters", len(got))
 	}
-	if shortToken("a") != "a" || shortToken(token) == shortToken(token+"y") {
+	if ShortToken("a") != "a" || ShortToken(token) == ShortToken(token+"y") {
 		t.Error("a short token should stay, and different ones differ")
 	}
 }

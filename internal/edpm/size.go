@@ -19,8 +19,8 @@ const (
 	maxToken = 63
 )
 
-// shortToken is equal for equal tokens, and short.
-func shortToken(token string) string {
+// ShortToken is equal for equal tokens, and short.
+func ShortToken(token string) string {
 	if len(token) <= maxToken {
 		return token
 	}

@@ -101,6 +101,9 @@ type Target struct {
 	// Tokens are all rerun tokens that the host has, by their source: the one in
 	// force and those that it overrides.
 	Tokens map[string]string
+	// Replacement is a token: with each new value the host is another machine, on
+	// which nothing was run yet.
+	Replacement string
 	// MaxAttempts for one hash, after which the engine gives up; 0 means never.
 	MaxAttempts int32
 
@@ -201,6 +204,9 @@ func (t *Target) Hash() string {
 	}
 	if len(t.EnvDigests) > 0 { // else hashes that ledgers have stay what they were
 		parts["environment"] = t.EnvDigests
+	}
+	if t.Replacement != "" {
+		parts["replacement"] = t.Replacement
 	}
 	return digest(parts)
 }

@@ -36,6 +36,9 @@ type Defaults struct {
 	NovaAnsibleEE string
 	AnsibleEE     string
 	NovaConductor string
+	NovaAPI       string
+	NovaScheduler string
+	NovaNoVNC     string
 	GlanceAPI     string
 }
 
@@ -55,6 +58,9 @@ func From(lookup func(string) (string, bool)) Defaults {
 		NovaAnsibleEE: get(novaAnsibleEE, ""),
 		AnsibleEE:     get(ansibleEE, ""),
 		NovaConductor: get("RELATED_IMAGE_NOVA_CONDUCTOR_IMAGE_URL_DEFAULT", podified+"openstack-nova-conductor:current-podified"),
+		NovaAPI:       get("RELATED_IMAGE_NOVA_API_IMAGE_URL_DEFAULT", podified+"openstack-nova-api:current-podified"),
+		NovaScheduler: get("RELATED_IMAGE_NOVA_SCHEDULER_IMAGE_URL_DEFAULT", podified+"openstack-nova-scheduler:current-podified"),
+		NovaNoVNC:     get("RELATED_IMAGE_NOVA_NOVNC_IMAGE_URL_DEFAULT", podified+"openstack-nova-novncproxy:current-podified"),
 		GlanceAPI:     get("RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT", podified+"openstack-glance-api:current-podified"),
 	}
 }
@@ -78,6 +84,15 @@ func AnsibleEEDefault() string { return Env().AnsibleEE }
 
 // NovaConductorDefault returns the image of nova-conductor.
 func NovaConductorDefault() string { return Env().NovaConductor }
+
+// NovaAPIDefault returns the image of the API and of the metadata service of nova.
+func NovaAPIDefault() string { return Env().NovaAPI }
+
+// NovaSchedulerDefault returns the image of nova-scheduler.
+func NovaSchedulerDefault() string { return Env().NovaScheduler }
+
+// NovaNoVNCDefault returns the image of the console proxy.
+func NovaNoVNCDefault() string { return Env().NovaNoVNC }
 
 // GlanceAPIDefault returns the image of glance-api.
 func GlanceAPIDefault() string { return Env().GlanceAPI }

@@ -25,6 +25,9 @@ func TestFrom(t *testing.T) {
 		compute   = "quay.io/podified-antelope-centos9/openstack-nova-compute:current-podified"
 		libvirt   = "quay.io/podified-antelope-centos9/openstack-nova-libvirt:current-podified"
 		conductor = "quay.io/podified-antelope-centos9/openstack-nova-conductor:current-podified"
+		api       = "quay.io/podified-antelope-centos9/openstack-nova-api:current-podified"
+		scheduler = "quay.io/podified-antelope-centos9/openstack-nova-scheduler:current-podified"
+		novnc     = "quay.io/podified-antelope-centos9/openstack-nova-novncproxy:current-podified"
 		glance    = "quay.io/podified-antelope-centos9/openstack-glance-api:current-podified"
 	)
 	tests := map[string]struct {
@@ -32,11 +35,11 @@ func TestFrom(t *testing.T) {
 		want images.Defaults
 	}{
 		"no variable leaves every fallback, and no execution environment": {
-			nil, images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaConductor: conductor, GlanceAPI: glance},
+			nil, images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaConductor: conductor, NovaAPI: api, NovaScheduler: scheduler, NovaNoVNC: novnc, GlanceAPI: glance},
 		},
 		"an empty variable leaves the fallback": {
 			map[string]string{"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT": ""},
-			images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaConductor: conductor, GlanceAPI: glance},
+			images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaConductor: conductor, NovaAPI: api, NovaScheduler: scheduler, NovaNoVNC: novnc, GlanceAPI: glance},
 		},
 		"each variable sets its own image": {
 			map[string]string{
@@ -46,10 +49,14 @@ func TestFrom(t *testing.T) {
 				"RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT":       "r/ee@sha256:4",
 				"RELATED_IMAGE_NOVA_CONDUCTOR_IMAGE_URL_DEFAULT":  "r/conductor@sha256:5",
 				"RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT":      "r/glance@sha256:6",
+				"RELATED_IMAGE_NOVA_API_IMAGE_URL_DEFAULT":        "r/api@sha256:7",
+				"RELATED_IMAGE_NOVA_SCHEDULER_IMAGE_URL_DEFAULT":  "r/scheduler@sha256:8",
+				"RELATED_IMAGE_NOVA_NOVNC_IMAGE_URL_DEFAULT":      "r/novnc@sha256:9",
 			},
 			images.Defaults{
 				NovaCompute: "r/compute@sha256:1", NovaLibvirt: "r/libvirt@sha256:2",
 				NovaAnsibleEE: "r/nova-ee@sha256:3", AnsibleEE: "r/ee@sha256:4",
+				NovaAPI: "r/api@sha256:7", NovaScheduler: "r/scheduler@sha256:8", NovaNoVNC: "r/novnc@sha256:9",
 				NovaConductor: "r/conductor@sha256:5", GlanceAPI: "r/glance@sha256:6",
 			},
 		},
@@ -78,7 +85,8 @@ func TestEveryDefaultIsOfItsOwnKind(t *testing.T) {
 	got := images.Defaults{
 		NovaCompute: images.NovaComputeDefault(), NovaLibvirt: images.NovaLibvirtDefault(),
 		NovaAnsibleEE: images.NovaAnsibleEEDefault(), AnsibleEE: images.AnsibleEEDefault(),
-		NovaConductor: images.NovaConductorDefault(), GlanceAPI: images.GlanceAPIDefault(),
+		NovaConductor: images.NovaConductorDefault(), NovaAPI: images.NovaAPIDefault(),
+		NovaScheduler: images.NovaSchedulerDefault(), NovaNoVNC: images.NovaNoVNCDefault(), GlanceAPI: images.GlanceAPIDefault(),
 	}
 	if diff := cmp.Diff(images.Env(), got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

@@ -264,6 +264,20 @@ func TestNetworkData(t *testing.T) {
 			Network{Interface: "52:54:00:00:00:01", Address: address("fd00::5"), Gateway: "fd00::1"}, machine("h"),
 			[]string{"iface eno1 inet6 static", "address fd00::5/64", "gw fd00::1"},
 		},
+		"network-bond.json": {
+			Network{
+				Bond: &Bond{Interfaces: []string{"eno1", "eno2"}, Mode: "802.3ad"}, VLAN: 20, Address: address("172.17.0.5"), Gateway: "172.17.0.1",
+				Others: []Further{{Name: "storage", VLAN: 21, Address: address("172.18.0.5"), Netmask: "23"}, {Name: "tenant"}},
+			}, machine("h", second),
+			[]string{
+				"iface bond0 inet dhcp", "bond_mode 802.3ad", "bond_miimon 100", "iface eno1 inet manual\n    bond-master bond0", "iface eno2 inet manual\n    bond-master bond0",
+				"iface bond0.20 inet static\n    address 172.17.0.5/24", "gw 172.17.0.1", "iface bond0.21 inet static\n    address 172.18.0.5/23", "vlan-raw-device bond0",
+			},
+		},
+		"network-further.json": {
+			Network{Address: address("192.168.1.5"), Others: []Further{{Name: "storage", Interface: "eno2", Address: address("fd00::5")}, {Name: "tenant", VLAN: 30}}}, machine("h", second),
+			[]string{"iface eno1 inet static\n    address 192.168.1.5/24", "iface eno2 inet6 static\n    address fd00::5/64", "iface eno1.30 inet dhcp"},
+		},
 		"network-boot-mac.json": {
 			Network{}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware, h.Spec.BootMACAddress = nil, "52:54:00:00:00:02" }),
 			[]string{"iface eno2 inet dhcp"},
@@ -291,12 +305,17 @@ func TestNetworkDataThatCannotBeMadeSaysWhatIsMissing(t *testing.T) {
 		host    metal3v1.BareMetalHost
 		says    string
 	}{
-		"no such NIC":           {Network{Interface: "eno9"}, machine("h"), "BareMetalHost h has no NIC eno9 (it has eno1)"},
-		"no hardware":           {Network{Interface: "eno9"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), "no hardware data"},
-		"no NIC to boot from":   {Network{}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware.NICs[0].PXE = false }), "set baremetalSetTemplate.ctlplaneInterface"},
-		"a mask that is none":   {Network{Address: address("10.0.0.1"), Netmask: "255.0.255.0"}, machine("h"), `ctlplaneNetmask: "255.0.255.0" is no netmask for address 10.0.0.1`},
-		"a mask of IPv4 for v6": {Network{Address: address("fd00::1"), Netmask: "255.255.255.0"}, machine("h"), "is no netmask for address fd00::1"},
-		"a prefix too long":     {Network{Address: address("10.0.0.1"), Netmask: "33"}, machine("h"), "is no netmask"},
+		"no such NIC":             {Network{Interface: "eno9"}, machine("h"), "BareMetalHost h has no NIC eno9 (it has eno1)"},
+		"a NIC of the bond":       {Network{Bond: &Bond{Interfaces: []string{"eno1"}}, Others: []Further{{Name: "storage", Interface: "eno1"}}}, machine("h"), "network storage: NIC eno1 of BareMetalHost h is part of baremetalSetTemplate.ctlplaneBond"},
+		"a NIC twice in a bond":   {Network{Bond: &Bond{Interfaces: []string{"eno1", "52:54:00:00:00:01"}}}, machine("h"), "name each NIC of BareMetalHost h once"},
+		"a MAC that is none":      {Network{Interface: "eno1"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware.NICs[0].MAC = "\x1b[2J" }), "has no NIC eno1"},
+		"names with controls":     {Network{Interface: "eno9"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware.NICs[0].Name = "\x1b[2Jeno1" }), "(it has  [2Jeno1)"},
+		"a mask of a further one": {Network{Others: []Further{{Name: "storage", Address: address("10.0.0.1"), Netmask: "64"}}}, machine("h"), `bootNetworks[storage].netmask: "64" is no netmask`},
+		"no hardware":             {Network{Interface: "eno9"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), "no hardware data"},
+		"no NIC to boot from":     {Network{}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware.NICs[0].PXE = false }), "set baremetalSetTemplate.ctlplaneInterface"},
+		"a mask that is none":     {Network{Address: address("10.0.0.1"), Netmask: "255.0.255.0"}, machine("h"), `ctlplaneNetmask: "255.0.255.0" is no netmask for address 10.0.0.1`},
+		"a mask of IPv4 for v6":   {Network{Address: address("fd00::1"), Netmask: "255.255.255.0"}, machine("h"), "is no netmask for address fd00::1"},
+		"a prefix too long":       {Network{Address: address("10.0.0.1"), Netmask: "33"}, machine("h"), "is no netmask"},
 	} {
 		if _, err := c.network.Render(&c.host); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: it says %v; want %q", name, err, c.says)

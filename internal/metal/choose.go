@@ -19,9 +19,13 @@ type Want struct {
 	// Namespace and Node that asks.
 	Namespace, Node string
 	// Name of the BareMetalHost; empty means any that Labels and Hardware fit.
-	Name     string
+	Name string
+	// Former is the host that the node had before, and has only again by its Name.
+	Former   string
 	Labels   map[string]string
 	Hardware *dataplanev1.HardwareReqs
+	// Hints select the disk of the image; nil means any.
+	Hints *metal3v1.RootDeviceHints
 	// SpreadLabel is a label of BareMetalHosts over whose values the nodes of the
 	// role are spread; empty means none.
 	SpreadLabel string
@@ -48,8 +52,9 @@ func (w Want) Choose(hosts []metal3v1.BareMetalHost) (*metal3v1.BareMetalHost, s
 		if !selector.Matches(labels.Set(host.Labels)) {
 			continue
 		}
-		if problem := cmp.Or(w.obstacle(host), unmet(w.Hardware, host)); problem != "" {
-			missing.add(host.Name, problem, w.obstacle(host) == "")
+		obstacle := w.obstacle(host)
+		if problem := cmp.Or(obstacle, w.replaced(host), foreign(unmet(w.Hardware, w.Hints, host))); problem != "" {
+			missing.add(host.Name, problem, obstacle == "")
 			continue
 		}
 		fitting = append(fitting, host)
@@ -101,8 +106,13 @@ func (w Want) rank(used map[string]int, host *metal3v1.BareMetalHost) int {
 	return used[value]
 }
 
-// obstacle returns why nobody may claim the host, empty if the node may.
+// obstacle returns why nobody may claim the host, empty if the node may. It is fit
+// for a message: who writes BareMetalHosts, and the machines, chose parts of it.
 func (w Want) obstacle(host *metal3v1.BareMetalHost) string {
+	return foreign(w.hindrance(host))
+}
+
+func (w Want) hindrance(host *metal3v1.BareMetalHost) string {
 	switch ref := host.Spec.ConsumerRef; {
 	case !host.DeletionTimestamp.IsZero():
 		return "is being deleted"
@@ -132,6 +142,14 @@ func standing(host *metal3v1.BareMetalHost) string {
 		return fmt.Sprintf("is not available yet (%s)", cmp.Or(string(state), "not registered"))
 	}
 	return ""
+}
+
+// replaced returns why the node does not claim the machine that it had before.
+func (w Want) replaced(host *metal3v1.BareMetalHost) string {
+	if w.Former != host.Name {
+		return ""
+	}
+	return fmt.Sprintf("is the machine that %s had before: set spec.bareMetalHost of the node to have it again", w.Node)
 }
 
 func (w Want) occupied(host *metal3v1.BareMetalHost) string {

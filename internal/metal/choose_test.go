@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
@@ -74,6 +75,7 @@ func TestAHostThatIsNotFreeIsNotChosen(t *testing.T) {
 		"another node has it":            {byNode("a"), "h is claimed by OpenStackDataPlaneNode a"},
 		"a node that is gone has it":     {byNode("gone"), "OpenStackDataPlaneNode gone, which does not exist: create that node again, or remove spec.consumerRef"},
 		"another consumer has it":        {claimedBy("Metal3Machine", "infrastructure.cluster.x-k8s.io/v1beta1", "m"), "h is claimed by Metal3Machine m"},
+		"a consumer with a hostile name": {claimedBy("\x1b[2J", "v1", strings.Repeat("x", 100_000)), "h is claimed by  [2J xxx"},
 		"a consumer without kind":        {claimedBy("", "", "x"), "h is claimed by an object x"},
 		"it is paused":                   {annotated(metal3v1.PausedAnnotation), "remove annotation baremetalhost.metal3.io/paused"},
 		"it is detached":                 {annotated(metal3v1.DetachedAnnotation), "h is detached"},
@@ -98,6 +100,9 @@ func TestAHostThatIsNotFreeIsNotChosen(t *testing.T) {
 				if host != nil || !strings.Contains(strings.ReplaceAll(missing, ", which spec.bareMetalHost names,", ""), c.says) {
 					t.Errorf("with name %q it chooses %v and says %q; want nothing, and %q", named, host, missing, c.says)
 				}
+				if len(missing) > 2000 {
+					t.Errorf("with name %q the message has %d bytes", named, len(missing))
+				}
 			}
 		})
 	}
@@ -112,6 +117,18 @@ func TestAFreeHostIsChosen(t *testing.T) {
 		if host, missing := wants().Choose([]metal3v1.BareMetalHost{h}); host == nil {
 			t.Errorf("%s: nothing is chosen: %s", name, missing)
 		}
+	}
+}
+
+func TestTheMachineThatWasReplacedIsTakenOnlyByItsName(t *testing.T) {
+	want := wants()
+	want.Former = "h"
+	if host, missing := want.Choose([]metal3v1.BareMetalHost{machine("h")}); host != nil || !strings.Contains(missing, "1 of 1 BareMetalHosts are free, and none fits: h is the machine that n had before") {
+		t.Errorf("it chooses %v and says %q", host, missing)
+	}
+	want.Name = "h"
+	if host, missing := want.Choose([]metal3v1.BareMetalHost{machine("h")}); host == nil {
+		t.Errorf("by its name it is not chosen: %s", missing)
 	}
 }
 
@@ -143,29 +160,39 @@ func TestHardwareRequirements(t *testing.T) {
 		h.Status.Hardware.Storage = append(h.Status.Hardware.Storage, metal3v1.Storage{Name: "/dev/nvme0n1", SizeBytes: 200_000_000_000})
 	}
 	for name, c := range map[string]struct {
-		reqs *dataplanev1.HardwareReqs
-		host metal3v1.BareMetalHost
-		says string // empty when the host does
+		reqs  *dataplanev1.HardwareReqs
+		hints *metal3v1.RootDeviceHints
+		host  metal3v1.BareMetalHost
+		says  string // empty when the host does
 	}{
-		"enough memory":                   {reqs(func(r *dataplanev1.HardwareReqs) { r.MemReqs.GbReq.Gb = 64 }), machine("h"), ""},
-		"too little memory":               {reqs(func(r *dataplanev1.HardwareReqs) { r.MemReqs.GbReq.Gb = 65 }), machine("h"), "does not have >= 65 GiB of memory"},
-		"too much memory":                 {reqs(func(r *dataplanev1.HardwareReqs) { r.MemReqs.GbReq = dataplanev1.MemGbReq{Gb: 32, ExactMatch: true} }), machine("h"), "does not have exactly 32 GiB of memory"},
-		"the architecture":                {reqs(func(r *dataplanev1.HardwareReqs) { r.CPUReqs.Arch = "x86_64" }), machine("h"), ""},
-		"another architecture":            {reqs(func(r *dataplanev1.HardwareReqs) { r.CPUReqs.Arch = "aarch64" }), machine("h"), "has architecture x86_64 and not aarch64"},
-		"cores":                           {reqs(func(r *dataplanev1.HardwareReqs) { r.CPUReqs.CountReq.Count = 33 }), machine("h"), "does not have >= 33 CPU cores"},
-		"clock":                           {reqs(func(r *dataplanev1.HardwareReqs) { r.CPUReqs.MhzReq.Mhz = 2401 }), machine("h"), "does not have >= 2401 MHz"},
-		"a large disk":                    {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.GbReq.Gb = 500 }), machine("h"), ""},
-		"a larger disk":                   {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.GbReq.Gb = 501 }), machine("h"), "has no disk of >= 501 GB"},
-		"an SSD":                          {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.SsdReq.Ssd = true }), machine("h"), "has no SSD"},
-		"an SSD that is there":            {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.SsdReq.Ssd = true }), machine("h", ssd), ""},
-		"a large SSD beside a large disk": {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.SsdReq.Ssd = true; r.DiskReqs.GbReq.Gb = 400 }), machine("h", ssd), "has no SSD of >= 400 GB"},
-		"any disk, ssd false":             {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.GbReq.Gb = 100 }), machine("h", ssd), ""},
-		"only a rotating disk":            {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.SsdReq.ExactMatch = true; r.DiskReqs.GbReq.Gb = 600 }), machine("h", ssd), "has no rotating disk of >= 600 GB"},
-		"hardware that is unknown":        {reqs(func(r *dataplanev1.HardwareReqs) { r.MemReqs.GbReq.Gb = 1 }), machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), "has no hardware data"},
-		"requirements of nothing":         {&dataplanev1.HardwareReqs{}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), ""},
+		"enough memory":                   {reqs(func(r *dataplanev1.HardwareReqs) { r.MemReqs.GbReq.Gb = 64 }), nil, machine("h"), ""},
+		"too little memory":               {reqs(func(r *dataplanev1.HardwareReqs) { r.MemReqs.GbReq.Gb = 65 }), nil, machine("h"), "does not have >= 65 GiB of memory"},
+		"too much memory":                 {reqs(func(r *dataplanev1.HardwareReqs) { r.MemReqs.GbReq = dataplanev1.MemGbReq{Gb: 32, ExactMatch: true} }), nil, machine("h"), "does not have exactly 32 GiB of memory"},
+		"the architecture":                {reqs(func(r *dataplanev1.HardwareReqs) { r.CPUReqs.Arch = "x86_64" }), nil, machine("h"), ""},
+		"another architecture":            {reqs(func(r *dataplanev1.HardwareReqs) { r.CPUReqs.Arch = "aarch64" }), nil, machine("h"), "has architecture x86_64 and not aarch64"},
+		"cores":                           {reqs(func(r *dataplanev1.HardwareReqs) { r.CPUReqs.CountReq.Count = 33 }), nil, machine("h"), "does not have >= 33 CPU cores"},
+		"clock":                           {reqs(func(r *dataplanev1.HardwareReqs) { r.CPUReqs.MhzReq.Mhz = 2401 }), nil, machine("h"), "does not have >= 2401 MHz"},
+		"a large disk":                    {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.GbReq.Gb = 500 }), nil, machine("h"), ""},
+		"a larger disk":                   {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.GbReq.Gb = 501 }), nil, machine("h"), "has no disk of >= 501 GB"},
+		"an SSD":                          {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.SsdReq.Ssd = true }), nil, machine("h"), "has no SSD"},
+		"an SSD that is there":            {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.SsdReq.Ssd = true }), nil, machine("h", ssd), ""},
+		"a large SSD beside a large disk": {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.SsdReq.Ssd = true; r.DiskReqs.GbReq.Gb = 400 }), nil, machine("h", ssd), "has no SSD of >= 400 GB"},
+		"any disk, ssd false":             {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.GbReq.Gb = 100 }), nil, machine("h", ssd), ""},
+		"only a rotating disk":            {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.SsdReq.ExactMatch = true; r.DiskReqs.GbReq.Gb = 600 }), nil, machine("h", ssd), "has no rotating disk of >= 600 GB"},
+		"hardware that is unknown":        {reqs(func(r *dataplanev1.HardwareReqs) { r.MemReqs.GbReq.Gb = 1 }), nil, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), "has no hardware data"},
+		"requirements of nothing":         {&dataplanev1.HardwareReqs{}, nil, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), ""},
+		"a hint":                          {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/sda", MinSizeGigabytes: 500, Rotational: ptr.To(true)}, machine("h"), ""},
+		"a hint that no disk matches":     {nil, &metal3v1.RootDeviceHints{Rotational: ptr.To(false)}, machine("h"), "has no disk that matches baremetalSetTemplate.rootDeviceHints"},
+		"a disk that is not the hinted":   {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.GbReq.Gb = 400 }), &metal3v1.RootDeviceHints{Rotational: ptr.To(false)}, machine("h", ssd), "has no disk of >= 400 GB"},
+		"a link to the hinted disk": {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/disk/by-id/x"}, machine("h", func(h *metal3v1.BareMetalHost) {
+			h.Status.Hardware.Storage[0].AlternateNames = []string{"/dev/disk/by-id/x"}
+		}), ""},
+		"a part of the model":                  {nil, &metal3v1.RootDeviceHints{Model: "PM9"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware.Storage[0].Model = "SAMSUNG PM983" }), ""},
+		"another serial number":                {nil, &metal3v1.RootDeviceHints{SerialNumber: "1"}, machine("h"), "has no disk that matches"},
+		"a hint, and hardware that is unknown": {nil, &metal3v1.RootDeviceHints{WWN: "1"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), "has no hardware data"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := unmet(c.reqs, &c.host); got != c.says && (c.says == "" || !strings.HasPrefix(got, c.says)) {
+			if got := unmet(c.reqs, c.hints, &c.host); got != c.says && (c.says == "" || !strings.HasPrefix(got, c.says)) {
 				t.Errorf("it says %q; want %q", got, c.says)
 			}
 		})

@@ -34,6 +34,8 @@ type Claim struct {
 	// Secret with user data and network data, in the namespace of the host.
 	Secret string
 	Image  metal3v1.Image
+	// Hints of the disk of the image; nil leaves those of the host.
+	Hints *metal3v1.RootDeviceHints
 	// CleaningMode of the host; empty leaves it as it is.
 	CleaningMode string
 }
@@ -53,7 +55,27 @@ func (c Claim) Patch(host *metal3v1.BareMetalHost) ([]byte, error) {
 	if c.CleaningMode != "" {
 		spec["automatedCleaningMode"] = c.CleaningMode
 	}
+	if c.Hints != nil {
+		hints, err := replacing(c.Hints)
+		if err != nil {
+			return nil, err
+		}
+		spec["rootDeviceHints"] = hints
+	}
 	return onlyAsRead(host, map[string]any{"spec": spec})
+}
+
+// replacing returns hints that, in a merge patch, leave nothing of those before.
+func replacing(hints *metal3v1.RootDeviceHints) (map[string]any, error) {
+	all := map[string]any{}
+	for _, name := range []string{"deviceName", "hctl", "model", "vendor", "serialNumber", "minSizeGigabytes", "wwn", "wwnWithExtension", "wwnVendorExtension", "rotational"} {
+		all[name] = nil
+	}
+	text, err := json.Marshal(hints)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
 }
 
 // Deprovision is the patch by which baremetal-operator removes the image from a

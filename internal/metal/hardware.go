@@ -3,6 +3,8 @@ package metal
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
@@ -16,20 +18,32 @@ const (
 // unmet returns which requirement the hardware of a host does not meet, empty if
 // it meets all. Memory is counted in GiB and disks in GB, as baremetal-operator and
 // upstream's OpenStackBaremetalSet count them.
-func unmet(reqs *dataplanev1.HardwareReqs, host *metal3v1.BareMetalHost) string {
-	if reqs == nil || *reqs == (dataplanev1.HardwareReqs{}) {
+//
+// With hints, the requirements on a disk are those on the disk that the hints select.
+func unmet(reqs *dataplanev1.HardwareReqs, hints *metal3v1.RootDeviceHints, host *metal3v1.BareMetalHost) string {
+	if reqs == nil {
+		reqs = &dataplanev1.HardwareReqs{}
+	}
+	if *reqs == (dataplanev1.HardwareReqs{}) && hints == nil {
 		return ""
 	}
 	hw := host.Status.Hardware
 	if hw == nil {
-		return "has no hardware data, and baremetalSetTemplate.hardwareReqs needs them: inspect it"
+		return "has no hardware data, and baremetalSetTemplate.hardwareReqs or rootDeviceHints need them: inspect it"
+	}
+	storage := hw.Storage
+	if hints != nil {
+		storage = slices.DeleteFunc(slices.Clone(storage), func(disk metal3v1.Storage) bool { return !matches(hints, &disk) })
+		if len(storage) == 0 {
+			return "has no disk that matches baremetalSetTemplate.rootDeviceHints"
+		}
 	}
 	return cmp.Or(
 		architecture(reqs.CPUReqs.Arch, hw.CPU.Arch),
 		number("CPU cores", reqs.CPUReqs.CountReq.Count, hw.CPU.Count, reqs.CPUReqs.CountReq.ExactMatch),
 		number("MHz", reqs.CPUReqs.MhzReq.Mhz, int(hw.CPU.ClockMegahertz), reqs.CPUReqs.MhzReq.ExactMatch),
 		number("GiB of memory", reqs.MemReqs.GbReq.Gb, hw.RAMMebibytes/mebibytes, reqs.MemReqs.GbReq.ExactMatch),
-		disks(reqs.DiskReqs, hw.Storage),
+		disks(reqs.DiskReqs, storage),
 	)
 }
 
@@ -48,6 +62,17 @@ func number(what string, want, have int, exact bool) string {
 		return fmt.Sprintf("does not have exactly %d %s", want, what)
 	}
 	return fmt.Sprintf("does not have >= %d %s", want, what)
+}
+
+// matches reports whether a disk is one that the hints select, as baremetal-operator
+// documents them: model and vendor can be parts of those of the disk.
+func matches(hints *metal3v1.RootDeviceHints, disk *metal3v1.Storage) bool {
+	is := func(hint, value string) bool { return hint == "" || hint == value }
+	named := is(hints.DeviceName, disk.Name) || slices.Contains(disk.AlternateNames, hints.DeviceName)
+	return named && is(hints.HCTL, disk.HCTL) && is(hints.SerialNumber, disk.SerialNumber) && is(hints.WWN, disk.WWN) &&
+		is(hints.WWNWithExtension, disk.WWNWithExtension) && is(hints.WWNVendorExtension, disk.WWNVendorExtension) &&
+		strings.Contains(disk.Model, hints.Model) && strings.Contains(disk.Vendor, hints.Vendor) &&
+		disk.SizeBytes/gigabyte >= int64(hints.MinSizeGigabytes) && (hints.Rotational == nil || *hints.Rotational == disk.Rotational)
 }
 
 // disks wants one disk that has all that is asked for.

@@ -29,53 +29,160 @@ type Network struct {
 	DNS     []string
 	// Search domains.
 	Search []string
+	// Bond takes the place of Interface; nil means none.
+	Bond *Bond
+	// Others are further networks.
+	Others []Further
 }
 
-// The names that links and networks have in network data.
-const (
-	linkID, vlanID, networkID = "ctlplane-nic", "ctlplane-vlan", "ctlplane"
-)
+// Bond of NICs, by their names or MAC addresses.
+type Bond struct {
+	Interfaces []string
+	Mode       string
+}
+
+// Further is a network beside the one that Ansible reaches the machine by.
+type Further struct {
+	Name string
+	// Interface as for [Network]; empty means that of the Network.
+	Interface string
+	// VLAN on that NIC; 0 means untagged.
+	VLAN int
+	// Address of the machine; an invalid one means DHCP.
+	Address netip.Addr
+	Netmask string
+}
+
+// management is the name of the Network in network data.
+const management = "ctlplane"
 
 // Render returns network data in the format of OpenStack (network_data.json), which
 // cloud-init reads from the configuration drive. The error says which NIC is
 // missing, or what is wrong with an address.
 func (n Network) Render(host *metal3v1.BareMetalHost) ([]byte, error) {
-	mac, err := n.mac(host)
+	l := layout{Network: n, host: host, networks: []map[string]any{}}
+	first, err := subnet(management, n.Address, n.Netmask, "ctlplaneNetmask")
 	if err != nil {
 		return nil, err
 	}
-	subnet, err := n.subnet()
-	if err != nil {
+	n.route(first)
+	if err := l.add(first, management, n.Interface, n.VLAN); err != nil {
 		return nil, err
 	}
-	links := []map[string]any{{"id": linkID, "type": "phy", "ethernet_mac_address": mac}}
-	subnet["link"] = linkID
-	if n.VLAN != 0 {
-		links = append(links, map[string]any{"id": vlanID, "type": "vlan", "vlan_link": linkID, "vlan_id": n.VLAN, "vlan_mac_address": mac})
-		subnet["link"] = vlanID
+	for _, f := range n.Others {
+		further, err := subnet(f.Name, f.Address, f.Netmask, "bootNetworks["+f.Name+"].netmask")
+		if err != nil {
+			return nil, err
+		}
+		if err := l.add(further, f.Name, cmp.Or(f.Interface, n.Interface), f.VLAN); err != nil {
+			return nil, err
+		}
 	}
 	services := []map[string]any{}
 	for _, address := range n.DNS {
 		services = append(services, map[string]any{"type": "dns", "address": address})
 	}
-	return json.MarshalIndent(map[string]any{"links": links, "networks": []any{subnet}, "services": services}, "", "  ")
+	return json.MarshalIndent(map[string]any{"links": l.links, "networks": l.networks, "services": services}, "", "  ")
 }
 
-// mac of the NIC.
-func (n Network) mac(host *metal3v1.BareMetalHost) (string, error) {
-	if mac, err := net.ParseMAC(n.Interface); err == nil {
+// layout is network data in the making.
+type layout struct {
+	Network
+	host            *metal3v1.BareMetalHost
+	links, networks []map[string]any
+}
+
+// add adds a network, on a link of which there is one for each NIC and each VLAN.
+func (l *layout) add(network map[string]any, name, nic string, vlan int) error {
+	var link map[string]any
+	var err error
+	if l.Bond != nil && nic == "" {
+		link, err = l.bond()
+	} else {
+		link, err = l.physical(name, nic)
+	}
+	if err != nil {
+		return err
+	}
+	if vlan != 0 {
+		link = l.link("vlan_link", map[string]any{
+			"id": name + "-vlan", "type": "vlan", "vlan_link": link["id"], "vlan_id": vlan, "vlan_mac_address": link["ethernet_mac_address"],
+		})
+	}
+	network["link"] = link["id"]
+	l.networks = append(l.networks, network)
+	return nil
+}
+
+// link returns the link that has what is wanted, which is added if there is none.
+func (l *layout) link(key string, wanted map[string]any) map[string]any {
+	for _, have := range l.links {
+		if have["type"] == wanted["type"] && have[key] == wanted[key] && have["vlan_id"] == wanted["vlan_id"] {
+			return have
+		}
+	}
+	l.links = append(l.links, wanted)
+	return wanted
+}
+
+// physical is the link of a NIC.
+func (l *layout) physical(name, nic string) (map[string]any, error) {
+	mac, err := l.mac(nic)
+	if err != nil {
+		return nil, err
+	}
+	link := l.link("ethernet_mac_address", map[string]any{"id": name + "-nic", "type": "phy", "ethernet_mac_address": mac})
+	if l.Bond != nil && strings.HasPrefix(fmt.Sprint(link["id"]), member) {
+		return nil, fmt.Errorf("network %s: NIC %s of BareMetalHost %s is part of baremetalSetTemplate.ctlplaneBond: name another interface, or none to have the network on the bond", name, nic, l.host.Name)
+	}
+	return link, nil
+}
+
+// member begins the names of links that are part of the bond.
+const member = management + "-bond-"
+
+// bond is the link of the bond, after those of its NICs.
+func (l *layout) bond() (map[string]any, error) {
+	var members []string
+	var first string
+	for i, nic := range l.Bond.Interfaces {
+		mac, err := l.mac(nic)
+		if err != nil {
+			return nil, err
+		}
+		first = cmp.Or(first, mac)
+		link := l.link("ethernet_mac_address", map[string]any{"id": member + strconv.Itoa(i), "type": "phy", "ethernet_mac_address": mac})
+		members = append(members, fmt.Sprint(link["id"]))
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(members)))) < len(members) || len(members) == 0 {
+		return nil, fmt.Errorf("baremetalSetTemplate.ctlplaneBond.interfaces: name each NIC of BareMetalHost %s once", l.host.Name)
+	}
+	const interval = 100 // milliseconds between looks at the link, the least that is recommended
+	return l.link("id", map[string]any{
+		"id": management + "-bond", "type": "bond", "bond_links": members, "ethernet_mac_address": first,
+		"bond_mode": cmp.Or(l.Bond.Mode, "active-backup"), "bond_miimon": interval,
+	}), nil
+}
+
+// mac of a NIC, by its name or address.
+func (l *layout) mac(name string) (string, error) {
+	if mac, err := net.ParseMAC(name); err == nil {
 		return mac.String(), nil
 	}
-	nic := NIC(host, n.Interface)
+	nic, found := NIC(l.host, name), ""
 	switch {
-	case nic != nil && nic.MAC != "":
-		return strings.ToLower(nic.MAC), nil
-	case n.Interface == "" && host.Spec.BootMACAddress != "":
-		return strings.ToLower(host.Spec.BootMACAddress), nil
-	case n.Interface == "":
-		return "", fmt.Errorf("BareMetalHost %s has neither spec.bootMACAddress nor a NIC that boots from the network: set baremetalSetTemplate.ctlplaneInterface", host.Name)
+	case nic != nil:
+		found = nic.MAC
+	case name == "":
+		found = l.host.Spec.BootMACAddress
 	}
-	return "", fmt.Errorf("BareMetalHost %s has no NIC %s (it has %s): correct baremetalSetTemplate.ctlplaneInterface, or give a MAC address", host.Name, n.Interface, nicNames(host))
+	if mac, err := net.ParseMAC(found); err == nil {
+		return mac.String(), nil
+	}
+	if name == "" {
+		return "", fmt.Errorf("BareMetalHost %s has neither spec.bootMACAddress nor a NIC that boots from the network: set baremetalSetTemplate.ctlplaneInterface", l.host.Name)
+	}
+	return "", fmt.Errorf("BareMetalHost %s has no NIC %s (it has %s): correct the name in baremetalSetTemplate, or give a MAC address", l.host.Name, name, nicNames(l.host))
 }
 
 // NIC returns the NIC of a name, or without a name the one that the host boots
@@ -94,6 +201,21 @@ func NIC(host *metal3v1.BareMetalHost, name string) *metal3v1.NIC {
 	return nil
 }
 
+// AddressOf returns the address that the NIC of a name, or without one that from
+// which the host boots, had during inspection; an invalid one if it had none that a
+// host can be reached at.
+func AddressOf(host *metal3v1.BareMetalHost, name string) netip.Addr {
+	nic := NIC(host, name)
+	if nic == nil {
+		return netip.Addr{}
+	}
+	address, err := netip.ParseAddr(nic.IP)
+	if err != nil || address.Zone() != "" || address.IsUnspecified() || address.IsLoopback() || address.IsMulticast() || address.IsLinkLocalUnicast() {
+		return netip.Addr{}
+	}
+	return address.Unmap()
+}
+
 func nicNames(host *metal3v1.BareMetalHost) string {
 	if host.Status.Hardware == nil {
 		return "no hardware data"
@@ -103,30 +225,39 @@ func nicNames(host *metal3v1.BareMetalHost) string {
 		names = append(names, nic.Name)
 	}
 	slices.Sort(names)
-	return cmp.Or(strings.Join(slices.Compact(names), ", "), "none")
+	return foreign(cmp.Or(strings.Join(slices.Compact(names), ", "), "none"))
 }
 
-func (n Network) subnet() (map[string]any, error) {
-	subnet := map[string]any{"id": networkID, "network_id": networkID, "type": "ipv4_dhcp"}
-	if !n.Address.IsValid() {
-		return subnet, nil
+// subnet of a network; an invalid address means DHCP.
+func subnet(name string, address netip.Addr, mask, field string) (map[string]any, error) {
+	network := map[string]any{"id": name, "network_id": name, "type": "ipv4_dhcp"}
+	if !address.IsValid() {
+		return network, nil
 	}
-	mask, err := netmask(n.Netmask, n.Address)
+	text, err := netmask(mask, address)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("baremetalSetTemplate.%s: %w", field, err)
 	}
-	subnet["type"], subnet["ip_address"], subnet["netmask"] = family(n.Address), n.Address.String(), mask
+	network["type"], network["ip_address"], network["netmask"] = family(address), address.String(), text
+	return network, nil
+}
+
+// route adds what only a network with a static address has: names, and the default route.
+func (n Network) route(network map[string]any) {
+	if !n.Address.IsValid() {
+		return
+	}
 	if len(n.Search) > 0 {
-		subnet["dns_search"] = n.Search
+		network["dns_search"] = n.Search
 	}
-	if n.Gateway != "" {
-		none := "0.0.0.0"
-		if n.Address.Is6() {
-			none = "::"
-		}
-		subnet["routes"] = []any{map[string]any{"network": none, "netmask": none, "gateway": n.Gateway}}
+	if n.Gateway == "" {
+		return
 	}
-	return subnet, nil
+	none := "0.0.0.0"
+	if n.Address.Is6() {
+		none = "::"
+	}
+	network["routes"] = []any{map[string]any{"network": none, "netmask": none, "gateway": n.Gateway}}
 }
 
 func family(address netip.Addr) string {
@@ -153,5 +284,5 @@ func netmask(text string, address netip.Addr) (string, error) {
 			return mask.String(), nil
 		}
 	}
-	return "", fmt.Errorf("baremetalSetTemplate.ctlplaneNetmask: %q is no netmask for address %s: set one such as 255.255.255.0, or the length of the prefix such as 24", text, address)
+	return "", fmt.Errorf("%q is no netmask for address %s: set one such as 255.255.255.0, or the length of the prefix such as 24", text, address)
 }

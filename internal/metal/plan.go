@@ -15,6 +15,8 @@ const (
 	NetworkDataKey   = "networkData"
 	HostKeyKey       = "ssh_host_ed25519_key"
 	PublicHostKeyKey = "ssh_host_ed25519_key.pub"
+	// MachineKey says for which machine the host key was generated.
+	MachineKey = "machine"
 	// InputHashKey has the hash of the plan.
 	InputHashKey = "inputHash"
 	// CABundleKey of the Secret that caBundleSecretName names.
@@ -31,6 +33,8 @@ type Plan struct {
 	User  UserData
 	// Network is the network data.
 	Network []byte
+	// Machine that the host key is for. It is not part of the hash.
+	Machine string `json:"-"`
 }
 
 // Hash of the plan, whatever its host key is.
@@ -49,7 +53,7 @@ func (p Plan) Data() (map[string][]byte, error) {
 	}
 	hash, err := p.Hash()
 	return map[string][]byte{
-		UserDataKey: text, NetworkDataKey: p.Network, HostKeyKey: []byte(p.User.HostKey.Private), PublicHostKeyKey: []byte(p.User.HostKey.Public), InputHashKey: []byte(hash),
+		UserDataKey: text, NetworkDataKey: p.Network, HostKeyKey: []byte(p.User.HostKey.Private), PublicHostKeyKey: []byte(p.User.HostKey.Public), InputHashKey: []byte(hash), MachineKey: []byte(p.Machine),
 	}, err
 }
 

@@ -77,15 +77,26 @@ func addressErrors(at *field.Path, t *dataplanev1.BaremetalSetTemplate) field.Er
 		host := t.BaremetalHosts[name]
 		errs = append(errs, validate.IP(at.Child("baremetalHosts").Key(name).Child("ctlPlaneIP"), withoutPrefix(host.CtlPlaneIP))...)
 	}
-	if t.CtlplaneNetmask == "" {
-		return errs
+	errs = append(errs, netmaskErrors(at.Child("ctlplaneNetmask"), t.CtlplaneNetmask)...)
+	for i, network := range t.BootNetworks {
+		errs = append(errs, netmaskErrors(at.Child("bootNetworks").Index(i).Child("netmask"), network.Netmask)...)
 	}
-	_, err4 := netmask(t.CtlplaneNetmask, netip.IPv4Unspecified())
-	_, err6 := netmask(t.CtlplaneNetmask, netip.IPv6Unspecified())
-	if err4 != nil && err6 != nil {
-		errs = append(errs, field.Invalid(at.Child("ctlplaneNetmask"), t.CtlplaneNetmask, "is no netmask: set one such as 255.255.255.0, or the length of the prefix such as 24"))
+	if t.CtlplaneBond != nil && t.CtlplaneInterface != "" {
+		errs = append(errs, field.Invalid(at.Child("ctlplaneInterface"), t.CtlplaneInterface, "must be empty with ctlplaneBond: name the NIC there"))
 	}
 	return errs
+}
+
+func netmaskErrors(at *field.Path, mask string) field.ErrorList {
+	if mask == "" {
+		return nil
+	}
+	_, err4 := netmask(mask, netip.IPv4Unspecified())
+	_, err6 := netmask(mask, netip.IPv6Unspecified())
+	if err4 == nil || err6 == nil {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, mask, "is no netmask: set one such as 255.255.255.0, or the length of the prefix such as 24")}
 }
 
 func referenceErrors(at *field.Path, namespace string, t *dataplanev1.BaremetalSetTemplate) field.ErrorList {
@@ -131,6 +142,16 @@ func SourcesOf(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenS
 	}
 }
 
+// fixedIP is the address of a node on a network, empty if it has none.
+func fixedIP(eff inherit.Effective, network string) string {
+	for _, n := range eff.Networks {
+		if strings.EqualFold(n.Network, network) {
+			return n.FixedIP
+		}
+	}
+	return ""
+}
+
 // NetworkOf returns how the node is on the network that Ansible reaches it by. A
 // static address is its ansibleHost, that of its entry in the template, or its
 // fixedIP on the management network.
@@ -138,13 +159,16 @@ func NetworkOf(node *dataplanev1.OpenStackDataPlaneNode, eff inherit.Effective, 
 	n := Network{
 		Interface: t.CtlplaneInterface, VLAN: int(t.CtlplaneVLAN), Netmask: t.CtlplaneNetmask, Gateway: t.CtlplaneGateway, DNS: t.BootstrapDNS, Search: t.DNSSearchDomains,
 	}
-	fixed := ""
-	for _, network := range eff.Networks {
-		if strings.EqualFold(network.Network, eff.ManagementNetwork) {
-			fixed = network.FixedIP
-		}
+	if t.CtlplaneBond != nil {
+		n.Bond = &Bond{Interfaces: t.CtlplaneBond.Interfaces, Mode: t.CtlplaneBond.Mode}
 	}
-	for _, text := range []string{node.Spec.AnsibleHost, withoutPrefix(t.BaremetalHosts[eff.HostName].CtlPlaneIP), fixed} {
+	for _, further := range t.BootNetworks {
+		address, _ := netip.ParseAddr(fixedIP(eff, further.Network)) // none means DHCP
+		n.Others = append(n.Others, Further{
+			Name: further.Network, Interface: further.Interface, VLAN: int(further.VLAN), Netmask: further.Netmask, Address: address.Unmap(),
+		})
+	}
+	for _, text := range []string{node.Spec.AnsibleHost, withoutPrefix(t.BaremetalHosts[eff.HostName].CtlPlaneIP), fixedIP(eff, eff.ManagementNetwork)} {
 		if address, err := netip.ParseAddr(text); err == nil {
 			n.Address = address.Unmap()
 			break

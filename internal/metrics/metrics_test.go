@@ -17,6 +17,7 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -70,6 +71,12 @@ func run(name, step string, made time.Time, status ansibleeev1.JobStatus) *ansib
 	return r
 }
 
+func provisioning(name string, since time.Time) *dataplanev1.OpenStackDataPlaneNode {
+	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	node.Status.BareMetalHost = &dataplanev1.ClaimedHost{Waiting: string(dataplanev1.MetalProvisioningReason), Since: &metav1.Time{Time: since}}
+	return node
+}
+
 func TestObjectsAreCountedByWhereTheyStand(t *testing.T) {
 	o := newObjects()
 	o.set("GlanceAPI", api("new"))
@@ -83,20 +90,24 @@ func TestObjectsAreCountedByWhereTheyStand(t *testing.T) {
 	o.set("OpenStackAnsibleEE", run("second", "nova", noon.Add(time.Minute), ansibleeev1.JobPending))
 	o.set("OpenStackAnsibleEE", run("done", "nova", noon.Add(-time.Hour), ansibleeev1.JobFailed))
 	o.set("OpenStackAnsibleEE", run("own", "", noon.Add(-time.Minute), ""))
+	o.set("OpenStackDataPlaneNode", provisioning("slow", noon.Add(-time.Hour)))
+	o.set("OpenStackDataPlaneNode", provisioning("quick", noon))
 	at := func(d time.Duration) float64 { return float64(noon.Add(d).Unix()) }
 	want := map[string]float64{
-		"edpm_objects{kind=GlanceAPI,ready=Unknown}":                   1,
-		"edpm_objects{kind=GlanceAPI,ready=True}":                      1,
-		"edpm_objects{kind=GlanceAPI,ready=False}":                     3,
-		"edpm_objects{kind=Topology,ready=Unknown}":                    2,
-		"edpm_objects{kind=OpenStackAnsibleEE,ready=Unknown}":          4,
-		"edpm_objects_deleting{kind=Topology}":                         2,
-		"edpm_oldest_deletion_timestamp_seconds{kind=Topology}":        at(-time.Hour),
-		"edpm_placement_problems{kind=GlanceAPI,reason=Unsatisfiable}": 2,
-		"edpm_runs_unfinished{step=nova}":                              2,
-		"edpm_runs_unfinished{step=}":                                  1,
-		"edpm_oldest_run_timestamp_seconds{step=nova}":                 at(0),
-		"edpm_oldest_run_timestamp_seconds{step=}":                     at(-time.Minute),
+		"edpm_objects{kind=GlanceAPI,ready=Unknown}":                                   1,
+		"edpm_objects{kind=GlanceAPI,ready=True}":                                      1,
+		"edpm_objects{kind=GlanceAPI,ready=False}":                                     3,
+		"edpm_objects{kind=Topology,ready=Unknown}":                                    2,
+		"edpm_objects{kind=OpenStackAnsibleEE,ready=Unknown}":                          4,
+		"edpm_objects_deleting{kind=Topology}":                                         2,
+		"edpm_oldest_deletion_timestamp_seconds{kind=Topology}":                        at(-time.Hour),
+		"edpm_placement_problems{kind=GlanceAPI,reason=Unsatisfiable}":                 2,
+		"edpm_objects{kind=OpenStackDataPlaneNode,ready=Unknown}":                      2,
+		"edpm_oldest_provisioning_timestamp_seconds{reason=BareMetalHostProvisioning}": at(-time.Hour),
+		"edpm_runs_unfinished{step=nova}":                                              2,
+		"edpm_runs_unfinished{step=}":                                                  1,
+		"edpm_oldest_run_timestamp_seconds{step=nova}":                                 at(0),
+		"edpm_oldest_run_timestamp_seconds{step=}":                                     at(-time.Minute),
 	}
 	if diff := cmp.Diff(want, samples(t, o)); diff != "" {
 		t.Errorf("the metrics differ (-want +got):\n%s", diff)

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -31,6 +33,10 @@ var (
 		"Objects whose condition PlacementReady is False, by kind and reason.", []string{"kind", "reason"}, nil)
 	unfinishedDesc = prometheus.NewDesc("edpm_runs_unfinished",
 		"Runs of Ansible that have not finished, by step; step is empty for runs that users created.", []string{"step"}, nil)
+	provisioningDesc = prometheus.NewDesc("edpm_oldest_provisioning_timestamp_seconds",
+		"Since when the node waits that has waited longest for its BareMetalHost, by reason, in seconds since the epoch.", []string{"reason"}, nil)
+	servicesDesc = prometheus.NewDesc("edpm_compute_services",
+		"Services nova-compute on hosts, as nova shows them, by cell and state.", []string{"cell", "state"}, nil)
 	oldestRunDesc = prometheus.NewDesc("edpm_oldest_run_timestamp_seconds",
 		"When the oldest run that has not finished was created, by step, in seconds since the epoch.", []string{"step"}, nil)
 )
@@ -51,6 +57,11 @@ type record struct {
 	deleted    int64
 	unfinished int64
 	step       string
+	// waiting is for what a node waits of its BareMetalHost, and since is since when.
+	waiting string
+	since   int64
+	// service is what nova says of a compute, empty if nothing, and cell its cell.
+	service, cell string
 }
 
 // SetupWithManager makes the manager count objects of the given kinds.
@@ -124,7 +135,27 @@ func newRecord(obj phase.Object) record {
 	if run, ok := obj.(*ansibleeev1.OpenStackAnsibleEE); ok && !run.Finished() {
 		r.unfinished, r.step = run.CreationTimestamp.Unix(), Steps.Value(run.Spec.Step)
 	}
+	if node, ok := obj.(*dataplanev1.OpenStackDataPlaneNode); ok {
+		if host := node.Status.BareMetalHost; host != nil && host.Since != nil {
+			r.waiting, r.since = host.Waiting, host.Since.Unix()
+		}
+	}
+	if compute, ok := obj.(*novav1.NovaExternalCompute); ok && compute.Status.ComputeService != nil {
+		r.service, r.cell = serviceState(compute.Status.ComputeService), Cells.Value(compute.Spec.CellName)
+	}
 	return r
+}
+
+// serviceState is down only for services that should be up: one that is disabled may
+// be down as well.
+func serviceState(s *novav1.ComputeServiceStatus) string {
+	switch {
+	case s.Disabled:
+		return "disabled"
+	case s.Up:
+		return "up"
+	}
+	return "down"
 }
 
 // readiness is the status of Ready, which is Unknown as long as nobody has set it.
@@ -140,7 +171,7 @@ func readiness(conditions *condition.Conditions) string {
 
 // Describe implements prometheus.Collector.
 func (o *Objects) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, deletingDesc, oldestDeletionDesc, placementDesc, unfinishedDesc, oldestRunDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, deletingDesc, oldestDeletionDesc, placementDesc, unfinishedDesc, oldestRunDesc, provisioningDesc, servicesDesc} {
 		ch <- d
 	}
 }
@@ -154,15 +185,17 @@ func (o *Objects) Collect(ch chan<- prometheus.Metric) {
 	t.misplaced.send(ch, placementDesc, 2)
 	t.unfinished.send(ch, unfinishedDesc, 1)
 	t.oldestRun.send(ch, oldestRunDesc, 1)
+	t.provisioning.send(ch, provisioningDesc, 1)
+	t.services.send(ch, servicesDesc, 2)
 }
 
 // tally is the values of all metrics.
-type tally struct{ objects, deleting, oldestDeletion, misplaced, unfinished, oldestRun values }
+type tally struct{ objects, deleting, oldestDeletion, misplaced, unfinished, oldestRun, provisioning, services values }
 
 func (o *Objects) tally() tally {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t := tally{values{}, values{}, values{}, values{}, values{}, values{}}
+	t := tally{values{}, values{}, values{}, values{}, values{}, values{}, values{}, values{}}
 	for kind, records := range o.records {
 		for _, r := range records {
 			t.add(kind, r)
@@ -183,6 +216,12 @@ func (t *tally) add(kind string, r record) {
 	if r.unfinished > 0 {
 		t.unfinished[labels{r.step}]++
 		t.oldestRun.least(labels{r.step}, r.unfinished)
+	}
+	if r.since > 0 {
+		t.provisioning.least(labels{r.waiting}, r.since)
+	}
+	if r.service != "" {
+		t.services[labels{r.cell, r.service}]++
 	}
 }
 

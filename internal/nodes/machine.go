@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -74,6 +75,13 @@ func (r *Rival) Name() string {
 		return "a node of another namespace"
 	}
 	return "OpenStackDataPlaneNode " + r.Node.Name
+}
+
+// Restored reports whether the node has its finalizer and no status, as a backup
+// leaves it: nobody knows what is on its host. A new node looks like this until its
+// first status is in the cache.
+func Restored(node *dataplanev1.OpenStackDataPlaneNode) bool {
+	return node.Status.ObservedGeneration == 0 && controllerutil.ContainsFinalizer(node, dataplanev1.NodeFinalizer)
 }
 
 // Deployed reports whether anything was ever run for the node.

@@ -50,6 +50,15 @@ func OfRole(ctx context.Context, c client.Reader, namespace, role string) ([]dat
 	return list.Items, nil
 }
 
+// Replacement is the token by which the machine of a node, which can be nil, was
+// last replaced; empty if it never was.
+func Replacement(node *dataplanev1.OpenStackDataPlaneNode) string {
+	if node == nil || node.Status.BareMetalHost == nil {
+		return ""
+	}
+	return node.Status.BareMetalHost.Replacement
+}
+
 // InventoryName is the name of the ConfigMap with the inventory of a node.
 func InventoryName(node string) string { return "dataplanenode-" + node }
 

@@ -5,6 +5,7 @@ package nodestatus
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,9 +18,9 @@ import (
 // Nova is the name of the entry of nova.
 const Nova = "nova"
 
-// Apply makes the node show the entry, and reports whether that was a change. Each
-// service applies its own entry under its own field manager. When the node has
-// gone the error is NotFound.
+// Apply makes the node show the entry, as the node that is given does then, and reports
+// whether that was a change. Each service applies its own entry under its own
+// field manager. If the node no longer exists the error is NotFound.
 func Apply(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDataPlaneNode, entry dataplanev1.NodeServiceStatus) (bool, error) {
 	if old, ok := find(node, entry.Name); ok && old == entry {
 		return false, nil
@@ -28,7 +29,11 @@ func Apply(ctx context.Context, c client.Client, node *dataplanev1.OpenStackData
 	if err != nil {
 		return false, err
 	}
-	return true, send(ctx, c, node, entry.Name, []any{fields})
+	if err := send(ctx, c, node, entry.Name, []any{fields}); err != nil {
+		return true, err
+	}
+	node.Status.Services = append(without(node, entry.Name), entry)
+	return true, nil
 }
 
 // Remove takes the entry off the node, and reports whether it was there.
@@ -43,6 +48,10 @@ func Remove(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDat
 func Has(node *dataplanev1.OpenStackDataPlaneNode, service string) bool {
 	_, ok := find(node, service)
 	return ok
+}
+
+func without(node *dataplanev1.OpenStackDataPlaneNode, service string) []dataplanev1.NodeServiceStatus {
+	return slices.DeleteFunc(slices.Clone(node.Status.Services), func(s dataplanev1.NodeServiceStatus) bool { return s.Name == service })
 }
 
 func find(node *dataplanev1.OpenStackDataPlaneNode, service string) (dataplanev1.NodeServiceStatus, bool) {

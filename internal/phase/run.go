@@ -53,12 +53,13 @@ type Runner struct {
 	Events events.EventRecorder
 
 	written written
+	warned  warned
 }
 
 // Run runs the phases in order until one ends with an error. It then computes
 // the conditions (each of types, and Ready as the worst of them), writes the
-// status once if it changed, and emits an event for each condition that got
-// into another state. The error of a fault is returned, that of a Halt is not.
+// status once if it changed, and emits an event for each problem that appears, and
+// when an object with a problem is Ready again. The error of a fault is returned, that of a Halt is not.
 func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, phases ...Func) (_ ctrl.Result, failed error) {
 	ctx, end := traced(ctx, obj)
 	defer func() { end(failed) }()
@@ -237,7 +238,8 @@ func records(obj, before Object) bool {
 	return ok && !equality.Semantic.DeepEqual(r.GetLedger(), before.(recorder).GetLedger())
 }
 
-// emit reports each problem when it appears and of Ready when it is reached.
+// emit reports each problem when it appears, and Ready when it is reached after
+// one. That thousands of objects are Ready as they should be is no news.
 func (r *Runner) emit(ctx context.Context, obj Object, before condition.Conditions, told condition.Type) {
 	for _, c := range *obj.GetConditions() {
 		old := before.Get(c.Type)
@@ -250,8 +252,11 @@ func (r *Runner) emit(ctx context.Context, obj Object, before condition.Conditio
 		}
 		switch {
 		case c.Type == condition.ReadyCondition && c.Status == corev1.ConditionTrue:
-			r.Events.Eventf(obj, nil, corev1.EventTypeNormal, string(c.Reason), "Reconciling", "%s", c.Message)
+			if r.warned.forget(obj) {
+				r.Events.Eventf(obj, nil, corev1.EventTypeNormal, string(c.Reason), "Reconciling", "%s", c.Message)
+			}
 		case c.Type != condition.ReadyCondition && c.Status == corev1.ConditionFalse && c.Severity != condition.SeverityInfo:
+			r.warned.note(obj)
 			r.Events.Eventf(obj, nil, corev1.EventTypeWarning, string(c.Reason), "Reconciling", "%s: %s", c.Type, c.Message)
 		}
 	}

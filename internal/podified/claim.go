@@ -8,6 +8,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,8 +39,10 @@ func (p *deployment) claim(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := conflicts.Add(p.checkNamed(ctx, p.Name, &appsv1.StatefulSet{})); err != nil {
-		return err
+	for _, obj := range []client.Object{&appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}} {
+		if err := conflicts.Add(p.checkNamed(ctx, p.Name, obj)); err != nil {
+			return err
+		}
 	}
 	if err := conflicts.Err(); err != nil {
 		return apply.Halt(condition.DeploymentReadyCondition, err)
@@ -64,7 +67,7 @@ func (p *deployment) check(obj client.Object) error {
 // the owner are selected. Those of another operator may lack them, and a pod
 // without them would lose its StatefulSet for good.
 func (p *deployment) selectsAll() error {
-	identity := labels.Set(p.identity(p.owner))
+	identity := labels.Set(p.identity(p.owner, p.Component))
 	lacking := filter(p.pods, func(pod *corev1.Pod) bool { return !identity.AsSelector().Matches(labels.Set(pod.Labels)) })
 	if len(lacking) == 0 {
 		return nil

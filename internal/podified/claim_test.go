@@ -34,7 +34,7 @@ func and(base map[string]string, more ...string) map[string]string {
 func serving(selector map[string]string, pods ...map[string]string) *deployment {
 	d, _ := leaving(&testing.T{})
 	api := &glancev1.GlanceAPI{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "glance-a", UID: "uid"}}
-	service := (&Service{Name: "s", Labels: map[string]string{"api": "new"}, Claims: []corev1.PersistentVolumeClaim{claim("glance", "1G", nil)}}).labelled(d.identity(api))
+	service := (&Service{Name: "s", Labels: map[string]string{"api": "new"}, Claims: []corev1.PersistentVolumeClaim{claim("glance", "1G", nil)}}).labelled(d.identity(api, ""))
 	p := &deployment{Deployer: d, Service: service, owner: api}
 	if selector != nil {
 		p.set = set(func(s *appsv1.StatefulSetSpec) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
@@ -53,10 +54,22 @@ func ReadSnippets(ctx context.Context, r *inputs.Reader, namespace, at, custom s
 
 // Sets reports whether the snippets set an option. They have been checked.
 func (s Snippets) Sets(section, key string) bool {
-	return slices.ContainsFunc([]string{s.Custom, s.Secrets}, func(text string) bool {
+	_, set := s.Value(section, key)
+	return set
+}
+
+// Value returns what the service reads for an option, and whether the snippets set it.
+func (s Snippets) Value(section, key string) (value string, set bool) {
+	for _, text := range []string{s.Custom, s.Secrets} {
 		config, err := oslo.Parse(text)
-		return err == nil && config.Get(section, key) != nil
-	})
+		if err != nil {
+			continue
+		}
+		for _, v := range config.Get(section, key) {
+			value, set = v, true
+		}
+	}
+	return value, set
 }
 
 // Files returns the configuration of a service: what is generated, and what
@@ -72,7 +85,12 @@ func (s Snippets) Files(service, generated string) map[string][]byte {
 	return files
 }
 
-// MySQL returns the connection to a database on a MySQL or MariaDB server.
+// MySQL returns the connection to a database on a MySQL or MariaDB server. Line breaks
+// at the end of the password are left out: tools that make Secrets of files add them.
 func MySQL(host, user, password, database string) string {
+	password = strings.TrimRight(password, "\r\n")
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]" // IPv6
+	}
 	return fmt.Sprintf("mysql+pymysql://%s@%s/%s?charset=utf8", url.UserPassword(user, password), host, database)
 }

@@ -4,7 +4,7 @@
 // phases:
 //
 //	func (s *scope) deploy(ctx context.Context) error {
-//		return s.Pods.Deploy(ctx, s.api, &s.api.Status.Status, s.service())
+//		return s.Pods.Deploy(ctx, s.api, s.service())
 //	}
 //
 // Deploy follows the Topology that the service refers to (internal/topology),

@@ -50,10 +50,10 @@ func (p *deployment) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := topology.ReleaseOthers(ctx, p.Client, p.owner, []*topologyv1.TopologyRef{p.TopologyRef, follows}, p.status.LastAppliedTopology); err != nil {
+	if err := topology.ReleaseOthers(ctx, p.Client, p.owner, append(p.siblings, p.TopologyRef, follows), p.Status.LastAppliedTopology); err != nil {
 		return err
 	}
-	p.status.LastAppliedTopology = follows
+	p.Status.LastAppliedTopology = follows
 	p.tellTopology(topology.NameOf(follows))
 	return nil
 }

@@ -1,6 +1,7 @@
 package podified
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,11 @@ const (
 type Service struct {
 	// Name of the StatefulSet.
 	Name string
+	// Component is the value of ServiceLabel, by default that of the Deployer. The
+	// services of one owner differ in it.
+	Component string
+	// Status is where the state of the pods is noted.
+	Status *podifiedv1.Status
 	// Labels of the pods and of everything else, beside those that say what the
 	// service is and whose. Nothing selects by them but Topologies: a version may
 	// change them, which rolls the pods out and no more.
@@ -63,7 +69,10 @@ type Service struct {
 }
 
 // ConfigName is the name of the Secret with the configuration.
-func (s *Service) ConfigName() string { return s.Name + "-config-data" }
+func (s *Service) ConfigName() string { return ConfigName(s.Name) }
+
+// ConfigName is the name of the Secret with the configuration of a Service or Job.
+func ConfigName(name string) string { return name + "-config-data" }
 
 // labelled returns the service with more labels, which its claims have too.
 func (s *Service) labelled(more map[string]string) *Service {
@@ -79,7 +88,7 @@ func (s *Service) labelled(more map[string]string) *Service {
 type Names struct {
 	// Controller is the name of the controller, without prefix.
 	Controller string
-	// Service is the value of ServiceLabel.
+	// Service is the value of ServiceLabel for services that set none.
 	Service string
 	// Finalizer by which objects are kept until nothing of them is left behind.
 	Finalizer string
@@ -114,10 +123,10 @@ func New(mgr ctrl.Manager, reader *inputs.Reader, predictor *placement.Predictor
 	}
 }
 
-// identity is what the pods of an owner are known by, whatever else labels them.
+// identity is what the pods of a service are known by, whatever else labels them.
 // Services and StatefulSets select by it, so that no version may change it.
-func (d *Deployer) identity(owner client.Object) map[string]string {
-	return map[string]string{ServiceLabel: d.Names.Service, ownerLabel: owner.GetName()}
+func (d *Deployer) identity(owner client.Object, component string) map[string]string {
+	return map[string]string{ServiceLabel: cmp.Or(component, d.Names.Service), ownerLabel: owner.GetName()}
 }
 
 // Conditions are those that Deploy keeps in any case. With a Topology there is
@@ -129,23 +138,46 @@ type deployment struct {
 	*Deployer
 	*Service
 	owner    phase.Object
-	status   *podifiedv1.Status
 	topology *topologyv1.Topology // nil for none
-	set      *appsv1.StatefulSet  // as it is; nil when there is none
-	want     *appsv1.StatefulSet
-	pods     []*corev1.Pod // of the set, by ordinal; those of the cache
+	// siblings are the references of the other services of the owner.
+	siblings []*topologyv1.TopologyRef
+	// conditions are those of this service alone.
+	conditions condition.Conditions
+	set        *appsv1.StatefulSet // as it is; nil when there is none
+	want       *appsv1.StatefulSet
+	pods       []*corev1.Pod // of the set, by ordinal; those of the cache
 	// held reports whether the set is left as it is although it is to change.
 	held bool
 }
 
-// Deploy brings one service of the owner forward, and marks the Conditions on
-// it. The state of the pods that run is reported also when a change cannot be made.
-// The error is a *phase.Halt when something is awaited or to be fixed.
-func (d *Deployer) Deploy(ctx context.Context, owner phase.Object, status *podifiedv1.Status, service *Service) error {
+// Deploy brings the services of the owner forward, and marks the Conditions on it:
+// each is that of the service which is worst. One service does not wait for another.
+// The state of the pods that run is reported also when a change cannot be made. The
+// error is a *phase.Halt when something is awaited or to be fixed.
+func (d *Deployer) Deploy(ctx context.Context, owner phase.Object, services ...*Service) error {
 	if err := apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.AddFinalizer); err != nil {
 		return err
 	}
-	p := &deployment{Deployer: d, Service: service.labelled(d.identity(owner)), owner: owner, status: status}
+	var all []condition.Conditions
+	var halts []*phase.Halt
+	for _, service := range services {
+		p := &deployment{
+			Deployer: d, Service: service.labelled(d.identity(owner, service.Component)), owner: owner, siblings: others(services, service),
+		}
+		var halt *phase.Halt
+		if err := p.deploy(ctx); errors.As(err, &halt) {
+			p.mark().MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
+			halts = append(halts, halt)
+		} else if err != nil {
+			return err
+		}
+		all = append(all, p.conditions)
+	}
+	return unite(owner.GetConditions(), all, halts)
+}
+
+// deploy brings one service forward.
+func (p *deployment) deploy(ctx context.Context) error {
 	if err := p.look(ctx); err != nil {
 		return err
 	}
@@ -167,7 +199,7 @@ func (p *deployment) change(ctx context.Context) error {
 }
 
 // mark is where the conditions are.
-func (p *deployment) mark() *condition.Conditions { return p.owner.GetConditions() }
+func (p *deployment) mark() *condition.Conditions { return &p.conditions }
 
 // networks checks that the networks exist.
 func (p *deployment) networks(ctx context.Context) error {

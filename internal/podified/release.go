@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -16,25 +17,33 @@ import (
 )
 
 // Release lets an object that is being deleted go, once nothing is left behind:
-// neither pods that are nobody's, nor its hold on Topologies. The StatefulSet of
-// that name goes with its owner; the references are what was applied and what is
+// neither pods that are nobody's, nor its hold on Topologies. The StatefulSets of
+// its services go with it; the references are what was applied and what is
 // in force. While a StatefulSet that was to be recreated is still there, nothing
 // happens; its end wakes the owner.
-func (d *Deployer) Release(ctx context.Context, owner client.Object, set string, refs ...*topologyv1.TopologyRef) error {
+func (d *Deployer) Release(ctx context.Context, owner client.Object, services []*Service, refs ...*topologyv1.TopologyRef) error {
 	if !controllerutil.ContainsFinalizer(owner, d.Finalizer) {
 		return nil
 	}
-	replaced, err := d.replaced(ctx, owner, set)
-	if err != nil || replaced {
-		return err
-	}
-	if err := d.collect(ctx, owner, set); err != nil {
-		return err
+	for _, s := range services {
+		if s.Status != nil {
+			refs = append(refs, s.Status.LastAppliedTopology)
+		}
+		refs = append(refs, s.TopologyRef)
+		replaced, err := d.replaced(ctx, owner, s.Name)
+		if err != nil || replaced {
+			return err
+		}
+		if err := d.collect(ctx, owner, s); err != nil {
+			return err
+		}
 	}
 	if err := topology.Release(ctx, d.Client, owner, refs...); err != nil {
 		return err
 	}
-	d.verdicts.forget(owner.GetNamespace(), set)
+	for _, s := range services {
+		d.verdicts.forget(owner.GetNamespace(), s.Name)
+	}
 	return client.IgnoreNotFound(apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.RemoveFinalizer))
 }
 
@@ -58,14 +67,14 @@ func (d *Deployer) replaced(ctx context.Context, owner client.Object, name strin
 // by one that was to be made again, and the next one never came. They are read
 // past the cache, which may not show yet who has them. Pods that a StatefulSet did
 // not make are left alone, whatever their labels.
-func (d *Deployer) collect(ctx context.Context, owner client.Object, set string) error {
+func (d *Deployer) collect(ctx context.Context, owner client.Object, s *Service) error {
 	pods := &corev1.PodList{}
-	if err := d.Live.List(ctx, pods, client.InNamespace(owner.GetNamespace()), client.MatchingLabels(d.identity(owner))); err != nil {
+	if err := d.Live.List(ctx, pods, client.InNamespace(owner.GetNamespace()), client.MatchingLabels(d.identity(owner, s.Component))); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if metav1.GetControllerOf(pod) != nil || ordinal(set, pod) < 0 || pod.Labels[appsv1.StatefulSetPodNameLabel] != pod.Name {
+		if metav1.GetControllerOf(pod) != nil || ordinal(s.Name, pod) < 0 || pod.Labels[appsv1.StatefulSetPodNameLabel] != pod.Name {
 			continue
 		}
 		if err := d.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
@@ -75,18 +84,31 @@ func (d *Deployer) collect(ctx context.Context, owner client.Object, set string)
 	return nil
 }
 
-// Remove deletes the StatefulSet of a service that its owner no longer wants, and
-// leaves nothing else of it behind either.
-func (d *Deployer) Remove(ctx context.Context, owner client.Object, name string, applied *topologyv1.TopologyRef) error {
-	set := &appsv1.StatefulSet{}
-	err := d.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, set)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading StatefulSet %s: %w", name, err)
-	}
-	if err == nil {
-		if err := apply.Delete(ctx, d.Client, owner, set, apply.Own); err != nil {
-			return err
+// Remove deletes what was made of services that their owner no longer wants, and
+// leaves nothing else of them behind either. When the owner keeps none, it is released.
+func (d *Deployer) Remove(ctx context.Context, owner client.Object, kept, unwanted []*Service) error {
+	for _, s := range unwanted {
+		made := []client.Object{&appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}}
+		names := []string{s.Name, s.Name}
+		for _, service := range s.Services {
+			made, names = append(made, &corev1.Service{}), append(names, service.Name)
+		}
+		for i, child := range made {
+			if err := d.removeChild(ctx, owner, child, names[i]); err != nil {
+				return err
+			}
 		}
 	}
-	return d.Release(ctx, owner, name, applied)
+	if len(kept) == 0 {
+		return d.Release(ctx, owner, unwanted)
+	}
+	return nil
+}
+
+func (d *Deployer) removeChild(ctx context.Context, owner, child client.Object, name string) error {
+	err := d.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, child)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return apply.Delete(ctx, d.Client, owner, child, apply.Own)
 }

@@ -61,7 +61,7 @@ func TestNoPodIsLeftBehind(t *testing.T) {
 	delete(debug.Labels, appsv1.StatefulSetPodNameLabel)
 	d, api := leaving(t, pod("glance-default-single-0", "glance-default"), pod("glance-edge-api-0", "glance-edge"), pod("of-a-person", "glance-default"), debug,
 		pod("glance-default-single-1", "glance-default", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "s", UID: "u", Controller: ptr.To(true)}))
-	if err := d.Release(t.Context(), api, "glance-default-single"); err != nil {
+	if err := d.Release(t.Context(), api, []*Service{{Name: "glance-default-single"}}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := remains(t, d), []string{"glance-default-single-1", "glance-default-single-7", "glance-edge-api-0", "of-a-person"}; !slices.Equal(got, want) {
@@ -79,7 +79,7 @@ func TestAnOwnerStaysUntilTheSetThatLeavesItsPodsIsGone(t *testing.T) {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "glance.openstack.org/v1beta1", Kind: "GlanceAPI", Name: "glance-default", UID: "api-uid", Controller: ptr.To(true)}},
 	}}
 	d, api := leaving(t, former)
-	if err := d.Release(t.Context(), api, former.Name); err != nil {
+	if err := d.Release(t.Context(), api, []*Service{{Name: former.Name}}); err != nil {
 		t.Fatal(err)
 	}
 	if !controllerutil.ContainsFinalizer(api, d.Finalizer) {

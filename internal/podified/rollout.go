@@ -19,7 +19,7 @@ func (p *deployment) rollout() {
 		return
 	}
 	s := p.set.Status
-	p.status.ReadyCount = s.ReadyReplicas
+	p.Status.ReadyCount = s.ReadyReplicas
 	waiting, unready := filter(p.pods, unscheduled), filter(p.pods, func(pod *corev1.Pod) bool { return !up(pod) })
 	switch {
 	case p.held:

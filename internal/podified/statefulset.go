@@ -35,7 +35,7 @@ func (p *deployment) statefulSet() *appsv1.StatefulSet {
 		ObjectMeta: p.meta(p.Name),
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: ptr.To(p.Replicas),
-			Selector: &metav1.LabelSelector{MatchLabels: p.identity(p.owner)},
+			Selector: &metav1.LabelSelector{MatchLabels: p.identity(p.owner, p.Component)},
 			Template: p.template(),
 			// Pods do not wait for each other, and a pod that has no place must
 			// not keep the others from theirs.

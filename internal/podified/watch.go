@@ -6,7 +6,9 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -28,6 +30,10 @@ const (
 	// belongs to a StatefulSet.
 	setIndex  = "podified.set"
 	nodeIndex = "podified.node"
+	// jobIndex holds the owner of a Job, alone and with its name without hash;
+	// jobPodIndex the name of the Job of a pod.
+	jobIndex    = "podified.job"
+	jobPodIndex = "podified.jobPod"
 	// networksIndex holds the network attachments of an object.
 	networksIndex = "podified.networks"
 	// gather is how long changes of the cluster are gathered before pods that
@@ -35,10 +41,15 @@ const (
 	gather = 2 * time.Second
 )
 
-// IndexPods adds the indexes of pods that Deployers use, once for a manager.
+// IndexPods adds the indexes of pods and Jobs that Deployers use, once for a manager.
 func IndexPods(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, setIndex, setOf); err != nil {
+	if err := indexer.IndexField(ctx, &batchv1.Job{}, jobIndex, jobOf); err != nil {
 		return err
+	}
+	for index, extract := range map[string]client.IndexerFunc{setIndex: setOf, jobPodIndex: jobOfPod} {
+		if err := indexer.IndexField(ctx, &corev1.Pod{}, index, extract); err != nil {
+			return err
+		}
 	}
 	return indexer.IndexField(ctx, &corev1.Pod{}, nodeIndex, func(obj client.Object) []string {
 		if len(setOf(obj)) == 0 || obj.(*corev1.Pod).Spec.NodeName == "" {
@@ -60,6 +71,29 @@ func setOf(pod client.Object) []string {
 	return nil
 }
 
+// jobOf is the entry of a Job in jobIndex.
+func jobOf(job client.Object) []string {
+	owner := metav1.GetControllerOf(job)
+	if owner == nil || !ofJob(job) {
+		return nil
+	}
+	return []string{string(owner.UID), jobKey(string(owner.UID), job.GetAnnotations()[nameAnnotation])}
+}
+
+func jobKey(owner, name string) string { return owner + "/" + name }
+
+// jobOfPod is the Job of a pod.
+func jobOfPod(pod client.Object) []string {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "Job" || !ofJob(pod) {
+		return nil
+	}
+	return []string{owner.Name}
+}
+
+// ofJob reports whether an object is labelled as a Job of a Deployer, or a pod of one.
+func ofJob(obj client.Object) bool { return obj.GetLabels()[AppLabel] == JobApp }
+
 // Kind is what Watch needs to know of the kind of a Deployer.
 type Kind struct {
 	// Name of the kind, and its empty object and list.
@@ -70,9 +104,14 @@ type Kind struct {
 	Refs func(client.Object) []*topologyv1.TopologyRef
 	// Networks returns the network attachments that an object names.
 	Networks func(client.Object) []string
-	// Generated returns the StatefulSet and the Services of an object, each as
-	// watch.Generated.
+	// Generated returns the StatefulSets with what belongs to them (GeneratedSet), and
+	// the Services of an object, each as watch.Generated.
 	Generated func(client.Object) []string
+}
+
+// GeneratedSet are the entries of a StatefulSet and of what has its name.
+func GeneratedSet(name string) []string {
+	return []string{watch.Generated("StatefulSet", name), watch.Generated("PodDisruptionBudget", name)}
 }
 
 // Index adds the indexes of a kind that Watch uses.
@@ -96,12 +135,15 @@ func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 		return handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(d.Client, k.List, kind))
 	}
 	users := topology.Users(d.Client, k.List)
-	b = b.Owns(&appsv1.StatefulSet{}).Owns(&corev1.Service{}).
+	b = b.Owns(&appsv1.StatefulSet{}).Owns(&corev1.Service{}).Owns(&policyv1.PodDisruptionBudget{}).
 		Watches(&appsv1.StatefulSet{}, generators("StatefulSet"), builder.WithPredicates(watch.Freed)).
 		Watches(&corev1.Service{}, generators("Service"), builder.WithPredicates(watch.Freed)).
+		Watches(&policyv1.PodDisruptionBudget{}, generators("PodDisruptionBudget"), builder.WithPredicates(watch.Freed)).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(users), builder.WithPredicates(topology.Changes)).
 		Watches(&topologyv1.Topology{}, topology.Unheld(k.Name, users)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfPod), builder.WithPredicates(podChanges)).
+		Owns(&batchv1.Job{}, builder.WithPredicates(jobChanges)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfJobPod), builder.WithPredicates(jobPodChanges)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges)).
 		WatchesRawSource(d.predictor.Wakes(d.Controller))
 	b = watch.Scheduling(b, watch.Gather(gather, d.verdicts.waiting.All), watch.Gather(gather, d.verdicts.waiting.Concerned))
@@ -129,6 +171,38 @@ func (w watcher) ownerOfPod(ctx context.Context, pod client.Object) []reconcile.
 		}
 	}
 	return nil
+}
+
+// ownerOfJobPod returns the object whose Job a pod belongs to.
+func (w watcher) ownerOfJobPod(ctx context.Context, pod client.Object) []reconcile.Request {
+	for _, name := range jobOfPod(pod) {
+		job := &batchv1.Job{}
+		if err := w.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}, job, client.UnsafeDisableDeepCopy); err != nil {
+			return nil // its own event will tell of it
+		}
+		if owner := metav1.GetControllerOf(job); owner != nil && owner.Kind == w.Name {
+			return []reconcile.Request{watch.Request(pod.GetNamespace(), owner.Name)}
+		}
+	}
+	return nil
+}
+
+// jobChanges lets through that a Job comes, ends, or goes.
+var jobChanges = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*batchv1.Job), e.ObjectNew.(*batchv1.Job)
+		return jobCondition(before, batchv1.JobComplete) != jobCondition(after, batchv1.JobComplete) ||
+			jobCondition(before, batchv1.JobFailed) != jobCondition(after, batchv1.JobFailed)
+	},
+}
+
+// jobPodChanges lets through that something else keeps a pod of a Job from
+// succeeding than before.
+var jobPodChanges = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+		return ofJob(after) && troubleOf(before) != troubleOf(after)
+	},
 }
 
 // ownersOnNode returns the objects that have pods on a node.

@@ -6,8 +6,11 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
@@ -17,9 +20,10 @@ import (
 )
 
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
 
 // write writes what differs: the configuration first, so that new pods find it.
 // The Services select the pods that run and those to come alike, which claim has
@@ -33,12 +37,23 @@ func (p *deployment) write(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := p.child(ctx, p.budget(), &policyv1.PodDisruptionBudget{}); err != nil {
+		return err
+	}
 	present := &appsv1.StatefulSet{}
 	if err := p.child(ctx, p.want, present); err != nil {
 		return err
 	}
-	p.set, p.status.Hash = present, map[string]string{podifiedv1.InputHash: p.hash()}
+	p.set, p.Status.Hash = present, map[string]string{podifiedv1.InputHash: p.hash()}
 	return p.remake(ctx)
+}
+
+// budget lets nodes be drained one pod at a time. A single pod is not kept from
+// leaving: nobody could drain its node.
+func (p *deployment) budget() *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{ObjectMeta: p.meta(p.Name), Spec: policyv1.PodDisruptionBudgetSpec{
+		MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: p.identity(p.owner, p.Component)},
+	}}
 }
 
 func (p *deployment) writeConfig(ctx context.Context) error {
@@ -65,14 +80,14 @@ func (p *deployment) services() []*corev1.Service {
 	var all []*corev1.Service
 	if p.Headless {
 		all = append(all, &corev1.Service{ObjectMeta: p.meta(p.Name), Spec: corev1.ServiceSpec{
-			Selector: p.identity(p.owner), ClusterIP: corev1.ClusterIPNone, Ports: p.ports(),
+			Selector: p.identity(p.owner, p.Component), ClusterIP: corev1.ClusterIPNone, Ports: p.ports(),
 		}})
 	}
 	for _, service := range p.Services {
 		complete := service.DeepCopy()
 		meta := p.meta(service.Name)
 		meta.Annotations, meta.Labels = service.Annotations, merge(p.Labels, service.Labels)
-		complete.ObjectMeta, complete.Spec.Selector = meta, p.identity(p.owner)
+		complete.ObjectMeta, complete.Spec.Selector = meta, p.identity(p.owner, p.Component)
 		all = append(all, complete)
 	}
 	return all

@@ -11,13 +11,12 @@ import (
 	"fmt"
 	"io"
 	"sort"
-	"strings"
-	"unicode"
 
 	"golang.org/x/crypto/ssh"
 	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
 // ErrNone says that the container left no recap: it was killed, or never ran Ansible.
@@ -63,7 +62,7 @@ func Parse(message string) (Recap, error) {
 			return Recap{}, err
 		}
 	}
-	result := Recap{Error: printable(doc.Error)}
+	result := Recap{Error: validate.WithoutControls(doc.Error)}
 	for name, fields := range doc.Hosts {
 		host, err := parseHost(name, fields, doc.Steps)
 		if err != nil {
@@ -80,7 +79,7 @@ func Parse(message string) (Recap, error) {
 // given, a host without failure has done all steps, and another one none.
 func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1.HostStatus, error) {
 	h := ansibleeev1.HostStatus{Name: name}
-	if printable(name) != name {
+	if validate.WithoutControls(name) != name {
 		return h, fmt.Errorf("the recap has a host %q, which is not a valid name of a host", name)
 	}
 	counts := []*int32{&h.OK, &h.Changed, &h.Failed, &h.Unreachable, &h.Skipped}
@@ -108,19 +107,8 @@ func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1
 			return h, fmt.Errorf("the %s of host %s in the recap is not valid: %w", rest[i].name, name, err)
 		}
 	}
-	h.Message, h.HostKey, h.NotConnected = printable(h.Message), hostKey(h.HostKey), connected == 0
+	h.Message, h.HostKey, h.NotConnected = validate.WithoutControls(h.Message), hostKey(h.HostKey), connected == 0
 	return h, nil
-}
-
-// printable returns a text without control characters: it is shown on terminals,
-// and an image that somebody made writes what it likes.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
 }
 
 // hostKey returns the public key of a host, or nothing if it is none: what is

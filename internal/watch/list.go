@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,3 +23,8 @@ func requests(list client.ObjectList) []reconcile.Request {
 
 // ByName is the value of an index that holds plain names.
 func ByName(obj client.Object) string { return obj.GetName() }
+
+// Itself is the map function to the object of the same name.
+func Itself(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{Request(obj.GetNamespace(), obj.GetName())}
+}

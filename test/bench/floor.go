@@ -22,7 +22,11 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/standalone"
 )
 
-const floorNamespace = "floor"
+// Namespaces of the floors: of the same writes, and of those that are necessary.
+const (
+	floorNamespace     = "floor"
+	necessaryNamespace = "floor-necessary"
+)
 
 // written are the resources that the manager writes, as far as other clients
 // write them with other verbs only.
@@ -51,24 +55,68 @@ type chain struct {
 	ops  []op
 }
 
-// floor repeats, in a namespace of its own and with no manager, what was
+// floor is what a bare client takes.
+type floor struct {
+	time   time.Duration
+	cpu    time.Duration // of the API server and etcd
+	writes int
+}
+
+// measureFloor repeats, in a namespace of its own and with no manager, what was
 // written: the same numbers of requests of each kind with bodies made from the
-// objects that they led to. It returns the time and the number of requests.
-func (b *bench) floor(ctx context.Context, config *rest.Config, counts standalone.Requests, managerWrites, roles int) (time.Duration, int, error) {
-	chains, err := floorChains(ctx, config, counts, managerWrites, roles)
+// objects that they led to.
+func (s *stand) measureFloor(ctx context.Context, r *result) error {
+	chains, err := floorChains(ctx, s.config, floorNamespace, r.requests)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return 0, 0, err
-	}
-	total := 0
+	events := r.writes + r.roles + r.nodes // what else was written; roles and nodes are created by others
 	for _, c := range chains {
-		total += len(c.ops)
+		events -= len(c.ops)
 	}
-	start := time.Now()
-	err = parallel(b.workers, len(chains), func(i int) error {
+	more, err := eventChains(ctx, s.config, events)
+	if err != nil {
+		return err
+	}
+	r.floor, err = s.send(ctx, append(chains, more...))
+	return err
+}
+
+// measureNecessary sends what no implementation could do without: the creation
+// of each object, and two writes of the status of each node and compute, that
+// its run has started and how it ended.
+func (s *stand) measureNecessary(ctx context.Context, r *result) error {
+	chains, err := floorChains(ctx, s.config, necessaryNamespace, necessary(r.nodes))
+	if err == nil {
+		r.necessary, err = s.send(ctx, chains)
+	}
+	return err
+}
+
+// necessary are the requests beside creations.
+func necessary(nodes int) standalone.Requests {
+	counts := standalone.Requests{}
+	for _, gvr := range written {
+		if gvr.Resource == "openstackdataplanenodes" || gvr.Resource == "novaexternalcomputes" {
+			counts[standalone.Request{Group: gvr.Group, Resource: gvr.Resource, Subresource: "status", Verb: "PATCH"}] = 2 * nodes
+		}
+	}
+	return counts
+}
+
+// send sends the chains, the first ones first.
+func (s *stand) send(ctx context.Context, chains []chain) (floor, error) {
+	clients, err := kubernetes.NewForConfig(s.config)
+	if err != nil {
+		return floor{}, err
+	}
+	slices.SortStableFunc(chains, func(a, b chain) int { return cmp.Compare(a.turn, b.turn) })
+	f := floor{}
+	for _, c := range chains {
+		f.writes += len(c.ops)
+	}
+	start, before := time.Now(), s.server()
+	err = parallel(s.workers, len(chains), func(i int) error {
 		for _, o := range chains[i].ops {
 			if err := o.send(ctx, clients.RESTClient()); err != nil {
 				return fmt.Errorf("floor: %s %s: %w", o.verb, o.path, err)
@@ -76,7 +124,8 @@ func (b *bench) floor(ctx context.Context, config *rest.Config, counts standalon
 		}
 		return nil
 	})
-	return time.Since(start), total, err
+	f.time, f.cpu = time.Since(start), s.server()-before
+	return f, err
 }
 
 func (o op) send(ctx context.Context, c rest.Interface) error {
@@ -95,51 +144,28 @@ func (o op) send(ctx context.Context, c rest.Interface) error {
 	return err
 }
 
-func floorChains(ctx context.Context, config *rest.Config, counts standalone.Requests, managerWrites, roles int) ([]chain, error) {
+// floorChains are the requests that make copies of all objects in the namespace,
+// and those of counts.
+func floorChains(ctx context.Context, config *rest.Config, namespace string, counts standalone.Requests) ([]chain, error) {
 	reader, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	var chains []chain
-	events := managerWrites
 	for _, gvr := range written {
-		objects, err := copies(ctx, reader, gvr)
+		objects, err := copies(ctx, reader, gvr, namespace)
 		if err != nil {
 			return nil, err
 		}
-		k := kind{gvr: gvr, objects: objects, counts: counts}
-		more := k.chains()
-		chains = append(chains, more...)
-		for _, c := range more {
-			events -= len(c.ops)
-		}
-		if own := createdByBench(gvr, roles, len(objects)); own > 0 {
-			events += own
-		}
+		k := kind{gvr: gvr, namespace: namespace, objects: objects, counts: counts}
+		chains = append(chains, k.chains()...)
 	}
-	more, err := eventChains(ctx, reader, events)
-	if err != nil {
-		return nil, err
-	}
-	chains = append(chains, more...)
-	slices.SortStableFunc(chains, func(a, b chain) int { return cmp.Compare(a.turn, b.turn) })
 	return chains, nil
-}
-
-// createdByBench is how many of the creations are not the manager's.
-func createdByBench(gvr schema.GroupVersionResource, roles, objects int) int {
-	switch gvr.Resource {
-	case "openstackdataplaneroles":
-		return roles
-	case "openstackdataplanenodes":
-		return objects
-	}
-	return 0
 }
 
 // copies returns the objects of the measured namespace, fit to be created in
 // the other one.
-func copies(ctx context.Context, reader dynamic.Interface, gvr schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+func copies(ctx context.Context, reader dynamic.Interface, gvr schema.GroupVersionResource, target string) ([]unstructured.Unstructured, error) {
 	list, err := reader.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", gvr.Resource, err)
@@ -149,7 +175,7 @@ func copies(ctx context.Context, reader dynamic.Interface, gvr schema.GroupVersi
 		if obj.GetName() == "kube-root-ca.crt" || slices.Contains([]string{sshKey, "osp-secret", "rabbitmq-cell1"}, obj.GetName()) {
 			continue
 		}
-		clean(&obj)
+		clean(&obj, target)
 		out = append(out, obj)
 	}
 	return out, nil
@@ -158,7 +184,7 @@ func copies(ctx context.Context, reader dynamic.Interface, gvr schema.GroupVersi
 // clean removes what the API server sets. The owner, which does not exist in
 // the other namespace, becomes an annotation of about the same length, or the
 // object would be collected.
-func clean(obj *unstructured.Unstructured) {
+func clean(obj *unstructured.Unstructured, namespace string) {
 	annotations := obj.GetAnnotations()
 	if owners := obj.GetOwnerReferences(); len(owners) > 0 {
 		text, _ := json.Marshal(owners[0]) // it came from JSON
@@ -175,7 +201,7 @@ func clean(obj *unstructured.Unstructured) {
 	}
 	labels, finalizers, name := obj.GetLabels(), obj.GetFinalizers(), obj.GetName()
 	obj.Object = fresh
-	obj.SetNamespace(floorNamespace)
+	obj.SetNamespace(namespace)
 	obj.SetName(name)
 	obj.SetLabels(labels)
 	obj.SetAnnotations(annotations)
@@ -206,9 +232,10 @@ func suspend(job *unstructured.Unstructured) {
 
 // kind is one resource with what was done to it.
 type kind struct {
-	gvr     schema.GroupVersionResource
-	objects []unstructured.Unstructured
-	counts  standalone.Requests
+	gvr       schema.GroupVersionResource
+	namespace string
+	objects   []unstructured.Unstructured
+	counts    standalone.Requests
 }
 
 func (k kind) count(subresource, verb string) int {
@@ -222,7 +249,7 @@ func (k kind) share(total, i int) int {
 }
 
 func (k kind) path(name, subresource string) string {
-	parts := []string{"/apis", k.gvr.Group, k.gvr.Version, "namespaces", floorNamespace, k.gvr.Resource, name, subresource}
+	parts := []string{"/apis", k.gvr.Group, k.gvr.Version, "namespaces", k.namespace, k.gvr.Resource, name, subresource}
 	if k.gvr.Group == "" {
 		parts[0], parts[1] = "/api", ""
 	}
@@ -315,7 +342,11 @@ func encode(value any) []byte {
 }
 
 // eventChains are n events like those that the manager emitted.
-func eventChains(ctx context.Context, reader dynamic.Interface, n int) ([]chain, error) {
+func eventChains(ctx context.Context, config *rest.Config, n int) ([]chain, error) {
+	reader, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
 	list, err := reader.Resource(eventResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing events: %w", err)
@@ -327,7 +358,7 @@ func eventChains(ctx context.Context, reader dynamic.Interface, n int) ([]chain,
 			mine = append(mine, e)
 		}
 	}
-	k := kind{gvr: eventResource}
+	k := kind{gvr: eventResource, namespace: floorNamespace}
 	var out []chain
 	for i := range max(0, n) {
 		if len(mine) == 0 {

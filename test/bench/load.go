@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +40,7 @@ func prepare(ctx context.Context, c client.Client) error {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		newTopology(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: floorNamespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: necessaryNamespace}},
 		&corev1.Secret{ObjectMeta: meta(sshKey), Data: map[string][]byte{"ssh-privatekey": key}},
 		&corev1.Secret{ObjectMeta: meta("osp-secret"), Data: map[string][]byte{"ServicePassword": []byte("12345678")}},
 		&corev1.Secret{ObjectMeta: meta("rabbitmq-cell1"), Data: map[string][]byte{"transport_url": []byte("rabbit://nova:secret@rabbitmq-cell1.bench.svc:5672/?ssl=1")}},
@@ -83,7 +85,6 @@ func newTopology() *topologyv1.Topology {
 
 func newRole(i int) *dataplanev1.OpenStackDataPlaneRole {
 	role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta(roleName(i))}
-	role.Annotations = map[string]string{novav1.CellAnnotation: cellName}
 	role.Spec = dataplanev1.OpenStackDataPlaneRoleSpec{
 		DataPlane: "openstack-edpm", PreProvisioned: ptr.To(true),
 		NodeTemplate: dataplanev1.NodeSection{AnsibleUser: "cloud-admin", AnsiblePort: 22, AnsibleSSHPrivateKeySecret: sshKey},
@@ -91,8 +92,10 @@ func newRole(i int) *dataplanev1.OpenStackDataPlaneRole {
 	return role
 }
 
+func nodeName(i int) string { return fmt.Sprintf("edpm-compute-%04d", i) }
+
 func newNode(i, roles int) *dataplanev1.OpenStackDataPlaneNode {
-	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: meta(fmt.Sprintf("edpm-compute-%04d", i))}
+	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: meta(nodeName(i))}
 	node.Spec = dataplanev1.OpenStackDataPlaneNodeSpec{
 		Role: roleName(i % roles), HostName: node.Name,
 		AnsibleHost: fmt.Sprintf("10.%d.%d.%d", 16+i>>14, i>>7&127, i&127+1),
@@ -100,11 +103,22 @@ func newNode(i, roles int) *dataplanev1.OpenStackDataPlaneNode {
 	return node
 }
 
+// annotate gives every node its cell, as kubectl annotate with a few workers would.
+func (l load) annotate(ctx context.Context, c client.Client) error {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, novav1.CellAnnotation, cellName))
+	return parallel(16, l.nodes, func(i int) error {
+		return c.Patch(ctx, &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: meta(nodeName(i))}, patch)
+	})
+}
+
 // apply creates the roles and then the nodes, as kubectl apply with a few
 // workers would.
 func (l load) apply(ctx context.Context, c client.Client) error {
 	for i := range l.roles {
 		role := newRole(i)
+		if !l.later {
+			role.Annotations = map[string]string{novav1.CellAnnotation: cellName}
+		}
 		if l.single() {
 			role.Spec.DeployStrategy.MaxUnavailable = ptr.To(intstr.FromString("10%"))
 		}

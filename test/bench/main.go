@@ -54,7 +54,12 @@ type options struct {
 const spread = 20
 
 // load is what one measurement has to do.
-type load struct{ nodes, roles int }
+type load struct {
+	nodes, roles int
+	// later reports that the nodes are Ready before they are annotated with a cell,
+	// and that only what follows is measured.
+	later bool
+}
 
 // single reports whether all nodes are in one role, with maxUnavailable 10% and a
 // Topology that each refers to itself.
@@ -62,7 +67,10 @@ func (l load) single() bool { return l.roles == 1 }
 
 // String names the load in logs and files.
 func (l load) String() string {
-	if l.single() {
+	switch {
+	case l.later:
+		return fmt.Sprintf("%d-ready", l.nodes)
+	case l.single():
 		return fmt.Sprintf("%d-in-one-role", l.nodes)
 	}
 	return strconv.Itoa(l.nodes)
@@ -85,11 +93,11 @@ func main() {
 
 func parse(args []string, sizes string) (options, error) {
 	if sizes == "" {
-		sizes = "250,1000,4000,500/1,5000/1"
+		sizes = "200/4+,250,1000,4000,500/1,5000/1"
 	}
 	o := options{}
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.StringVar(&sizes, "n", sizes, "numbers of nodes, separated by commas, each with the number of their roles as in 500/1 unless that is 20; BENCH_N is the default")
+	fs.StringVar(&sizes, "n", sizes, "numbers of nodes, separated by commas, each with the number of their roles as in 500/1 unless that is 20; with + nodes that are Ready before they are annotated with a cell then; BENCH_N is the default")
 	fs.IntVar(&o.workers, "workers", 24, "writers of the floor at a time; 24 is what the manager has for nodes and computes")
 	fs.IntVar(&o.port, "port-base", 26443, "first of the ten ports of the lab")
 	fs.DurationVar(&o.timeout, "timeout", 90*time.Minute, "longest time for everything")
@@ -108,8 +116,9 @@ func parse(args []string, sizes string) (options, error) {
 }
 
 func parseLoad(text string) (load, error) {
-	nodes, roles, given := strings.Cut(strings.TrimSpace(text), "/")
-	l, err := load{roles: spread}, error(nil)
+	size, later := strings.CutSuffix(strings.TrimSpace(text), "+")
+	nodes, roles, given := strings.Cut(size, "/")
+	l, err := load{roles: spread, later: later}, error(nil)
 	if given {
 		l.roles, err = strconv.Atoi(roles)
 	}

@@ -28,9 +28,9 @@ type bench struct {
 // result of one size.
 type result struct {
 	load
-	time, floor       time.Duration
-	floorCPU          time.Duration // of the API server and etcd
-	floorWrites       int
+	time              time.Duration
+	floor, necessary  floor
+	admission         []admission
 	writes, conflicts int
 	lists             map[string]int
 	base, peak        int64
@@ -92,7 +92,14 @@ func (b *bench) measure(ctx context.Context, l load, last bool) (result, error) 
 		return r, err
 	}
 	defer func() { m.Stop() }()
-	if err := s.converge(ctx, m, &r); err != nil {
+	do := l.apply
+	if l.later {
+		if err := s.applyAndAwait(ctx, m, l); err != nil {
+			return r, err
+		}
+		do = l.annotate
+	}
+	if err := s.converge(ctx, m, &r, do); err != nil || l.later {
 		return r, err
 	}
 	if last {
@@ -103,15 +110,30 @@ func (b *bench) measure(ctx context.Context, l load, last bool) (result, error) 
 	if r.largest, err = largestObjects(ctx, s.config); err != nil {
 		return r, err
 	}
+	return r, s.measureBare(ctx, m, &r)
+}
+
+// measureBare measures what a bare client takes without the manager, and what
+// its webhooks add to a write.
+func (s *stand) measureBare(ctx context.Context, m *standalone.Manager, r *result) error {
+	webhooks, err := s.admit(ctx, r.roles)
+	if err != nil {
+		return err
+	}
 	m.Stop()
 	if err := s.removeWebhooks(ctx); err != nil {
-		return r, err
+		return err
 	}
-	log.Printf("%s nodes: the floor", l)
-	before := s.server()
-	r.floor, r.floorWrites, err = b.floor(ctx, s.config, r.requests, r.writes, l.roles)
-	r.floorCPU = s.server() - before
-	return r, err
+	without, err := s.admit(ctx, r.roles)
+	if err != nil {
+		return err
+	}
+	r.admission = compare(webhooks, without)
+	log.Printf("%s nodes: the floors", r.load)
+	if err := s.measureFloor(ctx, r); err != nil {
+		return err
+	}
+	return s.measureNecessary(ctx, r)
 }
 
 func (b *bench) newStand(ctx context.Context, cluster *standalone.Cluster) (*stand, error) {
@@ -168,8 +190,20 @@ func (s *stand) server() time.Duration {
 	return used["kube-apiserver"] + used["etcd"]
 }
 
-// converge applies the nodes and measures until every compute is Ready.
-func (s *stand) converge(ctx context.Context, m *standalone.Manager, r *result) error {
+// applyAndAwait applies the nodes, and waits until all of them are Ready.
+func (s *stand) applyAndAwait(ctx context.Context, m *standalone.Manager, l load) error {
+	if err := l.apply(ctx, s.client); err != nil {
+		return err
+	}
+	if err := s.awaitStep(ctx, m, "run-os", l.nodes); err != nil {
+		return err
+	}
+	_, _, err := m.Quiet(ctx)
+	return err
+}
+
+// converge does what makes the computes, and measures until every one is Ready.
+func (s *stand) converge(ctx context.Context, m *standalone.Manager, r *result, do func(context.Context, client.Client) error) error {
 	_, idle, err := m.Quiet(ctx)
 	if err != nil {
 		return err
@@ -187,7 +221,7 @@ func (s *stand) converge(ctx context.Context, m *standalone.Manager, r *result) 
 	if s.profile != "" {
 		go s.save(m, fmt.Sprintf("profile?seconds=%d", min(60, 10+r.nodes/50)), fmt.Sprintf("cpu-%d.pb", r.nodes))
 	}
-	if err := r.apply(ctx, s.client); err != nil {
+	if err := do(ctx, s.client); err != nil {
 		return err
 	}
 	log.Printf("%d nodes: applied after %s", r.nodes, time.Since(start).Round(time.Millisecond))
@@ -229,14 +263,25 @@ func (s *stand) save(m *standalone.Manager, kind, file string) {
 	}
 }
 
-// awaitReady asks the manager until all hosts have converged, which costs the
-// API server nothing, and then the API server.
+// awaitReady asks the manager until all hosts have converged, and then the API server.
 func (s *stand) awaitReady(ctx context.Context, m *standalone.Manager, n int) error {
+	if err := s.awaitStep(ctx, m, "nova", n); err != nil {
+		return err
+	}
+	return until(ctx, 100*time.Millisecond, func() (bool, error) {
+		s.own++
+		return allReady(ctx, s.client, n)
+	})
+}
+
+// awaitStep asks the manager, which costs the API server nothing, until all
+// hosts have done the step.
+func (s *stand) awaitStep(ctx context.Context, m *standalone.Manager, step string, n int) error {
 	reported := time.Now()
 	for {
 		a := m.Read()
-		if a != nil && a.Hosts["nova"] == n {
-			break
+		if a != nil && a.Hosts[step] == n {
+			return nil
 		}
 		if a != nil && time.Since(reported) > 15*time.Second {
 			reported = time.Now()
@@ -246,10 +291,6 @@ func (s *stand) awaitReady(ctx context.Context, m *standalone.Manager, n int) er
 			return err
 		}
 	}
-	return until(ctx, 100*time.Millisecond, func() (bool, error) {
-		s.own++
-		return allReady(ctx, s.client, n)
-	})
 }
 
 // watched are the resources that the manager reads. Of others it cannot make

@@ -23,7 +23,9 @@ func TestShare(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for sizes, want := range map[string][]load{
-		"": {{250, 20}, {1000, 20}, {4000, 20}, {500, 1}, {5000, 1}}, "250": {{250, 20}}, "30, 40/2": {{30, 20}, {40, 2}}, "5": nil, "x": nil, "5/x": nil, "5/0": nil, "500/1": {{500, 1}},
+		"":    {{200, 4, true}, {250, 20, false}, {1000, 20, false}, {4000, 20, false}, {500, 1, false}, {5000, 1, false}},
+		"250": {{250, 20, false}}, "30, 40/2": {{30, 20, false}, {40, 2, false}}, "500/1": {{500, 1, false}}, "200+": {{200, 20, true}},
+		"5": nil, "x": nil, "5/x": nil, "5/0": nil, "+": nil,
 	} {
 		o, err := parse(nil, sizes)
 		if (err == nil) != (want != nil) {

@@ -19,19 +19,26 @@ type row struct {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// tables shows the measurements with many roles, and then those with one.
+// tables shows the measurements with many roles, then those with one, and those
+// of nodes that were Ready before.
 func tables(results []result) string {
-	var many, one []result
+	var many, one, later []result
 	for _, r := range results {
-		if r.single() {
+		switch {
+		case r.later:
+			later = append(later, r)
+		case r.single():
 			one = append(one, r)
-		} else {
+		default:
 			many = append(many, r)
 		}
 	}
 	out := ""
+	if len(later) > 0 {
+		out += "Nodes that are Ready, annotated with a cell at once:\n\n" + table(later, rowsOfLater) + "\n"
+	}
 	if len(many) > 0 {
-		out = table(many, rowsOfMany(many))
+		out += table(many, rowsOfMany(many))
 	}
 	if len(one) > 0 {
 		out += "\nOne role, `maxUnavailable: 10%`, a Topology that each node refers to itself:\n\n" + table(one, rowsOfOne(one))
@@ -56,7 +63,29 @@ func (r result) allCPU() time.Duration {
 // serverCPU is the processor time of those that the floor keeps busy too.
 func (r result) serverCPU() time.Duration { return r.cpu["kube-apiserver"] + r.cpu["etcd"] }
 
-func (r result) overFloor() string { return fmt.Sprintf("%.2f", r.floor.Seconds()/r.time.Seconds()) }
+func (r result) overFloor() string {
+	return fmt.Sprintf("%.2f", r.floor.time.Seconds()/r.time.Seconds())
+}
+
+func (r result) overNecessary() string {
+	return fmt.Sprintf("%.2f", r.necessary.time.Seconds()/r.time.Seconds())
+}
+
+var rowsOfLater = []row{
+	{"Time until every compute is Ready", func(_ int, r result) string { return seconds(r.time) }},
+	{"API writes of the manager per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", float64(r.writes)/float64(r.nodes)) }},
+	{"Runs", func(_ int, r result) string { return fmt.Sprint(r.started) }},
+	{"Reconciliations per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", r.reconciledPerNode()) }},
+}
+
+// rowsOfAdmission are the times that webhooks add to a write.
+func rowsOfAdmission(results []result) []row {
+	var rows []row
+	for i, a := range results[0].admission {
+		rows = append(rows, row{"Webhooks, added to " + a.what + ", p50 / p99 (aim: at most 2 / 10 ms)", func(_ int, r result) string { return r.admission[i].String() }})
+	}
+	return rows
+}
 
 // rowsOfOne are about what grows with the nodes of a role.
 func rowsOfOne(results []result) []row {
@@ -73,17 +102,18 @@ func rowsOfOne(results []result) []row {
 		{"Time until every compute is Ready", func(_ int, r result) string { return seconds(r.time) }},
 		{"Time per node", func(_ int, r result) string { return perNode(r.time, r) }},
 		{"**Time per node over that of the size before** (aim: at most 1.3)", growth(func(r result) time.Duration { return r.time })},
-		{"Floor per node: the same writes by a bare client", func(_ int, r result) string { return perNode(r.floor, r) }},
-		{"**the same, over that of the size before**", growth(func(r result) time.Duration { return r.floor })},
+		{"Floor per node: the same writes by a bare client", func(_ int, r result) string { return perNode(r.floor.time, r) }},
+		{"**the same, over that of the size before**", growth(func(r result) time.Duration { return r.floor.time })},
 		{"Floor / time", func(_ int, r result) string { return r.overFloor() }},
+		{"Necessary writes only / time", func(_ int, r result) string { return r.overNecessary() }},
 		{"Processor time per node: manager", func(_ int, r result) string { return perNode(r.cpu["manager"], r) }},
 		{"**the same, over that of the size before**", growth(func(r result) time.Duration { return r.cpu["manager"] })},
 		{"Processor time per node: all processes", func(_ int, r result) string { return perNode(r.allCPU(), r) }},
 		{"**the same, over that of the size before**", growth(result.allCPU)},
 		{"Processor time per node: kube-apiserver and etcd", func(_ int, r result) string { return perNode(r.serverCPU(), r) }},
 		{"**the same, over that of the size before**", growth(result.serverCPU)},
-		{"the same, for the floor", func(_ int, r result) string { return perNode(r.floorCPU, r) }},
-		{"**the same, over that of the size before**", growth(func(r result) time.Duration { return r.floorCPU })},
+		{"the same, for the floor", func(_ int, r result) string { return perNode(r.floor.cpu, r) }},
+		{"**the same, over that of the size before**", growth(func(r result) time.Duration { return r.floor.cpu })},
 		{"API writes of the manager per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", float64(r.writes)/float64(r.nodes)) }},
 		{"of these refused because of a conflict, in all", func(_ int, r result) string { return fmt.Sprint(r.conflicts) }},
 		{"List calls, in all (aim: none)", func(_ int, r result) string { return lists(r.lists) }},
@@ -94,6 +124,7 @@ func rowsOfOne(results []result) []row {
 			return fmt.Sprintf("%.0f KiB", float64(r.peak-r.base)/1024/float64(r.nodes))
 		}},
 	}
+	rows = append(rows, rowsOfAdmission(results)...)
 	for i, of := range results[0].largest {
 		rows = append(rows, row{fmt.Sprintf("Largest of %s, bytes (aim: at most 524288)", of.resource), func(_ int, r result) string {
 			return fmt.Sprint(r.largest[i].bytes)
@@ -112,9 +143,9 @@ func (r result) reconciledPerNode() float64 {
 }
 
 func rowsOfMany(results []result) []row {
-	return []row{
+	return append([]row{
 		{"Time until every compute is Ready", func(_ int, r result) string { return seconds(r.time) }},
-		{"Floor: the same writes by a bare client", func(_ int, r result) string { return seconds(r.floor) }},
+		{"Floor: the same writes by a bare client", func(_ int, r result) string { return seconds(r.floor.time) }},
 		{"**Floor / time** (aim: at least 0.5)", func(_ int, r result) string { return fmt.Sprintf("**%s**", r.overFloor()) }},
 		{"**Growth** from the size before (aim: at most 4.4 per fourfold)", func(i int, r result) string {
 			if i == 0 {
@@ -125,7 +156,10 @@ func rowsOfMany(results []result) []row {
 		}},
 		{"API writes of the manager per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", float64(r.writes)/float64(r.nodes)) }},
 		{"of these refused because of a conflict, in all", func(_ int, r result) string { return fmt.Sprint(r.conflicts) }},
-		{"Writes of the floor per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", float64(r.floorWrites)/float64(r.nodes)) }},
+		{"Necessary writes only: each object created, two writes of the status of each node and compute", func(_ int, r result) string { return seconds(r.necessary.time) }},
+		{"the same / time", func(_ int, r result) string { return r.overNecessary() }},
+		{"Necessary writes per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", float64(r.necessary.writes)/float64(r.nodes)) }},
+		{"Writes of the floor per node", func(_ int, r result) string { return fmt.Sprintf("%.1f", float64(r.floor.writes)/float64(r.nodes)) }},
 		{"List calls, in all (aim: none)", func(_ int, r result) string { return lists(r.lists) }},
 		{"**Peak memory per node** above the idle manager (aim: under 64 KiB)", func(_ int, r result) string {
 			return fmt.Sprintf("**%.0f KiB**", float64(r.peak-r.base)/1024/float64(r.nodes))
@@ -147,14 +181,14 @@ func rowsOfMany(results []result) []row {
 		{"Mean time of a Job during the measurement", func(_ int, r result) string { return seconds(r.jobMean) }},
 		{"Processor time: manager", func(_ int, r result) string { return seconds(r.cpu["manager"]) }},
 		{"Processor time: kube-apiserver and etcd", func(_ int, r result) string { return seconds(r.serverCPU()) }},
-		{"the same, for the floor", func(_ int, r result) string { return seconds(r.floorCPU) }},
+		{"the same, for the floor", func(_ int, r result) string { return seconds(r.floor.cpu) }},
 		{"Processor time: Job controller, scheduler, KWOK", func(_ int, r result) string {
 			return seconds(r.cpu["kube-controller-manager"] + r.cpu["kube-scheduler"] + r.cpu["kwok"])
 		}},
 		{"**Floor / time in processor time**, of all processes", func(_ int, r result) string {
-			return fmt.Sprintf("**%.2f**", r.floorCPU.Seconds()/r.allCPU().Seconds())
+			return fmt.Sprintf("**%.2f**", r.floor.cpu.Seconds()/r.allCPU().Seconds())
 		}},
-	}
+	}, rowsOfAdmission(results)...)
 }
 
 func table(results []result, rows []row) string {

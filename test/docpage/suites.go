@@ -29,6 +29,7 @@ var Suites = map[string][]string{
 		"docs/openstackansibleee.md",
 		"docs/metrics.md",
 		"docs/coexistence.md",
+		"docs/runbooks/EDPMComputeServiceDown.md",
 		"docs/runbooks/EDPMDeletionWedged.md",
 		"docs/runbooks/EDPMHostsFailing.md",
 		"docs/runbooks/EDPMManagerDown.md",
@@ -46,6 +47,10 @@ var Suites = map[string][]string{
 		"docs/pod-pending.md",
 		"docs/glance.md",
 		"docs/storagecluster.md",
+	},
+	// With machines, of which one cannot be provisioned.
+	"test/e2e/metal": {
+		"docs/runbooks/EDPMProvisioningStuck.md",
 	},
 	"test/e2e/walkthrough": {
 		"docs/walkthrough.md",

@@ -57,7 +57,7 @@ func rightsStories() {
 			"create /pods " + batchNS, "create /pods/exec " + batchNS, "update /pods " + batchNS, "get /pods/log " + batchNS,
 			"create /serviceaccounts/token " + batchNS, "impersonate /users", "delete /namespaces", "patch /nodes", "delete /persistentvolumeclaims " + batchNS,
 			"create rbac.authorization.k8s.io/clusterrolebindings", "escalate rbac.authorization.k8s.io/clusterroles", "bind rbac.authorization.k8s.io/roles " + batchNS,
-			"patch apps/deployments " + systemNS, "create apps/daemonsets " + batchNS, "patch batch/jobs " + batchNS,
+			"patch apps/deployments " + systemNS, "create apps/daemonsets " + batchNS, "update batch/jobs " + batchNS,
 			"patch /pods " + batchNS, "update admissionregistration.k8s.io/mutatingwebhookconfigurations", "update admissionregistration.k8s.io/validatingwebhookconfigurations",
 			"patch apiextensions.k8s.io/customresourcedefinitions", "delete apiextensions.k8s.io/customresourcedefinitions",
 			"create admissionregistration.k8s.io/validatingwebhookconfigurations", "delete admissionregistration.k8s.io/validatingwebhookconfigurations",

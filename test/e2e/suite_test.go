@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 var (
@@ -39,7 +40,8 @@ func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "edpm-operators end to end")
+	suite, reporter := tier.Config()
+	RunSpecs(t, "edpm-operators end to end", suite, reporter)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

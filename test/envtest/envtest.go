@@ -95,6 +95,8 @@ func Start(t T, opts Options) *Env {
 		Scheme:                scheme,
 		CRDDirectoryPaths:     append([]string{File("config", "crd", "bases")}, opts.CRDPaths...),
 		ErrorIfCRDPathMissing: true,
+		// The default of 20 seconds is not enough beside other tests.
+		ControlPlaneStartTimeout: time.Minute,
 	}
 	if opts.Webhooks {
 		server.WebhookInstallOptions.Paths = WebhookConfigurations()

@@ -34,6 +34,7 @@ import (
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
 // Outcome is how a run ends on a host.
@@ -212,8 +213,8 @@ func (c *Cluster) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if !job.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, c.finalize(ctx, job)
 	}
-	if finished(job) {
-		return ctrl.Result{}, nil
+	if finished(job) || job.Labels[podified.AppLabel] == podified.JobApp {
+		return ctrl.Result{}, nil // it has no hosts
 	}
 	c.mu.Lock()
 	started := c.active[job.UID]

@@ -1,22 +1,18 @@
 // Package fakemetal is a test double of baremetal-operator: it takes BareMetalHosts
 // through the states of the real one (docs/baremetalhost-states.md of
-// metal3-io/baremetal-operator, and the comments of its API v0.9.0), with machines
-// that do not exist. What it does not have: BMCs, firmware, RAID, reboots, and time.
+// metal3-io/baremetal-operator, and the comments of its API v0.9.0). What it does not
+// have: BMCs, firmware, RAID, reboots, and time. The machines of an Operator do not
+// exist; those of test/lab/metal are containers that boot.
 package fakemetal
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
@@ -29,12 +25,17 @@ type T interface {
 	Fatalf(format string, args ...any)
 }
 
-// Operator looks after the BareMetalHosts of one namespace.
+// Operator looks after the BareMetalHosts of one namespace, with machines that do
+// not exist.
 type Operator struct {
 	t         T
 	api       client.Client
 	namespace string
+	machines  *pretended
+}
 
+// pretended are machines of which only is known what became of them.
+type pretended struct {
 	mu       sync.Mutex
 	hardware map[string]metal3v1.HardwareDetails
 	errors   map[string][2]string
@@ -48,18 +49,16 @@ const tick = 30 * time.Millisecond
 
 // Start starts the double, and stops it when the test ends.
 func Start(t T, api client.Client, namespace string) *Operator {
-	o := &Operator{t: t, api: api, namespace: namespace, hardware: map[string]metal3v1.HardwareDetails{}, errors: map[string][2]string{}}
+	machines := &pretended{hardware: map[string]metal3v1.HardwareDetails{}, errors: map[string][2]string{}}
+	driver := &Driver{API: api, Namespace: namespace, Machines: machines, Tick: tick, Report: func(err error) { panic(err) }}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for ctx.Err() == nil {
-			o.round(ctx)
-			time.Sleep(tick)
-		}
+		driver.Run(ctx)
 	}()
 	t.Cleanup(func() { stop(); <-done })
-	return o
+	return &Operator{t: t, api: api, namespace: namespace, machines: machines}
 }
 
 // Hardware of machine number n: 64 GiB, two NICs, of which the first boots and has
@@ -78,9 +77,9 @@ func Hardware(n int) metal3v1.HardwareDetails {
 // Register makes a BareMetalHost with that hardware.
 func (o *Operator) Register(name string, hardware metal3v1.HardwareDetails) {
 	o.t.Helper()
-	o.mu.Lock()
-	o.hardware[name] = hardware
-	o.mu.Unlock()
+	o.machines.mu.Lock()
+	o.machines.hardware[name] = hardware
+	o.machines.mu.Unlock()
 	host := &metal3v1.BareMetalHost{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name},
 		Spec:       metal3v1.BareMetalHostSpec{BootMACAddress: hardware.NICs[0].MAC, Online: true},
@@ -90,158 +89,74 @@ func (o *Operator) Register(name string, hardware metal3v1.HardwareDetails) {
 	}
 }
 
-// Pause keeps hosts in the state, empty lets them go on.
+// Pause keeps hosts in the state, empty lets them proceed.
 func (o *Operator) Pause(state metal3v1.ProvisioningState) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.paused = state
+	o.machines.mu.Lock()
+	defer o.machines.mu.Unlock()
+	o.machines.paused = state
 }
 
-// Fail has a host in error until Mend.
+// Fail has a host in error until Recover.
 func (o *Operator) Fail(name, kind, message string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.errors[name] = [2]string{kind, message}
+	o.machines.mu.Lock()
+	defer o.machines.mu.Unlock()
+	o.machines.errors[name] = [2]string{kind, message}
 }
 
-// Mend ends the error of a host.
-func (o *Operator) Mend(name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.errors, name)
+// Recover ends the error of a host.
+func (o *Operator) Recover(name string) {
+	o.machines.mu.Lock()
+	defer o.machines.mu.Unlock()
+	delete(o.machines.errors, name)
 }
 
 // Provisioned are the hosts to which an image was written, once for each time.
-func (o *Operator) Provisioned() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.provisioned)
-}
+func (o *Operator) Provisioned() []string { return o.machines.noted(&o.machines.provisioned) }
 
 // Deprovisioned are the hosts from which an image was removed, once for each time.
-func (o *Operator) Deprovisioned() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.deprovisioned)
+func (o *Operator) Deprovisioned() []string { return o.machines.noted(&o.machines.deprovisioned) }
+
+// Inspect implements Machines.
+func (p *pretended) Inspect(host *metal3v1.BareMetalHost) metal3v1.HardwareDetails {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hardware[host.Name]
 }
 
-// round looks at every host once.
-func (o *Operator) round(ctx context.Context) {
-	list := &metal3v1.BareMetalHostList{}
-	if err := o.api.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
-		return // the definition does not exist, or the test is over
-	}
-	for i := range list.Items {
-		o.step(ctx, &list.Items[i])
-	}
+// Fault implements Machines.
+func (p *pretended) Fault(host *metal3v1.BareMetalHost) (kind, message string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.errors[host.Name][0], p.errors[host.Name][1]
 }
 
-// step takes a host one state further.
-func (o *Operator) step(ctx context.Context, host *metal3v1.BareMetalHost) {
-	o.mu.Lock()
-	problem, failing := o.errors[host.Name]
-	hardware, paused := o.hardware[host.Name], o.paused
-	o.mu.Unlock()
-	_, halted := host.Annotations[metal3v1.PausedAnnotation]
-	_, detached := host.Annotations[metal3v1.DetachedAnnotation]
-	before := host.Status
-	status := map[string]any{
-		"errorCount": 0, "errorMessage": problem[1], "errorType": problem[0], "operationalStatus": "OK", "poweredOn": before.PoweredOn,
-		"hardware": before.Hardware, "provisioning": map[string]any{"ID": "x", "state": before.Provisioning.State},
-	}
-	if !failing {
-		status["errorType"] = nil
-	}
-	switch {
-	case halted:
-		return
-	case detached:
-		status["operationalStatus"] = metal3v1.StatusDetached
-	case failing:
-		status["operationalStatus"] = metal3v1.StatusError
-	case before.Provisioning.State == "" || before.Provisioning.State != paused:
-		o.advance(ctx, host, hardware, status)
-	}
-	o.write(ctx, host, status)
+// Stays implements Machines.
+func (p *pretended) Stays(host *metal3v1.BareMetalHost) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.paused != "" && host.Status.Provisioning.State == p.paused
 }
 
-// next are the states that nothing is asked for.
-var next = map[metal3v1.ProvisioningState]metal3v1.ProvisioningState{
-	metal3v1.StateNone: metal3v1.StateRegistering, metal3v1.StateRegistering: metal3v1.StateInspecting,
-	metal3v1.StateInspecting: metal3v1.StatePreparing, metal3v1.StatePreparing: metal3v1.StateAvailable,
+// Provision implements Machines.
+func (p *pretended) Provision(_ context.Context, host *metal3v1.BareMetalHost, _ Boot) error {
+	p.note(&p.provisioned, host.Name)
+	return nil
 }
 
-func (o *Operator) advance(ctx context.Context, host *metal3v1.BareMetalHost, hardware metal3v1.HardwareDetails, status map[string]any) {
-	state, wanted := host.Status.Provisioning.State, host.Spec.Image != nil
-	switch {
-	case state == metal3v1.StateInspecting:
-		status["hardware"] = hardware
-	case state == metal3v1.StateAvailable && wanted:
-		state = metal3v1.StateProvisioning
-	case state == metal3v1.StateProvisioning && !wanted, state == metal3v1.StateProvisioned && !wanted:
-		state = metal3v1.StateDeprovisioning
-	case state == metal3v1.StateProvisioning:
-		if missing := o.missing(ctx, host); missing != "" {
-			status["operationalStatus"], status["errorType"], status["errorMessage"] = metal3v1.StatusError, "provisioning error", missing
-			break
-		}
-		state = metal3v1.StateProvisioned
-		o.note(&o.provisioned, host.Name)
-	case state == metal3v1.StateDeprovisioning:
-		state = metal3v1.StateAvailable
-		o.note(&o.deprovisioned, host.Name)
-	}
-	if further, ok := next[state]; ok {
-		state = further
-	}
-	status["poweredOn"] = state == metal3v1.StateProvisioned && host.Spec.Online
-	status["provisioning"] = map[string]any{"ID": "x", "state": state}
+// Deprovision implements Machines.
+func (p *pretended) Deprovision(_ context.Context, host *metal3v1.BareMetalHost) error {
+	p.note(&p.deprovisioned, host.Name)
+	return nil
 }
 
-// missing says what of the data for the first boot cannot be read.
-func (o *Operator) missing(ctx context.Context, host *metal3v1.BareMetalHost) string {
-	for key, ref := range map[string]*corev1.SecretReference{"userData": host.Spec.UserData, "networkData": host.Spec.NetworkData} {
-		if ref == nil {
-			continue
-		}
-		secret := &corev1.Secret{}
-		err := o.api.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret)
-		if err != nil || ref.Namespace != host.Namespace || len(secret.Data[key]) == 0 {
-			return fmt.Sprintf("no %s in Secret %s/%s: %v", key, ref.Namespace, ref.Name, err)
-		}
-	}
-	return ""
-}
-
-func (o *Operator) note(list *[]string, name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (p *pretended) note(list *[]string, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	*list = append(*list, name)
 }
 
-// write patches the status if it differs.
-func (o *Operator) write(ctx context.Context, host *metal3v1.BareMetalHost, status map[string]any) {
-	text, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		o.t.Fatalf("writing the status of %s: %v", host.Name, err)
-	}
-	after := &metal3v1.BareMetalHost{}
-	if err := json.Unmarshal(text, after); err == nil && fmt.Sprintf("%+v", flat(after)) == fmt.Sprintf("%+v", flat(host)) {
-		return
-	}
-	err = o.api.Status().Patch(ctx, host, client.RawPatch(types.MergePatchType, text))
-	if apierrors.IsInvalid(err) {
-		panic(err) // any other is tried again in the next round
-	}
-}
-
-// flat is a status without pointers.
-func flat(host *metal3v1.BareMetalHost) map[string]any {
-	out := map[string]any{}
-	text, err := json.Marshal(host.Status)
-	if err == nil {
-		_ = json.Unmarshal(text, &out)
-	}
-	maps.DeleteFunc(out, func(_ string, v any) bool { return v == nil || v == "" || v == false })
-	return out
+func (p *pretended) noted(list *[]string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(*list)
 }

@@ -16,15 +16,15 @@
 //
 // The lab lives in $EDPM_LAB_DIR (default /var/lib/edpm-lab): kubeconfig, logs/,
 // ssh/id_ed25519, pki/. Its ports are $EDPM_LAB_PORT_BASE (default 16443, the
-// apiserver) and the eight after it. Executables are cached in
+// apiserver) and the ten after it. Executables are cached in
 // $EDPM_CACHE/bin (default $HOME/.cache/edpm-operators/bin).
 //
 // The real node is lab-worker-0 at 10.244.0.1, its pods are in 10.244.0.0/24.
 // Pods reach the apiserver (10.96.0.1:443, as KUBERNETES_SERVICE_HOST says), the
 // hosts (192.168.122.0/24) and whatever the machine reaches. The apiserver
-// reaches webhooks and aggregated APIs at their pods. There is no cluster DNS
-// and no kube-proxy: other ClusterIPs, NodePorts and hostPorts lead nowhere, and
-// pods use IP addresses. Images are imported, never pulled: use imagePullPolicy
+// reaches webhooks and aggregated APIs at their pods. kube-proxy makes ClusterIPs
+// work, and NodePorts at the node's address. There is no cluster DNS: pods use IP
+// addresses. Images are imported, never pulled: use imagePullPolicy
 // IfNotPresent or Never.
 //
 // KWOK nodes are kwok-node-0 and on, labelled type=kwok, in zones zone-a, zone-b
@@ -40,7 +40,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -115,7 +114,7 @@ func up(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	lab, err := newLab()
+	lab, err := cluster.FromEnvironment()
 	if err != nil {
 		return err
 	}
@@ -145,7 +144,8 @@ func parseUp(args []string) (cluster.Options, error) {
 	flags.DurationVar(&o.NodeGrace, "node-grace", 0, "nodes are NotReady after this `time` without a sign of life, 8s or more (default 50s)")
 	flags.DurationVar(&o.EvictionGrace, "eviction-grace", 0, "pods are evicted from a lost node after this `time` more, 1s or more (default 5m)")
 	flags.BoolVar(&o.OLM, "olm", false, "the Operator Lifecycle Manager; see lab catalog")
-	flags.BoolVar(&o.OpenStack, "openstack", false, "edpm-controller-0, with keystone, placement and nova's own services; see lab openrc")
+	flags.BoolVar(&o.Machines, "machines", false, "what go run ./test/lab/metal needs to boot machines")
+	flags.BoolVar(&o.OpenStack, "openstack", false, "edpm-controller-0, with what nova shares with others, and the images for a Nova; see lab openrc")
 	flags.BoolVar(&o.Audit, "audit", false, "log what ServiceAccounts ask of the API server, in logs/audit*.log, 300 MB at most")
 	images := flags.String("images", "ansibleee", "comma-separated `names` of test/lab/images to import for pods, besides pause")
 	flags.Func("archive", "docker archive `file` to import for pods (repeatable)", appendPath(&o.Archives))
@@ -160,6 +160,9 @@ func parseUp(args []string) (cluster.Options, error) {
 	}
 	o.Kubelet = !*noKubelet
 	o.Images = strings.FieldsFunc(*images, func(r rune) bool { return r == ',' })
+	if o.OpenStack {
+		o.Images = append(o.Images, "nova")
+	}
 	if *hosts {
 		o.Hosts = append(cluster.DefaultHosts(), o.Hosts...)
 	}
@@ -219,7 +222,7 @@ func ssh(ctx context.Context, lab *cluster.Lab, args []string) error {
 
 func withLab(f func(context.Context, *cluster.Lab, []string) error) func(context.Context, []string) error {
 	return func(ctx context.Context, args []string) error {
-		lab, err := newLab()
+		lab, err := cluster.FromEnvironment()
 		if err != nil {
 			return err
 		}
@@ -227,24 +230,8 @@ func withLab(f func(context.Context, *cluster.Lab, []string) error) func(context
 	}
 }
 
-func newLab() (*cluster.Lab, error) {
-	layout := cluster.Layout{Dir: envOr("EDPM_LAB_DIR", "/var/lib/edpm-lab"), PortBase: 16443}
-	if s := os.Getenv("EDPM_LAB_PORT_BASE"); s != "" {
-		port, err := strconv.Atoi(s)
-		if err != nil {
-			return nil, fmt.Errorf("reading EDPM_LAB_PORT_BASE: %w", err)
-		}
-		layout.PortBase = port
-	}
-	source, err := sourceDir()
-	if err != nil {
-		return nil, err
-	}
-	return cluster.New(layout, "", filepath.Join(source, "images")), layout.Validate()
-}
-
 func ensureBinaries(ctx context.Context, set binaries.Set) (string, error) {
-	source, err := sourceDir()
+	source, err := cluster.SourceDir()
 	if err != nil {
 		return "", err
 	}
@@ -262,28 +249,4 @@ func ensureBinaries(ctx context.Context, set binaries.Set) (string, error) {
 		Logf:   func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
 	return builder.Ensure(ctx, set)
-}
-
-// sourceDir returns test/lab of the repository that holds the working directory.
-func sourceDir() (string, error) {
-	wd, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		source := filepath.Join(dir, "test", "lab")
-		if _, err := os.Stat(filepath.Join(source, "binaries")); err == nil {
-			return source, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("%s is not within the edpm-operators repository", wd)
-		}
-	}
-}
-
-func envOr(name, fallback string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return fallback
 }

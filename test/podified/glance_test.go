@@ -130,6 +130,7 @@ var _ = Describe("A Glance", func() {
 		w.apply(glance(`
   glanceAPIs: {a: {customServiceConfigSecrets: [db]}, b: {}}`))
 		ready(w.glance())
+		Expect(w.jobs()).To(BeEmpty(), "each pod updates a database of its own")
 		before := w.births()
 		w.apply(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "stringData": {"c": "[database]\nconnection = sqlite://two\n"}}`)
 		Eventually(w.births).ShouldNot(HaveKeyWithValue("glance-a-single-0", before["glance-a-single-0"]))
@@ -151,6 +152,12 @@ var _ = Describe("A Glance", func() {
 		config := &k8scorev1.Secret{ObjectMeta: w.meta("glance-a-single-config-data")}
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(config), config)).To(Succeed())
 		Expect(string(config.Data["01-glance.conf"])).To(ContainSubstring("connection = mysql+pymysql://glance:p%40ss$$@openstack.example/glance"))
+
+		By("having updated the schema of the database once for all pods")
+		Expect(w.jobs()).To(Equal(map[string]bool{"glance-a-single-db-sync": true}))
+		Expect(w.pod("glance-a-single-0").Spec.InitContainers).To(BeEmpty())
+		shows(w.api("glance-a-single"), condition.DBSyncReadyCondition, "True/Ready/")
+		quiet()
 	})
 
 	It("leaves a Service of somebody else alone, and says so", func() {

@@ -40,6 +40,9 @@ type kubernetes struct {
 	sick map[string]bool
 	// slow names pods that do not become ready.
 	slow func(*corev1.Pod) bool
+	// fails returns what a pod of a Job leaves as its termination message when it
+	// fails; empty for one that succeeds.
+	fails func(*corev1.Pod) string
 }
 
 func startKubernetes() *kubernetes {
@@ -47,7 +50,7 @@ func startKubernetes() *kubernetes {
 	k := &kubernetes{sick: map[string]bool{}}
 	kubeconfig := writeKubeconfig(env.Config)
 	run("kube-controller-manager", "--kubeconfig="+kubeconfig, "--leader-elect=false", "--use-service-account-credentials=false",
-		"--controllers=statefulset-controller,garbage-collector-controller,persistentvolume-binder-controller", "--secure-port=0",
+		"--controllers=statefulset-controller,job-controller,garbage-collector-controller,persistentvolume-binder-controller", "--secure-port=0",
 		"--concurrent-statefulset-syncs=10", "--kube-api-qps=500", "--kube-api-burst=1000")
 	run("kube-scheduler", "--kubeconfig="+kubeconfig, "--leader-elect=false", "--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=1000")
 	Expect(api.Create(ctx, &storagev1.StorageClass{
@@ -180,13 +183,15 @@ func (k *kubernetes) Reconcile(_ context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	k.mu.Lock()
-	sick, slow := k.sick[pod.Spec.NodeName], k.slow
+	sick, slow, fails := k.sick[pod.Spec.NodeName], k.slow, k.fails
 	k.mu.Unlock()
 	switch {
 	case sick:
 		return reconcile.Result{}, nil
 	case !pod.DeletionTimestamp.IsZero():
 		return reconcile.Result{}, client.IgnoreNotFound(api.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}))
+	case pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure:
+		return k.runJob(pod, fails)
 	case pod.Status.Phase == corev1.PodRunning:
 		return reconcile.Result{}, nil
 	}
@@ -224,4 +229,26 @@ func (disks) Reconcile(_ context.Context, req reconcile.Request) (reconcile.Resu
 		},
 	}
 	return reconcile.Result{}, client.IgnoreAlreadyExists(api.Create(ctx, volume))
+}
+
+// runJob lets the container of a Job fail, to be started again, or succeed.
+func (k *kubernetes) runJob(pod *corev1.Pod, fails func(*corev1.Pod) string) (reconcile.Result, error) {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return reconcile.Result{}, nil
+	}
+	ended := corev1.ContainerStatus{Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image}
+	var again reconcile.Result
+	message := ""
+	if fails != nil {
+		message = fails(pod)
+	}
+	if message == "" {
+		pod.Status.Phase, ended.State.Terminated = corev1.PodSucceeded, &corev1.ContainerStateTerminated{Reason: "Completed"}
+	} else {
+		pod.Status.Phase, again.RequeueAfter = corev1.PodRunning, 200*time.Millisecond
+		ended.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
+		ended.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{ended}
+	return again, client.IgnoreNotFound(api.Status().Update(ctx, pod))
 }

@@ -1,11 +1,19 @@
 package podified_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	batchv1 "k8s.io/api/batch/v1"
 	k8scorev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -80,6 +88,15 @@ var _ = Describe("A NovaCell", func() {
 		Expect(get(Default, w.topology("of-cell")).Finalizers).To(BeEmpty())
 		quiet()
 
+		By("running no conductor, which others may do")
+		change(w.cell(), func(c *novav1.NovaCell) { c.Spec.ConductorServiceTemplate.Replicas = ptr.To[int32](0) })
+		Eventually(w.pods).Should(BeEmpty())
+		ready(w.cell())
+		Expect(get(Default, w.topology("of-conductor")).Finalizers).To(BeEmpty())
+		change(w.cell(), func(c *novav1.NovaCell) { c.Spec.ConductorServiceTemplate.Replicas = nil })
+		Eventually(w.pods).Should(HaveLen(1))
+		ready(w.cell())
+
 		By("taking the database away")
 		change(w.cell(), func(c *novav1.NovaCell) { c.Spec.CellDatabaseHostname = "" })
 		Eventually(w.pods).Should(BeEmpty())
@@ -90,7 +107,7 @@ var _ = Describe("A NovaCell", func() {
 
 	It("whose conductor is not up configures its computes all the same", func() {
 		w.apply(cell(database + "\n  conductorServiceTemplate: {nodeSelector: {no: where}}"))
-		shows(w.cell(), condition.DeploymentReadyCondition, "False/PodsPending/Warning", "didn't match Pod's node affinity/selector")
+		shows(w.cell(), condition.DBSyncReadyCondition, "False/PodsPending/Warning", "didn't match Pod's node affinity/selector")
 		Expect(get(Default, w.cell()).ConfiguresComputes()).To(BeTrue())
 		Expect(get(Default, w.cell()).IsReady()).To(BeFalse())
 	})
@@ -120,10 +137,11 @@ spec:
       keystoneAuthURL: http://keystone.example:5000
       cellTemplates:
         cell1: {cellDatabaseInstance: openstack-cell1, cellDatabaseUser: nova_cell1, cellMessageBusSecretName: bus}
-        cell2: {topologyRef: {}, cellMessageBusSecretName: bus}`)
+        cell2: {topologyRef: {}, cellDatabaseInstance: db.example.org, cellMessageBusSecretName: bus}`)
 		ready(&novav1.Nova{ObjectMeta: w.meta("nova")})
 		Expect(w.pods()).To(And(HaveLen(2), ContainElement("nova-cell1-conductor-0@zoneC")))
 		Expect(w.config("nova-cell1-conductor", "01-nova.conf")).To(ContainSubstring("@openstack-cell1." + string(w) + ".svc/nova_cell1"))
+		Expect(w.config("nova-cell2-conductor", "01-nova.conf")).To(ContainSubstring("@db.example.org/nova_cell2"))
 		Expect(w.pod("nova-cell2-conductor-0").Spec.Affinity.NodeAffinity).To(BeNil())
 		Expect(get(Default, w.topology("plane")).Finalizers).To(ConsistOf("openstack.org/novacell-nova-cell1"))
 	})
@@ -211,5 +229,257 @@ spec: {cellName: nova-cell1, computeDriver: fake.FakeDriver}`)
 		get(Default, w.cell())
 		Expect(api.Delete(ctx, w.compute())).To(Succeed())
 		Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(w.cell()), w.cell()) }).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+	})
+})
+
+// fail lets pods of Jobs fail with a termination message, until the story ends.
+func (k *kubernetes) failJobs(fails func(*k8scorev1.Pod) string) {
+	set := func(f func(*k8scorev1.Pod) string) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.fails = f
+	}
+	set(fails)
+	DeferCleanup(set, (func(*k8scorev1.Pod) string)(nil))
+}
+
+// jobs are the Jobs of the namespace, by name without hash, with whether they have succeeded.
+func (w world) jobs() map[string]bool {
+	list := &batchv1.JobList{}
+	Expect(api.List(ctx, list, client.InNamespace(string(w)))).To(Succeed())
+	out := map[string]bool{}
+	for _, job := range list.Items {
+		name := job.Annotations["edpm.openstack.org/job"]
+		Expect(out).NotTo(HaveKey(name), "two Jobs of one name are there at once")
+		out[name] = job.Status.Succeeded > 0
+	}
+	return out
+}
+
+// ran are the Jobs that were created since a mark, by name without hash and in order.
+func (w world) ran(mark int) []string {
+	var names []string
+	for _, write := range wire.since(mark, "PATCH", "/namespaces/"+string(w)+"/jobs/") {
+		name := write[strings.LastIndex(write, "/")+1:]
+		names = append(names, name[:strings.LastIndex(name, "-")])
+	}
+	return names
+}
+
+func (w world) secret(name, key, value string) string {
+	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": %q}, "stringData": {%q: %q}}`, name, key, value)
+}
+
+var _ = Describe("The database of a NovaCell", func() {
+	var w world
+	BeforeEach(func() {
+		w = newWorld()
+		w.apply(cellSecrets)
+	})
+
+	It("gets its schema before the conductor runs, once for each content of its inputs", func() {
+		mark := wire.mark()
+		w.apply(cell(database))
+		ready(w.cell())
+		shows(w.cell(), condition.DBSyncReadyCondition, "True/Ready/", "nova_cell1")
+		Expect(w.jobs()).To(Equal(map[string]bool{"nova-cell1-db-sync": true}))
+		Expect(w.ran(mark)).To(Equal([]string{"nova-cell1-db-sync"}))
+		Expect(w.pod("nova-cell1-conductor-0").Spec.InitContainers).To(BeEmpty())
+
+		By("deleting the Job, as Kubernetes does in the end")
+		Expect(api.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace(string(w)), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		Eventually(w.jobs).Should(BeEmpty())
+		quiet()
+		Expect(w.ran(mark)).To(HaveLen(1))
+
+		By("changing a password")
+		w.apply(w.secret("cell1", "CellDatabasePassword", "d2"))
+		Eventually(w.jobs).Should(Equal(map[string]bool{"nova-cell1-db-sync": true}))
+		ready(w.cell())
+		quiet()
+		Expect(w.ran(mark)).To(HaveLen(2))
+	})
+
+	It("that denies access is named, without the password, and the correct one runs another Job", func() {
+		cluster.failJobs(func(pod *k8scorev1.Pod) string { return "DatabaseAccessDenied" })
+		w.apply(w.secret("cell1", "CellDatabasePassword", "wrong-password"))
+		w.apply(cell(database))
+		shows(w.cell(), condition.DBSyncReadyCondition, "False/DatabaseAccessDenied/Warning", "database nova_cell1 on db.example", "correct the user or its password", "kubectl logs job/nova-cell1-db-sync-")
+		Expect(fmt.Sprint(get(Default, w.cell()).Status)).NotTo(ContainSubstring("wrong-password"))
+		Expect(get(Default, w.cell()).ConfiguresComputes()).To(BeTrue())
+		Consistently(w.pods).Should(BeEmpty(), "the conductor has no schema")
+
+		cluster.failJobs(nil)
+		w.apply(w.secret("cell1", "CellDatabasePassword", "d"))
+		ready(w.cell())
+		Expect(w.jobs()).To(Equal(map[string]bool{"nova-cell1-db-sync": true}))
+	})
+
+	It("whose Job leaves a text of its own shows none of it", func() {
+		cluster.failJobs(func(*k8scorev1.Pod) string { return "hunter2" })
+		w.apply(cell(database))
+		shows(w.cell(), condition.DBSyncReadyCondition, "False/JobFailing/Warning", "its command fails")
+		Expect(fmt.Sprint(get(Default, w.cell()).Status)).NotTo(ContainSubstring("hunter2"))
+	})
+
+	It("that no longer is one takes its Job and all services along", func() {
+		cluster.failJobs(func(*k8scorev1.Pod) string { return "DatabaseUnreachable" })
+		w.apply(cell(database))
+		shows(w.cell(), condition.DBSyncReadyCondition, "False/DatabaseUnreachable/Warning", "does not answer")
+		change(w.cell(), func(c *novav1.NovaCell) { c.Spec.CellDatabaseHostname = "" })
+		Eventually(w.jobs).Should(BeEmpty())
+		ready(w.cell())
+	})
+
+	It("serves the metadata service and the console proxy where they are wanted, with TLS", func() {
+		w.apply(w.secret("cell1", "MetadataSecret", "m") + "\n---\n" +
+			`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert"}, "stringData": {"tls.crt": "c", "tls.key": "k"}}`)
+		w.apply(cell(database + `
+  metadataServiceTemplate: {replicas: 1, tls: {secretName: cert}}
+  noVNCProxyServiceTemplate: {replicas: 2, customServiceConfig: "[vnc]\nnovncproxy_port = 6080\n"}`))
+		ready(w.cell())
+		Expect(w.births()).To(And(HaveLen(4), HaveKey("nova-cell1-metadata-0"), HaveKey("nova-cell1-novncproxy-1"), HaveKey("nova-cell1-conductor-0")))
+		Expect(w.config("nova-cell1-metadata", "01-nova.conf")).To(And(ContainSubstring("metadata_proxy_shared_secret = m"), ContainSubstring("ssl_cert_file = /etc/nova/nova.conf.d/tls.crt")))
+		Expect(w.config("nova-cell1-metadata", "tls.key")).To(Equal("k"))
+		Expect(w.config("nova-cell1-conductor", "01-nova.conf")).NotTo(ContainSubstring("metadata_proxy_shared_secret"))
+		Expect(w.pod("nova-cell1-metadata-0").Spec.Containers[0].ReadinessProbe.HTTPGet.Scheme).To(Equal(k8scorev1.URISchemeHTTPS))
+		Expect(get(Default, w.cell()).Status.NoVNCProxy.ReadyCount).To(BeEquivalentTo(2))
+
+		By("renewing the certificate")
+		before := w.births()
+		w.apply(w.secret("cert", "tls.crt", "c2"))
+		Eventually(func() string { return w.births()["nova-cell1-metadata-0"] }).ShouldNot(Equal(before["nova-cell1-metadata-0"]))
+		ready(w.cell())
+		Expect(w.births()).To(HaveKeyWithValue("nova-cell1-conductor-0", before["nova-cell1-conductor-0"]))
+
+		By("draining: one pod of each service may be unavailable")
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: w.meta("nova-cell1-novncproxy")}
+		Expect(get(Default, budget).Spec.MaxUnavailable.IntValue()).To(Equal(1))
+		Expect(budget.Spec.Selector.MatchLabels).To(Equal(map[string]string{"service": "nova-novncproxy", "owner": "nova-cell1"}))
+
+		By("running no console proxy")
+		change(w.cell(), func(c *novav1.NovaCell) { c.Spec.NoVNCProxyServiceTemplate.Replicas = nil })
+		Eventually(w.births).Should(HaveLen(2))
+		Eventually(func() bool {
+			return apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(budget), budget)) &&
+				apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(budget), &k8scorev1.Service{}))
+		}).Should(BeTrue())
+		ready(w.cell())
+		Expect(get(Default, w.cell()).Status.NoVNCProxy).To(BeNil())
+		quiet()
+	})
+})
+
+var _ = Describe("A Nova with databases", func() {
+	var w world
+	BeforeEach(func() {
+		w = newWorld()
+		w.apply(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "osp-secret"}, "stringData": {"NovaPassword": "p", "NovaCellDatabasePassword": "d", "NovaAPIDatabasePassword": "a"}}`)
+		for _, bus := range []string{"bus0", "bus1"} {
+			w.apply(w.secret(bus, "transport_url", "rabbit://"+bus+"/"))
+		}
+	})
+	const oneAPI = "\n  apiServiceTemplate: {replicas: 1}"
+	describe := func(name, more string) string {
+		return `apiVersion: nova.openstack.org/v1beta1
+kind: Nova
+metadata: {name: ` + name + `}
+spec:
+  secret: osp-secret
+  keystoneAuthURL: http://keystone.example:5000
+  apiDatabaseName: ` + name + `_api
+  cellTemplates:
+    cell0: {cellMessageBusSecretName: bus0, hasAPIAccess: true, cellDatabaseName: ` + name + `_cell0}
+    cell1: {cellMessageBusSecretName: bus1, cellDatabaseName: ` + name + `_cell1}` + more
+	}
+	nova := func() *novav1.Nova { return &novav1.Nova{ObjectMeta: w.meta("nova")} }
+
+	It("runs an API and a scheduler once its databases and cells are prepared, in order", func() {
+		mark := wire.mark()
+		w.apply(pin("t", "zoneB"))
+		w.apply(describe("nova", `
+  topologyRef: {name: t}
+  apiServiceTemplate: {replicas: 2, customServiceConfig: "[DEFAULT]\ndebug = true\n"}`))
+		ready(nova())
+		Expect(w.pods()).To(ConsistOf("nova-api-0@zoneB", "nova-api-1@zoneB", "nova-scheduler-0@zoneB", "nova-cell0-conductor-0@zoneB", "nova-cell1-conductor-0@zoneB"))
+		Expect(w.jobs()).To(Equal(map[string]bool{
+			"nova-api-db-sync": true, "nova-cell0-db-sync": true, "nova-cell1-db-sync": true, "nova-cell0-mapping": true, "nova-cell1-mapping": true,
+		}))
+		ran := w.ran(mark)
+		Expect(ran).To(HaveLen(5))
+		for _, cell := range []string{"nova-cell0", "nova-cell1"} {
+			Expect(slices.Index(ran, cell+"-mapping")).To(BeNumerically(">", max(slices.Index(ran, "nova-api-db-sync"), slices.Index(ran, cell+"-db-sync"))), "%s of %v", cell, ran)
+		}
+		Expect(w.config("nova-api", "01-nova.conf")).To(And(
+			ContainSubstring("transport_url = rabbit://bus0/"), ContainSubstring("connection = mysql+pymysql://nova_api:a@openstack.%s.svc/nova_api?charset=utf8", w),
+			ContainSubstring("connection = mysql+pymysql://nova:d@openstack.%s.svc/nova_cell0", w)))
+		Expect(w.pod("nova-api-0").Spec.Containers[0].Lifecycle.PreStop.Exec.Command).To(Equal([]string{"sleep", "5"}), "a rollout refuses no request")
+		Expect(w.config("nova-cell1-mapping", "01-nova.conf")).To(And(ContainSubstring("transport_url = rabbit://bus1/"), ContainSubstring("/nova_cell1?charset")))
+		Expect(get(Default, w.topology("t")).Finalizers).To(ConsistOf("openstack.org/nova-nova", "openstack.org/novacell-nova-cell0", "openstack.org/novacell-nova-cell1"))
+		quiet()
+
+		By("giving a cell another message bus")
+		mark, births := wire.mark(), w.births()
+		w.apply(w.secret("bus1", "transport_url", "rabbit://elsewhere/"))
+		Eventually(func() []string { return w.ran(mark) }).Should(ConsistOf("nova-cell1-db-sync", "nova-cell1-mapping"))
+		Eventually(w.births).Should(And(HaveLen(5), Not(HaveKeyWithValue("nova-api-0", births["nova-api-0"]))), "the API knows the cells that are mapped when it starts")
+		ready(nova())
+		Expect(w.config("nova-cell1-mapping", "01-nova.conf")).To(ContainSubstring("transport_url = rabbit://elsewhere/"))
+		quiet()
+		Expect(w.ran(mark)).To(HaveLen(2))
+
+		By("taking cell0's access to the API database away, which removes nothing")
+		births = w.births()
+		change(nova(), func(n *novav1.Nova) {
+			zero := n.Spec.CellTemplates["cell0"]
+			zero.HasAPIAccess = false
+			n.Spec.CellTemplates["cell0"] = zero
+		})
+		shows(nova(), novav1.NovaAPIReadyCondition, "False/InvalidSpec/Error", "cell0", "hasAPIAccess", "replicas to 0")
+		Consistently(w.births).Should(And(HaveKeyWithValue("nova-api-0", births["nova-api-0"]), HaveKeyWithValue("nova-scheduler-0", births["nova-scheduler-0"])))
+
+		By("running no API")
+		change(nova(), func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = ptr.To[int32](0) })
+		shows(nova(), novav1.NovaAPIReadyCondition, "True/Ready/", "No API is run", "spec.apiServiceTemplate.replicas")
+		Eventually(w.births).Should(HaveLen(2))
+		Eventually(w.jobs).Should(And(HaveLen(2), HaveKey("nova-cell0-db-sync"), HaveKey("nova-cell1-db-sync")))
+		Eventually(func() []string { return get(Default, w.topology("t")).Finalizers }).Should(HaveLen(2))
+		Expect(get(Default, nova()).Finalizers).To(BeEmpty())
+	})
+
+	It("runs no API, and leaves the API database alone, unless it is asked to", func() {
+		mark := wire.mark()
+		w.apply(describe("nova", ""))
+		ready(nova())
+		Expect(w.births()).To(And(HaveLen(2), HaveKey("nova-cell0-conductor-0"), HaveKey("nova-cell1-conductor-0")))
+		Expect(w.ran(mark)).To(ConsistOf("nova-cell0-db-sync", "nova-cell1-db-sync"))
+		shows(nova(), novav1.NovaAPIReadyCondition, "True/Ready/", "No API is run")
+	})
+
+	It("does without a cell that cannot be mapped, and says so", func() {
+		cluster.failJobs(func(pod *k8scorev1.Pod) string {
+			if strings.Contains(pod.Name, "cell1-db-sync") {
+				return "DatabaseUnreachable"
+			}
+			return ""
+		})
+		w.apply(describe("nova", oneAPI))
+		shows(nova(), novav1.NovaCellMappingsReadyCondition, "False/NovaCellNotReady/Info", "NovaCell nova-cell1", "DBSyncReady")
+		Eventually(w.births).Should(And(HaveKey("nova-api-0"), HaveKey("nova-scheduler-0"), HaveKey("nova-cell0-conductor-0"), Not(HaveKey("nova-cell1-conductor-0"))))
+		cluster.failJobs(nil)
+		ready(nova())
+	})
+
+	It("is independent of another one whose cells have the same short names", func() {
+		w.apply(describe("nova", oneAPI) + "\n---\n" + describe("other", oneAPI))
+		ready(nova(), &novav1.Nova{ObjectMeta: w.meta("other")})
+		Expect(w.births()).To(HaveLen(8))
+		before := w.births()
+		Expect(api.Delete(ctx, &novav1.Nova{ObjectMeta: w.meta("other")})).To(Succeed())
+		Eventually(w.births).Should(HaveLen(4))
+		for name, uid := range w.births() {
+			Expect(uid).To(Equal(before[name]), name)
+		}
+		ready(nova())
 	})
 })

@@ -12,10 +12,10 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/rights"
 )
 
-var _ = AfterSuite(func() {
-	if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings)+len(suite.SkipStrings) == 0 {
-		Expect(env.Requests.Unused(rights.Podified)).To(BeEmpty(), "no story of this suite needs these rights: remove their markers, or add the story")
-	}
+var _ = AfterEach(func() { env.Requests.Report() })
+
+var _ = ReportAfterSuite("Rights", func(report Report) {
+	Expect(rights.Unused(rights.Podified, report)).To(BeEmpty(), "no story of this suite needs these rights: remove their markers, or add the story")
 })
 
 var _ = Describe("A control plane", func() {

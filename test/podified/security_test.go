@@ -3,6 +3,8 @@ package podified_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/test/podsecurity"
 )
@@ -22,6 +24,12 @@ var _ = Describe("Pods of services", func() {
 			Expect(level).To(Equal("restricted"), "%s: %v", name, forbidden)
 			Expect(set.Spec.Template.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()), name)
 		}
+		jobs := &batchv1.JobList{}
+		Expect(api.List(ctx, jobs, client.InNamespace(string(w)))).To(Succeed())
+		Expect(jobs.Items).To(HaveLen(1))
+		level, forbidden := podsecurity.Level(jobs.Items[0].Spec.Template)
+		Expect(level).To(Equal("restricted"), "%v", forbidden)
+		Expect(jobs.Items[0].Spec.Template.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
 	})
 
 	It("read a custom configuration as it was written, templates and all", func() {

@@ -84,7 +84,7 @@ func startManager() {
 	background, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
 	Expect(controllers.Setup(background, mgr, controllers.Options{Engine: edpm.DefaultOptions(), Images: images.Defaults{
-		GlanceAPI: "glance:1", NovaConductor: "conductor:1", NovaCompute: "compute:1",
+		GlanceAPI: "glance:1", NovaConductor: "conductor:1", NovaCompute: "compute:1", NovaAPI: "api:1", NovaScheduler: "scheduler:1", NovaNoVNC: "novnc:1",
 	}})).To(Succeed())
 	Expect(webhooks.SetupAll(mgr, controllers.Operators)).To(Succeed())
 	env.StartManager(GinkgoT(), mgr)
@@ -162,14 +162,16 @@ func (w world) set(name string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: w.meta(name)}
 }
 
-// pods are the pods of the namespace as name@zone, by name; a pod without a node
+// pods are the pods of the services of the namespace as name@zone, by name; a pod without a node
 // is name@.
 func (w world) pods() []string {
 	list := &k8scorev1.PodList{}
 	Expect(api.List(ctx, list, client.InNamespace(string(w)))).To(Succeed())
 	var out []string
 	for _, pod := range list.Items {
-		out = append(out, pod.Name+"@"+zones[pod.Spec.NodeName])
+		if pod.Labels["app"] != "openstack-job" {
+			out = append(out, pod.Name+"@"+zones[pod.Spec.NodeName])
+		}
 	}
 	slices.Sort(out)
 	return out
@@ -183,13 +185,15 @@ func (w world) pod(name string) *k8scorev1.Pod {
 	return pod
 }
 
-// births are the UIDs of the pods, by name: another one is another pod.
+// births are the UIDs of the pods of services, by name: another one is another pod.
 func (w world) births() map[string]string {
 	list := &k8scorev1.PodList{}
 	Expect(api.List(ctx, list, client.InNamespace(string(w)))).To(Succeed())
 	out := map[string]string{}
 	for _, pod := range list.Items {
-		out[pod.Name] = string(pod.UID)
+		if pod.Labels["app"] != "openstack-job" {
+			out[pod.Name] = string(pod.UID)
+		}
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
@@ -80,6 +81,9 @@ var Elsewhere = map[string]Use{
 	"patch nova.openstack.org/novacomputes/status":           inPodified,
 	"delete glance.openstack.org/glanceapis":                 inPodified,
 	"delete /pods":                                           inPodified,
+	"delete /services":                                       inPodified,
+	"delete policy/poddisruptionbudgets":                     inPodified,
+	"patch batch/jobs":                                       inPodified,
 	"delete apps/statefulsets":                               inPodified,
 	"get apps/statefulsets":                                  inPodified,
 }
@@ -126,15 +130,40 @@ func (q *Requests) note(info *request.RequestInfo, r *http.Request, code int) {
 	}
 }
 
-// Unused returns the rights of the suite that were not asked for.
-func (q *Requests) Unused(suite string) []string {
+// entry of a report that has rights.
+const entry = "rights"
+
+// Report adds what was asked for since the last time to the report of the story. The
+// stories of a suite can run in several processes.
+func (q *Requests) Report() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var unused []string
-	for _, right := range slices.Sorted(maps.Keys(Elsewhere)) {
-		if Elsewhere[right].Suite == suite && !q.used[right] {
-			unused = append(unused, right)
+	ginkgo.AddReportEntry(entry, strings.Join(slices.Sorted(maps.Keys(q.used)), "\n"), ginkgo.ReportEntryVisibilityNever)
+	q.used = nil
+}
+
+// Unused returns the rights of the suite that no story asked for. Of a suite that was
+// not run whole it returns none.
+func Unused(suite string, report ginkgo.Report) []string {
+	if c := report.SuiteConfig; len(c.FocusStrings)+len(c.SkipStrings)+len(c.FocusFiles)+len(c.SkipFiles)+len(c.LabelFilter) > 0 {
+		return nil
+	}
+	used := map[string]bool{}
+	for _, spec := range report.SpecReports {
+		for _, e := range spec.ReportEntries {
+			if e.Name == entry {
+				for right := range strings.SplitSeq(e.StringRepresentation(), "\n") {
+					used[right] = true
+				}
+			}
 		}
 	}
-	return unused
+	return without(used, suite)
+}
+
+// without are the rights of the suite that are not among the used ones.
+func without(used map[string]bool, suite string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(Elsewhere)), func(right string) bool {
+		return Elsewhere[right].Suite != suite || used[right]
+	})
 }

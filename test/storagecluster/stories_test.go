@@ -52,7 +52,6 @@ var _ = Describe("A StorageCluster", func() {
 			[]any{"ocs-deviceset", ocsv1.PlacementConstraints, int32(6), int32(1), []string{"ocs-deviceset-0", "ocs-deviceset-1", "ocs-deviceset-2"}}))
 		Expect(one.Distribution).To(HaveLen(5))
 		Expect(status.LayoutSwitch).To(HaveValue(HaveField("OrphanedPVCCount", BeZero())), "nothing is lost by a switch while there is no OSD")
-		Eventually(w.events).Should(ContainElement(HavePrefix("Normal Ready")))
 	})
 
 	It("writes nothing while nothing changes, whoever looks again", func() {

@@ -92,6 +92,8 @@ func TestEveryWrongFieldOfATemplateIsNamed(t *testing.T) {
 		"userData: {name: ''}":                                                "spec.baremetalSetTemplate.userData.name",
 		"networkData: {name: a, namespace: other}":                            "spec.baremetalSetTemplate.networkData.namespace",
 		"baremetalHosts: {n1: {userData: {name: a, namespace: kube-system}}}": "copy the Secret, and remove this",
+		"bootNetworks: [{network: a}, {network: b, netmask: 255.0.255.0}]":    "spec.baremetalSetTemplate.bootNetworks[1].netmask",
+		"{ctlplaneInterface: eno1, ctlplaneBond: {interfaces: [eno1]}}":       "must be empty with ctlplaneBond",
 		"caBundleSecretName: A":                                               "spec.baremetalSetTemplate.caBundleSecretName",
 	} {
 		role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}, Spec: dataplanev1.OpenStackDataPlaneRoleSpec{BaremetalSetTemplate: &dataplanev1.BaremetalSetTemplate{}}}

@@ -20,8 +20,12 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=get
 
 // cellReader reads what decides the cells of nodes. It must read from the API
-// server: a cache may miss a write that was stored a moment ago.
-type cellReader struct{ client.Reader }
+// server: a cache may miss a write that was stored a moment ago. What is in a cache
+// exists: known is one, for what only warns of something missing.
+type cellReader struct {
+	client.Reader
+	known client.Reader
+}
 
 // role returns the named role, nil if there is none.
 func (r cellReader) role(ctx context.Context, namespace, name string) (*dataplanev1.OpenStackDataPlaneRole, error) {
@@ -115,7 +119,10 @@ func (r cellReader) warnings(ctx context.Context, namespace, cell string) ([]str
 		return nil, nil
 	}
 	found := &novav1.NovaCell{}
-	exists, err := r.find(ctx, namespace, cell, found)
+	exists, err := cellReader{Reader: r.known}.find(ctx, namespace, cell, found)
+	if !exists {
+		exists, err = r.find(ctx, namespace, cell, found)
+	}
 	switch {
 	case err != nil:
 		return nil, err

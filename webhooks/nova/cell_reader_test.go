@@ -59,7 +59,8 @@ func crowdedCell(t *testing.T, n int, whole *int) client.Reader {
 func TestAnnotatingARoleReadsFewComputesWhole(t *testing.T) {
 	for _, n := range []int{3, 5000} {
 		whole := 0
-		rule := roleCell{cellReader{crowdedCell(t, n, &whole)}}
+		crowd := crowdedCell(t, n, &whole)
+		rule := roleCell{cellReader{crowd, crowd}}
 		role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r"}}
 		changes, err := rule.changes(t.Context(), role, "", "b")
 		if err != nil {

@@ -29,7 +29,7 @@ var (
 // SetupCellRuleWithManager serves the cell rule. The reader must read from the
 // API server: mgr.GetAPIReader().
 func SetupCellRuleWithManager(mgr ctrl.Manager, reader client.Reader) error {
-	cells := cellReader{reader}
+	cells := cellReader{reader, mgr.GetClient()}
 	err := ctrl.NewWebhookManagedBy(mgr, &dataplanev1.OpenStackDataPlaneNode{}).
 		WithValidator(nodeCell{cells}).WithValidatorCustomPath(NodeCellPath).Complete()
 	if err != nil {

@@ -32,8 +32,11 @@ func novaErrors(nova *novav1.Nova) field.ErrorList {
 func SpecErrors(at *field.Path, namespace string, spec novav1.NovaSpec) field.ErrorList {
 	errs := validate.ObjectName(at.Child("secret"), spec.Secret)
 	errs = append(errs, validate.HTTPURL(at.Child("keystoneAuthURL"), spec.KeystoneAuthURL)...)
+	errs = append(errs, validate.Address(at.Child("apiDatabaseInstance"), spec.APIDatabaseInstance)...)
 	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), spec.NodeSelector)...)
 	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, namespace)...)
+	errs = append(errs, endpointTemplate(at.Child("apiServiceTemplate"), spec.APIServiceTemplate)...)
+	errs = append(errs, serviceTemplate(at.Child("schedulerServiceTemplate"), spec.SchedulerServiceTemplate)...)
 	for _, name := range slices.Sorted(maps.Keys(spec.CellTemplates)) {
 		errs = append(errs, cellTemplate(at.Child("cellTemplates").Key(name), namespace, name, spec.CellTemplates[name])...)
 	}
@@ -42,6 +45,7 @@ func SpecErrors(at *field.Path, namespace string, spec novav1.NovaSpec) field.Er
 
 func cellTemplate(at *field.Path, namespace, name string, t novav1.NovaCellTemplate) field.ErrorList {
 	errs := shortName(at, name)
+	errs = append(errs, validate.Address(at.Child("cellDatabaseInstance"), t.CellDatabaseInstance)...)
 	errs = append(errs, validate.ObjectName(at.Child("cellMessageBusSecretName"), t.CellMessageBusSecretName)...)
 	errs = append(errs, validate.HTTPURL(at.Child("noVNCProxyBaseURL"), t.NoVNCProxyBaseURL)...)
 	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), t.NodeSelector)...)

@@ -2,6 +2,7 @@ package nova
 
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -36,10 +37,18 @@ func cellErrors(cell *novav1.NovaCell) field.ErrorList {
 	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), spec.NodeSelector)...)
 	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, cell.Namespace)...)
 	if spec.CellDatabaseHostname != "" {
-		errs = append(errs, validate.PartOfSetName(field.NewPath("metadata", "name"), cell.Name, novav1.ConductorName(cell.Name))...)
+		errs = append(errs, validate.PartOfSetName(field.NewPath("metadata", "name"), cell.Name, longestSet(cell))...)
 	}
 	return append(errs, cellServices{spec.ConductorServiceTemplate, spec.MetadataServiceTemplate, spec.NoVNCProxyServiceTemplate}.
 		errors(at, cell.Namespace, cell.ShortName())...)
+}
+
+// longestSet is the longest name of a StatefulSet of the cell.
+func longestSet(cell *novav1.NovaCell) string {
+	if ptr.Deref(cell.Spec.NoVNCProxyServiceTemplate.Replicas, 0) > 0 {
+		return novav1.NoVNCProxyName(cell.Name)
+	}
+	return novav1.ConductorName(cell.Name)
 }
 
 // shortName checks the short name of a cell. It becomes part of the names of
@@ -55,18 +64,26 @@ func shortName(at *field.Path, name string) field.ErrorList {
 // NovaCell and a NovaCellTemplate have alike.
 type cellServices struct {
 	conductor            novav1.NovaConductorTemplate
-	metadata, noVNCProxy novav1.NovaServiceTemplate
+	metadata, noVNCProxy novav1.NovaEndpointTemplate
 }
 
 func (s cellServices) errors(at *field.Path, namespace, cell string) field.ErrorList {
 	conductor := at.Child("conductorServiceTemplate")
 	errs := serviceTemplate(conductor, s.conductor.NovaServiceTemplate)
 	errs = append(errs, topology.ValidateRef(conductor.Child("topologyRef"), s.conductor.TopologyRef, namespace)...)
-	errs = append(errs, serviceTemplate(at.Child("metadataServiceTemplate"), s.metadata)...)
-	errs = append(errs, serviceTemplate(at.Child("noVNCProxyServiceTemplate"), s.noVNCProxy)...)
+	errs = append(errs, endpointTemplate(at.Child("metadataServiceTemplate"), s.metadata)...)
+	errs = append(errs, endpointTemplate(at.Child("noVNCProxyServiceTemplate"), s.noVNCProxy)...)
 	if replicas := s.metadata.Replicas; cell == novav1.Cell0Name && replicas != nil && *replicas != 0 {
 		errs = append(errs, field.Invalid(at.Child("metadataServiceTemplate", "replicas"), *replicas,
 			"should be 0 for cell0: it has no computes that could request metadata"))
+	}
+	return errs
+}
+
+func endpointTemplate(at *field.Path, t novav1.NovaEndpointTemplate) field.ErrorList {
+	errs := serviceTemplate(at, t.NovaServiceTemplate)
+	if t.TLS != nil {
+		errs = append(errs, validate.ObjectName(at.Child("tls", "secretName"), t.TLS.SecretName)...)
 	}
 	return errs
 }

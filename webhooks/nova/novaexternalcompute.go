@@ -48,7 +48,7 @@ type computeValidator struct {
 func newComputeValidator(reader client.Reader) computeValidator {
 	return computeValidator{
 		hook.Rules[*novav1.NovaExternalCompute]{Kind: computeKind, Errors: computeErrors, Warnings: computeWarnings},
-		cellReader{reader},
+		cellReader{Reader: reader},
 	}
 }
 

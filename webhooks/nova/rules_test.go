@@ -30,23 +30,27 @@ func broken(replicas int32) novav1.NovaServiceTemplate {
 	return novav1.NovaServiceTemplate{CustomServiceConfig: "x", NetworkAttachments: []string{"N"}, Replicas: ptr.To(replicas)}
 }
 
+func endpoint(t novav1.NovaServiceTemplate) novav1.NovaEndpointTemplate {
+	return novav1.NovaEndpointTemplate{NovaServiceTemplate: t, TLS: &novav1.NovaEndpointTLS{SecretName: "S"}}
+}
+
 var brokenServices = []string{
 	"conductorServiceTemplate.customServiceConfig", "conductorServiceTemplate.networkAttachments[0]",
-	"metadataServiceTemplate.customServiceConfig", "metadataServiceTemplate.networkAttachments[0]",
-	"noVNCProxyServiceTemplate.customServiceConfig", "noVNCProxyServiceTemplate.networkAttachments[0]",
+	"metadataServiceTemplate.customServiceConfig", "metadataServiceTemplate.networkAttachments[0]", "metadataServiceTemplate.tls.secretName",
+	"noVNCProxyServiceTemplate.customServiceConfig", "noVNCProxyServiceTemplate.networkAttachments[0]", "noVNCProxyServiceTemplate.tls.secretName",
 }
 
 func TestEveryCheckedFieldIsNamed(t *testing.T) {
 	cell := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: "cell0"}, Spec: novav1.NovaCellSpec{
 		Secret: "S", CellMessageBusSecretName: "S", KeystoneAuthURL: "x", NoVNCProxyBaseURL: "x",
-		ConductorServiceTemplate: novav1.NovaConductorTemplate{NovaServiceTemplate: broken(1)}, MetadataServiceTemplate: broken(1), NoVNCProxyServiceTemplate: broken(1),
+		ConductorServiceTemplate: novav1.NovaConductorTemplate{NovaServiceTemplate: broken(1)}, MetadataServiceTemplate: endpoint(broken(1)), NoVNCProxyServiceTemplate: endpoint(broken(1)),
 	}}
 	template := novav1.NovaCellTemplate{
 		CellMessageBusSecretName: "S", NoVNCProxyBaseURL: "x",
-		ConductorServiceTemplate: novav1.NovaConductorTemplate{NovaServiceTemplate: broken(1)}, MetadataServiceTemplate: broken(1), NoVNCProxyServiceTemplate: broken(1),
+		ConductorServiceTemplate: novav1.NovaConductorTemplate{NovaServiceTemplate: broken(1)}, MetadataServiceTemplate: endpoint(broken(1)), NoVNCProxyServiceTemplate: endpoint(broken(1)),
 	}
 	nova := &novav1.Nova{Spec: novav1.NovaSpec{
-		Secret: "S", KeystoneAuthURL: "x", CellTemplates: map[string]novav1.NovaCellTemplate{"cell0": template, "Cell1": {}},
+		Secret: "S", KeystoneAuthURL: "x", APIServiceTemplate: endpoint(broken(1)), SchedulerServiceTemplate: broken(1), CellTemplates: map[string]novav1.NovaCellTemplate{"cell0": template, "Cell1": {}},
 	}}
 	compute := &novav1.NovaExternalCompute{Spec: novav1.NovaExternalComputeSpec{
 		CustomServiceConfig: "x", CellName: "C", InventoryConfigMapName: "I", SSHKeySecretName: "S", NetworkAttachments: []string{"N"},
@@ -56,7 +60,9 @@ func TestEveryCheckedFieldIsNamed(t *testing.T) {
 			under("spec", "secret", "cellMessageBusSecretName", "keystoneAuthURL", "noVNCProxyBaseURL"),
 			under("spec", brokenServices...)...), "spec.metadataServiceTemplate.replicas")},
 		"nova": {fieldsOf(novaErrors(nova)), append(append(
-			under("spec", "secret", "keystoneAuthURL", "cellTemplates[Cell1]", "cellTemplates[cell0].cellMessageBusSecretName", "cellTemplates[cell0].noVNCProxyBaseURL"),
+			under("spec", "secret", "keystoneAuthURL",
+				"apiServiceTemplate.customServiceConfig", "apiServiceTemplate.networkAttachments[0]", "apiServiceTemplate.tls.secretName",
+				"schedulerServiceTemplate.customServiceConfig", "schedulerServiceTemplate.networkAttachments[0]", "cellTemplates[Cell1]", "cellTemplates[cell0].cellMessageBusSecretName", "cellTemplates[cell0].noVNCProxyBaseURL"),
 			under("spec.cellTemplates[cell0]", brokenServices...)...), "spec.cellTemplates[cell0].metadataServiceTemplate.replicas")},
 		"compute":    {fieldsOf(computeErrors(compute)), under("spec", "customServiceConfig", "cellName", "inventoryConfigMapName", "sshKeySecretName", "networkAttachments[0]")},
 		"empty cell": {fieldsOf(cellErrors(&novav1.NovaCell{})), nil},
@@ -91,7 +97,7 @@ func TestMetadataInCell0(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			errs := cellServices{metadata: novav1.NovaServiceTemplate{Replicas: tt.replicas}}.errors(field.NewPath("spec"), "ns", tt.cell)
+			errs := cellServices{metadata: novav1.NovaEndpointTemplate{NovaServiceTemplate: novav1.NovaServiceTemplate{Replicas: tt.replicas}}}.errors(field.NewPath("spec"), "ns", tt.cell)
 			if got := len(errs) > 0; got != tt.want {
 				t.Errorf("refused = %v, want %v: %v", got, tt.want, errs)
 			}
@@ -128,7 +134,7 @@ func (failing) List(context.Context, client.ObjectList, ...client.ListOption) er
 }
 
 func TestAWriteIsRefusedWhenItsCellCannotBeFound(t *testing.T) {
-	cells := cellReader{failing{}}
+	cells := cellReader{failing{}, failing{}}
 	meta := metav1.ObjectMeta{Name: "x", Annotations: map[string]string{novav1.CellAnnotation: "a"}}
 	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: meta, Spec: dataplanev1.OpenStackDataPlaneNodeSpec{Role: "r"}}
 	role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta}

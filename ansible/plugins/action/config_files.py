@@ -34,8 +34,8 @@ class ActionModule(ActionBase):
         self.directory = arguments.get("directory") or ""
         self.files, self.contents = [], {}
         try:
-            for name, source in sorted((arguments.pop("copies", None) or {}).items()):
-                self.add("%s/%s" % (self.directory, name), self.source(source, "files"), {"secret": True})
+            for name, sources in sorted((arguments.pop("copies", None) or {}).items()):
+                self.add("%s/%s" % (self.directory, name), self.joined(sources), {"secret": True})
             for source, value in (arguments.pop("templates", None) or {}).items():
                 for entry in entries_of(value):
                     self.add(entry["name"], self.rendered(source, entry, task_vars), entry)
@@ -52,6 +52,13 @@ class ActionModule(ActionBase):
         path = os.path.normpath(os.path.join(self.directory, name))
         self.files.append(dict([("path", path)] + [(key, entry[key]) for key in OF_A_FILE if entry.get(key) is not None]))
         self.contents[path] = to_text(base64.b64encode(content))
+
+    def joined(self, sources):
+        """Returns the content of a file on the runner, or of several, each of which begins a line."""
+        if isinstance(sources, str):
+            return self.source(sources, "files")
+        contents = [self.source(name, "files") for name in sources]
+        return b"".join(content if content.endswith(b"\n") else content + b"\n" for content in contents)
 
     def source(self, name, kind):
         """Returns the content of a file on the runner."""

@@ -13,7 +13,8 @@ DOCUMENTATION = """
       - Writes one JSON object of at most 4,096 bytes, the size of a termination message of Kubernetes.
       - It reads C({"v":1,"steps":1,"hosts":{"<host>":[ok,changed,failed,unreachable,skipped,"message","host key",done,
         connected,begun]}}).
-        The message is there when the host failed or did not reach the end; the key when ssh met the host for
+        The message is there when the host failed or did not reach the end, or when a module returned C(edpm_note), what
+        a person has to know of a host that is well; the key when ssh met the host for
         the first time. C(steps) is the number of steps of the run, and C(done) how many of them the host has done. Where
         it is missing, a host without failure has done all, and another one none. C(connected) is 0 when ssh
         never logged in to the host, so that nothing ran on it. C(begun) is the number of the last step in which a
@@ -194,11 +195,11 @@ def encode(hosts, steps=1, max_bytes=MAX_BYTES):
     return dumps({"v": 1, "hosts": {}, "error": "the recap of %d hosts does not fit" % len(hosts)})
 
 
-def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, idle=False):
+def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, idle=False, note=""):
     """Returns one host's part of the recap from the counts of Ansible and of steps."""
     numbers = [counts[name] for name in ("ok", "changed", "failures", "unreachable", "skipped")]
     failed = bool(counts["failures"] or counts["unreachable"])
-    text = ""
+    text = note
     if failed:
         text = message or "no reason given"
     elif not any(numbers):
@@ -368,6 +369,7 @@ class CallbackModule(CallbackBase):
         super(CallbackModule, self).__init__(display=display)
         self.hosts = {}  # in the order of the plays
         self.messages = {}
+        self.notes = {}  # by host and module
         self.refused = {}  # addresses at which ssh could not log in
         self.known_before = {}
         self.names = {}  # by which ssh knows the hosts
@@ -391,6 +393,9 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result):
         self._ran(result, True)
+        if isinstance(result._result.get("edpm_note"), str):
+            notes = self.notes.setdefault(result._host.get_name(), {})
+            notes[result._task.action] = clean(result._result["edpm_note"])
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
         self._ran(result, ignore_errors)
@@ -412,7 +417,7 @@ class CallbackModule(CallbackBase):
         done = self.progress.done(failed) if self.progress else {}
         begun = self.progress.begun if self.progress and steps > 1 else {}
         recap = {name: entry(counts[name], self.messages.get(name), self._met(name, met), done.get(name, 0),
-                             self._connected(name), begun.get(name, 0), steps, self.progress and name in self.progress.idle)
+                             self._connected(name), begun.get(name, 0), steps, self.progress and name in self.progress.idle, self._note(name))
                  for name in self.hosts}
         path = self.get_option("path")
         try:
@@ -420,6 +425,10 @@ class CallbackModule(CallbackBase):
                 file.write(encode(recap, steps))
         except OSError as error:
             self._display.warning("The recap cannot be written to %s: %s" % (path, error))
+
+    def _note(self, name):
+        """Returns what modules noted last of a host."""
+        return shorten(". ".join(note for note in self.notes.get(name, {}).values() if note), MAX_MESSAGE)
 
     def _ran(self, result, well):
         if self.progress:

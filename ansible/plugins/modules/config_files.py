@@ -51,7 +51,7 @@ options:
         description: Mode.
         type: raw
   copies:
-    description: Names of files in I(directory), and the files on the runner that they are copies of. They are never shown in a difference.
+    description: Names of files in I(directory), and the files on the runner that they are copies of. With a list, one has the content of all. They are never shown in a difference.
     type: dict
     default: {}
   templates:
@@ -106,6 +106,14 @@ options:
     type: list
     elements: str
     default: []
+  validate:
+    description:
+      - Command that checks the new files of I(directory) together, with C(%(copies)s) in place of a directory with copies of them, which
+        only root can read. It is run before anything is changed, and only if one of them differs from what is there. It must not change anything,
+        as check mode runs it, too.
+      - If it fails, so does the task, with what it printed on standard error. What it prints on standard output otherwise are warnings.
+    type: list
+    elements: str
 attributes:
   check_mode:
     description: Reports what would be changed.
@@ -144,6 +152,10 @@ import shutil
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.edpm.operators.plugins.module_utils.mask import mask
+
+# In the command of a task that checks files.
+COPIES = "%(copies)s"
 
 
 def read(path):
@@ -275,34 +287,64 @@ class Tree(object):
         else:
             os.unlink(path)
 
-    def purge(self, directory, wanted):
-        """Removes what is in a directory and not wanted."""
-        for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
-            if name not in wanted:
-                self.remove(os.path.join(directory, name))
+    def check(self, directory, files):
+        """Has the new files of a directory checked together by the command of the task."""
+        copies = tempfile.mkdtemp(dir=self.module.tmpdir)
+        for path, content in files.items():
+            copy = os.path.join(copies, os.path.relpath(path, directory))
+            if not os.path.isdir(os.path.dirname(copy)):
+                os.makedirs(os.path.dirname(copy))
+            with open(copy, "wb") as stream:
+                stream.write(content)
+        code, out, err = self.module.run_command([word.replace(COPIES, copies) for word in self.module.params["validate"]])
+        shutil.rmtree(copies)
+        lines = [mask(line) for line in ((err or out) if code else out).splitlines()]
+        if code != 0:
+            self.module.fail_json(msg="Refused, nothing was changed: %s" % " | ".join(lines), rc=code)
+        for line in lines:
+            self.module.warn(line)
+
+
+def unwanted(options):
+    """Returns the names in the directory that are to be removed."""
+    directory = options["directory"]
+    if not options["purge"] or not os.path.isdir(directory):
+        return set()
+    names = [os.path.relpath(entry["path"], directory).split("/")[0] for entry in options["files"]]
+    return set(os.listdir(directory)) - set(names + options["keep"])
+
+
+def check(tree, contents):
+    """Checks the files of the directory before any of them is written, if they are not those that it has."""
+    options = tree.module.params
+    directory = os.path.normpath(options["directory"] or "/")
+    files = dict((path, contents[path]) for path in contents if path.startswith(directory + "/"))
+    if options["validate"] and (unwanted(options) or any(read(path) != content for path, content in files.items())):
+        tree.check(directory, files)
 
 
 def bring(module):
     """Does everything in its order, and returns what it changed."""
     tree, options = Tree(module), module.params
+    contents = dict((path, base64.b64decode(content)) for path, content in options["contents"].items())
+    check(tree, contents)
     for entry in options["directories"]:
         tree.directory(entry)
     for entry in options["files"]:
         values = {"owner": options["owner"], "group": options["group"], "mode": entry["mode"] or options["mode"]}
-        tree.file(entry["path"], base64.b64decode(options["contents"][entry["path"]]), values, entry["secret"], entry["validate"])
+        tree.file(entry["path"], contents[entry["path"]], values, entry["secret"], entry["validate"])
     for entry in options["edits"]:
         tree.edit(entry)
     for path in options["absent"]:
         tree.remove(path)
-    if options["purge"]:
-        names = [os.path.relpath(entry["path"], options["directory"]).split("/")[0] for entry in options["files"]]
-        tree.purge(options["directory"], set(names + options["keep"]))
+    for name in sorted(unwanted(options)):
+        tree.remove(os.path.join(options["directory"], name))
     return tree
 
 
 def main():
     attributes = dict(owner=dict(type="str"), group=dict(type="str"), mode=dict(type="raw"))
-    module = AnsibleModule(supports_check_mode=True, required_if=[("purge", True, ["directory"])], argument_spec=dict(
+    module = AnsibleModule(supports_check_mode=True, required_if=[("purge", True, ["directory"])], required_by={"validate": ["directory"]}, argument_spec=dict(
         directory=dict(type="path"), owner=dict(type="str", default="root"), group=dict(type="str", default="root"), mode=dict(type="raw", default="0644"),
         directories=dict(type="list", elements="dict", default=[], options=dict(attributes, path=dict(type="path", required=True))),
         # The action makes these of copies, templates and texts. Encoded, a secret is in no other text that the module returns or logs.
@@ -313,6 +355,7 @@ def main():
             path=dict(type="path", required=True), create=dict(type="bool", default=False), validate=dict(type="str"),
             steps=dict(type="list", elements="dict", required=True))),
         absent=dict(type="list", elements="path", default=[]), purge=dict(type="bool", default=False), keep=dict(type="list", elements="str", default=[]),
+        validate=dict(type="list", elements="str"),
     ))
     # A new file must not be readable for others until it has its owner and mode.
     os.umask(0o077)

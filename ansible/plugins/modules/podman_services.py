@@ -14,6 +14,8 @@ description:
   - A service is restarted only if its unit, the ID of its image or the content of its configuration differ from what its container was
     made from, which the container has as the label C(edpm.definition). So a run that ended early is completed by the next one.
   - If a service does not stay up, the module fails with the last lines of its log, without what looks like a secret.
+  - What services came up with is kept in I(records). If one does not come up with something else, unit, image and configuration of
+    all services that changed are put back and they are started with them. The module fails nevertheless.
 author:
   - The edpm-operators authors
 options:
@@ -97,6 +99,14 @@ options:
         description: Extended regular expression of such a line.
         type: str
         default: "."
+      health:
+        description:
+          - Command in the container that fails if the service is not well, run by root. A timer runs it every I(health_seconds), as
+            C(edpm-health-<name>.service), which is a failed unit then, with what the command printed in its log. Nothing is restarted for it.
+          - Empty for no check. Another command restarts nothing either.
+        type: list
+        elements: str
+        default: []
   podman:
     description: Path of podman.
     type: path
@@ -110,10 +120,18 @@ options:
     type: list
     elements: str
     default: []
+  health_seconds:
+    description: Seconds between two checks of the health of a service. C(0) for no checks.
+    type: int
+    default: 120
   directory:
     description: Directory of the units.
     type: path
     default: /etc/systemd/system
+  records:
+    description: Directory that keeps what services last came up with, copies of their configuration included. Only root can read it.
+    type: path
+    default: /var/lib/edpm/services
 attributes:
   check_mode:
     description: Reports the units and services that would be changed for the configuration as it is, and does not wait.
@@ -155,11 +173,15 @@ import tempfile
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.edpm.operators.plugins.module_utils import health
+from ansible_collections.edpm.operators.plugins.module_utils.last_good import LastGood, remove
 from ansible_collections.edpm.operators.plugins.module_utils.mask import mask
 
 # podman prints the ID of a container that it starts.
 CONTAINER_ID = re.compile(r"^[0-9a-f]{64}$")
 ERROR = re.compile(r"(?i)\b(error|critical|fatal|failed|denied|no such|not found)\b")
+# What oslo.log puts before the message: time, process, level, module and request.
+OF_OSLO_LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \d+ [A-Z]+ [\w.]+ (?:\[[^]]*\] ?)?")
 OF_SYSTEMD = re.compile(r"^edpm_|systemd")
 # Between the first line of its log and the moment a service counts as up.
 GRACE = 3
@@ -217,10 +239,11 @@ class Service(object):
 
     def __init__(self, module, options, image, label):
         self.module, self.options = module, options
-        self.name = options["name"]
+        self.name, self.image = options["name"], image
         self.unit = "edpm_%s.service" % self.name
         self.directory = module.params["directory"]
         self.path = os.path.join(self.directory, self.unit)
+        self.good = LastGood(os.path.join(module.params["records"], self.name))
         self.definition = self.fingerprint(image)
         # Without a container there is no label, not even an empty one.
         self.exists = label is not None
@@ -248,14 +271,14 @@ class Service(object):
         lines += [quoted(value) for value in self.module.params["args"] + options["args"]]
         return "".join("  %s \\\n" % line for line in lines)
 
-    def text(self, definition):
-        """Returns the unit of a container with a definition as its label."""
+    def text(self, definition, image=""):
+        """Returns the unit of a container with a definition as its label, of another image if one is given."""
         options, podman, runtime = self.options, self.module.params["podman"], self.module.params["runtime"]
         return UNIT.format(
             name=self.name, description=options["description"], after=self.after(), podman=podman, restart_seconds=options["restart_seconds"],
             stop_seconds=options["stop_seconds"], stop_limit=options["stop_seconds"] + 30, arguments=self.arguments(definition),
             runtime="  --runtime %s \\\n" % quoted(runtime) if runtime else "",
-            command=" ".join(quoted(value) for value in [options["image"]] + options["command"]))
+            command=" ".join(quoted(value) for value in [image or options["image"]] + options["command"]))
 
     def checksums(self):
         """Returns the checksums of the files of the configuration."""
@@ -318,15 +341,23 @@ class Service(object):
 
     def complaint(self, otherwise="its log is empty"):
         """Returns why it does not stay up. The first words matter most, as a summary may have no more."""
+        # The last lines may not be in the journal yet, and they are those that matter.
+        self.module.run_command(["journalctl", "--sync"])
         start = self.show("ExecMainStartTimestampMonotonic").get("ExecMainStartTimestampMonotonic") or "0"
         with open("/proc/uptime") as stream:
             since = time.time() - float(stream.read().split()[0]) + int(start) / 1e6
         # What was said by one that is just being started again is nothing yet.
-        lines = self.log("--since=@%.6f" % since, "--lines=30") or self.log("--lines=30")
-        lines = [mask(line) for line in lines]
+        # In their order, journalctl shows the first lines since then and not the last.
+        lines = self.log("--since=@%.6f" % since, "--lines=30", "--reverse") or self.log("--lines=30", "--reverse")
+        lines = [mask(line) for line in reversed(lines)]
         errors = [line for line in lines if ERROR.search(line) and not OF_SYSTEMD.search(line)]
-        culprit = (errors or lines or [otherwise])[-1]
+        culprit = OF_OSLO_LOG.sub("", (errors or lines or [otherwise])[-1])
         return "%s does not stay up: %s -- last lines of its log: %s" % (self.unit, culprit, " | ".join(lines))
+
+    def keep(self):
+        """Keeps what the service came up with. Its image is kept by its ID, as the name may move on."""
+        if not (self.stale and self.exists and self.options["keep_running"]):
+            self.good.keep(self.definition, self.text(self.definition, self.image), self.image, self.options["config_dirs"])
 
 
 def image_ids(module):
@@ -389,11 +420,25 @@ def systemctl(module, service, step):
         raise Broken(service.complaint(" ".join((err or out).split()) or "its log is empty"))
 
 
+def reload_units(module):
+    module.run_command(["systemctl", "daemon-reload"], check_rc=True)
+
+
+def check_health(module, services):
+    """Has timers check the health of services, and returns what was done."""
+    runtime = quoted(module.params["runtime"]) if module.params["runtime"] else ""
+    wanted = {}
+    for service in services:
+        options = dict(service.options, health=" ".join(quoted(word) for word in service.options["health"]))
+        wanted.update(health.files(options, module.params["podman"], runtime, module.params["health_seconds"]))
+    return health.Checks(module, wanted, [service.name for service in services], write).bring()
+
+
 def run(module, services):
     """Brings all services up, and returns what was done and the difference of the units."""
     changes, diff = write_units(module, services)
     if not module.check_mode and (changes or any(service.stale for service in services)):
-        module.run_command(["systemctl", "daemon-reload"], check_rc=True)
+        reload_units(module)
     for service in services:
         for step in service.steps():
             changes.append("%s %s" % (step, service.unit))
@@ -402,7 +447,43 @@ def run(module, services):
     if not module.check_mode:
         for service in services:
             service.wait()
-    return changes, diff
+    return changes + check_health(module, services), diff
+
+
+def roll_back(module, services):
+    """Puts back what the services that changed came up with before, and returns these services."""
+    before = dict((service, service.good.before(service.definition)) for service in services)
+    changed = [service for service in services if before[service]]
+    for service in changed:
+        write(module, service.path, service.good.put_back(before[service]))
+    if changed:
+        reload_units(module)
+    running = labels(module)
+    for service in changed:
+        # Those after the one that failed may not have been restarted yet.
+        if running.get(service.name) != before[service]:
+            systemctl(module, service, "restart")
+    for service in changed:
+        service.wait()
+    return changed
+
+
+def fail(module, services, error):
+    """Fails because of a service that does not stay up, once what ran before runs again."""
+    try:
+        rolled_back = roll_back(module, services)
+    except Broken as second:
+        module.fail_json(msg="%s -- what ran before does not come up either: %s" % (error, second))
+    module.fail_json(msg="%s%s" % ("Rolled back, " if rolled_back else "", error))
+
+
+def record(module, services):
+    """Keeps what services came up with, and removes what is kept of services that have no unit any more."""
+    for service in services:
+        service.keep()
+    for name in os.listdir(module.params["records"]):
+        if not os.path.exists(os.path.join(module.params["directory"], "edpm_%s.service" % name)):
+            remove(os.path.join(module.params["records"], name))
 
 
 def main():
@@ -412,18 +493,20 @@ def main():
         command=strings, user=dict(type="str", default=""), mounts=strings, optional_mounts=strings, environment=dict(type="dict", default={}),
         args=strings, config_dirs=dict(type="list", elements="path", default=[]), keep_running=dict(type="bool", default=False), after=strings,
         restart_seconds=dict(type="int", default=5), stop_seconds=dict(type="int", default=30), settle_seconds=dict(type="int", default=5),
-        speak_seconds=dict(type="int", default=0), speak_pattern=dict(type="str", default="."),
+        speak_seconds=dict(type="int", default=0), speak_pattern=dict(type="str", default="."), health=strings,
     )
     module = AnsibleModule(supports_check_mode=True, argument_spec=dict(
         services=dict(type="list", elements="dict", required=True, options=options),
         podman=dict(type="path", default="/usr/bin/podman"), runtime=dict(type="str", default=""), args=strings,
-        directory=dict(type="path", default="/etc/systemd/system")))
+        health_seconds=dict(type="int", default=120), directory=dict(type="path", default="/etc/systemd/system"), records=dict(type="path", default="/var/lib/edpm/services")))
     images, running = image_ids(module), labels(module)
     services = [Service(module, each, images[each["image"]], running.get(each["name"])) for each in module.params["services"]]
     try:
         changes, diff = run(module, services)
     except Broken as error:
-        module.fail_json(msg=str(error))
+        fail(module, services, error)
+    if not module.check_mode:
+        record(module, services)
     waiting = [service.unit for service in services if service.stale and service.exists and service.options["keep_running"]]
     module.exit_json(changed=bool(changes), changes=changes, waiting=waiting, diff=diff if module._diff else [])
 

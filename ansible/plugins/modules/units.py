@@ -116,7 +116,9 @@ def steps(state, name, status):
     if state in ("started", "enabled"):
         return ([] if enabled else [["enable", name]]) + ([["start", name]] if state == "started" and not runs else [])
     enabled = status.get("UnitFileState", "").startswith("enabled")
-    return ([["stop", name]] if runs or status.get("ActiveState") == "deactivating" else []) + ([["disable", name]] if enabled else [])
+    # One that failed stays in the list of units otherwise, without a file.
+    failed = [["reset-failed", name]] if state == "absent" and status.get("ActiveState") == "failed" else []
+    return ([["stop", name]] if runs or status.get("ActiveState") == "deactivating" else []) + ([["disable", name]] if enabled else []) + failed
 
 
 def show(module, names):

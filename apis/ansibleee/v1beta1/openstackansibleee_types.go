@@ -268,7 +268,7 @@ type HostStatus struct {
 	Unreachable int32 `json:"unreachable"`
 	// Skipped counts the tasks that did not apply.
 	Skipped int32 `json:"skipped"`
-	// Message says which task failed and why.
+	// Message says which task failed and why. Of a host that is well it says what is pending there, such as a reboot.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// HostKey is the public key that the host showed, if none was known before.

@@ -310,6 +310,24 @@ type BaremetalSetTemplate struct {
 	// +optional
 	CtlplaneVLAN int32 `json:"ctlplaneVlan,omitempty"`
 
+	// CtlplaneBond is a bond of NICs for the management network, in place of
+	// ctlplaneInterface.
+	// +optional
+	CtlplaneBond *Bond `json:"ctlplaneBond,omitempty"`
+
+	// BootNetworks are further networks of the first boot. The address of a host on one
+	// of them is the fixedIP of its entry in networks; without one it is DHCP.
+	// +optional
+	// +listType=map
+	// +listMapKey=network
+	// +kubebuilder:validation:MaxItems=32
+	BootNetworks []BootNetwork `json:"bootNetworks,omitempty"`
+
+	// RootDeviceHints say to which disk the image is written. They take the place of
+	// those of the BareMetalHosts that are claimed, and only hosts with such a disk are.
+	// +optional
+	RootDeviceHints *metal3v1.RootDeviceHints `json:"rootDeviceHints,omitempty"`
+
 	// DeploymentSSHSecret can only be nodeTemplate.ansibleSSHPrivateKeySecret, the
 	// public half of whose key cloud-init authorises.
 	// +optional
@@ -353,6 +371,45 @@ type BaremetalSetTemplate struct {
 	// data that are made from the fields above.
 	// +optional
 	NetworkData *corev1.SecretReference `json:"networkData,omitempty"`
+}
+
+// Bond of NICs.
+type Bond struct {
+	// Interfaces are the NICs, by the names that inspection gave them or by their MAC
+	// addresses. The bond has the address of the first.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Interfaces []string `json:"interfaces"`
+
+	// Mode of the bond, by default active-backup.
+	// +kubebuilder:validation:Enum=balance-rr;active-backup;balance-xor;broadcast;"802.3ad";balance-tlb;balance-alb
+	// +optional
+	Mode string `json:"mode,omitempty"`
+}
+
+// BootNetwork is a network that hosts have at their first boot, beside the management
+// network.
+type BootNetwork struct {
+	// Network is the name of the network, as in networks.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Network string `json:"network"`
+
+	// Interface is the NIC by its name or MAC address. Without it, it is that of the
+	// management network.
+	// +optional
+	Interface string `json:"interface,omitempty"`
+
+	// VLAN of the network. Without it, it is untagged.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4094
+	// +optional
+	VLAN int32 `json:"vlan,omitempty"`
+
+	// Netmask of static addresses, such as 255.255.255.0 (the default) or 24.
+	// +optional
+	Netmask string `json:"netmask,omitempty"`
 }
 
 // HardwareReqs are requirements on the hardware of a BareMetalHost.
@@ -505,6 +562,8 @@ const (
 	MetalAddressUnknownReason condition.Reason = "BareMetalHostAddressUnknown"
 	// MetalHostKeyUnknownReason : the machine runs, and its generated key is lost.
 	MetalHostKeyUnknownReason condition.Reason = "HostKeyUnknown"
-	// MetalReleasingReason : the node is being deleted and waits for the machine to be deprovisioned.
+	// MetalReplaceRefusedReason : a person asks for another machine, and something is in the way.
+	MetalReplaceRefusedReason condition.Reason = "HostNotReplaced"
+	// MetalReleasingReason : the node waits for its machine to be deprovisioned.
 	MetalReleasingReason condition.Reason = "BareMetalHostDeprovisioning"
 )

@@ -59,6 +59,22 @@ type ClaimedHost struct {
 	// ReclaimPolicy is what its role said last of the time after the node.
 	// +optional
 	ReclaimPolicy string `json:"reclaimPolicy,omitempty"`
+
+	// Waiting is the reason for which phase -1 waits, and Since is since when it does.
+	// +optional
+	Waiting string `json:"waiting,omitempty"`
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+
+	// Replacement is the last token of the annotation edpm.openstack.org/replace-host
+	// that was followed. Another machine is another host: every step is run on it.
+	// +optional
+	Replacement string `json:"replacement,omitempty"`
+
+	// Former is the BareMetalHost that was released because of that token. The node
+	// claims it again only if spec.bareMetalHost names it.
+	// +optional
+	Former string `json:"former,omitempty"`
 }
 
 // OpenStackDataPlaneNodeStatus is the state of phases -1 and 0 and, for

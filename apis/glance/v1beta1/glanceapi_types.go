@@ -48,6 +48,11 @@ type GlanceAPIStatus struct {
 	// APIEndpoint has the addresses of the API: public and internal.
 	// +optional
 	APIEndpoint map[string]string `json:"apiEndpoint,omitempty"`
+
+	// Jobs has the hash of the inputs with which each Job succeeded last, by its
+	// name. A Job does not run again with the same inputs.
+	// +optional
+	Jobs map[string]string `json:"jobs,omitempty"`
 }
 
 // GlanceAPI is one group of glance-api pods: a StatefulSet and its Services.

@@ -84,10 +84,47 @@ type BareMetalHostSpec struct {
 	ExternallyProvisioned bool `json:"externallyProvisioned,omitempty"`
 	// AutomatedCleaningMode of deprovisioning: metadata or disabled.
 	AutomatedCleaningMode string `json:"automatedCleaningMode,omitempty"`
+	// RootDeviceHints say to which disk the image is written.
+	RootDeviceHints *RootDeviceHints `json:"rootDeviceHints,omitempty"`
 	// Architecture of the host, when it was not inspected.
 	Architecture string `json:"architecture,omitempty"`
 	// BootMACAddress of the NIC that boots from the network.
 	BootMACAddress string `json:"bootMACAddress,omitempty"`
+}
+
+// RootDeviceHints select a disk: it must match all that are set.
+type RootDeviceHints struct {
+	// DeviceName such as /dev/sda, or one below /dev/disk.
+	// +optional
+	DeviceName string `json:"deviceName,omitempty"`
+	// HCTL is the SCSI address.
+	// +optional
+	HCTL string `json:"hctl,omitempty"`
+	// Model, or a part of it.
+	// +optional
+	Model string `json:"model,omitempty"`
+	// Vendor, or a part of it.
+	// +optional
+	Vendor string `json:"vendor,omitempty"`
+	// SerialNumber of the disk.
+	// +optional
+	SerialNumber string `json:"serialNumber,omitempty"`
+	// MinSizeGigabytes of the disk.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MinSizeGigabytes int `json:"minSizeGigabytes,omitempty"`
+	// WWN of the disk.
+	// +optional
+	WWN string `json:"wwn,omitempty"`
+	// WWNWithExtension of the disk.
+	// +optional
+	WWNWithExtension string `json:"wwnWithExtension,omitempty"`
+	// WWNVendorExtension of the disk.
+	// +optional
+	WWNVendorExtension string `json:"wwnVendorExtension,omitempty"`
+	// Rotational says whether it is one that rotates.
+	// +optional
+	Rotational *bool `json:"rotational,omitempty"`
 }
 
 // CustomDeploy of a host.
@@ -149,9 +186,18 @@ type NIC struct {
 
 // Storage is a disk of a host.
 type Storage struct {
-	Name       string `json:"name,omitempty"`
-	Rotational bool   `json:"rotational,omitempty"`
-	SizeBytes  int64  `json:"sizeBytes,omitempty"`
+	Name string `json:"name,omitempty"`
+	// AlternateNames are links to it below /dev/disk.
+	AlternateNames     []string `json:"alternateNames,omitempty"`
+	Rotational         bool     `json:"rotational,omitempty"`
+	SizeBytes          int64    `json:"sizeBytes,omitempty"`
+	Vendor             string   `json:"vendor,omitempty"`
+	Model              string   `json:"model,omitempty"`
+	SerialNumber       string   `json:"serialNumber,omitempty"`
+	HCTL               string   `json:"hctl,omitempty"`
+	WWN                string   `json:"wwn,omitempty"`
+	WWNWithExtension   string   `json:"wwnWithExtension,omitempty"`
+	WWNVendorExtension string   `json:"wwnVendorExtension,omitempty"`
 }
 
 // BareMetalHost is a machine that baremetal-operator can install. Its resource

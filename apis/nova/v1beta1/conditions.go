@@ -23,6 +23,16 @@ const (
 	// NovaConductorReadyCondition : the cell has all that its conductor needs, or
 	// is to have none.
 	NovaConductorReadyCondition condition.Type = "NovaConductorReady"
+	// NovaAPIReadyCondition : the Nova has all that its API needs, or is to have none.
+	NovaAPIReadyCondition condition.Type = "NovaAPIReady"
+	// NovaCellMappingsReadyCondition : the API knows every cell that has a database.
+	NovaCellMappingsReadyCondition condition.Type = "NovaCellMappingsReady"
+	// ComputeServiceReadyCondition : nova can put a guest on the compute, or it is not
+	// asked whether it can.
+	ComputeServiceReadyCondition condition.Type = "ComputeServiceReady"
+	// NovaComputeServicesReadyCondition : the API of a Nova says in which state the
+	// services of its computes are.
+	NovaComputeServicesReadyCondition condition.Type = "NovaComputeServicesReady"
 )
 
 // Reasons of the conditions.
@@ -45,4 +55,30 @@ const (
 	MachineConflictReason   condition.Reason = "MachineConflict"
 	CellsNotReadyReason     condition.Reason = "CellsNotReady"
 	ComputesRemainingReason condition.Reason = "ComputesRemaining"
+	// NotObservedReason : no API is asked for the state of the service of a compute.
+	NotObservedReason condition.Reason = "NotObserved"
+	// ServiceNotReportedReason : nova does not know the service of a compute.
+	ServiceNotReportedReason condition.Reason = "ComputeServiceNotReported"
+	// ServiceDuplicatedReason : nova has services of two cells for one host.
+	ServiceDuplicatedReason condition.Reason = "ComputeServiceDuplicated"
+	// ServiceDownReason : the service of a compute does not report to nova.
+	ServiceDownReason condition.Reason = "ComputeServiceDown"
+	// ServiceDisabledReason : the scheduler passes the compute over.
+	ServiceDisabledReason condition.Reason = "ComputeServiceDisabled"
+	// InstancesPresentReason : nova has instances on a compute that is being deleted.
+	InstancesPresentReason condition.Reason = "InstancesPresent"
+	// HostNotMappedReason : the host of a compute is not mapped to its cell.
+	HostNotMappedReason condition.Reason = "HostNotMapped"
+)
+
+// ServiceLeftEvent says that a compute was deleted and nova keeps its service.
+const ServiceLeftEvent = "ComputeServiceLeft"
+
+// Reasons why nova cannot be asked.
+const (
+	KeystoneUnreachableReason  condition.Reason = "KeystoneUnreachable"
+	KeystoneAccessDeniedReason condition.Reason = "KeystoneAccessDenied"
+	EndpointMissingReason      condition.Reason = "ComputeEndpointMissing"
+	APIUnreachableReason       condition.Reason = "NovaAPIUnreachable"
+	APIAccessDeniedReason      condition.Reason = "NovaAPIAccessDenied"
 )

@@ -4,6 +4,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -27,15 +28,18 @@ type PasswordSelector struct {
 
 // NovaCellTemplate is what a Nova says of one of its cells.
 type NovaCellTemplate struct {
+	// CellDatabaseInstance is the Service of the MySQL or MariaDB server of the cell, or
+	// a host name with a dot in it or an address.
 	// +kubebuilder:default=openstack
 	// +optional
 	CellDatabaseInstance string `json:"cellDatabaseInstance,omitempty"`
 	// +optional
 	CellDatabaseUser string `json:"cellDatabaseUser,omitempty"`
-	// CellMessageBusInstance is the RabbitMQ cluster of the cell.
-	// +kubebuilder:default=rabbitmq
+	// CellDatabaseName is the name of the database, by default nova_<cell>. Two Novas
+	// that share a server need different names.
 	// +optional
-	CellMessageBusInstance string `json:"cellMessageBusInstance,omitempty"`
+	// +kubebuilder:validation:MaxLength=64
+	CellDatabaseName string `json:"cellDatabaseName,omitempty"`
 	// CellMessageBusSecretName is the Secret with the key transport_url. By
 	// default it is the one that the infra operator makes for a TransportURL
 	// named <nova>-<cell>-transport: rabbitmq-transport-url-<nova>-<cell>-transport.
@@ -57,10 +61,14 @@ type NovaCellTemplate struct {
 	// ConductorServiceTemplate of the conductor, which runs if the cell has a database.
 	// +optional
 	ConductorServiceTemplate NovaConductorTemplate `json:"conductorServiceTemplate,omitempty,omitzero"`
+	// MetadataServiceTemplate of the metadata service of the cell, which runs if the
+	// cell has a database and replicas is at least 1.
 	// +optional
-	MetadataServiceTemplate NovaServiceTemplate `json:"metadataServiceTemplate,omitempty,omitzero"`
+	MetadataServiceTemplate NovaEndpointTemplate `json:"metadataServiceTemplate,omitempty,omitzero"`
+	// NoVNCProxyServiceTemplate of the console proxy of the cell, which runs if the
+	// cell has a database and replicas is at least 1.
 	// +optional
-	NoVNCProxyServiceTemplate NovaServiceTemplate `json:"noVNCProxyServiceTemplate,omitempty,omitzero"`
+	NoVNCProxyServiceTemplate NovaEndpointTemplate `json:"noVNCProxyServiceTemplate,omitempty,omitzero"`
 }
 
 // NovaSpec describes a compute service and its cells.
@@ -91,20 +99,31 @@ type NovaSpec struct {
 
 	// CellTemplates of the cells, by short name. Each becomes a NovaCell named
 	// <nova>-<cell>. A short name has at most 35 characters.
-	// +kubebuilder:default={cell0: {cellDatabaseUser: nova_cell0, hasAPIAccess: true}, cell1: {cellDatabaseUser: nova_cell1, cellDatabaseInstance: openstack-cell1, cellMessageBusInstance: rabbitmq-cell1, hasAPIAccess: true}}
+	// +kubebuilder:default={cell0: {cellDatabaseUser: nova_cell0, hasAPIAccess: true}, cell1: {cellDatabaseUser: nova_cell1, cellDatabaseInstance: openstack-cell1, hasAPIAccess: true}}
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	CellTemplates map[string]NovaCellTemplate `json:"cellTemplates,omitempty"`
 
-	// +kubebuilder:default=keystone
+	// APIServiceTemplate of the API, which runs if replicas is at least 1. The Nova
+	// then prepares the API database and maps the cells: the Secret needs the
+	// passwords of the databases, and cellTemplates cell0 with hasAPIAccess.
 	// +optional
-	KeystoneInstance string `json:"keystoneInstance,omitempty"`
+	APIServiceTemplate NovaEndpointTemplate `json:"apiServiceTemplate,omitempty,omitzero"`
+	// SchedulerServiceTemplate of the scheduler, which runs if the API does.
+	// +optional
+	SchedulerServiceTemplate NovaServiceTemplate `json:"schedulerServiceTemplate,omitempty,omitzero"`
+
+	// APIDatabaseInstance is the Service of the MySQL or MariaDB server of the API
+	// database, or a host name with a dot in it or an address.
 	// +kubebuilder:default=openstack
 	// +optional
 	APIDatabaseInstance string `json:"apiDatabaseInstance,omitempty"`
-	// +kubebuilder:default=rabbitmq
+	// APIDatabaseName is the name of the API database. Two Novas that share a server
+	// need different names.
+	// +kubebuilder:default=nova_api
 	// +optional
-	APIMessageBusInstance string `json:"apiMessageBusInstance,omitempty"`
+	// +kubebuilder:validation:MaxLength=64
+	APIDatabaseName string `json:"apiDatabaseName,omitempty"`
 	// +kubebuilder:default=nova_api
 	// +optional
 	APIDatabaseUser string `json:"apiDatabaseUser,omitempty"`
@@ -133,6 +152,19 @@ type NovaStatus struct {
 	// CellsSummary is the number of ready cells over all, for example 2/2.
 	// +optional
 	CellsSummary string `json:"cellsSummary,omitempty"`
+
+	// API is the state of the pods of the API, if there is one.
+	// +optional
+	API *podified.Status `json:"api,omitempty"`
+
+	// Scheduler is the state of the pods of the scheduler, if there is one.
+	// +optional
+	Scheduler *podified.Status `json:"scheduler,omitempty"`
+
+	// Jobs has the hash of the inputs with which each Job succeeded last, by its
+	// name. A Job does not run again with the same inputs.
+	// +optional
+	Jobs map[string]string `json:"jobs,omitempty"`
 }
 
 // Nova is a compute service: it creates a NovaCell for each of its cells.
@@ -169,10 +201,30 @@ func (n *Nova) GetConditions() *condition.Conditions { return &n.Status.Conditio
 // SetObservedGeneration notes the generation that the status describes.
 func (n *Nova) SetObservedGeneration(g int64) { n.Status.ObservedGeneration = g }
 
+// RunsAPI reports whether the Nova runs an API, which can be asked for the state of
+// computes. Without, another one may know them.
+func (n *Nova) RunsAPI() bool {
+	replicas := n.Spec.APIServiceTemplate.Replicas
+	return replicas != nil && *replicas > 0
+}
+
 // IsReady reports whether every cell is up for the current spec.
 func (n *Nova) IsReady() bool {
 	return n.Status.ObservedGeneration == n.Generation && n.Status.Conditions.IsTrue(condition.ReadyCondition)
 }
+
+// NovaFinalizer keeps a Nova that has an API until it has released its Topology and
+// no pod of it is left behind.
+const NovaFinalizer = "nova.openstack.org/nova"
+
+// CellName is the name of the NovaCell of a cell of a Nova (seeds/004).
+func CellName(nova, cell string) string { return nova + "-" + cell }
+
+// APIName is the name of the StatefulSet and the Service of the API of a Nova.
+func APIName(nova string) string { return nova + "-api" }
+
+// SchedulerName is the name of the StatefulSet of the scheduler of a Nova.
+func SchedulerName(nova string) string { return nova + "-scheduler" }
 
 func init() {
 	register(&Nova{}, &NovaList{})

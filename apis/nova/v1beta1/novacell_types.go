@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"cmp"
+
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,11 +21,30 @@ type NovaConductorTemplate struct {
 	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
 }
 
-// NovaServiceTemplate is what can be set for every podified nova service. Of these
-// only the conductor is created yet.
+// NovaEndpointTemplate is what can be set for a podified nova service that others
+// connect to.
+type NovaEndpointTemplate struct {
+	NovaServiceTemplate `json:",inline"`
+
+	// TLS of the endpoint; without it, it is served without encryption.
+	// +optional
+	TLS *NovaEndpointTLS `json:"tls,omitempty"`
+}
+
+// NovaEndpointTLS is the certificate of an endpoint.
+type NovaEndpointTLS struct {
+	// SecretName of the Secret with the keys tls.crt and tls.key. The pods are
+	// replaced when it changes.
+	// +kubebuilder:validation:MinLength=1
+	SecretName string `json:"secretName"`
+}
+
+// NovaServiceTemplate is what can be set for every podified nova service.
 type NovaServiceTemplate struct {
 	// +optional
 	ContainerImage string `json:"containerImage,omitempty"`
+	// Replicas of the service; 0 runs none. By default conductor and scheduler have
+	// one, API, metadata service and console proxy none.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=32
@@ -107,6 +128,10 @@ type NovaCellSpec struct {
 	// +kubebuilder:default=nova
 	// +optional
 	CellDatabaseUser string `json:"cellDatabaseUser,omitempty"`
+	// CellDatabaseName is the name of the database, by default nova_<cellName>.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	CellDatabaseName string `json:"cellDatabaseName,omitempty"`
 	// APIDatabaseHostname of the server of the API database, for cells that reach
 	// it. With it the Secret needs the key APIDatabasePassword.
 	// +optional
@@ -114,6 +139,11 @@ type NovaCellSpec struct {
 	// +kubebuilder:default=nova
 	// +optional
 	APIDatabaseUser string `json:"apiDatabaseUser,omitempty"`
+	// APIDatabaseName is the name of the API database.
+	// +kubebuilder:default=nova_api
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	APIDatabaseName string `json:"apiDatabaseName,omitempty"`
 	// NodeSelector of the pods of the cell.
 	// +optional
 	NodeSelector *map[string]string `json:"nodeSelector,omitempty"`
@@ -121,15 +151,18 @@ type NovaCellSpec struct {
 	// that refer to none.
 	// +optional
 	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
-	// +optional
-	ServiceAccount string `json:"serviceAccount,omitempty"`
 	// ConductorServiceTemplate of the conductor.
 	// +optional
 	ConductorServiceTemplate NovaConductorTemplate `json:"conductorServiceTemplate,omitempty,omitzero"`
+	// MetadataServiceTemplate of the metadata service of the cell, which runs if the
+	// cell has a database and replicas is at least 1. The Secret then needs the key
+	// MetadataSecret.
 	// +optional
-	MetadataServiceTemplate NovaServiceTemplate `json:"metadataServiceTemplate,omitempty,omitzero"`
+	MetadataServiceTemplate NovaEndpointTemplate `json:"metadataServiceTemplate,omitempty,omitzero"`
+	// NoVNCProxyServiceTemplate of the console proxy of the cell, which runs if the
+	// cell has a database and replicas is at least 1.
 	// +optional
-	NoVNCProxyServiceTemplate NovaServiceTemplate `json:"noVNCProxyServiceTemplate,omitempty,omitzero"`
+	NoVNCProxyServiceTemplate NovaEndpointTemplate `json:"noVNCProxyServiceTemplate,omitempty,omitzero"`
 }
 
 // NovaCellStatus is the state of the cell.
@@ -156,6 +189,19 @@ type NovaCellStatus struct {
 	// Conductor is the state of the pods of the conductor, if there is one.
 	// +optional
 	Conductor *podified.Status `json:"conductor,omitempty"`
+
+	// Metadata is the state of the pods of the metadata service, if there is one.
+	// +optional
+	Metadata *podified.Status `json:"metadata,omitempty"`
+
+	// NoVNCProxy is the state of the pods of the console proxy, if there is one.
+	// +optional
+	NoVNCProxy *podified.Status `json:"noVNCProxy,omitempty"`
+
+	// Jobs has the hash of the inputs with which each Job succeeded last, by its
+	// name. A Job does not run again with the same inputs.
+	// +optional
+	Jobs map[string]string `json:"jobs,omitempty"`
 }
 
 // NovaCell is a cell of nova: a message bus, a database and the computes on them.
@@ -184,6 +230,14 @@ type NovaCellList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []NovaCell `json:"items"`
 }
+
+// DatabaseName of the cell: spec.cellDatabaseName, or nova_<short name>.
+func (c *NovaCell) DatabaseName() string {
+	return cmp.Or(c.Spec.CellDatabaseName, CellDatabaseName(c.ShortName()))
+}
+
+// CellDatabaseName is the default name of the database of a cell, by its short name.
+func CellDatabaseName(cell string) string { return "nova_" + cell }
 
 // ShortName of the cell: spec.cellName, or the name of the object.
 func (c *NovaCell) ShortName() string {
@@ -227,6 +281,7 @@ const (
 	ServicePasswordKey      = "ServicePassword"
 	CellDatabasePasswordKey = "CellDatabasePassword"
 	APIDatabasePasswordKey  = "APIDatabasePassword"
+	MetadataSecretKey       = "MetadataSecret"
 )
 
 // NovaCellFinalizer keeps a cell that has a conductor until it has released its
@@ -235,3 +290,11 @@ const NovaCellFinalizer = "nova.openstack.org/novacell"
 
 // ConductorName is the name of the StatefulSet of the conductor of a cell.
 func ConductorName(cell string) string { return cell + "-conductor" }
+
+// MetadataName is the name of the StatefulSet and the Service of the metadata
+// service of a cell.
+func MetadataName(cell string) string { return cell + "-metadata" }
+
+// NoVNCProxyName is the name of the StatefulSet and the Service of the console proxy
+// of a cell.
+func NoVNCProxyName(cell string) string { return cell + "-novncproxy" }

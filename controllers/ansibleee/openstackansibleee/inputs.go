@@ -61,18 +61,14 @@ func (s *scope) dropInputs(ctx context.Context) error {
 	if !s.ownInputs() {
 		return nil
 	}
-	secrets := &metav1.PartialObjectMetadataList{}
-	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	err := s.Live.List(ctx, secrets, client.InNamespace(s.run.Namespace),
-		client.MatchingFields{metav1.ObjectNameField: s.run.Spec.InputsSecretName}, client.MatchingLabels{edpmv1.RunInputsLabel: "true"})
-	if err != nil {
-		return fmt.Errorf("looking for the inputs of the run: %w", err)
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: s.run.Spec.InputsSecretName}, secret)
+	if err == nil && secret.Labels[edpmv1.RunInputsLabel] == "true" {
+		err = s.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
 	}
-	for i := range secrets.Items {
-		secret := &secrets.Items[i]
-		if err := client.IgnoreNotFound(s.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})); err != nil {
-			return fmt.Errorf("deleting the inputs of the run: %w", err)
-		}
+	if err = client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("deleting the inputs of the run: %w", err)
 	}
 	return nil
 }

@@ -31,6 +31,8 @@ const (
 	taskTimeout     = "ANSIBLE_TASK_TIMEOUT"
 	// RunnerLabel is on every Job and Pod of a run.
 	RunnerLabel = "osaee"
+	// App is the value of the label app of every Job and Pod of a run.
+	App = "openstackansibleee"
 )
 
 // newJob returns the Job of a run, or an error that says which field of the
@@ -103,7 +105,7 @@ func ttl(run *ansibleeev1.OpenStackAnsibleEE) *int32 {
 func podLabels(run *ansibleeev1.OpenStackAnsibleEE) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, run.Labels)
-	maps.Copy(labels, map[string]string{"app": "openstackansibleee", RunnerLabel: "true", "openstackansibleee_cr": run.Name})
+	maps.Copy(labels, map[string]string{"app": App, RunnerLabel: "true", "openstackansibleee_cr": run.Name})
 	return labels
 }
 

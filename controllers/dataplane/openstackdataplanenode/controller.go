@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -80,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err := r.Get(ctx, req.NamespacedName, node)
 	s := &scope{Reconciler: r, node: node}
 	s.created = node.Status.ObservedGeneration == 0
-	s.restored = s.created && controllerutil.ContainsFinalizer(node, dataplanev1.NodeFinalizer)
+	s.restored = nodes.Restored(node)
 	defer s.withdraw(req)
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -122,11 +121,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	r.metal.controller, err = ctrl.NewControllerManagedBy(mgr).
 		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(nodeChanges)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, r.Engine.Expecting(Kind, nodes.Role), builder.WithPredicates(arrivals)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, r.Engine.Expecting(Kind, nodes.Role, watch.Itself), builder.WithPredicates(arrivals)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, nodes.Rivals(mgr.GetClient())), builder.WithPredicates(nodes.MachineChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, watch.Gather(0, nodes.Rivals(mgr.GetClient())), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(nodeOfInventory), builder.OnlyMetadata).
-		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfRole), builder.WithPredicates(watch.SpecChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneRole{}, r.Engine.Expecting(Kind, watch.ByName, r.nodesOfRole), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneService{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfService), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfTopology), builder.WithPredicates(topology.Existence)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf("ConfigMap"))).

@@ -4,15 +4,19 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
@@ -32,16 +36,21 @@ const again = 10 * time.Millisecond
 // something was run before it asked for one is left alone.
 func (s *scope) provisionMetal(ctx context.Context) error {
 	s.recallMachine()
-	claimed := s.node.Status.BareMetalHost
-	if claimed == nil && !metal.Asked(s.role) {
-		return nil
+	if err := s.replaceMachine(ctx); err != nil {
+		return err
 	}
-	if claimed == nil && len(s.node.Status.Hash) > 0 {
-		if found, err := s.recallHost(ctx); err != nil || !found {
+	if s.hasMachine() {
+		return s.followHost(ctx)
+	}
+	if !metal.Asked(s.role) {
+		return s.forgetChoice()
+	}
+	if s.node.Status.BareMetalHost == nil && nodes.Deployed(s.node) {
+		if found, err := s.recallHost(ctx); err != nil || !found && s.replaceToken() == "" {
 			return err
 		}
 	}
-	if claimed = s.node.Status.BareMetalHost; claimed == nil || !claimed.Claimed {
+	if !s.hasMachine() {
 		if err := s.claimHost(ctx); err != nil {
 			return err
 		}
@@ -49,12 +58,26 @@ func (s *scope) provisionMetal(ctx context.Context) error {
 	return s.followHost(ctx)
 }
 
+// hasMachine reports whether the node has claimed a machine.
+func (s *scope) hasMachine() bool {
+	return s.node.Status.BareMetalHost != nil && s.node.Status.BareMetalHost.Claimed
+}
+
+// choice is the name of the host that the node has chosen, empty without one.
+func (s *scope) choice() string {
+	if s.node.Status.BareMetalHost == nil {
+		return ""
+	}
+	return s.node.Status.BareMetalHost.Name
+}
+
 // recallMachine notes that a node that was restored without its status has a
 // machine, or was about to claim one: its finalizer says so. Which one it is, is
 // found out by the consumers of BareMetalHosts; it never claims another one.
 func (s *scope) recallMachine() {
 	if s.restored && s.node.Status.BareMetalHost == nil && controllerutil.ContainsFinalizer(s.node, dataplanev1.MachineFinalizer) {
-		s.node.Status.BareMetalHost = &dataplanev1.ClaimedHost{Claimed: true}
+		s.node.Status.BareMetalHost = s.newChoice("")
+		s.node.Status.BareMetalHost.Claimed = true
 	}
 }
 
@@ -90,9 +113,9 @@ func (s *scope) adoptOwn(hosts []metal3v1.BareMetalHost) bool {
 	for i := range hosts {
 		host := &hosts[i]
 		if metal.ClaimedBy(host, s.node.Namespace, s.node.Name) {
-			s.node.Status.BareMetalHost = &dataplanev1.ClaimedHost{
-				Name: host.Name, Claimed: true, Provisioned: host.Status.Provisioning.State == metal3v1.StateProvisioned, Address: s.intendedAddress(), ReclaimPolicy: s.policy(),
-			}
+			own := s.newChoice(host.Name)
+			own.Claimed, own.Provisioned = true, host.Status.Provisioning.State == metal3v1.StateProvisioned
+			s.node.Status.BareMetalHost = own
 			return true
 		}
 	}
@@ -131,9 +154,6 @@ func (s *scope) invalidTemplate() error {
 // anything is written elsewhere, so that no restart, and no second manager, makes
 // the node claim another one.
 func (s *scope) claimHost(ctx context.Context) error {
-	if !metal.Asked(s.role) {
-		return s.forgetChoice()
-	}
 	if err := s.invalidTemplate(); err != nil {
 		return err
 	}
@@ -141,7 +161,7 @@ func (s *scope) claimHost(ctx context.Context) error {
 		return err
 	}
 	if s.created {
-		// What follows needs the version of the node that has its first status.
+		// What follows needs the finalizer, and the version of the node that has its first status.
 		return s.lookAgain("Looking for a BareMetalHost")
 	}
 	host, err := s.chooseHost(ctx)
@@ -157,8 +177,29 @@ func (s *scope) claimHost(ctx context.Context) error {
 
 // forgetChoice drops a choice that was not acted on: the role no longer asks.
 func (s *scope) forgetChoice() error {
-	s.node.Status.BareMetalHost = nil
+	if s.choice() == "" {
+		return nil
+	}
+	s.dropChoice()
 	return s.lookAgain("No BareMetalHost is needed any more")
+}
+
+// dropChoice keeps of a choice only what the node had before.
+func (s *scope) dropChoice() {
+	kept := s.newChoice("")
+	if s.node.Status.BareMetalHost = nil; kept.Replacement != "" {
+		s.node.Status.BareMetalHost = &dataplanev1.ClaimedHost{Replacement: kept.Replacement, Former: kept.Former}
+	}
+}
+
+// newChoice is what is noted of a host that the node has chosen, or has already.
+// A token that was there before the node had any host is one that was followed.
+func (s *scope) newChoice(host string) *dataplanev1.ClaimedHost {
+	choice := &dataplanev1.ClaimedHost{Name: host, Address: s.intendedAddress(), ReclaimPolicy: s.policy(), Replacement: s.replaceToken()}
+	if before := s.node.Status.BareMetalHost; before != nil {
+		choice.Replacement, choice.Former = before.Replacement, before.Former
+	}
+	return choice
 }
 
 func (s *scope) lookAgain(format string, args ...any) error {
@@ -177,8 +218,8 @@ func (s *scope) chooseHost(ctx context.Context) (*metal3v1.BareMetalHost, error)
 	if err != nil {
 		return nil, err
 	}
-	if s.node.Status.BareMetalHost == nil {
-		if own, err := s.anyHost(ctx, want); err != nil || own {
+	if s.choice() == "" {
+		if err := s.anyHost(ctx, want); err != nil {
 			return nil, err
 		}
 		if err := s.markMachine(ctx); err != nil {
@@ -202,27 +243,27 @@ func (s *scope) chooseHost(ctx context.Context) (*metal3v1.BareMetalHost, error)
 	return nil, s.lookAgain("BareMetalHost %s was chosen", host.Name)
 }
 
-// anyHost reports whether the cache has a host that is the node's already. The error
-// says that it has none that the node may claim either.
-func (s *scope) anyHost(ctx context.Context, want wanting) (own bool, err error) {
+// anyHost is an error if the cache has no host that the node has or may claim. One
+// that it has is not believed: it may have been released a moment ago.
+func (s *scope) anyHost(ctx context.Context, want wanting) error {
 	hosts, err := s.hosts(ctx, s.Client)
-	if err != nil || s.adoptOwn(hosts) {
-		return err == nil, err
+	if err != nil || slices.ContainsFunc(hosts, func(h metal3v1.BareMetalHost) bool { return metal.ClaimedBy(&h, s.node.Namespace, s.node.Name) }) {
+		return err
 	}
 	_, err = want.from(hosts)
-	return false, err
+	return err
 }
 
 // chosenBefore returns the host that the node has noted, nil if it may not have it
 // any more.
 func (s *scope) chosenBefore(want wanting, hosts []metal3v1.BareMetalHost) (*metal3v1.BareMetalHost, error) {
-	if s.node.Status.BareMetalHost == nil {
+	if s.choice() == "" {
 		return nil, nil
 	}
-	want.Name = s.node.Status.BareMetalHost.Name
+	want.Name = s.choice()
 	host, _ := want.Choose(hosts)
 	if host == nil && *want.failed == nil {
-		s.node.Status.BareMetalHost = nil
+		s.dropChoice()
 	}
 	return host, *want.failed
 }
@@ -242,7 +283,7 @@ func (s *scope) markMachine(ctx context.Context) error {
 // the node since it was read.
 func (s *scope) noteChoice(ctx context.Context, host string) error {
 	patched := s.node.DeepCopy()
-	patched.Status.BareMetalHost = &dataplanev1.ClaimedHost{Name: host, Address: s.intendedAddress(), ReclaimPolicy: s.policy()}
+	patched.Status.BareMetalHost = s.newChoice(host)
 	lock := client.MergeFromWithOptions(s.node, client.MergeFromWithOptimisticLock{})
 	choice := patched.Status.BareMetalHost
 	if err := s.Status().Patch(ctx, patched, lock); err != nil {
@@ -280,8 +321,8 @@ func (s *scope) want(ctx context.Context) (wanting, error) {
 		names[members[i].Name] = true
 	}
 	return wanting{failed: fault, Want: metal.Want{
-		Namespace: s.node.Namespace, Node: s.node.Name, Name: s.node.Spec.BareMetalHost,
-		Labels: t.BmhLabelSelector, Hardware: t.HardwareReqs, SpreadLabel: t.SpreadLabel, Members: names,
+		Namespace: s.node.Namespace, Node: s.node.Name, Name: s.node.Spec.BareMetalHost, Former: s.former(),
+		Labels: t.BmhLabelSelector, Hardware: t.HardwareReqs, Hints: t.RootDeviceHints, SpreadLabel: t.SpreadLabel, Members: names,
 		Exists: func(node string) bool {
 			err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: node}, &dataplanev1.OpenStackDataPlaneNode{})
 			return !apierrors.IsNotFound(err)
@@ -305,8 +346,7 @@ func (s *scope) occupant(ctx context.Context, host *metal3v1.BareMetalHost) (str
 		if nic.IP == "" {
 			continue
 		}
-		at := nodes.Host{Namespace: s.node.Namespace, Node: s.node.Name, Vars: map[string]any{"ansible_host": nic.IP}}
-		rival, err := nodes.FindRival(ctx, s.Client, at)
+		rival, err := s.nodeAt(ctx, nic.IP)
 		if err != nil {
 			return "", err
 		}
@@ -331,7 +371,7 @@ func (s *scope) writeClaim(ctx context.Context, host *metal3v1.BareMetalHost, pl
 		return err
 	}
 	t := s.role.Spec.BaremetalSetTemplate
-	patch, err := metal.Claim{Node: s.node, Secret: metal.SecretName(s.node.Name), Image: plan.Image, CleaningMode: t.AutomatedCleaningMode}.Patch(host)
+	patch, err := metal.Claim{Node: s.node, Secret: metal.SecretName(s.node.Name), Image: plan.Image, Hints: t.RootDeviceHints, CleaningMode: t.AutomatedCleaningMode}.Patch(host)
 	if err != nil {
 		return err
 	}
@@ -381,16 +421,26 @@ func (s *scope) followHost(ctx context.Context) error {
 	}
 	if claimed = s.node.Status.BareMetalHost; host == nil {
 		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostLostReason,
-			"BareMetalHost %s no longer exists, or its spec.consumerRef is no longer this node. The machine is left alone: restore the object or the field, or delete the node and create it again to have another machine", cmp.Or(claimed.Name, "of this node"))
+			"BareMetalHost %s no longer exists, or its spec.consumerRef is no longer this node. The machine is left alone: restore the object or the field, or set annotation %s of the node to have another machine", cmp.Or(claimed.Name, "of this node"), edpmv1.ReplaceHostAnnotation)
 	}
 	if err := s.recallBootData(ctx, host); err != nil {
 		return err
 	}
 	if v := metal.Judge(host, claimed.Provisioned); !v.Done() {
-		return &phase.Halt{Type: dataplanev1.ProvisionReadyCondition, Reason: v.Reason, Severity: v.Severity, Message: v.Message}
+		return s.waitFor(v)
 	}
-	claimed.Provisioned = true
-	return s.findAddress(host)
+	claimed.Provisioned, claimed.Waiting, claimed.Since = true, "", nil
+	return s.findAddress(ctx, host)
+}
+
+// waitFor is the condition of a verdict, which knows since when it is the same.
+func (s *scope) waitFor(v metal.Verdict) error {
+	claimed, now := s.node.Status.BareMetalHost, s.Engine.Clock.Now()
+	if claimed.Waiting != string(v.Reason) || claimed.Since == nil {
+		claimed.Waiting, claimed.Since = string(v.Reason), ptr.To(metav1.NewTime(now))
+	}
+	v, after := v.At(now, claimed.Since.Time)
+	return &phase.Halt{Type: dataplanev1.ProvisionReadyCondition, Reason: v.Reason, Severity: v.Severity, Message: v.Message, After: after}
 }
 
 // presentHost returns the host of the node, nil if it is lost. The cache can be late,
@@ -423,28 +473,44 @@ func (s *scope) ownHost(ctx context.Context, from client.Reader) (*metal3v1.Bare
 
 // findAddress notes the address of the machine, once: its static one, else the one
 // that the NIC had during inspection.
-func (s *scope) findAddress(host *metal3v1.BareMetalHost) error {
+func (s *scope) findAddress(ctx context.Context, host *metal3v1.BareMetalHost) error {
 	claimed := s.node.Status.BareMetalHost
 	if s.node.Spec.AnsibleHost != "" || claimed.Address != "" && claimed.Address == s.eff.AnsibleHost {
 		return nil
 	}
 	if claimed.Address == "" {
-		claimed.Address = s.hardwareAddress(host)
-	}
-	if claimed.Address == "" {
-		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalAddressUnknownReason,
-			"BareMetalHost %s is provisioned, and its address is unknown: its hardware data have none for the NIC of the management network. Set spec.ansibleHost", host.Name)
+		address, err := s.hardwareAddress(ctx, host)
+		if err != nil {
+			return err
+		}
+		claimed.Address = address
 	}
 	return s.lookAgain("BareMetalHost %s is provisioned, at %s", host.Name, claimed.Address)
 }
 
-func (s *scope) hardwareAddress(host *metal3v1.BareMetalHost) string {
+// hardwareAddress is the address that the machine itself reported during inspection:
+// it cannot be anything else than an address, nor that of another node.
+func (s *scope) hardwareAddress(ctx context.Context, host *metal3v1.BareMetalHost) (string, error) {
+	unknown := func(why string) error {
+		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalAddressUnknownReason,
+			"BareMetalHost %s is provisioned, and its address is unknown: %s. Set spec.ansibleHost", host.Name, why)
+	}
 	name := ""
 	if s.role.Spec.BaremetalSetTemplate != nil {
 		name = s.role.Spec.BaremetalSetTemplate.CtlplaneInterface
 	}
-	if nic := metal.NIC(host, name); nic != nil {
-		return nic.IP
+	address := metal.AddressOf(host, name)
+	if !address.IsValid() {
+		return "", unknown("its hardware data have none for the NIC of the management network")
 	}
-	return ""
+	rival, err := s.nodeAt(ctx, address.String())
+	if err == nil && rival != nil {
+		err = unknown(fmt.Sprintf("its hardware data have %s, which is that of %s", address, rival.Name()))
+	}
+	return address.String(), err
+}
+
+// nodeAt is another node with an address, nil if there is none.
+func (s *scope) nodeAt(ctx context.Context, address string) (*nodes.Rival, error) {
+	return nodes.FindRival(ctx, s.Client, nodes.Host{Namespace: s.node.Namespace, Node: s.node.Name, Vars: map[string]any{"ansible_host": address}})
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // writeBootData writes the Secret with what the machine boots with: the host key
-// that an earlier attempt generated stays. The key is trusted from then on.
+// that an earlier attempt generated for this machine stays. The key is trusted from
+// then on.
 func (s *scope) writeBootData(ctx context.Context, host *metal3v1.BareMetalHost) (metal.Plan, error) {
 	plan, err := s.plan(ctx, host)
 	if err != nil {
@@ -29,7 +30,8 @@ func (s *scope) writeBootData(ctx context.Context, host *metal3v1.BareMetalHost)
 	if err != nil {
 		return plan, inputs.Halt(dataplanev1.ProvisionReadyCondition, err)
 	}
-	if present != nil && metav1.IsControlledBy(present, s.node) {
+	plan.Machine = fmt.Sprintf("%s %s", host.UID, nodes.Replacement(s.node))
+	if present != nil && metav1.IsControlledBy(present, s.node) && string(present.Data[metal.MachineKey]) == plan.Machine {
 		plan.User.HostKey = metal.KnownKey(present.Data)
 	}
 	if plan.User.HostKey.Private == "" {
@@ -146,5 +148,5 @@ func (s *scope) metalNote(ctx context.Context) string {
 	if hash, err := plan.Hash(); err != nil || hash == claimed.InputHash {
 		return ""
 	}
-	return fmt.Sprintf(". Image, user data or network data have changed since BareMetalHost %s was provisioned: they take effect when the node is deleted and created again", claimed.Name)
+	return fmt.Sprintf(". Image, user data or network data have changed since BareMetalHost %s was provisioned: they take effect on another machine: set annotation %s of the node to have one", claimed.Name, edpmv1.ReplaceHostAnnotation)
 }

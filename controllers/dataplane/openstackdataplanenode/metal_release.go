@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,11 +14,11 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
-	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
 // releaseMachine is what becomes of the machine of a node that is being deleted,
-// once its services are removed. It is the only place that deprovisions anything.
+// once its services are removed. Beside [scope.replaceMachine], which a person asks for,
+// it is the only place that deprovisions anything.
 func (s *scope) releaseMachine(ctx context.Context) error {
 	if s.recallMachine(); s.node.Status.BareMetalHost == nil {
 		return nil
@@ -42,10 +43,15 @@ func (s *scope) releaseMachine(ctx context.Context) error {
 	if err != nil || host == nil {
 		return err
 	}
+	return s.releaseHost(ctx, host, policy, "Deleting")
+}
+
+// releaseHost is what a policy does to a host. why begins the message of waiting for it.
+func (s *scope) releaseHost(ctx context.Context, host *metal3v1.BareMetalHost, policy, why string) error {
 	if policy == dataplanev1.ReclaimDetach {
 		return s.patchHost(ctx, host, metal.Detach)
 	}
-	return s.deprovision(ctx, host)
+	return s.deprovision(ctx, host, why)
 }
 
 func (s *scope) letGo() bool { return s.node.Annotations[edpmv1.SkipCleanupAnnotation] == "true" }
@@ -70,7 +76,7 @@ func (s *scope) lastPolicy(ctx context.Context) (string, error) {
 }
 
 // deprovision has the image removed, waits until that is done, and frees the host.
-func (s *scope) deprovision(ctx context.Context, host *metal3v1.BareMetalHost) error {
+func (s *scope) deprovision(ctx context.Context, host *metal3v1.BareMetalHost, why string) error {
 	if host.Spec.Image != nil {
 		if err := s.patchHost(ctx, host, metal.Deprovision); err != nil {
 			return err
@@ -81,10 +87,11 @@ func (s *scope) deprovision(ctx context.Context, host *metal3v1.BareMetalHost) e
 	}
 	progress := fmt.Sprintf("it is %q", host.Status.Provisioning.State)
 	if host.Status.ErrorMessage != "" {
-		progress += fmt.Sprintf(" (%s: %s)", host.Status.ErrorType, host.Status.ErrorMessage)
+		progress += fmt.Sprintf(" (%s)", metal.Complaint(host))
 	}
-	return phase.Waiting(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalReleasingReason,
-		"Deleting: waiting until BareMetalHost %s is deprovisioned, %s. If this does not end, see its events, or set annotation %s: \"true\" on the node to wait no longer", host.Name, progress, edpmv1.SkipCleanupAnnotation)
+	return s.waitFor(metal.Verdict{Reason: dataplanev1.MetalReleasingReason, Severity: condition.SeverityInfo, Message: fmt.Sprintf(
+		"%s: waiting until BareMetalHost %s is deprovisioned, %s. If this does not end, see its events, or set annotation %s: \"true\" on the node to wait no longer",
+		why, host.Name, progress, edpmv1.SkipCleanupAnnotation)})
 }
 
 // patchHost patches a host as it was read; afterwards it is as the API server

@@ -21,6 +21,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/metal"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -31,8 +32,19 @@ import (
 const networkFile = "network-config-template"
 
 // ensureFinalizer makes sure that a node cannot go before its services are off
-// the host.
+// the host. A node that is to claim a machine has a status before: with the finalizer
+// and without a status it was restored from a backup, and never claims one silently.
 func (s *scope) ensureFinalizer(ctx context.Context) error {
+	if s.created && !s.restored {
+		role := &dataplanev1.OpenStackDataPlaneRole{}
+		err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: s.node.Spec.Role}, role)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if metal.Asked(role) {
+			return nil
+		}
+	}
 	return s.patchFinalizers(ctx, controllerutil.AddFinalizer)
 }
 
@@ -211,7 +223,9 @@ func (s *scope) deploy(ctx context.Context) error {
 	conditions := &s.node.Status.Conditions
 	switch {
 	case state.Unreachable:
-		return edpm.Failure(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, state)
+		halt := edpm.Failure(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, state)
+		halt.Message += s.noMachineNote()
+		return halt
 	case state.Phase == edpm.Converged || state.Phase == edpm.Failed || len(s.node.Status.Hash) > 0:
 		conditions.MarkTrue(dataplanev1.ProvisionReadyCondition, "The host answers%s", s.metalNote(ctx))
 	default:

@@ -108,7 +108,7 @@ func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 	}
 	return edpm.Target{
 		Namespace: s.node.Namespace, Host: s.node.Name, OwnerKind: Kind, OwnerUID: s.node.UID, Role: s.role.Name, Strategy: strategy,
-		Rerun: inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation), Tokens: inherit.RerunTokens(s.node, s.role), Image: s.RunnerImage,
+		Rerun: inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation), Tokens: inherit.RerunTokens(s.node, s.role), Replacement: nodes.Replacement(s.node), Image: s.RunnerImage,
 		SSHKeySecret: s.eff.SSHKeySecret, SSHKeyDigest: inputs.Digest(key), HostKey: hostKey,
 		NetworkAttachments: s.eff.NetworkAttachments, Topology: topology.NameOf(s.eff.TopologyRef), Env: s.eff.Env, ExtraMounts: s.eff.ExtraMounts, MountDigests: mounted,
 		EnvDigests: environment,

@@ -13,6 +13,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/metal"
 	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -32,9 +33,13 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		extract client.IndexerFunc
 	}{
 		{node, inputIndex, func(o client.Object) []string {
-			spec := o.(*dataplanev1.OpenStackDataPlaneNode).Spec
+			node := o.(*dataplanev1.OpenStackDataPlaneNode)
 			// Each node reads that ConfigMap, if it exists.
-			return append(sectionInputs(spec.Node, spec.Env), "ConfigMap/"+ansibleeev1.DefaultEnvConfigMap)
+			names := append(sectionInputs(node.Spec.Node, node.Spec.Env), "ConfigMap/"+ansibleeev1.DefaultEnvConfigMap)
+			if node.Status.BareMetalHost != nil {
+				names = append(names, "Secret/"+metal.SecretName(node.Name)) // whose name somebody else may have taken
+			}
+			return names
 		}},
 		{role, inputIndex, func(o client.Object) []string {
 			spec := o.(*dataplanev1.OpenStackDataPlaneRole).Spec

@@ -54,11 +54,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !api.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.Pods.Release(ctx, api, setName(api), api.Status.LastAppliedTopology, api.Spec.TopologyRef)
+		return ctrl.Result{}, r.Pods.Release(ctx, api, []*podified.Service{{Name: setName(api)}}, api.Status.LastAppliedTopology, api.Spec.TopologyRef)
 	}
 	s := &scope{Reconciler: r, api: api}
 	types := append([]condition.Type{condition.InputReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...)
-	return r.Runner.Run(ctx, api, types, s.readInputs, s.serviceConfig, s.deploy)
+	return r.Runner.Run(ctx, api, types, s.readInputs, s.serviceConfig, s.syncDatabase, s.deploy)
 }
 
 // SetupWithManager adds the controller and its indexes.
@@ -87,18 +87,17 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return r.Pods.Watch(b, kind).Complete(r)
 }
 
-// secretsOf are the Secrets that an API reads, and the one that it writes.
+// secretsOf are the Secrets that an API reads, and those that it writes.
 func secretsOf(obj client.Object) []string {
 	api := obj.(*glancev1.GlanceAPI)
-	service := podified.Service{Name: setName(api)}
-	return append([]string{api.Spec.Secret, service.ConfigName()}, api.Spec.CustomServiceConfigSecrets...)
+	return append([]string{api.Spec.Secret, podified.ConfigName(setName(api)), podified.ConfigName(jobName(api))}, api.Spec.CustomServiceConfigSecrets...)
 }
 
 // generated are the StatefulSet of an API, the Service that gives its pods names,
 // and those by which it is reached.
 func generated(obj client.Object) []string {
 	api := obj.(*glancev1.GlanceAPI)
-	entries := []string{watch.Generated("StatefulSet", setName(api)), watch.Generated("Service", setName(api))}
+	entries := append(podified.GeneratedSet(setName(api)), watch.Generated("Service", setName(api)))
 	for _, endpoint := range api.Spec.APIType.Endpoints() {
 		entries = append(entries, watch.Generated("Service", glance.ServiceName(api.ShortName(), endpoint)))
 	}

@@ -91,10 +91,43 @@ func (s *scope) serviceConfig(context.Context) error {
 	return nil
 }
 
+// sharesDatabase reports whether the pods have one database, on a server, rather than
+// each a file of its own.
+func (s *scope) sharesDatabase() bool {
+	connection, given := s.snippets.Value("database", "connection")
+	if !given {
+		connection = s.config.Connection
+	}
+	return !strings.HasPrefix(connection, "sqlite")
+}
+
+// syncDatabase is the phase that updates the schema of a database that the pods
+// share. Each of the others is updated in its pod.
+func (s *scope) syncDatabase(ctx context.Context) error {
+	if !s.sharesDatabase() {
+		err := s.Pods.KeepJobs(ctx, s.api, s.api.Status.Jobs)
+		s.api.Status.Jobs = nil
+		return err
+	}
+	if s.api.Status.Jobs == nil {
+		s.api.Status.Jobs = map[string]string{}
+	}
+	job := &podified.Job{
+		Name: jobName(s.api), Purpose: "update the schema of glance's database", Image: s.image(), Commands: [][]string{manage},
+		Config: s.files, ConfigDir: configDir, Writable: dataDir, User: user, NodeSelector: podified.Selected(s.api.Spec.NodeSelector),
+		NetworkAttachments: s.api.Spec.NetworkAttachments, Resources: s.api.Spec.Resources,
+	}
+	if err := s.Pods.RunJob(ctx, s.api, condition.DBSyncReadyCondition, s.api.Status.Jobs, job); err != nil {
+		return err
+	}
+	s.api.Status.Conditions.MarkTrue(condition.DBSyncReadyCondition, "The schema of the database is up to date")
+	return nil
+}
+
 // deploy is the phase that runs the pods.
 func (s *scope) deploy(ctx context.Context) error {
 	s.api.Status.APIEndpoint = s.endpoints()
-	return s.Pods.Deploy(ctx, s.api, &s.api.Status.Status, s.service())
+	return s.Pods.Deploy(ctx, s.api, s.service())
 }
 
 // endpoints are the addresses by which the API is reached.

@@ -30,7 +30,7 @@ func setName(api *glancev1.GlanceAPI) string { return glance.SetName(api.Name, a
 func (s *scope) service() *podified.Service {
 	api := s.api
 	return &podified.Service{
-		Name: setName(api), Replicas: ptr.Deref(api.Spec.Replicas, 1),
+		Name: setName(api), Status: &api.Status.Status, Replicas: ptr.Deref(api.Spec.Replicas, 1),
 		// The value of glanceAPI is that which the selectors of seeds/002 have.
 		Labels:      map[string]string{"component": "glance-api", "glanceAPI": api.ShortName()},
 		TopologyRef: s.ref(), NodeSelector: podified.Selected(api.Spec.NodeSelector), NetworkAttachments: api.Spec.NetworkAttachments,
@@ -39,14 +39,18 @@ func (s *scope) service() *podified.Service {
 	}
 }
 
+// jobName is the name of the Job for the database of an API.
+func jobName(api *glancev1.GlanceAPI) string { return setName(api) + "-db-sync" }
+
+// manage updates the schema of the database.
+var manage = []string{"glance-manage", "--config-dir", configDir, "db_sync"}
+
+func (s *scope) image() string { return cmp.Or(s.api.Spec.ContainerImage, s.Images.GlanceAPI) }
+
 func (s *scope) pod() corev1.PodSpec {
-	image := cmp.Or(s.api.Spec.ContainerImage, s.Images.GlanceAPI)
+	image := s.image()
 	data := []corev1.VolumeMount{{Name: dataVolume, MountPath: dataDir}}
 	pod := corev1.PodSpec{
-		InitContainers: []corev1.Container{{
-			Name: "db-sync", Image: image, VolumeMounts: data, Resources: s.api.Spec.Resources,
-			Command: []string{"glance-manage", "--config-dir", configDir, "db_sync"},
-		}},
 		Containers: []corev1.Container{{
 			Name: "glance-api", Image: image, VolumeMounts: data, Resources: s.api.Spec.Resources,
 			Command: []string{"glance-api", "--config-dir", configDir},
@@ -55,6 +59,11 @@ func (s *scope) pod() corev1.PodSpec {
 			// Both answer without a token.
 			ReadinessProbe: probe("/healthcheck", 5), LivenessProbe: probe("/healthcheck", 15),
 		}},
+	}
+	if !s.sharesDatabase() {
+		pod.InitContainers = []corev1.Container{{
+			Name: "db-sync", Image: image, VolumeMounts: data, Resources: s.api.Spec.Resources, Command: manage,
+		}}
 	}
 	if glance.External(s.api.Spec.Storage) {
 		pod.Volumes = []corev1.Volume{{Name: dataVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}

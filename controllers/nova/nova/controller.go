@@ -1,4 +1,5 @@
-// Package nova creates the cells of each Nova.
+// Package nova creates the cells of each Nova, keeps the API database up to date,
+// and runs the API and the scheduler.
 package nova
 
 import (
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -22,14 +24,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova,verbs=list;watch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=nova,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=nova/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=nova/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=create;patch;delete
@@ -46,6 +53,10 @@ type Reconciler struct {
 	client.Client
 	Runner *phase.Runner
 	Inputs *inputs.Reader
+	Pods   *podified.Deployer
+	Images images.Defaults
+	// Services of computes, which the API knows.
+	Services *computeservice.Observer
 }
 
 type scope struct {
@@ -53,21 +64,26 @@ type scope struct {
 	nova      *novav1.Nova
 	passwords map[string][]byte
 	cells     []*novav1.NovaCell
+	config    nova.Config
+	// before is what was said of the services of computes.
+	before *condition.Condition
 }
-
-var conditions = []condition.Type{condition.InputReadyCondition, novav1.NovaAllCellsReadyCondition}
 
 // Reconcile brings the cells of one Nova up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	nova := &novav1.Nova{}
-	if err := r.Get(ctx, req.NamespacedName, nova); err != nil {
+	obj := &novav1.Nova{}
+	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {
+		r.Services.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !nova.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
+	s := &scope{Reconciler: r, nova: obj, before: obj.Status.Conditions.Get(novav1.NovaComputeServicesReadyCondition).DeepCopy()}
+	if !obj.DeletionTimestamp.IsZero() {
+		r.Services.Forget(req.NamespacedName)
+		return ctrl.Result{}, r.Pods.Release(ctx, obj, nova.Bare(s.components()))
 	}
-	s := &scope{Reconciler: r, nova: nova}
-	return r.Runner.Run(ctx, nova, conditions, s.readInputs, s.applyCells, s.removeCells, s.sumUp)
+	conditions := []condition.Type{condition.InputReadyCondition, novav1.NovaAllCellsReadyCondition, novav1.NovaAPIReadyCondition}
+	return r.Runner.Run(ctx, obj, conditions, s.readInputs, s.askAPI,
+		s.applyCells, s.removeCells, s.sumUp, s.apiInputs, s.syncDatabase, s.mapCells, s.computeServices, s.deploy)
 }
 
 // SetupWithManager adds the controller and its index.
@@ -75,39 +91,61 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.Nova{}, secretIndex, secretsOf); err != nil {
 		return err
 	}
-	if err := watch.IndexGenerated(ctx, mgr.GetFieldIndexer(), &novav1.Nova{}, generated); err != nil {
+	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	list := func() client.ObjectList { return &novav1.NovaList{} }
-	users := watch.Users(mgr.GetClient(), list, secretIndex, watch.ByName)
-	return ctrl.NewControllerManagedBy(mgr).
+	users := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
+	b := ctrl.NewControllerManagedBy(mgr).
 		For(&novav1.Nova{}, builder.WithPredicates(watch.SpecChanges)).
-		Owns(&novav1.NovaCell{}, builder.WithPredicates(watch.SpecOrReadyChanges)).
-		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), list, "NovaCell")), builder.WithPredicates(watch.Freed)).
+		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced)))).
+		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), kind.List, "NovaCell")), builder.WithPredicates(watch.Freed)).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users))).
+		WatchesRawSource(r.Services.Novas()).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
-		Watches(&novav1.NovaCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
-		Complete(r)
+		Watches(&novav1.NovaCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures))
+	return r.Pods.Watch(b, kind).Complete(r)
 }
 
-// secretsOf are the Secret that a Nova reads, and those that it writes: one for
-// each cell, of the same name.
+// kind of the Novas.
+var kind = podified.Kind{
+	Name: "Nova",
+	New:  func() phase.Object { return &novav1.Nova{} },
+	List: func() client.ObjectList { return &novav1.NovaList{} },
+	Refs: func(obj client.Object) []*topologyv1.TopologyRef {
+		return []*topologyv1.TopologyRef{obj.(*novav1.Nova).Spec.TopologyRef}
+	},
+	Networks: func(obj client.Object) []string {
+		spec := obj.(*novav1.Nova).Spec
+		return slices.Concat(spec.APIServiceTemplate.NetworkAttachments, spec.SchedulerServiceTemplate.NetworkAttachments)
+	},
+	Generated: generated,
+}
+
+// secretsOf are the Secrets that a Nova reads, and those that it writes: one of the
+// name of each cell, and those of its services and Jobs.
 func secretsOf(obj client.Object) []string {
-	nova := obj.(*novav1.Nova)
-	names := []string{nova.Spec.Secret}
-	for cell := range nova.Spec.CellTemplates {
-		names = append(names, CellName(nova.Name, cell))
+	s := scopeOf(obj)
+	names, jobs := []string{s.nova.Spec.Secret}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
+	for cell, template := range s.nova.Spec.CellTemplates {
+		names = append(names, novav1.CellName(s.nova.Name, cell), s.bus(cell, template))
+		jobs = append(jobs, mappingJobName(s.nova.Name, cell))
 	}
-	return names
+	return append(names, nova.SecretNames(s.components(), jobs...)...)
 }
 
-// generated are the cells of a Nova.
+// generated are the cells of a Nova and its services.
 func generated(obj client.Object) []string {
-	nova, entries := obj.(*novav1.Nova), []string{}
-	for cell := range nova.Spec.CellTemplates {
-		entries = append(entries, watch.Generated("NovaCell", CellName(nova.Name, cell)))
+	s := scopeOf(obj)
+	entries := nova.Generated(s.components())
+	for cell := range s.nova.Spec.CellTemplates {
+		entries = append(entries, watch.Generated("NovaCell", novav1.CellName(s.nova.Name, cell)))
 	}
 	return entries
+}
+
+// scopeOf is a scope for what follows from the name and the spec alone.
+func scopeOf(obj client.Object) *scope {
+	return &scope{Reconciler: &Reconciler{}, nova: obj.(*novav1.Nova)}
 }
 
 // departures lets through computes that no longer exist: their cell may be deleted as well.
@@ -137,8 +175,10 @@ func cellOf(compute client.Object) string {
 	return compute.(*novav1.NovaCompute).Spec.CellName
 }
 
-// CellName is the name of the NovaCell of a cell of a Nova (seeds/004).
-func CellName(nova, cell string) string { return nova + "-" + cell }
+// synced reports whether the schema of the database of a cell is up to date.
+func synced(obj client.Object) bool {
+	return obj.(*novav1.NovaCell).Status.Conditions.IsTrue(condition.DBSyncReadyCondition)
+}
 
 // readInputs is the phase that selects the passwords of the cells.
 func (s *scope) readInputs(ctx context.Context) error {
@@ -148,22 +188,24 @@ func (s *scope) readInputs(ctx context.Context) error {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	s.passwords = map[string][]byte{novav1.ServicePasswordKey: password}
-	if err := s.readDatabasePasswords(ctx); err != nil {
+	if err := s.readOptional(ctx); err != nil {
 		return err
 	}
 	s.nova.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 
-// readDatabasePasswords takes those that are there: cells get a conductor with
+// readOptional takes what is there of what only services in pods need: they run with
 // the databases whose password is known.
-func (s *scope) readDatabasePasswords(ctx context.Context) error {
+func (s *scope) readOptional(ctx context.Context) error {
 	data, err := s.Inputs.Secret(ctx, s.nova.Namespace, s.nova.Spec.Secret)
 	if err != nil {
 		return err
 	}
 	selectors := s.nova.Spec.PasswordSelectors
-	for key, selector := range map[string]string{novav1.CellDatabasePasswordKey: selectors.CellDatabase, novav1.APIDatabasePasswordKey: selectors.APIDatabase} {
+	for key, selector := range map[string]string{
+		novav1.CellDatabasePasswordKey: selectors.CellDatabase, novav1.APIDatabasePasswordKey: selectors.APIDatabase, novav1.MetadataSecretKey: selectors.MetadataSecret,
+	} {
 		if len(data[selector]) > 0 {
 			s.passwords[key] = data[selector]
 		}
@@ -172,21 +214,30 @@ func (s *scope) readDatabasePasswords(ctx context.Context) error {
 }
 
 // applyCells is the phase that creates and updates the cells, and the Secret of each.
+// A cell that cannot be created is in the way of no other.
 func (s *scope) applyCells(ctx context.Context) error {
+	var first error
 	for _, name := range slices.Sorted(maps.Keys(s.nova.Spec.CellTemplates)) {
-		if err := s.applySecret(ctx, CellName(s.nova.Name, name)); err != nil {
-			return err
+		if err := s.applyCell(ctx, name); err != nil && first == nil {
+			first = err
 		}
-		cell := &novav1.NovaCell{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: CellName(s.nova.Name, name)},
-			Spec:       s.cellSpec(name, s.nova.Spec.CellTemplates[name]),
-		}
-		present := &novav1.NovaCell{}
-		if err := apply.Child(ctx, s.Client, manager, s.nova, cell, present, apply.Own); err != nil {
-			return apply.Halt(novav1.NovaAllCellsReadyCondition, err)
-		}
-		s.cells = append(s.cells, present)
 	}
+	return first
+}
+
+func (s *scope) applyCell(ctx context.Context, name string) error {
+	if err := s.applySecret(ctx, novav1.CellName(s.nova.Name, name)); err != nil {
+		return err
+	}
+	cell := &novav1.NovaCell{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: novav1.CellName(s.nova.Name, name)},
+		Spec:       s.cellSpec(name, s.nova.Spec.CellTemplates[name]),
+	}
+	present := &novav1.NovaCell{}
+	if err := apply.Child(ctx, s.Client, manager, s.nova, cell, present, apply.Own); err != nil {
+		return apply.Halt(novav1.NovaAllCellsReadyCondition, err)
+	}
+	s.cells = append(s.cells, present)
 	return nil
 }
 
@@ -201,14 +252,10 @@ func (s *scope) applySecret(ctx context.Context, name string) error {
 
 func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCellSpec {
 	n := s.nova.Spec
-	bus := t.CellMessageBusSecretName
-	if bus == "" {
-		bus = fmt.Sprintf("rabbitmq-transport-url-%s-%s-transport", s.nova.Name, name)
-	}
 	spec := novav1.NovaCellSpec{
-		CellName: name, Secret: CellName(s.nova.Name, name), CellMessageBusSecretName: bus,
+		CellName: name, Secret: novav1.CellName(s.nova.Name, name), CellMessageBusSecretName: s.bus(name, t),
 		KeystoneAuthURL: n.KeystoneAuthURL, ServiceUser: n.ServiceUser, Keystone: n.Keystone,
-		NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser,
+		NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser, CellDatabaseName: t.CellDatabaseName,
 		ConductorServiceTemplate: t.ConductorServiceTemplate, MetadataServiceTemplate: t.MetadataServiceTemplate,
 		NoVNCProxyServiceTemplate: t.NoVNCProxyServiceTemplate,
 		NodeSelector:              cmp.Or(t.NodeSelector, n.NodeSelector),
@@ -218,13 +265,24 @@ func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCell
 		spec.CellDatabaseHostname = s.host(t.CellDatabaseInstance)
 	}
 	if len(s.passwords[novav1.APIDatabasePasswordKey]) > 0 && t.HasAPIAccess && n.APIDatabaseInstance != "" {
-		spec.APIDatabaseHostname, spec.APIDatabaseUser = s.host(n.APIDatabaseInstance), n.APIDatabaseUser
+		spec.APIDatabaseHostname, spec.APIDatabaseUser, spec.APIDatabaseName = s.host(n.APIDatabaseInstance), n.APIDatabaseUser, n.APIDatabaseName
 	}
 	return spec
 }
 
-// host of a database, by the name of its instance.
-func (s *scope) host(instance string) string { return instance + "." + s.nova.Namespace + ".svc" }
+// bus is the Secret with the message bus of a cell.
+func (s *scope) bus(cell string, t novav1.NovaCellTemplate) string {
+	return cmp.Or(t.CellMessageBusSecretName, fmt.Sprintf("rabbitmq-transport-url-%s-%s-transport", s.nova.Name, cell))
+}
+
+// host of a database: that of a Service of the name, or what is no name of a Service
+// but a host name or an address.
+func (s *scope) host(instance string) string {
+	if strings.ContainsAny(instance, ".:") {
+		return instance
+	}
+	return instance + "." + s.nova.Namespace + ".svc"
+}
 
 // removeCells is the phase that deletes cells that the Nova no longer
 // describes, once they have no computes.
@@ -263,7 +321,7 @@ func (s *scope) computes(ctx context.Context, cell *novav1.NovaCell) (int, error
 	return len(onHosts.Items) + len(inPods.Items), nil
 }
 
-// sumUp is the phase that counts ready cells.
+// sumUp is the phase that counts ready cells. The API does not wait for them.
 func (s *scope) sumUp(context.Context) error {
 	ready, unready := 0, ""
 	for _, c := range s.cells {
@@ -274,10 +332,12 @@ func (s *scope) sumUp(context.Context) error {
 		}
 	}
 	s.nova.Status.CellsSummary = fmt.Sprintf("%d/%d", ready, len(s.nova.Spec.CellTemplates))
-	if unready != "" {
-		return phase.Waiting(novav1.NovaAllCellsReadyCondition, novav1.CellsNotReadyReason,
-			"%s cells are Ready; NovaCell %s is not: see its conditions", s.nova.Status.CellsSummary, unready)
+	mark := &s.nova.Status.Conditions
+	if unready == "" {
+		mark.MarkTrue(novav1.NovaAllCellsReadyCondition, "%s cells are Ready", s.nova.Status.CellsSummary)
+		return nil
 	}
-	s.nova.Status.Conditions.MarkTrue(novav1.NovaAllCellsReadyCondition, "%s cells are Ready", s.nova.Status.CellsSummary)
+	mark.MarkFalse(novav1.NovaAllCellsReadyCondition, novav1.CellsNotReadyReason, condition.SeverityInfo,
+		"%s cells are Ready; NovaCell %s is not: see its conditions", s.nova.Status.CellsSummary, unready)
 	return nil
 }

@@ -5,36 +5,42 @@ import (
 	"context"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
-	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
-const (
-	conductorConfigDir = "/etc/nova/nova.conf.d"
-	stateDir           = "/var/lib/nova"
-	// user of nova in the images of the OpenStack operators.
-	user = 42436
-)
+func databaseJobName(cell string) string { return cell + "-db-sync" }
 
-// ref is the Topology that the conductor follows.
-func (s *scope) ref() *topologyv1.TopologyRef {
-	return topology.Nearest(s.cell.Spec.ConductorServiceTemplate.TopologyRef, s.cell.Spec.TopologyRef)
-}
-
-// applied is the Topology that the conductor has followed.
-func (s *scope) applied() *topologyv1.TopologyRef {
-	if s.cell.Status.Conductor == nil {
-		return nil
+// components are the services of a cell in pods, those that are not wanted included.
+func (s *scope) components() []*nova.Component {
+	spec, status := &s.cell.Spec, &s.cell.Status
+	all := []*nova.Component{
+		{
+			Program: "nova-conductor", Name: novav1.ConductorName(s.cell.Name), Field: "spec.conductorServiceTemplate",
+			Template: spec.ConductorServiceTemplate.NovaServiceTemplate, Replicas: 1, Image: s.Images.NovaConductor,
+			TopologyRef: topology.Nearest(spec.ConductorServiceTemplate.TopologyRef, spec.TopologyRef), Status: &status.Conductor,
+		}, {
+			Program: "nova-api-metadata", Name: novav1.MetadataName(s.cell.Name), Field: "spec.metadataServiceTemplate",
+			Template: spec.MetadataServiceTemplate.NovaServiceTemplate, Image: s.Images.NovaAPI,
+			TopologyRef: topology.Nearest(spec.TopologyRef), Status: &status.Metadata,
+			Port: nova.MetadataPort, Path: "/", TLS: spec.MetadataServiceTemplate.TLS,
+		}, {
+			Program: "nova-novncproxy", Name: novav1.NoVNCProxyName(s.cell.Name), Field: "spec.noVNCProxyServiceTemplate",
+			Template: spec.NoVNCProxyServiceTemplate.NovaServiceTemplate, Image: s.Images.NovaNoVNC,
+			TopologyRef: topology.Nearest(spec.TopologyRef), Status: &status.NoVNCProxy,
+			Port: nova.NoVNCProxyPort, TLS: spec.NoVNCProxyServiceTemplate.TLS,
+		},
 	}
-	return s.cell.Status.Conductor.LastAppliedTopology
+	for _, c := range all {
+		c.Cell, c.NodeSelector = s.cell.ShortName(), spec.NodeSelector
+	}
+	return all
 }
 
 func (s *scope) image() string {
@@ -54,49 +60,36 @@ func (s *scope) withoutConductor() string {
 	return ""
 }
 
-// conductor is the phase that runs the conductor, or ensures that there is none.
-func (s *scope) conductor(ctx context.Context) error {
+// databases is the phase that finds the databases of the cell. Without one it ends
+// what needs it.
+func (s *scope) databases(ctx context.Context) error {
 	if why := s.withoutConductor(); why != "" {
-		if err := s.Pods.Remove(ctx, s.cell, novav1.ConductorName(s.cell.Name), s.applied()); err != nil {
+		if err := s.Pods.Remove(ctx, s.cell, nil, nova.Bare(s.components())); err != nil {
 			return err
 		}
-		s.cell.Status.Conductor = nil
+		status := &s.cell.Status
+		if err := s.Pods.KeepJobs(ctx, s.cell, status.Jobs); err != nil {
+			return err
+		}
+		status.Conductor, status.Metadata, status.NoVNCProxy, status.Jobs = nil, nil, nil, nil
 		s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "No conductor runs in this cell: %s", why)
 		return nil
 	}
-	files, err := s.conductorConfig(ctx)
-	if err != nil {
-		return err
-	}
-	s.cell.Status.Conditions.MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
-	s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "The inputs of the conductor are ready")
-	if s.cell.Status.Conductor == nil {
-		s.cell.Status.Conductor = &podifiedv1.Status{}
-	}
-	return s.Pods.Deploy(ctx, s.cell, s.cell.Status.Conductor, s.conductorService(files))
-}
-
-func (s *scope) conductorConfig(ctx context.Context) (map[string][]byte, error) {
 	spec := s.cell.Spec
 	var err error
-	if s.config.Connection, err = s.database(ctx, spec.CellDatabaseHostname, spec.CellDatabaseUser, novav1.CellDatabasePasswordKey, "nova_"+s.cell.ShortName()); err != nil {
-		return nil, err
+	if s.config.Connection, err = s.database(ctx, spec.CellDatabaseHostname, spec.CellDatabaseUser, novav1.CellDatabasePasswordKey, s.cell.DatabaseName()); err != nil {
+		return err
 	}
 	if spec.APIDatabaseHostname != "" {
-		if s.config.APIConnection, err = s.database(ctx, spec.APIDatabaseHostname, spec.APIDatabaseUser, novav1.APIDatabasePasswordKey, "nova_api"); err != nil {
-			return nil, err
+		if s.config.APIConnection, err = s.database(ctx, spec.APIDatabaseHostname, spec.APIDatabaseUser, novav1.APIDatabasePasswordKey, cmp.Or(spec.APIDatabaseName, "nova_api")); err != nil {
+			return err
 		}
 	}
-	snippets, err := podified.ReadSnippets(ctx, s.Inputs, s.cell.Namespace,
-		"spec.conductorServiceTemplate.customServiceConfig", spec.ConductorServiceTemplate.CustomServiceConfig, nil)
-	if err != nil {
-		return nil, err
+	if err := s.metadataSecret(ctx); err != nil {
+		return err
 	}
-	text, err := s.config.render(conductorTemplate)
-	if err != nil {
-		return nil, phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of the cell", err)
-	}
-	return snippets.Files("nova", text), nil
+	s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "The inputs of the conductor are ready")
+	return nil
 }
 
 // database is the connection to a database whose password is in the Secret.
@@ -108,29 +101,56 @@ func (s *scope) database(ctx context.Context, host, user, key, name string) (str
 	return podified.MySQL(host, user, string(password), name), nil
 }
 
-// conductorService is what is special to nova-conductor.
-func (s *scope) conductorService(files map[string][]byte) *podified.Service {
-	t := s.cell.Spec.ConductorServiceTemplate
-	return &podified.Service{
-		Name:     novav1.ConductorName(s.cell.Name),
-		Labels:   map[string]string{"cell": s.cell.ShortName()},
-		Replicas: ptr.Deref(t.Replicas, 1), TopologyRef: s.ref(),
-		NodeSelector:       podified.Selected(cmp.Or(t.NodeSelector, s.cell.Spec.NodeSelector)),
-		NetworkAttachments: t.NetworkAttachments, User: user, Pod: s.conductorPod(),
-		Config: files, ConfigDir: conductorConfigDir,
+// metadataSecret reads what the metadata service shares with neutron, if it runs.
+func (s *scope) metadataSecret(ctx context.Context) error {
+	for _, c := range s.components() {
+		if c.Port != nova.MetadataPort || !c.Wanted() {
+			continue
+		}
+		secret, err := s.Inputs.SecretKey(ctx, s.cell.Namespace, s.cell.Spec.Secret, novav1.MetadataSecretKey)
+		if err != nil {
+			return inputs.Halt(novav1.NovaConductorReadyCondition, err)
+		}
+		s.config.MetadataSecret = string(secret)
 	}
+	return nil
 }
 
-func (s *scope) conductorPod() corev1.PodSpec {
-	state := []corev1.VolumeMount{{Name: "state", MountPath: stateDir}}
-	container := func(name string, command ...string) corev1.Container {
-		return corev1.Container{
-			Name: name, Image: s.image(), Command: command, VolumeMounts: state, Resources: s.cell.Spec.ConductorServiceTemplate.Resources,
-		}
+// syncDatabase is the phase that updates the schema of the database.
+func (s *scope) syncDatabase(ctx context.Context) error {
+	if s.config.Connection == "" {
+		return nil
 	}
-	return corev1.PodSpec{
-		InitContainers: []corev1.Container{container("db-sync", "nova-manage", "--config-dir", conductorConfigDir, "db", "sync", "--local_cell")},
-		Containers:     []corev1.Container{container("nova-conductor", "nova-conductor", "--config-dir", conductorConfigDir)},
-		Volumes:        []corev1.Volume{{Name: "state", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	template := s.cell.Spec.ConductorServiceTemplate
+	snippets, err := podified.ReadSnippets(ctx, s.Inputs, s.cell.Namespace, "spec.conductorServiceTemplate.customServiceConfig", template.CustomServiceConfig, nil)
+	if err != nil {
+		return err
 	}
+	config := s.config
+	config.MetadataSecret = ""
+	job, err := nova.CellDatabaseJob(databaseJobName(s.cell.Name), s.cell.DatabaseName()+" on "+s.cell.Spec.CellDatabaseHostname, config, snippets.Custom)
+	if err != nil {
+		return phase.Stalled(condition.DBSyncReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of the cell", err)
+	}
+	if s.config.APIConnection != "" && metav1.GetControllerOf(s.cell) == nil {
+		job.Commands = append(job.Commands, nova.OnlineMigrations) // else a Nova does it
+	}
+	job.Image, job.Resources, job.NetworkAttachments = s.image(), template.Resources, template.NetworkAttachments
+	job.NodeSelector = podified.Selected(cmp.Or(template.NodeSelector, s.cell.Spec.NodeSelector))
+	if s.cell.Status.Jobs == nil {
+		s.cell.Status.Jobs = map[string]string{}
+	}
+	if err := s.Pods.RunJob(ctx, s.cell, condition.DBSyncReadyCondition, s.cell.Status.Jobs, job); err != nil {
+		return err
+	}
+	s.cell.Status.Conditions.MarkTrue(condition.DBSyncReadyCondition, "The schema of database %s is up to date", s.cell.DatabaseName())
+	return nil
+}
+
+// deploy is the phase that runs the services.
+func (s *scope) deploy(ctx context.Context) error {
+	if s.config.Connection == "" {
+		return nil
+	}
+	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, nil)
 }

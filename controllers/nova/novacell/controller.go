@@ -1,9 +1,10 @@
-// Package novacell makes the configuration of the computes of each cell, and runs
-// its conductor.
+// Package novacell makes the configuration of the computes of each cell, keeps its
+// database up to date, and runs its conductor, metadata service and console proxy.
 package novacell
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -19,6 +20,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -49,7 +51,7 @@ type Reconciler struct {
 type scope struct {
 	*Reconciler
 	cell   *novav1.NovaCell
-	config configInputs
+	config nova.Config
 }
 
 // Reconcile brings the configuration of one cell up to date.
@@ -60,12 +62,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{Reconciler: r, cell: cell}
 	if !cell.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.Pods.Release(ctx, cell, novav1.ConductorName(cell.Name), s.applied(), s.ref())
+		return ctrl.Result{}, r.Pods.Release(ctx, cell, nova.Bare(s.components()))
 	}
 	if cell.ShortName() == novav1.Cell0Name {
-		return r.Runner.Run(ctx, cell, s.conditions(), s.readInputs, s.conductor)
+		return r.Runner.Run(ctx, cell, s.conditions(), s.readInputs, s.databases, s.syncDatabase, s.deploy)
 	}
-	return r.Runner.Run(ctx, cell, s.conditions(), s.readInputs, s.computeConfig, s.conductor)
+	return r.Runner.Run(ctx, cell, s.conditions(), s.readInputs, s.computeConfig, s.databases, s.syncDatabase, s.deploy)
 }
 
 func (s *scope) conditions() []condition.Type {
@@ -77,7 +79,7 @@ func (s *scope) conditions() []condition.Type {
 	if s.withoutConductor() != "" {
 		return types
 	}
-	return append(append(types, condition.ServiceConfigReadyCondition), podified.Conditions...)
+	return append(append(types, condition.DBSyncReadyCondition, condition.ServiceConfigReadyCondition), podified.Conditions...)
 }
 
 // SetupWithManager adds the controller and its index.
@@ -97,11 +99,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 
 func secretsOf(obj client.Object) []string {
 	cell := obj.(*novav1.NovaCell)
-	conductor := podified.Service{Name: novav1.ConductorName(cell.Name)}
-	return []string{cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, novav1.ComputeConfigSecretName(cell.Name), conductor.ConfigName()}
+	s := &scope{Reconciler: &Reconciler{}, cell: cell}
+	return append(nova.SecretNames(s.components(), databaseJobName(cell.Name)),
+		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, novav1.ComputeConfigSecretName(cell.Name))
 }
 
-// kind of the cells, whose pods are those of their conductors.
+// kind of the cells.
 var kind = podified.Kind{
 	Name: "NovaCell",
 	New:  func() phase.Object { return &novav1.NovaCell{} },
@@ -111,10 +114,11 @@ var kind = podified.Kind{
 		return []*topologyv1.TopologyRef{spec.TopologyRef, spec.ConductorServiceTemplate.TopologyRef}
 	},
 	Networks: func(obj client.Object) []string {
-		return obj.(*novav1.NovaCell).Spec.ConductorServiceTemplate.NetworkAttachments
+		spec := obj.(*novav1.NovaCell).Spec
+		return slices.Concat(spec.ConductorServiceTemplate.NetworkAttachments, spec.MetadataServiceTemplate.NetworkAttachments, spec.NoVNCProxyServiceTemplate.NetworkAttachments)
 	},
 	Generated: func(obj client.Object) []string {
-		return []string{watch.Generated("StatefulSet", novav1.ConductorName(obj.GetName()))}
+		return nova.Generated((&scope{Reconciler: &Reconciler{}, cell: obj.(*novav1.NovaCell)}).components())
 	},
 }
 
@@ -131,8 +135,8 @@ func (s *scope) readInputs(ctx context.Context) error {
 				"%s is empty: set it, or have a Nova create this cell", required.field)
 		}
 	}
-	s.config = configInputs{
-		Cell: s.cell.Name, KeystoneAuthURL: spec.KeystoneAuthURL, ServiceUser: spec.ServiceUser,
+	s.config = nova.Config{
+		Owner: "NovaCell " + s.cell.Name, KeystoneAuthURL: spec.KeystoneAuthURL, ServiceUser: spec.ServiceUser,
 		Keystone: spec.Keystone, NoVNCProxyBaseURL: spec.NoVNCProxyBaseURL,
 	}
 	if err := s.readSecrets(ctx); err != nil {
@@ -165,7 +169,7 @@ func (s *scope) readSecrets(ctx context.Context) error {
 // computeConfig is the phase that writes the Secret with the configuration of
 // the computes.
 func (s *scope) computeConfig(ctx context.Context) error {
-	text, err := s.config.render(computeTemplate)
+	text, err := s.config.Compute()
 	if err != nil {
 		return phase.Stalled(novav1.NovaComputeServiceConfigReadyCondition, novav1.InvalidConfigReason,
 			"%v: check the Secrets %s and %s", err, s.cell.Spec.Secret, s.cell.Spec.CellMessageBusSecretName)

@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if err := s.lookUpCell(ctx); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{}, r.Pods.Release(ctx, compute, compute.Name, compute.Status.LastAppliedTopology, s.ref())
+		return ctrl.Result{}, r.Pods.Release(ctx, compute, []*podified.Service{{Name: compute.Name}}, compute.Status.LastAppliedTopology, s.ref())
 	}
 	return r.Runner.Run(ctx, compute, conditions, s.lookUpCell, s.cellReady, s.serviceConfig, s.deploy)
 }
@@ -82,7 +82,7 @@ var kind = podified.Kind{
 		return []*topologyv1.TopologyRef{obj.(*novav1.NovaCompute).Spec.TopologyRef}
 	},
 	Networks:  func(obj client.Object) []string { return obj.(*novav1.NovaCompute).Spec.NetworkAttachments },
-	Generated: func(obj client.Object) []string { return []string{watch.Generated("StatefulSet", obj.GetName())} },
+	Generated: func(obj client.Object) []string { return podified.GeneratedSet(obj.GetName()) },
 }
 
 // SetupWithManager adds the controller and its indexes. That of cells by their

@@ -101,7 +101,7 @@ func (s *scope) driver() string { return cmp.Or(s.compute.Spec.ComputeDriver, no
 
 // deploy is the phase that runs the pods.
 func (s *scope) deploy(ctx context.Context) error {
-	return s.Pods.Deploy(ctx, s.compute, &s.compute.Status.Status, s.service())
+	return s.Pods.Deploy(ctx, s.compute, s.service())
 }
 
 // service is what is special to nova-compute. The name of a pod is the name of
@@ -110,6 +110,7 @@ func (s *scope) service() *podified.Service {
 	spec := s.compute.Spec
 	return &podified.Service{
 		Name:     s.compute.Name,
+		Status:   &s.compute.Status.Status,
 		Labels:   map[string]string{"cell": s.cell.ShortName()},
 		Replicas: ptr.Deref(spec.Replicas, 1), TopologyRef: s.ref(),
 		NodeSelector:       podified.Selected(cmp.Or(spec.NodeSelector, s.cell.Spec.NodeSelector)),

@@ -51,7 +51,7 @@ func (s *scope) deploy(ctx context.Context) error {
 func (s *scope) base(step edpm.Step) edpm.Target {
 	return edpm.Target{
 		Namespace: s.compute.Namespace, Host: s.compute.Name, OwnerKind: Kind, OwnerUID: s.compute.UID, Step: step,
-		Role: s.roleName(), Cell: s.compute.Spec.CellName, Strategy: s.strategy, Rerun: s.rerun(), Tokens: s.tokens(),
+		Role: s.roleName(), Cell: s.compute.Spec.CellName, Strategy: s.strategy, Rerun: s.rerun(), Tokens: s.tokens(), Replacement: nodes.Replacement(s.node),
 		Image: first(s.compute.Spec.AnsibleEEContainerImage, s.Images.NovaAnsibleEE), ImageChosen: s.compute.Spec.AnsibleEEContainerImage != "",
 		SSHKeySecret: s.compute.Spec.SSHKeySecretName, SSHKeyDigest: s.keyHash, NetworkAttachments: s.compute.Spec.NetworkAttachments,
 		Topology: topology.NameOf(inherit.TopologyRef(s.node, s.role)), HostKey: s.hostKey(),
@@ -122,15 +122,18 @@ func first(values ...string) string {
 	return ""
 }
 
-// release is the last phase of a compute that is being deleted: it takes the
-// services off the host, and then lets the compute go.
+// release is the last phase of a compute that is being deleted: it waits for its
+// guests to leave, removes the services from the host and from nova, and then the
+// finalizer.
 func (s *scope) release(ctx context.Context) error {
 	if err := s.forget(ctx, libvirtStep, novaStep); err != nil {
 		return err
 	}
-	if controllerutil.ContainsFinalizer(s.compute, novav1.NovaExternalComputeFinalizer) && !s.skipCleanup() && !s.takenOver() {
-		if err := s.cleanUpHost(ctx); err != nil {
-			return err
+	if controllerutil.ContainsFinalizer(s.compute, novav1.NovaExternalComputeFinalizer) && !s.takenOver() {
+		for _, step := range []phase.Func{s.idle, s.drain, s.cleanUpHost, s.leaveNova} {
+			if err := step(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	if err := s.forget(ctx, cleanupStep); err != nil {
@@ -164,8 +167,11 @@ func (s *scope) skipCleanup() bool {
 	return s.node != nil && s.node.Annotations[edpmv1.SkipCleanupAnnotation] == "true"
 }
 
-// cleanUpHost returns nil once nothing of the compute is on the host.
-func (s *scope) cleanUpHost(ctx context.Context) error {
+// idle returns nil once no run of the compute is in progress.
+func (s *scope) idle(ctx context.Context) error {
+	if s.skipCleanup() {
+		return nil
+	}
 	run, err := s.Engine.Unfinished(ctx, Kind, s.compute, libvirtStep.Name, novaStep.Name)
 	if err != nil {
 		return err
@@ -174,9 +180,23 @@ func (s *scope) cleanUpHost(ctx context.Context) error {
 		return phase.Waiting(condition.DeploymentReadyCondition, novav1.CleanupReason,
 			"Deleting: waiting for OpenStackAnsibleEE %s to finish; it is deleted if it has not started", run)
 	}
+	return nil
+}
+
+// touched reports whether something of the compute may be on the host.
+func (s *scope) touched(ctx context.Context) (bool, error) {
 	touched, err := s.Engine.Touched(ctx, Kind, &s.compute.Status.Ledger, s.compute, libvirtStep.Name, novaStep.Name)
-	// Of a node that was restored from a backup nobody knows what is on its host.
-	if unknown := s.node != nil && s.node.Status.Unknown(); err != nil || !touched && !unknown {
+	// Of a node that was restored from a backup nobody knows what is on its host,
+	// also before the node says so.
+	return touched || s.node != nil && (s.node.Status.Unknown() || nodes.Restored(s.node)), err
+}
+
+// cleanUpHost returns nil once nothing of the compute is on the host.
+func (s *scope) cleanUpHost(ctx context.Context) error {
+	if s.skipCleanup() {
+		return nil
+	}
+	if touched, err := s.touched(ctx); err != nil || !touched {
 		return err
 	}
 	if err := s.access(ctx); err != nil {

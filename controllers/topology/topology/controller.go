@@ -72,8 +72,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&corev1.Pod{}, watch.Gather(gather, r.topologiesOfPod), builder.WithPredicates(podChanges)).
 		Watches(&corev1.Node{}, watch.Gather(gather, r.topologiesOfNode), builder.WithPredicates(nodeChanges)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2})
-	for _, kind := range holders {
-		b = b.Watches(kind.object, watch.Gather(gather, r.heldTopologies), builder.WithPredicates(deleted))
+	if err := r.watchHolders(mgr, b); err != nil {
+		return err
 	}
 	return b.Complete(r)
 }

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -19,6 +21,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles,verbs=list;watch
@@ -26,6 +29,7 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells;novacomputes,verbs=list;watch
 
 // holders are the kinds that hold Topologies, each object by a finalizer of its own.
+// A cluster need not have all of them.
 // Those of nodes are ended by the controller of nodes.
 var holders = []struct {
 	object client.Object
@@ -76,11 +80,15 @@ func (s *scope) absent(ctx context.Context, c client.Reader, list client.ObjectL
 	if len(finalizers) == 0 {
 		return nil, nil
 	}
-	if err := c.List(ctx, list, client.InNamespace(s.topology.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	err := c.List(ctx, list, client.InNamespace(s.topology.Namespace), client.UnsafeDisableDeepCopy)
+	if meta.IsNoMatchError(err) {
+		return finalizers, nil // with the definition of a kind its objects are gone
+	}
+	if err != nil {
 		return nil, fmt.Errorf("listing the holders of Topology %s: %w", s.topology.Name, err)
 	}
 	present := map[string]bool{}
-	err := meta.EachListItem(list, func(item runtime.Object) error {
+	err = meta.EachListItem(list, func(item runtime.Object) error {
 		who, err := topology.ConsumerOf(s.Scheme(), item.(client.Object))
 		present[who.Finalizer()] = true
 		return err
@@ -94,6 +102,26 @@ func without(finalizers []string) func(client.Object, string) bool {
 		obj.SetFinalizers(slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) }))
 		return true
 	}
+}
+
+// watchHolders adds the kinds that exist. The manager is restarted when that changes
+// (internal/coexistence).
+func (r *Reconciler) watchHolders(mgr ctrl.Manager, b *builder.Builder) error {
+	for _, kind := range holders {
+		gvk, err := mgr.GetClient().GroupVersionKindFor(kind.object)
+		if err != nil {
+			return err
+		}
+		_, err = mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("looking for kind %s: %w", gvk.Kind, err)
+		}
+		b.Watches(kind.object, watch.Gather(gather, r.heldTopologies), builder.WithPredicates(deleted))
+	}
+	return nil
 }
 
 // deleted lets through that an object is gone.

@@ -1,7 +1,8 @@
-// Package openstack tests computes with a real OpenStack: keystone, placement,
-// glance and nova's own services of the lab's controller, which is a fixture, and
-// a nova-compute that the operators configured on a host. It registers in its cell
-// and runs a guest.
+// Package openstack tests nova with a real OpenStack: keystone, placement and glance
+// are those of the lab's controller, which is a fixture; nova's API, scheduler,
+// conductors, metadata service and console proxy are those that the operators run in
+// pods, and nova-compute is the one that they configured on a host. It registers in
+// its cell and runs a guest.
 //
 //	sudo E2E_OPENSTACK=1 go test ./test/e2e/openstack -timeout 40m
 //

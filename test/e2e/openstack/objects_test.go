@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
@@ -20,30 +21,70 @@ const (
 	keySecret = "dataplane-ansible-ssh-private-key-secret"
 	// password of all users of the fixture.
 	password = "lab-password"
+	// apiNodePort is where the catalog of the fixture has nova's API.
+	apiNodePort = 30774
+	apiURL      = "http://10.244.0.1:30774"
 )
 
 func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func secret(name, key, value string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: named(name), StringData: map[string]string{key: value}}
+func secret(name string, values map[string]string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: named(name), StringData: values}
 }
 
-// describeCompute makes the host a compute of cell1 of the fixture.
+// bus is the Secret with the message bus of a cell, of which the fixture has a
+// virtual host.
+func bus(cell, host string) *corev1.Secret {
+	return secret("rabbitmq-transport-url-nova-"+cell+"-transport", map[string]string{
+		"transport_url": "rabbit://nova:" + password + "@" + controller.IP + ":5672/" + host,
+	})
+}
+
+// describeNova asks for nova's services, with the fixture's databases and message bus.
+func describeNova(ctx context.Context) {
+	for _, obj := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		secret("osp-secret", map[string]string{
+			"NovaPassword": password, "NovaCellDatabasePassword": password, "NovaAPIDatabasePassword": password, "MetadataSecret": password,
+		}),
+		certificate(),
+		bus("cell0", "api"), bus("cell1", "cell1"), bus("cell2", "cell2"),
+		nova(),
+		&corev1.Service{ObjectMeta: named("nova-public"), Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, Selector: map[string]string{"service": "nova-api-os-compute", "owner": "nova"},
+			Ports: []corev1.ServicePort{{Port: 8774, NodePort: apiNodePort}},
+		}},
+	} {
+		Expect(k8s.Create(ctx, obj)).To(Succeed(), "creating %T %s", obj, obj.GetName())
+	}
+}
+
+// nova has two cells, of which the second reaches no API database.
+func nova() *novav1.Nova {
+	one := novav1.NovaEndpointTemplate{NovaServiceTemplate: novav1.NovaServiceTemplate{Replicas: ptr.To[int32](1)}}
+	api := *one.DeepCopy()
+	api.Replicas = ptr.To[int32](2)
+	cell := novav1.NovaCellTemplate{CellDatabaseInstance: controller.IP, CellDatabaseUser: "nova"}
+	cell0, cell1 := cell, cell
+	cell0.HasAPIAccess, cell1.HasAPIAccess = true, true
+	one.TLS = &novav1.NovaEndpointTLS{SecretName: "certificate"}
+	cell1.MetadataServiceTemplate, cell1.NoVNCProxyServiceTemplate = one, one
+	return &novav1.Nova{ObjectMeta: named("nova"), Spec: novav1.NovaSpec{
+		Secret: "osp-secret", KeystoneAuthURL: "http://" + controller.IP + ":5000",
+		APIDatabaseInstance: controller.IP, APIDatabaseUser: "nova", APIServiceTemplate: api,
+		CellTemplates: map[string]novav1.NovaCellTemplate{"cell0": cell0, "cell1": cell1, "cell2": cell},
+	}}
+}
+
+// describeCompute makes the host a compute of cell1.
 func describeCompute(ctx context.Context) {
 	key, err := cluster.PrivateKey()
 	Expect(err).NotTo(HaveOccurred())
 	for _, obj := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		&corev1.ConfigMap{ObjectMeta: named("openstack-aee-default-env"), Data: map[string]string{"ANSIBLE_REMOTE_USER": "cloud-admin"}},
-		secret(keySecret, "ssh-privatekey", string(key)),
-		secret("osp-secret", "NovaPassword", password),
-		secret("rabbitmq-transport-url-nova-cell1-transport", "transport_url", "rabbit://nova:"+password+"@"+controller.IP+":5672/cell1"),
-		&novav1.Nova{ObjectMeta: named("nova"), Spec: novav1.NovaSpec{
-			Secret: "osp-secret", KeystoneAuthURL: "http://" + controller.IP + ":5000",
-			CellTemplates: map[string]novav1.NovaCellTemplate{"cell1": {HasAPIAccess: true}},
-		}},
+		secret(keySecret, map[string]string{"ssh-privatekey": string(key)}),
 		&dataplanev1.OpenStackDataPlaneRole{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edpm-compute", Annotations: map[string]string{novav1.CellAnnotation: "nova-cell1"}},
 			Spec:       dataplanev1.OpenStackDataPlaneRoleSpec{NodeTemplate: dataplanev1.NodeSection{AnsibleSSHPrivateKeySecret: keySecret}},

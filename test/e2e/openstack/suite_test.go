@@ -35,7 +35,7 @@ func TestOpenStack(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyPollingInterval(2 * time.Second)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "computes of a real OpenStack")
+	RunSpecs(t, "nova in a real OpenStack")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -53,27 +53,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	k8s = cluster.Client
 
 	By("deploying the manager")
-	Expect(deployManager(ctx)).To(Succeed())
+	Expect(cluster.DeployManager(ctx)).To(Succeed())
 }, NodeTimeout(30*time.Minute))
-
-// deployManager deploys the manager as people would, from config/overlays/lab.
-func deployManager(ctx context.Context) error {
-	if _, err := cluster.Run(ctx, "make", "--silent", "image-manager"); err != nil {
-		return err
-	}
-	if err := cluster.Load(ctx, "bin/manager.tar"); err != nil {
-		return err
-	}
-	yaml, err := cluster.Kustomize(ctx, "config/overlays/lab")
-	if err != nil {
-		return err
-	}
-	if err := cluster.Apply(ctx, yaml); err != nil {
-		return err
-	}
-	_, err = cluster.Kubectl(ctx, "-n", "edpm-operators-system", "rollout", "status", "deployment", "edpm-operators-manager", "--timeout=5m")
-	return err
-}
 
 func takeDown(ctx SpecContext) {
 	if os.Getenv("E2E_KEEP") == "1" {
@@ -100,6 +81,8 @@ func state(ctx context.Context) string {
 	}
 	for _, args := range [][]string{
 		{"get", "edpm,pods,jobs", "-n", namespace},
+		{"get", "nova,novacell", "-n", namespace, "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{range .status.conditions[*]}  {.type} {.status} {.message}{"\n"}{end}{end}`},
+		{"logs", "-n", namespace, "-l", "owner", "--prefix", "--tail=15"},
 		{"logs", "-n", "edpm-operators-system", "deployment/edpm-operators-manager", "--tail=40"},
 	} {
 		text, err := cluster.Kubectl(ctx, args...)

@@ -13,10 +13,11 @@ import (
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 	"github.com/edpm-operators/edpm-operators/test/standalone"
 )
 
-var _ = Describe("Three hundred GlanceAPIs that share a Topology", Ordered, func() {
+var _ = Describe("Three hundred GlanceAPIs that share a Topology", Ordered, tier.Long, func() {
 	const (
 		many   = 300
 		shared = "shared"

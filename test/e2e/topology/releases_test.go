@@ -20,6 +20,7 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 	"github.com/edpm-operators/edpm-operators/test/standalone"
 )
 
@@ -84,7 +85,7 @@ func settled(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-var _ = Describe("Another release", func() {
+var _ = Describe("Another release", tier.Long, func() {
 	const single, replicas = "glance-api-single", 3
 
 	// deployed runs three pods with volumes, deployed by the other release.
@@ -141,7 +142,7 @@ var _ = Describe("Another release", func() {
 })
 
 // What glance-operator made for the GlanceAPI of a person.
-var _ = Describe("The pods of another operator", func() {
+var _ = Describe("The pods of another operator", tier.Long, func() {
 	const name, replicas = "glance-api-single", 3
 	services := []string{name, "glance-api-public", "glance-api-internal"}
 	theirs := []client.Object{

@@ -17,6 +17,7 @@ import (
 	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/test/standalone"
 )
@@ -45,7 +46,8 @@ func TestTopology(t *testing.T) {
 	SetDefaultConsistentlyDuration(4 * time.Second)
 	SetDefaultConsistentlyPollingInterval(200 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "the seeds on the real kube-scheduler")
+	suite, reporter := tier.Config()
+	RunSpecs(t, "the seeds on the real kube-scheduler", suite, reporter)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -3,7 +3,7 @@
 # prints the path of each on standard output. What is already there is kept: the
 # file name carries a hash of everything the image is made of.
 #
-#   build.sh NAME...     NAME: pause, ansibleee, edpm-host, edpm-controller, nova, glance
+#   build.sh NAME...     NAME: pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova, glance
 #
 # EDPM_CACHE          where files are kept (default ~/.cache/edpm-operators)
 # EDPM_DEBIAN_SUITE   release to build from (default bookworm)
@@ -136,6 +136,22 @@ make_edpm-host() {
   layer "$here/edpm-host" "$here/edpm-host/Containerfile" "${tags[@]}"
 }
 
+make_edpm-machine() {
+  local context
+  tags=(localhost/edpm-machine:latest)
+  context=$(mktemp -d)
+  cat "$here/edpm-host/packages.txt" "$here/edpm-machine/packages.txt" >"$context/packages.txt"
+  cat "$here/edpm-host/customize.sh" "$here/edpm-machine/customize.sh" >"$context/customize.sh"
+  chmod +x "$context/customize.sh"
+  base edpm-machine "$context/packages.txt" "$context/customize.sh"
+  cp -a "$here/edpm-host/rootfs" "$context"
+  # Its host key is the one that cloud-init is given: no other is made.
+  rm -r "$context/rootfs/etc/systemd/system/ssh.service.d"
+  cp -a "$here/edpm-machine/rootfs" "$context"
+  layer "$context" "$here/edpm-machine/Containerfile" "${tags[@]}"
+  rm -rf "$context"
+}
+
 make_edpm-controller() {
   local context empty=localhost/edpm-controller-empty:latest
   tags=(localhost/edpm-controller:latest)
@@ -153,7 +169,7 @@ make_edpm-controller() {
 }
 
 make_nova() {
-  tags=(localhost/edpm-nova-compute:latest localhost/edpm-nova-libvirt:latest)
+  tags=(localhost/edpm-nova-compute:latest localhost/edpm-nova-libvirt:latest localhost/edpm-nova:latest)
   base nova "$here/nova/packages.txt" "$here/nova/customize.sh"
   layer "$here/nova" "$here/nova/Containerfile" "${tags[@]}"
 }
@@ -172,8 +188,9 @@ inputs_of() {
       printf '%s\n' "$here/ansibleee" "$ansible"/{galaxy.yml,README.md,meta,roles,playbooks,plugins,execution-environment}
       ;;
     pause | edpm-host | nova | glance) echo "$here/$1" ;;
+    edpm-machine) printf '%s\n' "$here/edpm-machine" "$here/edpm-host" ;;
     edpm-controller) printf '%s\n' "$here/edpm-controller" "$here/edpm-host/rootfs" ;;
-    *) die "unknown image $1: pause, ansibleee, edpm-host, edpm-controller, nova and glance are known" ;;
+    *) die "unknown image $1: pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova and glance are known" ;;
   esac
 }
 
@@ -198,7 +215,7 @@ build() {
   echo "$tar"
 }
 
-[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, edpm-host, edpm-controller, nova, glance)"
+[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova, glance)"
 for name in "$@"; do inputs_of "$name" >/dev/null; done
 [ "$(id -u)" = 0 ] || die "run as root: root file systems have files of many users"
 need podman podman

@@ -141,6 +141,9 @@ func (l *Lab) AuditLogs() ([]string, error) {
 // Host returns the host of a name and address.
 func (l *Lab) Host(name, ip string) Host { return Host{Name: name, IP: ip, lab: l} }
 
+// Binaries is the directory of kubectl and the other programs of Kubernetes.
+func (l *Lab) Binaries() string { return filepath.Dir(l.kubectl) }
+
 // PrivateKey is the key that the hosts let in.
 func (l *Lab) PrivateKey() ([]byte, error) { return os.ReadFile(l.key) }
 
@@ -179,6 +182,29 @@ func (l *Lab) Apply(ctx context.Context, yaml string, args ...string) error {
 // Kustomize renders a kustomization of the repository.
 func (l *Lab) Kustomize(ctx context.Context, dir string) (string, error) {
 	return l.Run(ctx, l.kubectl, "kustomize", dir)
+}
+
+// ManagerNamespace is where DeployManager deploys.
+const ManagerNamespace = "edpm-operators-system"
+
+// DeployManager builds the manager and deploys it as people would, from
+// config/overlays/lab.
+func (l *Lab) DeployManager(ctx context.Context) error {
+	if _, err := l.Run(ctx, "make", "--silent", "image-manager"); err != nil {
+		return err
+	}
+	if err := l.Load(ctx, "bin/manager.tar"); err != nil {
+		return err
+	}
+	yaml, err := l.Kustomize(ctx, "config/overlays/lab")
+	if err != nil {
+		return err
+	}
+	if err := l.Apply(ctx, yaml); err != nil {
+		return err
+	}
+	_, err = l.Kubectl(ctx, "-n", ManagerNamespace, "rollout", "status", "deployment", "edpm-operators-manager", "--timeout=5m")
+	return err
 }
 
 // SSH runs a shell script on the host as root and returns its standard output.

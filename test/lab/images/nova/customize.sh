@@ -7,6 +7,8 @@ root=$1
 # may add to it.
 : > "$root/etc/nova/nova.conf"
 : > "$root/etc/nova/nova-compute.conf"
+# What is left, such as api-paste.ini, is read by whatever user a pod runs as.
+chmod -R a+rX "$root/etc/nova"
 
 # nova-compute reaches libvirt through its socket, which has the group libvirt.
 chroot "$root" usermod -a -G libvirt,kvm nova

@@ -39,7 +39,7 @@ const OLMDefinitions = "crds"
 
 // kubeComponents are the names that the multi-call executable answers to.
 var kubeComponents = []string{
-	"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl",
+	"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl",
 }
 
 var stageSources = []string{

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// controller is the host of OpenStack's own services. Its address is part of its
-// image, in etc/lab/environment.
+// controller is the host with what nova's services and computes share. Its address is
+// part of its image, in etc/lab/environment.
 var controller = Host{Name: "edpm-controller-0", IP: "192.168.122.10"}
 
 // controllerMachine is the controller with what starts on it.

@@ -22,6 +22,9 @@ func TestTheControllerIsWhatItsImageSays(t *testing.T) {
 	if variables["ADDRESS"] != controller.IP {
 		t.Errorf("the image has address %q, the lab gives it %q", variables["ADDRESS"], controller.IP)
 	}
+	if !strings.HasPrefix(variables["COMPUTE"], "http://"+nodeIP+":") {
+		t.Errorf("the catalog of the image has nova's API at %q, and the node is at %s", variables["COMPUTE"], nodeIP)
+	}
 	for _, want := range []string{
 		"export OS_AUTH_URL=http://" + variables["ADDRESS"] + ":5000/v3\n",
 		"export OS_PASSWORD=" + variables["PASSWORD"] + "\n",

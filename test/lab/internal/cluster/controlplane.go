@@ -70,6 +70,7 @@ func certificateRequests() []pki.Request {
 		}},
 		{File: "kubelet", CommonName: "system:node:" + NodeName, Groups: []string{"system:nodes"},
 			Hosts: []string{NodeName, nodeIP, "127.0.0.1"}},
+		{File: "kube-proxy", CommonName: "system:kube-proxy"},
 	}
 }
 
@@ -148,8 +149,8 @@ func (l *Lab) apiserver(o Options) proc.Component {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
-		// Webhooks and aggregated APIs are reached at their pods: nothing here
-		// makes a ClusterIP work (there is no kube-proxy).
+		// Webhooks and aggregated APIs are reached at their pods: without a kubelet
+		// there is no kube-proxy, which makes ClusterIPs work.
 		"--enable-aggregator-routing=true",
 		"--profiling=false",
 	}

@@ -25,6 +25,9 @@ type machine struct {
 	image string
 	// store is the directory with images for podman on the host, "" without podman.
 	store string
+	// mac address, and the directory with the configuration drive, of one that cloud-init
+	// sets up; "" without.
+	mac, drive string
 	// patience is how long it may take to start, and ready, if it is set, waits for
 	// what else must run.
 	patience time.Duration
@@ -75,6 +78,9 @@ func (l *Lab) hosts(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := l.hostsNetwork(ctx); err != nil {
+		return err
+	}
+	if err := l.machinesIfWanted(ctx, o); err != nil {
 		return err
 	}
 	var starts []func() error
@@ -179,7 +185,13 @@ func (l *Lab) startHost(ctx context.Context, m machine) (bool, error) {
 func (l *Lab) createHost(ctx context.Context, m machine) error {
 	args := []string{"--runtime", "runc", "run", "--detach", "--name", m.Name, "--hostname", m.Name, "--label", l.label(),
 		"--privileged", "--cgroupns=private",
-		"--network", hostsNetwork, "--ip", m.IP,
+		"--network", hostsNetwork,
+	}
+	if m.IP != "" {
+		args = append(args, "--ip", m.IP)
+	}
+	if m.drive != "" {
+		args = append(args, "--mac-address", m.mac, "--volume", m.drive+":/var/lib/cloud/seed/config_drive:ro")
 	}
 	if m.store != "" {
 		volume, err := l.hostVolume(ctx, m.Host)
@@ -201,13 +213,15 @@ func (l *Lab) label() string { return hostLabel + "=" + l.Dir }
 
 // hostVolume returns the volume of a host, made once.
 func (l *Lab) hostVolume(ctx context.Context, h Host) (string, error) {
-	volume := "edpm-lab-" + h.Name
+	volume := volumeOf(h.Name)
 	if _, err := command(ctx, "podman", "volume", "exists", volume); err == nil {
 		return volume, nil
 	}
 	_, err := command(ctx, "podman", "volume", "create", "--label", l.label(), volume)
 	return volume, err
 }
+
+func volumeOf(host string) string { return "edpm-lab-" + host }
 
 // systemdMode is what --systemd=always does, but for one thing: on cgroup v1
 // podman would give every host the name=systemd hierarchy of this machine, where

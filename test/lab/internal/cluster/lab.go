@@ -39,7 +39,7 @@ func New(layout Layout, bin, images string) *Lab {
 
 // componentNames are all processes that a lab can have, in order of start.
 func componentNames() []string {
-	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd", "kwok", "kubelet", "opm", "catalog", "olm"}
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd", "kwok", "kubelet", "kube-proxy", "opm", "catalog", "olm"}
 }
 
 // logf prints one line of progress with the time since the command started.

@@ -28,7 +28,7 @@ const (
 
 // Layout says where one lab keeps its files and which ports it uses.
 type Layout struct {
-	// Dir is the state directory; PortBase the first of the lab's nine ports.
+	// Dir is the state directory; PortBase the first of the lab's eleven ports.
 	Dir      string
 	PortBase int
 }
@@ -49,6 +49,8 @@ func (l Layout) kubeletPort() int         { return l.PortBase + 5 }
 func (l Layout) kubeletHealthzPort() int  { return l.PortBase + 6 }
 func (l Layout) kwokPort() int            { return l.PortBase + 7 }
 func (l Layout) catalogPort() int         { return l.PortBase + 8 }
+func (l Layout) proxyHealthzPort() int    { return l.PortBase + 9 }
+func (l Layout) proxyMetricsPort() int    { return l.PortBase + 10 }
 func (l Layout) apiURL() string           { return fmt.Sprintf("https://127.0.0.1:%d", l.apiPort()) }
 func (l Layout) Kubeconfig() string       { return l.path("kubeconfig") }
 func (l Layout) pkiDir() string           { return l.path("pki") }
@@ -62,7 +64,7 @@ func (l Layout) tag() string { return "edpm-lab:" + l.Dir }
 
 // perishable are the directories that down removes. What stays: logs, for a
 // look afterwards, and images, because importing them takes longer than the rest.
-var perishable = []string{"run", "conf", "pki", "etcd", "kubelet", "containerd", "cni", "pod-logs", "ssh", "catalog", "kubeconfig"}
+var perishable = []string{"run", "conf", "pki", "etcd", "kubelet", "containerd", "cni", "pod-logs", "machines", "ssh", "catalog", "kubeconfig"}
 
 // Validate refuses directories whose names would need quoting in iptables rules
 // and mount tables.

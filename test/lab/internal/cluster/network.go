@@ -97,6 +97,9 @@ func bridgeOwner() string {
 // those of an earlier port base.
 func (l *Lab) removeNetwork(ctx context.Context) error {
 	if bridgeOwner() == l.tag() {
+		if err := l.removeProxyTables(ctx); err != nil {
+			return err
+		}
 		if _, err := command(ctx, "ip", "link", "del", bridge); err != nil {
 			return err
 		}

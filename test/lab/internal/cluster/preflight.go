@@ -14,7 +14,7 @@ type need struct{ program, pkg string }
 var (
 	nodeNeeds = []need{
 		{"containerd", "containerd"}, {"containerd-shim-runc-v2", "containerd"}, {"ctr", "containerd"},
-		{"runc", "runc"}, {"iptables", "iptables"}, {"ip", "iproute2"}, {"mount", "mount"},
+		{"runc", "runc"}, {"iptables", "iptables"}, {"nft", "nftables"}, {"ip", "iproute2"}, {"mount", "mount"},
 	}
 	hostNeeds = []need{
 		{"podman", "podman"}, {"runc", "runc"}, {"ssh", "openssh-client"}, {"ssh-keygen", "openssh-client"},

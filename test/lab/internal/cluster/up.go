@@ -32,6 +32,8 @@ type Options struct {
 	Hosts []Host
 	// OpenStack asks for the controller.
 	OpenStack bool
+	// Machines asks for what machines need that are provisioned from bare metal.
+	Machines bool
 	// OLM asks for the Operator Lifecycle Manager.
 	OLM bool
 	// Images are names of test/lab/images for pods; Archives are docker
@@ -41,7 +43,7 @@ type Options struct {
 
 func (o Options) needsRoot() bool { return o.Kubelet || o.needsPodman() }
 
-func (o Options) needsPodman() bool { return o.OpenStack || len(o.Hosts) > 0 }
+func (o Options) needsPodman() bool { return o.OpenStack || o.Machines || len(o.Hosts) > 0 }
 
 // Up brings the lab to what o asks for. It fixes what died, restarts what is
 // configured otherwise, leaves alone what is well, and returns once all is ready.
@@ -121,7 +123,10 @@ func (l *Lab) nodeIfWanted(ctx context.Context, o Options) error {
 	if !o.Kubelet {
 		return nil
 	}
-	return l.kubelet(ctx)
+	if err := l.kubelet(ctx); err != nil {
+		return err
+	}
+	return l.proxy(ctx)
 }
 
 // freshLogs removes the logs of the previous life when a new one begins.

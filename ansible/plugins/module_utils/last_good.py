@@ -1,0 +1,102 @@
+# -*- coding: utf-8 -*-
+"""Keeps what a service last came up with, so that it can be put back when something else does not come up."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import json
+import os
+import shutil
+import tempfile
+
+DESCRIPTION = "service.json"
+
+
+def remove(path):
+    """Removes a file, or a directory with all that is in it."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+
+
+def same_owner(source, target):
+    """Gives a file owner, group and mode of another."""
+    status = os.stat(source)
+    os.chown(target, status.st_uid, status.st_gid)
+    shutil.copystat(source, target)
+
+
+def mirror(source, target):
+    """Makes one directory the same as another. Each file is replaced in one step."""
+    if not os.path.isdir(target):
+        os.makedirs(target, 0o700)
+    for name in sorted(set(os.listdir(target)) - set(os.listdir(source))):
+        remove(os.path.join(target, name))
+    for name in sorted(os.listdir(source)):
+        each = os.path.join(source, name)
+        if os.path.isdir(each):
+            mirror(each, os.path.join(target, name))
+        elif os.path.isfile(each):
+            temporary = tempfile.mkstemp(dir=target)[1]
+            shutil.copyfile(each, temporary)
+            same_owner(each, temporary)
+            os.rename(temporary, os.path.join(target, name))
+    same_owner(source, target)
+
+
+class LastGood(object):
+    """What a service came up with: a directory for each definition, with the unit and copies of the directories of the configuration.
+
+    There is one, but for the moment between the next one and the removal of the one before. Configuration has secrets, so only root
+    can read them.
+    """
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def path(self, *names):
+        return os.path.join(self.directory, *names)
+
+    def definitions(self):
+        """Returns all definitions, the last one first. A name with a dot is one that is being made."""
+        found = os.listdir(self.directory) if os.path.isdir(self.directory) else []
+        return sorted((name for name in found if not name.startswith(".")), key=lambda name: -os.stat(self.path(name)).st_ctime)
+
+    def before(self, definition):
+        """Returns the definition to go back to from one that does not come up. There is none if that one came up before."""
+        found = self.definitions()
+        return found[0] if found and definition not in found else ""
+
+    def keep(self, definition, unit, image, directories):
+        """Keeps the text of a unit, the ID of its image and the directories as they are, in place of other definitions."""
+        if definition not in self.definitions():
+            self.copy(definition, {"unit": unit, "image": image, "directories": [each for each in directories if os.path.isdir(each)]})
+        for name in set(os.listdir(self.directory)) - set([definition]):
+            remove(self.path(name))
+
+    def copy(self, definition, description):
+        if not os.path.isdir(self.directory):
+            os.makedirs(self.directory, 0o700)
+        new = tempfile.mkdtemp(dir=self.directory, prefix=".")
+        for number, directory in enumerate(description["directories"]):
+            mirror(directory, os.path.join(new, str(number)))
+        with open(os.path.join(new, DESCRIPTION), "w") as stream:
+            json.dump(description, stream)
+        os.rename(new, self.path(definition))
+
+    def description(self, definition):
+        with open(self.path(definition, DESCRIPTION)) as stream:
+            return json.load(stream)
+
+    def images(self):
+        """Returns the IDs of the images of all definitions."""
+        return [self.description(definition)["image"] for definition in self.definitions()]
+
+    def put_back(self, definition):
+        """Restores the directories of a definition, and returns the text of its unit."""
+        kept = self.description(definition)
+        for number, directory in enumerate(kept["directories"]):
+            mirror(self.path(definition, str(number)), directory)
+        return kept["unit"]

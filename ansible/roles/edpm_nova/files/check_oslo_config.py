@@ -1,0 +1,156 @@
+"""Checks files of oslo.config with what the image that this runs in knows of options.
+
+Values are read as the daemon reads them. One of the wrong type, or that is not allowed, is an error: one line on standard error for
+each, and exit code 1. oslo-config-validator looks for options that do not exist or have another name now. Daemons ignore them, so these
+are warnings on standard output. Neither has a value of a secret option.
+"""
+
+from __future__ import print_function
+
+import argparse
+import fnmatch
+import glob
+import importlib
+import logging
+import os
+import sys
+
+try:
+    from importlib import metadata
+except ImportError:  # before Python 3.8
+    import importlib_metadata as metadata
+
+try:
+    from oslo_config import cfg, iniparser, validator
+except ImportError as missing:
+    sys.exit("%s cannot check anything: %s. Set edpm_nova_check_python to the interpreter of nova-compute." % (sys.executable, missing))
+
+
+class Places(iniparser.BaseParser):
+    """Where options are set last, by section and name."""
+
+    def __init__(self, sources):
+        iniparser.BaseParser.__init__(self)
+        self.sources, self.last, self.path = sources, {}, ""
+
+    def read(self, path):
+        """Reads a file. An error does not show the line, which may have a secret."""
+        self.path, self.section, self.lineno = path, "DEFAULT", 0
+        with open(path) as lines:
+            try:
+                self.parse(lines)
+            except iniparser.ParseError as error:
+                self.first = error.lineno
+                raise cfg.Error("%s: %s" % (self.title((path, error.lineno)), error.msg))
+
+    def new_section(self, section):
+        self.section = section
+
+    def _split_key_value(self, line):
+        self.first = self.lineno  # of a value that may have more lines
+        return iniparser.BaseParser._split_key_value(self, line)
+
+    def assignment(self, key, value):
+        self.last[(self.section, key)] = (self.path, self.first)
+
+    def title(self, place):
+        name = os.path.basename(place[0])
+        return "%s line %d" % (self.sources.get(name, name), place[1])
+
+    def line(self, option, what):
+        """Returns what is to be said of an option."""
+        return "%s: %s in [%s] %s" % (self.title(self.last[option]), option[1], option[0], what)
+
+
+class Options(object):
+    """Options by section and all the names that they may have."""
+
+    def __init__(self, namespaces):
+        self.known, self.sections = {}, set()
+        for group, options in [each for name in sorted(namespaces) for each in namespaces[name].load()()]:
+            section = getattr(group, "name", group) or "DEFAULT"
+            self.sections.add(section)
+            for option in options:
+                names = [(section, option.name), (section, option.dest)] + [(old.group or section, old.name) for old in option.deprecated_opts]
+                self.known.update((name, (section, option)) for name in names if name not in self.known)
+
+    def problem(self, conf, name):
+        """Returns what is wrong with the value that the daemon reads, and nothing if all is well."""
+        if name not in self.known:
+            return ""
+        section, option = self.known[name]
+        try:
+            # Libraries register theirs when they use them.
+            conf.register_opt(option, group=None if section == "DEFAULT" else section)
+        except cfg.DuplicateOptError:
+            pass  # The daemon has registered it otherwise, which counts.
+        try:
+            (conf if section == "DEFAULT" else conf[section])[option.dest]
+        except Exception as error:  # Types of options may raise anything.
+            detail = str(error)
+            return "is not valid" + ("" if option.secret else ": " + (detail.partition(" is not valid: ")[2] or detail))
+        return ""
+
+
+def options_of(patterns, sections):
+    """Returns the namespaces of the image that match, and their options: those of all if there are sections that none of these has."""
+    found = metadata.entry_points()
+    found = found.select(group="oslo.config.opts") if hasattr(found, "select") else found.get("oslo.config.opts", ())
+    every = dict((point.name, point) for point in found)
+    chosen = dict((name, every[name]) for name in every if any(fnmatch.fnmatch(name, pattern) for pattern in patterns))
+    options = Options(chosen)
+    return (chosen, options) if sections <= options.sections else (every, Options(every))
+
+
+class Complaints(logging.Handler):
+    """What oslo-config-validator says of the names of options."""
+
+    WHAT = {logging.WARNING: "is deprecated", logging.ERROR: "is unknown to the image, which ignores it"}
+
+    def emit(self, record):
+        # Other modules have something to say of namespaces.
+        if record.module == "validator" and len(record.args) == 2:
+            self.found.append((record.args, self.WHAT[record.levelno]))
+
+    def of(self, path, namespaces):
+        """Returns sections and names of options in a file, and what is said of them."""
+        self.found = []
+        sys.argv = ["oslo-config-validator", "--input-file", path] + [word for name in sorted(namespaces) for word in ("--namespace", name)]
+        validator.main()
+        return self.found
+
+
+def check(directory, conf, patterns, sources):
+    """Returns the warnings and the errors."""
+    paths, places = sorted(glob.glob(os.path.join(directory, "*.conf"))), Places(sources)
+    for path in paths:
+        places.read(path)
+    conf(["--config-file", os.devnull, "--config-dir", directory], default_config_files=[], default_config_dirs=[])
+    complaints = Complaints(logging.WARNING)
+    logging.getLogger().handlers = [complaints]
+    namespaces, options = options_of(patterns, set(section for section, _ in places.last))
+    warnings = [places.line(option, what) for path in paths for option, what in complaints.of(path, namespaces) if places.last[option][0] == path]
+    problems = [(option, options.problem(conf, option)) for option in sorted(places.last, key=places.last.get)]
+    return warnings, [places.line(option, problem) for option, problem in problems if problem]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory")
+    parser.add_argument("--parser", required=True, help="ConfigOpts of the daemon, as module:attribute")
+    parser.add_argument("--namespace", action="append", default=[], help="pattern of namespaces of options that the daemon reads")
+    parser.add_argument("--source", action="append", default=[], help="what people call a file, as name=source")
+    arguments = parser.parse_args()
+    module, _, attribute = arguments.parser.partition(":")
+    try:
+        warnings, errors = check(arguments.directory, getattr(importlib.import_module(module), attribute), arguments.namespace,
+                                 dict(each.split("=", 1) for each in arguments.source))
+    except cfg.Error as error:
+        warnings, errors = [], [str(error)]
+    print("".join(line + "\n" for line in warnings), end="")
+    print("".join(line + "\n" for line in errors), end="", file=sys.stderr)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""What checks the configuration of nova-compute in its image, with oslo.config and a daemon of the test in place of nova."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import runs
+
+SCRIPT = os.path.join(runs.COLLECTION, "roles", "edpm_nova", "files", "check_oslo_config.py")
+DAEMON = """
+from oslo_config import cfg
+
+CONF = cfg.ConfigOpts()
+OWN = [cfg.IntOpt('workers', min=1, deprecated_name='processes'), cfg.StrOpt('kind', choices=['a', 'b']), cfg.StrOpt('dash-name'),
+       cfg.IntOpt('pin', secret=True), cfg.MultiOpt('many', item_type=cfg.types.Integer()), cfg.ListOpt('list', item_type=cfg.types.Port())]
+CONF.register_opts(OWN)
+CONF.register_opts([cfg.IPOpt('address', default='$kind')], group='net')
+
+
+def own():
+    return [(None, OWN), ('net', [cfg.IPOpt('address', default='$kind')])]
+
+
+def library():
+    # The daemon has another idea of kind.
+    return [(cfg.OptGroup('library'), [cfg.BoolOpt('on')]), ('DEFAULT', [cfg.IntOpt('kind')])]
+
+
+def other():
+    return [('other', [cfg.FloatOpt('ratio')])]
+"""
+POINTS = "[oslo.config.opts]\ndaemon = daemon:own\nlibrary.one = daemon:library\nother = daemon:other\n"
+
+
+def has_oslo():
+    return subprocess.run([sys.executable, "-c", "import oslo_config"], check=False, stderr=subprocess.DEVNULL).returncode == 0
+
+
+@unittest.skipUnless(os.environ.get("CI") or has_oslo(), "oslo.config is not installed")
+class CheckTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="edpm-check-")
+        self.addCleanup(shutil.rmtree, self.directory, True)
+        self.write("daemon.py", DAEMON)
+        self.write("daemon-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: daemon\nVersion: 1\n")
+        self.write("daemon-1.dist-info/entry_points.txt", POINTS)
+
+    def write(self, name, text):
+        path = os.path.join(self.directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def check(self, *texts, python=(sys.executable,)):
+        """Returns exit code, warnings and errors for files with texts."""
+        for number, text in enumerate(texts, 1):
+            self.write("conf/%d.conf" % number, text)
+        with open(SCRIPT, encoding="utf-8") as file:
+            command = [*python, "-c", file.read(), os.path.join(self.directory, "conf"), "--parser", "daemon:CONF",
+                       "--namespace", "daemon", "--namespace", "library.*", "--source", "2.conf=theirs"]
+        ran = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
+                             env=dict(os.environ, PYTHONPATH=self.directory, HOME=self.directory))
+        return ran.returncode, ran.stdout.splitlines(), ran.stderr.splitlines()
+
+    def refused(self, *texts):
+        code, warnings, errors = self.check(*texts)
+        self.assertEqual((code, warnings), (1, []), errors)
+        return errors
+
+    def accepted(self, *texts):
+        code, warnings, errors = self.check(*texts)
+        self.assertEqual((code, errors), (0, []), warnings)
+        return warnings
+
+    def test_valid_configuration(self):
+        self.assertEqual(self.accepted(
+            "[DEFAULT]\nworkers = 1\nkind = a\ndash_name = x\nmany = 1\nmany = 2\nlist = 1,\n  2\n[library]\non = yes\n[net]\naddress = 192.0.2.1\n",
+            "", "[other]\nratio = 0.5\n"), [])
+
+    def test_each_value_that_is_not_valid_is_an_error(self):
+        self.assertEqual(self.refused(
+            "[DEFAULT]\n# comment\nworkers = 0\nkind: c\n", "[DEFAULT]\nmany = 1\nmany = x\nlist = 1,\n  70000\n[net]\naddress = a.b\n[library]\non = often\n[other]\nratio = x\n"), [
+                "1.conf line 3: workers in [DEFAULT] is not valid: Should be greater than or equal to 1",
+                "1.conf line 4: kind in [DEFAULT] is not valid: Valid values are [a, b], but found 'c'",
+                "theirs line 3: many in [DEFAULT] is not valid: invalid literal for int() with base 10: 'x'",
+                "theirs line 4: list in [DEFAULT] is not valid: Should be less than or equal to 65535",
+                "theirs line 7: address in [net] is not valid: a.b is not IPv4 or IPv6 address",
+                "theirs line 9: on in [library] is not valid: Unexpected boolean value 'often'",
+                "theirs line 11: ratio in [other] is not valid: could not convert string to float: 'x'"])
+
+    def test_the_last_value_counts(self):
+        self.assertEqual(self.accepted("[DEFAULT]\nworkers = x\n", "[DEFAULT]\nworkers = 2\n"), [])
+
+    def test_a_value_with_another_option_in_it(self):
+        self.assertEqual(self.refused("[DEFAULT]\ndash_name = nowhere.\n[net]\naddress = $dash_name\n"),
+                         ["1.conf line 4: address in [net] is not valid: nowhere. is not IPv4 or IPv6 address"])
+
+    def test_a_secret_is_not_shown(self):
+        self.assertEqual(self.refused("[DEFAULT]\npin = S3cret\n"), ["1.conf line 2: pin in [DEFAULT] is not valid"])
+        self.assertEqual(self.refused("[DEFAULT]\nS3cret\n"), ["1.conf line 2: No ':' or '=' found in assignment"])
+        self.assertEqual(self.refused("[DEFAULT]\n", "  S3cret\n"), ["theirs line 1: Unexpected continuation line"])
+
+    def test_an_old_name_is_a_warning_and_its_value_is_checked(self):
+        self.assertEqual(self.accepted("[DEFAULT]\nprocesses = 1\n"), ["1.conf line 2: processes in [DEFAULT] is deprecated"])
+        code, warnings, errors = self.check("[DEFAULT]\nprocesses = x\n")
+        self.assertEqual((code, errors), (1, ["1.conf line 2: processes in [DEFAULT] is not valid: invalid literal for int() with base 10: 'x'"]), warnings)
+
+    def test_an_unknown_option_is_a_warning(self):
+        self.assertEqual(self.accepted("[DEFAULT]\nwrokers = S3cret\n", "[none]\nx = 1\n"), [
+            "1.conf line 2: wrokers in [DEFAULT] is unknown to the image, which ignores it",
+            "theirs line 2: x in [none] is unknown to the image, which ignores it"])
+
+    def test_an_image_without_oslo_config(self):
+        code, _, errors = self.check("[DEFAULT]\n", python=(sys.executable, "-S", "-I"))
+        self.assertEqual((code, len(errors)), (1, 1))
+        self.assertRegex(errors[0], "cannot check anything: No module named 'oslo_config'. Set edpm_nova_check_python")
+
+
+if __name__ == "__main__":
+    unittest.main()

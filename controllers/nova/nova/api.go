@@ -1,0 +1,228 @@
+package nova
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+)
+
+const (
+	// transportKey is where a cell finds its message bus.
+	transportKey = "transport_url"
+	// cellsFile tells apart configurations with other cells. No program reads it: the
+	// API and the scheduler know the cells that are mapped when they start.
+	cellsFile = "cells"
+)
+
+func databaseJobName(nova string) string { return nova + "-api-db-sync" }
+
+func mappingJobName(nova, cell string) string { return novav1.CellName(nova, cell) + "-mapping" }
+
+// components are the services of all cells, those that are not wanted included.
+func (s *scope) components() []*nova.Component {
+	spec, status := &s.nova.Spec, &s.nova.Status
+	all := []*nova.Component{
+		{
+			Program: "nova-api-os-compute", Name: novav1.APIName(s.nova.Name), Field: "spec.apiServiceTemplate",
+			Template: spec.APIServiceTemplate.NovaServiceTemplate, Image: s.Images.NovaAPI, Status: &status.API,
+			Port: nova.APIPort, Path: "/", TLS: spec.APIServiceTemplate.TLS,
+		}, {
+			Program: "nova-scheduler", Name: novav1.SchedulerName(s.nova.Name), Field: "spec.schedulerServiceTemplate",
+			Template: spec.SchedulerServiceTemplate, Replicas: 1, Image: s.Images.NovaScheduler, Status: &status.Scheduler,
+		},
+	}
+	for _, c := range all {
+		c.TopologyRef, c.NodeSelector = topology.Nearest(spec.TopologyRef), spec.NodeSelector
+	}
+	return all
+}
+
+// wantsAPI reports whether the Nova runs an API. It prepares no database without:
+// one that is there may be another API's, of another version.
+func (s *scope) wantsAPI() bool { return s.nova.RunsAPI() }
+
+// checkAPI returns a *phase.Halt that says what the API lacks.
+func (s *scope) checkAPI(ctx context.Context) error {
+	spec := s.nova.Spec
+	for _, key := range []string{spec.PasswordSelectors.APIDatabase, spec.PasswordSelectors.CellDatabase} {
+		if _, err := s.Inputs.SecretKey(ctx, s.nova.Namespace, spec.Secret, key); err != nil {
+			return inputs.Halt(novav1.NovaAPIReadyCondition, err)
+		}
+	}
+	zero, hasZero := spec.CellTemplates[novav1.Cell0Name]
+	what := ""
+	switch {
+	case spec.APIDatabaseInstance == "":
+		what = "spec.apiDatabaseInstance is empty: set it"
+	case !hasZero || !zero.HasAPIAccess || zero.CellDatabaseInstance == "":
+		what = "the API needs cell0, whose conductor is the super conductor: add it to spec.cellTemplates, with hasAPIAccess: true and cellDatabaseInstance"
+	case s.image() == "":
+		what = "no image is configured: set spec.apiServiceTemplate.containerImage"
+	default:
+		return nil
+	}
+	return phase.Stalled(novav1.NovaAPIReadyCondition, novav1.InvalidSpecReason, "%s, or spec.apiServiceTemplate.replicas to 0", what)
+}
+
+func (s *scope) image() string {
+	return cmp.Or(s.nova.Spec.APIServiceTemplate.ContainerImage, s.Images.NovaAPI)
+}
+
+// apiInputs is the phase that finds what the API needs. Without it, it removes what
+// there was.
+func (s *scope) apiInputs(ctx context.Context) error {
+	mark := &s.nova.Status.Conditions
+	if !s.wantsAPI() {
+		if err := s.Pods.Remove(ctx, s.nova, nil, nova.Bare(s.components())); err != nil {
+			return err
+		}
+		if err := s.Pods.KeepJobs(ctx, s.nova, s.nova.Status.Jobs); err != nil {
+			return err
+		}
+		s.nova.Status.API, s.nova.Status.Scheduler, s.nova.Status.Jobs = nil, nil, nil
+		mark.MarkTrue(novav1.NovaAPIReadyCondition, "No API is run: to run one, set spec.apiServiceTemplate.replicas")
+		return nil
+	}
+	for _, t := range append([]condition.Type{condition.DBSyncReadyCondition, novav1.NovaCellMappingsReadyCondition, novav1.NovaComputeServicesReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...) {
+		mark.Set(condition.UnknownCondition(t, condition.InitReason, "Not checked yet: see the conditions that are not True"))
+	}
+	if err := s.checkAPI(ctx); err != nil {
+		return err
+	}
+	spec := s.nova.Spec
+	config, err := s.cellConfig(ctx, novav1.Cell0Name)
+	if err != nil {
+		return inputs.Halt(novav1.NovaAPIReadyCondition, err)
+	}
+	s.config = config
+	mark.MarkTrue(novav1.NovaAPIReadyCondition, "The inputs of the API are ready; its database is %s on %s", spec.APIDatabaseName, s.host(spec.APIDatabaseInstance))
+	return nil
+}
+
+// cellConfig is the configuration with the message bus and the database of a cell,
+// and with the API database.
+func (s *scope) cellConfig(ctx context.Context, cell string) (nova.Config, error) {
+	spec, template := s.nova.Spec, s.nova.Spec.CellTemplates[cell]
+	transport, err := s.Inputs.SecretKey(ctx, s.nova.Namespace, s.bus(cell, template), transportKey)
+	if err != nil {
+		return nova.Config{}, err
+	}
+	database := cmp.Or(template.CellDatabaseName, novav1.CellDatabaseName(cell))
+	return nova.Config{
+		Owner: "Nova " + s.nova.Name, TransportURL: strings.TrimRight(string(transport), "\r\n"),
+		ServicePassword: strings.TrimRight(string(s.passwords[novav1.ServicePasswordKey]), "\r\n"),
+		KeystoneAuthURL: spec.KeystoneAuthURL, ServiceUser: spec.ServiceUser, Keystone: spec.Keystone,
+		Connection:    podified.MySQL(s.host(template.CellDatabaseInstance), cmp.Or(template.CellDatabaseUser, "nova"), string(s.passwords[novav1.CellDatabasePasswordKey]), database),
+		APIConnection: podified.MySQL(s.host(spec.APIDatabaseInstance), spec.APIDatabaseUser, string(s.passwords[novav1.APIDatabasePasswordKey]), spec.APIDatabaseName),
+	}, nil
+}
+
+// configured reports whether the API is to run.
+func (s *scope) configured() bool { return s.config.APIConnection != "" }
+
+// syncDatabase is the phase that updates the schema of the API database.
+func (s *scope) syncDatabase(ctx context.Context) error {
+	if !s.configured() {
+		return nil
+	}
+	if s.nova.Status.Jobs == nil {
+		s.nova.Status.Jobs = map[string]string{}
+	}
+	names := []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
+	for cell := range s.nova.Spec.CellTemplates {
+		names = append(names, mappingJobName(s.nova.Name, cell))
+	}
+	if err := s.Pods.KeepJobs(ctx, s.nova, s.nova.Status.Jobs, names...); err != nil {
+		return err
+	}
+	job, err := nova.APIDatabaseJob(names[0], s.nova.Spec.APIDatabaseName+" on "+s.host(s.nova.Spec.APIDatabaseInstance), s.config, s.nova.Spec.APIServiceTemplate.CustomServiceConfig)
+	if err := s.run(ctx, condition.DBSyncReadyCondition, job, err); err != nil {
+		return err
+	}
+	s.nova.Status.Conditions.MarkTrue(condition.DBSyncReadyCondition, "The schema of database %s is up to date", s.nova.Spec.APIDatabaseName)
+	return nil
+}
+
+// run runs a Job where the API runs.
+func (s *scope) run(ctx context.Context, t condition.Type, job *podified.Job, err error) error {
+	if err != nil {
+		return phase.Stalled(t, novav1.InvalidConfigReason, "%v: check the Secrets of the Nova", err)
+	}
+	template := s.nova.Spec.APIServiceTemplate
+	job.Image, job.Resources, job.NetworkAttachments = s.image(), template.Resources, template.NetworkAttachments
+	job.NodeSelector = podified.Selected(cmp.Or(template.NodeSelector, s.nova.Spec.NodeSelector))
+	return s.Pods.RunJob(ctx, s.nova, t, s.nova.Status.Jobs, job)
+}
+
+// mapCells is the phase that makes the cells known to the API. One that cannot be
+// mapped keeps no other from it, and the API from nothing.
+func (s *scope) mapCells(ctx context.Context) error {
+	if !s.configured() {
+		return nil
+	}
+	var first *phase.Halt
+	names := slices.Sorted(maps.Keys(s.nova.Spec.CellTemplates))
+	for _, cell := range names {
+		if s.nova.Spec.CellTemplates[cell].CellDatabaseInstance == "" {
+			continue // who runs its conductor maps it
+		}
+		var halt *phase.Halt
+		if err := s.mapCell(ctx, cell); errors.As(err, &halt) {
+			first = cmp.Or(first, halt)
+		} else if err != nil {
+			return err
+		}
+	}
+	mark := &s.nova.Status.Conditions
+	if first == nil {
+		mark.MarkTrue(novav1.NovaCellMappingsReadyCondition, "The API knows every cell that has a database")
+		return nil
+	}
+	mark.MarkFalse(novav1.NovaCellMappingsReadyCondition, first.Reason, first.Severity, "%s", first.Message)
+	if s.nova.Status.Jobs[mappingJobName(s.nova.Name, novav1.Cell0Name)] == "" {
+		return first // without cell0 the API does not work
+	}
+	return nil
+}
+
+// mapCell maps a cell whose database has its schema: the Job migrates data in it.
+func (s *scope) mapCell(ctx context.Context, cell string) error {
+	if !slices.ContainsFunc(s.cells, func(c *novav1.NovaCell) bool { return c.Name == novav1.CellName(s.nova.Name, cell) && synced(c) }) {
+		return phase.Waiting(novav1.NovaCellMappingsReadyCondition, novav1.CellNotReadyReason,
+			"Waiting until the database of NovaCell %s is up to date: see its condition %s", novav1.CellName(s.nova.Name, cell), condition.DBSyncReadyCondition)
+	}
+	config, err := s.cellConfig(ctx, cell)
+	if err != nil {
+		return inputs.Halt(novav1.NovaCellMappingsReadyCondition, err)
+	}
+	job, err := nova.MappingJob(mappingJobName(s.nova.Name, cell), cell, config)
+	return s.run(ctx, novav1.NovaCellMappingsReadyCondition, job, err)
+}
+
+// deploy is the phase that runs the services. They are started again when other
+// cells are mapped: before, they do not know them.
+func (s *scope) deploy(ctx context.Context) error {
+	if !s.configured() {
+		return nil
+	}
+	mapped := map[string]string{}
+	for cell := range s.nova.Spec.CellTemplates {
+		if hash := s.nova.Status.Jobs[mappingJobName(s.nova.Name, cell)]; hash != "" {
+			mapped[cell] = hash
+		}
+	}
+	return nova.Deploy(ctx, s.Pods, s.nova, s.components(), s.config, map[string][]byte{cellsFile: []byte(fmt.Sprint(mapped))})
+}

@@ -1,0 +1,63 @@
+package novaexternalcompute
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+)
+
+// adjust has nova disable the service if the node says so, and enable it again.
+func (s *scope) adjust(ctx context.Context, deployed bool) error {
+	status := s.compute.Status.ComputeService
+	if s.api == nil || status == nil || !s.view.Asked {
+		return nil
+	}
+	reason, wanted := "", false
+	if s.node != nil {
+		reason, wanted = s.node.Annotations[edpmv1.DisableAnnotation]
+	}
+	change, reason := adjustment(status, wanted, computeservice.Shorten(cmp.Or(reason, edpmv1.DisableAnnotation)), deployed)
+	if change == nil {
+		status.DisabledFor = reason
+		return nil
+	}
+	nova, err := s.Services.Client(ctx, client.ObjectKeyFromObject(s.api))
+	if err == nil {
+		s.view.Service, err = nova.Update(ctx, s.view.Service, change)
+	}
+	if errors.As(err, &s.unchanged) {
+		return nil // serviceReady says so
+	}
+	if err == nil {
+		s.compute.Status.ComputeService = serviceStatus(s.view.Service)
+		s.compute.Status.ComputeService.DisabledFor = reason
+	}
+	return err
+}
+
+// adjustment returns what is to be changed of a service, nil for nothing, and the
+// reason with which it is then disabled by the operator. What somebody else has
+// disabled, nova itself included, stays so.
+func adjustment(s *novav1.ComputeServiceStatus, wanted bool, reason string, deployed bool) (computeservice.Change, string) {
+	removed := s.Disabled && s.DisabledReason == removalReason
+	annotated := s.Disabled && s.DisabledFor != "" && s.DisabledReason == s.DisabledFor
+	switch {
+	case wanted && s.Disabled && s.DisabledReason == reason:
+		return nil, reason
+	case s.Disabled && !removed && !annotated:
+		return nil, ""
+	case wanted:
+		return computeservice.Disable(reason), reason
+	case !s.Disabled, removed && !deployed:
+		return nil, ""
+	case removed:
+		return computeservice.Enable().ForceDown(false), ""
+	}
+	return computeservice.Enable(), ""
+}

@@ -1,0 +1,163 @@
+package novaexternalcompute
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// removalReason is with which the service of a compute is disabled that is being
+// deleted. By it the service is known when the host comes back.
+const removalReason = "edpm-operators: the compute is being removed"
+
+// leaving is what nova has of a compute that is being deleted.
+type leaving struct {
+	*computeservice.Client
+	service   computeservice.Service // without an id if there is none
+	instances int
+}
+
+// drain is the phase that has nova put no more guests on the host, and waits until
+// there are none.
+func (s *scope) drain(ctx context.Context) error {
+	err := s.disableForRemoval(ctx)
+	switch {
+	case s.skipCleanup(): // leaveNova reports what is left
+		return s.onlyFault(err)
+	case err != nil:
+		return s.unaskable(err)
+	case s.leaving.instances > 0:
+		return s.occupied()
+	}
+	return nil
+}
+
+func (s *scope) disableForRemoval(ctx context.Context) error {
+	if err := s.findService(ctx); err != nil || s.leaving.service.ID == "" {
+		return err
+	}
+	l := &s.leaving
+	if !l.service.Disabled {
+		updated, err := l.Update(ctx, l.service, computeservice.Disable(removalReason))
+		if err != nil {
+			return err
+		}
+		l.service = updated
+	}
+	var err error
+	l.instances, err = l.Instances(ctx, l.service.Host)
+	return err
+}
+
+// findService finds the service of the compute, if it has put one on the host: nova may
+// have one of that name which is somebody else's.
+func (s *scope) findService(ctx context.Context) error {
+	api, err := s.findAPI(ctx)
+	if err != nil || api == nil {
+		return err
+	}
+	if touched, err := s.touched(ctx); err != nil || !touched {
+		return err
+	}
+	if s.leaving.Client, err = s.Services.Client(ctx, client.ObjectKeyFromObject(api)); err != nil {
+		return err
+	}
+	_ = s.readVars(ctx) // the names are good without them as well
+	hosts, known := s.hostNames(), s.compute.Status.ComputeService
+	if known != nil {
+		hosts = []string{known.Host}
+	}
+	for _, host := range hosts {
+		found, err := s.leaving.Find(ctx, host)
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(found, func(f computeservice.Service) bool { return known != nil && f.ID == known.ID }); i >= 0 {
+			s.leaving.service = found[i]
+			return nil
+		}
+		if len(found) == 1 {
+			s.leaving.service = found[0]
+			return nil
+		}
+	}
+	return nil
+}
+
+// leaveNova is the phase that deletes the service, with which its host mapping and its
+// resource provider go. Without clean-up the service stays where it could be needed:
+// guests can be evacuated then, or nova-compute may still run.
+func (s *scope) leaveNova(ctx context.Context) error {
+	l := &s.leaving
+	if l.service.ID == "" {
+		return nil
+	}
+	if s.skipCleanup() && (l.service.Up || l.instances > 0) {
+		return s.leaveService(ctx)
+	}
+	deleted, err := l.Delete(ctx, l.service)
+	switch {
+	case s.skipCleanup():
+		return s.onlyFault(err)
+	case err != nil:
+		return s.unaskable(err)
+	case !deleted:
+		l.instances = max(l.instances, 1)
+		return s.occupied()
+	}
+	return nil
+}
+
+// leaveService forces the service down in nova, and reports what is left.
+func (s *scope) leaveService(ctx context.Context) error {
+	l := &s.leaving
+	updated, err := l.Update(ctx, l.service, computeservice.Change{}.ForceDown(true))
+	if err != nil {
+		return s.onlyFault(err)
+	}
+	s.Runner.Events.Eventf(s.compute, nil, corev1.EventTypeWarning, novav1.ServiceLeftEvent, "Deleting",
+		"nova keeps the service nova-compute of host %s (%d instances), which is disabled and forced down: make sure that the host is off, evacuate its instances, then run openstack compute service delete %s",
+		updated.Host, l.instances, updated.ID)
+	return nil
+}
+
+// onlyFault is the error unless it says that nova cannot be asked: a compute that is
+// deleted without clean-up does not wait for nova.
+func (s *scope) onlyFault(err error) error {
+	trouble := (*computeservice.Trouble)(nil)
+	if !errors.As(err, &trouble) {
+		return err
+	}
+	s.Runner.Events.Eventf(s.compute, nil, corev1.EventTypeWarning, novav1.ServiceLeftEvent, "Deleting",
+		"The service nova-compute of the host was left in nova as it is: %s. Delete it with openstack compute service delete", trouble.Message)
+	return nil
+}
+
+// unaskable turns the error of a request to nova into a *phase.Halt.
+func (s *scope) unaskable(err error) error {
+	trouble := (*computeservice.Trouble)(nil)
+	if !errors.As(err, &trouble) {
+		return err
+	}
+	halt := phase.Failing(novav1.ComputeServiceReadyCondition, trouble.Reason,
+		"Deleting: the service is to be disabled and deleted in nova, but %s. It is tried again automatically; to delete the compute without it, set annotation %s: \"true\"", trouble.Message, edpmv1.SkipCleanupAnnotation)
+	halt.After = s.Services.Interval()
+	return halt
+}
+
+// occupied waits for the last guest to leave. nova tells nobody when it does.
+func (s *scope) occupied() error {
+	halt := phase.Stalled(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason,
+		"Deleting: host %s has %d instances, and gets no new ones. Migrate or delete them, and it continues automatically. If the host is dead, set annotation %s: \"true\": its service is then forced down in nova, and the instances can be evacuated",
+		s.leaving.service.Host, s.leaving.instances, edpmv1.SkipCleanupAnnotation)
+	halt.After = s.Services.Interval()
+	return halt
+}

@@ -1,0 +1,197 @@
+package novaexternalcompute
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// hostVar is the variable with the name of the host in nova.
+const hostVar = "edpm_nova_host"
+
+// observe is the phase that finds out what nova says of the service. It halts for
+// nothing: what is wrong with the service keeps nothing from being deployed.
+func (s *scope) observe(ctx context.Context) error {
+	api, err := s.findAPI(ctx)
+	if err != nil {
+		return err
+	}
+	status := &s.compute.Status
+	if s.api = api; api == nil {
+		s.Services.Withdraw(client.ObjectKeyFromObject(s.compute))
+		status.ComputeService = nil
+		return nil
+	}
+	subject := computeservice.Subject{Name: client.ObjectKeyFromObject(s.compute), Hosts: s.hostNames()}
+	if known := status.ComputeService; known != nil && known.Mapped {
+		subject.Mapped = known.ID
+	}
+	s.view = s.Services.Observe(client.ObjectKeyFromObject(api), subject)
+	if known := status.ComputeService; s.view.Asked {
+		status.ComputeService = serviceStatus(s.view.Service)
+		if now := status.ComputeService; now != nil && known != nil && now.ID == known.ID {
+			now.DisabledFor = known.DisabledFor
+		}
+	}
+	return s.adjust(ctx, false)
+}
+
+// findAPI returns the Nova that runs the API of the cell, nil if none does.
+func (s *scope) findAPI(ctx context.Context) (*novav1.Nova, error) {
+	cell, nova := &novav1.NovaCell{}, &novav1.Nova{}
+	if err := s.Get(ctx, types.NamespacedName{Namespace: s.compute.Namespace, Name: s.compute.Spec.CellName}, cell); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	owner := metav1.GetControllerOf(cell)
+	if owner == nil || owner.Kind != "Nova" {
+		return nil, nil
+	}
+	if err := s.Get(ctx, types.NamespacedName{Namespace: cell.Namespace, Name: owner.Name}, nova); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if nova.UID != owner.UID || !observes(nova) {
+		return nil, nil
+	}
+	return nova, nil
+}
+
+// observes reports whether a Nova runs an API that can be asked.
+func observes(nova client.Object) bool {
+	return nova.(*novav1.Nova).RunsAPI() && nova.GetDeletionTimestamp().IsZero()
+}
+
+// hostNames are the names that the host can have in nova: the one that it is given,
+// or else its own, which is that of the node unless somebody has chosen another.
+func (s *scope) hostNames() []string {
+	if given, _ := s.vars[hostVar].(string); given != "" {
+		return []string{given}
+	}
+	names := []string{s.compute.Name}
+	if s.node != nil && s.node.Spec.HostName != "" {
+		names = []string{s.node.Spec.HostName, s.compute.Name}
+	}
+	for _, name := range names {
+		if short, _, found := strings.Cut(name, "."); found {
+			names = append(names, short)
+		}
+	}
+	return slices.Compact(names)
+}
+
+// serviceStatus is what is shown of a service: nothing that differs while nothing
+// has changed.
+func serviceStatus(service computeservice.Service) *novav1.ComputeServiceStatus {
+	if service.ID == "" {
+		return nil
+	}
+	status := &novav1.ComputeServiceStatus{
+		ID: service.ID, Host: service.Host, Up: service.Up, ForcedDown: service.ForcedDown, Mapped: service.Mapped, Duplicated: service.Rival,
+		Disabled: service.Disabled, DisabledReason: service.DisabledReason,
+	}
+	if !service.Up && !service.Seen.IsZero() {
+		status.DownSince = ptr.To(metav1.NewTime(service.Seen))
+	}
+	return status
+}
+
+// serviceReady is the last phase of a compute: nova can put a guest on it.
+func (s *scope) serviceReady(ctx context.Context) error {
+	if s.api == nil {
+		notObserved := condition.TrueCondition(novav1.ComputeServiceReadyCondition,
+			"Not observed: NovaCell %s belongs to no Nova that runs an API", s.compute.Spec.CellName)
+		notObserved.Reason = novav1.NotObservedReason
+		s.compute.Status.Conditions.Set(notObserved)
+		return nil
+	}
+	s.Services.Await(client.ObjectKeyFromObject(s.api), client.ObjectKeyFromObject(s.compute))
+	if err := s.adjust(ctx, true); err != nil {
+		return err
+	}
+	if halt := s.judgeService(); halt != nil {
+		return halt
+	}
+	s.compute.Status.Conditions.MarkTrue(novav1.ComputeServiceReadyCondition, "nova-compute on host %s is up and mapped to its cell", s.compute.Status.ComputeService.Host)
+	return nil
+}
+
+// judgeService returns what keeps nova from putting a guest on the compute.
+func (s *scope) judgeService() *phase.Halt {
+	service, trouble := s.compute.Status.ComputeService, s.view.Trouble
+	t := novav1.ComputeServiceReadyCondition
+	switch {
+	case s.unchanged != nil:
+		halt := phase.Failing(t, s.unchanged.Reason, "The service is to be disabled or enabled, but %s. It is tried again automatically", s.unchanged.Message)
+		halt.After = s.Services.Interval()
+		return halt
+	case trouble != nil && (service == nil || !service.Mapped):
+		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
+	case service == nil:
+		return phase.Waiting(t, novav1.ServiceNotReportedReason,
+			"Waiting for nova-compute to report to nova as host %s. If it does not, see its log on the host; if the host has another name there, set %s in ansibleVars of the node",
+			strings.Join(s.hostNames(), " or "), hostVar)
+	case service.Duplicated:
+		return phase.Stalled(t, novav1.ServiceDuplicatedReason,
+			"nova has services nova-compute of host %s in two cells: delete the one that is down with openstack compute service delete, after its guests", service.Host)
+	case !service.Up:
+		return phase.Failing(t, novav1.ServiceDownReason, "%s", downText(service))
+	case !service.Mapped:
+		return phase.Waiting(t, novav1.HostNotMappedReason, "Waiting until host %s is mapped to its cell: see condition %s of Nova %s", service.Host, novav1.NovaComputeServicesReadyCondition, s.api.Name)
+	case service.Disabled && service.DisabledFor != "":
+		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
+			service.Host, edpmv1.DisableAnnotation, service.DisabledReason)
+	case service.Disabled:
+		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: its service is disabled (%s). Enable it with openstack compute service set --enable %s nova-compute",
+			service.Host, reasonText(service.DisabledReason), service.Host)
+	}
+	return nil
+}
+
+func downText(service *novav1.ComputeServiceStatus) string {
+	switch {
+	case service.ForcedDown:
+		return "nova-compute on host " + service.Host + " is forced down. When the host is back, run openstack compute service set --up " + service.Host + " nova-compute"
+	case service.DownSince == nil:
+		return "nova-compute on host " + service.Host + " is down: see the unit edpm_nova_compute on the host, and the message bus of the cell"
+	}
+	return "nova-compute on host " + service.Host + " has not reported to nova since " + service.DownSince.UTC().Format(time.RFC3339) +
+		": see the unit edpm_nova_compute on the host, and the message bus of the cell"
+}
+
+func reasonText(reason string) string {
+	if reason == "" {
+		return "without a reason"
+	}
+	return reason
+}
+
+// apiChanges lets through that a Nova gets an API, or loses it.
+var apiChanges = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool { return observes(e.ObjectOld) != observes(e.ObjectNew) },
+}
+
+// computesOf are the computes of the cells of a Nova.
+func (r *Reconciler) computesOf(ctx context.Context, nova client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for cell := range nova.(*novav1.Nova).Spec.CellTemplates {
+		name := novav1.CellName(nova.GetName(), cell)
+		list := func() client.ObjectList { return &novav1.NovaExternalComputeList{} }
+		requests = append(requests, watch.Users(r.Client, list, CellIndex, func(client.Object) string { return name })(ctx, nova)...)
+	}
+	return requests
+}

@@ -1,0 +1,160 @@
+package controllers_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/fakenova"
+)
+
+var _ = Describe("A compute that nova knows", func() {
+	var w *world
+	var server *fakenova.Server
+
+	BeforeEach(func() {
+		w, server = newOpenStack(func(server *fakenova.Server, _ *batchv1.Job) { server.Discover() })
+		w.makeNodes(1, "compute")
+		server.Run("n000")
+		w.computesReady("n000")
+	})
+
+	It("is deleted in nova once its host is cleaned up, and its name can come back", func() {
+		release := w.hosts.Hold()
+		DeferCleanup(release)
+		remove(w.node("n000"))
+		Eventually(func() int { return w.times("n000", cleanup) }).Should(Equal(1))
+		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true, Disabled: true, Reason: "edpm-operators: the compute is being removed"}))
+		Expect(server.Requests("DELETE")).To(BeZero(), "nova-compute still runs")
+		server.Stop("n000")
+		release()
+		gone(w.compute("n000"))
+		gone(w.node("n000"))
+		Expect(server.Host("n000")).To(Equal(fakenova.State{}), "nothing is left in nova")
+		Expect(server.Requests("DELETE")).To(Equal(1))
+		Expect(server.Requests("PUT")).To(Equal(1))
+
+		By("adding a node of that name")
+		w.makeNodes(1, "compute")
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceNotReportedReason)
+		server.Run("n000")
+		w.computesReady("n000")
+		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true}))
+	})
+
+	It("is kept as long as nova has instances on it, and says how many", func() {
+		server.Boot("n000", 2)
+		remove(w.node("n000"))
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances", edpmv1.SkipCleanupAnnotation)
+		Expect(server.Host("n000").Disabled).To(BeTrue())
+		w.quiet()
+		Expect(w.times("n000", cleanup)).To(BeZero(), "nothing should be removed from the host")
+		server.Boot("n000", 1)
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 1 instances")
+		server.Stop("n000")
+		server.Boot("n000", 0)
+		gone(w.compute("n000"))
+		Expect(w.times("n000", cleanup)).To(Equal(1))
+		Expect(server.Host("n000")).To(Equal(fakenova.State{}))
+	})
+
+	It("whose host is dead is forced down in nova, so that guests can be evacuated", func() {
+		server.Boot("n000", 3)
+		server.Stop("n000")
+		remove(w.node("n000"))
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason)
+		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		gone(w.compute("n000"))
+		gone(w.node("n000"))
+		state := server.Host("n000")
+		Expect(state.Service && state.Disabled && state.ForcedDown).To(BeTrue(), "%+v", state)
+		Expect(server.Requests("DELETE")).To(BeZero())
+		Expect(w.times("n000", cleanup)).To(BeZero())
+		Eventually(func() []string { return w.events("n000") }).Should(ContainElement(And(
+			ContainSubstring("Warning ComputeServiceLeft nova keeps the service nova-compute of host n000 (3 instances)"), ContainSubstring("openstack compute service delete 0000"))))
+
+		By("replacing the host")
+		server.Boot("n000", 0)
+		w.makeNodes(1, "compute")
+		Eventually(func() fakenova.State { return server.Host("n000") }).Should(Equal(fakenova.State{Service: true, Mapped: true}))
+		server.Run("n000")
+		w.computesReady("n000")
+	})
+
+	It("whose host is dead and empty is deleted in nova without clean-up", func() {
+		server.Stop("n000")
+		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		remove(w.node("n000"))
+		gone(w.node("n000"))
+		Expect(server.Host("n000")).To(Equal(fakenova.State{}))
+		Expect(w.times("n000", cleanup)).To(BeZero())
+	})
+
+	It("leaves no ghost when it is deleted without clean-up while nova-compute runs", func() {
+		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		remove(w.node("n000"))
+		gone(w.node("n000"))
+		state := server.Host("n000")
+		Expect(state.Service && state.Disabled && state.ForcedDown).To(BeTrue(), "%+v", state)
+		Expect(state.Ghosts).To(BeZero())
+	})
+
+	It("waits with its deletion while nova cannot be asked, unless clean-up is skipped", func() {
+		server.Break(fakenova.KeystoneDown)
+		w.restart() // the token is lost
+		remove(w.node("n000"))
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.KeystoneUnreachableReason, "Deleting: the service is to be disabled and deleted in nova, but keystone", edpmv1.SkipCleanupAnnotation)
+		Expect(w.times("n000", cleanup)).To(BeZero())
+		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		gone(w.node("n000"))
+		Eventually(func() []string { return w.events("n000") }).Should(ContainElement(ContainSubstring("was left in nova as it is: keystone")))
+	})
+
+	It("is disabled with the reason of its node, and enabled again only if it was not disabled by somebody else", func() {
+		annotate(w.node("n000"), edpmv1.DisableAnnotation, "new memory")
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, "annotation edpm.openstack.org/disable of the node disables its service (new memory)")
+		Expect(server.Host("n000").Reason).To(Equal("new memory"))
+		annotate(w.node("n000"), edpmv1.DisableAnnotation, "newer memory")
+		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("newer memory"))
+		w.quiet()
+		writes := server.Requests("PUT")
+		w.restart()
+		time.Sleep(2 * time.Second)
+		Expect(server.Requests("PUT")).To(Equal(writes))
+		enable := func() {
+			GinkgoHelper()
+			change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { delete(n.Annotations, edpmv1.DisableAnnotation) })
+		}
+		enable()
+		w.computesReady("n000")
+		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true}))
+
+		By("somebody disabling it before and after")
+		server.Disable("n000", true, "mine")
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, "(mine)", "compute service set --enable n000")
+		writes = server.Requests("PUT")
+		annotate(w.node("n000"), edpmv1.DisableAnnotation, "maintenance")
+		w.quiet()
+		enable()
+		w.quiet()
+		Expect(server.Host("n000").Reason).To(Equal("mine"))
+		Expect(server.Requests("PUT")).To(Equal(writes), "what others have disabled is theirs")
+	})
+
+	It("that never was on its host is nobody else's service", func() {
+		up(server, "n001")
+		w.make(MakeNode("n001", w.ns).Role("compute").Deploy(false).Obj())
+		w.halted(w.compute("n001"), novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason)
+		writes := server.Requests("PUT")
+		remove(w.node("n001"))
+		gone(w.node("n001"))
+		Expect(server.Requests("PUT")).To(Equal(writes))
+		Expect(server.Host("n001")).To(Equal(fakenova.State{Service: true, Mapped: true}))
+	})
+})

@@ -1,0 +1,296 @@
+package controllers_test
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/fakenova"
+)
+
+// observing makes nova be asked often enough for a story.
+func observing(o *controllers.Options) {
+	o.Services = computeservice.Options{Interval: 400 * time.Millisecond, Soon: 100 * time.Millisecond, Timeout: 5 * time.Second, Loopback: true}
+	o.Images.NovaAPI, o.Images.NovaConductor = "api:1", "conductor:1"
+}
+
+// newOpenStack makes a world with keystone, a Nova with an API and cell1, and a role
+// compute in it. Jobs succeed once they have done what the functions do.
+func newOpenStack(does ...func(*fakenova.Server, *batchv1.Job)) (*world, *fakenova.Server) {
+	GinkgoHelper()
+	server := fakenova.Start("p")
+	DeferCleanup(server.Close)
+	w := newWorld(observing)
+	w.databases = startDatabases(w.ns, func(job *batchv1.Job) {
+		for _, do := range does {
+			do(server, job)
+		}
+	})
+	nova := MakeNova("nova", w.ns, "osp-secret", "cell1")
+	nova.Spec.KeystoneAuthURL = server.URL
+	nova.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1)
+	nova.Spec.CellTemplates[novav1.Cell0Name] = novav1.NovaCellTemplate{HasAPIAccess: true}
+	secret := MakeSecret("osp-secret", w.ns, "NovaPassword", "p")
+	secret.Data["NovaAPIDatabasePassword"], secret.Data["NovaCellDatabasePassword"] = []byte("a"), []byte("d")
+	w.make(secret, nova, MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"), w.role("compute").Cell("nova-cell1").Obj())
+	for _, cell := range []string{"cell0", "cell1"} {
+		w.make(MakeSecret("rabbitmq-transport-url-nova-"+cell+"-transport", w.ns, "transport_url", "rabbit://"+cell))
+	}
+	return w, server
+}
+
+// discoveries are the Jobs that have mapped hosts.
+func (w *world) discoveries() int {
+	n := 0
+	for name, times := range w.databases.times() {
+		if strings.HasPrefix(name, discovery) {
+			n += times
+		}
+	}
+	return n
+}
+
+// setPassword changes the password that the Nova has.
+func setPassword(w *world, password string) {
+	GinkgoHelper()
+	change(MakeSecret("osp-secret", w.ns, "", ""), func(s *corev1.Secret) { s.Data["NovaPassword"] = []byte(password) })
+}
+
+// discovery is the name of the Jobs that map hosts.
+const discovery = "nova-discover-hosts"
+
+// up has nova-compute run on hosts that are mapped.
+func up(server *fakenova.Server, hosts ...string) {
+	server.Run(hosts...)
+	server.Discover()
+}
+
+var _ = Describe("The service of a compute in nova", func() {
+	service := novav1.ComputeServiceReadyCondition
+
+	It("makes the compute Ready once it has reported and is mapped", func() {
+		w, server := newOpenStack()
+		w.makeNodes(1, "compute")
+		w.halted(w.compute("n000"), service, novav1.ServiceNotReportedReason, "report to nova as host n000", "edpm_nova_host")
+		server.Run("n000")
+		server.Discover()
+		w.computesReady("n000")
+		got := get(Default, w.compute("n000")).Status.ComputeService
+		Expect(*got).To(Equal(novav1.ComputeServiceStatus{ID: got.ID, Host: "n000", Up: true, Mapped: true}))
+		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "True/Ready/")
+		w.exactlyOnce()
+	})
+
+	It("is not observed where no API is run, and keeps nobody from being Ready", func() {
+		w := newCloud(observing)
+		w.make(w.role("compute").Cell("cell1").Obj())
+		w.makeNodes(1, "compute")
+		w.computesReady("n000")
+		w.condition(w.compute("n000"), service, "True/NotObserved/", "NovaCell cell1 belongs to no Nova that runs an API")
+		Expect(get(Default, w.compute("n000")).Status.ComputeService).To(BeNil())
+	})
+
+	It("is observed as soon as the Nova runs an API, and no longer when it does not", func() {
+		w, server := newOpenStack()
+		nova := MakeNova("nova", w.ns, "")
+		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = nil })
+		w.makeNodes(1, "compute")
+		w.computesReady("n000")
+		w.condition(w.compute("n000"), service, "True/NotObserved/")
+		time.Sleep(still)
+		Expect(server.Requests("")).To(BeZero(), "nobody should be asked")
+
+		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1) })
+		w.halted(w.compute("n000"), service, novav1.ServiceNotReportedReason)
+		up(server, "n000")
+		w.computesReady("n000")
+		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = ptr.To[int32](0) })
+		w.condition(w.compute("n000"), service, "True/NotObserved/")
+		Expect(get(Default, w.compute("n000")).Status.ComputeService).To(BeNil())
+		time.Sleep(still)
+		asked := server.Requests("")
+		Consistently(func() int { return server.Requests("") }).Should(Equal(asked))
+		w.exactlyOnce()
+	})
+
+	It("that stops later is shown down since its last report, and nothing is run", func() {
+		w, server := newOpenStack()
+		w.makeNodes(2, "compute")
+		up(server, "n000", "n001")
+		w.computesReady("n000", "n001")
+		server.Stop("n001")
+		w.halted(w.compute("n001"), service, novav1.ServiceDownReason, "nova-compute on host n001 has not reported to nova since 2", "edpm_nova_compute")
+		got := get(Default, w.compute("n001")).Status.ComputeService
+		Expect(got.Up).To(BeFalse())
+		Expect(got.DownSince.Time).To(BeTemporally("~", time.Now(), 30*time.Second))
+		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(ContainSubstring("Warning ComputeServiceDown ComputeServiceReady: nova-compute on host n001 has not reported")))
+		Eventually(gauges).Should(And(
+			HaveKeyWithValue("edpm_compute_services{nova-cell1,down}", 1.0), HaveKeyWithValue("edpm_compute_services{nova-cell1,up}", 1.0)))
+		w.computesReady("n000")
+		w.calm()
+		w.exactlyOnce()
+
+		By("starting it again")
+		server.Run("n001")
+		w.computesReady("n001")
+		Expect(get(Default, w.compute("n001")).Status.ComputeService.DownSince).To(BeNil())
+		Expect(gauges(Default)).NotTo(HaveKey("edpm_compute_services{nova-cell1,down}"))
+		w.exactlyOnce()
+	})
+
+	DescribeTable("cannot be asked for, which the waiting compute and the Nova say, and heals",
+		func(fault fakenova.Fault, password string, reason condition.Reason, says string) {
+			w, server := newOpenStack()
+			server.Break(fault)
+			setPassword(w, password)
+			w.makeNodes(1, "compute")
+			w.halted(w.compute("n000"), service, reason, says)
+			w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "False/"+string(reason)+"/Warning", says)
+			Expect(asText(get(Default, w.compute("n000")))).NotTo(Or(ContainSubstring("hunter2"), ContainSubstring("fake-token")))
+			Expect(strings.Join(w.events("n000"), "\n")).NotTo(ContainSubstring("hunter2"))
+			Expect(server.Astray()).To(BeZero(), "the token should go to nova only")
+			w.quiet()
+			server.Break(fakenova.None)
+			up(server, "n000")
+			setPassword(w, "p")
+			w.computesReady("n000")
+			w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "True/Ready/")
+		},
+		Entry("a wrong password", fakenova.None, "hunter2", novav1.KeystoneAccessDeniedReason, "refuses user nova in project service: correct the password"),
+		Entry("keystone is down", fakenova.KeystoneDown, "p", novav1.KeystoneUnreachableReason, "it answers 503"),
+		Entry("no endpoint", fakenova.NoEndpoint, "p", novav1.EndpointMissingReason, "no internal endpoint of type compute in region regionOne"),
+		Entry("nova is down", fakenova.NovaDown, "p", novav1.APIUnreachableReason, "it answers 503"),
+		Entry("nova refuses", fakenova.NovaRefuses, "p", novav1.APIAccessDeniedReason, "give the user the role admin"),
+		Entry("nova redirects", fakenova.Redirect, "p", novav1.APIUnreachableReason, "it answers 307"),
+	)
+
+	It("is shown as it was while keystone is down, which only the Nova says", func() {
+		w, server := newOpenStack()
+		w.makeNodes(3, "compute")
+		up(server, nodeNames(3)...)
+		w.computesReady(nodeNames(3)...)
+		w.quiet()
+		server.Break(fakenova.NovaDown)
+		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "False/NovaAPIUnreachable/Warning", "shown as they were")
+		w.restart()
+		time.Sleep(2 * time.Second)
+		Expect(w.wire.since(0)).NotTo(ContainElement(Or(HaveSuffix("/status"), HaveSuffix("/events"))), "what a new manager writes while nova is down")
+		w.computesReady(nodeNames(3)...)
+		server.Break(fakenova.None)
+		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "True/Ready/")
+	})
+
+	It("is read by one list for all computes, at a bounded rate, and written only when it changes", func() {
+		w, server := newOpenStack()
+		names := w.makeNodes(30, "compute")
+		up(server, names...)
+		w.computesReady(names...)
+		w.quiet()
+		lists, hypervisors, logins := server.Requests("GET /v2.1/os-services"), server.Requests("GET /v2.1/os-hypervisors"), server.Requests("POST")
+		written := len(w.wire.since(0))
+		time.Sleep(2 * time.Second)
+		Expect(server.Requests("GET /v2.1/os-services")-lists).To(BeNumerically("<=", 6), "lists in 2 s with an interval of 400 ms")
+		Expect(server.Requests("GET /v2.1/os-services") - lists).To(BeNumerically(">=", 2))
+		Expect(server.Requests("GET /v2.1/os-hypervisors")).To(Equal(hypervisors), "all computes are known to be mapped")
+		Expect(server.Requests("POST")).To(Equal(logins), "a token is used until it ends")
+		Expect(w.wire.since(written)).To(BeEmpty())
+
+		By("deleting the nodes")
+		for _, n := range names {
+			server.Stop(n)
+			remove(w.node(n))
+		}
+		for _, n := range names {
+			gone(w.compute(n))
+		}
+		time.Sleep(still)
+		asked := server.Requests("")
+		Consistently(func() int { return server.Requests("") }).Should(Equal(asked), "a Nova without computes is not asked")
+	})
+
+	It("has its host mapped by one Job for all that wait", func() {
+		w, server := newOpenStack(func(server *fakenova.Server, job *batchv1.Job) {
+			if strings.HasPrefix(job.Name, discovery) {
+				server.Discover()
+			}
+		})
+		names := w.makeNodes(12, "compute")
+		for _, n := range names {
+			w.halted(w.compute(n), service, novav1.ServiceNotReportedReason)
+		}
+		server.Run(names...)
+		w.computesReady(names...)
+		Expect(w.discoveries()).To(Equal(1))
+		w.quiet()
+		Expect(w.discoveries()).To(Equal(1), "there is nothing to map")
+		Expect(get(Default, MakeNova("nova", w.ns, "")).Status.Jobs).To(HaveLen(3), "nova is what remembers mapped hosts")
+
+		By("starting the manager again")
+		w.restart()
+		time.Sleep(2 * time.Second)
+		Expect(w.discoveries()).To(Equal(1))
+		Expect(w.wire.since(0)).NotTo(ContainElement(HaveSuffix("/status")))
+	})
+
+	It("is mapped by a later Job when it came too late for the first", func() {
+		gate := make(chan struct{})
+		w, server := newOpenStack(func(server *fakenova.Server, job *batchv1.Job) {
+			if strings.HasPrefix(job.Name, discovery) {
+				server.Discover()
+				<-gate
+			}
+		})
+		w.makeNodes(2, "compute")
+		server.Register("n000")
+		w.halted(w.compute("n000"), service, novav1.HostNotMappedReason, "host n000", "condition NovaComputeServicesReady of Nova nova")
+		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "True/Ready/", "is to map 1 hosts to their cells")
+
+		By("another one coming while the Job runs, and the first one being through")
+		server.Run("n000", "n001")
+		w.halted(w.compute("n001"), service, novav1.HostNotMappedReason)
+		Consistently(func(g Gomega) {
+			jobs := &batchv1.JobList{}
+			g.Expect(api.List(ctx, jobs, client.InNamespace(w.ns))).To(Succeed())
+			g.Expect(slices.DeleteFunc(jobs.Items, func(j batchv1.Job) bool { return !strings.HasPrefix(j.Name, discovery) })).To(HaveLen(1))
+		}).Should(Succeed())
+		close(gate)
+		w.computesReady("n000", "n001")
+		Expect(w.discoveries()).To(BeNumerically("<=", 3))
+		w.exactlyOnce()
+	})
+
+	It("is that of edpm_nova_host if the node sets it", func() {
+		w, server := newOpenStack()
+		w.make(MakeNode("n000", w.ns).Role("compute").Host("10.0.0.1").Vars(`{"edpm_nova_host": "other"}`).Obj())
+		up(server, "n000")
+		w.halted(w.compute("n000"), service, novav1.ServiceNotReportedReason, "as host other.")
+		up(server, "other")
+		w.computesReady("n000")
+		Expect(get(Default, w.compute("n000")).Status.ComputeService.Host).To(Equal("other"))
+	})
+
+	It("that is disabled is not Ready, and says why", func() {
+		w, server := newOpenStack()
+		w.makeNodes(1, "compute")
+		up(server, "n000")
+		w.computesReady("n000")
+		server.Disable("n000", true, "new fans")
+		w.halted(w.compute("n000"), service, novav1.ServiceDisabledReason, "its service is disabled (new fans)")
+		Eventually(gauges).Should(HaveKeyWithValue("edpm_compute_services{nova-cell1,disabled}", 1.0))
+		Expect(w.events("n000")).NotTo(ContainElement(ContainSubstring("ComputeServiceDisabled")))
+		server.Disable("n000", false, "")
+		w.computesReady("n000")
+	})
+})

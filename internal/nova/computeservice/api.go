@@ -1,0 +1,217 @@
+package computeservice
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/hypervisors"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/services"
+	"github.com/gophercloud/gophercloud/v2/pagination"
+)
+
+const (
+	// microversion in which services have a UUID and one request can change all of
+	// their state. Later ones ask every host for its uptime when hypervisors are listed.
+	microversion = "2.53"
+	binary       = "nova-compute"
+	// project of the users of services.
+	project = "service"
+	// largestAnswer bounds what an answer may take of the memory of the manager: some
+	// 20,000 services.
+	largestAnswer = 8 << 20
+	// mostHosts bounds what is remembered of many answers.
+	mostHosts = 20_000
+)
+
+// Access is how the API of a Nova is found and asked.
+type Access struct {
+	AuthURL, Region                 string
+	User, UserDomain, ProjectDomain string
+	Password                        string
+	// CA are certificates, in PEM, of authorities that are trusted beside those of the
+	// system.
+	CA string
+}
+
+// String leaves the password out.
+func (a Access) String() string { return a.User + " at " + plain(a.AuthURL) }
+
+// GoString leaves the password out.
+func (a Access) GoString() string { return a.String() }
+
+// api is an authenticated client of nova.
+type api struct {
+	access  Access
+	compute *gophercloud.ServiceClient
+}
+
+// connect authenticates and finds nova in the catalogue. The error is a *Trouble.
+func connect(ctx context.Context, access Access, opts Options) (*api, error) {
+	a := &api{access: access}
+	provider, err := openstack.NewClient(identity(access.AuthURL))
+	if err != nil {
+		return nil, a.trouble(keystone, err)
+	}
+	if provider.HTTPClient, err = opts.httpClient(access.CA); err != nil {
+		return nil, a.trouble(keystone, err)
+	}
+	provider.UserAgent.Prepend("edpm-operators")
+	err = openstack.Authenticate(ctx, provider, gophercloud.AuthOptions{
+		IdentityEndpoint: provider.IdentityEndpoint, Username: access.User, Password: access.Password, DomainName: access.UserDomain,
+		Scope: &gophercloud.AuthScope{ProjectName: project, DomainName: access.ProjectDomain}, AllowReauth: true,
+	})
+	if err != nil {
+		return nil, a.trouble(keystone, err)
+	}
+	compute, err := openstack.NewComputeV2(provider, gophercloud.EndpointOpts{Region: access.Region, Availability: gophercloud.AvailabilityInternal})
+	if err != nil {
+		return nil, a.trouble(nova, err)
+	}
+	compute.Microversion = microversion
+	a.compute = compute
+	return a, nil
+}
+
+// identity is the address of version 3 of keystone: a list of versions may name an
+// address that only others reach.
+func identity(url string) string {
+	url = strings.TrimRight(url, "/")
+	if !strings.HasSuffix(url, "/v3") {
+		url += "/v3"
+	}
+	return url + "/"
+}
+
+// httpClient follows no redirect, which would take the token to another host, and
+// reaches nothing that only the manager's own machine is to reach: who may create a
+// Nova decides where keystone is.
+func (o Options) httpClient(ca string) (http.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: o.Timeout, Control: o.allow}).DialContext
+	transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = 1, 2*o.Interval
+	if ca != "" {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			return http.Client{}, fmt.Errorf("reading the certificates of the system: %w", err)
+		}
+		pool.AppendCertsFromPEM([]byte(ca))
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return http.Client{
+		Transport: bounded{transport}, Timeout: o.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+var errAddress = errors.New("the address is not allowed")
+
+// allow refuses addresses of the machine itself and of its link, where clouds have
+// their metadata.
+func (o Options) allow(_, address string, _ syscall.RawConn) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	ip := net.ParseIP(strings.Split(host, "%")[0])
+	if ip == nil || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsLoopback() && !o.Loopback {
+		return errAddress
+	}
+	return nil
+}
+
+// bounded bounds the size of answers.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.next.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, largestAnswer)
+	}
+	return answer, err
+}
+
+// list returns the services nova-compute of all cells, or those of one host. What has
+// no UUID is left out: it becomes part of addresses and of what is stored.
+func (a *api) list(ctx context.Context, host string) ([]Service, error) {
+	pages, err := services.List(a.compute, services.ListOpts{Binary: binary, Host: host}).AllPages(ctx)
+	if err != nil {
+		return nil, a.trouble(nova, err)
+	}
+	all, err := services.ExtractServices(pages)
+	if err != nil {
+		return nil, a.trouble(nova, err)
+	}
+	var listed []Service
+	for _, s := range all {
+		if uuid.Validate(s.ID) == nil {
+			listed = append(listed, newService(s))
+		}
+	}
+	return listed, nil
+}
+
+// mapped returns the ids of the services whose hosts are mapped: nova lists no
+// hypervisor of another host.
+func (a *api) mapped(ctx context.Context) (map[string]bool, error) {
+	ids := map[string]bool{}
+	// Not AllPages: a server could send pages without end.
+	err := hypervisors.List(a.compute, hypervisors.ListOpts{}).EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
+		found, err := hypervisors.ExtractHypervisors(page)
+		for i := range found {
+			ids[found[i].Service.ID] = true
+		}
+		return len(ids) < mostHosts, err
+	})
+	if err != nil {
+		return nil, a.trouble(nova, err)
+	}
+	return ids, nil
+}
+
+// Service is a service nova-compute.
+type Service struct {
+	ID, Host       string
+	Up             bool
+	Disabled       bool
+	DisabledReason string
+	ForcedDown     bool
+	// Seen is when it reported last; zero while it is up.
+	Seen time.Time
+	// Rival reports whether nova has another service of the same host, in another cell.
+	Rival bool
+	// Mapped reports whether the host is known to be mapped to its cell.
+	Mapped bool
+}
+
+// longestReason is what nova accepts; what it shows is not ours to trust.
+const longestReason = 255
+
+func newService(s services.Service) Service {
+	out := Service{
+		ID: s.ID, Host: s.Host, Up: s.State == "up", Disabled: s.Status == string(services.ServiceDisabled),
+		DisabledReason: Shorten(s.DisabledReason), ForcedDown: s.ForcedDown,
+	}
+	if !out.Up {
+		out.Seen = s.UpdatedAt.UTC().Truncate(time.Second)
+	}
+	return out
+}
+
+// Shorten cuts a reason to what nova accepts.
+func Shorten(text string) string {
+	if runes := []rune(text); len(runes) > longestReason {
+		return string(runes[:longestReason])
+	}
+	return text
+}

@@ -1,0 +1,131 @@
+package computeservice
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/services"
+	"github.com/gophercloud/gophercloud/v2/pagination"
+	"k8s.io/apimachinery/pkg/types"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// Client reads and changes single services of one Nova. Its errors are *Trouble.
+type Client struct {
+	observer *Observer
+	nova     types.NamespacedName
+	api      *api
+}
+
+// Client authenticates with a Nova, unless that was done before.
+func (o *Observer) Client(ctx context.Context, nova types.NamespacedName) (*Client, error) {
+	o.mu.Lock()
+	c := o.novas[nova]
+	if c == nil || c.access == nil {
+		o.mu.Unlock()
+		return nil, &Trouble{novav1.APIUnreachableReason, "nova's API cannot be asked: the inputs of Nova " + nova.Name + " are not ready"}
+	}
+	access, client := *c.access, c.api
+	o.mu.Unlock()
+	if client == nil {
+		ctx, cancel := context.WithTimeout(ctx, o.opts.Timeout)
+		defer cancel()
+		var err error
+		if client, err = connect(ctx, access, o.opts); err != nil {
+			return nil, err
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if c.access != nil && *c.access == access { // it may have been forgotten meanwhile
+			c.api = client
+		}
+	}
+	return &Client{o, nova, client}, nil
+}
+
+// Find returns the services of a host: more than one if it was in another cell before.
+func (c *Client) Find(ctx context.Context, host string) ([]Service, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.observer.opts.Timeout)
+	defer cancel()
+	return c.api.list(ctx, host)
+}
+
+// Change of a service, in the words of nova's API.
+type Change map[string]any
+
+// ToServiceUpdateMap implements services.UpdateOptsBuilder.
+func (c Change) ToServiceUpdateMap() (map[string]any, error) { return c, nil }
+
+// Disable has the scheduler pass the host over. nova takes no longer reason than 255
+// characters, and none that is empty.
+func Disable(reason string) Change {
+	return Change{"status": services.ServiceDisabled, "disabled_reason": Shorten(reason)}
+}
+
+// Enable has the scheduler choose the host again.
+func Enable() Change { return Change{"status": services.ServiceEnabled} }
+
+// ForceDown says that the host is dead, so that its guests can be evacuated, or takes
+// that back.
+func (c Change) ForceDown(down bool) Change {
+	c["forced_down"] = down
+	return c
+}
+
+// Update changes a service, and returns it as it is then.
+func (c *Client) Update(ctx context.Context, s Service, change Change) (Service, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.observer.opts.Timeout)
+	defer cancel()
+	answer, err := services.Update(ctx, c.api.compute, s.ID, change).Extract()
+	if err != nil {
+		return s, c.api.trouble(nova, err)
+	}
+	updated := newService(*answer)
+	updated.Mapped, updated.Rival = s.Mapped, s.Rival
+	c.observer.mu.Lock()
+	defer c.observer.mu.Unlock()
+	if known := c.observer.novas[c.nova]; known != nil && known.services[s.Host].ID == s.ID {
+		fresh := updated
+		fresh.Mapped = false // that is kept by id
+		known.services[s.Host] = fresh
+	}
+	return updated, nil
+}
+
+// Delete deletes a service, its host mapping and its resource provider. It returns false
+// if nova refuses that because of instances. nova-compute must not run any more: it
+// would create a compute node and a provider without a service.
+func (c *Client) Delete(ctx context.Context, s Service) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.observer.opts.Timeout)
+	defer cancel()
+	err := services.Delete(ctx, c.api.compute, s.ID).ExtractErr()
+	switch {
+	case err == nil, gophercloud.ResponseCodeIs(err, http.StatusNotFound):
+		return true, nil
+	case gophercloud.ResponseCodeIs(err, http.StatusConflict):
+		return false, nil
+	}
+	return false, c.api.trouble(nova, err)
+}
+
+// mostInstances are counted: no host has more.
+const mostInstances = 10_000
+
+// Instances counts those on a host, of all projects.
+func (c *Client) Instances(ctx context.Context, host string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.observer.opts.Timeout)
+	defer cancel()
+	n := 0
+	err := servers.ListSimple(c.api.compute, servers.ListOpts{AllTenants: true, Host: host}).EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
+		found, err := servers.ExtractServers(page)
+		n += len(found)
+		return n < mostInstances, err
+	})
+	if err != nil {
+		return 0, c.api.trouble(nova, err)
+	}
+	return n, nil
+}

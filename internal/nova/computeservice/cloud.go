@@ -1,0 +1,196 @@
+package computeservice
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// cloud is what is known of one Nova.
+type cloud struct {
+	access   *Access // nil as long as nobody has said how it is asked
+	api      *api    // nil until it has been authenticated
+	subjects map[types.NamespacedName]Subject
+	// awaited are the subjects whose services should be up by now.
+	awaited map[types.NamespacedName]bool
+	stop    context.CancelFunc // nil while it is not asked
+	hurry   chan struct{}
+
+	asked    bool
+	services map[string]Service // by host
+	// mapped are the ids of services whose hosts are known to be mapped.
+	mapped   map[string]bool
+	trouble  *Trouble
+	failures int
+	// round are hosts that are to be mapped; nil if none are, or it is not time to.
+	round *Round
+	// rounds is how many have ended since all hosts were mapped, and next when there may
+	// be another one.
+	rounds int
+	next   time.Time
+	// shownTrouble and shownRound are what the Nova knows of.
+	shownTrouble *Trouble
+	shownRound   *Round
+	// read is when nova was asked last, and changed when something was other than before.
+	read, changed time.Time
+}
+
+// reset forgets what nova said.
+func (c *cloud) reset() {
+	c.stop, c.api, c.asked, c.services, c.mapped, c.trouble, c.failures = nil, nil, false, nil, map[string]bool{}, nil, 0
+	c.round, c.rounds = nil, 0
+}
+
+// hasten makes nova be asked soon.
+func (c *cloud) hasten(now time.Time) {
+	c.changed = now
+	select {
+	case c.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// due is after which time nova is asked again. A compute that is awaited in vain is
+// looked for less and less often.
+func (c *cloud) due(opts Options, now time.Time) time.Duration {
+	pause := opts.Interval
+	switch {
+	case !c.asked && c.trouble == nil:
+		pause = opts.Soon
+	case c.trouble != nil:
+		pause = opts.Soon << min(c.failures, 8)
+	case c.awaits():
+		pause = now.Sub(c.changed) / 4
+	}
+	pause = max(opts.Soon, min(pause, opts.Interval))
+	return max(0, c.read.Add(pause).Sub(now))
+}
+
+// awaits reports whether a compute should be up and is not.
+func (c *cloud) awaits() bool {
+	for name := range c.awaited {
+		if v := c.view(c.subjects[name]); !v.settled() || !v.Service.Up {
+			return true
+		}
+	}
+	return false
+}
+
+// unsure reports whether a compute that reports is not known to be mapped.
+func (c *cloud) unsure(services map[string]Service) bool {
+	for _, s := range c.subjects {
+		if service := firstHost(services, s.Hosts); service.Up && !c.mapped[service.ID] {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *cloud) view(s Subject) View {
+	v := View{Asked: c.asked, Service: firstHost(c.services, s.Hosts)}
+	v.Service.Mapped = v.Service.ID != "" && c.mapped[v.Service.ID]
+	if !v.settled() {
+		v.Trouble = c.trouble
+	}
+	return v
+}
+
+// note keeps what nova said, and returns the computes that it concerns.
+func (c *cloud) note(found answer, err error, now time.Time) []types.NamespacedName {
+	before := map[types.NamespacedName]View{}
+	for name, s := range c.subjects {
+		before[name] = c.view(s)
+	}
+	c.read = now
+	if found.services != nil {
+		c.asked, c.services = true, found.services
+	}
+	if found.mapped != nil {
+		c.mapped = found.mapped
+	}
+	if c.trouble = asTrouble(err); err != nil {
+		c.failures++
+	} else {
+		c.failures = 0
+	}
+	if c.trouble == nil {
+		c.plan(now)
+	}
+	var concerned []types.NamespacedName
+	for name, s := range c.subjects {
+		if !c.view(s).equal(before[name]) {
+			concerned = append(concerned, name)
+			c.changed = now
+		}
+	}
+	return concerned
+}
+
+// asTrouble is the error of a request.
+func asTrouble(err error) *Trouble {
+	t := (*Trouble)(nil)
+	if err == nil || errors.As(err, &t) {
+		return t
+	}
+	return &Trouble{novav1.APIUnreachableReason, "nova's API cannot be asked: it " + cause(err)}
+}
+
+// concernsNova reports whether the Nova does not know of the trouble, or of hosts that
+// are to be mapped.
+func (c *cloud) concernsNova() bool {
+	known := sameTrouble(c.shownTrouble, c.trouble) && c.shownRound == c.round
+	c.shownTrouble, c.shownRound = c.trouble, c.round
+	return !known
+}
+
+// Round is a host discovery: one Job for all hosts that wait.
+type Round struct {
+	// Found is when nova was seen not to know the cell of the hosts.
+	Found time.Time
+	// Hosts and the ids of their services, sorted.
+	Hosts []string
+}
+
+// slowest is how often hosts are tried to be mapped that never are, for example
+// because placement has a provider of their name: Soon is doubled so many times.
+const slowest = 6
+
+// plan begins a round if hosts wait and none is in progress: those that come
+// meanwhile are in the next one, as two discoveries at once fail.
+func (c *cloud) plan(now time.Time) {
+	waiting := c.unmapped()
+	switch {
+	case len(waiting) == 0:
+		c.rounds = 0
+	case c.round == nil && !now.Before(c.next):
+		c.round = &Round{Found: now.UTC(), Hosts: waiting}
+	}
+}
+
+// unmapped are the hosts that report to nova, and of which it does not know the cell.
+func (c *cloud) unmapped() []string {
+	var hosts []string
+	for _, s := range c.subjects {
+		if v := c.view(s); v.Service.Up && !v.Service.Mapped {
+			hosts = append(hosts, v.Service.Host+" "+v.Service.ID)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// ended ends a round. Hosts that came too late for it are tried again soon, and then
+// less and less often.
+func (c *cloud) ended(r *Round, opts Options, now time.Time) {
+	if c.round != r {
+		return
+	}
+	c.round, c.next = nil, now.Add(opts.Soon<<min(c.rounds, slowest))
+	c.rounds++
+	c.hasten(now)
+}

@@ -1,0 +1,195 @@
+package computeservice
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"k8s.io/apimachinery/pkg/types"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// The stories with a controller are in controllers/service_test.go and
+// controllers/removal_test.go.
+
+func TestNovaIsAskedLessAndLessOften(t *testing.T) {
+	opts, now := Options{Interval: 30 * time.Second, Soon: 5 * time.Second}, time.Unix(1e9, 0)
+	name := types.NamespacedName{Name: "n"}
+	up := map[string]Service{"n": {ID: "1", Up: true}}
+	known := func(change func(*cloud)) *cloud {
+		c := &cloud{
+			subjects: map[types.NamespacedName]Subject{name: {Hosts: []string{"n"}}}, awaited: map[types.NamespacedName]bool{name: true},
+			asked: true, services: up, mapped: map[string]bool{"1": true}, read: now, changed: now,
+		}
+		change(c)
+		return c
+	}
+	trouble := &Trouble{Message: "x"}
+	for title, c := range map[string]struct {
+		cloud *cloud
+		after time.Duration
+		want  time.Duration
+	}{
+		"all are up":                                {known(func(*cloud) {}), 0, 30 * time.Second},
+		"all are up, some time later":               {known(func(*cloud) {}), 10 * time.Second, 20 * time.Second},
+		"it was not asked yet":                      {known(func(c *cloud) { c.asked = false }), 0, 5 * time.Second},
+		"one is awaited that is not there":          {known(func(c *cloud) { c.services = nil }), 0, 5 * time.Second},
+		"one is not there that nobody awaits":       {known(func(c *cloud) { c.services, c.awaited = nil, nil }), 0, 30 * time.Second},
+		"one is awaited that is not mapped":         {known(func(c *cloud) { c.mapped = nil }), 0, 5 * time.Second},
+		"one is awaited for 40 s":                   {known(func(c *cloud) { c.services, c.changed = nil, now.Add(-40*time.Second) }), 0, 10 * time.Second},
+		"one is awaited for an hour":                {known(func(c *cloud) { c.services, c.changed = nil, now.Add(-time.Hour) }), 0, 30 * time.Second},
+		"it failed once":                            {known(func(c *cloud) { c.trouble, c.failures = trouble, 1 }), 0, 10 * time.Second},
+		"it failed often":                           {known(func(c *cloud) { c.trouble, c.failures = trouble, 99 }), 0, 30 * time.Second},
+		"it failed, and has another password since": {known(func(c *cloud) { c.trouble = trouble }), 0, 5 * time.Second},
+		"it is late":                                {known(func(*cloud) {}), time.Hour, 0},
+	} {
+		if got := c.cloud.due(opts, now.Add(c.after)); got != c.want {
+			t.Errorf("%s: it is asked after %v; want %v", title, got, c.want)
+		}
+	}
+}
+
+func TestHostsThatAreNeverMappedAreTriedLessAndLessOften(t *testing.T) {
+	opts, now := Options{Interval: 30 * time.Second, Soon: 5 * time.Second}, time.Unix(1e9, 0)
+	c := &cloud{subjects: map[types.NamespacedName]Subject{{Name: "n"}: {Hosts: []string{"n"}}}, services: map[string]Service{"n": {ID: "1", Host: "n", Up: true}}}
+	var pauses []time.Duration
+	for range 9 {
+		c.plan(now)
+		if c.round == nil || len(c.round.Hosts) != 1 || c.round.Hosts[0] != "n 1" {
+			t.Fatalf("the round is %+v; want host n", c.round)
+		}
+		c.ended(c.round, opts, now)
+		c.plan(now)
+		if c.round != nil {
+			t.Fatal("there is another round at once")
+		}
+		pauses, now = append(pauses, c.next.Sub(now)), c.next
+	}
+	if got := fmt.Sprint(pauses); got != "[5s 10s 20s 40s 1m20s 2m40s 5m20s 5m20s 5m20s]" {
+		t.Errorf("the pauses are %s", got)
+	}
+	c.mapped = map[string]bool{"1": true}
+	if c.plan(now); c.round != nil || c.rounds != 0 {
+		t.Errorf("all are mapped, and there is round %+v after %d", c.round, c.rounds)
+	}
+}
+
+func TestAddressesOfTheMachineAreNotConnectedTo(t *testing.T) {
+	for address, want := range map[string]bool{
+		"10.0.0.1:5000": true, "[fd00::1]:5000": true, "192.0.2.1:80": true,
+		"127.0.0.1:80": false, "[::1]:80": false, "169.254.169.254:80": false, "[fe80::1%eth0]:80": false, "0.0.0.0:80": false, "[::]:80": false, "[::ffff:169.254.169.254]:80": false,
+	} {
+		if err := (Options{}).allow("tcp", address, nil); (err == nil) != want {
+			t.Errorf("%s: %v; want it to be allowed: %v", address, err, want)
+		}
+	}
+	_, err := connect(context.Background(), Access{AuthURL: "http://127.0.0.1:1", User: "nova", UserDomain: "Default", ProjectDomain: "Default", Password: "hunter2"}, DefaultOptions)
+	if err == nil || !strings.Contains(err.Error(), "has an address that the operators do not connect to") {
+		t.Errorf("connecting to the machine itself: %v", err)
+	}
+}
+
+func TestACertificateIsVerifiedWithTheAuthorityOfTheNova(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	opts := DefaultOptions
+	opts.Loopback = true
+	for authority, says := range map[string]string{"": "has a certificate that cannot be verified", string(ca): "refuses user nova"} {
+		_, err := connect(context.Background(), Access{AuthURL: server.URL, User: "nova", UserDomain: "d", ProjectDomain: "d", Password: "p", CA: authority}, opts)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("with authority %.30q: %v; want %q", authority, err, says)
+		}
+	}
+}
+
+func TestTroubleSaysNothingOfWhatAServerAnswered(t *testing.T) {
+	a := &api{access: Access{AuthURL: "http://user:hunter2@keystone:5000/v3?token=hunter2", Region: "r", User: "nova", Password: "hunter2"}}
+	code := func(n int) error {
+		return gophercloud.ErrUnexpectedResponseCode{Actual: n, Body: []byte("hunter2"), URL: "http://hunter2"}
+	}
+	for title, c := range map[string]struct {
+		at     peer
+		err    error
+		reason any
+		says   string
+	}{
+		"a wrong password":             {keystone, code(http.StatusUnauthorized), novav1.KeystoneAccessDeniedReason, "keystone at http://keystone:5000/v3 refuses user nova"},
+		"a token that ended, and then": {nova, &gophercloud.ErrUnableToReauthenticate{ErrOriginal: code(401), ErrReauth: code(503)}, novav1.KeystoneUnreachableReason, "it answers 503"},
+		"no endpoint":                  {nova, &gophercloud.ErrEndpointNotFound{}, novav1.EndpointMissingReason, "in region r"},
+		"nova refuses":                 {nova, code(http.StatusForbidden), novav1.APIAccessDeniedReason, "role admin"},
+		"nobody listens":               {keystone, fmt.Errorf("dial: %w", syscall.ECONNREFUSED), novav1.KeystoneUnreachableReason, "it refuses connections"},
+		"silence":                      {nova, context.DeadlineExceeded, novav1.APIUnreachableReason, "it does not answer in time"},
+		"an endless answer":            {nova, &http.MaxBytesError{}, novav1.APIUnreachableReason, "more than 8 MiB"},
+		"anything":                     {nova, errors.New("hunter2"), novav1.APIUnreachableReason, "it does not answer as expected"},
+	} {
+		got := a.trouble(c.at, c.err)
+		if got.Reason != c.reason || !strings.Contains(got.Message, c.says) || strings.Contains(got.Message, "hunter2") {
+			t.Errorf("%s: %+v; want %s with %q", title, got, c.reason, c.says)
+		}
+	}
+	if text := fmt.Sprintf("%v %+v %#v %s", a.access, a.access, a.access, &a.access); strings.Contains(text, "hunter2") {
+		t.Errorf("access is printed as %s", text)
+	}
+}
+
+// fakeCloud answers like keystone, and what is given for nova. It calls the function
+// before it authenticates.
+func fakeCloud(t *testing.T, answer string, authenticating func()) *httptest.Server {
+	t.Helper()
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	mux.HandleFunc("POST /v3/auth/tokens", func(w http.ResponseWriter, _ *http.Request) {
+		authenticating()
+		w.Header().Set("X-Subject-Token", "t")
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, `{"token": {"expires_at": "2099-01-01T00:00:00.000000Z", "catalog": [{"type": "compute", "name": "nova", "endpoints": [
+			{"id": "e", "interface": "internal", "region": "r", "region_id": "r", "url": %q}]}]}}`, server.URL+"/v2.1")
+	})
+	mux.HandleFunc("GET /v2.1/os-services", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, answer)
+	})
+	return server
+}
+
+func accessTo(server *httptest.Server) Access {
+	return Access{AuthURL: server.URL, Region: "r", User: "nova", UserDomain: "d", ProjectDomain: "d", Password: "p"}
+}
+
+func TestAServiceWithoutAUUIDIsLeftOut(t *testing.T) {
+	const good = "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed"
+	server := fakeCloud(t, `{"services": [{"id": "../servers", "host": "a", "state": "up", "updated_at": "2026-01-01T00:00:00.000000"}, {"id": "`+good+`", "host": "b", "state": "up", "updated_at": "2026-01-01T00:00:00.000000"}]}`, func() {})
+	a, err := connect(t.Context(), accessTo(server), Options{Timeout: time.Minute, Loopback: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := a.list(t.Context(), "")
+	if err != nil || len(found) != 1 || found[0].ID != good || found[0].Host != "b" {
+		t.Errorf("listed %+v (%v); want %s only", found, err, good)
+	}
+}
+
+func TestANovaIsForgottenWhileItsTokenIsFetched(t *testing.T) {
+	nova := types.NamespacedName{Name: "nova"}
+	o := New(t.Context(), Options{Interval: time.Minute, Soon: time.Minute, Timeout: time.Minute, Loopback: true})
+	server := fakeCloud(t, "", func() { o.Forget(nova) })
+	o.Configure(nova, accessTo(server))
+	if _, err := o.Client(t.Context(), nova); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,325 @@
+// Package computeservice reads the state of compute services from the API of each
+// Nova. Nova has no watch: there is one list for all computes of a Nova, at a bounded
+// rate, and who waits for a compute is woken when what concerns it has changed.
+// Nothing is asked of a Nova that has no computes.
+package computeservice
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// Options of an Observer.
+type Options struct {
+	// Interval between two lists of a Nova whose computes are as they should be. Nova
+	// itself takes a minute to notice that a service is down.
+	Interval time.Duration
+	// Soon is the interval while computes are about to report.
+	Soon time.Duration
+	// Timeout of a request.
+	Timeout time.Duration
+	// Loopback allows addresses of the machine itself: in tests.
+	Loopback bool
+}
+
+// DefaultOptions of a manager.
+var DefaultOptions = Options{Interval: 30 * time.Second, Soon: 5 * time.Second, Timeout: 20 * time.Second}
+
+// Observer observes the compute services of all Novas.
+type Observer struct {
+	ctx  context.Context
+	opts Options
+
+	mu    sync.Mutex
+	novas map[types.NamespacedName]*cloud
+	// computeQueue and novaQueue are those of the controllers that are woken.
+	computeQueue, novaQueue watch.Queue
+}
+
+// New returns an Observer that ends with the context. Zero options are the default.
+func New(ctx context.Context, opts Options) *Observer {
+	if opts == (Options{}) {
+		opts = DefaultOptions
+	}
+	return &Observer{ctx: ctx, opts: opts, novas: map[types.NamespacedName]*cloud{}}
+}
+
+// Interval between two lists of a Nova, at most.
+func (o *Observer) Interval() time.Duration { return o.opts.Interval }
+
+// Computes wakes NovaExternalComputes.
+func (o *Observer) Computes() source.Source { return o.source(&o.computeQueue) }
+
+// Novas wakes Novas.
+func (o *Observer) Novas() source.Source { return o.source(&o.novaQueue) }
+
+func (o *Observer) source(into *watch.Queue) source.Source {
+	return source.Func(func(_ context.Context, q watch.Queue) error {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		*into = q
+		return nil
+	})
+}
+
+// wake the object of a name. The caller holds the lock.
+func wake(q watch.Queue, name types.NamespacedName) {
+	if q != nil {
+		q.Add(reconcile.Request{NamespacedName: name})
+	}
+}
+
+// Configure says how the API of a Nova is asked from now on.
+func (o *Observer) Configure(nova types.NamespacedName, access Access) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := o.cloud(nova)
+	if c.access != nil && *c.access == access {
+		return
+	}
+	c.access, c.api, c.failures = &access, nil, 0 // it is tried soon
+	c.hasten(time.Now())
+	o.adjust(nova, c)
+}
+
+// Forget ends the observation of a Nova that runs no API, or no longer exists.
+func (o *Observer) Forget(nova types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c := o.novas[nova]; c != nil {
+		c.access = nil
+		o.adjust(nova, c)
+	}
+}
+
+// Subject is a compute.
+type Subject struct {
+	// Name of the NovaExternalCompute.
+	Name types.NamespacedName
+	// Hosts are the names that the host can have in nova, the best first.
+	Hosts []string
+	// Mapped is the id of the service of which it is known that its host is mapped.
+	Mapped string
+}
+
+// Observe has a compute observed, and returns what is known of it now.
+func (o *Observer) Observe(nova types.NamespacedName, s Subject) View {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for other, c := range o.novas {
+		if other != nova {
+			o.drop(other, c, s.Name)
+		}
+	}
+	c := o.cloud(nova)
+	c.subjects[s.Name] = s
+	if s.Mapped != "" {
+		c.mapped[s.Mapped] = true
+	}
+	o.adjust(nova, c)
+	return c.view(s)
+}
+
+// Await says that the service of a compute, which is observed, should be up by now.
+func (o *Observer) Await(nova, compute types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c := o.novas[nova]; c != nil && !c.awaited[compute] {
+		c.awaited[compute] = true
+		c.hasten(time.Now())
+	}
+}
+
+// Withdraw ends the observation of a compute.
+func (o *Observer) Withdraw(compute types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for nova, c := range o.novas {
+		o.drop(nova, c, compute)
+	}
+}
+
+// drop the compute from a Nova. The caller holds the lock.
+func (o *Observer) drop(nova types.NamespacedName, c *cloud, compute types.NamespacedName) {
+	if _, ok := c.subjects[compute]; ok {
+		delete(c.subjects, compute)
+		delete(c.awaited, compute)
+		o.adjust(nova, c)
+	}
+}
+
+// Trouble is why the services of a Nova cannot be listed, nil if they can. It is not
+// known before that was tried.
+func (o *Observer) Trouble(nova types.NamespacedName) (trouble *Trouble, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c := o.novas[nova]; c != nil {
+		return c.trouble, c.asked || c.trouble != nil
+	}
+	return nil, false
+}
+
+// Discovery returns the hosts that a Job is to map, nil if there are none. It is the
+// same until that Job has ended.
+func (o *Observer) Discovery(nova types.NamespacedName) *Round {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c := o.novas[nova]; c != nil {
+		return c.round
+	}
+	return nil
+}
+
+// Discovered says that the Job of a round has ended: nova is asked which hosts it has
+// mapped.
+func (o *Observer) Discovered(nova types.NamespacedName, r *Round) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c := o.novas[nova]; c != nil {
+		c.ended(r, o.opts, time.Now())
+	}
+}
+
+// cloud of a Nova. The caller holds the lock.
+func (o *Observer) cloud(nova types.NamespacedName) *cloud {
+	c := o.novas[nova]
+	if c == nil {
+		c = &cloud{subjects: map[types.NamespacedName]Subject{}, awaited: map[types.NamespacedName]bool{}, mapped: map[string]bool{}, hurry: make(chan struct{}, 1)}
+		o.novas[nova] = c
+	}
+	return c
+}
+
+// adjust starts or ends asking a Nova. The caller holds the lock.
+func (o *Observer) adjust(nova types.NamespacedName, c *cloud) {
+	switch needed := c.access != nil && len(c.subjects) > 0; {
+	case needed && c.stop == nil:
+		ctx, stop := context.WithCancel(o.ctx)
+		c.stop = stop
+		c.read = time.Now().Add(-o.opts.Soon * 4 / 5) // computes come together
+		go o.run(ctx, nova, c)
+	case !needed && c.stop != nil:
+		c.stop()
+		c.reset()
+		if c.concernsNova() {
+			wake(o.novaQueue, nova)
+		}
+	}
+	if c.access == nil && len(c.subjects) == 0 {
+		delete(o.novas, nova)
+	}
+}
+
+// run asks a Nova until the context ends.
+func (o *Observer) run(ctx context.Context, nova types.NamespacedName, c *cloud) {
+	for {
+		o.mu.Lock()
+		due := c.due(o.opts, time.Now())
+		o.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.hurry:
+		case <-time.After(due):
+			o.ask(ctx, nova, c)
+		}
+	}
+}
+
+// ask lists the services of a Nova, and the mapped hosts if some are not known to be.
+func (o *Observer) ask(ctx context.Context, nova types.NamespacedName, c *cloud) {
+	o.mu.Lock()
+	if ctx.Err() != nil {
+		o.mu.Unlock()
+		return
+	}
+	access, client := *c.access, c.api
+	o.mu.Unlock()
+	found, err := o.answer(ctx, c, access, &client)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if ctx.Err() != nil || *c.access != access {
+		return // it is no longer needed, or to be asked in another way
+	}
+	c.api = client
+	for _, compute := range c.note(found, err, time.Now()) {
+		wake(o.computeQueue, compute)
+	}
+	if c.concernsNova() {
+		wake(o.novaQueue, nova)
+	}
+}
+
+// answer is what a Nova says.
+type answer struct {
+	services map[string]Service // by host
+	mapped   map[string]bool    // by id; nil if it was not asked
+}
+
+func (o *Observer) answer(ctx context.Context, c *cloud, access Access, client **api) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*o.opts.Timeout)
+	defer cancel()
+	var err error
+	if *client == nil {
+		if *client, err = connect(ctx, access, o.opts); err != nil {
+			return answer{}, err
+		}
+	}
+	listed, err := (*client).list(ctx, "")
+	if err != nil {
+		return answer{}, err
+	}
+	found := answer{services: map[string]Service{}}
+	for _, s := range listed {
+		other, twice := found.services[s.Host]
+		if twice && other.Up && !s.Up {
+			s = other // the other one is what is left in another cell
+		}
+		s.Rival = twice
+		found.services[s.Host] = s
+	}
+	o.mu.Lock()
+	unsure := c.unsure(found.services)
+	o.mu.Unlock()
+	if unsure {
+		found.mapped, err = (*client).mapped(ctx)
+	}
+	return found, err
+}
+
+// View is what is known of a compute.
+type View struct {
+	// Asked reports whether nova has been asked since the manager was started.
+	Asked bool
+	// Service of the compute; zero if nova does not know it.
+	Service Service
+	// Trouble is why nova cannot be asked about a compute that is not known to be up.
+	Trouble *Trouble
+}
+
+// settled reports whether nova knows the compute, and knows its cell.
+func (v View) settled() bool { return v.Service.ID != "" && v.Service.Mapped }
+
+func sameTrouble(a, b *Trouble) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+func (v View) equal(other View) bool {
+	return v.Asked == other.Asked && v.Service == other.Service && sameTrouble(v.Trouble, other.Trouble)
+}
+
+// firstHost is the service of the best name that nova knows.
+func firstHost(services map[string]Service, hosts []string) Service {
+	if i := slices.IndexFunc(hosts, func(host string) bool { return services[host].ID != "" }); i >= 0 {
+		return services[hosts[i]]
+	}
+	return Service{}
+}

@@ -1,0 +1,271 @@
+package nova
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"strconv"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+const (
+	configDir = "/etc/nova/nova.conf.d"
+	stateDir  = "/var/lib/nova"
+	// user of nova in the images of the OpenStack operators.
+	user = 42436
+	// graceSeconds are those that a service has to end what it does, 60 by default
+	// ([DEFAULT] graceful_shutdown_timeout), and to leave.
+	graceSeconds = 70
+	// leaveSeconds are those for which an endpoint that is to end still answers: for
+	// so long others may not know yet that it leaves.
+	leaveSeconds = 5
+)
+
+// Ports of the endpoints.
+const (
+	APIPort        = 8774
+	MetadataPort   = 8775
+	NoVNCProxyPort = 6080
+)
+
+// Component is a service of nova in pods.
+type Component struct {
+	// Program that runs, and the label "service" of the pods.
+	Program string
+	// Name of the StatefulSet and of the Service.
+	Name string
+	// Field is the path of the template, for messages.
+	Field    string
+	Template novav1.NovaServiceTemplate
+	// Replicas if the template sets none.
+	Replicas int32
+	// Image if the template sets none.
+	Image string
+	// Cell is the short name of the cell; empty for a service of all cells.
+	Cell        string
+	TopologyRef *topologyv1.TopologyRef
+	// NodeSelector if the template sets none.
+	NodeSelector *map[string]string
+	// Port on which the service listens, 0 for none, and path that it answers without
+	// a token; without a path it is enough that it listens.
+	Port int32
+	Path string
+	TLS  *novav1.NovaEndpointTLS
+	// Status of the pods, to which a new one is added when there is none.
+	Status **podifiedv1.Status
+}
+
+// Wanted reports whether the service is to run.
+func (c *Component) Wanted() bool { return c.replicas() > 0 }
+
+func (c *Component) replicas() int32 { return ptr.Deref(c.Template.Replicas, c.Replicas) }
+
+// Bare is what is needed of a service to remove it.
+func (c *Component) Bare() *podified.Service {
+	return &podified.Service{Name: c.Name, Component: c.Program, Status: *c.Status, TopologyRef: c.TopologyRef, Services: c.services()}
+}
+
+// Service returns the service with its configuration and, if it has TLS, its
+// certificate. The error is a *phase.Halt when something is missing or wrong.
+func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace string, config Config, more map[string][]byte) (*podified.Service, error) {
+	snippets, err := podified.ReadSnippets(ctx, r, namespace, c.Field+".customServiceConfig", c.Template.CustomServiceConfig, nil)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := c.certificate(ctx, r, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if c.TLS != nil {
+		config.TLSDir = configDir
+	}
+	if c.Port != MetadataPort {
+		config.MetadataSecret = "" // a change of it concerns no other service
+	}
+	text, err := config.Service()
+	if err != nil {
+		return nil, phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of %s", err, config.Owner)
+	}
+	s := c.Bare()
+	s.Config = snippets.Files("nova", text)
+	maps.Copy(s.Config, certificate)
+	maps.Copy(s.Config, more)
+	if *c.Status == nil {
+		*c.Status = &podifiedv1.Status{}
+	}
+	s.Status, s.Replicas, s.ConfigDir, s.User, s.Pod = *c.Status, c.replicas(), configDir, user, c.pod(snippets, config)
+	s.NodeSelector = podified.Selected(cmp.Or(c.Template.NodeSelector, c.NodeSelector))
+	s.NetworkAttachments = c.Template.NetworkAttachments
+	if c.Cell != "" {
+		s.Labels = map[string]string{"cell": c.Cell}
+	}
+	return s, nil
+}
+
+// certificate is read into the configuration, so that the pods are replaced when
+// it changes.
+func (c *Component) certificate(ctx context.Context, r *inputs.Reader, namespace string) (map[string][]byte, error) {
+	if c.TLS == nil {
+		return nil, nil
+	}
+	found := map[string][]byte{}
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		value, err := r.SecretKey(ctx, namespace, c.TLS.SecretName, key)
+		if err != nil {
+			return nil, inputs.Halt(condition.ServiceConfigReadyCondition, err)
+		}
+		found[key] = value
+	}
+	return found, nil
+}
+
+func (c *Component) pod(snippets podified.Snippets, config Config) corev1.PodSpec {
+	container := corev1.Container{
+		Name: c.Program, Image: cmp.Or(c.Template.ContainerImage, c.Image), Resources: c.Template.Resources,
+		Command:      []string{c.Program, "--config-dir", configDir},
+		VolumeMounts: []corev1.VolumeMount{{Name: "state", MountPath: stateDir}},
+	}
+	if c.Port != 0 {
+		container.Ports = []corev1.ContainerPort{{Name: c.portName(), ContainerPort: c.Port, Protocol: corev1.ProtocolTCP}}
+		container.StartupProbe, container.ReadinessProbe, container.LivenessProbe = probe(c.answers(), 2, 150), probe(c.answers(), 5, 2), probe(c.answers(), 10, 6)
+		container.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", strconv.Itoa(leaveSeconds)}}}}
+	} else if ports := busPorts(transportURL(snippets, config)); len(ports) > 0 {
+		container.ReadinessProbe = probe(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: connected(ports)}}, 5, 2)
+	}
+	return corev1.PodSpec{
+		Containers: []corev1.Container{container}, TerminationGracePeriodSeconds: ptr.To[int64](graceSeconds),
+		// As the first process of its namespace, one that still waits for a database
+		// would ignore SIGTERM and be killed when its time is over.
+		ShareProcessNamespace: ptr.To(true),
+		Volumes:               []corev1.Volume{{Name: "state", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}
+}
+
+// transportURL is that of the message bus which the service reads.
+func transportURL(snippets podified.Snippets, config Config) string {
+	if custom, set := snippets.Value("DEFAULT", "transport_url"); set {
+		return custom
+	}
+	return config.TransportURL
+}
+
+// probe fails when the handler has failed so often, once in a period of seconds.
+func probe(handler corev1.ProbeHandler, period, failures int32) *corev1.Probe {
+	return &corev1.Probe{ProbeHandler: handler, PeriodSeconds: period, FailureThreshold: failures, TimeoutSeconds: 5}
+}
+
+// answers asks the endpoint.
+func (c *Component) answers() corev1.ProbeHandler {
+	port := intstr.FromInt32(c.Port)
+	if c.Path == "" {
+		return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}
+	}
+	get := &corev1.HTTPGetAction{Path: c.Path, Port: port}
+	if c.TLS != nil {
+		get.Scheme = corev1.URISchemeHTTPS
+	}
+	return corev1.ProbeHandler{HTTPGet: get}
+}
+
+// portName has at most 15 characters.
+func (c *Component) portName() string {
+	return map[int32]string{APIPort: "api", MetadataPort: "metadata", NoVNCProxyPort: "novncproxy"}[c.Port]
+}
+
+func (c *Component) services() []*corev1.Service {
+	if c.Port == 0 {
+		return nil
+	}
+	service := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{podified.TCP(c.portName(), c.Port)}}}
+	service.Name = c.Name
+	return []*corev1.Service{service}
+}
+
+// Split returns the services that are to run and those that are not.
+func Split(components []*Component) (wanted []*Component, unwanted []*podified.Service) {
+	for _, c := range components {
+		if c.Wanted() {
+			wanted = append(wanted, c)
+		} else {
+			unwanted = append(unwanted, c.Bare())
+		}
+	}
+	return wanted, unwanted
+}
+
+// Bare returns what is needed of services to remove them.
+func Bare(components []*Component) []*podified.Service {
+	var all []*podified.Service
+	for _, c := range components {
+		all = append(all, c.Bare())
+	}
+	return all
+}
+
+// Deploy runs the services that are wanted, and removes the others.
+func Deploy(ctx context.Context, pods *podified.Deployer, owner phase.Object, components []*Component, config Config, more map[string][]byte) error {
+	wanted, unwanted := Split(components)
+	var services []*podified.Service
+	for _, c := range wanted {
+		service, err := c.Service(ctx, pods.Inputs, owner.GetNamespace(), config, more)
+		if err != nil {
+			return err
+		}
+		services = append(services, service)
+	}
+	if err := pods.Remove(ctx, owner, services, unwanted); err != nil {
+		return err
+	}
+	for _, c := range components {
+		if !c.Wanted() {
+			*c.Status = nil
+		}
+	}
+	owner.GetConditions().MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
+	if len(services) == 0 {
+		for _, t := range podified.Conditions {
+			owner.GetConditions().Remove(t) // they are about pods
+		}
+		return nil
+	}
+	return pods.Deploy(ctx, owner, services...)
+}
+
+// Generated are the entries of watch.Generated of what components are made of.
+func Generated(components []*Component) []string {
+	var entries []string
+	for _, c := range components {
+		entries = append(entries, podified.GeneratedSet(c.Name)...)
+		for _, service := range c.services() {
+			entries = append(entries, watch.Generated("Service", service.Name))
+		}
+	}
+	return entries
+}
+
+// SecretNames are those of the Secrets that components and Jobs read or write.
+func SecretNames(components []*Component, jobs ...string) []string {
+	var names []string
+	for _, c := range components {
+		names = append(names, podified.ConfigName(c.Name))
+		if c.TLS != nil {
+			names = append(names, c.TLS.SecretName)
+		}
+	}
+	for _, job := range jobs {
+		names = append(names, podified.ConfigName(job))
+	}
+	return names
+}

@@ -1,0 +1,298 @@
+package podified
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+
+const (
+	// AppLabel with JobApp is on every Job that a Deployer makes, and on its pods.
+	AppLabel = "app"
+	// JobApp is the value of AppLabel.
+	JobApp = "openstack-job"
+	// nameAnnotation is the name of a Job without the hash.
+	nameAnnotation = "edpm.openstack.org/job"
+	// templateAnnotation is the hash of the pod template of a Job.
+	templateAnnotation = "edpm.openstack.org/job-template"
+	// jobSeconds is how long a Job that has succeeded stays, for its log to be read.
+	jobSeconds = 24 * 3600
+	// hashLength of the suffix of the name of a Job.
+	hashLength = 10
+	// longestJob is the longest name of a Job: it is a label of its pods.
+	longestJob = 63
+)
+
+// Job prepares what the pods of a service need, such as the schema of a database. It
+// runs once for each content of its image, commands and configuration.
+type Job struct {
+	// Name of the Job, to which a hash is appended, and of its configuration.
+	Name string
+	// Purpose completes "Job x is to ...".
+	Purpose string
+	Image   string
+	// Commands run one after the other. As they may run again if the pod ends, they
+	// must be idempotent.
+	Commands [][]string
+	// Config files by name, in the directory ConfigDir. They may be secret.
+	Config    map[string][]byte
+	ConfigDir string
+	// Writable is a directory for temporary data.
+	Writable string
+	// User and group of the processes, unless the cluster chooses one.
+	User               int64
+	NodeSelector       map[string]string
+	NetworkAttachments []string
+	Resources          corev1.ResourceRequirements
+}
+
+// Jobs are the hashes with which Jobs have succeeded last, by Job.Name. They are kept
+// in the status of the owner: a Job that was deleted does not run again.
+type Jobs map[string]string
+
+// jobRun is one Job in one reconciliation.
+type jobRun struct {
+	*deployment
+	*Job
+	condition condition.Type
+	hash      string
+	want      *batchv1.Job
+}
+
+// RunJob returns nil once the Job has succeeded with the present inputs, and a
+// *phase.Halt of the condition before. A Job never gives up: it is started again with
+// increasing delays until it succeeds or its inputs change. Two Jobs of one name
+// never run at once.
+func (d *Deployer) RunJob(ctx context.Context, owner phase.Object, t condition.Type, done Jobs, job *Job) error {
+	r := d.newJobRun(owner, t, job)
+	if done[job.Name] == r.hash {
+		return nil
+	}
+	present, err := r.clear(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case present == nil:
+		return r.start(ctx)
+	case jobCondition(present, batchv1.JobComplete):
+		done[job.Name] = r.hash
+		return nil
+	}
+	return r.progress(ctx, present)
+}
+
+func (d *Deployer) newJobRun(owner phase.Object, t condition.Type, job *Job) *jobRun {
+	service := &Service{
+		Name: job.Name, Component: JobApp, NodeSelector: job.NodeSelector, NetworkAttachments: job.NetworkAttachments,
+		User: job.User, Config: job.Config, ConfigDir: job.ConfigDir, Pod: job.pod(),
+	}
+	p := &deployment{Deployer: d, Service: service.labelled(d.identity(owner, JobApp)), owner: owner}
+	p.Labels[AppLabel] = JobApp
+	r := &jobRun{deployment: p, Job: job, condition: t, hash: job.hash()}
+	r.want = r.job()
+	return r
+}
+
+// hash of what decides what the Job does.
+func (j *Job) hash() string {
+	var commands strings.Builder
+	for _, command := range j.Commands {
+		fmt.Fprintf(&commands, "%q\n", command)
+	}
+	return inputs.Digest(map[string][]byte{
+		"image": []byte(j.Image), "commands": []byte(commands.String()), "config": []byte(inputs.Digest(j.Config)),
+	})[:32]
+}
+
+func (j *Job) pod() corev1.PodSpec {
+	state := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	return corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyOnFailure,
+		Containers: []corev1.Container{{
+			Name: "job", Image: j.Image, Command: []string{"/bin/bash", "-c", script(j.Commands)}, Resources: j.Resources,
+			Env: []corev1.EnvVar{{Name: causesVariable, Value: patterns()}},
+			// Not FallbackToLogsOnError: a log can hold what a status must not.
+			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+			VolumeMounts:             []corev1.VolumeMount{{Name: "state", MountPath: j.Writable}},
+		}},
+		Volumes: []corev1.Volume{{Name: "state", VolumeSource: state}},
+	}
+}
+
+// job is what is wanted.
+func (r *jobRun) job() *batchv1.Job {
+	template := r.template()
+	template.Spec.Affinity = nil // there is one pod
+	meta := r.meta(jobName(r.Job.Name, r.hash))
+	meta.Annotations = map[string]string{nameAnnotation: r.Job.Name, templateAnnotation: digestOf(template)}
+	return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
+		BackoffLimit: ptr.To[int32](math.MaxInt32), TTLSecondsAfterFinished: ptr.To[int32](jobSeconds),
+		// Never two pods at once: a schema must not be changed by both.
+		PodReplacementPolicy: ptr.To(batchv1.Failed), Template: template,
+	}}
+}
+
+func jobName(name, hash string) string {
+	if longest := longestJob - 1 - hashLength; len(name) > longest {
+		name = strings.TrimRight(name[:longest], "-.")
+	}
+	return name + "-" + hash[:hashLength]
+}
+
+func digestOf(template corev1.PodTemplateSpec) string {
+	text, err := template.Marshal()
+	if err != nil {
+		return "" // it has nothing that cannot be written
+	}
+	return inputs.Digest(map[string][]byte{"template": text})[:32]
+}
+
+// clear deletes the Jobs of other inputs, and one that has not succeeded and is
+// to run in another way, for example on another node. It returns the Job of the
+// present inputs, nil if there is none, and waits until all others no longer exist.
+func (r *jobRun) clear(ctx context.Context) (*batchv1.Job, error) {
+	list := &batchv1.JobList{}
+	if err := r.List(ctx, list, client.InNamespace(r.owner.GetNamespace()), client.MatchingFields{jobIndex: jobKey(string(r.owner.GetUID()), r.Job.Name)}); err != nil {
+		return nil, fmt.Errorf("listing the Jobs of %s: %w", r.Job.Name, err)
+	}
+	var present *batchv1.Job
+	for i := range list.Items {
+		job := &list.Items[i]
+		if r.valid(job) {
+			present = job
+			continue
+		}
+		if err := r.deleteJob(ctx, job); err != nil {
+			return nil, err
+		}
+		return nil, phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Waiting until Job %s is deleted, whose inputs have changed", job.Name)
+	}
+	return present, nil
+}
+
+// valid reports whether a Job is that of the present inputs.
+func (r *jobRun) valid(job *batchv1.Job) bool {
+	if job.Name != r.want.Name || !job.DeletionTimestamp.IsZero() {
+		return false
+	}
+	return jobCondition(job, batchv1.JobComplete) || job.Annotations[templateAnnotation] == r.want.Annotations[templateAnnotation]
+}
+
+// start writes the configuration and the Job.
+func (r *jobRun) start(ctx context.Context) error {
+	if err := r.networks(ctx); err != nil {
+		return err
+	}
+	if err := r.claimJob(ctx); err != nil {
+		return err
+	}
+	if err := r.writeConfig(ctx); err != nil {
+		return r.halt(err)
+	}
+	err := apply.Child(ctx, r.Client, r.Manager, r.owner, r.want, &batchv1.Job{})
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		return phase.Stalled(r.condition, podifiedv1.RefusedReason, "The API server rejects Job %s: %v", r.want.Name, err)
+	}
+	if err != nil {
+		return apply.Halt(r.condition, err)
+	}
+	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s", r.want.Name, r.Purpose)
+}
+
+// claimJob checks, past the cache, which does not have the Jobs of others, that the
+// name is free.
+func (r *jobRun) claimJob(ctx context.Context) error {
+	job := &batchv1.Job{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(r.want), job)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err := apply.Check(r.Client, r.owner, job); err != nil {
+		return apply.Halt(r.condition, err)
+	}
+	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s", r.want.Name, r.Purpose) // the cache is late
+}
+
+// halt turns a halt of another condition into one of that of the Job.
+func (r *jobRun) halt(err error) error {
+	if halt := (*phase.Halt)(nil); errors.As(err, &halt) {
+		halt.Type = r.condition
+	}
+	return err
+}
+
+// progress says how far a Job is.
+func (r *jobRun) progress(ctx context.Context, job *batchv1.Job) error {
+	if jobCondition(job, batchv1.JobFailed) {
+		return phase.Stalled(r.condition, podifiedv1.JobFailedReason, "Job %s, which is to %s, has failed: delete it to run it again", job.Name, r.Purpose)
+	}
+	pods := &corev1.PodList{}
+	if err := r.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{jobPodIndex: job.Name}); err != nil {
+		return fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
+	}
+	for i := range pods.Items {
+		if trouble := troubleOf(&pods.Items[i]); trouble.Reason != "" {
+			return phase.Failing(r.condition, trouble.Reason, "Job %s, which is to %s, does not succeed: %s. It is retried automatically. See kubectl logs job/%[1]s", job.Name, r.Purpose, trouble.Text)
+		}
+	}
+	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s", job.Name, r.Purpose)
+}
+
+// KeepJobs deletes the Jobs of the owner but those of the names, and forgets them:
+// what is wanted again later runs again.
+func (d *Deployer) KeepJobs(ctx context.Context, owner client.Object, done Jobs, names ...string) error {
+	list := &batchv1.JobList{}
+	if err := d.List(ctx, list, client.InNamespace(owner.GetNamespace()), client.MatchingFields{jobIndex: string(owner.GetUID())}); err != nil {
+		return fmt.Errorf("listing Jobs: %w", err)
+	}
+	for i := range list.Items {
+		if job := &list.Items[i]; !slices.Contains(names, job.Annotations[nameAnnotation]) {
+			if err := d.deleteJob(ctx, job); err != nil {
+				return err
+			}
+		}
+	}
+	maps.DeleteFunc(done, func(name, _ string) bool { return !slices.Contains(names, name) })
+	return nil
+}
+
+// deleteJob deletes a Job, which then stays until its pods no longer exist.
+func (d *Deployer) deleteJob(ctx context.Context, job *batchv1.Job) error {
+	if !job.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	err := d.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: &job.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+func jobCondition(job *batchv1.Job, t batchv1.JobConditionType) bool {
+	for _, c := range job.Status.Conditions {
+		if c.Type == t && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,140 @@
+package podified
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+)
+
+// play runs the commands as a Job does, and returns what it leaves as its
+// termination message, and whether it succeeds.
+func play(t *testing.T, commands ...[]string) (message string, succeeds bool) {
+	t.Helper()
+	dir := t.TempDir()
+	text := strings.NewReplacer("/dev/termination-log", filepath.Join(dir, "message"), "/tmp/output", filepath.Join(dir, "output")).Replace(script(commands))
+	command := exec.Command("/bin/bash", "-c", text)
+	command.Env = append(os.Environ(), causesVariable+"="+patterns())
+	output, err := command.CombinedOutput()
+	t.Logf("the output is %s", output)
+	left, readErr := os.ReadFile(filepath.Join(dir, "message"))
+	if readErr != nil && !os.IsNotExist(readErr) {
+		t.Fatal(readErr)
+	}
+	return string(left), err == nil
+}
+
+// What nova-manage 26.2 says of MariaDB 10.11.
+func TestAJobLeavesNothingButTheReasonOfItsFailure(t *testing.T) {
+	says := func(text string) []string { return []string{"/bin/sh", "-c", `echo "$0" >&2; exit 255`, text} }
+	for name, c := range map[string]struct {
+		commands [][]string
+		message  string
+		succeeds bool
+	}{
+		"a password that is wrong": {
+			[][]string{says(`oslo_db: (pymysql.err.OperationalError) (1045, "Access denied for user 'nova'@'localhost' (using password: YES)")`)}, "DatabaseAccessDenied", false,
+		},
+		"a user without rights": {[][]string{says(`(pymysql.err.OperationalError) (1044, "Access denied for user 'nova'@'%' to database 'nova_api'")`)}, "DatabaseAccessDenied", false},
+		"no such host": {
+			[][]string{says(`(pymysql.err.OperationalError) (2003, "Can't connect to MySQL server on 'db.nowhere.svc' ([Errno -2] Name or service not known)")`)}, "DatabaseUnreachable", false,
+		},
+		"no such database":                 {[][]string{says(`(pymysql.err.OperationalError) (1049, "Unknown database 'nova_cell1'")`)}, "DatabaseMissing", false},
+		"a schema of a newer version":      {[][]string{says(`alembic.util.exc.CommandError: Can't locate revision identified by 'deadbeef'`)}, "SchemaTooNew", false},
+		"anything else, with a password":   {[][]string{says(`connection = mysql://nova:hunter2@db`)}, "", false},
+		"what succeeds although it warns":  {[][]string{{"/bin/echo", "Lost connection to MySQL, trying again"}}, "", true},
+		"the second of three":              {[][]string{{"/bin/true"}, says("(1049, x)"), {"/bin/echo", "Access denied for user"}}, "DatabaseMissing", false},
+		"words that the shell understands": {[][]string{{"/usr/bin/test", "a'b $(exit 1) *", "=", `a'b $(exit 1) *`}}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if message, succeeds := play(t, c.commands...); message != c.message || succeeds != c.succeeds {
+				t.Errorf("it leaves %q and succeeds: %v; want %q and %v", message, succeeds, c.message, c.succeeds)
+			}
+		})
+	}
+}
+
+func TestWhatKeepsAPodOfAJobFromSucceeding(t *testing.T) {
+	ended := func(code int32, message string) *corev1.ContainerStateTerminated {
+		return &corev1.ContainerStateTerminated{ExitCode: code, Message: message}
+	}
+	for name, c := range map[string]struct {
+		status corev1.ContainerStatus
+		reason string
+		text   string
+	}{
+		"nothing, before it has started": {corev1.ContainerStatus{}, "", ""},
+		"nothing, while it starts":       {corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}, "", ""},
+		"nothing, when it has succeeded": {corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(0, "")}}, "", ""},
+		"its end":                        {corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(1, "DatabaseMissing")}}, "DatabaseMissing", "create it"},
+		"its last end, while it runs again": {
+			corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: corev1.ContainerState{Terminated: ended(1, "SchemaTooNew")}},
+			"SchemaTooNew", "newer than the image",
+		},
+		"a text that is no cause": {corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(1, "hunter2")}}, "JobFailing", "its command fails"},
+		"an image that there is not": {
+			corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}, "JobFailing", "ImagePullBackOff: no such image",
+		},
+		"a Secret that there is not": {
+			corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: "no Secret"}}}, "JobFailing", "no Secret",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := troubleOf(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{c.status}}})
+			if string(got.Reason) != c.reason || !strings.Contains(got.Text, c.text) || strings.Contains(got.Text, "hunter2") {
+				t.Errorf("it is %+v; want %s with %q", got, c.reason, c.text)
+			}
+		})
+	}
+}
+
+func TestAJobRunsAgainForWhatItReadsAlone(t *testing.T) {
+	base := Job{Image: "i", Commands: [][]string{{"a", "b"}}, Config: map[string][]byte{"f": []byte("x")}}
+	change := func(f func(*Job)) *Job {
+		job := base
+		f(&job)
+		return &job
+	}
+	for name, c := range map[string]struct {
+		job  *Job
+		same bool
+	}{
+		"another node":       {change(func(j *Job) { j.NodeSelector = map[string]string{"a": "b"} }), true},
+		"another image":      {change(func(j *Job) { j.Image = "j" }), false},
+		"another password":   {change(func(j *Job) { j.Config = map[string][]byte{"f": []byte("y")} }), false},
+		"other words":        {change(func(j *Job) { j.Commands = [][]string{{"a b"}} }), false},
+		"one command more":   {change(func(j *Job) { j.Commands = [][]string{{"a"}, {"b"}} }), false},
+		"a file of the same": {change(func(j *Job) { j.Config = map[string][]byte{"g": []byte("x")} }), false},
+	} {
+		if same := c.job.hash() == base.hash(); same != c.same {
+			t.Errorf("%s: the hash is the same: %v; want %v", name, same, c.same)
+		}
+	}
+}
+
+func TestNamesOfJobsFit(t *testing.T) {
+	hash := strings.Repeat("0123456789", 4)
+	for name, want := range map[string]string{
+		"nova-api-db-sync":       "nova-api-db-sync-0123456789",
+		strings.Repeat("a", 80):  strings.Repeat("a", 52) + "-0123456789",
+		strings.Repeat("b-", 40): strings.TrimRight(strings.Repeat("b-", 26), "-") + "-0123456789",
+	} {
+		if got := jobName(name, hash); got != want || len(got) > 63 {
+			t.Errorf("the name is %s, of %d characters; want %s", got, len(got), want)
+		}
+	}
+}
+
+// Every reason that a script can leave is a reason of the API.
+func TestEveryCauseSaysWhatToDo(t *testing.T) {
+	for _, c := range causes {
+		if c.Reason == podifiedv1.JobFailingReason || strings.ContainsAny(string(c.Reason), " \n") || !strings.Contains(c.Text, ": ") {
+			t.Errorf("the cause is %+v", c)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package podified
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+)
+
+// causesVariable has the patterns of the known causes in the environment of a Job.
+const causesVariable = "CAUSES"
+
+// cause of a failure that the output of a Job shows.
+type cause struct {
+	Reason condition.Reason
+	// Pattern is an extended regular expression for grep.
+	Pattern string
+	// Text says what is wrong and what to do.
+	Text string
+}
+
+// causes are known by the numbers of MySQL's errors, and by what alembic says. The
+// first one that matches counts.
+var causes = []cause{
+	{podifiedv1.SchemaTooNewReason, `Can't locate revision|VersionNotFoundError|[Dd]atabase version [^ ]+ is (newer|higher)`,
+		"the schema of the database is newer than the image: set an image of the version that made it, or a newer one"},
+	{podifiedv1.DatabaseAccessDeniedReason, `\((1044|1045|1698),|Access denied for user`,
+		"the database server denies access: correct the user or its password, or grant it the database"},
+	{podifiedv1.DatabaseMissingReason, `\(1049,|Unknown database`,
+		"the database does not exist on the server: create it"},
+	{podifiedv1.DatabaseUnreachableReason, `\((2002|2003|2005|2006|2013),|Can't connect to (MySQL|server)|Lost connection to (MySQL|server)`,
+		"the database server does not answer: correct its address, or start it"},
+}
+
+// script runs the commands one after the other. If one fails, it leaves the reason of
+// the cause that the output shows as the termination message, and nothing else of it:
+// an output can hold what a status must not.
+func script(commands [][]string) string {
+	var all []string
+	for _, command := range commands {
+		words := make([]string, 0, len(command))
+		for _, word := range command {
+			words = append(words, quote(word))
+		}
+		all = append(all, strings.Join(words, " "))
+	}
+	return `set -o pipefail
+{ ` + strings.Join(all, " &&\n") + `
+} 2>&1 | tee /tmp/output && exit 0
+status=$?
+while read -r reason pattern; do
+  if grep --quiet --extended-regexp -e "$pattern" /tmp/output; then
+    printf %s "$reason" > /dev/termination-log
+    break
+  fi
+done <<< "$` + causesVariable + `"
+exit "$status"
+`
+}
+
+// plain words need no quotes.
+var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// quote returns one word of the shell.
+func quote(word string) string {
+	if plain.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// patterns are the causes as script reads them.
+func patterns() string {
+	lines := make([]string, 0, len(causes))
+	for _, c := range causes {
+		lines = append(lines, string(c.Reason)+" "+c.Pattern)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// trouble keeps a pod of a Job from succeeding.
+type trouble struct {
+	Reason condition.Reason
+	Text   string
+}
+
+// troubleOf says what keeps a pod of a Job from succeeding; empty for nothing. The
+// failure of the last attempt counts until the next one has ended.
+func troubleOf(pod *corev1.Pod) trouble {
+	if unscheduled(pod) {
+		return trouble{podifiedv1.PodsPendingReason, "the scheduler finds no node for pod " + pod.Name + ": " + statusOf(pod, corev1.PodScheduled).Message}
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		for _, ended := range []*corev1.ContainerStateTerminated{container.State.Terminated, container.LastTerminationState.Terminated} {
+			if ended != nil && ended.ExitCode != 0 {
+				return causeOf(ended)
+			}
+		}
+		if waiting := container.State.Waiting; waiting != nil && strings.HasPrefix(waiting.Reason, "Err") || waiting != nil && strings.HasSuffix(waiting.Reason, "Error") ||
+			waiting != nil && strings.HasSuffix(waiting.Reason, "BackOff") {
+			return trouble{podifiedv1.JobFailingReason, "pod " + pod.Name + " does not start: " + waiting.Reason + ": " + waiting.Message}
+		}
+	}
+	return trouble{}
+}
+
+// causeOf trusts nothing that a container leaves but the name of a cause.
+func causeOf(ended *corev1.ContainerStateTerminated) trouble {
+	for _, c := range causes {
+		if ended.Message == string(c.Reason) {
+			return trouble{c.Reason, c.Text}
+		}
+	}
+	return trouble{podifiedv1.JobFailingReason, "its command fails"}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// Each write is sent so many times, one after the other; the first ones fill caches.
+const (
+	admissionWrites = 500
+	admissionWarmUp = 50
+)
+
+// admission are the times of one write, in ascending order, while the webhooks
+// are called and when there are none.
+type admission struct {
+	what                 string
+	webhooks, noWebhooks []time.Duration
+}
+
+// added is the difference at a percentile from 0 to 99.
+func (a admission) added(percentile int) time.Duration {
+	at := func(times []time.Duration) time.Duration { return times[len(times)*percentile/100] }
+	return at(a.webhooks) - at(a.noWebhooks)
+}
+
+func (a admission) String() string {
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	return fmt.Sprintf("%.1f / %.1f ms", ms(a.added(50)), ms(a.added(99)))
+}
+
+// admissions are the writes that are measured. They are dry runs: admission is
+// the same, and nothing is stored.
+func (s *stand) admissions(ctx context.Context, roles int) map[string]func(i int) error {
+	config := func(i int) client.Patch {
+		return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"customServiceConfig":"[DEFAULT]\ndebug = True\n[libvirt]\ncpu_models = Haswell%d\n"}}`, i))
+	}
+	tags := func(i int) client.Patch {
+		return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"nodeTemplate":{"ansibleVars":{"edpm_ntp_servers":["10.0.0.%d"]}}}}`, i%250))
+	}
+	return map[string]func(int) error{
+		"a node created": func(i int) error {
+			return s.client.Create(ctx, newNode(1<<19+i, roles), client.DryRunAll)
+		},
+		"`ansibleVars` of a role": func(i int) error {
+			return s.client.Patch(ctx, &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta(roleName(0))}, tags(i), client.DryRunAll)
+		},
+		"`customServiceConfig` of a compute": func(i int) error {
+			return s.client.Patch(ctx, &novav1.NovaExternalCompute{ObjectMeta: meta(nodeName(0))}, config(i), client.DryRunAll)
+		},
+	}
+}
+
+// admit times each of the writes, now.
+func (s *stand) admit(ctx context.Context, roles int) (map[string][]time.Duration, error) {
+	log.Printf("Admission: %d writes of each kind", admissionWrites)
+	out := map[string][]time.Duration{}
+	for what, write := range s.admissions(ctx, roles) {
+		var times []time.Duration
+		for i := range admissionWrites {
+			start := time.Now()
+			if err := write(i); err != nil {
+				return nil, fmt.Errorf("%s: %w", what, err)
+			}
+			times = append(times, time.Since(start))
+		}
+		times = times[admissionWarmUp:]
+		slices.Sort(times)
+		out[what] = times
+	}
+	return out, nil
+}
+
+// compare pairs the times of each write, in the order of their names.
+func compare(webhooks, noWebhooks map[string][]time.Duration) []admission {
+	var out []admission
+	for what, times := range webhooks {
+		out = append(out, admission{what, times, noWebhooks[what]})
+	}
+	slices.SortFunc(out, func(a, b admission) int { return cmp.Compare(a.what, b.what) })
+	return out
+}

@@ -1,0 +1,394 @@
+// Package fakenova is a double of keystone and of nova's API, for stories about
+// compute services. It answers as nova 26 (Zed) was seen to, or as its source says,
+// where the comment says so:
+//
+//   - A service appears in os-services when nova-compute starts, mapped or not, and is
+//     shown up as long as it reports, and for a while after it has stopped (seen: up to
+//     60 s, service_down_time; here DownAfter).
+//   - os-hypervisors has only hosts that are mapped to a cell (hypervisors.py leaves
+//     out those for which service_get_by_compute_host raises HostMappingNotFound).
+//   - discover_hosts maps every host that has a compute node, and no other (seen).
+//   - Deleting a service with instances is refused with 409; else service, host mapping
+//     and resource provider no longer exist (seen).
+//   - A nova-compute whose service was deleted while it runs makes a compute node and a
+//     provider without a service: a ghost (seen).
+//   - A service that is forced down is shown down, whether it reports or not.
+//   - Enabling with a reason, or disabling with an empty one, is refused with 400 (schema
+//     of 2.53).
+package fakenova
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Token that the double gives.
+const token = "fake-token"
+
+// Fault is something that does not work.
+type Fault string
+
+// Faults of keystone and of nova.
+const (
+	None Fault = ""
+	// KeystoneDown answers every request to keystone with 503.
+	KeystoneDown Fault = "keystone is down"
+	// NoEndpoint leaves nova out of the catalogue.
+	NoEndpoint Fault = "nova is not in the catalogue"
+	// NovaDown answers every request to nova with 503.
+	NovaDown Fault = "nova is down"
+	// NovaRefuses answers every request to nova with 403, as to a user without the role admin.
+	NovaRefuses Fault = "nova refuses"
+	// Redirect sends requests to nova elsewhere.
+	Redirect Fault = "nova redirects"
+)
+
+// Server is the double.
+type Server struct {
+	*httptest.Server
+
+	mu        sync.Mutex
+	password  string
+	fault     Fault
+	downAfter time.Duration
+	hosts     map[string]*host
+	next      int
+	// requests of each kind so far, as METHOD path.
+	requests []string
+	// elsewhere counts requests that a redirect led astray.
+	elsewhere int
+}
+
+// host has a nova-compute, or had one.
+type host struct {
+	service *service
+	// running reports whether nova-compute runs, and node whether it made a compute node.
+	running, node, mapped bool
+	instances             int
+	ghosts                int
+}
+
+type service struct {
+	id, reason       string
+	disabled, forced bool
+	seen             time.Time
+}
+
+// Start starts a double that accepts a password.
+func Start(password string) *Server {
+	s := &Server{password: password, hosts: map[string]*host{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v3/auth/tokens", s.keystone)
+	mux.HandleFunc("GET /v2.1/os-services", s.nova(s.listServices))
+	mux.HandleFunc("PUT /v2.1/os-services/{id}", s.nova(s.updateService))
+	mux.HandleFunc("DELETE /v2.1/os-services/{id}", s.nova(s.deleteService))
+	mux.HandleFunc("GET /v2.1/os-hypervisors/detail", s.nova(s.listHypervisors))
+	mux.HandleFunc("GET /v2.1/servers", s.nova(s.listServers))
+	mux.HandleFunc("/elsewhere/", s.astray)
+	s.Server = httptest.NewServer(mux)
+	return s
+}
+
+// Run has nova-compute run on a host: it registers, or reports again.
+func (s *Server) Run(names ...string) {
+	s.change(names, func(h *host) {
+		if h.service == nil {
+			s.next++
+			h.service = &service{id: fmt.Sprintf("00000000-0000-4000-8000-%012d", s.next)}
+		}
+		h.running, h.node = true, true
+	})
+}
+
+// Register has nova-compute start on a host, and not come to the making of its compute node.
+func (s *Server) Register(names ...string) {
+	s.Run(names...)
+	s.change(names, func(h *host) { h.node = false })
+}
+
+// Stop stops nova-compute on a host.
+func (s *Server) Stop(names ...string) {
+	s.change(names, func(h *host) { h.running, h.service.seen = false, time.Now().UTC().Truncate(time.Second) })
+}
+
+// Boot has so many instances on a host.
+func (s *Server) Boot(name string, instances int) {
+	s.change([]string{name}, func(h *host) { h.instances = instances })
+}
+
+// Discover is what nova-manage cell_v2 discover_hosts does.
+func (s *Server) Discover() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.hosts {
+		h.mapped = h.mapped || h.node && h.service != nil
+	}
+}
+
+func (s *Server) change(names []string, f func(*host)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if s.hosts[name] == nil {
+			s.hosts[name] = &host{}
+		}
+		f(s.hosts[name])
+	}
+}
+
+// Break has something not work from now on.
+func (s *Server) Break(f Fault) { s.set(func() { s.fault = f }) }
+
+// SetPassword changes the password of the user.
+func (s *Server) SetPassword(password string) { s.set(func() { s.password = password }) }
+
+// DownAfter is how long a service that does not report is shown up.
+func (s *Server) DownAfter(d time.Duration) { s.set(func() { s.downAfter = d }) }
+
+// Disable disables the service of a host as a person does, or enables it.
+func (s *Server) Disable(name string, disabled bool, reason string) {
+	s.change([]string{name}, func(h *host) { h.service.disabled, h.service.reason = disabled, reason })
+}
+
+func (s *Server) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// State is what nova has of a host.
+type State struct {
+	Service, Mapped, Disabled, ForcedDown bool
+	Reason                                string
+	// Ghosts are compute nodes without a service.
+	Ghosts int
+}
+
+// Host returns what nova has of a host.
+func (s *Server) Host(name string) State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[name]
+	if h == nil {
+		return State{}
+	}
+	state := State{Mapped: h.mapped, Ghosts: h.ghosts, Service: h.service != nil}
+	if h.service != nil {
+		state.Disabled, state.ForcedDown, state.Reason = h.service.disabled, h.service.forced, h.service.reason
+	}
+	return state
+}
+
+// Requests are those whose METHOD path begins so.
+func (s *Server) Requests(prefix string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.requests {
+		if strings.HasPrefix(r, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// Astray is the number of requests that followed a redirect.
+func (s *Server) Astray() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.elsewhere
+}
+
+func (s *Server) astray(http.ResponseWriter, *http.Request) { s.set(func() { s.elsewhere++ }) }
+
+func (s *Server) keystone(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	var body struct {
+		Auth struct {
+			Identity struct {
+				Password struct {
+					User struct {
+						Name, Password string
+						Domain         struct{ Name string }
+					}
+				}
+			}
+			Scope struct {
+				Project struct {
+					Name   string
+					Domain struct{ Name string }
+				}
+			}
+		}
+	}
+	err := json.NewDecoder(r.Body).Decode(&body)
+	user, project := body.Auth.Identity.Password.User, body.Auth.Scope.Project
+	switch {
+	case s.fault == KeystoneDown:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case err != nil, user.Name != "nova", user.Domain.Name != "Default", user.Password != s.password, project.Name != "service", project.Domain.Name != "Default":
+		// keystone repeats what it was sent: nobody may show that
+		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"code": 401, "message": "refused " + user.Password}})
+	default:
+		w.Header().Set("X-Subject-Token", token)
+		reply(w, http.StatusCreated, map[string]any{"token": map[string]any{
+			"expires_at": time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000000Z"), "catalog": s.catalogue(),
+		}})
+	}
+}
+
+// catalogue of keystone. The caller holds the lock.
+func (s *Server) catalogue() []any {
+	if s.fault == NoEndpoint {
+		return []any{}
+	}
+	return []any{map[string]any{"type": "compute", "name": "nova", "endpoints": []any{
+		map[string]any{"interface": "public", "region": "regionOne", "region_id": "regionOne", "url": "http://public.invalid/v2.1"},
+		map[string]any{"interface": "internal", "region": "regionOne", "region_id": "regionOne", "url": s.URL + "/v2.1"},
+	}}}
+}
+
+func (s *Server) nova(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+		switch {
+		case s.fault == NovaDown:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case s.fault == Redirect:
+			http.Redirect(w, r, "/elsewhere/", http.StatusTemporaryRedirect)
+		case r.Header.Get("X-Auth-Token") != token:
+			w.WriteHeader(http.StatusUnauthorized)
+		case s.fault == NovaRefuses:
+			w.WriteHeader(http.StatusForbidden)
+		case r.Header.Get("X-OpenStack-Nova-API-Version") != "2.53":
+			w.WriteHeader(http.StatusNotAcceptable)
+		default:
+			next(w, r)
+		}
+	}
+}
+
+func (s *Server) listServices(w http.ResponseWriter, r *http.Request) {
+	all := []any{}
+	for name, h := range s.hosts {
+		if wanted := r.URL.Query().Get("host"); h.service != nil && (wanted == "" || wanted == name) {
+			all = append(all, s.view(name, h))
+		}
+	}
+	reply(w, http.StatusOK, map[string]any{"services": all})
+}
+
+// view of the service of a host. The caller holds the lock.
+func (s *Server) view(name string, h *host) map[string]any {
+	state, status, seen := "down", "enabled", h.service.seen
+	if h.running {
+		seen = time.Now().UTC()
+	}
+	if !h.service.forced && (h.running || time.Since(seen) < s.downAfter) {
+		state = "up"
+	}
+	var reason any
+	if h.service.disabled {
+		status, reason = "disabled", h.service.reason
+	}
+	return map[string]any{
+		"id": h.service.id, "host": name, "binary": "nova-compute", "zone": "nova", "state": state, "status": status,
+		"disabled_reason": reason, "forced_down": h.service.forced, "updated_at": seen.Format("2006-01-02T15:04:05.000000"),
+	}
+}
+
+func (s *Server) listHypervisors(w http.ResponseWriter, _ *http.Request) {
+	all := []any{}
+	for name, h := range s.hosts {
+		if h.service != nil && h.node && h.mapped {
+			all = append(all, map[string]any{
+				"id": "h-" + h.service.id, "hypervisor_hostname": name + ".example", "state": "up", "status": "enabled", "hypervisor_version": 1,
+				"free_disk_gb": 1, "local_gb": 1, "cpu_info": "", "service": map[string]any{"id": h.service.id, "host": name, "disabled_reason": nil},
+			})
+		}
+	}
+	reply(w, http.StatusOK, map[string]any{"hypervisors": all})
+}
+
+func (s *Server) listServers(w http.ResponseWriter, r *http.Request) {
+	all := []any{}
+	if h := s.hosts[r.URL.Query().Get("host")]; h != nil && r.URL.Query().Get("all_tenants") != "" {
+		for i := range h.instances {
+			all = append(all, map[string]any{"id": fmt.Sprint(i), "name": fmt.Sprintf("guest-%d", i), "links": []any{}})
+		}
+	}
+	reply(w, http.StatusOK, map[string]any{"servers": all})
+}
+
+// find returns the host of a service. The caller holds the lock.
+func (s *Server) find(w http.ResponseWriter, r *http.Request) (string, *host) {
+	for name, h := range s.hosts {
+		if h.service != nil && h.service.id == r.PathValue("id") {
+			return name, h
+		}
+	}
+	w.WriteHeader(http.StatusNotFound)
+	return "", nil
+}
+
+func (s *Server) updateService(w http.ResponseWriter, r *http.Request) {
+	name, h := s.find(w, r)
+	if h == nil {
+		return
+	}
+	var body struct {
+		Status         *string `json:"status"`
+		DisabledReason *string `json:"disabled_reason"`
+		ForcedDown     *bool   `json:"forced_down"`
+	}
+	disable := false
+	err := json.NewDecoder(r.Body).Decode(&body)
+	if body.Status != nil {
+		disable = *body.Status == "disabled"
+	}
+	if err != nil || body.DisabledReason != nil && (!disable || *body.DisabledReason == "" || len(*body.DisabledReason) > 255) {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if body.Status != nil {
+		h.service.disabled, h.service.reason = disable, ""
+	}
+	if body.DisabledReason != nil {
+		h.service.reason = *body.DisabledReason
+	}
+	if body.ForcedDown != nil {
+		h.service.forced = *body.ForcedDown
+	}
+	reply(w, http.StatusOK, map[string]any{"service": s.view(name, h)})
+}
+
+func (s *Server) deleteService(w http.ResponseWriter, r *http.Request) {
+	_, h := s.find(w, r)
+	if h == nil {
+		return
+	}
+	if h.instances > 0 {
+		reply(w, http.StatusConflict, map[string]any{"conflictingRequest": map[string]any{"code": 409, "message": "Unable to delete compute service that is hosting instances."}})
+		return
+	}
+	h.service, h.mapped = nil, false
+	if h.node = h.running; h.running {
+		h.ghosts++
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func reply(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}
