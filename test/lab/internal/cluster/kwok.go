@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,7 +15,7 @@ import (
 )
 
 // KwokLabel and its value mark the nodes that KWOK plays. Take the label off a
-// node and KWOK lets go of it, as a machine that lost its power would.
+// node and KWOK leaves it alone, as if its machine had lost its power.
 const (
 	kwokLabelKey   = "type"
 	kwokLabelValue = "kwok"
@@ -43,6 +44,9 @@ func (l *Lab) kwok(ctx context.Context, o Options) error {
 	})
 }
 
+//go:embed stages/pod-recovers.yaml
+var podRecovers string
+
 // leaseDuration of KWOK's nodes, which renew their leases four times as often.
 const leaseDuration = 40 * time.Second
 
@@ -51,6 +55,7 @@ func (l *Lab) kwokComponent(o Options) proc.Component {
 	if o.NodeGrace > 0 {
 		lease = min(lease, o.NodeGrace)
 	}
+	recovers := l.path("conf", "kwok-pod-recovers.yaml")
 	args := []string{
 		"--kubeconfig=" + l.Kubeconfig(),
 		"--manage-nodes-with-label-selector=" + kwokLabelKey + "=" + kwokLabelValue,
@@ -59,11 +64,14 @@ func (l *Lab) kwokComponent(o Options) proc.Component {
 		"--cidr=" + kwokPodCIDR,
 		"--server-address=127.0.0.1:" + strconv.Itoa(l.kwokPort()),
 		"--config=" + filepath.Join(l.Bin, binaries.StagesFile),
+		"--config=" + recovers,
 	}
 	for _, file := range o.Stages {
 		args = append(args, "--config="+file)
 	}
-	return l.component("kwok", l.kwokPort(), args...)
+	c := l.component("kwok", l.kwokPort(), args...)
+	c.Files = map[string]string{recovers: podRecovers}
+	return c
 }
 
 // createNodes makes the missing ones of kwok-node-0 … kwok-node-<count-1>, and
