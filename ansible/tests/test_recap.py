@@ -200,8 +200,8 @@ class HostileTextTest(unittest.TestCase):
         self.quick(lambda text: recap.no_login(text[:recap.MAX_TEXT]))
 
     def test_masks_what_must_gather_masks(self):
-        """The lines are a test of internal/mask as well."""
-        lines = os.path.join(os.path.dirname(PLUGINS), os.pardir, "internal", "mask", "testdata", "lines.json")
+        """The lines are a test of cmd/kubectl-edpm/internal/redact as well."""
+        lines = os.path.join(os.path.dirname(PLUGINS), os.pardir, "cmd", "kubectl-edpm", "internal", "redact", "testdata", "lines.json")
         with open(lines, encoding="utf-8") as file:
             cases = json.load(file)
         self.assertGreater(len(cases), 10)
@@ -364,7 +364,7 @@ class MaskTest(unittest.TestCase):
                 self.assertNotIn("secret", mask(line))
 
     def test_what_must_gather_masks_too(self):
-        path = os.path.join(PLUGINS, "..", "..", "internal", "mask", "testdata", "lines.json")
+        path = os.path.join(PLUGINS, "..", "..", "cmd", "kubectl-edpm", "internal", "redact", "testdata", "lines.json")
         if not os.path.exists(path):
             self.skipTest("this is not the repository")
         with open(path, encoding="utf-8") as file:

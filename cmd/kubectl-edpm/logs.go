@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/hostlog"
-	"github.com/edpm-operators/edpm-operators/internal/nodeview"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/hostlog"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/nodeview"
 )
 
 // logsCommand is one call of kubectl edpm logs.

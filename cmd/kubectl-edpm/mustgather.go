@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/mustgather"
-	"github.com/edpm-operators/edpm-operators/internal/nodeview"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/mustgather"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/nodeview"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/topologymap"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
-	"github.com/edpm-operators/edpm-operators/internal/topologymap"
 )
 
 // gatherCommand is one call of kubectl edpm must-gather.

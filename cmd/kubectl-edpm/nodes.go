@@ -15,7 +15,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/nodeview"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/nodeview"
 )
 
 // subject is what a person named: a node, a role, or every node.

@@ -35,7 +35,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/nodeview"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/nodeview"
 )
 
 // password is in a Secret, and in places where it does not belong.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/topologymap"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/topologymap"
 )
 
 func newSimulate(s *session) *cobra.Command {

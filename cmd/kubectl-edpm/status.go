@@ -18,7 +18,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/nodeview"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/nodeview"
 )
 
 // refresh is how often a picture is redrawn at least: ages increase, and the

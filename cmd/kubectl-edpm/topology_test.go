@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/topologymap"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/topologymap"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 

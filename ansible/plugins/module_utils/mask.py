@@ -14,7 +14,7 @@ import re
 # repeated before a match is decided is bounded.
 MAX_LINE = 1000
 
-# The names of internal/mask, and more; a list of lines is a test of both.
+# The names of cmd/kubectl-edpm/internal/redact, and more; a list of lines is a test of both.
 SECRET = r"password|passwd|passphrase|secret|token|credential|[_-]key|[_-]pass"
 RULES = (
     # Up to the last "@": an address can have several hosts, each with its password.

@@ -1,9 +1,9 @@
-// Package mask takes secrets out of what is handed to others.
+// Package redact takes secrets out of what is handed to others.
 //
 // It knows them in two ways: by their value, when it is given the Secrets of
 // the cluster, and by what they look like: passwords in addresses, assignments
 // to names that say password, token or the like, and private keys.
-package mask
+package redact
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Masked is what stands in the place of a secret.
-const Masked = "*****MASKED*****"
+// Redacted is what stands in the place of a secret.
+const Redacted = "*****MASKED*****"
 
 // Shortest values that are masked wherever they are: those under a name that
 // says secret, and all others. Shorter ones are parts of too many words.
@@ -58,14 +58,14 @@ var (
 // public are keys of Secrets whose values are no secret.
 var public = []string{"namespace", "ca.crt", "tls.crt", "service-ca.crt", "username", "user", "host", "hostname", "port", "database", "region"}
 
-// Masker masks the values that it was made with, and what looks like a secret.
-type Masker struct {
+// Redactor masks the values that it was made with, and what looks like a secret.
+type Redactor struct {
 	values   []string
 	replacer *strings.Replacer
 }
 
-// New returns a masker of everything that is secret in the Secrets.
-func New(secrets []corev1.Secret) *Masker {
+// New returns a Redactor of everything that is secret in the Secrets.
+func New(secrets []corev1.Secret) *Redactor {
 	found := map[string]bool{}
 	for i := range secrets {
 		for key, value := range secrets[i].Data {
@@ -74,7 +74,7 @@ func New(secrets []corev1.Secret) *Masker {
 			}
 		}
 	}
-	m := &Masker{}
+	m := &Redactor{}
 	for value := range found {
 		m.values = append(m.values, value)
 	}
@@ -82,14 +82,14 @@ func New(secrets []corev1.Secret) *Masker {
 	slices.SortFunc(m.values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, value := range m.values {
-		pairs = append(pairs, value, Masked)
+		pairs = append(pairs, value, Redacted)
 	}
 	m.replacer = strings.NewReplacer(pairs...)
 	return m
 }
 
 // Values returns how many different texts are masked by their value.
-func (m *Masker) Values() int { return len(m.values) }
+func (m *Redactor) Values() int { return len(m.values) }
 
 // collect adds a value and its parts.
 func collect(found map[string]bool, name, value string) {
@@ -145,21 +145,21 @@ func collectLines(add func(string, int), value string) {
 }
 
 // Text returns the text without secrets.
-func (m *Masker) Text(text string) string {
+func (m *Redactor) Text(text string) string {
 	text = m.replacer.Replace(text)
-	text = privateKey.ReplaceAllString(text, Masked)
+	text = privateKey.ReplaceAllString(text, Redacted)
 	text = address.ReplaceAllStringFunc(text, func(found string) string {
-		return eachPassword(found, func(string) string { return Masked })
+		return eachPassword(found, func(string) string { return Redacted })
 	})
-	text = bearer.ReplaceAllString(text, "${1}"+Masked)
-	text = jwt.ReplaceAllString(text, Masked)
+	text = bearer.ReplaceAllString(text, "${1}"+Redacted)
+	text = jwt.ReplaceAllString(text, Redacted)
 	for _, pattern := range []*regexp.Regexp{line, assignment} {
 		text = pattern.ReplaceAllStringFunc(text, func(found string) string {
 			parts := pattern.FindStringSubmatch(found)
 			if harmless(strings.TrimSpace(parts[2])) {
 				return found
 			}
-			return parts[1] + Masked
+			return parts[1] + Redacted
 		})
 	}
 	return text
@@ -191,13 +191,13 @@ func eachPassword(address string, replace func(string) string) string {
 
 // harmless values are worth more to the reader than to anybody else.
 func harmless(value string) bool {
-	return slices.Contains([]string{"true", "false", "null", "{}", "[]", "{", "[", "|", ">", "|-", Masked}, value)
+	return slices.Contains([]string{"true", "false", "null", "{}", "[]", "{", "[", "|", ">", "|-", Redacted}, value)
 }
 
 // Object returns an object as JSON has it, without secrets: those that Text
 // finds in any of its strings, and the whole values of fields and environment
 // variables whose names say password and the like. It changes the object.
-func (m *Masker) Object(value any) any {
+func (m *Redactor) Object(value any) any {
 	switch v := value.(type) {
 	case string:
 		return m.Text(v)
@@ -211,13 +211,13 @@ func (m *Masker) Object(value any) any {
 	return value
 }
 
-func (m *Masker) fields(fields map[string]any) {
+func (m *Redactor) fields(fields map[string]any) {
 	name, _ := fields["name"].(string)
 	for key, value := range fields {
 		text, isText := value.(string)
 		secret := secretName.MatchString(key) && !refers(key) || key == "value" && secretName.MatchString(name)
 		if secret && isText && text != "" {
-			fields[key] = Masked
+			fields[key] = Redacted
 		} else {
 			fields[key] = m.Object(value)
 		}

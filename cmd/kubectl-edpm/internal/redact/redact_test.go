@@ -1,4 +1,4 @@
-package mask
+package redact
 
 import (
 	"encoding/base64"
@@ -42,7 +42,7 @@ func TestTextByWhatItLooksLike(t *testing.T) {
 		{"an address without a password stays", "https://keystone.example.org:5000/v3", "https://keystone.example.org:5000/v3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(strings.ReplaceAll(c.want, "***", Masked), m.Text(c.text)); diff != "" {
+			if diff := cmp.Diff(strings.ReplaceAll(c.want, "***", Redacted), m.Text(c.text)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -121,7 +121,7 @@ func TestTextByValue(t *testing.T) {
 		{"short values and user names stay", "5 hosts of administrator", "5 hosts of administrator"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(strings.ReplaceAll(c.want, "***", Masked), m.Text(c.text)); diff != "" {
+			if diff := cmp.Diff(strings.ReplaceAll(c.want, "***", Redacted), m.Text(c.text)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -146,9 +146,9 @@ func TestObject(t *testing.T) {
 		"spec": map[string]any{
 			"secret": "osp-secret", "sshKeySecretName": "key", "transportURLSecret": "bus",
 			"passwordSelectors": map[string]any{"service": "NovaPassword"},
-			"env":               []any{map[string]any{"name": "DB_PASSWORD", "value": Masked}, map[string]any{"name": "DEBUG", "value": "1"}},
-			"ansibleVars":       map[string]any{"registry_password": Masked, "bmc_token": "", "n": int64(1)},
-			"args":              []any{"--password", "--token=" + Masked}, "customServiceConfig": "[DEFAULT]\npassword = " + Masked + "\n",
+			"env":               []any{map[string]any{"name": "DB_PASSWORD", "value": Redacted}, map[string]any{"name": "DEBUG", "value": "1"}},
+			"ansibleVars":       map[string]any{"registry_password": Redacted, "bmc_token": "", "n": int64(1)},
+			"args":              []any{"--password", "--token=" + Redacted}, "customServiceConfig": "[DEFAULT]\npassword = " + Redacted + "\n",
 		},
 	}
 	if diff := cmp.Diff(want, obj); diff != "" {

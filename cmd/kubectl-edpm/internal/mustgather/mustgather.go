@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/edpm-operators/edpm-operators/internal/mask"
+	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/redact"
 )
 
 // managerLabels are on the pods of the manager, wherever it runs.
@@ -71,10 +71,10 @@ type Options struct {
 // collector is one collection.
 type collector struct {
 	Options
-	client  client.Reader
-	archive Archive
-	masker  *mask.Masker
-	files   int
+	client   client.Reader
+	archive  Archive
+	redactor *redact.Redactor
+	files    int
 	// problems are what could not be had.
 	problems []string
 }
@@ -93,7 +93,7 @@ func Collect(ctx context.Context, c client.Reader, archive Archive, opts Options
 	namespaces = slices.Compact(namespaces)
 
 	secrets := g.readSecrets(ctx, namespaces)
-	g.masker = mask.New(secrets)
+	g.redactor = redact.New(secrets)
 	steps := []func() error{
 		func() error { return g.secretNames(secrets) },
 		func() error { return g.objects(ctx, "cluster", "", ofCluster) },
@@ -127,7 +127,7 @@ func (g *collector) problem(format string, args ...any) {
 // add writes a file without secrets.
 func (g *collector) add(name, text string) error {
 	g.files++
-	if err := g.archive.Add(name, []byte(g.masker.Text(text))); err != nil {
+	if err := g.archive.Add(name, []byte(g.redactor.Text(text))); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
@@ -219,7 +219,7 @@ func (g *collector) write(dir string, k Kind, items []unstructured.Unstructured)
 		annotations := obj.GetAnnotations()
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		obj.SetAnnotations(annotations)
-		text, err := yaml.Marshal(g.masker.Object(obj.Object))
+		text, err := yaml.Marshal(g.redactor.Object(obj.Object))
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -297,7 +297,7 @@ func (g *collector) readme(namespaces []string) error {
 	fmt.Fprintf(b, "Collected by kubectl edpm must-gather at %s.\n\n", g.Now.UTC().Format(time.RFC3339))
 	fmt.Fprintf(b, "Namespaces: %s\nFiles: %d\n\n", strings.Join(namespaces, ", "), g.files+1)
 	fmt.Fprintf(b, "No value of a Secret is in it: secrets.txt has their names and keys. %d texts from\n"+
-		"Secrets, and whatever else looks like a secret, are replaced by %s.\nReview it nevertheless before you pass it on.\n", g.masker.Values(), mask.Masked)
+		"Secrets, and whatever else looks like a secret, are replaced by %s.\nReview it nevertheless before you pass it on.\n", g.redactor.Values(), redact.Redacted)
 	if len(g.problems) > 0 {
 		fmt.Fprintf(b, "\nWhat could not be collected:\n- %s\n", strings.Join(g.problems, "\n- "))
 	}
