@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
@@ -168,11 +169,14 @@ var _ = Describe("A rollout", func() {
 		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(ContainSubstring("Warning Failed")))
 		Eventually(func() []string { return w.events("n002") }).Should(ContainElement(ContainSubstring("Warning HostUnreachable")))
 		Expect(w.repeated("n001", "n002")).To(BeEmpty(), "only the first attempt is reported")
+		retry := func(g Gomega) *metav1.Time { return get(g, w.node("n001")).Status.NextRetry }
+		Eventually(retry).ShouldNot(BeNil())
 		Expect(w.times("n000", "install-os")).To(Equal(1), "the failures of others are not its own")
 
 		By("fixing them")
 		ill.heal("n001", "n002")
 		w.computesReady("n001", "n002")
+		Eventually(retry).Should(BeNil())
 		for _, n := range nodeNames(4) {
 			ok := 0
 			for _, e := range w.did(n, "install-os") {

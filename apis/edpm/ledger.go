@@ -17,6 +17,11 @@ type Ledger struct {
 	// met. A host that shows another one is not talked to.
 	// +optional
 	HostKey string `json:"hostKey,omitempty"`
+
+	// NextRetry is when the step that failed on the host is tried again. Absent
+	// while none has failed, and while none may be tried again.
+	// +optional
+	NextRetry *metav1.Time `json:"nextRetry,omitempty"`
 }
 
 // RunRecord is the last run of a step that succeeded on a host.

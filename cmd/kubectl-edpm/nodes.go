@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -104,10 +103,10 @@ func (c *connection) views(ctx context.Context, r client.Reader, s subject) ([]n
 	var views []nodeview.Node
 	for i := range chosen {
 		n := &chosen[i]
-		source := nodeview.Source{Node: n, Role: byName[n.Spec.Role], Runs: byHost[n.Name], Services: map[string]condition.Conditions{}}
+		source := nodeview.Source{Node: n, Role: byName[n.Spec.Role], Runs: byHost[n.Name], Services: map[string]nodeview.Service{}}
 		for _, e := range n.Status.Services {
-			if conditions, known := services[e.Kind+"/"+e.ObjectName]; known {
-				source.Services[e.Name] = conditions
+			if object, known := services[e.Kind+"/"+e.ObjectName]; known {
+				source.Services[e.Name] = object
 			}
 		}
 		views = append(views, nodeview.New(source))
@@ -115,10 +114,10 @@ func (c *connection) views(ctx context.Context, r client.Reader, s subject) ([]n
 	return views, nil
 }
 
-// services returns the conditions of the objects behind the services of the
+// services returns what is known of the objects behind the services of the
 // nodes, by Kind/name. Those that may not be read, and those of kinds that are
 // not of the suite, are left out.
-func (c *connection) services(ctx context.Context, nodes []dataplanev1.OpenStackDataPlaneNode) (map[string]condition.Conditions, error) {
+func (c *connection) services(ctx context.Context, nodes []dataplanev1.OpenStackDataPlaneNode) (map[string]nodeview.Service, error) {
 	wanted := map[string]bool{}
 	for _, n := range nodes {
 		for _, e := range n.Status.Services {
@@ -129,7 +128,7 @@ func (c *connection) services(ctx context.Context, nodes []dataplanev1.OpenStack
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]condition.Conditions{}
+	found := map[string]nodeview.Service{}
 	for _, k := range kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
@@ -139,19 +138,18 @@ func (c *connection) services(ctx context.Context, nodes []dataplanev1.OpenStack
 			return nil, fmt.Errorf("listing %s in namespace %s: %w", k.Plural, c.namespace, err)
 		}
 		for i := range list.Items {
-			found[k.Kind+"/"+list.Items[i].GetName()] = conditionsOf(&list.Items[i])
+			found[k.Kind+"/"+list.Items[i].GetName()] = serviceOf(&list.Items[i])
 		}
 	}
 	return found, nil
 }
 
-// conditionsOf an object; none if it has none that can be read.
-func conditionsOf(obj *unstructured.Unstructured) condition.Conditions {
-	raw, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	text, err := json.Marshal(raw)
-	list := condition.Conditions{}
-	if err != nil || json.Unmarshal(text, &list) != nil {
-		return nil
+// serviceOf an object; empty if its status is not that of a service.
+func serviceOf(obj *unstructured.Unstructured) nodeview.Service {
+	status, _, _ := unstructured.NestedMap(obj.Object, "status")
+	service := nodeview.Service{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &service); err != nil {
+		return nodeview.Service{}
 	}
-	return list
+	return service
 }

@@ -98,6 +98,7 @@ func (k *kubectl) makeDataPlaneNode(name string, problem condition.Condition) {
 		ready := problem
 		ready.Type = condition.ReadyCondition
 		nec.Status.Conditions = condition.Conditions{ready, problem}
+		nec.Status.NextRetry = &metav1.Time{Time: time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)}
 	}
 	k.writeStatus(nec)
 }

@@ -131,16 +131,17 @@ func (e *Engine) Register(o Owner) {
 }
 
 // Converge brings a host through the given steps in order. It writes into the
-// ledger what has run successfully, makes the engine run what is due, in one run as
-// far as that is possible, and
-// returns the state of the first step that is to be run or is running. When there
-// is none it is that of the first step that was restricted by tags, else of the
-// last one. All targets are of one host.
+// ledger what has run successfully and when a failed step is tried again, makes the
+// engine run what is due, in one run as far as that is possible, and returns the
+// state of the first step that is to be run or is running. When there is none it is
+// that of the first step that was restricted by tags, else of the last one. All
+// targets are of one host.
 func (e *Engine) Converge(ctx context.Context, ledger *edpmv1.Ledger, targets ...Target) (State, error) {
 	state, err := e.firstDue(ctx, ledger, targets)
 	if len(targets) > 0 {
 		e.conclude(targets[0].owner(), state.offered)
 	}
+	ledger.NextRetry = state.nextRetry()
 	return state, err
 }
 

@@ -187,29 +187,20 @@ func problem(aee *ansibleeev1.OpenStackAnsibleEE) string {
 	return ready.Message
 }
 
-// nextAttempt is how a message says when a host is tried again.
-const (
-	nextAttempt = ", next at "
-	attemptTime = "2006-01-02T15:04:05Z"
-)
-
-// NextAttempt returns when a host is tried again, as a message of Describe says
-// it, and false for a message that does not.
-func NextAttempt(message string) (time.Time, bool) {
-	_, rest, found := strings.Cut(message, nextAttempt)
-	if !found || len(rest) < len(attemptTime) {
-		return time.Time{}, false
-	}
-	at, err := time.Parse(attemptTime, rest[:len(attemptTime)])
-	return at, err == nil
-}
-
 // steps names the step, and those that stand where it does, with the verb that follows.
 func (s State) steps(one, many string) string {
 	if len(s.More) == 0 {
 		return fmt.Sprintf("Step %s %s", s.Step, one)
 	}
 	return fmt.Sprintf("Steps %s %s", strings.Join(append([]string{s.Step}, s.More...), ", "), many)
+}
+
+// nextRetry is when a target that failed is tried again, nil for any other.
+func (s State) nextRetry() *metav1.Time {
+	if s.Phase != Failed {
+		return nil
+	}
+	return &metav1.Time{Time: s.Retry.Truncate(time.Second)}
 }
 
 // Describe says in words where a target stands.
@@ -221,7 +212,7 @@ func (s State) Describe() string {
 		}
 		return fmt.Sprintf("%s running in %s", s.steps("is", "are"), s.Run)
 	case Failed:
-		return fmt.Sprintf("Step %s failed in %s (attempt %d%s%s): %s", s.Step, s.Run, s.Attempt, nextAttempt, s.Retry.UTC().Format(attemptTime), s.Message)
+		return fmt.Sprintf("Step %s failed in %s (attempt %d, next at %s): %s", s.Step, s.Run, s.Attempt, s.Retry.UTC().Format(time.RFC3339), s.Message)
 	case GaveUp:
 		return fmt.Sprintf("Step %s failed in %s (attempt %d, the last): %s", s.Step, s.Run, s.Attempt, s.Message)
 	case Held:

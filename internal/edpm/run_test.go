@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -259,19 +258,6 @@ func TestDescribeNamesTheStepTheRunAndTheRemedy(t *testing.T) {
 	} {
 		if got := s.Describe(); !strings.Contains(got, want) {
 			t.Errorf("%s is described as %q; want %q in it", s.Phase, got, want)
-		}
-	}
-}
-
-func TestNextAttemptIsWhatDescribeSays(t *testing.T) {
-	retry := time.Date(2026, 3, 1, 12, 30, 5, 0, time.UTC)
-	failed := State{Phase: Failed, Step: "nova", Run: "run-1", Attempt: 3, Retry: retry, Message: "no route, next at noon"}
-	if at, ok := NextAttempt("Deleting: " + failed.Describe()); !ok || !at.Equal(retry) {
-		t.Errorf("%q is read as %v, %v", failed.Describe(), at, ok)
-	}
-	for _, message := range []string{"", State{Phase: Running, Step: "nova"}.Describe(), "attempt 3, next at dawn", "attempt 3, next at 2026-99-99T99:99:99Z"} {
-		if at, ok := NextAttempt(message); ok {
-			t.Errorf("%q is read as %v", message, at)
 		}
 	}
 }

@@ -127,13 +127,17 @@ const conflictDelay = 100 * time.Millisecond
 // that is looked at late misses the run of the others.
 const staleDelay = 5 * time.Millisecond
 
-// begin forgets the old conditions, so that none can outlive its cause.
+// begin drops the old conditions and the time of the next retry, so that none can
+// outlive its cause.
 func begin(obj Object, types []condition.Type) {
 	fresh := condition.Conditions{}
 	for _, t := range types {
 		fresh = append(fresh, *condition.UnknownCondition(t, condition.InitReason, "Not checked yet: see the conditions that are not True"))
 	}
 	*obj.GetConditions() = fresh
+	if r, ok := obj.(recorder); ok {
+		r.GetLedger().NextRetry = nil
+	}
 	obj.SetObservedGeneration(obj.GetGeneration())
 }
 

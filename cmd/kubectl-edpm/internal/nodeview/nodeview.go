@@ -10,11 +10,11 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/inherit"
 )
 
@@ -75,11 +75,18 @@ type Source struct {
 	Node *dataplanev1.OpenStackDataPlaneNode
 	// Role of the node, or nil.
 	Role *dataplanev1.OpenStackDataPlaneRole
-	// Services are the conditions of the objects behind status.services, by the
-	// name of the service. Those that are not known are left out.
-	Services map[string]condition.Conditions
+	// Services are the objects behind status.services, by the name of the service.
+	// Those that are not known are left out.
+	Services map[string]Service
 	// Runs, of this host and of others.
 	Runs []ansibleeev1.OpenStackAnsibleEE
+}
+
+// Service is what the object behind an entry of status.services says.
+type Service struct {
+	Conditions condition.Conditions `json:"conditions"`
+	// NextRetry is when a step that failed is tried again.
+	NextRetry *metav1.Time `json:"nextRetry"`
 }
 
 // New returns how the node stands.
@@ -92,7 +99,7 @@ func New(s Source) Node {
 	view.Phases = phases(s)
 	view.Problems = problems(s)
 	view.Current, view.Last = newest(RunsOf(s.Runs, n.Name, ""), n.Name)
-	view.NextRetry = nextRetry(view.Problems)
+	view.NextRetry = nextRetry(s)
 	view.Up = view.Ready && !view.Deleting && !slices.ContainsFunc(n.Status.Services, func(e dataplanev1.NodeServiceStatus) bool { return !e.Ready })
 	view.Up = view.Up && (view.Cell == "" || len(n.Status.Services) > 0)
 	return view
@@ -122,8 +129,8 @@ func phases(s Source) []Phase {
 	}
 	for _, e := range s.Node.Status.Services {
 		p := Phase{Name: service + e.Name, Status: status(e.Ready), Message: e.Message}
-		if conditions, known := s.Services[e.Name]; known {
-			p = phase(p.Name, conditions.Get(condition.ReadyCondition))
+		if object, known := s.Services[e.Name]; known {
+			p = phase(p.Name, object.Conditions.Get(condition.ReadyCondition))
 		}
 		list = append(list, p)
 	}
@@ -162,7 +169,7 @@ func problems(s Source) []Problem {
 	list = append(list, conditionProblems(object, n.Status.Conditions)...)
 	for _, e := range n.Status.Services {
 		object := e.Kind + "/" + e.ObjectName
-		found := conditionProblems(object, s.Services[e.Name])
+		found := conditionProblems(object, s.Services[e.Name].Conditions)
 		if len(found) == 0 && !e.Ready {
 			found = []Problem{{Object: object, Message: "service " + e.Name + " is not ready: " + orNone(e.Message), Waiting: true}}
 		}
@@ -187,15 +194,18 @@ func conditionProblems(object string, conditions condition.Conditions) []Problem
 	return list
 }
 
-// nextRetry is the earliest time that a problem names.
-func nextRetry(problems []Problem) *time.Time {
-	var next *time.Time
-	for _, p := range problems {
-		if at, ok := edpm.NextAttempt(p.Message); ok && (next == nil || at.Before(*next)) {
-			next = &at
+// nextRetry is the earliest time at which the node or one of its services is tried again.
+func nextRetry(s Source) *time.Time {
+	next := s.Node.Status.NextRetry
+	for _, service := range s.Services {
+		if at := service.NextRetry; at != nil && (next == nil || at.Before(next)) {
+			next = at
 		}
 	}
-	return next
+	if next == nil {
+		return nil
+	}
+	return &next.Time
 }
 
 // Role is how the nodes of a role stand.

@@ -41,7 +41,7 @@ func node(change func(*Source)) Source {
 		is(dataplanev1.ProvisionReadyCondition, "", "", ""), is(condition.DeploymentReadyCondition, "", "", ""),
 	}
 	n.Status.Services = []dataplanev1.NodeServiceStatus{{Name: "nova", Ready: true, Kind: "NovaExternalCompute", ObjectName: n.Name}}
-	s := Source{Node: n, Services: map[string]condition.Conditions{"nova": {is(condition.ReadyCondition, "", "", "")}}}
+	s := Source{Node: n, Services: map[string]Service{"nova": {Conditions: condition.Conditions{is(condition.ReadyCondition, "", "", "")}}}}
 	change(&s)
 	return s
 }
@@ -53,7 +53,7 @@ func failNova(s *Source) {
 	failed := is(condition.DeploymentReadyCondition, "Failed", condition.SeverityWarning, state.Describe())
 	ready := failed
 	ready.Type = condition.ReadyCondition
-	s.Services["nova"] = condition.Conditions{ready, failed}
+	s.Services["nova"] = Service{Conditions: condition.Conditions{ready, failed}, NextRetry: &metav1.Time{Time: state.Retry}}
 	s.Runs = []ansibleeev1.OpenStackAnsibleEE{
 		run("nova-run-2", "nova", 2*time.Minute, ansibleeev1.HostStatus{Name: s.Node.Name, OK: 3, Failed: 1, Message: "Start it: no image"}),
 		run("run-os-run", "run-os", time.Hour, ansibleeev1.HostStatus{Name: s.Node.Name, OK: 3}),
