@@ -89,6 +89,7 @@ func TestAHostThatKillsRunsEndsUpAlone(t *testing.T) {
 		"two of sixty": {60, []string{"h003", "h049"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFleet(t, c.hosts, c.kills...)
 			for range 8 { // 50 hosts are halved six times
 				f.round()
