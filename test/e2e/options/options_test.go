@@ -1,0 +1,245 @@
+package options
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/oslo"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
+)
+
+const (
+	novaTemplates  = "internal/nova/templates"
+	driverTemplate = "controllers/nova/novacompute/templates/driver.conf"
+	roleDir        = "ansible/roles/edpm_nova"
+	image          = "localhost/edpm-nova:latest"
+)
+
+// control has what the comparison is to find.
+const control = `[DEFAULT]
+debgu = true
+compute_monitors = cpu.virt_driver
+logdir = /tmp
+[libvirt]
+num_pcie_ports = many
+[keystone_authtoken]
+usrname = nova
+[database]
+idle_timeout = 1
+[workarounds]
+disable_fallback_pcpu_query = true
+[no_such_section]
+workers = 1
+`
+
+// found is what the comparison says of control, and how it ends.
+var found = []string{
+	"control: [DEFAULT] debgu is unknown",
+	"control: [DEFAULT] logdir is deprecated",
+	"control: [database] idle_timeout is unknown",
+	"control: [keystone_authtoken] usrname is unknown",
+	"control: [libvirt] num_pcie_ports has a value that is not valid: ",
+	"control: [no_such_section] workers is unknown",
+	"control: [workarounds] disable_fallback_pcpu_query is deprecated and will be removed",
+}
+
+func TestNovaKnowsEveryGeneratedOption(t *testing.T) {
+	switch {
+	case testing.Short():
+		t.Skip("the image of nova is loaded")
+	case os.Geteuid() != 0:
+		t.Fatal("the comparison needs root: it runs a container of the image of nova; -short skips it")
+	}
+	root, err := lab.FindRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := generated(t, root)
+	complete(t, root, all)
+	all["control"] = map[string]string{"1.conf": control}
+	got := compare(t, root, all)
+	want := append(slices.Clone(found), fmt.Sprintf("%d options", count(t, all)))
+	for i := range got {
+		if i < len(want) && strings.HasPrefix(got[i], want[i]) {
+			got[i] = want[i]
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what nova says of the generated options (-want +got):\n%s", diff)
+	}
+}
+
+// generated are the files of all configurations, by process and name.
+func generated(t *testing.T, root string) map[string]map[string]string {
+	full := nova.Config{
+		Owner: "Nova nova", TransportURL: "rabbit://u:p@bus:5671/cell1?ssl=1", ServicePassword: "p", KeystoneAuthURL: "https://k:5000", ServiceUser: "nova",
+		Keystone:          novav1.KeystoneScope{Region: "r", UserDomainName: "d", ProjectDomainName: "d", CAFile: "/etc/ca.pem"},
+		NoVNCProxyBaseURL: "https://console/vnc_lite.html", Connection: "mysql+pymysql://u:p@db/nova_cell1", APIConnection: "mysql+pymysql://u:p@db/nova_api",
+		MetadataSecret: "m", TLSDir: "/etc/nova/nova.conf.d",
+	}
+	bare := full
+	bare.NoVNCProxyBaseURL, bare.APIConnection, bare.MetadataSecret, bare.TLSDir, bare.Keystone.CAFile = "", "", "", "", ""
+	all := map[string]map[string]string{}
+	for name, config := range map[string]nova.Config{"full": full, "bare": bare} {
+		compute, service := text(t)(config.Compute()), text(t)(config.Service())
+		all["compute-"+name] = map[string]string{"01-nova-host.conf": hostFile(t, root), "01-nova.conf": compute}
+		all["service-"+name] = map[string]string{"01-nova.conf": service}
+		for _, driver := range []string{novav1.IronicDriver, "fake.FakeDriver"} {
+			all["podified-"+driver+"-"+name] = map[string]string{"01-nova.conf": compute + driverFile(t, root, driver, config.Keystone)}
+		}
+	}
+	job, err := nova.MappingJob("j", "cell1", full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["job"] = map[string]string{}
+	for name, content := range job.Config {
+		if strings.HasSuffix(name, ".conf") {
+			all["job"][name] = string(content)
+		}
+	}
+	return all
+}
+
+func text(t *testing.T) func(string, error) string {
+	return func(text string, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+}
+
+// driverFile is what NovaCompute adds.
+func driverFile(t *testing.T, root, driver string, keystone novav1.KeystoneScope) string {
+	source := text(t)(read(filepath.Join(root, driverTemplate)))
+	parsed, err := template.New("").Funcs(template.FuncMap{"oslo": oslo.Quote}).Parse(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := parsed.Execute(&out, map[string]any{"Driver": driver, "Ironic": novav1.IronicDriver, "Keystone": keystone}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// hostFile is what the role writes: each of its settings, with a value as hosts have it.
+func hostFile(t *testing.T, root string) string {
+	values := map[string]string{"log_file": "/var/log/containers/nova/nova-compute.log", "use_stderr": "true", "host": "compute-0.example.org", "my_ip": "192.0.2.1"}
+	var defaults struct {
+		Settings map[string]string `json:"edpm_nova_host_settings"`
+	}
+	if err := yaml.Unmarshal([]byte(text(t)(read(filepath.Join(root, roleDir, "defaults/main.yml")))), &defaults); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(values)), slices.Sorted(maps.Keys(defaults.Settings))); diff != "" {
+		t.Fatalf("the role has other settings than this test has values for (-values +settings):\n%s", diff)
+	}
+	var out strings.Builder
+	out.WriteString("[DEFAULT]\n")
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		fmt.Fprintf(&out, "%s = %s\n", key, values[key])
+	}
+	return out.String()
+}
+
+func read(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	return string(content), err
+}
+
+var assignment = regexp.MustCompile(`(?m)^(\w+) =`)
+
+// complete fails where a template has an option that no configuration has: nobody
+// would look at it.
+func complete(t *testing.T, root string, all map[string]map[string]string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, novaTemplates, "*.conf"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("the templates are %v (%v)", paths, err)
+	}
+	var generated strings.Builder
+	for _, files := range all {
+		for _, content := range files {
+			generated.WriteString(content + "\n")
+		}
+	}
+	for _, path := range append(paths, filepath.Join(root, driverTemplate)) {
+		for _, match := range assignment.FindAllStringSubmatch(text(t)(read(path)), -1) {
+			if !strings.Contains(generated.String(), "\n"+match[1]+" =") {
+				t.Errorf("%s has option %s, which none of the configurations of this test has", path, match[1])
+			}
+		}
+	}
+}
+
+// count returns the options of all configurations.
+func count(t *testing.T, all map[string]map[string]string) int {
+	n := 0
+	for process, files := range all {
+		var parts []*oslo.Config
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			parsed, err := oslo.Parse(files[name])
+			if err != nil {
+				t.Fatalf("%s/%s: %v", process, name, err)
+			}
+			parts = append(parts, parsed)
+		}
+		for _, section := range oslo.Merge(parts...).Sections() {
+			n += len(section.Options)
+		}
+	}
+	return n
+}
+
+// compare returns what compare.py says of the configurations in the image of nova.
+func compare(t *testing.T, root string, all map[string]map[string]string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	command := []string{"--runtime", "runc", "run", "--rm", "--network", "none", "--user", "root", "--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096",
+		"--volume", dir + ":/configurations:ro", "--volume", filepath.Join(root, roleDir, "files") + ":/check:ro", "--volume", filepath.Join(root, "test/e2e/options/testdata") + ":/compare:ro",
+		"--env", "PYTHONPATH=/check", "--env", "PYTHONDONTWRITEBYTECODE=1", image, "python3", "-W", "ignore", "/compare/compare.py"}
+	for _, process := range slices.Sorted(maps.Keys(all)) {
+		for name, content := range all[process] {
+			path := filepath.Join(dir, process, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		command = append(command, "/configurations/"+process)
+	}
+	run(t, "podman", "load", "--quiet", "--input", strings.TrimSpace(run(t, filepath.Join(root, "test/lab/images/build.sh"), "nova")))
+	return strings.Split(strings.TrimSpace(run(t, "podman", command...)), "\n")
+}
+
+// run returns what a program prints.
+func run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	var errOut bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stderr, cmd.WaitDelay = &errOut, 5*time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", program, strings.Join(args, " "), err, out, errOut.String())
+	}
+	return string(out)
+}
