@@ -46,6 +46,7 @@ func CacheOptions(operators []string) cache.Options {
 		&corev1.Pod{}:                   pods,
 		&corev1.Node{}:                  {Transform: trimmedWorld},
 		&batchv1.Job{}:                  {Label: labels.NewSelector().Add(*jobs), Transform: withoutTemplate},
+		&batchv1.CronJob{}:              {Label: labels.SelectorFromSet(labels.Set{podified.AppLabel: podified.JobApp})},
 		&corev1.ConfigMap{}:             {Transform: identityOnly},
 		&appsv1.StatefulSet{}:           {Transform: withoutForeign},
 		&corev1.Service{}:               {Transform: withoutForeign},

@@ -212,15 +212,22 @@ func ofNova() Table {
 		}},
 		{Type: novav1.NovaAPIReadyCondition, Means: "the inputs of the API are ready, or no API is run; the message says which", Like: podifiedTable, Reasons: []Reason{
 			{novav1.InvalidSpecReason, "the API database, `cell0` or an image is not configured", "set what the message names, or `spec.apiServiceTemplate.replicas: 0`"},
+			{novav1.DatabaseConflictReason, "a database is that of another Nova with an API in the namespace, which was created before, or is used twice; nothing is changed", "set `apiDatabaseName`, and `cellDatabaseName` of each cell, to other databases"},
 			{edpmv1.SecretMissingReason, "the Secret with the message bus of cell0 does not exist", createSecret},
 			{edpmv1.SecretKeyMissingReason, "the Secret of `spec.secret` does not have the password of a database, or that with the message bus of cell0 not the key `transport_url`", createSecret},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: condition.DBSyncReadyCondition, Means: "the schema of the API database is up to date. Present only if an API is run", Like: jobTable},
-		{Type: novav1.NovaCellMappingsReadyCondition, Means: "the API knows the database and the message bus of every cell. Present only if an API is run", Like: jobTable, Reasons: []Reason{
+		{Type: novav1.NovaCellMappingsReadyCondition, Means: "the API knows the database and the message bus of every cell, and no cell that is to be removed. Present only if an API is run", Like: jobTable, Reasons: []Reason{
+			{novav1.CellHasHostsReason, "a cell was removed from `cellTemplates`, and hosts are mapped to it; the NovaCell is kept", "delete their compute services in nova, or add the cell to `cellTemplates` again; the Job is retried within five minutes"},
+			{novav1.CellHasInstancesReason, "a cell was removed from `cellTemplates`, and has instances; the NovaCell is kept", "delete the instances, or add the cell to `cellTemplates` again; the Job is retried within five minutes"},
 			{novav1.CellNotReadyReason, "the database of a cell is not up to date yet; the other cells can be used", "see the condition `DBSyncReady` of the NovaCell that the message names"},
 			{edpmv1.SecretMissingReason, "the Secret with the message bus of a cell does not exist; the other cells can be used", createSecret},
+			{edpmv1.SecretKeyMissingReason, "the Secret with the message bus of a cell does not have the key `transport_url`", createSecret},
+		}},
+		{Type: novav1.NovaDBPurgeReadyCondition, Means: "rows of deleted instances are [removed](nova.md#deleted-instances) from the database of each cell as scheduled. Present only if an API is run", Like: jobTable, Reasons: []Reason{
+			{edpmv1.SecretMissingReason, "the Secret with the message bus of a cell does not exist", createSecret},
 			{edpmv1.SecretKeyMissingReason, "the Secret with the message bus of a cell does not have the key `transport_url`", createSecret},
 		}},
 		{Type: novav1.NovaComputeServicesReadyCondition, Means: "the API can be asked for the services of computes, or there are none, and maps new hosts. Present only if an API is run", Like: jobTable, Reasons: unasked()},

@@ -1,19 +1,26 @@
 package nova
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
-//go:embed map-cell.sh
-var mapCell []byte
+// Scripts of Jobs, by the names under which they are in the configuration.
+//
+//go:embed map-cell.sh unmap-cell.sh purge-database.sh
+var scripts embed.FS
 
-// mapCellFile is where a Job finds mapCell.
-const mapCellFile = "map-cell.sh"
+const (
+	mapCellFile   = "map-cell.sh"
+	unmapCellFile = "unmap-cell.sh"
+	purgeFile     = "purge-database.sh"
+)
 
 // manage returns a command of nova-manage.
 func manage(args ...string) []string {
@@ -40,12 +47,52 @@ func CellDatabaseJob(name, database string, config Config, custom string) (*podi
 // known, and brings the data of both databases to the format of the schema. The
 // configuration has those of the cell: a command line would show its passwords.
 func MappingJob(name, cell string, config Config) (*podified.Job, error) {
-	job, err := newJob(name, "map cell "+cell+" in the API database", config, "",
-		[]string{"/bin/bash", configDir + "/" + mapCellFile, cell}, OnlineMigrations)
+	return scriptJob(name, "map cell "+cell+" in the API database", config, mapCellFile, []string{cell}, OnlineMigrations)
+}
+
+// UnmappingJob removes a cell from the API database, once it has neither hosts nor
+// instances. The configuration has the database of the cell, which may have rows of
+// instances that were deleted.
+func UnmappingJob(name, cell string, config Config) (*podified.Job, error) {
+	job, err := scriptJob(name, "remove cell "+cell+" from the API database", config, unmapCellFile, []string{cell})
 	if err != nil {
 		return nil, err
 	}
-	job.Config[mapCellFile] = mapCell
+	job.Causes = stillUsed
+	return job, nil
+}
+
+// stillUsed are what nova-manage says of a cell that it does not remove.
+var stillUsed = []podified.Cause{
+	{Reason: novav1.CellHasHostsReason, Pattern: `There are existing hosts mapped to cell`,
+		Text: "hosts are mapped to the cell: delete their compute services (openstack compute service delete)"},
+	{Reason: novav1.CellHasInstancesReason, Pattern: `There are existing instances mapped to cell`,
+		Text: "the cell has instances: delete them"},
+}
+
+// PurgeCronJob archives and purges rows of deleted instances in the database of a cell.
+// The API database is in the configuration: it has their mappings.
+func PurgeCronJob(name, cell string, purge novav1.NovaCellDBPurge, config Config) (*podified.CronJob, error) {
+	days := []string{strconv.Itoa(int(purge.ArchiveAge)), strconv.Itoa(int(purge.PurgeAge))}
+	job, err := scriptJob(name, "remove rows of deleted instances from the database of cell "+cell, config, purgeFile, days)
+	if err != nil {
+		return nil, err
+	}
+	return &podified.CronJob{Job: *job, Schedule: purge.Schedule, Suspend: purge.Suspend}, nil
+}
+
+// scriptJob runs a script before other commands.
+func scriptJob(name, purpose string, config Config, script string, args []string, more ...[]string) (*podified.Job, error) {
+	text, err := scripts.ReadFile(script)
+	if err != nil {
+		return nil, err
+	}
+	commands := append([][]string{append([]string{"/bin/bash", configDir + "/" + script}, args...)}, more...)
+	job, err := newJob(name, purpose, config, "", commands...)
+	if err != nil {
+		return nil, err
+	}
+	job.Config[script] = text
 	return job, nil
 }
 

@@ -63,7 +63,12 @@ type Job struct {
 	NodeSelector       map[string]string
 	NetworkAttachments []string
 	Resources          corev1.ResourceRequirements
+	// Causes of failures beside those of databases.
+	Causes []Cause
 }
+
+// causes that the Job can name.
+func (j *Job) causes() []Cause { return slices.Concat(j.Causes, causes) }
 
 // Jobs are the hashes with which Jobs have succeeded last, by Job.Name. They are kept
 // in the status of the owner: a Job that was deleted does not run again.
@@ -84,14 +89,13 @@ type jobRun struct {
 // never run at once.
 func (d *Deployer) RunJob(ctx context.Context, owner phase.Object, t condition.Type, done Jobs, job *Job) error {
 	r := d.newJobRun(owner, t, job)
-	if done[job.Name] == r.hash {
-		return nil
-	}
-	present, err := r.clear(ctx)
+	present, err := r.clear(ctx, done)
 	if err != nil {
 		return err
 	}
 	switch {
+	case done[job.Name] == r.hash:
+		return nil
 	case present == nil:
 		return r.start(ctx)
 	case jobCondition(present, batchv1.JobComplete):
@@ -130,7 +134,7 @@ func (j *Job) pod() corev1.PodSpec {
 		RestartPolicy: corev1.RestartPolicyOnFailure,
 		Containers: []corev1.Container{{
 			Name: "job", Image: j.Image, Command: []string{"/bin/bash", "-c", script(j.Commands)}, Resources: j.Resources,
-			Env: []corev1.EnvVar{{Name: causesVariable, Value: patterns()}},
+			Env: []corev1.EnvVar{{Name: causesVariable, Value: patterns(j.causes())}},
 			// Not FallbackToLogsOnError: a log can hold what a status must not.
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			VolumeMounts:             []corev1.VolumeMount{{Name: "state", MountPath: j.Writable}},
@@ -169,8 +173,9 @@ func digestOf(template corev1.PodTemplateSpec) string {
 
 // clear deletes the Jobs of other inputs, and one that has not succeeded and is
 // to run in another way, for example on another node. It returns the Job of the
-// present inputs, nil if there is none, and waits until all others no longer exist.
-func (r *jobRun) clear(ctx context.Context) (*batchv1.Job, error) {
+// present inputs, nil if there is none, and waits until all others no longer exist. One
+// of other inputs may have undone what was done with the present ones before.
+func (r *jobRun) clear(ctx context.Context, done Jobs) (*batchv1.Job, error) {
 	list := &batchv1.JobList{}
 	if err := r.List(ctx, list, client.InNamespace(r.owner.GetNamespace()), client.MatchingFields{jobIndex: jobKey(string(r.owner.GetUID()), r.Job.Name)}); err != nil {
 		return nil, fmt.Errorf("listing the Jobs of %s: %w", r.Job.Name, err)
@@ -181,6 +186,9 @@ func (r *jobRun) clear(ctx context.Context) (*batchv1.Job, error) {
 		if r.valid(job) {
 			present = job
 			continue
+		}
+		if done[r.Job.Name] == r.hash {
+			delete(done, r.Job.Name)
 		}
 		if err := r.deleteJob(ctx, job); err != nil {
 			return nil, err
@@ -209,14 +217,19 @@ func (r *jobRun) start(ctx context.Context) error {
 	if err := r.writeConfig(ctx); err != nil {
 		return r.halt(err)
 	}
-	err := apply.Child(ctx, r.Client, r.Manager, r.owner, r.want, &batchv1.Job{})
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-		return phase.Stalled(r.condition, podifiedv1.RefusedReason, "The API server rejects Job %s: %v", r.want.Name, err)
-	}
-	if err != nil {
-		return apply.Halt(r.condition, err)
+	if err := r.write(ctx, "Job", r.want, &batchv1.Job{}); err != nil {
+		return err
 	}
 	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s", r.want.Name, r.Purpose)
+}
+
+// write writes a child of a kind.
+func (r *jobRun) write(ctx context.Context, kind string, want, present client.Object, options ...apply.Option) error {
+	err := apply.Child(ctx, r.Client, r.Manager, r.owner, want, present, options...)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		return phase.Stalled(r.condition, podifiedv1.RefusedReason, "The API server rejects %s %s: %v", kind, want.GetName(), err)
+	}
+	return apply.Halt(r.condition, err)
 }
 
 // claimJob checks, past the cache, which does not have the Jobs of others, that the
@@ -251,7 +264,7 @@ func (r *jobRun) progress(ctx context.Context, job *batchv1.Job) error {
 		return fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
 	}
 	for i := range pods.Items {
-		if trouble := troubleOf(&pods.Items[i]); trouble.Reason != "" {
+		if trouble := troubleOf(&pods.Items[i], r.causes()); trouble.Reason != "" {
 			return phase.Failing(r.condition, trouble.Reason, "Job %s, which is to %s, does not succeed: %s. It is retried automatically. See kubectl logs job/%[1]s", job.Name, r.Purpose, trouble.Text)
 		}
 	}

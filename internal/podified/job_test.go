@@ -19,7 +19,7 @@ func play(t *testing.T, commands ...[]string) (message string, succeeds bool) {
 	dir := t.TempDir()
 	text := strings.NewReplacer("/dev/termination-log", filepath.Join(dir, "message"), "/tmp/output", filepath.Join(dir, "output")).Replace(script(commands))
 	command := exec.Command("/bin/bash", "-c", text)
-	command.Env = append(os.Environ(), causesVariable+"="+patterns())
+	command.Env = append(os.Environ(), causesVariable+"="+patterns(causes))
 	output, err := command.CombinedOutput()
 	t.Logf("the output is %s", output)
 	left, readErr := os.ReadFile(filepath.Join(dir, "message"))
@@ -85,7 +85,7 @@ func TestWhatKeepsAPodOfAJobFromSucceeding(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := troubleOf(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{c.status}}})
+			got := troubleOf(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{c.status}}}, causes)
 			if string(got.Reason) != c.reason || !strings.Contains(got.Text, c.text) || strings.Contains(got.Text, "hunter2") {
 				t.Errorf("it is %+v; want %s with %q", got, c.reason, c.text)
 			}

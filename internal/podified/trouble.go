@@ -13,8 +13,8 @@ import (
 // causesVariable has the patterns of the known causes in the environment of a Job.
 const causesVariable = "CAUSES"
 
-// cause of a failure that the output of a Job shows.
-type cause struct {
+// Cause of a failure that the output of a Job shows.
+type Cause struct {
 	Reason condition.Reason
 	// Pattern is an extended regular expression for grep.
 	Pattern string
@@ -22,9 +22,9 @@ type cause struct {
 	Text string
 }
 
-// causes are known by the numbers of MySQL's errors, and by what alembic says. The
+// causes of all Jobs, by the numbers of MySQL's errors and by what alembic says. The
 // first one that matches counts.
-var causes = []cause{
+var causes = []Cause{
 	{podifiedv1.SchemaTooNewReason, `Can't locate revision|VersionNotFoundError|[Dd]atabase version [^ ]+ is (newer|higher)`,
 		"the schema of the database is newer than the image: set an image of the version that made it, or a newer one"},
 	{podifiedv1.DatabaseAccessDeniedReason, `\((1044|1045|1698),|Access denied for user`,
@@ -72,8 +72,8 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// patterns are the causes as script reads them.
-func patterns() string {
+// patterns are causes as script reads them.
+func patterns(causes []Cause) string {
 	lines := make([]string, 0, len(causes))
 	for _, c := range causes {
 		lines = append(lines, string(c.Reason)+" "+c.Pattern)
@@ -87,18 +87,16 @@ type trouble struct {
 	Text   string
 }
 
-// troubleOf says what keeps a pod of a Job from succeeding; empty for nothing. The
-// failure of the last attempt counts until the next one has ended.
-func troubleOf(pod *corev1.Pod) trouble {
+// troubleOf says what keeps a pod of a Job with such causes from succeeding; empty for
+// nothing. The failure of the last attempt counts until the next one has ended.
+func troubleOf(pod *corev1.Pod, causes []Cause) trouble {
 	if unscheduled(pod) {
 		return trouble{podifiedv1.PodsPendingReason, "the scheduler finds no node for pod " + pod.Name + ": " + statusOf(pod, corev1.PodScheduled).Message}
 	}
+	if ended := failure(pod); ended != nil {
+		return causeOf(ended, causes)
+	}
 	for _, container := range pod.Status.ContainerStatuses {
-		for _, ended := range []*corev1.ContainerStateTerminated{container.State.Terminated, container.LastTerminationState.Terminated} {
-			if ended != nil && ended.ExitCode != 0 {
-				return causeOf(ended)
-			}
-		}
 		if waiting := container.State.Waiting; waiting != nil && strings.HasPrefix(waiting.Reason, "Err") || waiting != nil && strings.HasSuffix(waiting.Reason, "Error") ||
 			waiting != nil && strings.HasSuffix(waiting.Reason, "BackOff") {
 			return trouble{podifiedv1.JobFailingReason, "pod " + pod.Name + " does not start: " + waiting.Reason + ": " + waiting.Message}
@@ -107,8 +105,27 @@ func troubleOf(pod *corev1.Pod) trouble {
 	return trouble{}
 }
 
+// failure is how the last attempt ended; nil if it has not failed.
+func failure(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, container := range pod.Status.ContainerStatuses {
+		for _, ended := range []*corev1.ContainerStateTerminated{container.State.Terminated, container.LastTerminationState.Terminated} {
+			if ended != nil && ended.ExitCode != 0 {
+				return ended
+			}
+		}
+	}
+	return nil
+}
+
+// sameTrouble reports whether the same keeps two pods from succeeding, whatever causes
+// their Jobs have.
+func sameTrouble(a, b *corev1.Pod) bool {
+	was, is := failure(a), failure(b)
+	return troubleOf(a, nil) == troubleOf(b, nil) && (was == nil || is == nil || was.Message == is.Message)
+}
+
 // causeOf trusts nothing that a container leaves but the name of a cause.
-func causeOf(ended *corev1.ContainerStateTerminated) trouble {
+func causeOf(ended *corev1.ContainerStateTerminated, causes []Cause) trouble {
 	for _, c := range causes {
 		if ended.Message == string(c.Reason) {
 			return trouble{c.Reason, c.Text}

@@ -31,9 +31,10 @@ const (
 	setIndex  = "podified.set"
 	nodeIndex = "podified.node"
 	// jobIndex holds the owner of a Job, alone and with its name without hash;
-	// jobPodIndex the name of the Job of a pod.
-	jobIndex    = "podified.job"
-	jobPodIndex = "podified.jobPod"
+	// jobPodIndex the name of the Job of a pod; cronJobIndex the owner of a CronJob.
+	jobIndex     = "podified.job"
+	jobPodIndex  = "podified.jobPod"
+	cronJobIndex = "podified.cronJob"
 	// networksIndex holds the network attachments of an object.
 	networksIndex = "podified.networks"
 	// gather is how long changes of the cluster are gathered before pods that
@@ -80,6 +81,14 @@ func jobOf(job client.Object) []string {
 	return []string{string(owner.UID), jobKey(string(owner.UID), job.GetAnnotations()[nameAnnotation])}
 }
 
+// ownerOf is the entry of an object in an index by owners.
+func ownerOf(obj client.Object) []string {
+	if owner := metav1.GetControllerOf(obj); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}
+
 func jobKey(owner, name string) string { return owner + "/" + name }
 
 // jobOfPod is the Job of a pod.
@@ -104,6 +113,8 @@ type Kind struct {
 	Refs func(client.Object) []*topologyv1.TopologyRef
 	// Networks returns the network attachments that an object names.
 	Networks func(client.Object) []string
+	// CronJobs reports whether the kind has any.
+	CronJobs bool
 	// Generated returns the StatefulSets with what belongs to them (GeneratedSet), and
 	// the Services of an object, each as watch.Generated.
 	Generated func(client.Object) []string
@@ -121,6 +132,11 @@ func (k Kind) Index(ctx context.Context, indexer client.FieldIndexer) error {
 		topology.RefIndex: func(obj client.Object) []string { return topology.NamesOf(k.Refs(obj)...) },
 	} {
 		if err := indexer.IndexField(ctx, k.New(), name, extract); err != nil {
+			return err
+		}
+	}
+	if k.CronJobs {
+		if err := indexer.IndexField(ctx, &batchv1.CronJob{}, cronJobIndex, ownerOf); err != nil {
 			return err
 		}
 	}
@@ -147,6 +163,10 @@ func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges)).
 		WatchesRawSource(d.predictor.Wakes(d.Controller))
 	b = watch.Scheduling(b, watch.Gather(gather, d.verdicts.waiting.All), watch.Gather(gather, d.verdicts.waiting.Concerned))
+	if k.CronJobs {
+		b = b.Owns(&batchv1.CronJob{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfCronJob), builder.WithPredicates(jobChanges))
+	}
 	if d.attachments {
 		connected := watch.Users(d.Client, k.List, networksIndex, watch.ByName)
 		b = b.WatchesMetadata(attachments.Object(), handler.EnqueueRequestsFromMapFunc(connected))
@@ -183,6 +203,23 @@ func (w watcher) ownerOfJobPod(ctx context.Context, pod client.Object) []reconci
 		if owner := metav1.GetControllerOf(job); owner != nil && owner.Kind == w.Name {
 			return []reconcile.Request{watch.Request(pod.GetNamespace(), owner.Name)}
 		}
+		return w.ownerOfCronJob(ctx, job)
+	}
+	return nil
+}
+
+// ownerOfCronJob returns the object whose CronJob has made a Job.
+func (w watcher) ownerOfCronJob(ctx context.Context, job client.Object) []reconcile.Request {
+	by := metav1.GetControllerOf(job)
+	if !w.CronJobs || by == nil || by.Kind != "CronJob" || !ofJob(job) {
+		return nil
+	}
+	cronJob := &batchv1.CronJob{}
+	if err := w.Get(ctx, client.ObjectKey{Namespace: job.GetNamespace(), Name: by.Name}, cronJob, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // its own event will tell of it
+	}
+	if owner := metav1.GetControllerOf(cronJob); owner != nil && owner.Kind == w.Name {
+		return []reconcile.Request{watch.Request(job.GetNamespace(), owner.Name)}
 	}
 	return nil
 }
@@ -201,7 +238,7 @@ var jobChanges = predicate.Funcs{
 var jobPodChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-		return ofJob(after) && troubleOf(before) != troubleOf(after)
+		return ofJob(after) && !sameTrouble(before, after)
 	},
 }
 

@@ -27,6 +27,9 @@ const (
 	NovaAPIReadyCondition condition.Type = "NovaAPIReady"
 	// NovaCellMappingsReadyCondition : the API knows every cell that has a database.
 	NovaCellMappingsReadyCondition condition.Type = "NovaCellMappingsReady"
+	// NovaDBPurgeReadyCondition : rows of deleted instances are removed from the
+	// database of each cell.
+	NovaDBPurgeReadyCondition condition.Type = "NovaDBPurgeReady"
 	// ComputeServiceReadyCondition : nova can put a guest on the compute, or it is not
 	// asked whether it can.
 	ComputeServiceReadyCondition condition.Type = "ComputeServiceReady"
@@ -55,6 +58,12 @@ const (
 	MachineConflictReason   condition.Reason = "MachineConflict"
 	CellsNotReadyReason     condition.Reason = "CellsNotReady"
 	ComputesRemainingReason condition.Reason = "ComputesRemaining"
+	// CellHasHostsReason : hosts are mapped to a cell that is to be removed.
+	CellHasHostsReason condition.Reason = "CellHasHosts"
+	// CellHasInstancesReason : a cell that is to be removed has instances.
+	CellHasInstancesReason condition.Reason = "CellHasInstances"
+	// DatabaseConflictReason : a database is that of another Nova.
+	DatabaseConflictReason condition.Reason = "DatabaseConflict"
 	// NotObservedReason : no API is asked for the state of the service of a compute.
 	NotObservedReason condition.Reason = "NotObserved"
 	// ServiceNotReportedReason : nova does not know the service of a compute.

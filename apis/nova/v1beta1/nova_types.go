@@ -26,6 +26,35 @@ type PasswordSelector struct {
 	MetadataSecret string `json:"metadataSecret,omitempty"`
 }
 
+// NovaCellDBPurge is when rows of deleted instances are archived, which moves them to
+// the shadow tables of the database, and when they are purged from there.
+//
+// The fields are those of the OpenStack operators; suspend is added.
+type NovaCellDBPurge struct {
+	// Schedule of the CronJob, in the time zone of kube-controller-manager.
+	// +kubebuilder:default="0 0 * * *"
+	// +kubebuilder:validation:Pattern=`^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|([^\s]+\s+){4}[^\s]+)$`
+	// +kubebuilder:validation:MaxLength=100
+	// +optional
+	Schedule string `json:"schedule,omitempty"`
+	// ArchiveAge is for how many days rows stay after the instance was deleted.
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=36500
+	// +optional
+	ArchiveAge int32 `json:"archiveAge,omitempty"`
+	// PurgeAge is for how many days after the instance was deleted they are kept in
+	// the shadow tables.
+	// +kubebuilder:default=90
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=36500
+	// +optional
+	PurgeAge int32 `json:"purgeAge,omitempty"`
+	// Suspend turns it off.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
 // NovaCellTemplate is what a Nova says of one of its cells.
 type NovaCellTemplate struct {
 	// CellDatabaseInstance is the Service of the MySQL or MariaDB server of the cell, or
@@ -45,6 +74,11 @@ type NovaCellTemplate struct {
 	// named <nova>-<cell>-transport: rabbitmq-transport-url-<nova>-<cell>-transport.
 	// +optional
 	CellMessageBusSecretName string `json:"cellMessageBusSecretName,omitempty"`
+	// DBPurge is when rows of deleted instances are removed from the database, which
+	// a Nova does that runs an API.
+	// +kubebuilder:default={}
+	// +optional
+	DBPurge NovaCellDBPurge `json:"dbPurge,omitempty,omitzero"`
 	// HasAPIAccess reports whether the cell reaches the API database.
 	// +optional
 	HasAPIAccess bool `json:"hasAPIAccess,omitempty"`

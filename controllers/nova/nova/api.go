@@ -27,10 +27,6 @@ const (
 	cellsFile = "cells"
 )
 
-func databaseJobName(nova string) string { return nova + "-api-db-sync" }
-
-func mappingJobName(nova, cell string) string { return novav1.CellName(nova, cell) + "-mapping" }
-
 // components are the services of all cells, those that are not wanted included.
 func (s *scope) components() []*nova.Component {
 	spec, status := &s.nova.Spec, &s.nova.Status
@@ -72,7 +68,7 @@ func (s *scope) checkAPI(ctx context.Context) error {
 	case s.image() == "":
 		what = "no image is configured: set spec.apiServiceTemplate.containerImage"
 	default:
-		return nil
+		return s.checkDatabases(ctx)
 	}
 	return phase.Stalled(novav1.NovaAPIReadyCondition, novav1.InvalidSpecReason, "%s, or spec.apiServiceTemplate.replicas to 0", what)
 }
@@ -89,14 +85,14 @@ func (s *scope) apiInputs(ctx context.Context) error {
 		if err := s.Pods.Remove(ctx, s.nova, nil, nova.Bare(s.components())); err != nil {
 			return err
 		}
-		if err := s.Pods.KeepJobs(ctx, s.nova, s.nova.Status.Jobs); err != nil {
+		if err := errors.Join(s.Pods.KeepJobs(ctx, s.nova, s.nova.Status.Jobs), s.Pods.KeepCronJobs(ctx, s.nova)); err != nil {
 			return err
 		}
 		s.nova.Status.API, s.nova.Status.Scheduler, s.nova.Status.Jobs = nil, nil, nil
 		mark.MarkTrue(novav1.NovaAPIReadyCondition, "No API is run: to run one, set spec.apiServiceTemplate.replicas")
 		return nil
 	}
-	for _, t := range append([]condition.Type{condition.DBSyncReadyCondition, novav1.NovaCellMappingsReadyCondition, novav1.NovaComputeServicesReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...) {
+	for _, t := range append([]condition.Type{condition.DBSyncReadyCondition, novav1.NovaCellMappingsReadyCondition, novav1.NovaDBPurgeReadyCondition, novav1.NovaComputeServicesReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...) {
 		mark.Set(condition.UnknownCondition(t, condition.InitReason, "Not checked yet: see the conditions that are not True"))
 	}
 	if err := s.checkAPI(ctx); err != nil {
@@ -145,6 +141,9 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 	for cell := range s.nova.Spec.CellTemplates {
 		names = append(names, mappingJobName(s.nova.Name, cell))
 	}
+	for _, cell := range s.leaving {
+		names = append(names, mappingJobName(s.nova.Name, cell.ShortName()))
+	}
 	if err := s.Pods.KeepJobs(ctx, s.nova, s.nova.Status.Jobs, names...); err != nil {
 		return err
 	}
@@ -156,62 +155,6 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 	return nil
 }
 
-// run runs a Job where the API runs.
-func (s *scope) run(ctx context.Context, t condition.Type, job *podified.Job, err error) error {
-	if err != nil {
-		return phase.Stalled(t, novav1.InvalidConfigReason, "%v: check the Secrets of the Nova", err)
-	}
-	template := s.nova.Spec.APIServiceTemplate
-	job.Image, job.Resources, job.NetworkAttachments = s.image(), template.Resources, template.NetworkAttachments
-	job.NodeSelector = podified.Selected(cmp.Or(template.NodeSelector, s.nova.Spec.NodeSelector))
-	return s.Pods.RunJob(ctx, s.nova, t, s.nova.Status.Jobs, job)
-}
-
-// mapCells is the phase that makes the cells known to the API. One that cannot be
-// mapped keeps no other from it, and the API from nothing.
-func (s *scope) mapCells(ctx context.Context) error {
-	if !s.configured() {
-		return nil
-	}
-	var first *phase.Halt
-	names := slices.Sorted(maps.Keys(s.nova.Spec.CellTemplates))
-	for _, cell := range names {
-		if s.nova.Spec.CellTemplates[cell].CellDatabaseInstance == "" {
-			continue // who runs its conductor maps it
-		}
-		var halt *phase.Halt
-		if err := s.mapCell(ctx, cell); errors.As(err, &halt) {
-			first = cmp.Or(first, halt)
-		} else if err != nil {
-			return err
-		}
-	}
-	mark := &s.nova.Status.Conditions
-	if first == nil {
-		mark.MarkTrue(novav1.NovaCellMappingsReadyCondition, "The API knows every cell that has a database")
-		return nil
-	}
-	mark.MarkFalse(novav1.NovaCellMappingsReadyCondition, first.Reason, first.Severity, "%s", first.Message)
-	if s.nova.Status.Jobs[mappingJobName(s.nova.Name, novav1.Cell0Name)] == "" {
-		return first // without cell0 the API does not work
-	}
-	return nil
-}
-
-// mapCell maps a cell whose database has its schema: the Job migrates data in it.
-func (s *scope) mapCell(ctx context.Context, cell string) error {
-	if !slices.ContainsFunc(s.cells, func(c *novav1.NovaCell) bool { return c.Name == novav1.CellName(s.nova.Name, cell) && synced(c) }) {
-		return phase.Waiting(novav1.NovaCellMappingsReadyCondition, novav1.CellNotReadyReason,
-			"Waiting until the database of NovaCell %s is up to date: see its condition %s", novav1.CellName(s.nova.Name, cell), condition.DBSyncReadyCondition)
-	}
-	config, err := s.cellConfig(ctx, cell)
-	if err != nil {
-		return inputs.Halt(novav1.NovaCellMappingsReadyCondition, err)
-	}
-	job, err := nova.MappingJob(mappingJobName(s.nova.Name, cell), cell, config)
-	return s.run(ctx, novav1.NovaCellMappingsReadyCondition, job, err)
-}
-
 // deploy is the phase that runs the services. They are started again when other
 // cells are mapped: before, they do not know them.
 func (s *scope) deploy(ctx context.Context) error {
@@ -219,7 +162,11 @@ func (s *scope) deploy(ctx context.Context) error {
 		return nil
 	}
 	mapped := map[string]string{}
-	for cell := range s.nova.Spec.CellTemplates {
+	cells := slices.Collect(maps.Keys(s.nova.Spec.CellTemplates))
+	for _, leaving := range s.leaving {
+		cells = append(cells, leaving.ShortName())
+	}
+	for _, cell := range cells {
 		if hash := s.nova.Status.Jobs[mappingJobName(s.nova.Name, cell)]; hash != "" {
 			mapped[cell] = hash
 		}

@@ -41,6 +41,7 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=nova/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes;novacomputes,verbs=list;watch
+// +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete
 
 const (
 	manager = "edpm-nova"
@@ -64,7 +65,9 @@ type scope struct {
 	nova      *novav1.Nova
 	passwords map[string][]byte
 	cells     []*novav1.NovaCell
-	config    nova.Config
+	// leaving are the cells that are to be removed and have no computes.
+	leaving []*novav1.NovaCell
+	config  nova.Config
 	// before is what was said of the services of computes.
 	before *condition.Condition
 }
@@ -83,12 +86,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	conditions := []condition.Type{condition.InputReadyCondition, novav1.NovaAllCellsReadyCondition, novav1.NovaAPIReadyCondition}
 	return r.Runner.Run(ctx, obj, conditions, s.readInputs, s.askAPI,
-		s.applyCells, s.removeCells, s.sumUp, s.apiInputs, s.syncDatabase, s.mapCells, s.computeServices, s.deploy)
+		s.applyCells, s.removeCells, s.sumUp, s.apiInputs, s.syncDatabase, s.mapCells, s.purgeDatabases, s.computeServices, s.deploy)
 }
 
 // SetupWithManager adds the controller and its index.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.Nova{}, secretIndex, secretsOf); err != nil {
+		return err
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.Nova{}, databaseIndex, databasesOf); err != nil {
 		return err
 	}
 	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -101,6 +107,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), kind.List, "NovaCell")), builder.WithPredicates(watch.Freed)).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users))).
 		WatchesRawSource(r.Services.Novas()).
+		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
 		Watches(&novav1.NovaCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures))
 	return r.Pods.Watch(b, kind).Complete(r)
@@ -118,6 +125,7 @@ var kind = podified.Kind{
 		spec := obj.(*novav1.Nova).Spec
 		return slices.Concat(spec.APIServiceTemplate.NetworkAttachments, spec.SchedulerServiceTemplate.NetworkAttachments)
 	},
+	CronJobs:  true,
 	Generated: generated,
 }
 
@@ -128,7 +136,7 @@ func secretsOf(obj client.Object) []string {
 	names, jobs := []string{s.nova.Spec.Secret}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
 	for cell, template := range s.nova.Spec.CellTemplates {
 		names = append(names, novav1.CellName(s.nova.Name, cell), s.bus(cell, template))
-		jobs = append(jobs, mappingJobName(s.nova.Name, cell))
+		jobs = append(jobs, mappingJobName(s.nova.Name, cell), purgeJobName(s.nova.Name, cell))
 	}
 	return append(names, nova.SecretNames(s.components(), jobs...)...)
 }
@@ -285,7 +293,8 @@ func (s *scope) host(instance string) string {
 }
 
 // removeCells is the phase that deletes cells that the Nova no longer
-// describes, once they have no computes.
+// describes, once they have no computes. Those that an API may know are removed from its
+// database first.
 func (s *scope) removeCells(ctx context.Context) error {
 	all := &novav1.NovaCellList{}
 	if err := s.List(ctx, all, client.InNamespace(s.nova.Namespace)); err != nil {
@@ -304,7 +313,9 @@ func (s *scope) removeCells(ctx context.Context) error {
 			return phase.Stalled(novav1.NovaAllCellsReadyCondition, novav1.ComputesRemainingReason,
 				"spec.cellTemplates no longer has %s, but NovaCell %s has %d computes: delete their nodes and NovaComputes first, or add the cell to spec.cellTemplates again", cell.ShortName(), cell.Name, n)
 		}
-		if err := apply.Delete(ctx, s.Client, s.nova, cell, apply.Own); err != nil {
+		if known := s.wantsAPI() && cell.Spec.CellDatabaseHostname != ""; known && cell.DeletionTimestamp.IsZero() {
+			s.leaving = append(s.leaving, cell)
+		} else if err := apply.Delete(ctx, s.Client, s.nova, cell, apply.Own); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,171 @@
+package nova
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
+)
+
+func databaseJobName(nova string) string { return nova + "-api-db-sync" }
+
+// mappingJobName is that of the Job that maps a cell, and of the one that removes its
+// mapping: the two never run at once.
+func mappingJobName(nova, cell string) string { return novav1.CellName(nova, cell) + "-mapping" }
+
+func purgeJobName(nova, cell string) string { return novav1.CellName(nova, cell) + "-db-purge" }
+
+// run runs a Job where the API runs.
+func (s *scope) run(ctx context.Context, t condition.Type, job *podified.Job, err error) error {
+	if err != nil {
+		return phase.Stalled(t, novav1.InvalidConfigReason, "%v: check the Secrets of the Nova", err)
+	}
+	s.place(job)
+	return s.Pods.RunJob(ctx, s.nova, t, s.nova.Status.Jobs, job)
+}
+
+// place has a Job run where the API runs.
+func (s *scope) place(job *podified.Job) {
+	template := s.nova.Spec.APIServiceTemplate
+	job.Image, job.Resources, job.NetworkAttachments = s.image(), template.Resources, template.NetworkAttachments
+	job.NodeSelector = podified.Selected(cmp.Or(template.NodeSelector, s.nova.Spec.NodeSelector))
+}
+
+// worst is the first *phase.Halt among errors, and the first other error.
+type worst struct {
+	halt *phase.Halt
+	err  error
+}
+
+func (w *worst) add(err error) {
+	var halt *phase.Halt
+	if errors.As(err, &halt) {
+		w.halt = cmp.Or(w.halt, halt)
+		return
+	}
+	w.err = cmp.Or(w.err, err)
+}
+
+// withDatabase are the short names of the cells whose database is known, sorted. Who
+// runs the conductors of the others maps them.
+func (s *scope) withDatabase() []string {
+	names := slices.Sorted(maps.Keys(s.nova.Spec.CellTemplates))
+	return slices.DeleteFunc(names, func(cell string) bool { return s.nova.Spec.CellTemplates[cell].CellDatabaseInstance == "" })
+}
+
+// mapped reports whether a cell was mapped.
+func (s *scope) mapped(cell string) bool {
+	return s.nova.Status.Jobs[mappingJobName(s.nova.Name, cell)] != ""
+}
+
+// mapCells is the phase that makes the cells known to the API, and those unknown that
+// are to be removed. A cell for which that fails keeps no other from it, and the API from
+// nothing.
+func (s *scope) mapCells(ctx context.Context) error {
+	if !s.configured() {
+		return nil
+	}
+	var w worst
+	for _, cell := range s.withDatabase() {
+		w.add(s.mapCell(ctx, cell))
+	}
+	for _, cell := range s.leaving {
+		w.add(s.unmapCell(ctx, cell))
+	}
+	mark := &s.nova.Status.Conditions
+	switch {
+	case w.err != nil:
+		return w.err
+	case w.halt == nil:
+		mark.MarkTrue(novav1.NovaCellMappingsReadyCondition, "The API knows every cell that has a database")
+		return nil
+	}
+	mark.MarkFalse(novav1.NovaCellMappingsReadyCondition, w.halt.Reason, w.halt.Severity, "%s", w.halt.Message)
+	if !s.mapped(novav1.Cell0Name) {
+		return w.halt // without cell0 the API does not work
+	}
+	return nil
+}
+
+// mapCell maps a cell whose database has its schema: the Job migrates data in it.
+func (s *scope) mapCell(ctx context.Context, cell string) error {
+	if !slices.ContainsFunc(s.cells, func(c *novav1.NovaCell) bool { return c.Name == novav1.CellName(s.nova.Name, cell) && synced(c) }) {
+		return phase.Waiting(novav1.NovaCellMappingsReadyCondition, novav1.CellNotReadyReason,
+			"Waiting until the database of NovaCell %s is up to date: see its condition %s", novav1.CellName(s.nova.Name, cell), condition.DBSyncReadyCondition)
+	}
+	config, err := s.cellConfig(ctx, cell)
+	if err != nil {
+		return inputs.Halt(novav1.NovaCellMappingsReadyCondition, err)
+	}
+	job, err := nova.MappingJob(mappingJobName(s.nova.Name, cell), cell, config)
+	return s.run(ctx, novav1.NovaCellMappingsReadyCondition, job, err)
+}
+
+// unmapCell removes the mapping of a cell, and then the cell. Its conductor runs until
+// then: instances can be deleted.
+func (s *scope) unmapCell(ctx context.Context, cell *novav1.NovaCell) error {
+	name, config := mappingJobName(s.nova.Name, cell.ShortName()), s.config
+	config.Connection = podified.MySQL(cell.Spec.CellDatabaseHostname, cell.Spec.CellDatabaseUser, string(s.passwords[novav1.CellDatabasePasswordKey]), cell.DatabaseName())
+	job, err := nova.UnmappingJob(name, cell.ShortName(), config)
+	if err := s.run(ctx, novav1.NovaCellMappingsReadyCondition, job, err); err != nil {
+		return err
+	}
+	if err := apply.Delete(ctx, s.Client, s.nova, cell, apply.Own); err != nil {
+		return err
+	}
+	delete(s.nova.Status.Jobs, name)
+	s.leaving = slices.DeleteFunc(slices.Clone(s.leaving), func(c *novav1.NovaCell) bool { return c == cell })
+	return nil
+}
+
+// purgeDatabases is the phase that has rows of deleted instances removed from the
+// databases of the cells. Nothing waits for that, and the Nova is Ready while it runs.
+func (s *scope) purgeDatabases(ctx context.Context) error {
+	if !s.configured() {
+		return nil
+	}
+	var w worst
+	var names []string
+	for _, cell := range s.withDatabase() {
+		names = append(names, purgeJobName(s.nova.Name, cell))
+		if s.mapped(cell) {
+			w.add(s.purgeDatabase(ctx, cell))
+		}
+	}
+	w.add(s.Pods.KeepCronJobs(ctx, s.nova, names...))
+	mark := &s.nova.Status.Conditions
+	switch {
+	case w.err != nil:
+		return w.err
+	case w.halt == nil:
+		mark.MarkTrue(novav1.NovaDBPurgeReadyCondition, "Rows of deleted instances are removed from the databases of the cells as scheduled")
+	case w.halt.Severity == condition.SeverityInfo:
+		mark.MarkTrue(novav1.NovaDBPurgeReadyCondition, "%s", w.halt.Message)
+	default:
+		mark.MarkFalse(novav1.NovaDBPurgeReadyCondition, w.halt.Reason, w.halt.Severity, "%s", w.halt.Message)
+	}
+	return nil
+}
+
+func (s *scope) purgeDatabase(ctx context.Context, cell string) error {
+	config, err := s.cellConfig(ctx, cell)
+	if err != nil {
+		return inputs.Halt(novav1.NovaDBPurgeReadyCondition, err)
+	}
+	job, err := nova.PurgeCronJob(purgeJobName(s.nova.Name, cell), cell, s.nova.Spec.CellTemplates[cell].DBPurge, config)
+	if err != nil {
+		return phase.Stalled(novav1.NovaDBPurgeReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of the Nova", err)
+	}
+	s.place(&job.Job)
+	return s.Pods.RunCronJob(ctx, s.nova, novav1.NovaDBPurgeReadyCondition, job)
+}
