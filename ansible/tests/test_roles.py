@@ -332,7 +332,14 @@ class ConfigurationTest(realhost.HostTest):
         self.assertRegex(self.fails("", edpm_nova_command=["nova-compte"]), "^Rolled back, .*failed to exec")
         self.assertNotEqual(self.state(), before)
 
-    def test_6_the_first_configuration(self):
+    def test_6_guests_of_a_host_without_hardware_virtualization(self):
+        host = "cat %s/01-nova-host.conf" % self.DIRECTORY
+        self.succeeds("nova", **self.variables("", edpm_nova_virt_type="qemu"))
+        self.assertIn("\n\n[libvirt]\nvirt_type = qemu", self.host(host))
+        self.succeeds("nova", **self.variables(""))
+        self.assertNotIn("virt_type", self.host(host))
+
+    def test_7_the_first_configuration(self):
         self.succeeds("nova_cleanup")
         self.assertEqual(self.host("ls /var/lib/edpm/services"), "")
         self.assertRegex(self.fails(self.FATAL), "^edpm_nova_compute.service does not stay up: .*nosuch")
