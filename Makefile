@@ -161,7 +161,8 @@ figures: lab-needs ## Measure what deployments and changes take on the lab's rea
 ##@ Try
 
 .PHONY: demo
-demo: lab-needs ## Run the demo, from an empty machine to nova-compute on two hosts (root).
+demo: lab-needs ## Run the demo, from an empty machine to a guest on each of two computes (root).
+	@hack/install-packages.sh openstack
 	test/demo/demo.sh
 
 .PHONY: demo-down

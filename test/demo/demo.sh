@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Shows the main job for real: annotated data plane nodes become nova-computes on
-# hosts with systemd and podman. Brings the lab up, deploys the manager into it,
-# applies the samples, waits, shows what came of it, and tries what must not work.
-# It can be run again at any time; demo-down takes everything away.
+# hosts with systemd and podman, and each runs a guest. Brings the lab up with what
+# nova needs of others, deploys the manager into it, applies the samples, waits, shows
+# what came of it, and tries what must not work. It can be run again at any time;
+# demo-down takes everything away.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/demo/steps.sh
 . test/demo/steps.sh
+
+computes=(edpm-compute-0 edpm-compute-1)
 
 # show prints a command as a person would type it, and then runs it.
 show() { printf '\n$ %s\n' "$*"; "$@"; }
@@ -20,7 +23,25 @@ refused() {
   fi
 }
 
-show_result() {
+# eventually SECONDS COMMAND...: until the command succeeds.
+eventually() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    if [ $SECONDS -ge $end ]; then printf 'Not in time: %s\n' "$*" >&2; return 1; fi
+    sleep 1
+  done
+}
+
+wait_all() {
+  say 'Waiting for nova in pods, the nodes (phases -1 and 0), and then for the computes (phase 1)'
+  wait_ready nova nova 900
+  for n in "${computes[@]}" edpm-storage-0; do wait_ready osdpnode "$n" 600; done
+  for n in "${computes[@]}"; do wait_ready nec "$n" 600; done
+  wait_ready glance glance 300
+}
+
+show_objects() {
   say 'Nodes, with their phases and services'
   show kubectl -n $namespace get osdprole,osdpnode
   show kubectl -n $namespace get osdpnode -o 'custom-columns=NODE:.metadata.name,PROVISIONED:.status.conditions[?(@.type=="ProvisionReady")].status,DEPLOYED:.status.conditions[?(@.type=="DeploymentReady")].status,SERVICE:.status.services[*].name,UP:.status.services[*].ready'
@@ -29,14 +50,70 @@ show_result() {
   say 'Runs, with their hosts'
   show kubectl -n $namespace get osaee
   show kubectl -n $namespace get osaee -o 'jsonpath={range .items[*]}{.spec.step}{":"}{range .status.hosts[*]}{"  "}{.name}{" ok="}{.ok}{" changed="}{.changed}{" failed="}{.failed}{end}{"\n"}{end}'
-  for host in edpm-compute-0 edpm-compute-1; do
+  say 'Where the pods of the control plane are'
+  make --no-print-directory plugin
+  show bin/kubectl-edpm topology map -n $namespace
+}
+
+# log_in lets the program openstack act as the administrator.
+log_in() {
+  # shellcheck source=/dev/null
+  . <(lab openrc)
+  export PYTHONWARNINGS=ignore
+}
+
+status_of() { openstack server show --format value --column status "$1" 2>/dev/null || true; }
+
+# guest_on HOST: a server on the host. One of an earlier demo is kept if it can run.
+guest_on() {
+  local name=guest-on-$1
+  case $(status_of "$name") in
+    ACTIVE) return ;;
+    SHUTOFF) show openstack server start "$name"; return ;;
+    '') ;;
+    *) openstack server delete --wait "$name" ;;
+  esac
+  echo "hello from the config drive of $name" >"$scratch/$name"
+  show openstack server create --image guest --flavor guest --nic none --host "$1" \
+    --user-data "$scratch/$name" --format value --column id "$name"
+}
+
+# is_active SERVER: whether it runs; an error of nova ends the demo.
+is_active() {
+  local status
+  status=$(status_of "$1")
+  if [ "$status" = ERROR ]; then openstack server show "$1" >&2; exit 1; fi
+  [ "$status" = ACTIVE ]
+}
+
+# console SERVER: what the guest itself printed.
+console() { openstack console log show "$1" | grep -o 'guest: .*'; }
+
+has_spoken() { console "$1" | grep -q 'hello from the config drive'; }
+
+# all_up: whether nova has heard of all its services lately.
+all_up() {
+  local states
+  states=$(openstack compute service list --format value --column State) && ! grep -qvx up <<<"$states"
+}
+
+show_guests() {
+  say 'Starting a guest on each compute'
+  openstack flavor show guest >/dev/null 2>&1 || openstack flavor create --vcpus 1 --ram 128 --disk 1 guest >/dev/null
+  for host in "${computes[@]}"; do guest_on "$host"; done
+  for host in "${computes[@]}"; do eventually 300 is_active "guest-on-$host"; done
+  for host in "${computes[@]}"; do eventually 240 has_spoken "guest-on-$host"; done
+}
+
+show_hosts() {
+  for host in "${computes[@]}"; do
     say "On $host"
     printf '\n$ systemctl is-active edpm_nova_compute.service\n'
-    on $host systemctl is-active edpm_nova_compute.service
+    on "$host" systemctl is-active edpm_nova_compute.service
     printf '\n$ virsh list\n'
-    on $host podman exec edpm_libvirt_libvirtd virsh list
+    on "$host" podman exec edpm_libvirt_libvirtd virsh list
     printf '\n$ what the running nova-compute reports of its options\n'
-    effective $host
+    effective "$host"
   done
 }
 
@@ -48,30 +125,43 @@ effective() {
       default_section && /^ +(debug|reserved_host_memory_mb|initial_cpu_allocation_ratio|transport_url) =/' | tail -n 4"
 }
 
+show_nova() {
+  say 'What nova says'
+  eventually 90 all_up
+  show openstack compute service list
+  show kubectl -n $namespace exec nova-api-0 -- nova-manage --config-dir /etc/nova/nova.conf.d cell_v2 list_hosts
+  show openstack hypervisor list
+  show openstack server list --long --column ID --column Name --column Status --column Host
+  for host in "${computes[@]}"; do
+    printf '\n$ openstack console log show guest-on-%s | grep guest:\n' "$host"
+    console "guest-on-$host"
+  done
+}
+
 try_to_move() {
+  say 'Trying a configuration that nova could not read'
+  refused kubectl -n $namespace patch nec edpm-compute-0 --type=merge -p '{"spec":{"customServiceConfig":"debug\n"}}'
   say 'Trying to move a compute to another cell, which nova cannot do'
   refused kubectl -n $namespace annotate --overwrite osdpnode edpm-compute-1 nova.openstack.org/cell=nova-cell1
   refused kubectl -n $namespace annotate --overwrite osdprole edpm-compute nova.openstack.org/cell=nova-cell2
-  say 'Trying a configuration that nova could not read'
-  refused kubectl -n $namespace patch nec edpm-compute-0 --type=merge -p '{"spec":{"customServiceConfig":"debug\n"}}'
 }
 
-show_map() {
-  say 'Where the pods of the control plane are'
-  make --no-print-directory plugin
-  show bin/kubectl-edpm topology map -n $namespace
-}
-
-bring_up
+scratch=$(mktemp -d)
+trap 'rm -r "$scratch"' EXIT
+bring_up --openstack --images ansibleee,glance
 deploy_manager
-apply_inputs
+apply_inputs openstack
 wait_all
-show_result
+log_in
+show_guests
+show_objects
+show_hosts
+show_nova
 try_to_move
-show_map
 say 'Done. Look around:'
 cat <<TXT
   export KUBECONFIG=$KUBECONFIG
   export PATH=$(lab binaries):\$PATH
+  source <(make -s lab-openrc)
   make demo-down    # takes everything away
 TXT

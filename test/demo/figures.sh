@@ -47,10 +47,10 @@ times() { local f=$1; shift; for value in "$@"; do printf '%s s  ' "$("$f" "$val
 lab down
 say 'One ansible-playbook on two hosts of its own'
 alone=$(bare)
-bring_up
+bring_up --images ansibleee,glance
 deploy_manager >&2
 start=$(now)
-apply_inputs >&2
+apply_inputs hosts-only.yaml >&2
 for compute in "${computes[@]}"; do wait_ready nec "${compute#nec/}" 600 >&2; done
 first=$(since "$start")
 say 'Reruns and changes'

@@ -25,9 +25,10 @@ wait_ready() {
   printf '  %s %s: Ready\n' "$kind" "$name"
 }
 
+# bring_up FLAG...: the lab, with flags of "lab up" beside --hosts.
 bring_up() {
   say 'Bringing up a Kubernetes with one real node, and three hosts'
-  lab up --hosts --images ansibleee,glance
+  lab up --hosts "$@"
   KUBECONFIG=$(lab kubeconfig)
   PATH=$(lab binaries):$PATH
   export KUBECONFIG PATH
@@ -46,24 +47,23 @@ deploy_manager() {
   kubectl -n edpm-operators-system rollout status deployment/edpm-operators-manager --timeout=180s
 }
 
+# apply_inputs CONTROLPLANE: a file or directory of the demo with the control plane.
 apply_inputs() {
   say 'Applying the control plane: an image service, a Nova with two cells, and the Secrets that a person gives'
   kubectl label node --overwrite lab-worker-0 zone=zoneA
-  kubectl apply -f $demo/controlplane.yaml
+  kubectl apply -f $demo/namespace.yaml
+  kubectl apply -f "$demo/$1"
   local key
   key=$(dirname "$KUBECONFIG")/ssh/id_ed25519
   kubectl -n $namespace create secret generic dataplane-ansible-ssh-private-key-secret \
     --from-file=ssh-privatekey="$key" --dry-run=client -o yaml | kubectl apply -f -
   say 'Applying the samples, which are those of the founding text'
+  # Before there are nodes, so that no host is configured twice.
+  kubectl -n $namespace apply -f config/samples/dataplane_v1beta1_openstackdataplanerole.yaml
+  kubectl -n $namespace patch osdprole edpm-compute --type=merge \
+    -p "{\"spec\":{\"nodeTemplate\":{\"ansibleVars\":{\"edpm_nova_virt_type\":\"$(lab virt-type)\"}}}}"
   kubectl -n $namespace apply --validate=strict -k $demo
   say 'Adding a host that is no compute, and a configuration for one compute'
   kubectl apply -f $demo/dataplane.yaml
   kubectl -n $namespace patch nec edpm-compute-0 --type=merge --patch-file=$demo/custom-config.yaml
-}
-
-wait_all() {
-  say 'Waiting for the nodes (phases -1 and 0), and then for the computes (phase 1)'
-  for n in edpm-compute-0 edpm-compute-1 edpm-storage-0; do wait_ready osdpnode $n 600; done
-  for n in edpm-compute-0 edpm-compute-1; do wait_ready nec $n 600; done
-  wait_ready glance glance 300
 }

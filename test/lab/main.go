@@ -58,6 +58,7 @@ const usage = `usage: lab <command>
   kubeconfig            print the path of the admin's kubeconfig
   load TAR...           import docker archives for pods
   openrc                print what the program openstack needs of a lab with --openstack
+  virt-type             print how guests run on this machine: kvm, or qemu without it
   catalog DIR           serve a file-based catalog, and no other, for OLM; up --olm first
   ssh [USER@]HOST [-- COMMAND...]
 `
@@ -78,7 +79,8 @@ var commands = map[string]func(context.Context, []string) error{
 	"status":     withLab(func(ctx context.Context, lab *cluster.Lab, _ []string) error { return lab.Status(ctx, os.Stdout) }),
 	"kubeconfig": withLab(printKubeconfig),
 	"load":       withLab(func(ctx context.Context, lab *cluster.Lab, args []string) error { return lab.Load(ctx, args) }),
-	"openrc":     printOpenRC,
+	"openrc":     printText(cluster.OpenRC),
+	"virt-type":  printText(cluster.VirtType),
 	"catalog":    withLab(serveCatalog),
 	"ssh":        withLab(ssh),
 }
@@ -183,9 +185,11 @@ func printKubeconfig(_ context.Context, lab *cluster.Lab, _ []string) error {
 	return nil
 }
 
-func printOpenRC(context.Context, []string) error {
-	fmt.Println(cluster.OpenRC())
-	return nil
+func printText(text func() string) func(context.Context, []string) error {
+	return func(context.Context, []string) error {
+		fmt.Println(text())
+		return nil
+	}
 }
 
 // serveCatalog prints the address for the CatalogSource.

@@ -2,8 +2,6 @@ package openstack
 
 import (
 	"context"
-	"os"
-	"strings"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -19,11 +17,8 @@ import (
 const (
 	namespace = "openstack"
 	keySecret = "dataplane-ansible-ssh-private-key-secret"
-	// password of all users of the fixture.
-	password = "lab-password"
-	// apiNodePort is where the catalog of the fixture has nova's API.
-	apiNodePort = 30774
-	apiURL      = "http://10.244.0.1:30774"
+	// apiURL is where the catalog of the fixture has nova's API.
+	apiURL = "http://10.244.0.1:30774"
 )
 
 func named(name string) metav1.ObjectMeta {
@@ -34,28 +29,15 @@ func secret(name string, values map[string]string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: named(name), StringData: values}
 }
 
-// bus is the Secret with the message bus of a cell, of which the fixture has a
-// virtual host.
-func bus(cell, host string) *corev1.Secret {
-	return secret("rabbitmq-transport-url-nova-"+cell+"-transport", map[string]string{
-		"transport_url": "rabbit://nova:" + password + "@" + controller.IP + ":5672/" + host,
-	})
-}
-
-// describeNova asks for nova's services, with the fixture's databases and message bus.
+// describeNova asks for nova's services, with what the demo too gives them of the fixture.
 func describeNova(ctx context.Context) {
+	for _, file := range []string{"namespace.yaml", "openstack/inputs.yaml"} {
+		_, err := cluster.Kubectl(ctx, "apply", "-f", "test/demo/"+file)
+		Expect(err).NotTo(HaveOccurred())
+	}
 	for _, obj := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		secret("osp-secret", map[string]string{
-			"NovaPassword": password, "NovaCellDatabasePassword": password, "NovaAPIDatabasePassword": password, "MetadataSecret": password,
-		}),
 		certificate(),
-		bus("cell0", "api"), bus("cell1", "cell1"), bus("cell2", "cell2"),
 		nova(),
-		&corev1.Service{ObjectMeta: named("nova-public"), Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeNodePort, Selector: map[string]string{"service": "nova-api-os-compute", "owner": "nova"},
-			Ports: []corev1.ServicePort{{Port: 8774, NodePort: apiNodePort}},
-		}},
 	} {
 		Expect(k8s.Create(ctx, obj)).To(Succeed(), "creating %T %s", obj, obj.GetName())
 	}
@@ -83,7 +65,6 @@ func describeCompute(ctx context.Context) {
 	key, err := cluster.PrivateKey()
 	Expect(err).NotTo(HaveOccurred())
 	for _, obj := range []client.Object{
-		&corev1.ConfigMap{ObjectMeta: named("openstack-aee-default-env"), Data: map[string]string{"ANSIBLE_REMOTE_USER": "cloud-admin"}},
 		secret(keySecret, map[string]string{"ssh-privatekey": string(key)}),
 		&dataplanev1.OpenStackDataPlaneRole{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edpm-compute", Annotations: map[string]string{novav1.CellAnnotation: "nova-cell1"}},
@@ -95,18 +76,11 @@ func describeCompute(ctx context.Context) {
 	} {
 		Expect(k8s.Create(ctx, obj)).To(Succeed(), "creating %T %s", obj, obj.GetName())
 	}
-	if !hasKVM() {
+	virtType, err := cluster.VirtType(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	if virtType != "kvm" {
 		Eventually(emulate).WithArguments(ctx).WithTimeout(time.Minute).Should(Succeed())
 	}
-}
-
-// hasKVM reports whether this machine runs guests of its own. The device alone is
-// no proof of it: a guest without nested virtualization may have it too.
-func hasKVM() bool {
-	_, err := os.Stat("/dev/kvm")
-	cpu, _ := os.ReadFile("/proc/cpuinfo")
-	flags := string(cpu)
-	return err == nil && (strings.Contains(flags, " vmx ") || strings.Contains(flags, " svm "))
 }
 
 // emulate makes the compute run its guests without KVM.

@@ -124,6 +124,11 @@ func (l *Lab) OpenStack(ctx context.Context, args ...string) (string, error) {
 	return l.Run(ctx, "bash", append([]string{"-c", script, l.program}, args...)...)
 }
 
+// VirtType is how guests run on this machine: kvm or qemu.
+func (l *Lab) VirtType(ctx context.Context) (string, error) {
+	return l.Run(ctx, l.program, "virt-type")
+}
+
 // Log is the file with the log of a component.
 func (l *Lab) Log(component string) string {
 	return filepath.Join(filepath.Dir(l.Kubeconfig), "logs", component+".log")

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 )
@@ -26,6 +27,22 @@ func servicesStarted(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// VirtType returns how guests run on the hosts: kvm, or qemu on a machine that has no
+// hardware virtualization. The device alone is no proof of it: a guest without nested
+// virtualization may have it too.
+func VirtType() string {
+	_, err := os.Stat("/dev/kvm")
+	cpu, _ := os.ReadFile("/proc/cpuinfo")
+	return virtType(err == nil, string(cpu))
+}
+
+func virtType(device bool, cpu string) string {
+	if device && (strings.Contains(cpu, " vmx ") || strings.Contains(cpu, " svm ")) {
+		return "kvm"
+	}
+	return "qemu"
 }
 
 // OpenRC returns the variables with which the program openstack logs in as the

@@ -35,3 +35,23 @@ func TestTheControllerIsWhatItsImageSays(t *testing.T) {
 		}
 	}
 }
+
+func TestGuestsRunByKVMWhereTheProcessorHasIt(t *testing.T) {
+	const with, without = "flags\t\t: fpu vmx est\n", "flags\t\t: fpu hypervisor lahf_lm\n"
+	for _, c := range []struct {
+		name   string
+		device bool
+		cpu    string
+		want   string
+	}{
+		{"Intel", true, with, "kvm"},
+		{"AMD", true, "flags\t\t: fpu svm extapic\n", "kvm"},
+		{"a device without a processor that can", true, without, "qemu"},
+		{"a processor whose device is missing", false, with, "qemu"},
+		{"neither", false, without, "qemu"},
+	} {
+		if got := virtType(c.device, c.cpu); got != c.want {
+			t.Errorf("%s: guests run by %s, want %s", c.name, got, c.want)
+		}
+	}
+}
