@@ -57,13 +57,12 @@ apply_inputs() {
   key=$(dirname "$KUBECONFIG")/ssh/id_ed25519
   kubectl -n $namespace create secret generic dataplane-ansible-ssh-private-key-secret \
     --from-file=ssh-privatekey="$key" --dry-run=client -o yaml | kubectl apply -f -
-  say 'Applying the samples, which are those of the founding text'
+  say 'Applying the samples, which are those of the founding text, with a configuration for one compute'
   # Before there are nodes, so that no host is configured twice.
   kubectl -n $namespace apply -f config/samples/dataplane_v1beta1_openstackdataplanerole.yaml
   kubectl -n $namespace patch osdprole edpm-compute --type=merge \
     -p "{\"spec\":{\"nodeTemplate\":{\"ansibleVars\":{\"edpm_nova_virt_type\":\"$(lab virt-type)\"}}}}"
   kubectl -n $namespace apply --validate=strict -k $demo
-  say 'Adding a host that is no compute, and a configuration for one compute'
+  say 'Adding a host that is no compute'
   kubectl apply -f $demo/dataplane.yaml
-  kubectl -n $namespace patch nec edpm-compute-0 --type=merge --patch-file=$demo/custom-config.yaml
 }
