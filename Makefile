@@ -137,7 +137,7 @@ e2e-olm: ## Of these, those with OLM (root): docs/walkthrough.md and more. Compi
 
 .PHONY: e2e-docs
 e2e-docs: ## Run the commands of the documentation, page after page (root). Not part of make e2e.
-	@hack/install-packages.sh lab test
+	@hack/install-packages.sh lab test openstack
 	E2E_DOCS=1 go test ./test/e2e/docs -count=1 -timeout 40m
 
 .PHONY: e2e-openstack
