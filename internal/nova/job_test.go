@@ -77,7 +77,9 @@ func TestACellIsMappedOnceAndThenUpdated(t *testing.T) {
 			"cell10", head + listed, []string{"create_cell --name cell10"}, false,
 		},
 		"cell0, which has no message bus": {
-			"cell0", head, []string{"map_cell0"}, false,
+			"cell0", head, []string{
+				"map_cell0", "update_cell --cell_uuid 00000000-0000-0000-0000-000000000000 --name cell0 --transport-url none:///",
+			}, false,
 		},
 		"cell0 that exists": {
 			"cell0", head + "| cell0 | 00000000-0000-0000-0000-000000000000 | none:/ | mysql+pymysql://u:****@db/x | False |\n",

@@ -12,13 +12,14 @@ uuid() {
     END { if (found > 1) { print found " cells are named " cell > "/dev/stderr"; exit 1 } }'
 }
 
-# Addresses that no argument has are those of the configuration. cell0 has no bus.
-create=(create_cell --name "$1") update=()
-if [ "$1" = cell0 ]; then create=(map_cell0) update=(--transport-url none:///); fi
-
+# Addresses that no argument has are those of the configuration, but for the database
+# of cell0: map_cell0 adds _cell0 to its name, which update_cell corrects.
 id=$(uuid "$1")
-if [ -z "$id" ]; then
-  manage "${create[@]}"
-else
-  manage update_cell --cell_uuid "$id" --name "$1" "${update[@]}"
-fi
+case $1,$id in
+  cell0,*)
+    [ -n "$id" ] || manage map_cell0
+    manage update_cell --cell_uuid 00000000-0000-0000-0000-000000000000 --name cell0 --transport-url none:///
+    ;;
+  *,) manage create_cell --name "$1" ;;
+  *) manage update_cell --cell_uuid "$id" --name "$1" ;;
+esac
