@@ -131,7 +131,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		up(server, "n000", "n001")
 		w.computesReady("n000", "n001")
 		server.Stop("n001")
-		w.halted(w.compute("n001"), service, novav1.ServiceDownReason, "nova-compute on host n001 has not reported to nova since 2", "edpm_nova_compute")
+		w.halted(w.compute("n001"), service, novav1.ServiceDownReason, "nova-compute on host n001 has not reported to nova since 2", "NovaCell nova-cell1 is not Ready")
 		got := get(Default, w.compute("n001")).Status.ComputeService
 		Expect(got.Up).To(BeFalse())
 		Expect(got.DownSince.Time).To(BeTemporally("~", time.Now(), 30*time.Second))

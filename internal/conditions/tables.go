@@ -229,6 +229,7 @@ func ofNova() Table {
 		{Type: novav1.NovaDBPurgeReadyCondition, Means: "rows of deleted instances are [removed](nova.md#deleted-instances) from the database of each cell as scheduled. Present only if an API is run", Like: jobTable, Reasons: []Reason{
 			{edpmv1.SecretMissingReason, "the Secret with the message bus of a cell does not exist", createSecret},
 			{edpmv1.SecretKeyMissingReason, "the Secret with the message bus of a cell does not have the key `transport_url`", createSecret},
+			{novav1.InvalidConfigReason, "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"},
 		}},
 		{Type: novav1.NovaComputeServicesReadyCondition, Means: "the API can be asked for the services of computes, or there are none, and maps new hosts. Present only if an API is run", Like: jobTable, Reasons: unasked()},
 	}}

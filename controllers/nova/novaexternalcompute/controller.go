@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
@@ -75,6 +76,8 @@ type scope struct {
 	// api is the Nova that is asked for the service, nil if none is, and view what it said.
 	api  *novav1.Nova
 	view computeservice.View
+	// cellTrouble is why the cell is not Ready.
+	cellTrouble condition.Reason
 	// unchanged is why the service could not be disabled or enabled in nova.
 	unchanged *computeservice.Trouble
 	leaving   leaving
@@ -157,7 +160,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, r.Engine.Expecting(Kind, nodes.Role, watch.Itself), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, nodes.Rivals(mgr.GetClient())), builder.WithPredicates(nodes.MachineChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, r.Engine.Expecting(Kind, watch.ByName, ofRole), builder.WithPredicates(watch.SpecChanges)).
-		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, watch.ByName)), builder.WithPredicates(watch.SpecOr(configuresComputes))).
+		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), list, CellIndex, watch.ByName)), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(troubleOf)))).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(r.computesOf), builder.WithPredicates(apiChanges)).
 		WatchesMetadata(&corev1.ConfigMap{}, users("ConfigMap")).
 		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.Engine.OwnerHandler(Kind)).

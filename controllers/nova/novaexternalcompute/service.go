@@ -2,6 +2,7 @@ package novaexternalcompute
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,7 @@ func (s *scope) findAPI(ctx context.Context) (*novav1.Nova, error) {
 	if err := s.Get(ctx, types.NamespacedName{Namespace: s.compute.Namespace, Name: s.compute.Spec.CellName}, cell); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
+	s.cellTrouble = troubleOf(cell)
 	owner := metav1.GetControllerOf(cell)
 	if owner == nil || owner.Kind != "Nova" {
 		return nil, nil
@@ -149,7 +151,7 @@ func (s *scope) judgeService() *phase.Halt {
 		return phase.Stalled(t, novav1.ServiceDuplicatedReason,
 			"nova has services nova-compute of host %s in two cells: delete the one that is down with openstack compute service delete, after its guests", service.Host)
 	case !service.Up:
-		return phase.Failing(t, novav1.ServiceDownReason, "%s", downText(service))
+		return phase.Failing(t, novav1.ServiceDownReason, "%s", downText(service, s.compute.Spec.CellName, s.cellTrouble))
 	case !service.Mapped:
 		return phase.Waiting(t, novav1.HostNotMappedReason, "Waiting until host %s is mapped to its cell: see condition %s of Nova %s", service.Host, novav1.NovaComputeServicesReadyCondition, s.api.Name)
 	case service.Disabled && service.DisabledFor != "":
@@ -162,15 +164,29 @@ func (s *scope) judgeService() *phase.Halt {
 	return nil
 }
 
-func downText(service *novav1.ComputeServiceStatus) string {
+// troubleOf is the reason why a cell is not Ready, empty if it is. It changes rarely: all
+// computes of the cell are looked at when it does.
+func troubleOf(cell client.Object) condition.Reason {
+	c := cell.(*novav1.NovaCell)
+	ready := c.Status.Conditions.Get(condition.ReadyCondition)
+	if c.IsReady() || ready == nil {
+		return ""
+	}
+	return ready.Reason
+}
+
+func downText(service *novav1.ComputeServiceStatus, cell string, trouble condition.Reason) string {
+	text := "nova-compute on host " + service.Host + " has not reported to nova"
 	switch {
 	case service.ForcedDown:
 		return "nova-compute on host " + service.Host + " is forced down. When the host is back, run openstack compute service set --up " + service.Host + " nova-compute"
-	case service.DownSince == nil:
-		return "nova-compute on host " + service.Host + " is down: see the unit edpm_nova_compute on the host, and the message bus of the cell"
+	case service.DownSince != nil:
+		text += " since " + service.DownSince.UTC().Format(time.RFC3339)
 	}
-	return "nova-compute on host " + service.Host + " has not reported to nova since " + service.DownSince.UTC().Format(time.RFC3339) +
-		": see the unit edpm_nova_compute on the host, and the message bus of the cell"
+	if trouble != "" {
+		return fmt.Sprintf("%s, and NovaCell %s is not Ready (%s): see its conditions, as nova-compute needs its message bus and its conductor", text, cell, trouble)
+	}
+	return text + ": see the unit edpm_nova_compute on the host, and the message bus of the cell"
 }
 
 func reasonText(reason string) string {

@@ -26,9 +26,12 @@ var guest string // its id
 
 var _ = Describe("Nova in a real OpenStack", Ordered, func() {
 	Describe("services", controlStories)
+	Describe("databases", purgeStories)
 	Describe("a compute", computeStories)
 	Describe("while a guest runs", rolloutStories)
+	Describe("computes", faultStories)
 	Describe("and the compute until it is removed", lifeStories)
+	Describe("a compute that is added again", deathStories)
 })
 
 // computeStories have a host that becomes a compute, and runs a guest.

@@ -2,10 +2,11 @@ package openstack
 
 import (
 	"context"
-	"time"
+	"fmt"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,32 +65,26 @@ func nova() *novav1.Nova {
 func describeCompute(ctx context.Context) {
 	key, err := cluster.PrivateKey()
 	Expect(err).NotTo(HaveOccurred())
+	virtType, err := cluster.VirtType(ctx)
+	Expect(err).NotTo(HaveOccurred())
 	for _, obj := range []client.Object{
 		secret(keySecret, map[string]string{"ssh-privatekey": string(key)}),
 		&dataplanev1.OpenStackDataPlaneRole{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edpm-compute", Annotations: map[string]string{novav1.CellAnnotation: "nova-cell1"}},
-			Spec:       dataplanev1.OpenStackDataPlaneRoleSpec{NodeTemplate: dataplanev1.NodeSection{AnsibleSSHPrivateKeySecret: keySecret}},
+			Spec: dataplanev1.OpenStackDataPlaneRoleSpec{NodeTemplate: dataplanev1.NodeSection{
+				AnsibleSSHPrivateKeySecret: keySecret,
+				AnsibleVars:                &apiextensionsv1.JSON{Raw: fmt.Appendf(nil, `{"edpm_nova_virt_type": %q}`, virtType)},
+			}},
 		},
-		&dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name), Spec: dataplanev1.OpenStackDataPlaneNodeSpec{
-			Role: "edpm-compute", HostName: compute.Name, AnsibleHost: compute.IP,
-		}},
+		describeNode(),
 	} {
 		Expect(k8s.Create(ctx, obj)).To(Succeed(), "creating %T %s", obj, obj.GetName())
 	}
-	virtType, err := cluster.VirtType(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	if virtType != "kvm" {
-		Eventually(emulate).WithArguments(ctx).WithTimeout(time.Minute).Should(Succeed())
-	}
 }
 
-// emulate makes the compute run its guests without KVM.
-func emulate(ctx context.Context) error {
-	obj := &novav1.NovaExternalCompute{ObjectMeta: named(compute.Name)}
-	if err := k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-		return err
-	}
-	before := obj.DeepCopy()
-	obj.Spec.CustomServiceConfig = "[libvirt]\nvirt_type = qemu\n"
-	return k8s.Patch(ctx, obj, client.MergeFrom(before))
+// describeNode is the host as a node of the role.
+func describeNode() *dataplanev1.OpenStackDataPlaneNode {
+	return &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name), Spec: dataplanev1.OpenStackDataPlaneNodeSpec{
+		Role: "edpm-compute", HostName: compute.Name, AnsibleHost: compute.IP,
+	}}
 }
