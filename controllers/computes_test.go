@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
@@ -75,10 +76,10 @@ var _ = Describe("A node becomes a compute", func() {
 		w.make(MakeSecret("other-key", w.ns, "ssh-privatekey", "key-2"))
 		w.make(role, MakeNode("n", w.ns).Role("compute").Obj())
 		spec := func(g Gomega) novav1.NovaExternalComputeSpec { return get(g, w.compute("n")).Spec }
-		Eventually(spec).Should(Equal(novav1.NovaExternalComputeSpec{
-			DataplaneNodeName: "n", CellName: "cell1", InventoryConfigMapName: "dataplanenode-n",
+		Eventually(spec).Should(Equal(novav1.NovaExternalComputeSpec{CellName: "cell1", ServiceSpec: hostedv1.ServiceSpec{
+			DataplaneNodeName: "n", InventoryConfigMapName: "dataplanenode-n",
 			SSHKeySecretName: "ssh-key", NetworkAttachments: []string{"net-a"}, Deploy: ptr.To(true),
-		}))
+		}}))
 		owner := metav1.GetControllerOf(get(Default, w.compute("n")))
 		Expect(owner).NotTo(BeNil(), "the compute should belong to the node")
 		Expect(owner.Kind + "/" + owner.Name).To(Equal("OpenStackDataPlaneNode/n"))

@@ -28,7 +28,6 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplanerole"
 	"github.com/edpm-operators/edpm-operators/controllers/glance/glance"
 	"github.com/edpm-operators/edpm-operators/controllers/glance/glanceapi"
-	"github.com/edpm-operators/edpm-operators/controllers/nova/computenode"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/nova"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacell"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacompute"
@@ -36,6 +35,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/ocs/storagecluster"
 	"github.com/edpm-operators/edpm-operators/controllers/topology/topology"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/metrics"
@@ -148,6 +148,11 @@ func (s *setup) runner(name string) *phase.Runner {
 	return &phase.Runner{Client: s.GetClient(), Events: s.GetEventRecorder(name)}
 }
 
+// hosted is what services on hosts share.
+func (s *setup) hosted() hosted.Shared {
+	return hosted.Shared{Client: s.GetClient(), Live: s.GetAPIReader(), Inputs: s.inputs, Engine: s.engine}
+}
+
 // shared is what more than one operator needs.
 func (s *setup) shared(ctx context.Context) error {
 	if s.runs("glance") || s.runs("nova") {
@@ -213,13 +218,7 @@ func (s *setup) nova(ctx context.Context) error {
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
-	if err := (&computenode.Reconciler{Client: s.GetClient(), Live: s.GetAPIReader(), Events: s.GetEventRecorder("nova-computenode")}).SetupWithManager(s.Manager); err != nil {
-		return err
-	}
-	return (&novaexternalcompute.Reconciler{
-		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("novaexternalcompute"), Inputs: s.inputs, Engine: s.engine, Images: s.Images,
-		Services: services,
-	}).SetupWithManager(ctx, s.Manager)
+	return (&novaexternalcompute.Reconciler{Images: s.Images, Services: services}).SetupWithManager(ctx, s.Manager, s.hosted())
 }
 
 func (s *setup) glance(ctx context.Context) error {

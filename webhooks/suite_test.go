@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	dataplanenodes "github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
@@ -185,7 +186,7 @@ func (w world) newNode(name, role, cell string) *dataplanev1.OpenStackDataPlaneN
 }
 
 func (w world) newCompute(node, cell string) *novav1.NovaExternalCompute {
-	return &novav1.NovaExternalCompute{ObjectMeta: w.meta(node, "-"), Spec: novav1.NovaExternalComputeSpec{DataplaneNodeName: node, CellName: cell}}
+	return &novav1.NovaExternalCompute{ObjectMeta: w.meta(node, "-"), Spec: novav1.NovaExternalComputeSpec{ServiceSpec: hostedv1.ServiceSpec{DataplaneNodeName: node}, CellName: cell}}
 }
 
 func (w world) role(name, cell string)       { GinkgoHelper(); create(w.newRole(name, cell)) }

@@ -8,6 +8,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
@@ -34,6 +35,7 @@ const (
 	everyKind      = "every kind"
 	podifiedTable  = "podified"
 	stepTable      = "step"
+	hostedTable    = "hosted"
 	consumersTable = "topologyRef"
 	jobTable       = "job"
 )
@@ -68,7 +70,7 @@ func Tables() []Table {
 	return []Table{
 		common(), step(), topologyRef(),
 		ofDataPlane(), ofRole(), ofNode(), ofMachine(), ofAnsibleEE(),
-		ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(),
+		hosted(), ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(),
 		ofGlance(), podified(), job(), ofControlPlane(), ofTopology(), ofStorageCluster(), ofManager(),
 	}
 }
@@ -164,6 +166,37 @@ func ofNode() Table {
 		}},
 		{Type: condition.DeploymentReadyCondition, Means: "phase 0 is complete: every service of the role ran with the current inputs", Like: stepTable, Reasons: []Reason{
 			{dataplanev1.ServicesRemainingReason, "the node is being deleted and waits until the services on its host are removed; the message names them", "wait; if one of them reports `CleanupFailed`, see [removing a node](how-to/scale-in.md)"},
+		}},
+	}}
+}
+
+// hosted is what internal/hosted reports for services on hosts.
+func hosted() Table {
+	return Table{Name: hostedTable, Title: "reasons of a service on a host", Kinds: []string{compute}, Link: "conditions.md#reasons-of-a-service-on-a-host", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "node, inventory and SSH key exist", Reasons: []Reason{
+			{hostedv1.NodeMissingReason, "the node does not exist", "create the node, or delete the object"},
+			{hostedv1.AnnotationMissingReason, "neither the node nor its role has the annotation that gives nodes the service; nothing is run", "set the annotation that the message names on the node or its role, or delete the object"},
+			{hostedv1.InvalidSpecReason, "a field that is copied from the node is still empty, or the `deployStrategy` of the node is invalid", "set `ansibleSSHPrivateKeySecret` on the node or its role, or correct what the message names"},
+			{edpmv1.ConfigMapMissingReason, "the inventory does not exist yet", "see the conditions of the node, for which it is generated"},
+			{edpmv1.ConfigMapKeyMissingReason, "the ConfigMap does not have the key `inventory`", "see the conditions of the node, for which it is generated"},
+			{hostedv1.InvalidInventoryReason, "the inventory is invalid, does not have the host, or has a variable that changes how hosts are [reached and trusted](security.md#how-hosts-are-reached)", "correct `inventoryConfigMapName`, or the ConfigMap if you created it"},
+			{edpmv1.RunnerImageMissingReason, noImage, setImage},
+			{edpmv1.SecretMissingReason, "the Secret with the SSH key does not exist", createSecret},
+			{edpmv1.SecretKeyMissingReason, "the Secret does not have the key `ssh-privatekey`", createSecret},
+			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+		}},
+		{Type: hostedv1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are complete", Reasons: []Reason{
+			{hostedv1.NodeNotReadyReason, "phase 0 of the node is not complete, or the node is being deleted", "see the conditions of the node: `kubectl edpm status <node>`"},
+			{edpmv1.ConflictReason, "the object is owned by another object than the node, so nothing is run", "delete the object; a new one is created for the node"},
+		}},
+		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` is valid", Reasons: []Reason{
+			{hostedv1.InvalidConfigReason, "`customServiceConfig` is invalid; the message has the line", "correct it: see [how-to](how-to/custom-service-config.md)"},
+		}},
+		{Type: condition.DeploymentReadyCondition, Means: "the steps of the service ran on the host with the current inputs", Like: stepTable, Reasons: []Reason{
+			{hostedv1.CleanupReason, "the object is being deleted, and its service is being removed from the host", patience},
+			{hostedv1.MachineConflictReason, "the object is being deleted, and the clean-up would remove the services of another node that is deployed on the same machine", "set `edpm.openstack.org/skip-cleanup`, or delete the other node first: see [one host, two nodes](how-to/replace-a-host.md#one-host-two-nodes)"},
+			{hostedv1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "fix the host and run `kubectl edpm rerun <node> --step <service>`, or skip clean-up with the annotation `edpm.openstack.org/skip-cleanup`: see [removing a node](how-to/scale-in.md)"},
 		}},
 	}}
 }
@@ -280,19 +313,9 @@ func ofNovaCell() Table {
 
 func ofCompute() Table {
 	return Table{Name: compute, Kinds: []string{compute}, Link: "novaexternalcompute.md#conditions", Conditions: []Condition{
-		{Type: condition.InputReadyCondition, Means: "node, inventory and SSH key exist", Reasons: []Reason{
-			{novav1.NodeMissingReason, "the node does not exist", "create the node, or delete the compute"},
+		{Type: condition.InputReadyCondition, Means: "node, inventory and SSH key exist", Like: hostedTable, Reasons: []Reason{
 			{novav1.AnnotationMissingReason, "neither the node nor its role is annotated with a cell, so the node is not a compute; nothing is run", "set annotation `nova.openstack.org/cell` on the node or its role, or delete the compute"},
 			{novav1.CellMismatchReason, "the annotation names another cell than `cellName`; nothing is run", "restore the annotation, or delete the node and create it again: see [the cell rule](cell-rule.md)"},
-			{novav1.InvalidSpecReason, "a field that is copied from the node is still empty, or the `deployStrategy` of the node is invalid", "set `ansibleSSHPrivateKeySecret` on the node or its role, or correct what the message names"},
-			{edpmv1.ConfigMapMissingReason, "the inventory does not exist yet", "see the conditions of the node, for which it is generated"},
-			{edpmv1.ConfigMapKeyMissingReason, "the ConfigMap does not have the key `inventory`", "see the conditions of the node, for which it is generated"},
-			{novav1.InvalidInventoryReason, "the inventory is invalid, does not have the host, or has a variable that changes how hosts are [reached and trusted](security.md#how-hosts-are-reached)", "correct `inventoryConfigMapName`, or the ConfigMap if you created it"},
-			{edpmv1.RunnerImageMissingReason, noImage, setImage},
-			{edpmv1.SecretMissingReason, "the Secret with the SSH key does not exist", createSecret},
-			{edpmv1.SecretKeyMissingReason, "the Secret does not have the key `ssh-privatekey`", createSecret},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: novav1.NovaCellReadyCondition, Means: "the cell provides the configuration of its computes", Reasons: []Reason{
 			{novav1.CellMissingReason, "the cell does not exist", "create it, for example through a [Nova](nova.md); it continues automatically"},
@@ -301,18 +324,9 @@ func ofCompute() Table {
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
-		{Type: novav1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are complete", Reasons: []Reason{
-			{novav1.NodeNotReadyReason, "phase 0 of the node is not complete, or the node is being deleted", "see the conditions of the node: `kubectl edpm status <node>`"},
-			{edpmv1.ConflictReason, "the compute is owned by another object than the node, so nothing is run", "delete the compute; a new one is created for the node"},
-		}},
-		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` is valid", Reasons: []Reason{
-			{novav1.InvalidConfigReason, "`customServiceConfig` is invalid; the message has the line", "correct it: see [how-to](how-to/custom-service-config.md)"},
-		}},
-		{Type: condition.DeploymentReadyCondition, Means: "libvirt and nova ran on the host with the current inputs", Like: stepTable, Reasons: []Reason{
-			{novav1.CleanupReason, "the compute is being deleted, and its services are being removed from the host", patience},
-			{novav1.MachineConflictReason, "the compute is being deleted, and the clean-up would remove the services of another node that is deployed on the same machine", "set `edpm.openstack.org/skip-cleanup`, or delete the other node first: see [one host, two nodes](how-to/replace-a-host.md#one-host-two-nodes)"},
-			{novav1.CleanupFailedReason, "the host cannot be cleaned up; the message says why, and what is left on it", "fix the host and run `kubectl edpm rerun <node> --step nova`, or skip clean-up with the annotation `edpm.openstack.org/skip-cleanup`: see [removing a node](how-to/scale-in.md)"},
-		}},
+		{Type: hostedv1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are complete", Like: hostedTable},
+		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` is valid", Like: hostedTable},
+		{Type: condition.DeploymentReadyCondition, Means: "libvirt and nova ran on the host with the current inputs", Like: hostedTable},
 		{Type: novav1.ComputeServiceReadyCondition, Means: "nova can put a guest on the compute: its service is up, enabled and mapped to its cell. Where [no API is asked](novaexternalcompute.md#the-service-in-nova) it is True with the reason `NotObserved`", Reasons: append([]Reason{
 			{novav1.NotObservedReason, "(True) the cell belongs to no Nova that runs an API, so nobody is asked", "nothing; to have it observed, run the API by `apiServiceTemplate.replicas` of the [Nova](nova.md)"},
 			{novav1.ServiceNotReportedReason, "nova does not know a service nova-compute of the host", "nothing if nova-compute has just been started; else see its log on the host, and check that the host has the name in nova that the message has"},

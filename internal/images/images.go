@@ -13,8 +13,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-
-	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
 // The variables with the execution environment.
@@ -96,17 +94,3 @@ func NovaNoVNCDefault() string { return Env().NovaNoVNC }
 
 // GlanceAPIDefault returns the image of glance-api.
 func GlanceAPIDefault() string { return Env().GlanceAPI }
-
-// FillCompute sets the images that the spec leaves empty (seeds/004: they "can
-// be changed later independently from their defaults").
-func (d Defaults) FillCompute(spec *novav1.NovaExternalComputeSpec) {
-	fill(&spec.NovaComputeContainerImage, d.NovaCompute)
-	fill(&spec.NovaLibvirtContainerImage, d.NovaLibvirt)
-	fill(&spec.AnsibleEEContainerImage, d.NovaAnsibleEE)
-}
-
-func fill(image *string, value string) {
-	if *image == "" {
-		*image = value
-	}
-}

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
-	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 )
 
@@ -67,17 +66,6 @@ func TestFrom(t *testing.T) {
 				t.Errorf("From (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestFillComputeKeepsWhatIsSet(t *testing.T) {
-	spec := novav1.NovaExternalComputeSpec{NovaLibvirtContainerImage: "mine"}
-	images.Defaults{NovaCompute: "c", NovaLibvirt: "l", NovaAnsibleEE: "e"}.FillCompute(&spec)
-	want := novav1.NovaExternalComputeSpec{
-		NovaComputeContainerImage: "c", NovaLibvirtContainerImage: "mine", AnsibleEEContainerImage: "e",
-	}
-	if diff := cmp.Diff(want, spec); diff != "" {
-		t.Errorf("FillCompute (-want +got):\n%s", diff)
 	}
 }
 

@@ -15,9 +15,6 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 )
 
-// Nova is the name of the entry of nova.
-const Nova = "nova"
-
 // Apply makes the node show the entry, as the node that is given does then, and reports
 // whether that was a change. Each service applies its own entry under its own
 // field manager. If the node no longer exists the error is NotFound.

@@ -66,7 +66,7 @@ func TestApplyWritesOnlyChanges(t *testing.T) {
 func TestRemoveWritesOnlyWhenThereIsAnEntry(t *testing.T) {
 	for want, n := range map[int]*dataplanev1.OpenStackDataPlaneNode{0: withEntries(entry{Name: "ovn"}), 1: withEntries(entry{Name: "nova"})} {
 		api, writes := counting(t, nil)
-		if changed, err := Remove(context.Background(), api, n, Nova); err != nil || changed != (want > 0) || *writes != want {
+		if changed, err := Remove(context.Background(), api, n, "nova"); err != nil || changed != (want > 0) || *writes != want {
 			t.Errorf("Remove = %v, %v with %d writes; want %d", changed, err, *writes, want)
 		}
 	}
@@ -74,16 +74,16 @@ func TestRemoveWritesOnlyWhenThereIsAnEntry(t *testing.T) {
 
 func TestANodeThatHasGone(t *testing.T) {
 	api, _ := counting(t, apierrors.NewNotFound(schema.GroupResource{}, "n"))
-	if _, err := Apply(context.Background(), api, withEntries(), entry{Name: Nova}); !apierrors.IsNotFound(err) {
+	if _, err := Apply(context.Background(), api, withEntries(), entry{Name: "nova"}); !apierrors.IsNotFound(err) {
 		t.Errorf("Apply returns %v; want NotFound, as nothing may be put on its host", err)
 	}
-	if _, err := Remove(context.Background(), api, withEntries(entry{Name: Nova}), Nova); err != nil {
+	if _, err := Remove(context.Background(), api, withEntries(entry{Name: "nova"}), "nova"); err != nil {
 		t.Errorf("Remove returns %v; the entry has gone with the node", err)
 	}
 }
 
 func TestHas(t *testing.T) {
-	if Has(withEntries(entry{Name: "ovn"}), Nova) || !Has(withEntries(entry{Name: "ovn"}, entry{Name: Nova}), Nova) {
+	if Has(withEntries(entry{Name: "ovn"}), "nova") || !Has(withEntries(entry{Name: "ovn"}, entry{Name: "nova"}), "nova") {
 		t.Error("Has finds an entry by its name")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -209,7 +210,7 @@ func MakeNova(name, ns, secret string, cells ...string) *novav1.Nova {
 
 // MakeCompute returns a NovaExternalCompute as a person would make it beforehand.
 func MakeCompute(node, ns, cell string) *novav1.NovaExternalCompute {
-	return &novav1.NovaExternalCompute{ObjectMeta: meta(node, ns), Spec: novav1.NovaExternalComputeSpec{DataplaneNodeName: node, CellName: cell}}
+	return &novav1.NovaExternalCompute{ObjectMeta: meta(node, ns), Spec: novav1.NovaExternalComputeSpec{ServiceSpec: hostedv1.ServiceSpec{DataplaneNodeName: node}, CellName: cell}}
 }
 
 // MakeRun returns an OpenStackAnsibleEE with a playbook, as a person would make it.

@@ -1,6 +1,7 @@
 package nova
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -29,12 +30,16 @@ func SetupNovaExternalComputeWithManager(mgr ctrl.Manager, reader client.Reader,
 		Complete()
 }
 
-// computeImages fills the images (seeds/004).
+// computeImages fills the images (seeds/004: they "can be changed later
+// independently from their defaults").
 type computeImages struct{ defaults images.Defaults }
 
 // Default sets the images that the spec leaves empty.
 func (d computeImages) Default(_ context.Context, compute *novav1.NovaExternalCompute) error {
-	d.defaults.FillCompute(&compute.Spec)
+	spec := &compute.Spec
+	spec.NovaComputeContainerImage = cmp.Or(spec.NovaComputeContainerImage, d.defaults.NovaCompute)
+	spec.NovaLibvirtContainerImage = cmp.Or(spec.NovaLibvirtContainerImage, d.defaults.NovaLibvirt)
+	spec.AnsibleEEContainerImage = cmp.Or(spec.AnsibleEEContainerImage, d.defaults.NovaAnsibleEE)
 	return nil
 }
 
@@ -47,7 +52,7 @@ type computeValidator struct {
 
 func newComputeValidator(reader client.Reader) computeValidator {
 	return computeValidator{
-		hook.Rules[*novav1.NovaExternalCompute]{Kind: computeKind, Errors: computeErrors, Warnings: computeWarnings},
+		hook.Rules[*novav1.NovaExternalCompute]{Kind: computeKind, Errors: computeErrors, Warnings: hook.HostedWarnings[*novav1.NovaExternalCompute]},
 		cellReader{Reader: reader},
 	}
 }
@@ -86,19 +91,5 @@ func nodeCellErrors(compute *novav1.NovaExternalCompute, cell string) field.Erro
 }
 
 func computeErrors(compute *novav1.NovaExternalCompute) field.ErrorList {
-	spec, at := compute.Spec, field.NewPath("spec")
-	errs := validate.ServiceConfig(at.Child("customServiceConfig"), spec.CustomServiceConfig)
-	errs = append(errs, validate.ObjectName(at.Child("cellName"), spec.CellName)...)
-	errs = append(errs, validate.ObjectName(at.Child("inventoryConfigMapName"), spec.InventoryConfigMapName)...)
-	errs = append(errs, validate.ObjectName(at.Child("sshKeySecretName"), spec.SSHKeySecretName)...)
-	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
-}
-
-// computeWarnings speaks of the snippet only when it changes: the controller
-// that applies the other fields has no use for it.
-func computeWarnings(_ context.Context, old, compute *novav1.NovaExternalCompute) []string {
-	if old != nil && old.Spec.CustomServiceConfig == compute.Spec.CustomServiceConfig {
-		return nil
-	}
-	return validate.ServiceConfigWarnings(field.NewPath("spec", "customServiceConfig"), compute.Spec.CustomServiceConfig)
+	return append(hook.HostedErrors(compute), validate.ObjectName(field.NewPath("spec", "cellName"), compute.Spec.CellName)...)
 }

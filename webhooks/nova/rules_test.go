@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 )
 
 func fieldsOf(errs field.ErrorList) []string {
@@ -52,9 +54,9 @@ func TestEveryCheckedFieldIsNamed(t *testing.T) {
 	nova := &novav1.Nova{Spec: novav1.NovaSpec{
 		Secret: "S", KeystoneAuthURL: "x", APIServiceTemplate: endpoint(broken(1)), SchedulerServiceTemplate: broken(1), CellTemplates: map[string]novav1.NovaCellTemplate{"cell0": template, "Cell1": {}},
 	}}
-	compute := &novav1.NovaExternalCompute{Spec: novav1.NovaExternalComputeSpec{
-		CustomServiceConfig: "x", CellName: "C", InventoryConfigMapName: "I", SSHKeySecretName: "S", NetworkAttachments: []string{"N"},
-	}}
+	compute := &novav1.NovaExternalCompute{Spec: novav1.NovaExternalComputeSpec{CellName: "C", ServiceSpec: hostedv1.ServiceSpec{
+		CustomServiceConfig: "x", InventoryConfigMapName: "I", SSHKeySecretName: "S", NetworkAttachments: []string{"N"},
+	}}}
 	tests := map[string]struct{ got, want []string }{
 		"cell": {fieldsOf(cellErrors(cell)), append(append(
 			under("spec", "secret", "cellMessageBusSecretName", "keystoneAuthURL", "noVNCProxyBaseURL"),
@@ -64,7 +66,7 @@ func TestEveryCheckedFieldIsNamed(t *testing.T) {
 				"apiServiceTemplate.customServiceConfig", "apiServiceTemplate.networkAttachments[0]", "apiServiceTemplate.tls.secretName",
 				"schedulerServiceTemplate.customServiceConfig", "schedulerServiceTemplate.networkAttachments[0]", "cellTemplates[Cell1]", "cellTemplates[cell0].cellMessageBusSecretName", "cellTemplates[cell0].noVNCProxyBaseURL"),
 			under("spec.cellTemplates[cell0]", brokenServices...)...), "spec.cellTemplates[cell0].metadataServiceTemplate.replicas")},
-		"compute":    {fieldsOf(computeErrors(compute)), under("spec", "customServiceConfig", "cellName", "inventoryConfigMapName", "sshKeySecretName", "networkAttachments[0]")},
+		"compute":    {fieldsOf(computeErrors(compute)), under("spec", "customServiceConfig", "inventoryConfigMapName", "sshKeySecretName", "networkAttachments[0]", "cellName")},
 		"empty cell": {fieldsOf(cellErrors(&novav1.NovaCell{})), nil},
 	}
 	for name, tt := range tests {
@@ -138,7 +140,7 @@ func TestAWriteIsRefusedWhenItsCellCannotBeFound(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "x", Annotations: map[string]string{novav1.CellAnnotation: "a"}}
 	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: meta, Spec: dataplanev1.OpenStackDataPlaneNodeSpec{Role: "r"}}
 	role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta}
-	compute := &novav1.NovaExternalCompute{ObjectMeta: meta, Spec: novav1.NovaExternalComputeSpec{DataplaneNodeName: "x", CellName: "a"}}
+	compute := &novav1.NovaExternalCompute{ObjectMeta: meta, Spec: novav1.NovaExternalComputeSpec{CellName: "a", ServiceSpec: hostedv1.ServiceSpec{DataplaneNodeName: "x"}}}
 	for name, write := range map[string]func() error{
 		"node":    func() error { _, err := nodeCell{cells}.ValidateCreate(t.Context(), node); return err },
 		"role":    func() error { _, err := roleCell{cells}.ValidateCreate(t.Context(), role); return err },
@@ -149,5 +151,19 @@ func TestAWriteIsRefusedWhenItsCellCannotBeFound(t *testing.T) {
 				t.Errorf("want an internal error with its cause, got %v", err)
 			}
 		})
+	}
+}
+
+func TestImagesThatAreSetAreKept(t *testing.T) {
+	compute := &novav1.NovaExternalCompute{Spec: novav1.NovaExternalComputeSpec{NovaLibvirtContainerImage: "mine"}}
+	if err := (computeImages{images.Defaults{NovaCompute: "c", NovaLibvirt: "l", NovaAnsibleEE: "e"}}).Default(t.Context(), compute); err != nil {
+		t.Fatal(err)
+	}
+	want := novav1.NovaExternalComputeSpec{
+		ServiceSpec:               hostedv1.ServiceSpec{AnsibleEEContainerImage: "e"},
+		NovaComputeContainerImage: "c", NovaLibvirtContainerImage: "mine",
+	}
+	if diff := cmp.Diff(want, compute.Spec); diff != "" {
+		t.Errorf("Default (-want +got):\n%s", diff)
 	}
 }

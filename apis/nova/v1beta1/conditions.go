@@ -1,6 +1,10 @@
 package v1beta1
 
-import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+import (
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	"github.com/edpm-operators/edpm-operators/apis/hosted"
+)
 
 // CellAnnotation on an OpenStackDataPlaneNode, or on its role, makes the node a
 // compute of that NovaCell (seeds/004).
@@ -13,8 +17,6 @@ const Cell0Name = "cell0"
 const (
 	// NovaCellReadyCondition : the cell of the compute exists and is Ready.
 	NovaCellReadyCondition condition.Type = "NovaCellReady"
-	// DataPlaneNodeReadyCondition : phases -1 and 0 of the node are done.
-	DataPlaneNodeReadyCondition condition.Type = "DataPlaneNodeReady"
 	// NovaAllCellsReadyCondition : every cell of a Nova is Ready.
 	NovaAllCellsReadyCondition condition.Type = "NovaAllCellReady"
 	// NovaComputeServiceConfigReadyCondition : the configuration for the
@@ -40,22 +42,14 @@ const (
 
 // Reasons of the conditions.
 const (
-	InvalidInventoryReason condition.Reason = "InvalidInventory"
-	InvalidSpecReason      condition.Reason = "InvalidSpec"
-	InvalidConfigReason    condition.Reason = "InvalidServiceConfig"
-	NodeMissingReason      condition.Reason = "DataPlaneNodeMissing"
-	NodeNotReadyReason     condition.Reason = "DataPlaneNodeNotReady"
+	InvalidSpecReason   condition.Reason = "InvalidSpec"
+	InvalidConfigReason condition.Reason = "InvalidServiceConfig"
 	// AnnotationMissingReason : neither the node nor its role names a cell.
 	AnnotationMissingReason condition.Reason = "CellAnnotationMissing"
 	CellMissingReason       condition.Reason = "NovaCellMissing"
 	CellNotReadyReason      condition.Reason = "NovaCellNotReady"
 	CellZeroReason          condition.Reason = "CellZeroHasNoComputes"
 	CellMismatchReason      condition.Reason = "CellMismatch"
-	CleanupReason           condition.Reason = "CleaningUp"
-	CleanupFailedReason     condition.Reason = "CleanupFailed"
-	// MachineConflictReason : another node is deployed on the host that is to be
-	// cleaned up.
-	MachineConflictReason   condition.Reason = "MachineConflict"
 	CellsNotReadyReason     condition.Reason = "CellsNotReady"
 	ComputesRemainingReason condition.Reason = "ComputesRemaining"
 	// CellHasHostsReason : hosts are mapped to a cell that is to be removed.
@@ -78,6 +72,17 @@ const (
 	InstancesPresentReason condition.Reason = "InstancesPresent"
 	// HostNotMappedReason : the host of a compute is not mapped to its cell.
 	HostNotMappedReason condition.Reason = "HostNotMapped"
+)
+
+// Those of a NovaExternalCompute that all services on hosts have.
+const (
+	DataPlaneNodeReadyCondition = hosted.DataPlaneNodeReadyCondition
+	NodeMissingReason           = hosted.NodeMissingReason
+	NodeNotReadyReason          = hosted.NodeNotReadyReason
+	InvalidInventoryReason      = hosted.InvalidInventoryReason
+	CleanupReason               = hosted.CleanupReason
+	CleanupFailedReason         = hosted.CleanupFailedReason
+	MachineConflictReason       = hosted.MachineConflictReason
 )
 
 // ServiceLeftEvent says that a compute was deleted and nova keeps its service.

@@ -1,11 +1,10 @@
-package novaexternalcompute
+package registration
 
 import (
 	"context"
 	"errors"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
@@ -25,12 +24,12 @@ type leaving struct {
 	instances int
 }
 
-// drain is the phase that has nova put no more guests on the host, and waits until
+// Drain is the phase that has nova put no more guests on the host, and waits until
 // there are none.
-func (s *scope) drain(ctx context.Context) error {
+func (s *Registration) Drain(ctx context.Context) error {
 	err := s.disableForRemoval(ctx)
 	switch {
-	case s.skipCleanup(): // leaveNova reports what is left
+	case s.SkipCleanup(): // Leave reports what is left
 		return s.onlyFault(err)
 	case err != nil:
 		return s.unaskable(err)
@@ -40,7 +39,7 @@ func (s *scope) drain(ctx context.Context) error {
 	return nil
 }
 
-func (s *scope) disableForRemoval(ctx context.Context) error {
+func (s *Registration) disableForRemoval(ctx context.Context) error {
 	if err := s.findService(ctx); err != nil || s.leaving.service.ID == "" {
 		return err
 	}
@@ -59,18 +58,18 @@ func (s *scope) disableForRemoval(ctx context.Context) error {
 
 // findService finds the service of the compute, if it has put one on the host: nova may
 // have one of that name which is somebody else's.
-func (s *scope) findService(ctx context.Context) error {
+func (s *Registration) findService(ctx context.Context) error {
 	api, err := s.findAPI(ctx)
 	if err != nil || api == nil {
 		return err
 	}
-	if touched, err := s.touched(ctx); err != nil || !touched {
+	if touched, err := s.Touched(ctx); err != nil || !touched {
 		return err
 	}
-	if s.leaving.Client, err = s.Services.Client(ctx, client.ObjectKeyFromObject(api)); err != nil {
+	if s.leaving.Client, err = s.services.Client(ctx, client.ObjectKeyFromObject(api)); err != nil {
 		return err
 	}
-	_ = s.readVars(ctx) // the names are good without them as well
+	_ = s.ReadVars(ctx) // the names are good without them as well
 	hosts, known := s.hostNames(), s.compute.Status.ComputeService
 	if known != nil {
 		hosts = []string{known.Host}
@@ -92,20 +91,20 @@ func (s *scope) findService(ctx context.Context) error {
 	return nil
 }
 
-// leaveNova is the phase that deletes the service, with which its host mapping and its
+// Leave is the phase that deletes the service, with which its host mapping and its
 // resource provider go. Without clean-up the service stays where it could be needed:
 // guests can be evacuated then, or nova-compute may still run.
-func (s *scope) leaveNova(ctx context.Context) error {
+func (s *Registration) Leave(ctx context.Context) error {
 	l := &s.leaving
 	if l.service.ID == "" {
 		return nil
 	}
-	if s.skipCleanup() && (l.service.Up || l.instances > 0) {
+	if s.SkipCleanup() && (l.service.Up || l.instances > 0) {
 		return s.leaveService(ctx)
 	}
 	deleted, err := l.Delete(ctx, l.service)
 	switch {
-	case s.skipCleanup():
+	case s.SkipCleanup():
 		return s.onlyFault(err)
 	case err != nil:
 		return s.unaskable(err)
@@ -117,13 +116,13 @@ func (s *scope) leaveNova(ctx context.Context) error {
 }
 
 // leaveService forces the service down in nova, and reports what is left.
-func (s *scope) leaveService(ctx context.Context) error {
+func (s *Registration) leaveService(ctx context.Context) error {
 	l := &s.leaving
 	updated, err := l.Update(ctx, l.service, computeservice.Change{}.ForceDown(true))
 	if err != nil {
 		return s.onlyFault(err)
 	}
-	s.Runner.Events.Eventf(s.compute, nil, corev1.EventTypeWarning, novav1.ServiceLeftEvent, "Deleting",
+	s.Warn(novav1.ServiceLeftEvent,
 		"nova keeps the service nova-compute of host %s (%d instances), which is disabled and forced down: make sure that the host is off, evacuate its instances, then run openstack compute service delete %s",
 		updated.Host, l.instances, updated.ID)
 	return nil
@@ -131,33 +130,33 @@ func (s *scope) leaveService(ctx context.Context) error {
 
 // onlyFault is the error unless it says that nova cannot be asked: a compute that is
 // deleted without clean-up does not wait for nova.
-func (s *scope) onlyFault(err error) error {
+func (s *Registration) onlyFault(err error) error {
 	trouble := (*computeservice.Trouble)(nil)
 	if !errors.As(err, &trouble) {
 		return err
 	}
-	s.Runner.Events.Eventf(s.compute, nil, corev1.EventTypeWarning, novav1.ServiceLeftEvent, "Deleting",
+	s.Warn(novav1.ServiceLeftEvent,
 		"The service nova-compute of the host was left in nova as it is: %s. Delete it with openstack compute service delete", trouble.Message)
 	return nil
 }
 
 // unaskable turns the error of a request to nova into a *phase.Halt.
-func (s *scope) unaskable(err error) error {
+func (s *Registration) unaskable(err error) error {
 	trouble := (*computeservice.Trouble)(nil)
 	if !errors.As(err, &trouble) {
 		return err
 	}
 	halt := phase.Failing(novav1.ComputeServiceReadyCondition, trouble.Reason,
 		"Deleting: the service is to be disabled and deleted in nova, but %s. It is tried again automatically; to delete the compute without it, set annotation %s: \"true\"", trouble.Message, edpmv1.SkipCleanupAnnotation)
-	halt.After = s.Services.Interval()
+	halt.After = s.services.Interval()
 	return halt
 }
 
 // occupied waits for the last guest to leave. nova tells nobody when it does.
-func (s *scope) occupied() error {
+func (s *Registration) occupied() error {
 	halt := phase.Stalled(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason,
 		"Deleting: host %s has %d instances, and gets no new ones. Migrate or delete them, and it continues automatically. If the host is dead, set annotation %s: \"true\": its service is then forced down in nova, and the instances can be evacuated",
 		s.leaving.service.Host, s.leaving.instances, edpmv1.SkipCleanupAnnotation)
-	halt.After = s.Services.Interval()
+	halt.After = s.services.Interval()
 	return halt
 }

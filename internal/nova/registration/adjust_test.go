@@ -1,4 +1,4 @@
-package novaexternalcompute
+package registration
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 )
 
-// The stories of the controller are in controllers/*_test.go.
+// The stories are in controllers/*_test.go.
 
 func TestOnlyWhatTheOperatorHasDisabledIsEnabled(t *testing.T) {
 	disabled := func(reason, ours string) novav1.ComputeServiceStatus {

@@ -1,4 +1,7 @@
-package novaexternalcompute
+// Package registration looks after the service nova-compute of a host in nova: what
+// nova says of it, that it is disabled and enabled, and that it is deleted with the
+// compute.
+package registration
 
 import (
 	"context"
@@ -12,30 +15,47 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
-	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 // hostVar is the variable with the name of the host in nova.
 const hostVar = "edpm_nova_host"
 
-// observe is the phase that finds out what nova says of the service. It halts for
+// Registration is the service of one compute in nova, in one reconciliation.
+type Registration struct {
+	*hosted.Scope
+	compute  *novav1.NovaExternalCompute
+	services *computeservice.Observer
+	// api is the Nova that is asked for the service, nil if none is, and view what it said.
+	api  *novav1.Nova
+	view computeservice.View
+	// cellTrouble is why the cell is not Ready.
+	cellTrouble condition.Reason
+	// unchanged is why the service could not be disabled or enabled in nova.
+	unchanged *computeservice.Trouble
+	leaving   leaving
+}
+
+// New returns the service of the compute of a scope.
+func New(s *hosted.Scope, services *computeservice.Observer) *Registration {
+	return &Registration{Scope: s, compute: s.Object.(*novav1.NovaExternalCompute), services: services}
+}
+
+// Observe is the phase that finds out what nova says of the service. It halts for
 // nothing: what is wrong with the service keeps nothing from being deployed.
-func (s *scope) observe(ctx context.Context) error {
+func (s *Registration) Observe(ctx context.Context) error {
 	api, err := s.findAPI(ctx)
 	if err != nil {
 		return err
 	}
 	status := &s.compute.Status
 	if s.api = api; api == nil {
-		s.Services.Withdraw(client.ObjectKeyFromObject(s.compute))
+		s.services.Withdraw(client.ObjectKeyFromObject(s.compute))
 		status.ComputeService = nil
 		return nil
 	}
@@ -43,7 +63,7 @@ func (s *scope) observe(ctx context.Context) error {
 	if known := status.ComputeService; known != nil && known.Mapped {
 		subject.Mapped = known.ID
 	}
-	s.view = s.Services.Observe(client.ObjectKeyFromObject(api), subject)
+	s.view = s.services.Observe(client.ObjectKeyFromObject(api), subject)
 	if known := status.ComputeService; s.view.Asked {
 		status.ComputeService = serviceStatus(s.view.Service)
 		if now := status.ComputeService; now != nil && known != nil && now.ID == known.ID {
@@ -54,12 +74,12 @@ func (s *scope) observe(ctx context.Context) error {
 }
 
 // findAPI returns the Nova that runs the API of the cell, nil if none does.
-func (s *scope) findAPI(ctx context.Context) (*novav1.Nova, error) {
+func (s *Registration) findAPI(ctx context.Context) (*novav1.Nova, error) {
 	cell, nova := &novav1.NovaCell{}, &novav1.Nova{}
 	if err := s.Get(ctx, types.NamespacedName{Namespace: s.compute.Namespace, Name: s.compute.Spec.CellName}, cell); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	s.cellTrouble = troubleOf(cell)
+	s.cellTrouble = CellTrouble(cell)
 	owner := metav1.GetControllerOf(cell)
 	if owner == nil || owner.Kind != "Nova" {
 		return nil, nil
@@ -67,26 +87,26 @@ func (s *scope) findAPI(ctx context.Context) (*novav1.Nova, error) {
 	if err := s.Get(ctx, types.NamespacedName{Namespace: cell.Namespace, Name: owner.Name}, nova); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if nova.UID != owner.UID || !observes(nova) {
+	if nova.UID != owner.UID || !Observes(nova) {
 		return nil, nil
 	}
 	return nova, nil
 }
 
-// observes reports whether a Nova runs an API that can be asked.
-func observes(nova client.Object) bool {
+// Observes reports whether a Nova runs an API that can be asked.
+func Observes(nova client.Object) bool {
 	return nova.(*novav1.Nova).RunsAPI() && nova.GetDeletionTimestamp().IsZero()
 }
 
 // hostNames are the names that the host can have in nova: the one that it is given,
 // or else its own, which is that of the node unless somebody has chosen another.
-func (s *scope) hostNames() []string {
-	if given, _ := s.vars[hostVar].(string); given != "" {
+func (s *Registration) hostNames() []string {
+	if given, _ := s.Vars[hostVar].(string); given != "" {
 		return []string{given}
 	}
 	names := []string{s.compute.Name}
-	if s.node != nil && s.node.Spec.HostName != "" {
-		names = []string{s.node.Spec.HostName, s.compute.Name}
+	if s.Node != nil && s.Node.Spec.HostName != "" {
+		names = []string{s.Node.Spec.HostName, s.compute.Name}
 	}
 	for _, name := range names {
 		if short, _, found := strings.Cut(name, "."); found {
@@ -112,8 +132,8 @@ func serviceStatus(service computeservice.Service) *novav1.ComputeServiceStatus 
 	return status
 }
 
-// serviceReady is the last phase of a compute: nova can put a guest on it.
-func (s *scope) serviceReady(ctx context.Context) error {
+// Ready is the last phase of a compute: nova can put a guest on it.
+func (s *Registration) Ready(ctx context.Context) error {
 	if s.api == nil {
 		notObserved := condition.TrueCondition(novav1.ComputeServiceReadyCondition,
 			"Not observed: NovaCell %s belongs to no Nova that runs an API", s.compute.Spec.CellName)
@@ -121,7 +141,7 @@ func (s *scope) serviceReady(ctx context.Context) error {
 		s.compute.Status.Conditions.Set(notObserved)
 		return nil
 	}
-	s.Services.Await(client.ObjectKeyFromObject(s.api), client.ObjectKeyFromObject(s.compute))
+	s.services.Await(client.ObjectKeyFromObject(s.api), client.ObjectKeyFromObject(s.compute))
 	if err := s.adjust(ctx, true); err != nil {
 		return err
 	}
@@ -133,13 +153,13 @@ func (s *scope) serviceReady(ctx context.Context) error {
 }
 
 // judgeService returns what keeps nova from putting a guest on the compute.
-func (s *scope) judgeService() *phase.Halt {
+func (s *Registration) judgeService() *phase.Halt {
 	service, trouble := s.compute.Status.ComputeService, s.view.Trouble
 	t := novav1.ComputeServiceReadyCondition
 	switch {
 	case s.unchanged != nil:
 		halt := phase.Failing(t, s.unchanged.Reason, "The service is to be disabled or enabled, but %s. It is tried again automatically", s.unchanged.Message)
-		halt.After = s.Services.Interval()
+		halt.After = s.services.Interval()
 		return halt
 	case trouble != nil && (service == nil || !service.Mapped):
 		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
@@ -164,9 +184,9 @@ func (s *scope) judgeService() *phase.Halt {
 	return nil
 }
 
-// troubleOf is the reason why a cell is not Ready, empty if it is. It changes rarely: all
+// CellTrouble is the reason why a cell is not Ready, empty if it is. It changes rarely: all
 // computes of the cell are looked at when it does.
-func troubleOf(cell client.Object) condition.Reason {
+func CellTrouble(cell client.Object) condition.Reason {
 	c := cell.(*novav1.NovaCell)
 	ready := c.Status.Conditions.Get(condition.ReadyCondition)
 	if c.IsReady() || ready == nil {
@@ -194,20 +214,4 @@ func reasonText(reason string) string {
 		return "without a reason"
 	}
 	return reason
-}
-
-// apiChanges lets through that a Nova gets an API, or loses it.
-var apiChanges = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool { return observes(e.ObjectOld) != observes(e.ObjectNew) },
-}
-
-// computesOf are the computes of the cells of a Nova.
-func (r *Reconciler) computesOf(ctx context.Context, nova client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for cell := range nova.(*novav1.Nova).Spec.CellTemplates {
-		name := novav1.CellName(nova.GetName(), cell)
-		list := func() client.ObjectList { return &novav1.NovaExternalComputeList{} }
-		requests = append(requests, watch.Users(r.Client, list, CellIndex, func(client.Object) string { return name })(ctx, nova)...)
-	}
-	return requests
 }

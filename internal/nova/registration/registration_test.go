@@ -1,4 +1,4 @@
-package novaexternalcompute
+package registration
 
 import (
 	"strings"

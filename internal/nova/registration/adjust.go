@@ -1,4 +1,4 @@
-package novaexternalcompute
+package registration
 
 import (
 	"cmp"
@@ -13,26 +13,26 @@ import (
 )
 
 // adjust has nova disable the service if the node says so, and enable it again.
-func (s *scope) adjust(ctx context.Context, deployed bool) error {
+func (s *Registration) adjust(ctx context.Context, deployed bool) error {
 	status := s.compute.Status.ComputeService
 	if s.api == nil || status == nil || !s.view.Asked {
 		return nil
 	}
 	reason, wanted := "", false
-	if s.node != nil {
-		reason, wanted = s.node.Annotations[edpmv1.DisableAnnotation]
+	if s.Node != nil {
+		reason, wanted = s.Node.Annotations[edpmv1.DisableAnnotation]
 	}
 	change, reason := adjustment(status, wanted, computeservice.Shorten(cmp.Or(reason, edpmv1.DisableAnnotation)), deployed)
 	if change == nil {
 		status.DisabledFor = reason
 		return nil
 	}
-	nova, err := s.Services.Client(ctx, client.ObjectKeyFromObject(s.api))
+	nova, err := s.services.Client(ctx, client.ObjectKeyFromObject(s.api))
 	if err == nil {
 		s.view.Service, err = nova.Update(ctx, s.view.Service, change)
 	}
 	if errors.As(err, &s.unchanged) {
-		return nil // serviceReady says so
+		return nil // Ready says so
 	}
 	if err == nil {
 		s.compute.Status.ComputeService = serviceStatus(s.view.Service)

@@ -1,0 +1,102 @@
+// Package hosted holds what the kinds have in common whose services run on hosts
+// outside Kubernetes: parts of their spec and status, conditions and reasons.
+//
+// +kubebuilder:object:generate=true
+package hosted
+
+import (
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	"github.com/edpm-operators/edpm-operators/apis/edpm"
+)
+
+// ServiceSpec is the part of a spec that all services on hosts have. All of it but
+// customServiceConfig and the image is kept up to date by the controller that
+// watches the nodes.
+type ServiceSpec struct {
+	// DataplaneNodeName is the OpenStackDataPlaneNode that the service runs on.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="dataplaneNodeName cannot be changed: create an object for the other node instead"
+	DataplaneNodeName string `json:"dataplaneNodeName"`
+
+	// CustomServiceConfig is an oslo.config snippet with a higher priority than
+	// the generated configuration. No operator ever writes it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
+
+	// InventoryConfigMapName is a ConfigMap whose key inventory is an Ansible
+	// inventory that contains the node.
+	// +optional
+	InventoryConfigMapName string `json:"inventoryConfigMapName,omitempty"`
+
+	// SSHKeySecretName names a Secret whose key ssh-privatekey is the key with
+	// which Ansible logs in.
+	// +optional
+	SSHKeySecretName string `json:"sshKeySecretName,omitempty"`
+
+	// NetworkAttachments of the runner Pods.
+	// +optional
+	// +listType=atomic
+	NetworkAttachments []string `json:"networkAttachments,omitempty"`
+
+	// Deploy is desired state: true (the default) keeps the service converged,
+	// false computes and shows everything and runs nothing.
+	// +optional
+	Deploy *bool `json:"deploy,omitempty"`
+
+	// AnsibleEEContainerImage is the execution environment of the runs.
+	// +optional
+	AnsibleEEContainerImage string `json:"ansibleEEContainerImage,omitempty"`
+}
+
+// ServiceStatus is the part of a status that all services on hosts have.
+type ServiceStatus struct {
+	// ObservedGeneration of the spec that the status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions of the service.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions condition.Conditions `json:"conditions,omitempty"`
+
+	// Ledger of what ran successfully, by step.
+	edpm.Ledger `json:",inline"`
+}
+
+// DataPlaneNodeReadyCondition : phases -1 and 0 of the node are complete. The other
+// conditions of all services are lib-common's InputReady, ServiceConfigReady and
+// DeploymentReady.
+const DataPlaneNodeReadyCondition condition.Type = "DataPlaneNodeReady"
+
+// Reasons of InputReady and ServiceConfigReady.
+const (
+	// NodeMissingReason : the node of the service does not exist.
+	NodeMissingReason condition.Reason = "DataPlaneNodeMissing"
+	// AnnotationMissingReason : neither the node nor its role has the annotation that
+	// gives nodes the service.
+	AnnotationMissingReason condition.Reason = "AnnotationMissing"
+	// InvalidSpecReason : a field of the service or of its node is invalid or empty.
+	InvalidSpecReason condition.Reason = "InvalidSpec"
+	// InvalidInventoryReason : the inventory is invalid, or does not have the host.
+	InvalidInventoryReason condition.Reason = "InvalidInventory"
+	// InvalidConfigReason : customServiceConfig is invalid.
+	InvalidConfigReason condition.Reason = "InvalidServiceConfig"
+)
+
+// NodeNotReadyReason of DataPlaneNodeReady: the node is not Ready, or is being deleted.
+const NodeNotReadyReason condition.Reason = "DataPlaneNodeNotReady"
+
+// Reasons of DeploymentReady of a service that is being deleted.
+const (
+	// CleanupReason : the service is being removed from the host.
+	CleanupReason condition.Reason = "CleaningUp"
+	// CleanupFailedReason : the service cannot be removed from the host.
+	CleanupFailedReason condition.Reason = "CleanupFailed"
+	// MachineConflictReason : another node is deployed on the host that is to be
+	// cleaned up.
+	MachineConflictReason condition.Reason = "MachineConflict"
+)

@@ -1,0 +1,44 @@
+package v1beta1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ComputeServiceStatus is a service nova-compute as nova's API shows it.
+type ComputeServiceStatus struct {
+	// ID of the service in nova.
+	ID string `json:"id"`
+
+	// Host is the name of the host in nova.
+	Host string `json:"host"`
+
+	// Up reports whether nova considers the service to be alive.
+	Up bool `json:"up"`
+
+	// DownSince is when the service reported last. Absent while it is up.
+	// +optional
+	DownSince *metav1.Time `json:"downSince,omitempty"`
+
+	// ForcedDown reports whether the service is forced down: nova treats its host as dead.
+	// +optional
+	ForcedDown bool `json:"forcedDown,omitempty"`
+
+	// Mapped reports whether the host is mapped to its cell, without which nova
+	// puts no guest there.
+	Mapped bool `json:"mapped"`
+
+	// Duplicated reports whether nova has a service of the same host in another cell.
+	// +optional
+	Duplicated bool `json:"duplicated,omitempty"`
+
+	// Disabled reports whether the scheduler passes the host over.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+
+	// DisabledReason is why, as nova has it.
+	// +optional
+	DisabledReason string `json:"disabledReason,omitempty"`
+
+	// DisabledFor is the reason with which the operator has disabled the service, for
+	// the annotation of the node. It enables nothing that somebody else has disabled.
+	// +optional
+	DisabledFor string `json:"disabledFor,omitempty"`
+}

@@ -1,0 +1,182 @@
+package hosted
+
+import (
+	"context"
+	"slices"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// inputIndex holds the Secrets and ConfigMaps that an object names.
+const inputIndex = "hosted.inputs"
+
+// deployer brings the services of a kind to their hosts.
+type deployer struct {
+	*kind
+	runner *phase.Runner
+}
+
+// Scope is one object in one reconciliation.
+type Scope struct {
+	*deployer
+	Object Object
+	// Node and Role of the object; nil when they do not exist.
+	Node *dataplanev1.OpenStackDataPlaneNode
+	Role *dataplanev1.OpenStackDataPlaneRole
+	// Vars of the host in the inventory; nil until they have been read.
+	Vars map[string]any
+
+	spec     *hostedv1.ServiceSpec
+	status   *hostedv1.ServiceStatus
+	parts    Parts
+	keyHash  string
+	strategy edpm.Strategy
+	// environment has digests of what runs take from the environment of the namespace.
+	environment map[string]string
+	// restored reports that the object had our finalizer and no status when it was read.
+	restored bool
+	// converging reports whether the engine knows what is wanted.
+	converging bool
+}
+
+// Reconcile brings one object forward.
+func (d *deployer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	obj := d.empty()
+	err := d.Get(ctx, req.NamespacedName, obj)
+	if apierrors.IsNotFound(err) {
+		if d.Gone != nil {
+			d.Gone(req.NamespacedName)
+		}
+		return ctrl.Result{}, d.withoutObject(ctx, req)
+	}
+	s := d.scope(obj)
+	defer s.withdraw(req)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return d.runner.Run(ctx, obj, d.conditions(), s.lookUpNode, s.recall, s.release)
+	}
+	return d.runner.Run(ctx, obj, d.conditions(), s.phases()...)
+}
+
+func (d *deployer) scope(obj Object) *Scope {
+	s := &Scope{deployer: d, Object: obj}
+	s.spec, s.status = obj.Hosted()
+	s.restored = s.status.ObservedGeneration == 0 && controllerutil.ContainsFinalizer(obj, d.Finalizer)
+	s.parts = d.Bind(s)
+	return s
+}
+
+func (d *deployer) conditions() []condition.Type {
+	return slices.Concat(
+		[]condition.Type{condition.InputReadyCondition}, d.Needs,
+		[]condition.Type{hostedv1.DataPlaneNodeReadyCondition, condition.ServiceConfigReadyCondition, condition.DeploymentReadyCondition}, d.Reports)
+}
+
+func (s *Scope) phases() []phase.Func {
+	return slices.Concat(
+		[]phase.Func{s.ensureFinalizer, s.lookUpNode, s.recall, s.readInputs}, s.parts.Inputs,
+		[]phase.Func{s.nodeReady, s.serviceConfig, s.deploy}, s.parts.Deployed)
+}
+
+// withdraw takes back what the object waited for when it cannot say any more what
+// it wants, for example while its node is not Ready.
+func (s *Scope) withdraw(req ctrl.Request) {
+	if !s.converging {
+		s.Engine.Withdraw(s.name, req.Namespace, req.Name)
+	}
+}
+
+// withoutObject takes back what an object waited for that does not exist any more.
+// Where one is about to be created, the hosts of its role wait for it: nodes that
+// are annotated together share their runs.
+func (d *deployer) withoutObject(ctx context.Context, req ctrl.Request) error {
+	node := &dataplanev1.OpenStackDataPlaneNode{}
+	err := d.Get(ctx, req.NamespacedName, node)
+	var role *dataplanev1.OpenStackDataPlaneRole
+	if err == nil {
+		role, err = d.roleOf(ctx, node)
+	}
+	if role != nil && node.DeletionTimestamp.IsZero() && inherit.Annotation(node, role, d.Annotation) != "" {
+		d.Engine.Await(d.name, req.Namespace, req.Name)
+		return nil
+	}
+	d.Engine.Withdraw(d.name, req.Namespace, req.Name)
+	return client.IgnoreNotFound(err)
+}
+
+// roleOf returns the role of a node, nil if it does not exist.
+func (k *kind) roleOf(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode) (*dataplanev1.OpenStackDataPlaneRole, error) {
+	role := &dataplanev1.OpenStackDataPlaneRole{}
+	if err := k.Get(ctx, client.ObjectKey{Namespace: node.Namespace, Name: node.Spec.Role}, role); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return role, nil
+}
+
+// setup adds the controller and its index, and makes the kind known to the engine.
+func (d *deployer) setup(ctx context.Context, mgr ctrl.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, d.empty(), inputIndex, d.inputsOf); err != nil {
+		return err
+	}
+	d.Engine.Register(edpm.Owner{
+		Kind: d.name, List: d.list,
+		New:    func() client.Object { return d.empty() },
+		Ledger: func(obj client.Object) *edpmv1.Ledger { return obj.(Object).GetLedger() },
+	})
+	users := func(kind string) handler.EventHandler {
+		return handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), d.list, inputIndex, func(o client.Object) string { return kind + "/" + o.GetName() }))
+	}
+	// Objects are named like their nodes.
+	ofRole := watch.Users(mgr.GetClient(), func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneNodeList{} }, nodes.RoleIndex, watch.ByName)
+	b := ctrl.NewControllerManagedBy(mgr).
+		For(d.empty(), builder.WithPredicates(watch.SpecChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, d.Engine.Expecting(d.name, nodes.Role, watch.Itself), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, nodes.Rivals(mgr.GetClient())), builder.WithPredicates(nodes.MachineChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneRole{}, d.Engine.Expecting(d.name, watch.ByName, ofRole), builder.WithPredicates(watch.SpecChanges)).
+		WatchesMetadata(&corev1.ConfigMap{}, users("ConfigMap")).
+		Watches(&ansibleeev1.OpenStackAnsibleEE{}, d.Engine.OwnerHandler(d.name)).
+		WatchesRawSource(d.Inputs.SecretChanges(users("Secret"))).
+		WatchesRawSource(d.Engine.Wakeups(d.name)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
+	if d.Watch != nil {
+		if err := d.Watch(ctx, mgr, b); err != nil {
+			return err
+		}
+	}
+	return b.Complete(d)
+}
+
+func (d *deployer) inputsOf(obj client.Object) []string {
+	spec, _ := obj.(Object).Hosted()
+	all := []string{"ConfigMap/" + spec.InventoryConfigMapName, "Secret/" + spec.SSHKeySecretName, "ConfigMap/" + ansibleeev1.DefaultEnvConfigMap}
+	if d.Reads != nil {
+		all = append(all, d.Reads(obj.(Object))...)
+	}
+	return all
+}
+
+// ensureFinalizer makes sure that an object cannot go while its service is on the host.
+func (s *Scope) ensureFinalizer(ctx context.Context) error {
+	return apply.Finalizer(ctx, s.Client, s.Object, s.Finalizer, controllerutil.AddFinalizer)
+}

@@ -1,0 +1,244 @@
+package hosted
+
+import (
+	"cmp"
+	"context"
+	"maps"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/oslo"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
+)
+
+// lookUpNode is the phase that finds the node and its role.
+func (s *Scope) lookUpNode(ctx context.Context) error {
+	node := &dataplanev1.OpenStackDataPlaneNode{}
+	err := s.Get(ctx, client.ObjectKey{Namespace: s.Object.GetNamespace(), Name: s.spec.DataplaneNodeName}, node)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	s.Node = node
+	s.Role, err = s.roleOf(ctx, node)
+	return err
+}
+
+// recall is the phase that finds out whether the object was restored from a
+// backup without its status: then nobody knows whether its service is on the host.
+func (s *Scope) recall(ctx context.Context) error {
+	if !s.restored {
+		return nil
+	}
+	live := s.empty()
+	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if _, status := live.Hosted(); live.GetUID() == s.Object.GetUID() && status.ObservedGeneration == 0 {
+		s.status.SetUnknown()
+	}
+	return nil
+}
+
+// readInputs is the phase that reads what all services need.
+func (s *Scope) readInputs(ctx context.Context) error {
+	if s.Node == nil {
+		return phase.Failing(condition.InputReadyCondition, hostedv1.NodeMissingReason,
+			"spec.dataplaneNodeName: OpenStackDataPlaneNode %q does not exist: create it, or delete this object", s.spec.DataplaneNodeName)
+	}
+	if halt := s.selected(); halt != nil {
+		return halt
+	}
+	if err := s.access(ctx); err != nil {
+		return err
+	}
+	var section dataplanev1.DeployStrategySection
+	if s.Role != nil {
+		section = s.Role.Spec.DeployStrategy
+	}
+	strategy, err := nodes.Strategy(inherit.Strategy(s.Node.Spec.DeployStrategy, section))
+	if err != nil {
+		return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidSpecReason, "deployStrategy of the node: %v", err)
+	}
+	s.strategy = strategy
+	s.strategy.Deploy = ptr.Deref(s.spec.Deploy, true)
+	s.status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
+}
+
+// selected returns why the annotation of the node does not select the object, nil if
+// it does. It is the last line of the rules that admission has for the annotation.
+func (s *Scope) selected() *phase.Halt {
+	value := inherit.Annotation(s.Node, s.Role, s.Annotation)
+	if s.Role == nil && value == "" { // the node says that it has no role
+		return nil
+	}
+	return s.mismatch(s.Object, value)
+}
+
+// access reads how the host is reached: the image and environment of runs, its
+// variables and the key.
+func (s *Scope) access(ctx context.Context) error {
+	if s.runnerImage() == "" {
+		return phase.Stalled(condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "%s", images.MissingRunner("spec.ansibleEEContainerImage"))
+	}
+	for field, value := range map[string]string{"spec.inventoryConfigMapName": s.spec.InventoryConfigMapName, "spec.sshKeySecretName": s.spec.SSHKeySecretName} {
+		if value == "" {
+			return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidSpecReason,
+				"%s is empty: it is copied from the node; set ansibleSSHPrivateKeySecret on the node or its role", field)
+		}
+	}
+	if err := s.ReadVars(ctx); err != nil {
+		return err
+	}
+	namespace := s.Object.GetNamespace()
+	key, err := s.Inputs.SecretKey(ctx, namespace, s.spec.SSHKeySecretName, nodes.SSHKeyKey)
+	if err != nil {
+		return inputs.Halt(condition.InputReadyCondition, err)
+	}
+	s.keyHash = inputs.Digest(map[string][]byte{nodes.SSHKeyKey: key})
+	s.environment, err = s.Inputs.EnvDigests(ctx, namespace, nil, ansibleeev1.DefaultEnvConfigMap)
+	return err
+}
+
+func (s *Scope) runnerImage() string { return cmp.Or(s.spec.AnsibleEEContainerImage, s.RunnerImage) }
+
+// ReadVars reads Vars from the inventory. The error is a *phase.Halt when it is
+// missing or invalid.
+func (s *Scope) ReadVars(ctx context.Context) error {
+	name := s.spec.InventoryConfigMapName
+	data, err := s.Inputs.ConfigMap(ctx, s.Object.GetNamespace(), name)
+	if err == nil && len(data[nodes.InventoryKey]) == 0 {
+		err = &inputs.MissingError{Kind: "ConfigMap", Name: name, Key: nodes.InventoryKey}
+	}
+	if err != nil {
+		return inputs.Halt(condition.InputReadyCondition, err)
+	}
+	if s.Vars, err = edpm.ParseInventory(data[nodes.InventoryKey], s.spec.DataplaneNodeName); err != nil {
+		return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidInventoryReason, "ConfigMap %q, key %q: %v", name, nodes.InventoryKey, err)
+	}
+	if errs := validate.HostVars(field.NewPath("data").Key(nodes.InventoryKey), s.Vars); len(errs) > 0 {
+		return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidInventoryReason, "ConfigMap %q: %v", name, errs.ToAggregate())
+	}
+	return nil
+}
+
+// nodeReady is the phase that waits for phases -1 and 0.
+func (s *Scope) nodeReady(context.Context) error {
+	if !s.Node.DeletionTimestamp.IsZero() {
+		return phase.Waiting(hostedv1.DataPlaneNodeReadyCondition, hostedv1.NodeNotReadyReason,
+			"OpenStackDataPlaneNode %s is being deleted: nothing is deployed on its host", s.Node.Name)
+	}
+	if !s.Node.IsReady() {
+		return phase.Waiting(hostedv1.DataPlaneNodeReadyCondition, hostedv1.NodeNotReadyReason,
+			"Waiting for OpenStackDataPlaneNode %s to become Ready: see its conditions", s.Node.Name)
+	}
+	if halt := s.belongs(); halt != nil {
+		return halt
+	}
+	s.status.Conditions.MarkTrue(hostedv1.DataPlaneNodeReadyCondition, "OpenStackDataPlaneNode %s is Ready", s.Node.Name)
+	return nil
+}
+
+// belongs makes sure that the node cannot be deleted without this object: the node
+// shows an object before the object belongs to it.
+func (s *Scope) belongs() *phase.Halt {
+	switch owner := metav1.GetControllerOf(s.Object); {
+	case owner == nil:
+		return phase.Waiting(hostedv1.DataPlaneNodeReadyCondition, hostedv1.NodeNotReadyReason, "Waiting until OpenStackDataPlaneNode %s is set as the owner of this object", s.Node.Name)
+	case owner.UID != s.Node.UID:
+		return phase.Stalled(hostedv1.DataPlaneNodeReadyCondition, edpmv1.ConflictReason,
+			"This object is owned by %s/%s, not by OpenStackDataPlaneNode %s: delete it, and a new one is created for the node", owner.Kind, owner.Name, s.Node.Name)
+	}
+	return nil
+}
+
+// serviceConfig is the phase that checks customServiceConfig again:
+// admission may have been off when it was written.
+func (s *Scope) serviceConfig(context.Context) error {
+	if _, err := oslo.Parse(s.spec.CustomServiceConfig); err != nil {
+		return phase.Stalled(condition.ServiceConfigReadyCondition, hostedv1.InvalidConfigReason, "spec.customServiceConfig: %v", err)
+	}
+	s.status.Conditions.MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
+	return nil
+}
+
+// deploy is phase 1: the steps of the service.
+func (s *Scope) deploy(ctx context.Context) error {
+	s.converging = true
+	var targets []edpm.Target
+	for _, step := range s.parts.Steps {
+		targets = append(targets, s.target(step))
+	}
+	state, err := s.Engine.Converge(ctx, &s.status.Ledger, targets...)
+	if err != nil {
+		return err
+	}
+	if state.Phase != edpm.Converged {
+		return edpm.Halt(condition.DeploymentReadyCondition, state)
+	}
+	s.status.Conditions.MarkTrue(condition.DeploymentReadyCondition, condition.DeploymentReadyMessage)
+	return nil
+}
+
+// target is what the step is to do on the host.
+func (s *Scope) target(step Step) edpm.Target {
+	t := edpm.Target{
+		Namespace: s.Object.GetNamespace(), Host: s.Object.GetName(), OwnerKind: s.name, OwnerUID: s.Object.GetUID(), Step: step.Step,
+		Role: s.roleName(), Cell: s.parts.Cell, Strategy: s.strategy, Rerun: s.rerun(), Tokens: s.tokens(), Replacement: nodes.Replacement(s.Node),
+		Image: s.runnerImage(), ImageChosen: s.spec.AnsibleEEContainerImage != "",
+		SSHKeySecret: s.spec.SSHKeySecretName, SSHKeyDigest: s.keyHash, NetworkAttachments: s.spec.NetworkAttachments,
+		Topology: topology.NameOf(inherit.TopologyRef(s.Node, s.Role)), HostKey: s.hostKey(),
+		EnvDigests: s.environment, Vars: maps.Clone(s.Vars),
+	}
+	if step.Complete != nil {
+		step.Complete(&t)
+	}
+	return t
+}
+
+// hostKey is the key by which the node knows its host.
+func (s *Scope) hostKey() string {
+	if s.Node == nil {
+		return ""
+	}
+	return s.Node.Status.HostKey
+}
+
+func (s *Scope) roleName() string {
+	if s.Node == nil {
+		return ""
+	}
+	return s.Node.Spec.Role
+}
+
+// rerun is the token on the object, else on its node, else on the role.
+func (s *Scope) rerun() string {
+	if token, ok := s.Object.GetAnnotations()[edpmv1.RerunAnnotation]; ok {
+		return token
+	}
+	return inherit.Annotation(s.Node, s.Role, edpmv1.RerunAnnotation)
+}
+
+// tokens are those of the object, its node and the role.
+func (s *Scope) tokens() map[string]string {
+	tokens := inherit.RerunTokens(s.Node, s.Role)
+	if token := s.Object.GetAnnotations()[edpmv1.RerunAnnotation]; token != "" {
+		tokens["service"] = token
+	}
+	return tokens
+}

@@ -1,0 +1,162 @@
+package hosted
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// agent is a kind of services on hosts that has no more than all have.
+type agent struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	Spec   hostedv1.ServiceSpec
+	Status hostedv1.ServiceStatus
+}
+
+func (a *agent) DeepCopyObject() runtime.Object {
+	return &agent{a.TypeMeta, *a.ObjectMeta.DeepCopy(), *a.Spec.DeepCopy(), *a.Status.DeepCopy()}
+}
+func (a *agent) GetConditions() *condition.Conditions                     { return &a.Status.Conditions }
+func (a *agent) SetObservedGeneration(g int64)                            { a.Status.ObservedGeneration = g }
+func (a *agent) GetLedger() *edpmv1.Ledger                                { return &a.Status.Ledger }
+func (a *agent) Hosted() (*hostedv1.ServiceSpec, *hostedv1.ServiceStatus) { return &a.Spec, &a.Status }
+
+// newScope is an agent on node n, which is annotated with the agent.
+func newScope(parts Parts) *Scope {
+	a := &agent{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "n", UID: "uid-a"}, Spec: hostedv1.ServiceSpec{DataplaneNodeName: "n", SSHKeySecretName: "key"}}
+	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "n", UID: "uid-n", Annotations: map[string]string{"example.org/agent": "x"}}}
+	node.Spec.Role = "r"
+	k := &kind{name: "Agent", Service: Service{
+		Object: &agent{}, Name: "agent", Annotation: "example.org/agent", Finalizer: "example.org/agent", RunnerImage: "runner:default",
+		Bind: func(*Scope) Parts { return parts },
+	}}
+	s := (&deployer{kind: k}).scope(a)
+	s.Node, s.Role, s.Vars = node, &dataplanev1.OpenStackDataPlaneRole{}, map[string]any{"ansible_host": "192.0.2.1"}
+	return s
+}
+
+func TestPhasesAndConditionsOfTheKindAreAmongThoseOfAll(t *testing.T) {
+	s := newScope(Parts{Inputs: []phase.Func{nil}, Deployed: []phase.Func{nil, nil}})
+	s.Needs, s.Reports = []condition.Type{"PeerReady"}, []condition.Type{"Up"}
+	want := []condition.Type{"InputReady", "PeerReady", "DataPlaneNodeReady", "ServiceConfigReady", "DeploymentReady", "Up"}
+	if diff := cmp.Diff(want, s.conditions()); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	var added []int
+	for i, f := range s.phases() {
+		if f == nil {
+			added = append(added, i)
+		}
+	}
+	if diff := cmp.Diff([]int{4, 8, 9}, added); diff != "" {
+		t.Errorf("phases of the kind (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnyValueOfTheAnnotationSelectsAKindWithoutRule(t *testing.T) {
+	for value, want := range map[string]condition.Reason{"x": "", "y": "", "": hostedv1.AnnotationMissingReason} {
+		s := newScope(Parts{})
+		s.Node.Annotations["example.org/agent"] = value
+		var got condition.Reason
+		if halt := s.selected(); halt != nil {
+			got = halt.Reason
+		}
+		if got != want {
+			t.Errorf("annotation %q: the reason is %q, want %q", value, got, want)
+		}
+	}
+	s := newScope(Parts{})
+	s.Node.Annotations, s.Role = nil, nil
+	if halt := s.selected(); halt != nil {
+		t.Errorf("the annotation of a role that does not exist is unknown, but: %v", halt)
+	}
+}
+
+func TestATargetHasWhatAllHaveAndWhatTheStepAdds(t *testing.T) {
+	s := newScope(Parts{Cell: "c"})
+	s.Object.SetAnnotations(map[string]string{edpmv1.RerunAnnotation: "again"})
+	target := s.target(Step{edpm.Step{Name: "agent"}, func(t *edpm.Target) { t.Vars["image"] = "agent:1" }})
+	want := edpm.Target{
+		Namespace: "ns", Host: "n", OwnerKind: "Agent", OwnerUID: "uid-a", Step: edpm.Step{Name: "agent"}, Role: "r", Cell: "c",
+		Rerun: "again", Tokens: map[string]string{"service": "again"}, Image: "runner:default", SSHKeySecret: "key",
+		Vars: map[string]any{"ansible_host": "192.0.2.1", "image": "agent:1"},
+	}
+	if diff := cmp.Diff(want, target); diff != "" {
+		t.Errorf("target (-want +got):\n%s", diff)
+	}
+	if _, leaks := s.Vars["image"]; leaks {
+		t.Error("the variable of one step is in all")
+	}
+}
+
+func TestAnObjectOfAFormerNodeIsTakenOverByTheNextOne(t *testing.T) {
+	owner := func(kind, name string, uid types.UID) []metav1.OwnerReference {
+		yes := true
+		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: uid, Controller: &yes}}
+	}
+	for name, c := range map[string]struct {
+		owners []metav1.OwnerReference
+		change func(*Scope)
+		want   bool
+	}{
+		"a node of the same name":                 {owner("OpenStackDataPlaneNode", "n", "former"), nil, true},
+		"its own node":                            {owner("OpenStackDataPlaneNode", "n", "uid-n"), nil, false},
+		"nobody":                                  {nil, nil, false},
+		"something else":                          {owner("Deployment", "n", "former"), nil, false},
+		"a node that is being deleted itself":     {owner("OpenStackDataPlaneNode", "n", "former"), func(s *Scope) { now := metav1.Now(); s.Node.DeletionTimestamp = &now }, false},
+		"a node that is not to have the service":  {owner("OpenStackDataPlaneNode", "n", "former"), func(s *Scope) { s.Node.Annotations = nil }, false},
+		"a node that does not exist (or not yet)": {owner("OpenStackDataPlaneNode", "n", "former"), func(s *Scope) { s.Node = nil }, false},
+	} {
+		s := newScope(Parts{})
+		s.Object.SetOwnerReferences(c.owners)
+		if c.change != nil {
+			c.change(s)
+		}
+		if got := s.takenOver(); got != c.want {
+			t.Errorf("%s: takenOver is %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+func TestAnObjectIsWokenByWhatItReads(t *testing.T) {
+	s := newScope(Parts{})
+	s.Reads = func(Object) []string { return []string{"Secret/peer"} }
+	want := []string{"ConfigMap/", "Secret/key", "ConfigMap/" + ansibleeev1.DefaultEnvConfigMap, "Secret/peer"}
+	if diff := cmp.Diff(want, s.inputsOf(s.Object)); diff != "" {
+		t.Errorf("inputs (-want +got):\n%s", diff)
+	}
+}
+
+func TestANodeShowsWhatItsObjectSays(t *testing.T) {
+	ready := func(c *condition.Condition) condition.Conditions { return condition.Conditions{*c} }
+	now := metav1.Now()
+	for name, c := range map[string]struct {
+		conditions condition.Conditions
+		deleted    *metav1.Time
+		want       state
+	}{
+		"ready":                   {ready(condition.TrueCondition("Ready", "yes")), nil, state{ready: true}},
+		"new":                     {nil, nil, state{message: "being deployed"}},
+		"waiting":                 {ready(condition.FalseCondition("Ready", "Pending", condition.SeverityInfo, "soon")), nil, state{message: "being deployed"}},
+		"failed":                  {ready(condition.FalseCondition("Ready", "Failed", condition.SeverityWarning, "no")), nil, state{message: "Failed: see the conditions of the object"}},
+		"ready, and deleted":      {ready(condition.TrueCondition("Ready", "yes")), &now, state{message: "being removed"}},
+		"failed to be cleaned up": {ready(condition.FalseCondition("Ready", "CleanupFailed", condition.SeverityError, "no")), &now, state{message: "CleanupFailed: see the conditions of the object"}},
+	} {
+		a := &agent{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: c.deleted}, Status: hostedv1.ServiceStatus{Conditions: c.conditions}}
+		if got := stateOf(a); got != c.want {
+			t.Errorf("%s: the node shows %+v, want %+v", name, got, c.want)
+		}
+	}
+}

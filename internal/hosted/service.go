@@ -1,0 +1,158 @@
+package hosted
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// Object is a service on one host. Its name is that of the node.
+type Object interface {
+	phase.Object
+	GetLedger() *edpmv1.Ledger
+	// Hosted returns what all services have in spec and status, to be changed in place.
+	Hosted() (*hostedv1.ServiceSpec, *hostedv1.ServiceStatus)
+}
+
+// Service is what is special to one kind of services on hosts.
+type Service struct {
+	// Object of the kind, empty.
+	Object Object
+	// Name of the service in status.services of nodes.
+	Name string
+	// Annotation on a node, or else on its role, gives the node the service, unless it
+	// is empty. What the value means is for the kind to say.
+	Annotation string
+	// Finalizer by which objects are kept until the service is removed from the host.
+	Finalizer string
+	// Controller is the name of the controller of the objects, Creator that of the one
+	// that creates them, and FieldManager writes the fields of objects that follow
+	// their nodes.
+	Controller, Creator, FieldManager string
+	// RunnerImage is the execution environment of objects that name none.
+	RunnerImage string
+
+	// Choose sets the fields of a new object that follow from the annotation, nil for none.
+	Choose func(obj Object, value string)
+	// Mismatch returns why an object cannot serve its node, given the annotation of the
+	// node, as the condition InputReady of the object. nil if every value but the empty
+	// one is fine.
+	Mismatch func(obj Object, value string) *phase.Halt
+	// Refusal returns what the node shows of a Mismatch; nil for its message.
+	Refusal func(obj Object, value string) string
+	// Reads returns what the kind reads beside the inputs of all services, nil for
+	// nothing: each as "Secret/name" or "ConfigMap/name". Changes wake the object.
+	Reads func(obj Object) []string
+
+	// Needs are the conditions of Parts.Inputs, Reports those of Parts.Deployed.
+	Needs, Reports []condition.Type
+	// Bind returns what the kind adds to the phases of one object.
+	Bind func(*Scope) Parts
+	// Watch adds indexes and watches to the controller of the objects, nil for none.
+	Watch func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error
+	// Gone is called for an object that no longer exists, nil for nothing.
+	Gone func(types.NamespacedName)
+}
+
+// Parts are what a kind adds to the phases of one object.
+type Parts struct {
+	// Cell of the object in metrics. Objects of different cells share no run.
+	Cell string
+	// Inputs are phases before the service waits for its node.
+	Inputs []phase.Func
+	// Steps that bring the service to the host, in order.
+	Steps []Step
+	// Deployed are phases once the steps have run.
+	Deployed []phase.Func
+
+	// Drain are phases of a deleted object before its host is cleaned up. They see to it
+	// that nobody uses the service.
+	Drain []phase.Func
+	// Cleanup removes the service from the host.
+	Cleanup Step
+	// Leftovers on a host that cannot be cleaned up, for a message: "units a and b".
+	Leftovers string
+	// Leave are phases of a deleted object after its host is cleaned up, or is not to be.
+	Leave []phase.Func
+}
+
+// Step of a service, which Complete gives variables and files; nil for none.
+type Step struct {
+	edpm.Step
+	Complete func(*edpm.Target)
+}
+
+// names of steps.
+func names(steps ...Step) []string {
+	var all []string
+	for _, step := range steps {
+		all = append(all, step.Name)
+	}
+	return all
+}
+
+// Shared is what the services on hosts share.
+type Shared struct {
+	client.Client
+	// Live reads past the cache.
+	Live   client.Reader
+	Inputs *inputs.Reader
+	Engine *edpm.Engine
+}
+
+// kind is a Service with what follows from its Object.
+type kind struct {
+	Shared
+	Service
+	name string // of the kind
+	list func() client.ObjectList
+}
+
+// Setup adds the controllers of a service to the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, shared Shared, service Service) error {
+	gvk, err := apiutil.GVKForObject(service.Object, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	plural := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+	if _, err := mgr.GetScheme().New(plural); err != nil {
+		return fmt.Errorf("the list of %s: %w", gvk.Kind, err)
+	}
+	k := &kind{Shared: shared, Service: service, name: gvk.Kind, list: func() client.ObjectList {
+		list, _ := mgr.GetScheme().New(plural) // it has just been made
+		return list.(client.ObjectList)
+	}}
+	if err := (&creator{kind: k, events: mgr.GetEventRecorder(k.Creator)}).setup(mgr); err != nil {
+		return err
+	}
+	runner := &phase.Runner{Client: shared.Client, Events: mgr.GetEventRecorder(k.Controller)}
+	return (&deployer{kind: k, runner: runner}).setup(ctx, mgr)
+}
+
+// empty returns a new object of the kind.
+func (k *kind) empty() Object { return k.Object.DeepCopyObject().(Object) }
+
+// mismatch returns why the object cannot serve the node, nil if it can.
+func (k *kind) mismatch(obj Object, value string) *phase.Halt {
+	switch {
+	case k.Mismatch != nil:
+		return k.Mismatch(obj, value)
+	case value != "":
+		return nil
+	}
+	spec, _ := obj.Hosted()
+	return phase.Waiting(condition.InputReadyCondition, hostedv1.AnnotationMissingReason,
+		"OpenStackDataPlaneNode %s is not to have this service: set annotation %s on it or on its role. Nothing is deployed on its host until then", spec.DataplaneNodeName, k.Annotation)
+}
