@@ -195,17 +195,18 @@ func (w watcher) ownerOfPod(ctx context.Context, pod client.Object) []reconcile.
 
 // ownerOfJobPod returns the object whose Job a pod belongs to.
 func (w watcher) ownerOfJobPod(ctx context.Context, pod client.Object) []reconcile.Request {
-	for _, name := range jobOfPod(pod) {
-		job := &batchv1.Job{}
-		if err := w.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}, job, client.UnsafeDisableDeepCopy); err != nil {
-			return nil // its own event will tell of it
-		}
-		if owner := metav1.GetControllerOf(job); owner != nil && owner.Kind == w.Name {
-			return []reconcile.Request{watch.Request(pod.GetNamespace(), owner.Name)}
-		}
-		return w.ownerOfCronJob(ctx, job)
+	names := jobOfPod(pod)
+	if len(names) == 0 {
+		return nil
 	}
-	return nil
+	job := &batchv1.Job{}
+	if err := w.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: names[0]}, job, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // its own event will tell of it
+	}
+	if owner := metav1.GetControllerOf(job); owner != nil && owner.Kind == w.Name {
+		return []reconcile.Request{watch.Request(pod.GetNamespace(), owner.Name)}
+	}
+	return w.ownerOfCronJob(ctx, job)
 }
 
 // ownerOfCronJob returns the object whose CronJob has made a Job.
