@@ -99,8 +99,8 @@ func keysOf(n ast.Node) []string {
 	case *ast.KeyValueExpr: // Labels: map[string]string{"a": ...}, Controller: "a"
 		if field := typeName(n.Key); slices.Contains(keyMaps, field) {
 			return keysOfMap(n.Value)
-		} else if field == "Controller" && len(literals(n.Value)) > 0 {
-			return []string{"edpm-" + literals(n.Value)[0]} // podified.New makes it so
+		} else if (field == "Controller" || field == "Creator") && len(literals(n.Value)) > 0 {
+			return []string{"edpm-" + literals(n.Value)[0]} // podified.New and internal/hosted make it so
 		}
 	case *ast.CompositeLit: // client.HasLabels{"a"}
 		if slices.Contains(keyTypes, typeName(n.Type)) {

@@ -148,7 +148,7 @@ var _ = Describe("Inputs", func() {
 			`spec.customServiceConfig: Invalid value: "debug = True": line 1`, `put "[DEFAULT]"`),
 		Entry("a compute of a cell that is no name", "NovaExternalCompute", `cellName: Cell1`, `spec.cellName: Invalid value: "Cell1"`, "lower case"),
 		Entry("a compute with an inventory that is no name", "NovaExternalCompute", `inventoryConfigMapName: a_b`, `spec.inventoryConfigMapName: Invalid value: "a_b"`, "lower case"),
-		Entry("a compute named unlike its node", "NovaExternalCompute", `dataplaneNodeName: y`, "metadata.name must be the same as spec.dataplaneNodeName"),
+		Entry("a compute named unlike its node", "NovaExternalCompute", `dataplaneNodeName: other`, "metadata.name must be the same as spec.dataplaneNodeName"),
 		Entry("a cell with a long name", "NovaCell", `cellName: a-name-that-has-thirty-six-characters`, "spec.cellName", "35"),
 		Entry("a cell with a name that is no label", "NovaCell", `cellName: cell.1`, `spec.cellName: Invalid value: "cell.1"`, "lower case"),
 		Entry("cell0 with metadata", "NovaCell", `{cellName: cell0, metadataServiceTemplate: {replicas: 1}}`,
@@ -249,7 +249,7 @@ var _ = Describe("Inputs", func() {
 		compute := w.newCompute("x", "")
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(compute), compute)).To(Succeed())
 		compute.Spec.DataplaneNodeName = "y"
-		refused(api.Update(ctx, compute), "spec.dataplaneNodeName", `"y"`, "cannot be changed", "create a NovaExternalCompute for the other node")
+		refused(api.Update(ctx, compute), "spec.dataplaneNodeName", `"y"`, "cannot be changed", "create an object for the other node")
 	})
 })
 

@@ -31,6 +31,9 @@ import (
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes/status,verbs=patch
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes/finalizers,verbs=update
 
+// nodeLabel on an object names its node.
+const nodeLabel = "openstackdataplanenode"
+
 // creator makes an object of the kind for each node that is to have the service.
 type creator struct {
 	*kind
@@ -105,7 +108,7 @@ func (c *creator) ensure(ctx context.Context, node *dataplanev1.OpenStackDataPla
 		return c.show(ctx, node, obj)
 	}
 	applied := c.empty()
-	err := apply.Child(ctx, c.Client, c.FieldManager, node, c.desired(node, role, value), applied, apply.Adopt)
+	err := apply.Child(ctx, c.Client, "edpm-"+c.Creator, node, c.desired(node, role, value), applied, apply.Adopt)
 	var conflict *apply.ConflictError
 	switch {
 	case errors.As(err, &conflict):
@@ -139,7 +142,7 @@ func (c *creator) desired(node *dataplanev1.OpenStackDataPlaneNode, role *datapl
 	obj := c.empty()
 	obj.SetNamespace(node.Namespace)
 	obj.SetName(node.Name)
-	obj.SetLabels(map[string]string{"openstackdataplanenode": labelValue(node.Name)})
+	obj.SetLabels(map[string]string{nodeLabel: labelValue(node.Name)})
 	spec, _ := obj.Hosted()
 	*spec = hostedv1.ServiceSpec{
 		DataplaneNodeName:      node.Name,

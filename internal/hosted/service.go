@@ -3,6 +3,7 @@ package hosted
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,10 +38,9 @@ type Service struct {
 	Annotation string
 	// Finalizer by which objects are kept until the service is removed from the host.
 	Finalizer string
-	// Controller is the name of the controller of the objects, Creator that of the one
-	// that creates them, and FieldManager writes the fields of objects that follow
-	// their nodes.
-	Controller, Creator, FieldManager string
+	// Creator is the name of the controller that creates objects, and with prefix edpm-
+	// the field manager of the fields that follow their nodes.
+	Creator string
 	// RunnerImage is the execution environment of objects that name none.
 	RunnerImage string
 
@@ -137,7 +137,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared Shared, service Service
 	if err := (&creator{kind: k, events: mgr.GetEventRecorder(k.Creator)}).setup(mgr); err != nil {
 		return err
 	}
-	runner := &phase.Runner{Client: shared.Client, Events: mgr.GetEventRecorder(k.Controller)}
+	runner := &phase.Runner{Client: shared.Client, Events: mgr.GetEventRecorder(strings.ToLower(k.name))}
 	return (&deployer{kind: k, runner: runner}).setup(ctx, mgr)
 }
 

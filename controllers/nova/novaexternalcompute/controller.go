@@ -30,12 +30,8 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells;nova,verbs=list;watch
 
-const (
-	// cellIndex holds the cell of a compute.
-	cellIndex = "spec.cellName"
-	// fieldManager of the fields of computes that follow their nodes.
-	fieldManager = "edpm-nova-computenode"
-)
+// cellIndex holds the cell of a compute.
+const cellIndex = "spec.cellName"
 
 // Reconciler of NovaExternalCompute.
 type Reconciler struct {
@@ -48,7 +44,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared) error {
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
-		Controller: "novaexternalcompute", Creator: "nova-computenode", FieldManager: fieldManager, RunnerImage: r.Images.NovaAnsibleEE,
+		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE,
 		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.Services.Withdraw,
 		Needs: []condition.Type{novav1.NovaCellReadyCondition}, Reports: []condition.Type{novav1.ComputeServiceReadyCondition},
 		Bind: r.bind,
