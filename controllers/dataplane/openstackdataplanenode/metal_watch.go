@@ -3,7 +3,6 @@ package openstackdataplanenode
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,13 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
+	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// metalIndex has the BareMetalHost of a node, and metalWaiting for one that waits
-// for any.
+// metalIndex has the BareMetalHost of a node, and metalWaiting for one that would
+// claim any.
 const (
 	metalIndex   = "dataplane.metal"
 	metalWaiting = "waiting"
@@ -37,18 +38,21 @@ const (
 
 func metalHost(name string) string { return "host/" + name }
 
-// indexMetal is the value of metalIndex for a node.
+// indexMetal is the value of metalIndex for a node. Which nodes wait is derived from
+// what they have, not from their condition: that is written after they looked, and
+// a host that is freed in between would wake nobody.
 func indexMetal(obj client.Object) []string {
 	node := obj.(*dataplanev1.OpenStackDataPlaneNode)
-	var values []string
-	if node.Status.BareMetalHost != nil {
-		values = append(values, metalHost(node.Status.BareMetalHost.Name))
+	claimed := node.Status.BareMetalHost
+	switch {
+	case claimed == nil && nodes.Deployed(node) && node.Annotations[edpmv1.ReplaceHostAnnotation] == "":
+		return nil
+	case claimed == nil || claimed.Name == "":
+		return []string{metalWaiting}
+	case !claimed.Claimed:
+		return []string{metalHost(claimed.Name), metalWaiting}
 	}
-	waiting := []string{string(dataplanev1.MetalKindMissingReason), string(dataplanev1.MetalNoneFreeReason), string(dataplanev1.MetalHostLostReason)}
-	if c := node.Status.Conditions.Get(dataplanev1.ProvisionReadyCondition); c != nil && slices.Contains(waiting, string(c.Reason)) {
-		values = append(values, metalWaiting)
-	}
-	return values
+	return []string{metalHost(claimed.Name)}
 }
 
 // metalHosts watches BareMetalHosts from when their kind is there; until then its
@@ -170,14 +174,20 @@ var departures = predicate.Funcs{
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
-// nodesWithoutKind maps the definition of BareMetalHost to the nodes that wait for it.
+// nodesWithoutKind maps the definition of BareMetalHost, which changes rarely, to all
+// nodes: those that have a machine wait for it too.
 func (r *Reconciler) nodesWithoutKind(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.namedInMetal(ctx, "", metalWaiting)
+	return r.metalNodes(ctx)
 }
 
+// namedInMetal returns the nodes of a namespace with a value of metalIndex.
 func (r *Reconciler) namedInMetal(ctx context.Context, namespace, value string) []reconcile.Request {
+	return r.metalNodes(ctx, client.InNamespace(namespace), client.MatchingFields{metalIndex: value})
+}
+
+func (r *Reconciler) metalNodes(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	list := &dataplanev1.OpenStackDataPlaneNodeList{}
-	if err := r.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metalIndex: value}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the nodes of a BareMetalHost")
 		return nil
 	}
