@@ -76,11 +76,17 @@ func (l *Lab) Up(ctx context.Context, progress io.Writer, more ...Host) error {
 // UpWith is Up with the flags of "lab up".
 func (l *Lab) UpWith(ctx context.Context, progress io.Writer, flags ...string) error {
 	cmd := exec.CommandContext(ctx, l.program, append([]string{"up"}, flags...)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = l.Root, progress, progress
+	var said bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = l.Root, progress, io.MultiWriter(progress, &said)
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("bringing the lab up: %w", err)
+		return fmt.Errorf("bringing the lab up: %w: %s", err, complaint(said.String()))
 	}
 	return l.Connect()
+}
+
+// complaint is what the program of the lab said of its failure, after what it did.
+func complaint(said string) string {
+	return strings.TrimSpace(said[max(0, strings.LastIndex(said, "\nlab: ")):])
 }
 
 // Connect connects to the cluster of a lab that is up.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 )
 
 // controller is the host with what nova's services and computes share. Its address is
@@ -14,12 +13,12 @@ var controller = Host{Name: "edpm-controller-0", IP: "192.168.122.10"}
 
 // controllerMachine is the controller with what starts on it.
 func controllerMachine() machine {
-	return machine{Host: controller, image: "edpm-controller", patience: 5 * time.Minute, ready: servicesStarted}
+	return machine{Host: controller, image: "edpm-controller", ready: servicesStarted}
 }
 
 // servicesStarted waits until no service of the controller is starting or has failed.
 func servicesStarted(ctx context.Context) error {
-	return waitFor(ctx, "OpenStack on "+controller.Name, 5*time.Minute, func(ctx context.Context) error {
+	return waitFor(ctx, "OpenStack on "+controller.Name, func(ctx context.Context) error {
 		units, err := command(ctx, "podman", "exec", controller.Name,
 			"systemctl", "list-units", "--all", "--plain", "--no-legend", "--state=failed,activating", "lab-*")
 		if err == nil && units != "" {

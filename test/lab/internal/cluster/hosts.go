@@ -28,10 +28,8 @@ type machine struct {
 	// mac address, and the directory with the configuration drive, of one that cloud-init
 	// sets up; "" without.
 	mac, drive string
-	// patience is how long it may take to start, and ready, if it is set, waits for
-	// what else must run.
-	patience time.Duration
-	ready    func(context.Context) error
+	// ready, if it is set, waits for what else must run.
+	ready func(context.Context) error
 }
 
 const (
@@ -106,7 +104,7 @@ func (l *Lab) machines(ctx context.Context, o Options) ([]machine, error) {
 			return nil, err
 		}
 		for _, h := range o.Hosts {
-			all = append(all, machine{Host: h, image: hostImage, store: store, patience: 2 * time.Minute})
+			all = append(all, machine{Host: h, image: hostImage, store: store})
 		}
 	}
 	return all, l.loadHostImages(ctx, all)
@@ -256,7 +254,7 @@ func ulimit(name string, resource int, ceiling uint64) string {
 // else makes the host ready.
 func (l *Lab) hostReady(ctx context.Context, m machine, publicKey string, started bool) error {
 	begin := time.Now()
-	err := waitFor(ctx, "systemd on "+m.Name, m.patience, func(ctx context.Context) error {
+	err := waitFor(ctx, "systemd on "+m.Name, func(ctx context.Context) error {
 		// A degraded system is up, and makes is-system-running exit with 1.
 		state, err := command(ctx, "podman", "exec", m.Name, "sh", "-c", "systemctl is-system-running || true")
 		if err == nil && state != "running" && state != "degraded" {
@@ -270,7 +268,7 @@ func (l *Lab) hostReady(ctx context.Context, m machine, publicKey string, starte
 	if _, err := commandWithInput(ctx, publicKey, "podman", "exec", "-i", m.Name, "sh", "-c", authorizeScript); err != nil {
 		return err
 	}
-	if err := waitFor(ctx, "sshd on "+m.Name, time.Minute, func(ctx context.Context) error { return sshAnswers(ctx, m.IP) }); err != nil {
+	if err := waitFor(ctx, "sshd on "+m.Name, func(ctx context.Context) error { return sshAnswers(ctx, m.IP) }); err != nil {
 		return err
 	}
 	if m.ready != nil {

@@ -39,7 +39,7 @@ func (l *Lab) kwok(ctx context.Context, o Options) error {
 	if created > 0 {
 		l.logf("Created %d KWOK nodes", created)
 	}
-	return waitFor(ctx, "KWOK nodes", waitNodes, func(ctx context.Context) error {
+	return waitFor(ctx, "KWOK nodes", func(ctx context.Context) error {
 		return api.kwokNodesReady(ctx, o.KwokNodes)
 	})
 }

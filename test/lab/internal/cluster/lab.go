@@ -93,15 +93,19 @@ func (l *Lab) waitReady(ctx context.Context, name string, ready func(context.Con
 		}
 		return ready(ctx)
 	}
-	return waitFor(ctx, name, 2*time.Minute, alive)
+	return waitFor(ctx, name, alive)
 }
 
 // errFatal ends a wait at once: waiting longer cannot help.
 type errFatal struct{ error }
 
+// patience is how long a part of the lab may take to be ready. Beside a compiler on
+// two cores that is minutes; what has ended is known at once.
+const patience = 5 * time.Minute
+
 // waitFor polls probe until it returns nil.
-func waitFor(ctx context.Context, what string, timeout time.Duration, probe func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func waitFor(ctx context.Context, what string, probe func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		err := probe(ctx)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -130,7 +129,7 @@ func (l *Lab) kubelet(ctx context.Context) error {
 	if err := l.run(ctx, l.kubeletComponent(kubeconfig), healthz); err != nil {
 		return err
 	}
-	return waitFor(ctx, "node "+NodeName, time.Minute, func(ctx context.Context) error {
+	return waitFor(ctx, "node "+NodeName, func(ctx context.Context) error {
 		return api.nodeReady(ctx, NodeName)
 	})
 }

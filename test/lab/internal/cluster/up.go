@@ -9,8 +9,6 @@ import (
 	"time"
 )
 
-const waitNodes = 2 * time.Minute
-
 // pauseImage is what every pod's sandbox runs.
 const pauseImage = "pause"
 
