@@ -84,6 +84,10 @@ var Elsewhere = map[string]Use{
 	"delete /services":                                       inPodified,
 	"delete policy/poddisruptionbudgets":                     inPodified,
 	"patch batch/jobs":                                       inPodified,
+	"get batch/cronjobs":                                     inPodified,
+	"create batch/cronjobs":                                  inPodified,
+	"patch batch/cronjobs":                                   inPodified,
+	"delete batch/cronjobs":                                  inPodified,
 	"delete apps/statefulsets":                               inPodified,
 	"get apps/statefulsets":                                  inPodified,
 }
