@@ -12,6 +12,7 @@ import (
 	k8scorev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -114,6 +115,21 @@ spec:
 		By("running no API")
 		change(nova(), func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = nil })
 		Eventually(w.cronJobs).Should(BeEmpty())
+	})
+
+	It("leave a CronJob of somebody else alone that has the name of one of theirs", func() {
+		edit("cell1", func(t *novav1.NovaCellTemplate) { t.DBPurge.Suspend = true })
+		theirs := get(Default, &batchv1.CronJob{ObjectMeta: w.meta("nova-cell1-db-purge")})
+		change(nova(), func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = nil })
+		Eventually(w.cronJobs).Should(BeEmpty())
+		theirs.ObjectMeta = w.meta(theirs.Name)
+		theirs.Spec.Schedule = "@yearly"
+		Expect(api.Create(ctx, theirs)).To(Succeed())
+
+		change(nova(), func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1) })
+		shows(nova(), novav1.NovaDBPurgeReadyCondition, "False/Conflict/Error", `CronJob "nova-cell1-db-purge"`, "delete it if nothing needs it, or rename one of the two")
+		quiet()
+		Expect(w.cronJobs(Default)).To(HaveKeyWithValue("nova-cell1-db-purge", HavePrefix("@yearly: ")))
 	})
 
 	It("say why rows are not purged, and that they are again", func() {
