@@ -131,7 +131,7 @@ show_nova() {
   show openstack compute service list
   show kubectl -n $namespace exec nova-api-0 -- nova-manage --config-dir /etc/nova/nova.conf.d cell_v2 list_hosts
   show openstack hypervisor list
-  show openstack server list --long --column ID --column Name --column Status --column Host
+  show openstack server list --column Name --column Status --column Host
   for host in "${computes[@]}"; do
     printf '\n$ openstack console log show guest-on-%s | grep guest:\n' "$host"
     console "guest-on-$host"
