@@ -162,22 +162,35 @@ func (l *Lab) loadHostImage(ctx context.Context, name string) error {
 }
 
 // startHost creates the host, or starts it if it stopped. It returns whether it
-// did either.
+// did either. A host that ended together with the process of podman that watches it
+// runs forever in the eyes of podman, which can only remove it.
 func (l *Lab) startHost(ctx context.Context, m machine) (bool, error) {
 	state, err := command(ctx, "podman", "container", "inspect", "--format",
-		`{{.State.Status}} {{index .Config.Labels "`+hostLabel+`"}}`, m.Name)
+		`{{.State.Status}} {{.State.Pid}} {{.Id}} {{index .Config.Labels "`+hostLabel+`"}}`, m.Name)
 	if err != nil {
 		return true, l.createHost(ctx, m)
 	}
-	status, owner, _ := strings.Cut(state, " ")
-	switch {
-	case owner != l.Dir:
+	var status, pid, id, owner string
+	if _, err := fmt.Sscan(state, &status, &pid, &id, &owner); err != nil || owner != l.Dir {
 		return false, fmt.Errorf("podman has a container %s that is not this lab's", m.Name)
-	case status == "running":
+	}
+	if runs(pid, id) {
 		return false, nil
 	}
-	_, err = command(ctx, "podman", "--runtime", "runc", "start", m.Name)
-	return true, err
+	if status == "created" || status == "exited" {
+		_, err = command(ctx, "podman", "--runtime", "runc", "start", m.Name)
+		return true, err
+	}
+	if _, err := command(ctx, "podman", "--runtime", "runc", "rm", "--force", "--time", "0", m.Name); err != nil {
+		return false, err
+	}
+	return true, l.createHost(ctx, m)
+}
+
+// runs returns whether the process is there and is the container's.
+func runs(pid, container string) bool {
+	groups, err := os.ReadFile(filepath.Join("/proc", pid, "cgroup"))
+	return err == nil && strings.Contains(string(groups), container)
 }
 
 func (l *Lab) createHost(ctx context.Context, m machine) error {
