@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,14 +42,27 @@ func (l labels) withoutZone(name string) labels {
 	return l
 }
 
-// boot makes the nodes and waits until they are ready. They go when the
-// container or the spec ends that called it.
+// boot makes these nodes, and none but these, and waits until they are ready.
+// A node that an earlier container has made stays, with the labels that are wanted
+// now: KWOK 0.8 may stop the leases of all nodes when one is deleted and made again
+// while it renews that one's.
 func boot(ctx context.Context, machines labels) {
 	GinkgoHelper()
+	var nodes corev1.NodeList
+	Expect(k8s.List(ctx, &nodes)).To(Succeed())
+	for i := range nodes.Items {
+		if _, wanted := machines[nodes.Items[i].Name]; !wanted {
+			Expect(k8s.Delete(ctx, &nodes.Items[i])).To(Succeed())
+		}
+	}
 	for name, extra := range machines {
-		node := newNode(name, extra)
-		Expect(k8s.Create(ctx, node)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(k8s.Delete(ctx, node)).To(Succeed()) })
+		wanted := newNode(name, extra)
+		err := k8s.Create(ctx, wanted.DeepCopy())
+		if apierrors.IsAlreadyExists(err) {
+			change(ctx, node(name), func(n *corev1.Node) { n.Labels, n.Spec.Unschedulable, n.Spec.Taints = wanted.Labels, false, nil })
+			continue
+		}
+		Expect(err).NotTo(HaveOccurred())
 	}
 	for name := range machines {
 		Eventually(ready).WithContext(ctx).WithArguments(name).Should(BeTrue(), "node %s", name)

@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -87,8 +88,9 @@ var _ = Describe("OSDs", func() {
 
 	It("are as many in a zone with twice the hosts as in the others, and on tainted hosts of the storage cluster only", func(ctx SpecContext) {
 		hosts := storageHosts(4, 2, 2)
-		boot(ctx, hosts)
-		boot(ctx, labels{"app-0": {corev1.LabelTopologyZone: "zone-a"}, "app-1": {corev1.LabelTopologyZone: "zone-d"}})
+		machines := labels{"app-0": {corev1.LabelTopologyZone: "zone-a"}, "app-1": {corev1.LabelTopologyZone: "zone-d"}}
+		maps.Copy(machines, hosts)
+		boot(ctx, machines)
 		for name := range hosts {
 			change(ctx, node(name), func(n *corev1.Node) {
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: ocsv1.StorageTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule})
