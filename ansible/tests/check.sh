@@ -14,9 +14,11 @@ cd "$collection"
 export ANSIBLE_COLLECTIONS_PATH="$tree" ANSIBLE_HOME="$tree/home"
 
 ansible-lint --offline --nocolor -q
+set --
 for playbook in playbooks/*.yml; do
-  ansible-playbook --syntax-check -i localhost, "edpm.operators.$(basename "$playbook" .yml)" >/dev/null
+  set -- "$@" "edpm.operators.$(basename "$playbook" .yml)"
 done
+ansible-playbook --syntax-check -i localhost, "$@" >/dev/null
 shellcheck tests/check.sh
 shellcheck --shell=sh roles/*/files/*.sh
 shellcheck "$here"/../test/lab/images/*.sh "$here"/../test/lab/images/*/*.sh

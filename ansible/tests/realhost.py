@@ -20,10 +20,10 @@ IMAGES = os.path.join(os.path.dirname(COLLECTION), "test", "lab", "images")
 NAME = os.environ.get("EDPM_TEST_PREFIX", "edpm-roles")
 KEEP = os.environ.get("EDPM_TEST_KEEP") == "1"
 SUBNET = os.environ.get("EDPM_TEST_SUBNET", "192.168.124")
+LIMITS = ["--ulimit", "nofile=16384:16384", "--ulimit", "nproc=16384:16384"]
 # A container as the lab starts it; see test/lab/internal/cluster/hosts.go for the reasons.
 OPTIONS = ["--privileged", "--cgroupns=private", "--systemd=false", "--env", "container=podman", "--stop-signal", "SIGRTMIN+3",
-           "--tmpfs", "/run:rw,mode=755", "--tmpfs", "/run/lock", "--tmpfs", "/tmp",
-           "--ulimit", "nofile=16384:16384", "--ulimit", "nproc=16384:16384"]
+           "--tmpfs", "/run:rw,mode=755", "--tmpfs", "/run/lock", "--tmpfs", "/tmp", *LIMITS]
 # For tests that make e2e leaves out, and make e2e-all runs.
 long = unittest.skipUnless(os.environ.get("E2E_LONG") == "1", "E2E_LONG=1 is not set")
 
@@ -63,8 +63,8 @@ class HostTest(unittest.TestCase):
     maxDiff = None
     GUEST = ("mkdir -p /run/libvirt/qemu; cd /run/libvirt/qemu; echo 1 > driver.pid; echo 999999 > dead.pid;"
              "systemd-run --unit=guest sleep 600 2>&1; systemctl show --property MainPID --value guest > instance-1.pid")
-    # Whether the host has the images of libvirt and nova-compute.
-    IMAGES = False
+    # What the host has images of, as store.sh knows them: "nova" has libvirt and nova-compute.
+    IMAGES = ()
 
     @classmethod
     def setUpClass(cls):
@@ -101,7 +101,7 @@ class HostTest(unittest.TestCase):
     @classmethod
     def start(cls):
         sh("podman", "network", "create", "--subnet", SUBNET + ".0/24", NAME)
-        images = ["--volume", script("store.sh") + ":/var/lib/edpm-images:ro"] if cls.IMAGES else []
+        images = ["--volume", script("store.sh", *cls.IMAGES) + ":/var/lib/edpm-images:ro"] if cls.IMAGES else []
         sh("podman", "--runtime", "runc", "run", "--detach", "--name", NAME, "--hostname", NAME, *OPTIONS,
            "--network", NAME, "--ip", cls.address, "--volume", "/var/lib/containers", *images,
            "--volume", cls.path("key.pub") + ":/etc/edpm-lab/authorized_keys:ro", "localhost/edpm-host:latest", "/sbin/init")
@@ -154,7 +154,9 @@ class HostTest(unittest.TestCase):
                        ANSIBLE_COLLECTIONS_PATH=self.path("collections"), ANSIBLE_HOME=self.path("home"), ANSIBLE_LOCAL_TEMP=self.path("local"),
                        ANSIBLE_CALLBACKS_ENABLED="edpm.operators.recap", EDPM_RECAP_PATH=self.path("recap"), ANSIBLE_PRIVATE_KEY_FILE=self.path("key"), ANSIBLE_SSH_CONTROL_PATH_DIR=self.path("cp"),
                        ANSIBLE_HOST_KEY_CHECKING="False")
-        command = ["ansible-playbook", "-i", self.path("hosts.json"), *arguments, "edpm.operators." + playbook]
+        # One of the collection, or a file.
+        playbook = playbook if os.path.isabs(playbook) else "edpm.operators." + playbook
+        command = ["ansible-playbook", "-i", self.path("hosts.json"), *arguments, playbook]
         return subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 universal_newlines=True, start_new_session=True)
 

@@ -9,7 +9,7 @@ import unittest
 
 import runs
 
-SCRIPT = os.path.join(runs.COLLECTION, "roles", "edpm_nova", "files", "check_oslo_config.py")
+SCRIPT = os.path.join(runs.COLLECTION, "roles", "edpm_service", "files", "check_oslo_config.py")
 DAEMON = """
 from oslo_config import cfg
 

@@ -58,7 +58,7 @@ def task_of(role, name, file="main.yml"):
             module.pop("owner", None), module.pop("group", None)
     arguments = task.get("edpm.operators.config_files")
     if arguments:
-        for name in ("directories", "templates", "purge"):
+        for name in ("directories", "texts", "templates", "purge"):
             arguments.pop(name, None)
         arguments.update(owner=str(os.getuid()), group=str(os.getgid()))
     return task
@@ -188,7 +188,7 @@ class RolesTest(unittest.TestCase):
     def test_lookups_name_literals(self):
         for path, text in self.files():
             for arguments in re.findall(r"\b(?:lookup|query|q)\(([^)]*)", text):
-                self.assertRegex(arguments, r"^'ansible\.builtin\.\w+', '[\w.]+'(,|$)", path)
+                self.assertRegex(arguments, r"^'ansible\.builtin\.\w+', (role_path ~ '/\.\./\w+/files/\w+\.py'|'[\w.]+')(,|$)", path)
 
     def test_facts_are_used_as_such(self):
         injected = re.compile(r"\bansible_(?!facts|host\b|port\b|user\b|connection|python|play|check_mode|managed|failed|loop|run_tags|version)[a-z_]+")

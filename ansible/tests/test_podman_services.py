@@ -64,7 +64,7 @@ class ServicesTest(modules.ModuleTest):
         self.status = self.write("status", STATUS)
         self.write("labels", "")
         self.write("log", "")
-        self.command("podman", 'case "$1 $2" in "image inspect") shift 4; for i; do echo "id-of-$i"; done;; "container inspect") cat %s;; esac'
+        self.command("podman", 'case "$*" in *State.Pid*) echo c0ffee 10; exit;; esac; case "$1 $2" in "image inspect") shift 4; for i; do echo "id-of-$i"; done;; "container inspect") cat %s;; esac'
                      % self.path("labels"))
         self.command("systemctl", 'case "$1" in show) cat %s;; start|restart) [ ! -e %s ] || { echo broken >&2; exit 1; };; esac'
                      % (self.status, self.path("broken")))
@@ -78,7 +78,7 @@ class ServicesTest(modules.ModuleTest):
 
     def arguments(self, check=False, services=None, **options):
         return dict(services=services or [self.service(**options)], podman=self.path("bin", "podman"), runtime="crun", args=["--privileged"],
-                    directory=self.path("units"), records=self.path("records"), check=check)
+                    directory=self.path("units"), records=self.path("records"), proc=self.path("proc"), check=check)
 
     def run_it(self, **options):
         return self.done(**self.arguments(**options))
@@ -154,6 +154,49 @@ class PodmanServicesTest(ServicesTest):
         self.assertIn("edpm_agent.service does not stay up", self.failure(**self.arguments(keep_running=True)))
         self.assertEqual(self.calls("systemctl restart", "systemctl start"), ["systemctl restart edpm_agent.service"])
 
+    def test_a_unit_that_waits_is_in_the_note_of_the_host(self):
+        self.run_it()
+        self.runs_now()
+        self.assertNotIn("edpm_note", self.run_it(keep_running=True))
+        self.assertEqual(self.run_it(keep_running=True, user="other")["edpm_note"],
+                         "A restart is pending for edpm_agent, which guests need: rerun the step when no guests run")
+
+    def guest(self, pid, cgroup):
+        """Makes a guest in a cgroup, beside the process of the container."""
+        self.write("guests/driver.pid", "10\n")
+        self.write("proc/10/cgroup", "4:pids:/\n1:name=systemd:/machine.slice/libpod-c0ffee.scope\n")
+        self.write("guests/a.pid", pid)
+        self.write("proc/11/cgroup", cgroup)
+
+    def with_guests(self, **options):
+        return self.run_it(guest_pid_files=[self.path("guests/*.pid")], **options)
+
+    def test_a_guest_in_a_cgroup_of_the_container_keeps_it_running(self):
+        self.with_guests()
+        for what, pid, cgroup, waits in (
+                ("in all of its cgroups", "11", "4:pids:/\n1:name=systemd:/machine.slice/libpod-c0ffee.scope\n", True),
+                ("below one of its cgroups", "11", "0::/machine.slice/libpod-c0ffee.scope/machine/qemu-1\n", True),
+                ("in one of its cgroups", "11", "4:pids:/machine.slice/libpod-c0ffee.scope\n1:name=systemd:/machine/qemu-1\n", True),
+                ("in a scope of its own", "11", "4:pids:/\n1:name=systemd:/machine.slice/machine-qemu-1.scope\n", False),
+                ("that no longer runs", "12", "", False),
+                ("that is only about to start", "", "", False),
+        ):
+            with self.subTest("a guest " + what):
+                self.guest(pid, cgroup)
+                self.write("labels", "edpm_agent of-the-one-before\n")
+                self.calls()
+                answer = self.with_guests()
+                self.assertEqual((answer["waiting"], self.calls("systemctl restart")),
+                                 (["edpm_agent.service"], []) if waits else ([], ["systemctl restart edpm_agent.service"]))
+
+    def test_guests_of_a_container_that_is_as_it_should_be(self):
+        self.with_guests()
+        self.runs_now()
+        self.guest("11", "1:name=systemd:/machine.slice/libpod-c0ffee.scope\n")
+        self.calls()
+        answer = self.with_guests()
+        self.assertEqual((answer["waiting"], len(self.calls("podman"))), ([], 2), "nobody asks for its cgroups")
+
     def test_one_that_is_stopped_or_disabled(self):
         self.run_it()
         self.runs_now()
@@ -179,6 +222,20 @@ class PodmanServicesTest(ServicesTest):
         self.write("status", STATUS.replace("=active", "=activating", 1))
         self.write("log", "2026-11-23 02:16:37.433 6 ERROR nova.virt [None req-8787be52 - - - - - -] Cannot load [it]\n")
         self.assertTrue(self.failure(**self.arguments()).startswith("edpm_agent.service does not stay up: Cannot load [it] -- "))
+
+    def test_one_that_prints_much_after_the_line_that_is_waited_for(self):
+        self.write("log", "Started\n" + ("x" * 10000 + "\n") * 29)
+        self.run_it(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started")
+
+    def test_the_exception_of_a_traceback(self):
+        self.write("status", STATUS.replace("=active", "=activating", 1))
+        at = "2026-11-24 20:08:46.634 6 "
+        for end in ("ERROR nova ", "ERROR nova", "ERROR nova \x1b[00m"):
+            self.write("log", "\n".join([
+                at + "CRITICAL nova [-] Unhandled error: amqp.exceptions.AccessRefused: (403) ACCESS_REFUSED", at + "ERROR nova Traceback (most recent call last):",
+                at + 'ERROR nova   File "kombu/functional.py", line 312, in retry_over_time', at + "ERROR nova     raise error",
+                at + "ERROR nova amqp.exceptions.AccessRefused: (403) ACCESS_REFUSED", at + end]) + "\n")
+            self.assertTrue(self.failure(**self.arguments()).startswith("edpm_agent.service does not stay up: amqp.exceptions.AccessRefused: (403) ACCESS_REFUSED -- "))
 
     def test_one_that_does_not_start(self):
         self.write("broken", "")

@@ -142,7 +142,7 @@ class FirewallTest(realhost.HostTest):
 class GuestsTest(realhost.HostTest):
     """Guests outlive what is done to the host."""
 
-    IMAGES = True
+    IMAGES = ("nova",)
     VARIABLES = dict(edpm_libvirt_image="localhost/edpm-nova-libvirt:latest", edpm_libvirt_daemons=["virtlogd"])
 
     def test_cleanup_refuses_while_guests_run(self):
@@ -168,7 +168,7 @@ class GuestsTest(realhost.HostTest):
                        edpm_libvirt_args=["--privileged", "--network=host", "--label=changed=1"])
         result = self.succeeds("libvirt", **changed)
         self.assertEqual(self.virtlogd(), started, "virtlogd was restarted while guests run")
-        self.assertIn("keeps running as it was started", result.output)
+        self.assertIn("A restart is pending for edpm_libvirt_virtlogd", result.output)
         self.host("test -e /var/log/containers/libvirt/test.log")
         self.assertEqual(self.host("systemctl is-active edpm_libvirt_virtlogd"), "active")
         self.assertEqual(self.succeeds("libvirt", **changed).changed, [])
@@ -183,7 +183,8 @@ class GuestsTest(realhost.HostTest):
         self.assertEqual(self.units(), ["libvirtd", "virtlogd"])
         self.succeeds("libvirt", **self.VARIABLES)
         self.assertEqual(self.units(), ["virtlogd"])
-        self.assertEqual(self.host("podman ps --format '{{.Names}}'; ls /var/lib/openstack/libvirt").split(), ["edpm_libvirt_virtlogd", "virtlogd"])
+        self.assertEqual(self.host("podman ps --format '{{.Names}}'; ls /var/lib/openstack/libvirt").split(),
+                         ["edpm_libvirt_virtlogd", "shut_down_guests.sh", "virtlogd"])
         self.assertEqual(self.succeeds("libvirt", **self.VARIABLES).changed, [])
         # Guests would lose their consoles with virtlogd.
         self.guest()
@@ -218,11 +219,120 @@ class GuestsTest(realhost.HostTest):
         self.assertNotIn("S3cretPass", result.output)
 
 
+class LibvirtGuestsTest(realhost.HostTest):
+    """A guest of libvirt keeps its process, console and network, and is shut down with the host."""
+
+    IMAGES = ("nova",)
+    IMAGE = "localhost/edpm-nova-libvirt:latest"
+    # Its firmware prints to the console whenever the guest is reset.
+    DOMAIN = """<domain type="qemu"><name>instance-1</name><memory unit="MiB">64</memory><vcpu>1</vcpu>
+        <os><type arch="x86_64" machine="q35">hvm</type><bios useserial="yes"/></os>
+        <devices><interface type="bridge"><source bridge="br-test"/><target dev="tap-test"/><rom enabled="no"/></interface>
+        <serial type="pty"><log file="/var/log/libvirt/console.log" append="on"/></serial></devices></domain>"""
+    SCOPE = "/machine.slice/machine-qemu"
+    PENDING = "A restart is pending for %s, which guests need: rerun the step when no guests run"
+
+    def variables(self, **more):
+        return dict({"edpm_libvirt_image": self.IMAGE, "edpm_libvirt_guests_shutdown_seconds": 5}, **more)
+
+    def virsh(self, arguments, **options):
+        return self.host("podman exec --interactive edpm_libvirt_libvirtd virsh --quiet " + arguments, **options)
+
+    def start_guest(self):
+        self.host("ip link show br-test || ip link add br-test type bridge")
+        self.virsh("create /dev/stdin", text=self.DOMAIN)
+        self.addCleanup(self.virsh, "destroy instance-1", check=False)
+        return self.guest_now()
+
+    def guest_now(self):
+        """Returns what changes if the guest is started again: its process and its network. Its console still works."""
+        console = "wc --bytes < /var/log/containers/libvirt/console.log"
+        before = int(self.host(console))
+        self.virsh("reset instance-1")
+        self.assertTrue(any(int(self.host(console)) > before or time.sleep(1) for _ in range(30)), "nothing reaches the console")
+        pid = self.host("cat /run/libvirt/qemu/instance-1.pid")
+        return pid, self.host("cut -d ' ' -f 22 /proc/%s/stat; ip -oneline link show tap-test master br-test" % pid)
+
+    def cgroups(self):
+        return self.host("cat /proc/$(cat /run/libvirt/qemu/instance-1.pid)/cgroup")
+
+    def started(self, daemon="libvirtd"):
+        return self.host("podman inspect --format '{{.State.StartedAt}}' edpm_libvirt_" + daemon)
+
+    def bring(self, **more):
+        """Runs libvirt, and returns what the result of the host says."""
+        self.succeeds("libvirt", **self.variables(**more))
+        with open(self.path("recap"), encoding="utf-8") as file:
+            return "".join(json.load(file)["hosts"]["host"][5:6])
+
+    def another_image(self):
+        self.host("podman create --name next {0} true && podman commit --quiet --change LABEL=next=1 next localhost/next:1; podman rm next".format(self.IMAGE))
+        return "localhost/next:1"
+
+    def test_1_a_guest_outlives_daemons(self):
+        self.assertEqual(self.bring(), "")
+        guest = self.start_guest()
+        self.assertIn(self.SCOPE, self.cgroups())
+        self.assertEqual(self.succeeds("libvirt", **self.variables()).changed, [])
+        virtlogd = self.started("virtlogd")
+        for what, changes, pending in (
+                ("another unit of libvirtd", {"edpm_libvirt_qemu_args": ["--pid=host", "--cgroupns=host", "--pids-limit=-1", "--label=a=b"]}, ""),
+                ("another configuration", {"edpm_libvirt_qemu_settings": {"max_core": 0}}, ""),
+                ("another image", {"edpm_libvirt_image": self.another_image()}, self.PENDING % "edpm_libvirt_virtlogd"),
+        ):
+            with self.subTest(what):
+                before = self.started()
+                self.assertEqual(self.bring(**changes), pending)
+                self.assertNotEqual(self.started(), before, "libvirtd was not restarted")
+                self.assertEqual((self.guest_now(), self.started("virtlogd")), (guest, virtlogd))
+        for what, command in (("a restart of the unit", "systemctl restart edpm_libvirt_libvirtd"), ("a crash of libvirtd", "podman kill edpm_libvirt_libvirtd"),
+                              ("a restart of podman", "systemctl restart podman.socket podman.service")):
+            with self.subTest(what):
+                self.host(command)
+                self.assertTrue(any(self.virsh("uri", check=False) == "qemu:///system" or time.sleep(1) for _ in range(30)))
+                self.assertEqual(self.guest_now(), guest)
+        self.virsh("destroy instance-1")
+        self.assertEqual(self.bring(**changes), "")
+        self.assertNotEqual(self.started("virtlogd"), virtlogd, "what waited for the guest was not done after it")
+
+    def test_2_libvirtd_waits_for_guests_in_its_container(self):
+        """As on a host without systemd-machined."""
+        inside = {"edpm_libvirt_qemu_optional_mounts": []}
+        self.bring(**inside)
+        guest = self.start_guest()
+        self.assertNotIn(self.SCOPE, self.cgroups())
+        before = self.started()
+        self.assertEqual(self.bring(), self.PENDING % "edpm_libvirt_libvirtd")
+        self.assertEqual((self.started(), self.guest_now()), (before, guest))
+        self.virsh("destroy instance-1")
+        self.assertEqual(self.bring(), "")
+        self.assertNotEqual(self.started(), before)
+
+    def test_3_a_daemon_is_not_replaced_while_guests_run(self):
+        self.bring()
+        guest = self.start_guest()
+        message = self.refused("libvirt", **self.variables(edpm_libvirt_daemons=["virtlogd", "virtqemud"]))[1]
+        self.assertIn("1 guests run (instance-1), and libvirtd would be replaced by virtlogd, virtqemud. Migrate or stop", message)
+        self.assertEqual(self.guest_now(), guest)
+
+    def test_4_guests_are_shut_down_with_the_host(self):
+        self.bring()
+        guest = self.start_guest()
+        self.host("systemctl restart edpm-libvirt-guests")
+        self.assertEqual(self.guest_now(), guest, "a guest ended though the host does not")
+        # As by systemctl poweroff, which needs logind.
+        realhost.sh("podman", "stop", "--time", "60", realhost.NAME)
+        realhost.sh("podman", "start", realhost.NAME)
+        self.wait()
+        log = self.host("cat /var/log/containers/libvirt/qemu/instance-1.log").splitlines()[-1]
+        self.assertTrue(log.endswith("shutting down, reason=destroyed"), log)
+
+
 @realhost.long
 class LibvirtConfigurationTest(realhost.HostTest):
     """Daemons try their new configuration in a container of their own."""
 
-    IMAGES = True
+    IMAGES = ("nova",)
 
     def variables(self, **more):
         return dict({"edpm_libvirt_image": "localhost/edpm-nova-libvirt:latest"}, **more)
@@ -251,7 +361,7 @@ class LibvirtConfigurationTest(realhost.HostTest):
 class ConfigurationTest(realhost.HostTest):
     """A running nova-compute survives whatever is in its configuration."""
 
-    IMAGES = True
+    IMAGES = ("nova",)
     NOVA = ("[DEFAULT]\ntransport_url = rabbit://u:S3cretPass@127.0.0.1:5672/\ncompute_driver = libvirt.LibvirtDriver\nstate_path = /var/lib/nova\n"
             "[oslo_concurrency]\nlock_path = /var/lib/nova/tmp\n[libvirt]\nvirt_type = qemu\n")
     DIRECTORY = "/var/lib/openstack/nova"
@@ -339,6 +449,18 @@ class ConfigurationTest(realhost.HostTest):
         self.succeeds("nova", **self.variables(""))
         self.assertNotIn("virt_type", self.host(host))
 
+    def test_6_the_name_of_the_host_in_nova_never_changes(self):
+        self.succeeds("nova", **self.variables(""))
+        name = self.host("uname --nodename")
+        self.assertIn("\nhost = %s\n" % name, self.host("cat %s/01-nova-host.conf" % self.DIRECTORY))
+        before = self.state()
+        self.assertIn("The host is %s in nova and would be other, host name %s. Restore" % (name, name), self.fails("", edpm_nova_host="other"))
+        self.addCleanup(self.host, "hostname " + name)
+        self.host("hostname renamed")
+        self.assertIn("The host is %s in nova and would be renamed. Restore" % name, self.fails(""))
+        self.assertIn("The host is %s in nova and would be %s, host name renamed. Restore" % (name, name), self.fails("", edpm_nova_host=name))
+        self.assertEqual(self.state(), before)
+
     def test_7_the_first_configuration(self):
         self.succeeds("nova_cleanup")
         self.assertEqual(self.host("ls /var/lib/edpm/services"), "")
@@ -351,7 +473,7 @@ class ConfigurationTest(realhost.HostTest):
 class HealthTest(realhost.HostTest):
     """Who looks at the units of a host sees which service is not well, and nothing is restarted for it."""
 
-    IMAGES = True
+    IMAGES = ("nova",)
     CONTAINERS = "nova_compute", "libvirt_libvirtd", "libvirt_virtlogd"
     # nova-compute has a connection, whatever is said through it.
     BUS = ("import socket; s = socket.create_server(('127.0.0.1', 5672)); kept = []\n"
@@ -399,7 +521,7 @@ class HealthTest(realhost.HostTest):
 class ImagesTest(realhost.HostTest):
     """Images are there before a step needs them, and those that nothing uses are removed."""
 
-    IMAGES = True
+    IMAGES = ("nova",)
     NOVA = "localhost/edpm-nova-compute:latest"
     LOGIN = '{"auths": {"registry.example.com": {"auth": "dXNlcjpTM2NyZXRQYXNz"}}}'  # user:S3cretPass
 
@@ -438,7 +560,7 @@ class ImagesTest(realhost.HostTest):
 class CertificatesTest(realhost.HostTest):
     """Hosts and nova-compute trust what is given, and nothing that no longer is."""
 
-    IMAGES = True
+    IMAGES = ("nova",)
     VERIFY = "openssl verify -CAfile /etc/ssl/certs/ca-certificates.crt"
 
     def authority(self, name):
@@ -676,7 +798,7 @@ class TunedTest(realhost.HostTest):
 class CephTest(realhost.HostTest):
     """libvirt and nova-compute have the keys of Ceph, and nobody sees them."""
 
-    IMAGES = True
+    IMAGES = ("nova",)
     UUID = "0b7c1d4e-5a3f-4c6b-9d21-7f0e8a9b1c2d"
     KEYS = "AQBSdFhWAAAAABAAuXkbWDhaKQZ2W5Z0bm5sZQ==", "AQBSdFhWAAAAABAAb3RoZXJvdGhlcm90aGVyb3RoZQ=="
     GIVE = "Give libvirt the key of the user of Ceph"
@@ -772,7 +894,7 @@ class ValidateNetworkTest(realhost.HostTest):
 class CheckModeTest(realhost.HostTest):
     """With --check every playbook changes nothing, and reports what would be changed: on a converged host nothing."""
 
-    IMAGES = True
+    IMAGES = ("nova",)
     PLAYBOOKS = ("configure_network", "validate_network", "install_os", "configure_os", "run_os", "libvirt", "nova")
     NOVA = ("[DEFAULT]\ntransport_url = rabbit://u:p@127.0.0.1:5672/\ncompute_driver = libvirt.LibvirtDriver\nstate_path = /var/lib/nova\n"
             "[oslo_concurrency]\nlock_path = /var/lib/nova/tmp\n[libvirt]\nvirt_type = qemu\n")

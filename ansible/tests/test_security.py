@@ -157,7 +157,7 @@ class Configuration(unittest.TestCase):
         with open(os.path.join(COLLECTION, "roles", "edpm_nova", "tasks", "main.yml"), encoding="utf-8") as file:
             task = next(t for t in yaml.safe_load(file) if t["name"] == "Copy the configuration")
         arguments = task["edpm.operators.config_files"]
-        del arguments["directories"], arguments["templates"], arguments["purge"], arguments["validate"]
+        del arguments["directories"], arguments["texts"], arguments["templates"], arguments["purge"], arguments["validate"]
         arguments["owner"] = str(os.getuid())
         return task
 

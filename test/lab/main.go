@@ -8,6 +8,7 @@
 //	sudo go run ./test/lab up --hosts --kwok-nodes 20
 //	sudo go run ./test/lab up --olm && go run ./test/lab catalog bin/catalog
 //	sudo go run ./test/lab up --hosts --openstack && source <(go run ./test/lab openrc)
+//	sudo go run ./test/lab up --hosts --ovn
 //	export KUBECONFIG=$(go run ./test/lab kubeconfig)
 //	sudo go run ./test/lab ssh edpm-compute-0 -- hostname
 //	sudo go run ./test/lab down
@@ -57,7 +58,7 @@ const usage = `usage: lab <command>
   status                show what runs
   kubeconfig            print the path of the admin's kubeconfig
   load TAR...           import docker archives for pods
-  openrc                print what the program openstack needs of a lab with --openstack
+  openrc                print what the program openstack needs of a lab with --openstack or --ovn
   virt-type             print how guests run on this machine: kvm, or qemu without it
   catalog DIR           serve a file-based catalog, and no other, for OLM; up --olm first
   ssh [USER@]HOST [-- COMMAND...]
@@ -148,6 +149,7 @@ func parseUp(args []string) (cluster.Options, error) {
 	flags.BoolVar(&o.OLM, "olm", false, "the Operator Lifecycle Manager; see lab catalog")
 	flags.BoolVar(&o.Machines, "machines", false, "what go run ./test/lab/metal needs to boot machines")
 	flags.BoolVar(&o.OpenStack, "openstack", false, "edpm-controller-0, with what nova shares with others, and the images for a Nova; see lab openrc")
+	flags.BoolVar(&o.OVN, "ovn", false, "edpm-controller-0, with neutron and OVN as well, and the image of OVN's agents for hosts; see lab openrc")
 	flags.BoolVar(&o.Audit, "audit", false, "log what ServiceAccounts ask of the API server, in logs/audit*.log, 300 MB at most")
 	images := flags.String("images", "ansibleee", "comma-separated `names` of test/lab/images to import for pods, besides pause")
 	flags.Func("archive", "docker archive `file` to import for pods (repeatable)", appendPath(&o.Archives))

@@ -33,6 +33,7 @@ func TestParseUp(t *testing.T) {
 			cluster.Options{Images: []string{}, NodeGrace: 16 * time.Second, EvictionGrace: 5 * time.Second}, false},
 		{"with OLM", []string{"--images=", "--olm"}, cluster.Options{Kubelet: true, Images: []string{}, OLM: true}, false},
 		{"with OpenStack", []string{"--images=", "--openstack"}, cluster.Options{Kubelet: true, Images: []string{"nova"}, OpenStack: true}, false},
+		{"with OVN, and nothing of nova", []string{"--images=", "--ovn"}, cluster.Options{Kubelet: true, Images: []string{}, OVN: true}, false},
 		{"a grace that is none", []string{"--node-grace", "1s"}, cluster.Options{}, true},
 		{"a host that is no host", []string{"--host", "x"}, cluster.Options{}, true},
 		{"a forgotten dash", []string{"hosts"}, cluster.Options{}, true},

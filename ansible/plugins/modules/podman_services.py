@@ -74,6 +74,13 @@ options:
         description: Do not restart the service while it runs, whatever changed.
         type: bool
         default: false
+      guest_pid_files:
+        description:
+          - Shell patterns of files with the process IDs of guests. The service is not restarted while it runs and one of them is in a cgroup of its container,
+            whatever changed, as the guest would end with the container. Guests in other cgroups, where systemd-machined has put them, are not affected.
+        type: list
+        elements: path
+        default: []
       after:
         description: Units that start before this one. Shell patterns stand for the units in I(directory) that they match.
         type: list
@@ -132,6 +139,10 @@ options:
     description: Directory that keeps what services last came up with, copies of their configuration included. Only root can read it.
     type: path
     default: /var/lib/edpm/services
+  proc:
+    description: Directory with the processes of the host.
+    type: path
+    default: /proc
 attributes:
   check_mode:
     description: Reports the units and services that would be changed for the configuration as it is, and does not wait.
@@ -158,13 +169,18 @@ changes:
   elements: str
   returned: always
 waiting:
-  description: Units that keep running as they were started, until a run without I(keep_running).
+  description: Units that keep running as they were started, until a run without I(keep_running) and without guests in their containers.
   type: list
   elements: str
   returned: always
+edpm_note:
+  description: The same in words, for the result of the host.
+  type: str
+  returned: when a unit waits
 """
 
 import fnmatch
+import glob
 import hashlib
 import json
 import os
@@ -177,11 +193,13 @@ from ansible_collections.edpm.operators.plugins.module_utils import health
 from ansible_collections.edpm.operators.plugins.module_utils.last_good import LastGood, remove
 from ansible_collections.edpm.operators.plugins.module_utils.mask import mask
 
+# oslo.log ends what it writes at once with it, for example a traceback.
+COLOUR = re.compile("\x1b\\[[0-9;]*m")
 # podman prints the ID of a container that it starts.
 CONTAINER_ID = re.compile(r"^[0-9a-f]{64}$")
 ERROR = re.compile(r"(?i)\b(error|critical|fatal|failed|denied|no such|not found)\b")
 # What oslo.log puts before the message: time, process, level, module and request.
-OF_OSLO_LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \d+ [A-Z]+ [\w.]+ (?:\[[^]]*\] ?)?")
+OF_OSLO_LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \d+ [A-Z]+ [\w.]+(?: |$)(?:\[[^]]*\] ?)?")
 OF_SYSTEMD = re.compile(r"^edpm_|systemd")
 # Between the first line of its log and the moment a service counts as up.
 GRACE = 3
@@ -248,6 +266,7 @@ class Service(object):
         # Without a container there is no label, not even an empty one.
         self.exists = label is not None
         self.stale = label != self.definition
+        self.waits = self.stale and self.exists and (options["keep_running"] or self.keeps_guests())
 
     def after(self):
         """Returns the units that start before this one."""
@@ -299,19 +318,30 @@ class Service(object):
         out = self.module.run_command(["systemctl", "show", "--property=" + ",".join(names), self.unit])[1]
         return dict(line.partition("=")[::2] for line in out.splitlines())
 
+    def keeps_guests(self):
+        """Reports whether a guest would end with the container: whether it is in one of its cgroups. So is the process of the container."""
+        pids = set(pid.strip() for pattern in self.options["guest_pid_files"] for pid in map(read, glob.glob(pattern)))
+        if not pids:
+            return False
+        inspect = [self.module.params["podman"], "container", "inspect", "--format", "{{.Id}} {{.State.Pid}}", "edpm_" + self.name]
+        container, main = self.module.run_command(inspect, check_rc=True)[1].split()
+        cgroups = os.path.join(self.module.params["proc"], "%s", "cgroup")
+        return any(container in read(cgroups % pid) for pid in pids - set([main]))
+
     def steps(self):
         """Returns what systemctl has to do."""
         status = self.show("ActiveState", "UnitFileState")
         runs = status.get("ActiveState") in ("active", "activating")
         steps = [] if status.get("UnitFileState") == "enabled" else ["enable"]
-        if self.stale and not (self.options["keep_running"] and runs):
+        if self.stale and not (self.waits and runs):
             return steps + ["restart"]
         return steps if runs else steps + ["start"]
 
     def log(self, *arguments):
         """Returns what the container printed."""
         command = ["journalctl", "--quiet", "--identifier=edpm_" + self.name, "--output=cat", "--no-pager"]
-        return [line for line in self.module.run_command(command + list(arguments))[1].splitlines() if not CONTAINER_ID.match(line)]
+        text = COLOUR.sub("", self.module.run_command(command + list(arguments))[1])
+        return [line for line in text.splitlines() if not CONTAINER_ID.match(line)]
 
     def age(self, status):
         """Returns for how many seconds the service is up."""
@@ -320,8 +350,9 @@ class Service(object):
 
     def spoke(self, age):
         """Reports whether it printed a line since it is up. Those before that are the last words of the one before."""
-        lines = self.log("--since=@%d" % (time.time() - age + 1), "--lines=50")
-        return bool(lines) and self.module.run_command(["grep", "-Eq", self.options["speak_pattern"]], data="\n".join(lines))[0] == 0
+        lines = self.log("--since=@%d" % (time.time() - age + 1), "--lines=5000")
+        # Not -q, with which grep may end before it has read everything.
+        return bool(lines) and self.module.run_command(["grep", "-Ec", self.options["speak_pattern"]], data="\n".join(lines))[0] == 0
 
     def wait(self):
         """Waits until it printed something and is up for settle_seconds. Fails as soon as it goes down."""
@@ -351,12 +382,14 @@ class Service(object):
         lines = self.log("--since=@%.6f" % since, "--lines=30", "--reverse") or self.log("--lines=30", "--reverse")
         lines = [mask(line) for line in reversed(lines)]
         errors = [line for line in lines if ERROR.search(line) and not OF_SYSTEMD.search(line)]
-        culprit = OF_OSLO_LOG.sub("", (errors or lines or [otherwise])[-1])
+        # Of a traceback the exception says what it is: other lines are indented or empty.
+        says = [text for text in (OF_OSLO_LOG.sub("", line) for line in errors) if text[:1].strip()]
+        culprit = (says or [OF_OSLO_LOG.sub("", line) for line in lines] or [otherwise])[-1]
         return "%s does not stay up: %s -- last lines of its log: %s" % (self.unit, culprit, " | ".join(lines))
 
     def keep(self):
         """Keeps what the service came up with. Its image is kept by its ID, as the name may move on."""
-        if not (self.stale and self.exists and self.options["keep_running"]):
+        if not self.waits:
             self.good.keep(self.definition, self.text(self.definition, self.image), self.image, self.options["config_dirs"])
 
 
@@ -486,19 +519,27 @@ def record(module, services):
             remove(os.path.join(module.params["records"], name))
 
 
+def note(waiting):
+    """Returns what a person has to know of units that wait."""
+    names = ", ".join(unit[:-len(".service")] for unit in waiting)
+    return {"edpm_note": "A restart is pending for %s, which guests need: rerun the step when no guests run" % names} if names else {}
+
+
 def main():
     strings = dict(type="list", elements="str", default=[])
     options = dict(
         name=dict(type="str", required=True), description=dict(type="str", default=""), image=dict(type="str", required=True),
         command=strings, user=dict(type="str", default=""), mounts=strings, optional_mounts=strings, environment=dict(type="dict", default={}),
-        args=strings, config_dirs=dict(type="list", elements="path", default=[]), keep_running=dict(type="bool", default=False), after=strings,
+        args=strings, config_dirs=dict(type="list", elements="path", default=[]), keep_running=dict(type="bool", default=False),
+        guest_pid_files=dict(type="list", elements="path", default=[]), after=strings,
         restart_seconds=dict(type="int", default=5), stop_seconds=dict(type="int", default=30), settle_seconds=dict(type="int", default=5),
         speak_seconds=dict(type="int", default=0), speak_pattern=dict(type="str", default="."), health=strings,
     )
     module = AnsibleModule(supports_check_mode=True, argument_spec=dict(
         services=dict(type="list", elements="dict", required=True, options=options),
         podman=dict(type="path", default="/usr/bin/podman"), runtime=dict(type="str", default=""), args=strings,
-        health_seconds=dict(type="int", default=120), directory=dict(type="path", default="/etc/systemd/system"), records=dict(type="path", default="/var/lib/edpm/services")))
+        health_seconds=dict(type="int", default=120), directory=dict(type="path", default="/etc/systemd/system"), records=dict(type="path", default="/var/lib/edpm/services"),
+        proc=dict(type="path", default="/proc")))
     images, running = image_ids(module), labels(module)
     services = [Service(module, each, images[each["image"]], running.get(each["name"])) for each in module.params["services"]]
     try:
@@ -507,8 +548,8 @@ def main():
         fail(module, services, error)
     if not module.check_mode:
         record(module, services)
-    waiting = [service.unit for service in services if service.stale and service.exists and service.options["keep_running"]]
-    module.exit_json(changed=bool(changes), changes=changes, waiting=waiting, diff=diff if module._diff else [])
+    waiting = [service.unit for service in services if service.waits]
+    module.exit_json(changed=bool(changes), changes=changes, waiting=waiting, diff=diff if module._diff else [], **note(waiting))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 # prints the path of each on standard output. What is already there is kept: the
 # file name carries a hash of everything the image is made of.
 #
-#   build.sh NAME...     NAME: pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova, glance
+#   build.sh NAME...     NAME: pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova, glance,
+#                        node-exporter, sriov-agent, cinder-volume, ovn
 #
 # EDPM_CACHE          where files are kept (default ~/.cache/edpm-operators)
 # EDPM_DEBIAN_SUITE   release to build from (default bookworm)
@@ -15,7 +16,8 @@ repo=$(cd "$here/../../.." && pwd)
 cache=${EDPM_CACHE:-$HOME/.cache/edpm-operators}/images
 suite=${EDPM_DEBIAN_SUITE:-bookworm}
 mirror=${EDPM_DEBIAN_MIRROR:-}
-keep=3 # finished files kept for each name
+keep=3    # finished files kept for each name
+room=4096 # MB that must be free before an image is built
 
 log() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() {
@@ -26,6 +28,14 @@ die() {
 # need TOOL PACKAGE...
 need() {
   command -v "$1" >/dev/null || die "$1 is missing: apt-get install ${*:2}"
+}
+
+# require_room DIRECTORY VARIABLE: fails without room for the root file system of an image
+# there. VARIABLE says where else it could be.
+require_room() {
+  local free
+  free=$(df --output=avail --block-size=M "$1" | tail -n 1 | tr -dc 0-9)
+  [ "$free" -ge "$room" ] || die "$1 has $free MB free, and an image needs $room MB: remove something, or set $2 to another directory"
 }
 
 # hash_of PATH...: 16 hex digits over names, modes and content.
@@ -53,7 +63,7 @@ base() {
   if ! [ -s "$tar" ]; then
     log "$name: installing $(packages_of "$packages" | tr , '\n' | wc -l) packages of Debian $suite"
     bootstrap "$(packages_of "$packages")" "$hook" "$tar.part.tar" >&2
-    mv "$tar.part.tar" "$tar"
+    finish "$tar.part.tar" "$tar"
     prune "base-$name" 1
   fi
   if ! podman image exists "$base_image"; then
@@ -78,6 +88,18 @@ bootstrap() {
   else
     mmdebstrap "${options[@]}" "$suite" "$3"
   fi
+}
+
+# finish PART FILE: gives a file its name once it is on the disk.
+finish() {
+  sync "$1"
+  mv "$1" "$2"
+}
+
+# unfinished NAME: removes what builds of NAME have left that were killed or failed.
+# Call it under the lock of NAME.
+unfinished() {
+  rm -f "$cache/$1"-????????????????.tar.part "$cache/base-$1"-????????????????.tar.part.tar
 }
 
 # prune PREFIX COUNT: keeps the COUNT newest finished files of PREFIX.
@@ -180,6 +202,30 @@ make_glance() {
   layer "$here/glance" "$here/glance/Containerfile" "${tags[@]}"
 }
 
+make_node-exporter() {
+  tags=(localhost/edpm-node-exporter:latest)
+  base node-exporter "$here/node-exporter/packages.txt"
+  layer "$here/node-exporter" "$here/node-exporter/Containerfile" "${tags[@]}"
+}
+
+make_sriov-agent() {
+  tags=(localhost/edpm-sriov-agent:latest)
+  base sriov-agent "$here/sriov-agent/packages.txt"
+  layer "$here/sriov-agent" "$here/sriov-agent/Containerfile" "${tags[@]}"
+}
+
+make_cinder-volume() {
+  tags=(localhost/edpm-cinder-volume:latest)
+  base cinder-volume "$here/cinder-volume/packages.txt" "$here/cinder-volume/customize.sh"
+  layer "$here/cinder-volume" "$here/cinder-volume/Containerfile" "${tags[@]}"
+}
+
+make_ovn() {
+  tags=(localhost/edpm-ovn:latest)
+  base ovn "$here/ovn/packages.txt" "$here/ovn/customize.sh"
+  layer "$here/ovn" "$here/ovn/Containerfile" "${tags[@]}"
+}
+
 # inputs_of NAME: every file that decides what is in the image.
 inputs_of() {
   case $1 in
@@ -187,10 +233,10 @@ inputs_of() {
       local ansible=$repo/ansible
       printf '%s\n' "$here/ansibleee" "$ansible"/{galaxy.yml,README.md,meta,roles,playbooks,plugins,execution-environment}
       ;;
-    pause | edpm-host | nova | glance) echo "$here/$1" ;;
+    pause | edpm-host | nova | glance | node-exporter | sriov-agent | cinder-volume | ovn) echo "$here/$1" ;;
     edpm-machine) printf '%s\n' "$here/edpm-machine" "$here/edpm-host" ;;
     edpm-controller) printf '%s\n' "$here/edpm-controller" "$here/edpm-host/rootfs" ;;
-    *) die "unknown image $1: pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova and glance are known" ;;
+    *) die "unknown image $1: pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova, glance, node-exporter, sriov-agent, cinder-volume and ovn are known" ;;
   esac
 }
 
@@ -204,18 +250,21 @@ build() {
     if [ -s "$tar" ]; then
       touch "$tar" # the newest are kept
     else
+      trap 'unfinished "$name"' EXIT
+      unfinished "$name"
+      require_room "$cache" EDPM_CACHE
+      require_room "${TMPDIR:-/tmp}" TMPDIR
       "make_$name"
       log "$name: writing $tar"
-      rm -f "$tar.part"
       podman save --quiet --format docker-archive --multi-image-archive --output "$tar.part" "${tags[@]}" >&2
-      mv "$tar.part" "$tar"
+      finish "$tar.part" "$tar"
       prune "$name" "$keep"
     fi
   ) 9>"$cache/.$name.lock"
   echo "$tar"
 }
 
-[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova, glance)"
+[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova, glance, node-exporter, sriov-agent, cinder-volume, ovn)"
 for name in "$@"; do inputs_of "$name" >/dev/null; done
 [ "$(id -u)" = 0 ] || die "run as root: root file systems have files of many users"
 need podman podman

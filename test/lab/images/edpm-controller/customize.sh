@@ -20,10 +20,10 @@ chroot "$root" systemctl mask systemd-udevd.service systemd-udev-trigger.service
   apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
 
 # The configuration is in /etc/lab alone: no file of the packages may add to it.
-for file in keystone/keystone.conf placement/placement.conf glance/glance-api.conf; do
+for file in keystone/keystone.conf placement/placement.conf glance/glance-api.conf neutron/neutron.conf; do
   : > "$root/etc/$file"
 done
-chmod -R a+rX "$root"/etc/keystone "$root"/etc/placement "$root"/etc/glance
+chmod -R a+rX "$root"/etc/keystone "$root"/etc/placement "$root"/etc/glance "$root"/etc/neutron
 
 # The compiler suite comes in through dependencies and is of no use at run time.
 rm -rf "$root"/usr/lib/gcc "$root"/usr/libexec/gcc

@@ -11,7 +11,8 @@ install -d -m 0700 "$root/root/.ssh"
 chroot "$root" install -d -m 0700 -o cloud-admin -g cloud-admin /home/cloud-admin/.ssh
 
 # Each host makes its own identity when it starts.
-rm -f "$root"/etc/ssh/ssh_host_* "$root/etc/iscsi/initiatorname.iscsi" "$root/etc/nvme/hostnqn" "$root/etc/nvme/hostid"
+rm -f "$root"/etc/ssh/ssh_host_* "$root/etc/iscsi/initiatorname.iscsi" "$root/etc/nvme/hostnqn" "$root/etc/nvme/hostid" \
+  "$root/etc/openvswitch/conf.db" "$root/etc/openvswitch/system-id.conf"
 : > "$root/etc/machine-id"
 
 # Units that only make sense on hardware.
@@ -22,7 +23,8 @@ chroot "$root" systemctl mask getty.target console-getty.service systemd-udevd.s
 chroot "$root" systemctl disable chrony.service nftables.service podman.socket podman.service \
   podman-auto-update.timer podman-restart.service \
   iscsid.service iscsid.socket open-iscsi.service multipathd.service multipathd.socket \
-  nvmefc-boot-connections.service nvmf-autoconnect.service tuned.service
+  nvmefc-boot-connections.service nvmf-autoconnect.service tuned.service \
+  openvswitch-switch.service ovs-record-hostname.service
 
 echo 'cloud-admin ALL=(ALL) NOPASSWD:ALL' > "$root/etc/sudoers.d/cloud-admin"
 chmod 0440 "$root/etc/sudoers.d/cloud-admin"

@@ -148,7 +148,10 @@ func (b *Builder) dir(set Set) (string, error) {
 
 // buildInto builds beside dir and renames, so that dir is whole or absent.
 func (b *Builder) buildInto(ctx context.Context, set Set, dir string) error {
-	tmp, err := os.MkdirTemp(b.Cache, ".building-")
+	if err := removeUnfinished(dir); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(b.Cache, filepath.Base(dir)+unfinished)
 	if err != nil {
 		return err
 	}
@@ -162,10 +165,39 @@ func (b *Builder) buildInto(ctx context.Context, set Set, dir string) error {
 	if err := set.finish(ctx, b, tmp); err != nil {
 		return err
 	}
-	if err := os.Chmod(tmp, 0o755); err != nil {
+	if err := errors.Join(os.Chmod(tmp, 0o755), flush(tmp)); err != nil {
 		return err
 	}
 	return os.Rename(tmp, dir)
+}
+
+// unfinished ends the name of the directory in which an entry is built.
+const unfinished = ".building-*"
+
+// removeUnfinished removes what builds of the entry have left that were killed. The
+// caller has the lock of dir, so none of them runs.
+func removeUnfinished(dir string) error {
+	left, err := filepath.Glob(dir + unfinished)
+	for _, path := range left {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
+
+// flush writes the files of a directory to the disk: without that, a machine that loses
+// its power may have the name of a file and not what is in it.
+func flush(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Sync()
+	})
 }
 
 func finishKubernetes(ctx context.Context, b *Builder, dir string) error {

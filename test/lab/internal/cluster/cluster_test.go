@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"archive/tar"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -61,6 +63,45 @@ func TestALabNeverAdoptsADirectoryInUse(t *testing.T) {
 	}
 	if _, err := os.Stat(treasure); err != nil {
 		t.Errorf("removeState touched a directory that is not a lab's: %v", err)
+	}
+}
+
+func TestALabNeedsRoomOnItsDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+	if err := requireRoom(dir, 1); err != nil {
+		t.Errorf("a disk with room: %v", err)
+	}
+	err := requireRoom(dir, math.MaxUint64)
+	if err == nil || !strings.Contains(err.Error(), "EDPM_LAB_DIR") || !strings.Contains(err.Error(), "MB free") {
+		t.Errorf("error %v does not say what is missing and what to do", err)
+	}
+	small, large, hosts := Options{KwokNodes: 3}.room(), Options{Kubelet: true}.room(), Options{Hosts: DefaultHosts()}.room()
+	if small >= large || hosts != large {
+		t.Errorf("%d bytes without images and %d with them", small, large)
+	}
+	// The kubelet must not evict pods as soon as the lab is up.
+	if config := testLab(t).kubeletComponent("").Files; !strings.Contains(fmt.Sprint(config), "nodefs.available: 200Mi") || large < 300<<20 {
+		t.Errorf("%d bytes are asked for, and the kubelet evicts pods by %v", large, config)
+	}
+}
+
+func TestWhatBelongsToAnotherLabIsNotTaken(t *testing.T) {
+	for _, tc := range []struct {
+		name, message string
+		want          []string
+	}{
+		{"a host of another lab", foreignHost("edpm-compute-0", "/other").Error(), []string{"edpm-compute-0", "EDPM_LAB_DIR=/other go run ./test/lab down"}},
+		{"a container of nobody", foreignHost("edpm-compute-0", "").Error(), []string{"podman rm --force edpm-compute-0"}},
+		{"a bridge of another lab", otherDown("edpm-lab:/other"), []string{"EDPM_LAB_DIR=/other go run ./test/lab down"}},
+		{"a bridge of nobody", otherDown("nobody"), []string{"ip link del " + bridge}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, words := range tc.want {
+				if !strings.Contains(tc.message, words) {
+					t.Errorf("%q does not say %q", tc.message, words)
+				}
+			}
+		})
 	}
 }
 

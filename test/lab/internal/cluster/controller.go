@@ -7,13 +7,30 @@ import (
 	"strings"
 )
 
-// controller is the host with what nova's services and computes share. Its address is
-// part of its image, in etc/lab/environment.
+// controller is the host with what nova's services and computes share, and with neutron
+// and OVN. Its address is part of its image, in etc/lab/environment.
 var controller = Host{Name: "edpm-controller-0", IP: "192.168.122.10"}
 
-// controllerMachine is the controller with what starts on it.
-func controllerMachine() machine {
-	return machine{Host: controller, image: "edpm-controller", ready: servicesStarted}
+// controllerMachine is the controller with what starts on it, with neutron and OVN if
+// they are wanted.
+func controllerMachine(ovn bool) machine {
+	m := machine{Host: controller, image: "edpm-controller", ready: servicesStarted}
+	if ovn {
+		m.ready = networkStarted
+	}
+	return m
+}
+
+// networkStarted starts OVN's databases, neutron, and what the metadata agents ask, once
+// the other services run.
+func networkStarted(ctx context.Context) error {
+	if err := servicesStarted(ctx); err != nil {
+		return err
+	}
+	if _, err := command(ctx, "podman", "exec", controller.Name, "systemctl", "start", "lab-ovn.target"); err != nil {
+		return err
+	}
+	return servicesStarted(ctx)
 }
 
 // servicesStarted waits until no service of the controller is starting or has failed.

@@ -9,7 +9,7 @@ import (
 
 // The databases of the image have the address in the catalog, and the passwords.
 func TestTheControllerIsWhatItsImageSays(t *testing.T) {
-	path := filepath.Join("..", "..", "images", controllerMachine().image, "rootfs", "etc", "lab", "environment")
+	path := filepath.Join("..", "..", "images", controllerMachine(false).image, "rootfs", "etc", "lab", "environment")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

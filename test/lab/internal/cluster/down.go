@@ -33,15 +33,20 @@ func (l *Lab) Down(ctx context.Context) error {
 	} else {
 		l.logf("There is no lab in %s; looking for what one left behind", l.Dir)
 	}
-	var problems []error
-	for _, step := range l.downSteps(ctx) {
-		problems = append(problems, step())
-	}
-	if err := errors.Join(problems...); err != nil {
+	if err := l.remove(ctx); err != nil {
 		return err
 	}
 	l.logf("The lab in %s is down; its logs and images stay", l.Dir)
 	return nil
+}
+
+// remove takes every step, even when an earlier one has failed.
+func (l *Lab) remove(ctx context.Context) error {
+	var problems []error
+	for _, step := range l.downSteps(ctx) {
+		problems = append(problems, step())
+	}
+	return errors.Join(problems...)
 }
 
 // downSteps are in order: nothing is removed while something may still use it.

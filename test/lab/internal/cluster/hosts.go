@@ -95,11 +95,11 @@ func (l *Lab) hosts(ctx context.Context, o Options) error {
 // machines returns what to start, the slowest first, with all images in place.
 func (l *Lab) machines(ctx context.Context, o Options) ([]machine, error) {
 	var all []machine
-	if o.OpenStack {
-		all = append(all, controllerMachine())
+	if o.OpenStack || o.OVN {
+		all = append(all, controllerMachine(o.OVN))
 	}
 	if len(o.Hosts) > 0 {
-		store, err := l.imageScript(ctx, "store.sh")
+		store, err := l.imageScript(ctx, "store.sh", o.storeImages()...)
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +172,7 @@ func (l *Lab) startHost(ctx context.Context, m machine) (bool, error) {
 	}
 	var status, pid, id, owner string
 	if _, err := fmt.Sscan(state, &status, &pid, &id, &owner); err != nil || owner != l.Dir {
-		return false, fmt.Errorf("podman has a container %s that is not this lab's", m.Name)
+		return false, foreignHost(m.Name, owner)
 	}
 	if runs(pid, id) {
 		return false, nil
@@ -185,6 +185,15 @@ func (l *Lab) startHost(ctx context.Context, m machine) (bool, error) {
 		return false, err
 	}
 	return true, l.createHost(ctx, m)
+}
+
+// foreignHost says that a host has the name of a container of another lab, or of
+// nobody's.
+func foreignHost(name, owner string) error {
+	if owner == "" {
+		return fmt.Errorf("podman has a container %s that no lab made: remove it, podman rm --force %s", name, name)
+	}
+	return fmt.Errorf("host %s belongs to the lab in %s: %s", name, owner, otherDown(tagPrefix+owner))
 }
 
 // runs returns whether the process is there and is the container's.

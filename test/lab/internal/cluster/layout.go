@@ -60,7 +60,9 @@ func (l Layout) containerdState() string  { return l.path("containerd", "state")
 func (l Layout) containerdRoot() string   { return l.path("images", "containerd") }
 
 // tag marks everything that this lab makes outside its directory.
-func (l Layout) tag() string { return "edpm-lab:" + l.Dir }
+func (l Layout) tag() string { return tagPrefix + l.Dir }
+
+const tagPrefix = "edpm-lab:"
 
 // perishable are the directories that down removes. What stays: logs, for a
 // look afterwards, and images, because importing them takes longer than the rest.

@@ -62,7 +62,7 @@ func (l *Lab) bridgeUp(ctx context.Context) error {
 		return nil
 	case "":
 	default:
-		return fmt.Errorf("the bridge %s belongs to another lab (%s); only one lab at a time can have a kubelet", bridge, owner)
+		return fmt.Errorf("the bridge %s belongs to another lab (%s), and only one at a time can have a kubelet: %s", bridge, owner, otherDown(owner))
 	}
 	for _, args := range []string{
 		// Without an address of its own it has the lowest one of its ports, and another
@@ -78,6 +78,15 @@ func (l *Lab) bridgeUp(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// otherDown says how the lab of a tag is taken down.
+func otherDown(tag string) string {
+	dir, ok := strings.CutPrefix(tag, tagPrefix)
+	if !ok {
+		return "remove it: ip link del " + bridge
+	}
+	return "take that one down first, EDPM_LAB_DIR=" + dir + " go run ./test/lab down, or use it"
 }
 
 // bridgeOwner returns the tag of the lab that made the bridge, "" without a

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 )
 
 // need is a program and the Debian package that has it.
@@ -22,8 +23,8 @@ var (
 )
 
 // preflight tells everything that is missing at once, before anything is made.
-func preflight(o Options) error {
-	var problems []error
+func (l *Lab) preflight(o Options) error {
+	problems := []error{requireRoom(l.Dir, o.room())}
 	if o.needsRoot() && os.Geteuid() != 0 {
 		problems = append(problems, errors.New("a kubelet and EDPM hosts need root; without it, use --no-kubelet"))
 	}
@@ -43,6 +44,32 @@ func preflight(o Options) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// room is how many bytes must be free for what the lab writes: with a node or hosts
+// images and containers, without them what etcd keeps and logs.
+func (o Options) room() uint64 {
+	if o.needsRoot() {
+		return 2 << 30
+	}
+	return 256 << 20
+}
+
+// requireRoom fails if the file system of a directory, which need not exist yet, has
+// fewer bytes left.
+func requireRoom(dir string, need uint64) error {
+	var fs syscall.Statfs_t
+	err := syscall.Statfs(dir, &fs)
+	for ; errors.Is(err, syscall.ENOENT) && dir != "/"; err = syscall.Statfs(dir, &fs) {
+		dir = filepath.Dir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("looking for room in %s: %w", dir, err)
+	}
+	if free := fs.Bavail * uint64(fs.Bsize); free < need {
+		return fmt.Errorf("%s has %d MB free, and the lab needs %d MB: remove something, or set EDPM_LAB_DIR to a directory elsewhere", dir, free>>20, need>>20)
+	}
+	return nil
 }
 
 func missing(n need) error {

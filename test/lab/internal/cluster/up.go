@@ -30,6 +30,9 @@ type Options struct {
 	Hosts []Host
 	// OpenStack asks for the controller.
 	OpenStack bool
+	// OVN asks for the controller with neutron and OVN, and for the image of OVN's agents
+	// on hosts that are not there yet.
+	OVN bool
 	// Machines asks for what machines need that are provisioned from bare metal.
 	Machines bool
 	// OLM asks for the Operator Lifecycle Manager.
@@ -41,7 +44,15 @@ type Options struct {
 
 func (o Options) needsRoot() bool { return o.Kubelet || o.needsPodman() }
 
-func (o Options) needsPodman() bool { return o.OpenStack || o.Machines || len(o.Hosts) > 0 }
+func (o Options) needsPodman() bool { return o.OpenStack || o.OVN || o.Machines || len(o.Hosts) > 0 }
+
+// storeImages are names of test/lab/images, of what hosts run.
+func (o Options) storeImages() []string {
+	if o.OVN {
+		return []string{"nova", "ovn"}
+	}
+	return []string{"nova"}
+}
 
 // Up brings the lab to what o asks for. It fixes what died, restarts what is
 // configured otherwise, leaves alone what is well, and returns once all is ready.
@@ -50,7 +61,7 @@ func (l *Lab) Up(ctx context.Context, o Options) error {
 		return err
 	}
 	o.Kubelet = o.Kubelet || l.procs.Known("kubelet")
-	if err := preflight(o); err != nil {
+	if err := l.preflight(o); err != nil {
 		return err
 	}
 	if err := l.adopt(); err != nil {
@@ -61,11 +72,28 @@ func (l *Lab) Up(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
+	if err := l.afterReboot(ctx); err != nil {
+		return err
+	}
 	if err := l.startAll(ctx, o); err != nil {
 		return err
 	}
 	l.summary(o)
 	return nil
+}
+
+// afterReboot removes what is left of a lab that was up when the machine was rebooted.
+// Its pods, mounts and network no longer exist, and what etcd has written may be lost
+// in part: it was never flushed to the disk.
+func (l *Lab) afterReboot(ctx context.Context) error {
+	if !l.procs.Rebooted() {
+		return nil
+	}
+	l.logf("The machine was rebooted while the lab was up: it starts again from scratch, with an empty cluster and new hosts")
+	if err := l.remove(ctx); err != nil {
+		return fmt.Errorf("removing the lab of before the reboot: %w", err)
+	}
+	return l.adopt()
 }
 
 // startAll starts everything. The node's runtime and the hosts need no apiserver,
@@ -156,7 +184,7 @@ func (l *Lab) summary(o Options) {
 	for _, h := range o.Hosts {
 		lines = append(lines, fmt.Sprintf("  host %s at %s, key %s", h.Name, h.IP, l.sshKey()))
 	}
-	if o.OpenStack {
+	if o.OpenStack || o.OVN {
 		lines = append(lines, fmt.Sprintf("  OpenStack on %s at %s: source <(make -s lab-openrc)", controller.Name, controller.IP))
 	}
 	fmt.Fprintln(os.Stderr, strings.Join(lines, "\n"))

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -140,6 +141,16 @@ func (s *Supervisor) Alive(name string) (int, bool) {
 func (s *Supervisor) Known(name string) bool {
 	_, known := s.load(name)
 	return known
+}
+
+// Rebooted reports whether a component was started before the machine last booted:
+// then nothing runs any more, and what was mounted and made in memory is lost.
+func (s *Supervisor) Rebooted() bool {
+	records, _ := filepath.Glob(s.recordPath("*")) // the pattern is well formed
+	return slices.ContainsFunc(records, func(path string) bool {
+		r, known := s.load(strings.TrimSuffix(filepath.Base(path), ".json"))
+		return known && r.BootID != bootID()
+	})
 }
 
 // LogPath returns the file that holds the output of the named component.

@@ -97,6 +97,29 @@ func TestStopSparesAProcessThatReusedThePid(t *testing.T) {
 	}
 }
 
+func TestABootOfTheMachineIsNoticed(t *testing.T) {
+	s := newSupervisor(t)
+	if s.Rebooted() {
+		t.Error("nothing was started yet")
+	}
+	ensure(t, s, sleeper("100"), true)
+	if s.Rebooted() {
+		t.Error("the machine has not been booted since")
+	}
+	r, _ := s.load("sleeper")
+	before := r
+	before.BootID = "an earlier boot"
+	if err := s.save("another", before); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Rebooted() {
+		t.Error("a component is of an earlier boot")
+	}
+	if _, alive := s.Alive("another"); alive {
+		t.Error("a process of this boot is taken for one of an earlier boot")
+	}
+}
+
 func TestAPortInUseIsNamed(t *testing.T) {
 	portPatience = 200 * time.Millisecond
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,9 +16,10 @@ mmdebstrap --quiet --variant=extract --include="linux-image-$(dpkg --print-archi
 mkdir -p "$output" "$files/bin" "$files/dev" "$files/media" "$files/modules" "$files/proc" "$files/sys"
 cp "$root/bin/busybox" "$files/bin/"
 cp "$here/init" "$files/init"
-# What reads a config drive on the machine type q35, each after what it needs.
+# What reads a config drive on the machine type q35, each after what it needs, and
+# what tells of the power button.
 order=10
-for module in scsi_common scsi_mod libata libahci ahci cdrom sr_mod isofs; do
+for module in scsi_common scsi_mod libata libahci ahci cdrom sr_mod isofs evdev button; do
   cp "$(find "$root/lib/modules/" -name "$module.ko")" "$files/modules/$order-$module.ko"
   order=$((order + 1))
 done

@@ -23,7 +23,8 @@ except ImportError:  # before Python 3.8
 try:
     from oslo_config import cfg, iniparser, validator
 except ImportError as missing:
-    sys.exit("%s cannot check anything: %s. Set edpm_nova_check_python to the interpreter of nova-compute." % (sys.executable, missing))
+    sys.exit("%s cannot check anything: %s. Set edpm_nova_check_python, or edpm_ovn_metadata_check_python, to the "
+             "interpreter of the service." % (sys.executable, missing))
 
 
 class Places(iniparser.BaseParser):
