@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -25,14 +26,20 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/podsecurity"
 )
 
-// objects returns what kustomize makes of a directory.
+// made is what kustomize has made of directories, which takes it seconds each.
+var made = map[string]resmap.ResMap{}
+
+// objects returns what kustomize makes of a directory. Nobody changes them.
 func objects(t *testing.T, dir string) []*resource.Resource {
 	t.Helper()
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	if err != nil {
-		t.Fatal(err)
+	if made[dir] == nil {
+		resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[dir] = resources
 	}
-	return resources.Resources()
+	return made[dir].Resources()
 }
 
 func decode(t *testing.T, r *resource.Resource, into any) {
@@ -237,19 +244,12 @@ func TestTheDashboardIsFoundByGrafana(t *testing.T) {
 // of the same role and account.
 func TestSecretsByNamespaceGrantsNoMore(t *testing.T) {
 	secretsBinding := func(dir string) (found []string) {
-		resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range resources.Resources() {
-			var binding rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
-			text, err := r.AsYAML()
-			if err != nil || !strings.HasSuffix(r.GetKind(), "RoleBinding") {
+		for _, r := range objects(t, dir) {
+			if !strings.HasSuffix(r.GetKind(), "RoleBinding") {
 				continue
 			}
-			if err := yaml.Unmarshal(text, &binding); err != nil {
-				t.Fatal(err)
-			}
+			var binding rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
+			decode(t, r, &binding)
 			if s := binding.Subjects[0]; binding.RoleRef.Name == "edpm-operators-manager-secrets-role" {
 				found = append(found, strings.Join([]string{r.GetKind(), r.GetNamespace(), s.Kind, s.Namespace, s.Name}, " "))
 			}

@@ -13,9 +13,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	rbacvalidation "k8s.io/component-helpers/auth/rbac/validation"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
 
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/coexistence"
@@ -24,23 +21,13 @@ import (
 // all returns the objects of a kind that kustomize makes of a directory.
 func all[T any](t *testing.T, dir, kind string) []T {
 	t.Helper()
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out []T
-	for _, r := range resources.Resources() {
+	for _, r := range objects(t, dir) {
 		if r.GetKind() != kind {
 			continue
 		}
-		text, err := r.AsYAML()
-		if err != nil {
-			t.Fatal(err)
-		}
 		var obj T
-		if err := yaml.UnmarshalStrict(text, &obj); err != nil {
-			t.Fatalf("%s %s: %v", kind, r.GetName(), err)
-		}
+		decode(t, r, &obj)
 		out = append(out, obj)
 	}
 	return out
@@ -238,6 +225,9 @@ func TestWhatManagersMayNot(t *testing.T) {
 		}},
 		"dataplane": {[]rbacv1.PolicyRule{rule("create", "ansibleee.openstack.org", "openstackansibleees")}, []rbacv1.PolicyRule{
 			rule("create", "batch", "jobs"), rule("create", "apps", "statefulsets"), rule("create", "nova.openstack.org", "novaexternalcomputes"),
+		}},
+		"edpm": {[]rbacv1.PolicyRule{rule("create", "edpm.openstack.org", "edpmservices"), rule("create", "ansibleee.openstack.org", "openstackansibleees")}, []rbacv1.PolicyRule{
+			rule("create", "batch", "jobs"), rule("create", "apps", "statefulsets"), rule("patch", "nova.openstack.org", "novaexternalcomputes"), rule("create", "dataplane.openstack.org", "openstackdataplanenodes"),
 		}},
 		"glance": {[]rbacv1.PolicyRule{rule("patch", "apps", "statefulsets"), rule("create", "batch", "jobs")}, []rbacv1.PolicyRule{
 			rule("create", "ansibleee.openstack.org", "openstackansibleees"), rule("get", "dataplane.openstack.org", "openstackdataplanenodes"),

@@ -44,7 +44,7 @@ func CacheOptions(operators []string) cache.Options {
 	}
 	held := map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                   pods,
-		&corev1.Node{}:                  {Transform: trimmedWorld},
+		&corev1.Node{}:                  {Transform: trimmedSnapshot},
 		&batchv1.Job{}:                  {Label: labels.NewSelector().Add(*jobs), Transform: withoutTemplate},
 		&batchv1.CronJob{}:              {Label: labels.SelectorFromSet(labels.Set{podified.AppLabel: podified.JobApp})},
 		&corev1.ConfigMap{}:             {Transform: identityOnly},
@@ -73,9 +73,10 @@ var placing = []string{"glance", "nova", "ocs", "topology"}
 const longAnnotation = 1 << 10
 
 // trimmed drops from an object what nobody here reads: managed fields, and long
-// annotations that are not of the suite, such as that of kubectl apply. Cached
-// objects are never written back as a whole.
+// annotations that are not of the suite, such as that of kubectl apply. Texts that
+// many objects have are shared. Cached objects are never written back as a whole.
 func trimmed(obj any) (any, error) {
+	shareText(obj)
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)
 		maps.DeleteFunc(o.GetAnnotations(), func(key, value string) bool {
@@ -153,7 +154,8 @@ func withoutTemplate(obj any) (any, error) {
 // podsForScheduling returns what keeps of a Pod what the scheduler looks at, and
 // shares it among those of a controller. Of a Pod of a run or of a Job of a service it
 // keeps the termination message too, which is its result. Of one that another controller than a
-// StatefulSet owns it drops what it says of itself: it is not of a service in pods.
+// StatefulSet owns it drops what it says of itself: it is not of a service in pods. What
+// fails in one that a StatefulSet owns matters only until it is ready.
 func podsForScheduling() func(any) (any, error) {
 	pods := newSharedPods()
 	return func(obj any) (any, error) {
@@ -161,8 +163,8 @@ func podsForScheduling() func(any) (any, error) {
 		if !ok {
 			return obj, nil
 		}
-		containers := pod.Status.ContainerStatuses
-		if _, err := trimmedWorld(pod); err != nil {
+		containers, inits := pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses
+		if _, err := trimmedSnapshot(pod); err != nil {
 			return nil, err
 		}
 		maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return !ours(key) })
@@ -170,15 +172,18 @@ func podsForScheduling() func(any) (any, error) {
 		switch {
 		case pod.Labels[openstackansibleee.RunnerLabel] == "true", pod.Labels[podified.AppLabel] == podified.JobApp:
 			pod.Status.ContainerStatuses = containers
-		case owner != nil && owner.Kind != "StatefulSet":
+		case owner == nil:
+		case owner.Kind != "StatefulSet":
 			pod.Status.Conditions = nil
+		case !podified.Ready(pod):
+			pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = containers, inits
 		}
 		pods.share(pod)
 		return pod, nil
 	}
 }
 
-func trimmedWorld(obj any) (any, error) {
+func trimmedSnapshot(obj any) (any, error) {
 	if _, err := placement.Trim(obj); err != nil {
 		return nil, err
 	}

@@ -94,6 +94,16 @@ func TestOfPodsOfOthersTheCacheDoesNotHoldWhatTheySayOfThemselves(t *testing.T) 
 	}
 }
 
+func TestOfPodsOfServicesTheCacheHoldsWhatFailsUntilTheyAreReady(t *testing.T) {
+	for ready, want := range map[corev1.ConditionStatus]int{corev1.ConditionFalse: 1, corev1.ConditionTrue: 0} {
+		pod := podOf("StatefulSet", "a", "1")
+		pod.Status.Conditions[0].Status = ready
+		if got := held(t, pod); len(got.Status.ContainerStatuses) != want {
+			t.Errorf("of a pod whose condition Ready is %s, it holds %v of its containers; want %d", ready, got.Status.ContainerStatuses, want)
+		}
+	}
+}
+
 func TestPodsOfAControllerShareWhatTheyHaveInCommon(t *testing.T) {
 	of := transform[*corev1.Pod](t)
 	var pods []*corev1.Pod

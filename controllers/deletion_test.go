@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -365,6 +366,33 @@ var _ = Describe("A node that is deleted", func() {
 		restore(MakeCompute("n", w.ns, "cell1"), novav1.NovaExternalComputeFinalizer)
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		Eventually(func(g Gomega) *metav1.OwnerReference { return metav1.GetControllerOf(get(g, w.compute("n"))) }).ShouldNot(BeNil())
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.steps("n")).To(Equal([]string{cleanup}))
+	})
+
+	It("is not cleaned up when it was never deployed; its compute has its finalizer from the start", func() {
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.condition(w.compute("n"), novav1.DataPlaneNodeReadyCondition, "False/DataPlaneNodeNotReady/Info")
+		Expect(get(Default, w.compute("n")).Finalizers).To(ConsistOf(novav1.NovaExternalComputeFinalizer))
+		written := slices.DeleteFunc(w.wire.since(0), func(write string) bool { return !strings.HasSuffix(write, "/novaexternalcomputes/n") })
+		Expect(written).To(HaveLen(1), "writes of the compute itself: its creation")
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.steps("n")).To(BeEmpty())
+	})
+
+	It("is cleaned up when the manager died before it knew which compute it had created", func() {
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
+		resume := w.wire.hold(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/novaexternalcomputes/n") })
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		Eventually(func() []string { return w.wire.since(0) }).Should(ContainElement(HaveSuffix("/novaexternalcomputes/n")))
+		w.wire.cutAfter(0, true)
+		resume()
+		Eventually(w.computes).Should(HaveLen(1))
+		w.restart()
+		w.condition(w.compute("n"), novav1.DataPlaneNodeReadyCondition, "False/DataPlaneNodeNotReady/Info")
 		remove(w.node("n"))
 		gone(w.node("n"))
 		Expect(w.steps("n")).To(Equal([]string{cleanup}))

@@ -64,6 +64,17 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Host("n000")).To(Equal(fakenova.State{}))
 	})
 
+	It("is kept while nova does not reach the database of its cell, which may have instances on it", func() {
+		server.Boot("n000", 2)
+		server.Break(fakenova.CellDown)
+		remove(w.node("n000"))
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.CellUnreachableReason, "does not reach the database of the cell of host n000")
+		w.quiet()
+		Expect(w.times("n000", cleanup)).To(BeZero(), "nothing should be removed from the host")
+		server.Break(fakenova.None)
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances")
+	})
+
 	It("whose host is dead is forced down in nova, so that guests can be evacuated", func() {
 		server.Boot("n000", 3)
 		server.Stop("n000")
@@ -96,6 +107,19 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(w.times("n000", cleanup)).To(BeZero())
 	})
 
+	It("whose host has just died is forced down in nova before nova has noticed", func() {
+		server.DownAfter(time.Minute)
+		server.Boot("n000", 3)
+		server.Stop("n000")
+		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		remove(w.node("n000"))
+		gone(w.node("n000"))
+		state := server.Host("n000")
+		Expect(state.Service && state.Disabled && state.ForcedDown).To(BeTrue(), "%+v", state)
+		Eventually(func() []string { return w.events("n000") }).Should(ContainElement(
+			ContainSubstring("Warning ComputeServiceLeft nova keeps the service nova-compute of host n000 (3 instances)")))
+	})
+
 	It("leaves no ghost when it is deleted without clean-up while nova-compute runs", func() {
 		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
@@ -103,6 +127,17 @@ var _ = Describe("A compute that nova knows", func() {
 		state := server.Host("n000")
 		Expect(state.Service && state.Disabled && state.ForcedDown).To(BeTrue(), "%+v", state)
 		Expect(state.Ghosts).To(BeZero())
+	})
+
+	It("leaves no ghost when the manager was killed after it had forced the service down", func() {
+		server.Disable("n000", true, "edpm-operators: the compute is being removed")
+		server.ForceDown("n000")
+		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		remove(w.node("n000"))
+		gone(w.node("n000"))
+		Expect(server.Host("n000").Service).To(BeTrue(), "nova-compute may still run")
+		Eventually(func() []string { return w.events("n000") }).Should(ContainElement(ContainSubstring("Warning ComputeServiceLeft nova keeps the service")))
+		Expect(server.Host("n000").Ghosts).To(BeZero())
 	})
 
 	It("waits with its deletion while nova cannot be asked, unless clean-up is skipped", func() {

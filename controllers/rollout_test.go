@@ -209,7 +209,7 @@ var _ = Describe("A rollout", func() {
 		w.make(w.role("compute").MaxUnavailable(1).Obj())
 		w.makeNodes(4, "compute")
 		w.halted(w.node("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
-		w.halted(w.node("n002"), condition.DeploymentReadyCondition, condition.Reason(edpm.Held), "maxUnavailable is 1")
+		w.halted(w.node("n002"), condition.DeploymentReadyCondition, condition.Reason(edpm.RolloutHeld), "maxUnavailable is 1")
 		Consistently(func() []string { return append(w.steps("n002"), w.steps("n003")...) }).Should(BeEmpty(), "the failed host is the one that may be unavailable")
 		ill.heal("n001")
 		w.nodesReady(nodeNames(4)...)
@@ -227,7 +227,7 @@ var _ = Describe("A rollout", func() {
 		w.makeNodes(1, "compute")
 		w.firstRun("install-os") // a full batch waits for nobody: any host could be the first
 		w.makeMoreNodes(1, 3, "compute")
-		w.halted(w.node("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Held), "maxFailures is 0, and more hosts have failed: n000")
+		w.halted(w.node("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.RolloutHeld), "maxFailures is 0, and more hosts have failed: n000")
 		Eventually(func() int { return w.times("n000", "install-os") }).Should(BeNumerically(">=", 3))
 		Expect(append(w.steps("n001"), w.steps("n002")...)).To(BeEmpty())
 

@@ -30,6 +30,7 @@ import (
 	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
@@ -47,6 +48,7 @@ type secretText struct {
 var keys = []string{
 	"ssh-privatekey", "transport_url", "ServicePassword", "CellDatabasePassword", "APIDatabasePassword", "MetadataSecret",
 	"NovaPassword", "NovaCellDatabasePassword", "NovaAPIDatabasePassword", "GlancePassword", "GlanceDatabasePassword", poison,
+	neutronv1.SouthboundKey, neutronv1.TLSSecretKey, neutronv1.MetadataSharedSecretKey, neutronv1.NovaMetadataHostKey, "tls.crt", "tls.key", "ca.crt",
 }
 
 // suiteKinds are empty objects of all kinds of the suite.
@@ -75,7 +77,7 @@ func takers(ns string) []client.Object {
 	}}
 	vars := []corev1.EnvVar{envFromSecret("TOKEN", poison, poison)}
 
-	role, node := MakeRole("role", ns).Cell("cell1").Services("own").Obj(), MakeNode("n", ns).Role("role").Obj()
+	role, node := MakeRole("role", ns).Cell("cell1").Annotation(neutronv1.OVNAnnotation, poison).Annotation("example.org/agent", "true").Services("own").Obj(), MakeNode("n", ns).Role("role").Obj()
 	role.Spec.PreProvisioned, role.Spec.Env, role.Spec.NodeTemplate.ExtraMounts = ptr.To(true), vars, mounts
 	role.Spec.BaremetalSetTemplate = &dataplanev1.BaremetalSetTemplate{BaremetalHosts: map[string]dataplanev1.BaremetalHost{"h": {}}}
 	node.Spec.Env, node.Spec.Node.ExtraMounts = vars, mounts
@@ -96,7 +98,8 @@ func takers(ns string) []client.Object {
 	run := MakeRun("r", ns)
 	run.Spec.Env, run.Spec.ExtraMounts = vars, mounts
 
-	objects := []client.Object{MakeService("own", ns), role, node, all, cell, nova, glance, plane, run}
+	class := MakeServiceClass("agent", ns).SecretFile("file", poison, poison).Obj()
+	objects := []client.Object{MakeService("own", ns), class, role, node, all, cell, nova, glance, plane, run}
 	for _, o := range objects {
 		spec, _, _ := specOf(o)
 		fill(spec, poison)

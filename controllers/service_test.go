@@ -171,26 +171,31 @@ var _ = Describe("The service of a compute in nova", func() {
 		Entry("a wrong password", fakenova.None, "hunter2", novav1.KeystoneAccessDeniedReason, "refuses user nova in project service: correct the password"),
 		Entry("keystone is down", fakenova.KeystoneDown, "p", novav1.KeystoneUnreachableReason, "it answers 503"),
 		Entry("no endpoint", fakenova.NoEndpoint, "p", novav1.EndpointMissingReason, "no internal endpoint of type compute in region regionOne"),
+		Entry("no placement", fakenova.NoPlacement, "p", novav1.PlacementMissingReason, "no internal endpoint of type placement in region regionOne"),
 		Entry("nova is down", fakenova.NovaDown, "p", novav1.APIUnreachableReason, "it answers 503"),
 		Entry("nova refuses", fakenova.NovaRefuses, "p", novav1.APIAccessDeniedReason, "give the user the role admin"),
 		Entry("nova redirects", fakenova.Redirect, "p", novav1.APIUnreachableReason, "it answers 307"),
 	)
 
-	It("is shown as it was while keystone is down, which only the Nova says", func() {
+	DescribeTable("is shown as it was, which only the Nova says, while", func(fault fakenova.Fault, reason condition.Reason, says string) {
 		w, server := newOpenStack()
 		w.makeNodes(3, "compute")
 		up(server, nodeNames(3)...)
 		w.computesReady(nodeNames(3)...)
 		w.quiet()
-		server.Break(fakenova.NovaDown)
-		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "False/NovaAPIUnreachable/Warning", "shown as they were")
+		server.Break(fault)
+		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "False/"+string(reason)+"/Warning", says)
+		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "False/"+string(reason)+"/Warning", "shown as they were")
 		w.restart()
 		time.Sleep(2 * time.Second)
 		Expect(w.wire.since(0)).NotTo(ContainElement(Or(HaveSuffix("/status"), HaveSuffix("/events"))), "what a new manager writes while nova is down")
 		w.computesReady(nodeNames(3)...)
 		server.Break(fakenova.None)
 		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "True/Ready/")
-	})
+	},
+		Entry("the API is down", fakenova.NovaDown, novav1.APIUnreachableReason, "it answers 503"),
+		Entry("the database of its cell is down", fakenova.CellDown, novav1.CellUnreachableReason, "does not reach the database of the cell of host n000"),
+	)
 
 	It("is read by one list for all computes, at a bounded rate, and written only when it changes", func() {
 		w, server := newOpenStack()

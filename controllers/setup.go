@@ -16,7 +16,9 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -26,20 +28,24 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplane"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplanenode"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplanerole"
+	"github.com/edpm-operators/edpm-operators/controllers/edpm/edpmservice"
+	"github.com/edpm-operators/edpm-operators/controllers/edpm/edpmserviceclass"
 	"github.com/edpm-operators/edpm-operators/controllers/glance/glance"
 	"github.com/edpm-operators/edpm-operators/controllers/glance/glanceapi"
+	"github.com/edpm-operators/edpm-operators/controllers/neutron/ovncontroller"
+	"github.com/edpm-operators/edpm-operators/controllers/neutron/ovnmetadataagent"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/nova"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacell"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novacompute"
 	"github.com/edpm-operators/edpm-operators/controllers/nova/novaexternalcompute"
 	"github.com/edpm-operators/edpm-operators/controllers/ocs/storagecluster"
 	"github.com/edpm-operators/edpm-operators/controllers/topology/topology"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/metrics"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
@@ -47,7 +53,7 @@ import (
 )
 
 // Operators that run unless others are chosen.
-var Operators = []string{"ansibleee", "core", "dataplane", "glance", "nova", "topology"}
+var Operators = []string{"ansibleee", "core", "dataplane", "edpm", "glance", "neutron", "nova", "topology"}
 
 // OptionalOperators only run when they are chosen by name: ocs has the kind
 // StorageCluster, which a cluster with ocs-operator has already.
@@ -95,7 +101,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 	for _, operator := range known() {
 		if s.runs(operator) {
 			steps = append(steps, map[string]func(context.Context) error{
-				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "glance": s.glance, "nova": s.nova, "ocs": s.ocs, "topology": s.topology,
+				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "edpm": s.edpm, "glance": s.glance, "neutron": s.neutron, "nova": s.nova,
+				"ocs": s.ocs, "topology": s.topology,
 			}[operator])
 			kinds = append(kinds, kindsOf[operator]...)
 		}
@@ -113,7 +120,9 @@ var kindsOf = map[string][]phase.Object{
 	"ansibleee": {&ansibleeev1.OpenStackAnsibleEE{}},
 	"core":      {&corev1beta1.OpenStackControlPlane{}},
 	"dataplane": {&dataplanev1.OpenStackDataPlane{}, &dataplanev1.OpenStackDataPlaneRole{}, &dataplanev1.OpenStackDataPlaneNode{}},
+	"edpm":      {&edpmservicev1.EDPMServiceClass{}, &edpmservicev1.EDPMService{}},
 	"glance":    {&glancev1.Glance{}, &glancev1.GlanceAPI{}},
+	"neutron":   {&neutronv1.OVNController{}, &neutronv1.OVNMetadataAgent{}},
 	"nova":      {&novav1.Nova{}, &novav1.NovaCell{}, &novav1.NovaCompute{}, &novav1.NovaExternalCompute{}},
 	"ocs":       {&ocsv1.StorageCluster{}},
 	"topology":  {&topologyv1.Topology{}},
@@ -160,13 +169,13 @@ func (s *setup) shared(ctx context.Context) error {
 			return err
 		}
 	}
-	if !s.runs("dataplane") && !s.runs("nova") {
+	if !s.runs("dataplane") && !s.runs("edpm") && !s.runs("neutron") && !s.runs("nova") {
 		return nil
 	}
-	if err := nodes.Index(ctx, s.GetFieldIndexer()); err != nil {
+	if err := dataplane.Index(ctx, s.GetFieldIndexer()); err != nil {
 		return err
 	}
-	counts, err := nodes.Count(ctx, s.GetCache())
+	counts, err := dataplane.Count(ctx, s.GetCache())
 	if err != nil {
 		return err
 	}
@@ -196,6 +205,22 @@ func (s *setup) dataPlane(ctx context.Context) error {
 	return (&openstackdataplanenode.Reconciler{
 		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("dataplane-node"), Inputs: s.inputs, Engine: s.engine, RunnerImage: s.Images.AnsibleEE,
 	}).SetupWithManager(ctx, s.Manager)
+}
+
+func (s *setup) neutron(ctx context.Context) error {
+	if err := (&ovncontroller.Reconciler{Images: s.Images}).SetupWithManager(ctx, s.Manager, s.hosted()); err != nil {
+		return err
+	}
+	return (&ovnmetadataagent.Reconciler{Images: s.Images}).SetupWithManager(ctx, s.Manager, s.hosted())
+}
+
+func (s *setup) edpm(ctx context.Context) error {
+	if err := (&edpmservice.Reconciler{Images: s.Images}).SetupWithManager(ctx, s.Manager, s.hosted()); err != nil {
+		return err
+	}
+	return (&edpmserviceclass.Reconciler{
+		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("edpmserviceclass"), Inputs: s.inputs,
+	}).SetupWithManager(s.Manager)
 }
 
 func (s *setup) nova(ctx context.Context) error {

@@ -21,7 +21,9 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
@@ -32,7 +34,7 @@ import (
 )
 
 // defaultImages are what specs without images get.
-var defaultImages = images.Defaults{NovaCompute: "compute:1", NovaLibvirt: "libvirt:1", NovaAnsibleEE: "nova-ee:1", AnsibleEE: "ee:1"}
+var defaultImages = images.Defaults{NovaCompute: "compute:1", NovaLibvirt: "libvirt:1", NovaAnsibleEE: "nova-ee:1", AnsibleEE: "ee:1", OVNController: "ovn:1", OVNMetadataAgent: "metadata:1"}
 
 // world is a namespace with a manager that looks after it, and pretend hosts.
 type world struct {
@@ -214,6 +216,14 @@ func observed(obj judged) bool {
 	case *novav1.NovaCell:
 		return o.Status.ObservedGeneration == o.Generation
 	case *novav1.NovaExternalCompute:
+		return o.Status.ObservedGeneration == o.Generation
+	case *neutronv1.OVNController:
+		return o.Status.ObservedGeneration == o.Generation
+	case *neutronv1.OVNMetadataAgent:
+		return o.Status.ObservedGeneration == o.Generation
+	case *edpmservicev1.EDPMServiceClass:
+		return o.Status.ObservedGeneration == o.Generation
+	case *edpmservicev1.EDPMService:
 		return o.Status.ObservedGeneration == o.Generation
 	case *topologyv1.Topology:
 		return o.Status.ObservedGeneration == o.Generation

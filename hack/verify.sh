@@ -18,7 +18,8 @@ cd "$copy"
 export GOFLAGS="${GOFLAGS:-} -trimpath"
 git init -q . # for the scripts that ask git for files
 rm -rf config/crd/bases/*.yaml config/rbac/role.yaml config/overlays/ocs/role.yaml config/overlays/split/operators/[!k]*.yaml docs/reference.md docs/conditions-reference.md bundle
-make --no-print-directory generate manifests docs
+make --no-print-directory generate
+make --no-print-directory --jobs "$(nproc)" manifests docs
 # With the defaults, whatever is being built and deployed.
 env -u OPERATORS -u PACKAGE -u CHANNEL -u VERSION -u REPLACES -u IMG -u RUNNER_IMG hack/bundle.sh bundle
 
@@ -36,7 +37,13 @@ unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)
 for module in . $MODULES; do
   go -C "$module" mod tidy -diff || complain "$module/go.mod is not tidy: run go mod tidy there"
 done
-for dir in default overlays/lab overlays/lab-split overlays/ocs overlays/secrets-by-namespace overlays/split overlays/cert-manager samples samples/ocs prometheus grafana; do
-  go tool -modfile=go.tools.mod kustomize build "config/$dir" >/dev/null || complain "config/$dir cannot be built"
-done
+
+# broken DIRECTORY: prints it if kustomize cannot build it.
+# shellcheck disable=SC2317 # xargs has it called
+broken() { go tool -modfile=go.tools.mod kustomize build "config/$1" >/dev/null || echo "$1"; }
+export -f broken
+dirs=(default overlays/{lab,lab-split,ocs,secrets-by-namespace,split,cert-manager} samples samples/ocs prometheus grafana)
+while read -r dir; do
+  complain "config/$dir cannot be built"
+done < <(printf '%s\n' "${dirs[@]}" | xargs -P "$(nproc)" -I '{}' bash -c 'broken {}')
 exit "$failed"

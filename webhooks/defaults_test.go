@@ -10,6 +10,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
 var _ = Describe("Container images", func() {
@@ -55,6 +56,16 @@ var _ = Describe("Container images", func() {
 		compute.Spec.NovaComputeContainerImage = ""
 		Expect(api.Update(ctx, compute)).To(Succeed())
 		Expect(images(compute)).To(Equal([]string{computeImage, libvirtImage, novaEEImage}))
+	})
+	It("of services of OVN are those of the operator's environment unless they name one", func() {
+		controller, agent := MakeOVNController("n", string(w), "ovn"), MakeOVNMetadataAgent("n", string(w), "ovn")
+		create(controller)
+		create(agent)
+		Expect([]string{controller.Spec.ContainerImage, agent.Spec.ContainerImage}).To(Equal([]string{"ovn", "metadata"}))
+		other := MakeOVNMetadataAgent("other", string(w), "ovn")
+		other.Spec.ContainerImage = "mine"
+		create(other)
+		Expect(other.Spec.ContainerImage).To(Equal("mine"))
 	})
 	It("of a run is that of the operator's environment unless it names one", func() {
 		run := &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: w.meta("run", "-")}

@@ -154,7 +154,7 @@ var _ = Describe("The deployed configuration", func() {
 	It("calls no webhook for status, and none for every write", func() {
 		config := &admissionv1.ValidatingWebhookConfiguration{}
 		Expect(api.Get(ctx, client.ObjectKey{Name: "validating-webhook-configuration"}, config)).To(Succeed())
-		Expect(config.Webhooks).To(HaveLen(15))
+		Expect(config.Webhooks).To(HaveLen(19))
 		for _, hook := range config.Webhooks {
 			for _, rule := range hook.Rules {
 				Expect(rule.Resources).NotTo(ContainElement(ContainSubstring("/")), hook.Name)

@@ -16,6 +16,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
 // kinds makes an object of each kind that is in order, for a test to spoil.
@@ -34,6 +35,8 @@ var kinds = map[string]func(world) client.Object{
 	},
 	"NovaCell":            func(w world) client.Object { return &novav1.NovaCell{ObjectMeta: w.meta("x", "-")} },
 	"NovaExternalCompute": func(w world) client.Object { return w.newCompute("x", "cell1") },
+	"OVNController":       func(w world) client.Object { return MakeOVNController("x", string(w), "ovn") },
+	"OVNMetadataAgent":    func(w world) client.Object { return MakeOVNMetadataAgent("x", string(w), "ovn") },
 	"NovaCompute": func(w world) client.Object {
 		return &novav1.NovaCompute{ObjectMeta: w.meta("x", "-"), Spec: novav1.NovaComputeSpec{CellName: "cell1"}}
 	},
@@ -42,8 +45,10 @@ var kinds = map[string]func(world) client.Object{
 	"OpenStackControlPlane": func(w world) client.Object {
 		return &corev1beta1.OpenStackControlPlane{ObjectMeta: w.meta("openstack", "-")}
 	},
-	"Topology":       func(w world) client.Object { return &topologyv1.Topology{ObjectMeta: w.meta("x", "-")} },
-	"StorageCluster": func(w world) client.Object { return &ocsv1.StorageCluster{ObjectMeta: w.meta("ocs", "-")} },
+	"EDPMServiceClass": func(w world) client.Object { return MakeServiceClass("x", string(w)).Obj() },
+	"EDPMService":      func(w world) client.Object { return MakeEDPMService("x", "n", string(w)) },
+	"Topology":         func(w world) client.Object { return &topologyv1.Topology{ObjectMeta: w.meta("x", "-")} },
+	"StorageCluster":   func(w world) client.Object { return &ocsv1.StorageCluster{ObjectMeta: w.meta("ocs", "-")} },
 }
 
 func newService(w world) client.Object {
@@ -148,7 +153,23 @@ var _ = Describe("Inputs", func() {
 			`spec.customServiceConfig: Invalid value: "debug = True": line 1`, `put "[DEFAULT]"`),
 		Entry("a compute of a cell that is no name", "NovaExternalCompute", `cellName: Cell1`, `spec.cellName: Invalid value: "Cell1"`, "lower case"),
 		Entry("a compute with an inventory that is no name", "NovaExternalCompute", `inventoryConfigMapName: a_b`, `spec.inventoryConfigMapName: Invalid value: "a_b"`, "lower case"),
+		Entry("an ovn-controller with oslo.config", "OVNController", `customServiceConfig: "[DEFAULT]\ndebug = True\n"`,
+			"spec.customServiceConfig must be empty", "ovn-controller reads no oslo.config", "belongs into the OVNMetadataAgent of the node"),
+		Entry("an ovn-controller whose OVN configuration is no name", "OVNController", `ovnConfigSecretName: Ovn`, `spec.ovnConfigSecretName: Invalid value: "Ovn"`, "lower case"),
+		Entry("an ovn-controller without an OVN configuration", "OVNController", `ovnConfigSecretName: ""`, `spec.ovnConfigSecretName`, "should be at least 1 chars long"),
+		Entry("an ovn-controller named unlike its node", "OVNController", `dataplaneNodeName: other`, "metadata.name must be the same as spec.dataplaneNodeName"),
+		Entry("a metadata agent with a line that is no option", "OVNMetadataAgent", `customServiceConfig: "[DEFAULT]\ndebug True\n"`,
+			`spec.customServiceConfig: Invalid value: "debug True": line 2`),
+		Entry("a metadata agent named unlike its node", "OVNMetadataAgent", `dataplaneNodeName: other`, "metadata.name must be the same as spec.dataplaneNodeName"),
 		Entry("a compute named unlike its node", "NovaExternalCompute", `dataplaneNodeName: other`, "metadata.name must be the same as spec.dataplaneNodeName"),
+		Entry("a class without a clean-up", "EDPMServiceClass", `{cleanupPlay: ""}`, "set exactly one of cleanupPlaybook and cleanupPlay", "would stay on hosts"),
+		Entry("a class with two playbooks", "EDPMServiceClass", `playbook: edpm.operators.x`, "set exactly one of playbook"),
+		Entry("a class with a file that has two sources", "EDPMServiceClass", `configFiles: [{name: a, secret: {name: s}, configMap: {name: c}}]`, "set exactly one of secret and configMap"),
+		Entry("a class that comes after itself", "EDPMServiceClass", `after: [nova, x]`, "spec.after has the class itself", "remove it"),
+		Entry("a class with an annotation without domain", "EDPMServiceClass", `annotation: agent`, `spec.annotation: Invalid value: "agent"`, "example.org/agent"),
+		Entry("a class with a broken snippet", "EDPMServiceClass", `customServiceConfig: "[DEFAULT"`, `spec.customServiceConfig: Invalid value: "[DEFAULT": line 1`),
+		Entry("a service of a class on a node with another name", "EDPMService", `dataplaneNodeName: other`, `metadata.name: Invalid value: "x-n": must be x-other`),
+		Entry("a service with a broken snippet", "EDPMService", `customServiceConfig: "[DEFAULT"`, `spec.customServiceConfig: Invalid value: "[DEFAULT": line 1`),
 		Entry("a cell with a long name", "NovaCell", `cellName: a-name-that-has-thirty-six-characters`, "spec.cellName", "35"),
 		Entry("a cell with a name that is no label", "NovaCell", `cellName: cell.1`, `spec.cellName: Invalid value: "cell.1"`, "lower case"),
 		Entry("cell0 with metadata", "NovaCell", `{cellName: cell0, metadataServiceTemplate: {replicas: 1}}`,
@@ -235,6 +256,10 @@ var _ = Describe("Inputs", func() {
 			"Nova":                      `{cellTemplates: {cell0: {metadataServiceTemplate: {replicas: 0}}, cell1: {}}}`,
 			"NovaCell":                  `{cellName: cell1, keystoneAuthURL: "https://k:5000", noVNCProxyBaseURL: "http://c/vnc_lite.html"}`,
 			"NovaExternalCompute":       `{customServiceConfig: "[libvirt]\ncpu_mode = host-model\n", networkAttachments: [ctlplane]}`,
+			"OVNController":             `{containerImage: "ovn:1", customServiceConfig: ""}`,
+			"OVNMetadataAgent":          `{customServiceConfig: "[DEFAULT]\ndebug = True\n"}`,
+			"EDPMServiceClass":          `{after: [nova], configFiles: [{name: a.conf, secret: {name: s}}], vars: "a: 1", deployStrategy: {maxUnavailable: 10%, batchSize: 3}}`,
+			"EDPMService":               `{customServiceConfig: "[DEFAULT]\ndebug = true\n"}`,
 			"NovaCompute":               `{computeDriver: fake.FakeDriver, replicas: 0, topologyRef: {}, nodeSelector: {}}`,
 			"Glance":                    `{storage: {storageRequest: 11G, external: true}, glanceAPIs: {default: {topologyRef: {name: default-sample}}, azone: {type: edge, replicas: 3, storage: {external: false}}}}`,
 			"GlanceAPI":                 `{apiType: edge, storage: {storageRequest: 10Gi, storageClass: lvms-local-storage}}`,
@@ -242,6 +267,31 @@ var _ = Describe("Inputs", func() {
 		} {
 			Expect(api.Create(ctx, with(w, kind, spec))).To(Succeed(), kind)
 		}
+	})
+
+	DescribeTable("that name a class by a reserved or odd name are refused", func(name, part string) {
+		class := MakeServiceClass(name, string(w)).Obj()
+		class.Spec.Annotation = "example.org/agent"
+		refused(api.Create(ctx, class), "metadata.name", part)
+	},
+		Entry("that of nova", "nova", "is reserved"),
+		Entry("that of a typed service", "ovn-metadata", "is reserved"),
+		Entry("that of a step that removes", "agent-cleanup", "is reserved"),
+		Entry("one with dots", "example.agent", "lower case letters, digits and hyphens"),
+		Entry("one that is too long", strings.Repeat("a", 51), "at most 50 characters"),
+	)
+
+	It("by which a class or a service would orphan something on hosts cannot be changed", func() {
+		class, service := MakeServiceClass("x", string(w)).Obj(), MakeEDPMService("x", "n", string(w))
+		create(class)
+		create(service)
+		class.Spec.Annotation = "example.org/other"
+		refused(api.Update(ctx, class), "spec.annotation", "cannot be changed", "Create another class")
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(class), class)).To(Succeed())
+		class.Spec.CleanupPlay = ""
+		refused(api.Update(ctx, class), "set exactly one of cleanupPlaybook and cleanupPlay")
+		service.Spec.ClassName = "y"
+		refused(api.Update(ctx, service), "spec.className", "cannot be changed")
 	})
 
 	It("that a compute is made of cannot be changed", func() {
@@ -269,6 +319,11 @@ var _ = Describe("Warnings", func() {
 		compute.Spec.SSHKeySecretName = "key"
 		Expect(api.Update(ctx, compute)).To(Succeed())
 		Expect(warnings.take()).To(BeEmpty(), "the snippet has not changed")
+	})
+	It("name the shared secret of a metadata agent, which the OVN configuration has", func() {
+		create(with(w, "OVNMetadataAgent", `customServiceConfig: "[DEFAULT]\nmetadata_proxy_shared_secret = hunter2\n"`))
+		Expect(warnings.take()).To(ConsistOf(And(
+			HavePrefix("spec.customServiceConfig: line 2: [DEFAULT] metadata_proxy_shared_secret"), Not(ContainSubstring("hunter2")))))
 	})
 	It("name the node that has the same host", func() {
 		newWorld().apiNode("elsewhere", "10.0.0.1")

@@ -16,7 +16,7 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
@@ -30,14 +30,25 @@ func splitYAML(text []byte) [][]byte {
 	return docs
 }
 
-// resources returns the files that config/<dir>/kustomization.yaml lists.
+// resources returns the files that config/<dir>/kustomization.yaml lists, and those of
+// the directories that it lists, as paths from config/<dir>.
 func resources(dir string) []string {
 	GinkgoHelper()
 	text, err := os.ReadFile(envtest.File("config", dir, "kustomization.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	var kustomization struct{ Resources []string }
 	Expect(yaml.Unmarshal(text, &kustomization)).To(Succeed())
-	return kustomization.Resources
+	var files []string
+	for _, r := range kustomization.Resources {
+		if filepath.Ext(r) == ".yaml" {
+			files = append(files, r)
+			continue
+		}
+		for _, file := range resources(filepath.Join(dir, r)) {
+			files = append(files, filepath.Join(r, file))
+		}
+	}
+	return files
 }
 
 // apply sends a sample as it is, so that the API server's strict decoder sees
@@ -104,6 +115,19 @@ var _ = Describe("The example of a storage cluster", func() {
 		w := newWorld()
 		for _, file := range resources(filepath.Join("samples", "ocs")) {
 			Expect(w.apply(filepath.Join("ocs", file))).To(Succeed())
+		}
+	})
+})
+
+var _ = Describe("The examples of services without Go", func() {
+	It("apply with strict field validation", func() {
+		w := newWorld()
+		files := resources(filepath.Join("samples", "classes"))
+		onDisk, err := filepath.Glob(envtest.File("config", "samples", "classes", "*_*.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(onDisk).To(HaveLen(len(files)), "every sample is listed")
+		for _, file := range files {
+			Expect(w.apply(filepath.Join("classes", file))).To(Succeed(), file)
 		}
 	})
 })

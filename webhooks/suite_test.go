@@ -24,7 +24,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	dataplanenodes "github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
@@ -46,7 +46,7 @@ var (
 	reads    = &gate{}
 	ctx      = context.Background()
 
-	all = []string{"ansibleee", "core", "dataplane", "glance", "nova", "ocs", "topology"}
+	all = []string{"ansibleee", "core", "dataplane", "edpm", "glance", "neutron", "nova", "ocs", "topology"}
 )
 
 func TestWebhooks(t *testing.T) {
@@ -58,6 +58,7 @@ var _ = BeforeSuite(func() {
 	for name, image := range map[string]string{
 		"NOVA_COMPUTE_IMAGE_URL_DEFAULT": computeImage, "NOVA_LIBVIRT_IMAGE_URL_DEFAULT": libvirtImage,
 		"NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT": novaEEImage, "ANSIBLEEE_IMAGE_URL_DEFAULT": aeeImage,
+		"OVN_CONTROLLER_AGENT_IMAGE_URL_DEFAULT": "ovn", "EDPM_NEUTRON_METADATA_AGENT_IMAGE_URL_DEFAULT": "metadata",
 	} {
 		Expect(os.Setenv("RELATED_IMAGE_"+name, image)).To(Succeed())
 	}
@@ -73,7 +74,7 @@ var _ = BeforeSuite(func() {
 	mgr, err := ctrl.NewManager(env.AsManager(GinkgoT()), env.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
 	reads.Reader = mgr.GetAPIReader()
-	Expect(dataplanenodes.Index(ctx, mgr.GetFieldIndexer())).To(Succeed())
+	Expect(dataplane.Index(ctx, mgr.GetFieldIndexer())).To(Succeed())
 	Expect(webhooks.SetupAll(gatedManager{mgr}, all)).To(Succeed())
 	env.StartManager(GinkgoT(), mgr)
 })

@@ -16,7 +16,9 @@ import (
 	"github.com/edpm-operators/edpm-operators/webhooks/ansibleee"
 	"github.com/edpm-operators/edpm-operators/webhooks/core"
 	"github.com/edpm-operators/edpm-operators/webhooks/dataplane"
+	"github.com/edpm-operators/edpm-operators/webhooks/edpm"
 	"github.com/edpm-operators/edpm-operators/webhooks/glance"
+	"github.com/edpm-operators/edpm-operators/webhooks/neutron"
 	"github.com/edpm-operators/edpm-operators/webhooks/nova"
 	"github.com/edpm-operators/edpm-operators/webhooks/ocs"
 	"github.com/edpm-operators/edpm-operators/webhooks/topology"
@@ -37,6 +39,10 @@ func SetupAll(mgr ctrl.Manager, operators []string) error {
 			func() error { return nova.SetupNovaCellWithManager(mgr) },
 			func() error { return nova.SetupNovaComputeWithManager(mgr) },
 		},
+		"neutron": {
+			func() error { return neutron.SetupOVNControllerWithManager(mgr, defaults) },
+			func() error { return neutron.SetupOVNMetadataAgentWithManager(mgr, defaults) },
+		},
 		"glance": {
 			func() error { return glance.SetupGlanceWithManager(mgr) },
 			func() error { return glance.SetupGlanceAPIWithManager(mgr) },
@@ -47,6 +53,10 @@ func SetupAll(mgr ctrl.Manager, operators []string) error {
 			func() error { return dataplane.SetupOpenStackDataPlaneRoleWithManager(mgr) },
 			func() error { return dataplane.SetupOpenStackDataPlaneNodeWithManager(mgr) },
 			func() error { return dataplane.SetupOpenStackDataPlaneServiceWithManager(mgr) },
+		},
+		"edpm": {
+			func() error { return edpm.SetupEDPMServiceClassWithManager(mgr) },
+			func() error { return edpm.SetupEDPMServiceWithManager(mgr) },
 		},
 		"ansibleee": {func() error { return ansibleee.SetupOpenStackAnsibleEEWithManager(mgr, defaults) }},
 		"topology":  {func() error { return topology.SetupTopologyWithManager(mgr) }},

@@ -6,10 +6,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type Ledger struct {
 	// Hash of what ran successfully, by step.
 	// +optional
+	// +mapType=atomic
 	Hash map[string]string `json:"hash,omitempty"`
 
 	// Runs that made the hashes true, by step.
 	// +optional
+	// +mapType=atomic
 	Runs map[string]RunRecord `json:"runs,omitempty"`
 
 	// HostKey is the public key by which the host is known: that of the

@@ -38,6 +38,22 @@ func TestExplain(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("the reasons of services without Go", func(t *testing.T) {
+		for name, words := range map[string][]string{
+			"ServiceClassReady":       {"ServiceClassReady of EDPMService\n", "ServiceClassMissing\n    means the class does not exist"},
+			"PrecedingServiceMissing": {"PrecedingServicesReady of EDPMService\n", "see docs/edpmservice.md#conditions"},
+			"AfterCycle":              {"InputReady of EDPMServiceClass\n", "PrecedingServicesReady of EDPMService\n"},
+			"ServiceClassInUse":       {"ServicesReady of EDPMServiceClass\n", "remove the annotation of the class"},
+			"AnnotationMissing":       {"EDPMService", "OVNController", "OVNMetadataAgent"},
+		} {
+			out, err := offline("explain", name)
+			for _, w := range words {
+				if err != nil || !strings.Contains(out, w) {
+					t.Errorf("%s does not say %q (%v):\n%s", name, w, err, out)
+				}
+			}
+		}
+	})
 	t.Run("a condition, as data", func(t *testing.T) {
 		out, err := offline("explain", "ProvisionReady", "-o", "json")
 		var found []conditions.Match

@@ -126,7 +126,7 @@ func (g *gatherCommand) namespaces(ctx context.Context, kinds []apiKind) ([]stri
 // that cannot be made says why.
 func (g *gatherCommand) summaries(ctx context.Context, namespaces []string) map[string]string {
 	texts := map[string]string{}
-	world, worldErr := placement.Read(ctx, g.client)
+	snapshot, snapshotErr := placement.Read(ctx, g.client)
 	for _, ns := range namespaces {
 		here := g.connection
 		here.namespace = ns
@@ -136,8 +136,8 @@ func (g *gatherCommand) summaries(ctx context.Context, namespaces []string) map[
 			if err := here.list(ctx, g.client, topologies); err != nil {
 				return err
 			}
-			m, err := topologymap.New(world, mostNamed(topologies.Items), func(p *corev1.Pod) bool { return p.Namespace == ns })
-			if err := errors.Join(worldErr, err); err != nil {
+			m, err := topologymap.New(snapshot, mostNamed(topologies.Items), func(p *corev1.Pod) bool { return p.Namespace == ns })
+			if err := errors.Join(snapshotErr, err); err != nil {
 				return err
 			}
 			return m.Text(out)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
 	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/nodeview"
 )
 
@@ -96,6 +98,10 @@ func (c *connection) views(ctx context.Context, r client.Reader, s subject) ([]n
 	if err != nil {
 		return nil, err
 	}
+	classes, err := c.classes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	byName, byHost := map[string]*dataplanev1.OpenStackDataPlaneRole{}, nodeview.ByHost(runs.Items)
 	for i := range roles.Items {
 		byName[roles.Items[i].Name] = &roles.Items[i]
@@ -103,10 +109,10 @@ func (c *connection) views(ctx context.Context, r client.Reader, s subject) ([]n
 	var views []nodeview.Node
 	for i := range chosen {
 		n := &chosen[i]
-		source := nodeview.Source{Node: n, Role: byName[n.Spec.Role], Runs: byHost[n.Name], Services: map[string]nodeview.Service{}}
+		source := nodeview.Source{Node: n, Role: byName[n.Spec.Role], Runs: byHost[n.Name], Classes: classes, Services: map[string]nodeview.Service{}}
 		for _, e := range n.Status.Services {
-			if object, known := services[e.Kind+"/"+e.ObjectName]; known {
-				source.Services[e.Name] = object
+			if object, known := services[e.Kind+"/"+e.ObjectName]; known && isOf(object, n.Name) {
+				source.Services[e.Name] = serviceOf(object)
 			}
 		}
 		views = append(views, nodeview.New(source))
@@ -114,10 +120,20 @@ func (c *connection) views(ctx context.Context, r client.Reader, s subject) ([]n
 	return views, nil
 }
 
-// services returns what is known of the objects behind the services of the
-// nodes, by Kind/name. Those that may not be read, and those of kinds that are
-// not of the suite, are left out.
-func (c *connection) services(ctx context.Context, nodes []dataplanev1.OpenStackDataPlaneNode) (map[string]nodeview.Service, error) {
+// classes returns the classes of services of the namespace: none where the kind does not
+// exist or may not be read.
+func (c *connection) classes(ctx context.Context) ([]edpmservicev1.EDPMServiceClass, error) {
+	list := &edpmservicev1.EDPMServiceClassList{}
+	err := c.list(ctx, c.client, list)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	return list.Items, err
+}
+
+// services returns the objects behind the services of the nodes, by Kind/name. Those
+// that may not be read, and those of kinds that are not of the suite, are left out.
+func (c *connection) services(ctx context.Context, nodes []dataplanev1.OpenStackDataPlaneNode) (map[string]*unstructured.Unstructured, error) {
 	wanted := map[string]bool{}
 	for _, n := range nodes {
 		for _, e := range n.Status.Services {
@@ -128,20 +144,35 @@ func (c *connection) services(ctx context.Context, nodes []dataplanev1.OpenStack
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]nodeview.Service{}
+	found := map[string]*unstructured.Unstructured{}
 	for _, k := range kinds {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
-		if err := c.client.List(ctx, list, client.InNamespace(c.namespace)); apierrors.IsForbidden(err) {
-			continue
-		} else if err != nil {
-			return nil, fmt.Errorf("listing %s in namespace %s: %w", k.Plural, c.namespace, err)
+		items, err := c.objectsOf(ctx, k)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return nil, err
 		}
-		for i := range list.Items {
-			found[k.Kind+"/"+list.Items[i].GetName()] = serviceOf(&list.Items[i])
+		for i := range items {
+			found[k.Kind+"/"+items[i].GetName()] = &items[i]
 		}
 	}
 	return found, nil
+}
+
+// objectsOf returns all objects of a kind in the namespace.
+func (c *connection) objectsOf(ctx context.Context, k apiKind) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
+	if err := c.client.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
+		return nil, fmt.Errorf("listing %s in namespace %s: %w", k.Plural, c.namespace, err)
+	}
+	return list.Items, nil
+}
+
+// isOf reports whether an object is the service of the node. One that says it is of
+// another node only has the name: EDPMService a-b-c can be class a on node b-c, or class
+// a-b on node c.
+func isOf(obj *unstructured.Unstructured, node string) bool {
+	of, said, _ := unstructured.NestedString(obj.Object, "spec", "dataplaneNodeName")
+	return !said || of == node
 }
 
 // serviceOf an object; empty if its status is not that of a service.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +36,7 @@ func newRerun(flags *genericclioptions.ConfigFlags) *cobra.Command {
 			return r.run(cmd.Context(), cmd.OutOrStdout(), args[0])
 		},
 	}
-	cmd.Flags().StringVar(&r.step, "step", "", "only this service of phase 1, for example nova")
+	cmd.Flags().StringVar(&r.step, "step", "", "only this service of phase 1, for example nova, or the name of a class")
 	return cmd
 }
 
@@ -104,7 +105,7 @@ func (r *rerunCommand) objects(ctx context.Context, s subject) ([]*metav1.Partia
 	objects := []*metav1.PartialObjectMetadata{top}
 	for i := range nodes {
 		if n := &nodes[i]; s.role != "" && hasToken(n) {
-			objects = append(objects, metadata(n, "OpenStackDataPlaneNode"))
+			objects = append(objects, metadata(n, dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneNode")))
 		}
 	}
 	return append(objects, slices.DeleteFunc(services, func(o *metav1.PartialObjectMetadata) bool { return !hasToken(o) })...), nil
@@ -115,9 +116,9 @@ func hasToken(obj client.Object) bool {
 	return has
 }
 
-func metadata(obj client.Object, kind string) *metav1.PartialObjectMetadata {
+func metadata(obj client.Object, kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), Annotations: obj.GetAnnotations()}}
-	m.SetGroupVersionKind(dataplanev1.GroupVersion.WithKind(kind))
+	m.SetGroupVersionKind(kind)
 	return m
 }
 
@@ -136,12 +137,13 @@ func (r *rerunCommand) get(ctx context.Context, s subject) (*metav1.PartialObjec
 // serviceObjects returns the objects behind the services of the nodes; of one
 // service only if a step is named.
 func (r *rerunCommand) serviceObjects(ctx context.Context, nodes []dataplanev1.OpenStackDataPlaneNode) ([]*metav1.PartialObjectMetadata, error) {
-	wanted := map[string]bool{} // by Kind/name
+	nodesOf := map[string][]string{} // by Kind/name
 	kinds := map[string]bool{}
 	for _, n := range nodes {
 		for _, e := range n.Status.Services {
 			if r.step == "" || e.Name == r.step {
-				wanted[e.Kind+"/"+e.ObjectName], kinds[e.Kind] = true, true
+				key := e.Kind + "/" + e.ObjectName
+				nodesOf[key], kinds[e.Kind] = append(nodesOf[key], n.Name), true
 			}
 		}
 	}
@@ -151,15 +153,14 @@ func (r *rerunCommand) serviceObjects(ctx context.Context, nodes []dataplanev1.O
 	}
 	var objects []*metav1.PartialObjectMetadata
 	for _, k := range known {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
-		if err := r.list(ctx, r.client, list); err != nil {
+		items, err := r.objectsOf(ctx, k)
+		if err != nil {
 			return nil, err
 		}
-		for i := range list.Items {
-			if obj := &list.Items[i]; wanted[k.Kind+"/"+obj.Name] {
-				obj.SetGroupVersionKind(k.GroupVersionKind)
-				objects = append(objects, obj)
+		for i := range items {
+			obj := &items[i]
+			if slices.ContainsFunc(nodesOf[k.Kind+"/"+obj.GetName()], func(node string) bool { return isOf(obj, node) }) {
+				objects = append(objects, metadata(obj, k.GroupVersionKind))
 			}
 		}
 	}
@@ -177,5 +178,8 @@ func noSuchService(step string, nodes []dataplanev1.OpenStackDataPlaneNode) erro
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
+	if slices.Contains(names, step) {
+		return fmt.Errorf("--step %q: no object of this service belongs to these nodes: kubectl edpm status shows why", step)
+	}
 	return fmt.Errorf("--step %q: these nodes have no service of phase 1 with this name; they have: [%s]. Steps of phase 0 are only run again together: remove --step", step, strings.Join(names, " "))
 }

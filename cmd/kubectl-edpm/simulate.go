@@ -40,7 +40,7 @@ func (s *session) simulate(ctx context.Context, in io.Reader, out io.Writer, fil
 	if s.key == "" && len(t.Spec.TopologySpreadConstraints) > 0 {
 		s.key = t.Spec.TopologySpreadConstraints[0].TopologyKey
 	}
-	world, err := s.begin(ctx)
+	snapshot, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (s *session) simulate(ctx context.Context, in io.Reader, out io.Writer, fil
 	if err != nil {
 		return err
 	}
-	result, err := topologymap.Simulate(ctx, world, s.key, t, sets)
+	result, err := topologymap.Simulate(ctx, snapshot, s.key, t, sets)
 	if err != nil {
 		return err
 	}

@@ -63,11 +63,11 @@ func (s *session) showMap(ctx context.Context, out io.Writer, selector string) e
 	if err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	world, err := s.begin(ctx)
+	snapshot, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
-	m, err := topologymap.New(world, s.key, func(p *corev1.Pod) bool {
+	m, err := topologymap.New(snapshot, s.key, func(p *corev1.Pod) bool {
 		return p.Namespace == s.namespace && chosen.Matches(labels.Set(p.Labels))
 	})
 	if err != nil {
@@ -77,15 +77,15 @@ func (s *session) showMap(ctx context.Context, out io.Writer, selector string) e
 }
 
 // begin connects, reads the cluster, and finds the key of the domains.
-func (s *session) begin(ctx context.Context) (placement.World, error) {
+func (s *session) begin(ctx context.Context) (placement.Snapshot, error) {
 	if !slices.Contains([]string{"text", "json", "svg"}, s.output) {
-		return placement.World{}, fmt.Errorf("--output %q is neither text, json nor svg", s.output)
+		return placement.Snapshot{}, fmt.Errorf("--output %q is neither text, json nor svg", s.output)
 	}
 	if err := s.connect(); err != nil {
-		return placement.World{}, err
+		return placement.Snapshot{}, err
 	}
 	if err := s.chooseKey(ctx); err != nil {
-		return placement.World{}, err
+		return placement.Snapshot{}, err
 	}
 	return placement.Read(ctx, s.client)
 }

@@ -191,7 +191,7 @@ func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
 
 	p := launch(t, env, "manager-0")
 	p.eventually(func() string {
-		if got := conditionOf(t, api, "manager-0"); !strings.HasPrefix(got, "False/ForeignDefinition: Running: ansibleee, dataplane, nova, topology; core is disabled: it needs operator glance") {
+		if got := conditionOf(t, api, "manager-0"); !strings.HasPrefix(got, "False/ForeignDefinition: Running: ansibleee, dataplane, edpm, neutron, nova, topology; core is disabled: it needs operator glance") {
 			return "the Pod says " + got
 		}
 		return ""
@@ -233,7 +233,7 @@ func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
 	p.ends()
 	p = launch(t, env, "manager-0")
 	p.eventually(func() string {
-		if got := conditionOf(t, api, "manager-0"); got != "True/AllRunning: Running: ansibleee, core, dataplane, glance, nova, topology" {
+		if got := conditionOf(t, api, "manager-0"); got != "True/AllRunning: Running: ansibleee, core, dataplane, edpm, glance, neutron, nova, topology" {
 			return "the Pod says " + got
 		}
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || len(theirs.Status.Conditions) == 0 {

@@ -26,8 +26,10 @@ import (
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -77,7 +79,7 @@ func collectOften() {
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
+		clientgoscheme.AddToScheme, ansibleeev1.AddToScheme, dataplanev1.AddToScheme, edpmservicev1.AddToScheme, neutronv1.AddToScheme, novav1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
 		ocsv1.AddToScheme, cephv1.AddToScheme, operatorsv2.AddToScheme, metal3v1.AddToScheme,
 	} {
 		if err := add(s); err != nil {

@@ -27,8 +27,8 @@ const (
 	// foreignCost is the most that one may cost: 10 MiB for 1500.
 	foreignCost = (10 << 20) / 1500
 	// noise is how much two managers differ that do the same, such as by the buffer
-	// of a connection. Their content would be 54 MiB.
-	noise = 3 << 20
+	// of a connection, and of the events of each watch. Their content would be 54 MiB.
+	noise = 5 << 20
 )
 
 // memory of a manager that has filled its caches: live objects, and the most that

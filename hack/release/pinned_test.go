@@ -12,7 +12,8 @@ import (
 func byDigest() []string {
 	at := "registry.example.org/image@sha256:" + strings.Repeat("0123", 16)
 	env := []string{"IMG=" + at, "RUNNER_IMG=" + at}
-	for _, name := range []string{"NOVA_COMPUTE", "NOVA_LIBVIRT", "NOVA_CONDUCTOR", "NOVA_API", "NOVA_SCHEDULER", "NOVA_NOVNC", "GLANCE_API"} {
+	for _, name := range []string{"NOVA_COMPUTE", "NOVA_LIBVIRT", "NOVA_CONDUCTOR", "NOVA_API", "NOVA_SCHEDULER", "NOVA_NOVNC", "GLANCE_API",
+		"OVN_CONTROLLER_AGENT", "EDPM_NEUTRON_METADATA_AGENT"} {
 		env = append(env, "RELATED_IMAGE_"+name+"_IMAGE_URL_DEFAULT="+at)
 	}
 	return env
@@ -44,8 +45,8 @@ func TestWhatIsDeployedCanBePinned(t *testing.T) {
 		t.Errorf("with all digests given these are not pinned: %q", found)
 	}
 	found := loose(t, output(t, byDigest()[:1], "hack/deploy.sh", "render"))
-	if len(found) != 9 || !strings.Contains(found[0], "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT is empty") {
-		t.Errorf("without digests of the other images these are not pinned: %q; want the nine variables", found)
+	if len(found) != 11 || !strings.Contains(found[0], "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT is empty") {
+		t.Errorf("without digests of the other images these are not pinned: %q; want the eleven variables", found)
 	}
 }
 

@@ -194,14 +194,24 @@ func (a *application) send(ctx context.Context, want *unstructured.Unstructured,
 		want.SetUID(present.GetUID())
 	}
 	a.mark(want)
+	a.finalize(want, present)
 	err := a.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(a.manager), client.ForceOwnership)
-	if replaced(err) {
-		err = apierrors.NewConflict(schema.GroupResource{Resource: want.GetKind()}, want.GetName(), errors.New("it is another object than the cache shows"))
+	if outrun(err) {
+		err = apierrors.NewConflict(schema.GroupResource{Resource: want.GetKind()}, want.GetName(), errors.New("it is another object than the cache shows, or is being deleted"))
 	}
 	if err != nil {
 		return fmt.Errorf("applying %s %s: %w", want.GetKind(), want.GetName(), err)
 	}
+	if present == nil && a.created != nil {
+		a.created(want.GetUID())
+	}
 	return nil
+}
+
+// Late is the Conflict for an object of a kind whose cached state is older than the live
+// one that was read: what the live one has is decided on once the cache shows it.
+func Late(live client.Object, kind string) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: kind}, live.GetName(), errors.New("the cache does not show its latest state yet"))
 }
 
 // outdated returns a Conflict if the object is not the one that want was computed from.
@@ -216,13 +226,16 @@ func (a *application) outdated(want *unstructured.Unstructured, present client.O
 	return apierrors.NewConflict(schema.GroupResource{Resource: want.GetKind()}, want.GetName(), errors.New("it has changed since it was read"))
 }
 
-// replaced reports whether an apply failed because the object has another UID.
-func replaced(err error) bool {
+// outrun reports whether an apply failed because the object has another UID, or is being
+// deleted and no longer has the finalizer that it was seen with.
+func outrun(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return false
 	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field == "metadata.uid" || c.Field == "metadata.finalizers"
+	})
 }
 
 // configuration turns desired into what is sent: no status, no empty metadata,

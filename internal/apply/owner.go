@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -131,6 +133,13 @@ func ComputedFrom(read client.Object) Option {
 // has the same owner.
 func Own(a *application) { a.own = true }
 
+// Finalized creates the child with a finalizer. A child that has it keeps it, and one
+// that does not is left without: it may have been removed for good. created is called with
+// the UID of a child that was created so.
+func Finalized(name string, created func(types.UID)) Option {
+	return func(a *application) { a.finalizer, a.created = name, created }
+}
+
 // application is one apply on behalf of an owner.
 type application struct {
 	client.Client
@@ -144,6 +153,9 @@ type application struct {
 	// before is the hash of what is applied as earlier versions made it: of the JSON,
 	// into which each version of the Kubernetes libraries writes other empty fields.
 	before string
+	// finalizer of a child that is created, empty for none, and created, which is called then.
+	finalizer string
+	created   func(types.UID)
 	// from is the resource version that desired was computed from, empty if there was
 	// no object; nil if that does not matter.
 	from *string
@@ -246,3 +258,11 @@ func (a *application) mark(want *unstructured.Unstructured) {
 }
 
 func (a *application) ownerName() string { return a.kind.String() + "/" + a.owner.GetName() }
+
+// finalize adds the finalizer to a child that is created, or that has it: what an apply
+// leaves out it removes. It is itself no reason to write.
+func (a *application) finalize(want *unstructured.Unstructured, present client.Object) {
+	if a.finalizer != "" && (present == nil || controllerutil.ContainsFinalizer(present, a.finalizer)) {
+		want.SetFinalizers([]string{a.finalizer})
+	}
+}

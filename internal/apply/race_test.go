@@ -3,6 +3,7 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,11 +11,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
+
+const finalizer = "example.com/finalizer"
 
 // late is a client whose reads show what was there before the last change.
 type late struct {
@@ -168,6 +173,57 @@ func TestRaces(t *testing.T) {
 			}
 			if diff := cmp.Diff(map[string]string{"ours": "y", "mine": "z"}, r.now().Data); diff != "" {
 				r.Errorf("the data differ (-want +got):\n%s", diff)
+			}
+		},
+		"ours is created with its finalizer, and keeps it": func(r race) {
+			var created []types.UID
+			finalized := apply.Finalized(finalizer, func(uid types.UID) { created = append(created, uid) })
+			if err := r.child(nil, finalized); err != nil {
+				r.Fatal(err)
+			}
+			stale := r.now()
+			stale.Data = nil
+			if err := r.child(stale, finalized); err != nil {
+				r.Fatal(err)
+			}
+			if got := r.now(); !slices.Equal(got.Finalizers, []string{finalizer}) || !slices.Equal(created, []types.UID{got.UID}) {
+				r.Errorf("the finalizers are %v, and %v were created; want one finalizer, and %s alone", got.Finalizers, created, got.UID)
+			}
+		},
+		"ours does not get a finalizer again that was removed": func(r race) {
+			finalized := apply.Finalized(finalizer, func(types.UID) {})
+			if err := r.child(nil, finalized); err != nil {
+				r.Fatal(err)
+			}
+			without := r.now()
+			if err := apply.Finalizer(context.Background(), r.api, without, finalizer, controllerutil.RemoveFinalizer); err != nil {
+				r.Fatal(err)
+			}
+			without.Data = nil
+			if err := r.child(without, finalized); err != nil {
+				r.Fatal(err)
+			}
+			if got := r.now(); len(got.Finalizers) > 0 {
+				r.Errorf("the finalizers are %v; want none", got.Finalizers)
+			}
+		},
+		"ours has lost its finalizer because it is being deleted": func(r race) {
+			finalized := apply.Finalized(finalizer, func(types.UID) {})
+			if err := r.child(nil, finalized); err != nil {
+				r.Fatal(err)
+			}
+			stale := r.now()
+			kept := stale.DeepCopy()
+			kept.Finalizers = []string{"example.com/other"}
+			if err := errors.Join(r.api.Update(context.Background(), kept), r.api.Delete(context.Background(), kept)); err != nil {
+				r.Fatal(err)
+			}
+			leaving := r.now()
+			stale.Data = nil
+			r.keeps(leaving, r.child(stale, finalized))
+			leaving.Finalizers = nil
+			if err := r.api.Update(context.Background(), leaving); err != nil {
+				r.Fatal(err)
 			}
 		},
 	} {

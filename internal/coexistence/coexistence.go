@@ -44,7 +44,15 @@ var needsOf = map[string]needs{
 		},
 		operators: []string{"ansibleee"}, reads: []string{topologies},
 	},
+	"edpm": {
+		owns:      []string{"edpmserviceclasses.edpm.openstack.org", "edpmservices.edpm.openstack.org"},
+		operators: []string{"ansibleee", "dataplane"}, reads: []string{topologies},
+	},
 	"glance": {owns: []string{"glanceapis.glance.openstack.org", "glances.glance.openstack.org"}, reads: []string{topologies}},
+	"neutron": {
+		owns:      []string{"ovncontrollers.neutron.openstack.org", "ovnmetadataagents.neutron.openstack.org"},
+		operators: []string{"ansibleee", "dataplane"}, reads: []string{topologies},
+	},
 	"nova": {
 		owns: []string{
 			"nova.nova.openstack.org", "novacells.nova.openstack.org", "novacomputes.nova.openstack.org", "novaexternalcomputes.nova.openstack.org",

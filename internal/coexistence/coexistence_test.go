@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var usual = []string{"ansibleee", "core", "dataplane", "glance", "nova", "topology"}
+var usual = []string{"ansibleee", "core", "dataplane", "edpm", "glance", "neutron", "nova", "topology"}
 
 // cluster has our definitions, but for those of others, marked with !, and those
 // that are missing, marked with -.
@@ -42,27 +42,27 @@ func TestDecide(t *testing.T) {
 		// says is a part of each message, by operator.
 		says map[string]string
 	}{
-		"everything is ours": {usual, nil, "ansibleee core dataplane glance nova topology", nil},
-		"glance-operator is there": {usual, []string{"!glances.glance.openstack.org", "!glanceapis.glance.openstack.org"}, "ansibleee dataplane nova topology", map[string]string{
+		"everything is ours": {usual, nil, "ansibleee core dataplane edpm glance neutron nova topology", nil},
+		"glance-operator is there": {usual, []string{"!glances.glance.openstack.org", "!glanceapis.glance.openstack.org"}, "ansibleee dataplane edpm neutron nova topology", map[string]string{
 			"glance": "definition glanceapis.glance.openstack.org belongs to another operator: set --operators without glance",
 			"core":   "it needs operator glance, which is disabled: definition glanceapis.glance.openstack.org belongs",
 		}},
-		"one kind of an operator is enough": {usual, []string{"!novacells.nova.openstack.org"}, "ansibleee dataplane glance topology", map[string]string{
+		"one kind of an operator is enough": {usual, []string{"!novacells.nova.openstack.org"}, "ansibleee dataplane edpm glance neutron topology", map[string]string{
 			"nova": "definition novacells.nova.openstack.org belongs to another", "core": "it needs operator nova",
 		}},
 		"openstack-ansibleee-operator is there": {usual, []string{"!openstackansibleees.ansibleee.openstack.org"}, "glance topology", map[string]string{
-			"ansibleee": "belongs to another", "dataplane": "it needs operator ansibleee", "nova": "it needs operator ansibleee",
+			"ansibleee": "belongs to another", "dataplane": "it needs operator ansibleee", "edpm": "it needs operator ansibleee", "neutron": "it needs operator ansibleee", "nova": "it needs operator ansibleee",
 			"core": "it needs operator nova, which is disabled: it needs operator ansibleee, which is disabled: definition openstackansibleees",
 		}},
 		"dataplane-operator is there": {usual, []string{"!openstackdataplanenodes.dataplane.openstack.org"}, "ansibleee glance topology", map[string]string{
-			"dataplane": "belongs to another", "nova": "it needs operator dataplane", "core": "it needs operator nova",
+			"dataplane": "belongs to another", "edpm": "it needs operator dataplane", "neutron": "it needs operator dataplane", "nova": "it needs operator dataplane", "core": "it needs operator nova",
 		}},
-		"a Topology of infra-operator is used by all but its operator": {usual, []string{"!topologies.topology.openstack.org"}, "ansibleee core dataplane glance nova", map[string]string{
+		"a Topology of infra-operator is used by all but its operator": {usual, []string{"!topologies.topology.openstack.org"}, "ansibleee core dataplane edpm glance neutron nova", map[string]string{
 			"topology": "belongs to another",
 		}},
 		"without any Topology nobody can work who follows one": {usual, []string{"-topologies.topology.openstack.org"}, "", map[string]string{
-			"ansibleee": "definition topologies.topology.openstack.org does not exist: apply config/crd", "core": "does not exist", "dataplane": "does not exist",
-			"glance": "does not exist", "nova": "does not exist", "topology": "does not exist",
+			"ansibleee": "definition topologies.topology.openstack.org does not exist: apply config/crd", "core": "does not exist", "dataplane": "does not exist", "edpm": "does not exist",
+			"glance": "does not exist", "neutron": "does not exist", "nova": "does not exist", "topology": "does not exist",
 		}},
 		"a definition is missing": {[]string{"glance", "topology"}, []string{"-glances.glance.openstack.org"}, "topology", map[string]string{
 			"glance": "definition glances.glance.openstack.org does not exist: apply config/crd",

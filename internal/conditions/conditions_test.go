@@ -39,7 +39,7 @@ func TestFind(t *testing.T) {
 		{"a reason of one condition", "CellMismatch", "NovaExternalCompute", 1, 1},
 		{"in any case", "cellmismatch", "NovaExternalCompute", 1, 1},
 		{"a condition with all its reasons", "ProvisionReady", "OpenStackDataPlaneNode", 2, 2},
-		{"a reason of several conditions", "SecretKeyMissing", "OpenStackDataPlaneNode", 11, 1},
+		{"a reason of several conditions", "SecretKeyMissing", "OpenStackDataPlaneNode", 15, 1},
 		{"what nobody says", "Sunshine", "", 0, 0},
 		{"nothing", "", "", 0, 0},
 	} {
@@ -87,7 +87,7 @@ func TestPageRefusesMarksThatMeanNothing(t *testing.T) {
 
 func TestReferenceHasEveryReasonOnce(t *testing.T) {
 	text := Reference()
-	for _, name := range []string{"`CellMismatch` | `InputReady` | [NovaExternalCompute](novaexternalcompute.md#conditions)", "`Held` | `DeploymentReady`"} {
+	for _, name := range []string{"`CellMismatch` | `InputReady` | [NovaExternalCompute](novaexternalcompute.md#conditions)", "`RolloutHeld` | `DeploymentReady`"} {
 		if !strings.Contains(text, name) {
 			t.Errorf("the page lacks %s", name)
 		}

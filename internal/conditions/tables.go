@@ -7,8 +7,10 @@ import (
 	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
@@ -26,6 +28,10 @@ const (
 	novaCell       = "NovaCell"
 	novaCompute    = "NovaCompute"
 	compute        = "NovaExternalCompute"
+	ovnController  = "OVNController"
+	metadataAgent  = "OVNMetadataAgent"
+	serviceClass   = "EDPMServiceClass"
+	edpmService    = "EDPMService"
 	glance         = "Glance"
 	glanceAPI      = "GlanceAPI"
 	controlPlane   = "OpenStackControlPlane"
@@ -70,7 +76,8 @@ func Tables() []Table {
 	return []Table{
 		common(), step(), topologyRef(),
 		ofDataPlane(), ofRole(), ofNode(), ofMachine(), ofAnsibleEE(),
-		hosted(), ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(),
+		hosted(), ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(), ofOVNController(), ofMetadataAgent(),
+		ofServiceClass(), ofEDPMService(),
 		ofGlance(), podified(), job(), ofControlPlane(), ofTopology(), ofStorageCluster(), ofManager(),
 	}
 }
@@ -87,13 +94,13 @@ func common() Table {
 
 // step is what internal/edpm reports for hosts on which Ansible is to be run.
 func step() Table {
-	return Table{Name: stepTable, Title: "reasons of a step", Kinds: []string{node, compute}, Link: "conditions.md#reasons-of-a-step", Conditions: []Condition{
+	return Table{Name: stepTable, Title: "reasons of a step", Kinds: []string{node, compute, ovnController, metadataAgent, edpmService}, Link: "conditions.md#reasons-of-a-step", Conditions: []Condition{
 		{Type: condition.DeploymentReadyCondition, Means: "every step has run on the host with the current inputs", Reasons: []Reason{
 			{name(edpm.Pending), "a run starts as soon as its batch is complete", patience},
 			{name(edpm.Running), "a run is in progress; the message names it", "nothing: it continues automatically. `kubectl edpm logs <node> -f` follows its output"},
 			{name(edpm.Failed), "the last run failed on this host; the message has the failed task, the number of the attempt, and the time of the next one", "fix the cause, which `kubectl edpm logs <node>` shows; the step is retried automatically, and immediately when the inputs or the access to the host change"},
-			{name(edpm.GaveUp), "as `Failed`, but retries are exhausted (removal only)", "see [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up)"},
-			{name(edpm.Held), "not started because of `maxUnavailable`, `maxFailures` or `--max-concurrent-runs`, or because the API server rejects the run; the message says which, and names up to three failed hosts", "fix the failed hosts, raise the limit, or fix the error of the API server; it is retried automatically"},
+			{name(edpm.RetriesExhausted), "as `Failed`, but retries are exhausted (removal only)", "see [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up)"},
+			{name(edpm.RolloutHeld), "not started because of `maxUnavailable`, `maxFailures` or `--max-concurrent-runs`, or because the API server rejects the run; the message says which, and names up to three failed hosts", "fix the failed hosts, raise the limit, or fix the error of the API server; it is retried automatically"},
 			{name(edpm.TooLarge), "the files, variables or `env` of the host are too large for a run; the message names the largest", "shorten it"},
 			{name(edpm.Paused), "there is something to run, and `deploy` is false", "set `deploy: true`"},
 			{name(edpm.Excluded), "there is something to run, and `ansibleLimit` does not match the host", "change or remove the limit"},
@@ -172,7 +179,7 @@ func ofNode() Table {
 
 // hosted is what internal/hosted reports for services on hosts.
 func hosted() Table {
-	return Table{Name: hostedTable, Title: "reasons of a service on a host", Kinds: []string{compute}, Link: "conditions.md#reasons-of-a-service-on-a-host", Conditions: []Condition{
+	return Table{Name: hostedTable, Title: "reasons of a service on a host", Kinds: []string{compute, ovnController, metadataAgent, edpmService}, Link: "conditions.md#reasons-of-a-service-on-a-host", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "node, inventory and SSH key exist", Reasons: []Reason{
 			{hostedv1.NodeMissingReason, "the node does not exist", "create the node, or delete the object"},
 			{hostedv1.AnnotationMissingReason, "neither the node nor its role has the annotation that gives nodes the service; nothing is run", "set the annotation that the message names on the node or its role, or delete the object"},
@@ -345,9 +352,54 @@ func unasked() []Reason {
 		{novav1.KeystoneUnreachableReason, "keystone does not answer; the message says how. Computes that were up are shown as they were", "start it, or correct `keystoneAuthURL`; it is tried again within half a minute"},
 		{novav1.KeystoneAccessDeniedReason, "keystone refuses the service user", "correct the password in the Secret, or the user in keystone; another password is used immediately"},
 		{novav1.EndpointMissingReason, "the catalogue of keystone has no internal endpoint of type compute in the region of the Nova", "create the endpoint, or correct `keystone.region`"},
+		{novav1.PlacementMissingReason, "the same with type placement: without it nova can put guests on no compute", "create the endpoint, or correct `keystone.region`"},
+		{novav1.CellUnreachableReason, "nova's API does not reach the database of a cell, and knows nothing of its computes; the message names one of their hosts", "start the database, or correct its address and password in the [NovaCell](novacell.md)"},
 		{novav1.APIUnreachableReason, "nova's API does not answer; the message says how", "see the pods of the API, and the address in the catalogue; it is tried again within half a minute"},
 		{novav1.APIAccessDeniedReason, "nova's API does not let the service user list its services", "give the user the role admin in the project service, or allow it in the policy of nova"},
 	}
+}
+
+func ofServiceClass() Table {
+	return Table{Name: serviceClass, Kinds: []string{serviceClass}, Link: "edpmserviceclass.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "the class is valid, and the Secrets and ConfigMaps that it names exist", Reasons: append([]Reason{
+			{edpmservicev1.InvalidClassReason, "a field of the class is invalid; the message names it. Admission was off when it was written", "correct the field"},
+			{edpmservicev1.AfterCycleReason, "classes come after each other, so that none of them can start; the message names them", "remove one of the names from `spec.after`"},
+		}, filesMissing()...)},
+		{Type: edpmservicev1.ServicesReadyCondition, Means: "the service is Ready on every node that the class selects", Reasons: []Reason{
+			{edpmservicev1.ServicesNotReadyReason, "the service is not Ready on some nodes; the message names the first", "see the conditions of the EDPMService that the message names"},
+			{edpmservicev1.ClassInUseReason, "the class is being deleted, and nodes have its service; the message has their number and names up to ten", "remove the annotation of the class from these nodes and their roles, or set it to `false`: the service is removed from their hosts, and then the class"},
+		}},
+	}}
+}
+
+// filesMissing are the reasons why configFiles of a class cannot be read.
+func filesMissing() []Reason {
+	return []Reason{
+		{edpmv1.SecretMissingReason, "a Secret of `configFiles` does not exist", createInput},
+		{edpmv1.SecretKeyMissingReason, "a Secret of `configFiles` does not have the key", "add the key to the Secret; it continues automatically"},
+		{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+		{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+		{edpmv1.ConfigMapMissingReason, "a ConfigMap of `configFiles` does not exist", createInput},
+		{edpmv1.ConfigMapKeyMissingReason, "a ConfigMap of `configFiles` does not have the key", createInput},
+	}
+}
+
+func ofEDPMService() Table {
+	return Table{Name: edpmService, Kinds: []string{edpmService}, Link: "edpmservice.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "node, inventory and SSH key exist", Like: hostedTable},
+		{Type: edpmservicev1.ServiceClassReadyCondition, Means: "the class exists, is valid, and has its files", Reasons: append([]Reason{
+			{edpmservicev1.ClassMissingReason, "the class does not exist in the namespace; nothing is run", "create the class, or delete the object"},
+			{edpmservicev1.InvalidClassReason, "a field of the class is invalid; the message names it", "correct the class"},
+		}, filesMissing()...)},
+		{Type: edpmservicev1.PrecedingServicesReadyCondition, Means: "the services of the node that the class comes after are Ready", Reasons: []Reason{
+			{edpmservicev1.PrecedingNotReadyReason, "a service of `spec.after` is not Ready on the node; the message names it", "see `status.services` of the node: `kubectl edpm status <node>`"},
+			{edpmservicev1.PrecedingMissingReason, "the node does not have a service of `spec.after`; the message names it", "give the service to the node, or remove its name from `spec.after` of the class"},
+			{edpmservicev1.AfterCycleReason, "classes come after each other; the message names them", "remove one of the names from `spec.after`"},
+		}},
+		{Type: hostedv1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are complete", Like: hostedTable},
+		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` is valid", Like: hostedTable},
+		{Type: condition.DeploymentReadyCondition, Means: "the playbook of the class ran on the host with the current inputs", Like: hostedTable},
+	}}
 }
 
 func ofNovaCompute() Table {
@@ -359,6 +411,42 @@ func ofNovaCompute() Table {
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
 			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 		}},
+	}}
+}
+
+func ofOVNController() Table {
+	return Table{Name: ovnController, Kinds: []string{ovnController}, Link: "ovncontroller.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "node, inventory and SSH key exist", Like: hostedTable},
+		ovnConfigReady("`southbound`, and with `ssl:` also `tls-secret`"),
+		{Type: hostedv1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are complete", Like: hostedTable},
+		{Type: condition.ServiceConfigReadyCondition, Means: "always: `customServiceConfig` is empty", Like: hostedTable},
+		{Type: condition.DeploymentReadyCondition, Means: "ovn-controller runs on the host with the current inputs", Like: hostedTable, Reasons: []Reason{
+			{neutronv1.MetadataAgentPresentReason, "the object is being deleted, and the metadata agent is removed from the host first", "nothing if the node is deleted: its OVNMetadataAgent is deleted too. Else delete the OVNMetadataAgent"},
+		}},
+	}}
+}
+
+func ofMetadataAgent() Table {
+	return Table{Name: metadataAgent, Kinds: []string{metadataAgent}, Link: "ovnmetadataagent.md#conditions", Conditions: []Condition{
+		{Type: condition.InputReadyCondition, Means: "node, inventory and SSH key exist", Like: hostedTable},
+		ovnConfigReady("those of the OVNController, `metadata-shared-secret` and `nova-metadata-host`"),
+		{Type: neutronv1.OVNControllerReadyCondition, Means: "the OVNController of the node is Ready", Reasons: []Reason{
+			{neutronv1.OVNControllerMissingReason, "the node has no OVNController", "see the entry `ovn-controller` in `status.services` of the node; without one, set the annotation that the message names"},
+			{neutronv1.OVNControllerNotReadyReason, "the OVNController is not Ready, or is being deleted", "see the conditions of the OVNController: `kubectl edpm status <node>`"},
+		}},
+		{Type: hostedv1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are complete", Like: hostedTable},
+		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` is valid", Like: hostedTable},
+		{Type: condition.DeploymentReadyCondition, Means: "the agent runs on the host with the current inputs", Like: hostedTable},
+	}}
+}
+
+func ovnConfigReady(keys string) Condition {
+	return Condition{Type: neutronv1.OVNConfigReadyCondition, Means: "the [OVN configuration](how-to/ovn-on-hosts.md#the-ovn-configuration) is valid", Reasons: []Reason{
+		{edpmv1.SecretMissingReason, "the Secret with the OVN configuration, or the one that its key `tls-secret` names, does not exist", createSecret},
+		{edpmv1.SecretKeyMissingReason, "a Secret does not have a key, or it is empty. Required are " + keys, "add the key that the message names; it continues automatically"},
+		{neutronv1.InvalidOVNConfigReason, "a key has an invalid value; the message has the Secret, the key and what is valid, and never the value", "correct the key; it continues automatically"},
+		{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+		{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
 	}}
 }
 
@@ -392,7 +480,7 @@ func podified() Table {
 		{Type: condition.DeploymentReadyCondition, Means: "all pods match the spec and are ready", Reasons: []Reason{
 			{podifiedv1.RollingOutReason, "pods are being created or replaced", patience},
 			{podifiedv1.PodsPendingReason, "the scheduler finds no node for a pod; the message is the scheduler's", "see [my pod is Pending](pod-pending.md), and `PlacementReady`"},
-			{podifiedv1.PodsNotReadyReason, "pods are scheduled but not ready", "see `kubectl describe pod` and `kubectl logs` of the pod that the message names"},
+			{podifiedv1.PodsNotReadyReason, "pods are scheduled but not ready; the message names a container that does not stay up", "see the log with the command in the message, or `kubectl describe pod` of the pod that it names"},
 			{podifiedv1.HeldReason, "a change is held back because of `PlacementReady`, as the Topology has `enforcement: Hold`", "do what `PlacementReady` says, or set `enforcement: Warn`"},
 			{podifiedv1.ReplacingReason, "the StatefulSet is being recreated, because an immutable field has changed or because it was handed over from another operator; its pods keep running", patience},
 			{edpmv1.ConflictReason, "a StatefulSet, Service, PodDisruptionBudget or Secret with that name exists already, and was not created for this object or was created by another operator; or pods do not have the labels by which they are selected, and the message has the command that sets them", removeOrGive},

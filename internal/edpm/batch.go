@@ -24,20 +24,20 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/metrics"
 )
 
-// doubt is how long a created run may be missing from the cache before the API
+// staleAfter is how long a created run may be missing from the cache before the API
 // server is asked whether it still exists.
-const doubt = 30 * time.Second
+const staleAfter = 30 * time.Second
 
 // reconcile plans a group: it starts runs, and prunes old ones.
 func (e *Engine) reconcile(ctx context.Context, g Group) (ctrl.Result, error) {
 	if g == everyGroup {
 		return ctrl.Result{}, e.pruneOldest(ctx)
 	}
-	offers, m, err := e.moment(ctx, g)
+	pending, m, err := e.takeSnapshot(ctx, g)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	p := makePlan(offers, m)
+	p := makePlan(pending, m)
 	granted, again, err := e.reserve(ctx, g, len(p.batches))
 	if err != nil {
 		return ctrl.Result{}, err
@@ -46,20 +46,20 @@ func (e *Engine) reconcile(ctx context.Context, g Group) (ctrl.Result, error) {
 	if p.postpone(granted, e.MaxRuns); !again.IsZero() {
 		p.wakeAt(again, m.now)
 	}
-	e.settle(g, offers, m, &p)
+	e.recordHolds(g, pending, m, &p)
 	for _, batch := range p.batches {
-		err = errors.Join(err, e.launch(ctx, batch))
+		err = errors.Join(err, e.startRun(ctx, batch))
 	}
-	pending, rerr := e.resolveDoubts(ctx, g)
-	if pending && (p.wake == 0 || p.wake > doubt) {
-		p.wake = doubt
+	unseen, rerr := e.checkExpectations(ctx, g)
+	if unseen && (p.wake == 0 || p.wake > staleAfter) {
+		p.wake = staleAfter
 	}
 	return ctrl.Result{RequeueAfter: p.wake}, errors.Join(err, rerr, e.prune(ctx, g))
 }
 
-// moment takes a snapshot of a group.
-func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) {
-	m := moment{now: e.Clock.Now(), debounce: e.Debounce, patience: e.Patience, inFlight: map[string]bool{}, retrying: map[string]bool{}, failed: map[string]bool{}, busy: map[string]bool{}}
+// takeSnapshot takes a snapshot of a group.
+func (e *Engine) takeSnapshot(ctx context.Context, g Group) ([]*pendingTarget, snapshot, error) {
+	m := snapshot{now: e.Clock.Now(), debounce: e.Debounce, patience: e.Patience, inFlight: map[string]bool{}, retrying: map[string]bool{}, failed: map[string]bool{}, busy: map[string]bool{}}
 	runs, err := e.list(ctx, g.Namespace, groupIndex, g.index())
 	if err != nil {
 		return nil, m, fmt.Errorf("listing the runs of %s: %w", g, err)
@@ -73,22 +73,22 @@ func (e *Engine) moment(ctx context.Context, g Group) ([]*offer, moment, error) 
 			}
 		}
 	}
-	offers := e.snapshot(g, &m)
+	pending := e.copyPending(g, &m)
 	if e.Members != nil {
 		m.members = e.Members(g.Namespace, g.Role)
 	}
-	if err := e.unheard(ctx, runs, offers, &m); err != nil {
+	if err := e.unreportedFailures(ctx, runs, pending, &m); err != nil {
 		return nil, m, err
 	}
-	if err := e.busy(ctx, g.Namespace, offers, &m); err != nil {
+	if err := e.busy(ctx, g.Namespace, pending, &m); err != nil {
 		return nil, m, err
 	}
-	return offers, m, nil
+	return pending, m, nil
 }
 
 // busy finds the hosts that are in a run of any step, directly or as the
 // machine of another name.
-func (e *Engine) busy(ctx context.Context, namespace string, offers []*offer, m *moment) error {
+func (e *Engine) busy(ctx context.Context, namespace string, pending []*pendingTarget, m *snapshot) error {
 	runs, err := e.list(ctx, metav1.NamespaceAll, activeIndex, active)
 	if err != nil {
 		return fmt.Errorf("listing the runs that are under way: %w", err)
@@ -105,7 +105,7 @@ func (e *Engine) busy(ctx context.Context, namespace string, offers []*offer, m 
 			hosts[t.Host] = true
 		}
 	}
-	for _, o := range offers {
+	for _, o := range pending {
 		if hosts[o.Host] || o.machine != "" && machines[o.machine] {
 			m.busy[o.Host] = true
 		}
@@ -113,11 +113,11 @@ func (e *Engine) busy(ctx context.Context, namespace string, offers []*offer, m 
 	return nil
 }
 
-// unheard finds the hosts that have failed and whose owners have not heard of it
+// unreportedFailures finds the hosts that have failed and whose owners have not heard of it
 // yet, because the run has just ended or the manager has just been started.
 // Without them another host would be started that the limits forbid.
-func (e *Engine) unheard(ctx context.Context, runs []ansibleeev1.OpenStackAnsibleEE, offers []*offer, m *moment) error {
-	if !slices.ContainsFunc(offers, func(o *offer) bool {
+func (e *Engine) unreportedFailures(ctx context.Context, runs []ansibleeev1.OpenStackAnsibleEE, pending []*pendingTarget, m *snapshot) error {
+	if !slices.ContainsFunc(pending, func(o *pendingTarget) bool {
 		return o.Strategy.MaxFailures != nil || o.Strategy.MaxUnavailable > 0 || o.Strategy.MaxUnavailablePercent > 0
 	}) {
 		return nil
@@ -126,7 +126,7 @@ func (e *Engine) unheard(ctx context.Context, runs []ansibleeev1.OpenStackAnsibl
 		e.mu.Lock()
 		judged := e.judged[key] == r.name
 		e.mu.Unlock()
-		if judged || r.converged() || !r.finished || m.inFlight[key.Host] || slices.ContainsFunc(offers, func(o *offer) bool { return o.Host == key.Host }) {
+		if judged || r.converged() || !r.finished || m.inFlight[key.Host] || slices.ContainsFunc(pending, func(o *pendingTarget) bool { return o.Host == key.Host }) {
 			continue
 		}
 		counts, err := e.stillFailed(ctx, key, r)
@@ -173,13 +173,13 @@ func (r *run) after(old *run) bool {
 		(old.target.OwnerUID != r.target.OwnerUID || old.target.Serial < r.target.Serial)
 }
 
-// snapshot copies what waits in the group and adds runs that the cache does not
+// copyPending copies what waits in the group and adds runs that the cache does not
 // show yet.
-func (e *Engine) snapshot(g Group, m *moment) []*offer {
+func (e *Engine) copyPending(g Group, m *snapshot) []*pendingTarget {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	machines := map[string]bool{}
-	for key, l := range e.launched {
+	for key, l := range e.created {
 		machines[l.target.Machine] = true
 		if key.Namespace != g.Namespace {
 			continue
@@ -195,32 +195,32 @@ func (e *Engine) snapshot(g Group, m *moment) []*offer {
 	}
 	m.awaited = e.awaited(g)
 	m.first, m.last, m.named = grp.first, grp.last, grp.named
-	offers := make([]*offer, 0, len(grp.offers))
-	for _, o := range grp.offers {
-		offers = append(offers, o)
+	pending := make([]*pendingTarget, 0, len(grp.pending))
+	for _, o := range grp.pending {
+		pending = append(pending, o)
 		if o.machine != "" && machines[o.machine] {
 			m.busy[o.Host] = true
 		}
 	}
-	return offers
+	return pending
 }
 
 // start notes that a host of the group is in a run.
-func (m *moment) start(t ansibleeev1.Target) {
+func (m *snapshot) start(t ansibleeev1.Target) {
 	m.inFlight[t.Host] = true
 	if t.Attempt > 1 {
 		m.retrying[t.Host] = true
 	}
 }
 
-// settle notes what the plan says of hosts that are not started: which are
+// recordHolds notes what the plan says of hosts that are not started: which are
 // held, and whether any wait for others. It requeues the owners of those that are
 // newly held, or no longer.
-func (e *Engine) settle(g Group, offers []*offer, m moment, p *plan) {
+func (e *Engine) recordHolds(g Group, pending []*pendingTarget, m snapshot, p *plan) {
 	e.mu.Lock()
-	var changed []*offer
+	var changed []*pendingTarget
 	if grp := e.groups[g]; grp != nil {
-		for _, o := range offers {
+		for _, o := range pending {
 			if grp.held[o.Host] != p.held[o.Host] {
 				changed = append(changed, o)
 			}
@@ -236,10 +236,10 @@ func (e *Engine) settle(g Group, offers []*offer, m moment, p *plan) {
 	}
 }
 
-// launch creates the run of a batch. The Secret with its inputs comes first, so
+// startRun creates the run of a batch. The Secret with its inputs comes first, so
 // that a run never lacks them. Names are made of the content, so that doing it
 // again after a crash ends with the same objects.
-func (e *Engine) launch(ctx context.Context, batch []*offer) error {
+func (e *Engine) startRun(ctx context.Context, batch []*pendingTarget) error {
 	name := runName(batch)
 	data, err := runInputs(name, batch)
 	if err != nil {
@@ -247,22 +247,22 @@ func (e *Engine) launch(ctx context.Context, batch []*offer) error {
 	}
 	if size(data) > maxInputs && len(batch) > 1 {
 		half := len(batch) / 2
-		return errors.Join(e.launch(ctx, batch[:half]), e.launch(ctx, batch[half:]))
+		return errors.Join(e.startRun(ctx, batch[:half]), e.startRun(ctx, batch[half:]))
 	}
 	if !e.claim(name, batch) {
-		e.nudge(batch[0].Group()) // an owner changed its mind meanwhile
+		e.requeue(batch[0].Group()) // an owner changed its mind meanwhile
 		return nil
 	}
 	if doubtful, err := e.create(ctx, newInputs(name, batch[0], data), newAnsibleEE(name, batch)); err != nil {
 		if !doubtful {
 			e.unclaim(batch)
-		} // otherwise resolveDoubts finds out
+		} // otherwise checkExpectations finds out
 		if denied(err) {
 			e.tellDenied(batch, err)
 		}
 		return err
 	}
-	e.settleClaim(batch)
+	e.dropClaimed(batch)
 	steps, _ := batch[0].steps()
 	for _, step := range steps {
 		runsStarted.WithLabelValues(metrics.Steps.Value(step.Name)).Inc()
@@ -342,11 +342,11 @@ func (e *Engine) reuse(ctx context.Context, secret *corev1.Secret) error {
 
 // claim marks the hosts of the batch as being in a run, before it is created:
 // its event can come back before the call that creates it.
-func (e *Engine) claim(name string, batch []*offer) bool {
+func (e *Engine) claim(name string, batch []*pendingTarget) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, o := range batch {
-		if grp := e.groups[o.Group()]; grp == nil || grp.offers[o.Host] != o {
+		if grp := e.groups[o.Group()]; grp == nil || grp.pending[o.Host] != o {
 			return false
 		}
 	}
@@ -355,19 +355,19 @@ func (e *Engine) claim(name string, batch []*offer) bool {
 		for i, step := range steps {
 			r := run{name: name, target: o.target(), limited: o.Strategy.limited()}
 			r.target.Hash, r.target.Serial, r.target.Attempt, r.target.Steps = targets[i].Hash, targets[i].Serial, targets[i].Attempt, nil
-			e.launched[o.key(step)] = launch{run: r, group: o.Group(), owner: o.owner(), at: e.Clock.Now()}
+			e.created[o.key(step)] = createdRun{run: r, group: o.Group(), owner: o.owner(), at: e.Clock.Now()}
 		}
 	}
 	return true
 }
 
-func (e *Engine) unclaim(batch []*offer) {
+func (e *Engine) unclaim(batch []*pendingTarget) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, o := range batch {
 		steps, _ := o.steps()
 		for _, step := range steps {
-			delete(e.launched, o.key(step))
+			delete(e.created, o.key(step))
 		}
 	}
 }
@@ -380,7 +380,7 @@ func denied(err error) bool {
 }
 
 // tellDenied lets the owners of a batch say why it is not run.
-func (e *Engine) tellDenied(batch []*offer, why error) {
+func (e *Engine) tellDenied(batch []*pendingTarget, why error) {
 	message := fmt.Sprintf("the API server rejects its run: %v", why)
 	if apply.IsConflict(why) {
 		message = why.Error()
@@ -393,31 +393,31 @@ func (e *Engine) tellDenied(batch []*offer, why error) {
 }
 
 // deny notes why a target that waits has no run, and reports whether that is news.
-func (e *Engine) deny(o *offer, why string) bool {
+func (e *Engine) deny(o *pendingTarget, why string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	grp := e.groups[o.Group()]
-	if grp == nil || grp.offers[o.Host] == nil || grp.offers[o.Host].denied == why {
+	if grp == nil || grp.pending[o.Host] == nil || grp.pending[o.Host].denied == why {
 		return false
 	}
-	grp.offers[o.Host].denied = why
+	grp.pending[o.Host].denied = why
 	return true
 }
 
-// settleClaim takes the offers back that have become a run.
-func (e *Engine) settleClaim(batch []*offer) {
+// dropClaimed takes the pending targets back that have become a run.
+func (e *Engine) dropClaimed(batch []*pendingTarget) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, o := range batch {
-		if grp := e.groups[o.Group()]; grp != nil && grp.offers[o.Host] == o {
+		if grp := e.groups[o.Group()]; grp != nil && grp.pending[o.Host] == o {
 			e.drop(o.owner())
 		}
 	}
 }
 
-// resolveDoubts asks the API server for runs that were created long ago and
+// checkExpectations asks the API server for runs that were created long ago and
 // that the cache does not show. It reports whether any run is still unseen.
-func (e *Engine) resolveDoubts(ctx context.Context, g Group) (bool, error) {
+func (e *Engine) checkExpectations(ctx context.Context, g Group) (bool, error) {
 	unseen, doubtful := e.unseen(g)
 	for key, l := range doubtful {
 		id, run := types.NamespacedName{Namespace: g.Namespace, Name: l.name}, &ansibleeev1.OpenStackAnsibleEE{}
@@ -432,7 +432,7 @@ func (e *Engine) resolveDoubts(ctx context.Context, g Group) (bool, error) {
 		if err == nil {
 			e.shown(key, l)
 		} else {
-			delete(e.launched, key)
+			delete(e.created, key)
 		}
 		for waiting := range e.waitingFor(g.Namespace, []ansibleeev1.Target{l.target}) {
 			e.enqueue(waiting, e.Debounce)
@@ -445,10 +445,10 @@ func (e *Engine) resolveDoubts(ctx context.Context, g Group) (bool, error) {
 }
 
 // shown notes that the cache shows a run that the engine created. When the answer
-// to the creation was lost, the offer that became the run still waits: it must not
+// to the creation was lost, the pending target that became the run still waits: it must not
 // become another run. The caller holds the lock.
-func (e *Engine) shown(key Key, l launch) {
-	delete(e.launched, key)
+func (e *Engine) shown(key Key, l createdRun) {
+	delete(e.created, key)
 	o := e.waiting(l.owner)
 	if !o.has(key.Step) || o.OwnerUID != l.target.OwnerUID {
 		return
@@ -461,16 +461,16 @@ func (e *Engine) shown(key Key, l launch) {
 	}
 }
 
-func (e *Engine) unseen(g Group) (unseen bool, doubtful map[Key]launch) {
+func (e *Engine) unseen(g Group) (unseen bool, doubtful map[Key]createdRun) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	doubtful = map[Key]launch{}
-	for key, l := range e.launched {
+	doubtful = map[Key]createdRun{}
+	for key, l := range e.created {
 		if l.group != g {
 			continue
 		}
 		unseen = true
-		if e.Clock.Since(l.at) > doubt {
+		if e.Clock.Since(l.at) > staleAfter {
 			doubtful[key] = l
 		}
 	}

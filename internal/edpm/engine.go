@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -35,6 +36,10 @@ type Owner struct {
 	List func() client.ObjectList
 	// Ledger of an object.
 	Ledger func(client.Object) *edpmv1.Ledger
+	// Host of an object; nil where objects are named like their hosts.
+	Host func(client.Object) string
+	// HostIndex is a field index of the hosts of the objects, where Host is set.
+	HostIndex string
 }
 
 // Options of the engine. The zero value is not useful; see DefaultOptions.
@@ -79,15 +84,15 @@ type Engine struct {
 
 	mu     sync.Mutex
 	groups map[Group]*group
-	// offered says in which group an owner waits for a run.
-	offered map[ownerID]Group
-	// crews are the roles with owners that are expected, by expected.
-	crews    map[crew]*expectation
-	expected map[ownerID]announcement
-	// judged is the newest run that each owner has heard of.
+	// pendingIn says where an owner waits for a run.
+	pendingIn map[ownerID]place
+	// barriers of the roles with owners that are expected, which expected has.
+	barriers map[roleKey]*barrier
+	expected map[ownerID]expectedOwner
+	// judged is the newest run that each owner has heard of, of those that failed on its host.
 	judged map[Key]string
-	// launched are runs that were created and that the cache has not shown yet.
-	launched map[Key]launch
+	// created are runs that were created and that the cache has not shown yet.
+	created map[Key]createdRun
 	// refused are runs that have not started and that the owner does not want.
 	refused map[Key]string
 	// reserved is how many runs are about to be started for the groups that are
@@ -97,8 +102,14 @@ type Engine struct {
 	queue    workqueue.TypedRateLimitingInterface[Group]
 }
 
+// place of a pending target: the host in a group.
+type place struct {
+	Group
+	host string
+}
+
 type group struct {
-	offers map[string]*offer
+	pending map[string]*pendingTarget // by host
 	// first and last time that a target joined since none waited for others.
 	first, last time.Time
 	held        map[string]string
@@ -106,21 +117,21 @@ type group struct {
 	named map[string]naming
 }
 
-type launch struct {
+type createdRun struct {
 	run
 	group Group
 	owner ownerID
 	at    time.Time
 }
 
-// New returns an engine that writes with c and checks doubts with live, a
+// New returns an engine that writes with c and checks expectations with live, a
 // reader that does not cache.
 func New(c client.Client, live client.Reader, opts Options) *Engine {
 	return &Engine{
 		Options: opts, client: c, live: live,
 		owners: map[string]Owner{}, wake: map[string]chan event.GenericEvent{}, states: newStates(),
-		groups: map[Group]*group{}, offered: map[ownerID]Group{}, judged: map[Key]string{}, launched: map[Key]launch{}, refused: map[Key]string{}, reserved: map[Group]int{}, queued: map[Group]bool{},
-		crews: map[crew]*expectation{}, expected: map[ownerID]announcement{},
+		groups: map[Group]*group{}, pendingIn: map[ownerID]place{}, judged: map[Key]string{}, created: map[Key]createdRun{}, refused: map[Key]string{}, reserved: map[Group]int{}, queued: map[Group]bool{},
+		barriers: map[roleKey]*barrier{}, expected: map[ownerID]expectedOwner{},
 	}
 }
 
@@ -139,7 +150,7 @@ func (e *Engine) Register(o Owner) {
 func (e *Engine) Converge(ctx context.Context, ledger *edpmv1.Ledger, targets ...Target) (State, error) {
 	state, err := e.firstDue(ctx, ledger, targets)
 	if len(targets) > 0 {
-		e.conclude(targets[0].owner(), state.offered)
+		e.conclude(targets[0].owner(), state.pending)
 	}
 	ledger.NextRetry = state.nextRetry()
 	return state, err
@@ -175,7 +186,7 @@ func (e *Engine) firstDue(ctx context.Context, ledger *edpmv1.Ledger, targets []
 	case len(due) > 0:
 		result = together(due)
 	case len(all) > 0:
-		e.nudge(all[0].Group())
+		e.requeue(all[0].Group())
 	}
 	return result, nil
 }
@@ -230,30 +241,30 @@ func (e *Engine) assess(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (
 	}, nil
 }
 
-// hasHeard notes that an owner knows how its last run has ended, and has offered
-// its host again if it is to be tried again now. If it is not, a run that failed no
+// hasHeard notes that an owner knows how its last run has ended. Its host
+// waits again if it is to be tried again now. If it is not, a run that failed no
 // longer holds others back: they are planned again.
 func (e *Engine) hasHeard(key Key, last *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if last == nil || !last.finished {
+	if last == nil || !last.finished || last.converged() {
 		delete(e.judged, key)
 		return
 	}
-	if e.judged[key] != last.name && !last.converged() {
+	if e.judged[key] != last.name {
 		e.enqueue(groupOf(last.object), e.Debounce)
 	}
 	e.judged[key] = last.name
 }
 
-// act offers a host for a run of the steps that are due, or takes it back.
+// act adds a host to those that wait for a run of the steps that are due, or takes it back.
 func (e *Engine) act(ledger *edpmv1.Ledger, due []*assessment) error {
 	if len(due) == 0 {
 		return nil
 	}
 	first, state := due[0], &due[0].state
 	if state.Phase != Pending && state.Phase != Failed {
-		e.nudge(first.Group())
+		e.requeue(first.Group())
 		return nil
 	}
 	if large := first.tooLarge(); large != "" {
@@ -264,13 +275,13 @@ func (e *Engine) act(ledger *edpmv1.Ledger, due []*assessment) error {
 		state.Phase = restricted
 		return err
 	}
-	state.offered = true
-	switch reason := e.offer(newOffer(ledger.HostKey, due, e.Clock.Now())); {
+	state.pending = true
+	switch reason := e.addPending(newPendingTarget(ledger.HostKey, due, e.Clock.Now())); {
 	case reason == "":
 	case state.Phase == Failed:
 		state.Message += "; the next attempt is held: " + reason
 	default:
-		state.Phase, state.Message = Held, reason
+		state.Phase, state.Message = RolloutHeld, reason
 	}
 	return nil
 }
@@ -281,7 +292,7 @@ func restriction(t *Target, state *State) (Phase, error) {
 		return Paused, nil
 	}
 	if t.MaxAttempts > 0 && state.Attempt >= t.MaxAttempts && !state.fixed {
-		return GaveUp, nil
+		return RetriesExhausted, nil
 	}
 	if t.Strategy.Limit == "" {
 		return "", nil
@@ -293,80 +304,80 @@ func restriction(t *Target, state *State) (Phase, error) {
 	return Excluded, nil
 }
 
-// offer makes a target wait for a run and returns why it is held, if it is.
-func (e *Engine) offer(o *offer) string {
+// addPending makes a target wait for a run and returns why it is held, if it is.
+func (e *Engine) addPending(o *pendingTarget) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	g := o.Group()
-	if old, ok := e.offered[o.owner()]; ok && old != g {
+	at := place{g, o.Host}
+	if old, ok := e.pendingIn[o.owner()]; ok && old != at {
 		e.drop(o.owner())
 	}
 	if e.groups[g] == nil {
-		e.groups[g] = &group{offers: map[string]*offer{}, held: map[string]string{}}
+		e.groups[g] = &group{pending: map[string]*pendingTarget{}, held: map[string]string{}}
 	}
 	grp, now := e.groups[g], e.Clock.Now()
-	if old := grp.offers[o.Host]; old == nil || o.joinsAnew(old) {
+	if old := grp.pending[o.Host]; old == nil || o.joinsAnew(old) {
 		if grp.first.IsZero() {
 			grp.first = now
 		}
-		if !e.expected[o.owner()].ran {
-			grp.last = now
-		}
+		grp.last = e.expected[o.owner()].joins(grp.last, now, e.Debounce)
 		e.enqueue(g, e.Debounce)
 	} else if !old.notBefore.Equal(o.notBefore) || !reflect.DeepEqual(old.Strategy, o.Strategy) {
 		e.enqueue(g, 0)
 	}
-	if old := grp.offers[o.Host]; old != nil && o.runsAs(old) {
+	if old := grp.pending[o.Host]; old != nil && o.runsAs(old) {
 		o.denied = old.denied
 	}
-	grp.offers[o.Host], e.offered[o.owner()] = o, g
+	grp.pending[o.Host], e.pendingIn[o.owner()] = o, at
 	return cmp.Or(grp.held[o.Host], o.denied)
 }
 
 // Withdraw takes back whatever the owner waits for. Owners call it when they
 // cannot say any more what they want, for example because an input is missing.
-func (e *Engine) Withdraw(kind, namespace, host string) {
-	e.conclude(ownerID{kind, namespace, host}, false)
+func (e *Engine) Withdraw(kind, namespace, owner string) {
+	e.conclude(ownerID{kind, namespace, owner}, false)
 }
 
 // Await takes back whatever the owner waits for, and continues to expect it: it
 // does not exist, and is about to be created.
-func (e *Engine) Await(kind, namespace, host string) {
+func (e *Engine) Await(kind, namespace, owner string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.drop(ownerID{kind, namespace, host})
+	e.drop(ownerID{kind, namespace, owner})
 }
 
 // conclude notes that an owner has been looked at, and takes back what it waited
-// for unless it has just offered that.
-func (e *Engine) conclude(id ownerID, offered bool) {
+// for unless it has just asked for it.
+func (e *Engine) conclude(id ownerID, pending bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !offered {
+	if !pending {
 		e.drop(id)
 	}
 	e.reported(id)
 }
 
 // waiting returns what an owner waits for, nil if it does not. The caller holds the lock.
-func (e *Engine) waiting(id ownerID) *offer {
-	if g, ok := e.offered[id]; ok {
-		return e.groups[g].offers[id.name]
+func (e *Engine) waiting(id ownerID) *pendingTarget {
+	if at, ok := e.pendingIn[id]; ok {
+		return e.groups[at.Group].pending[at.host]
 	}
 	return nil
 }
 
-// drop forgets an offer. The caller holds the lock.
+// drop forgets a pending target. The caller holds the lock.
 func (e *Engine) drop(id ownerID) {
-	g, ok := e.offered[id]
+	at, ok := e.pendingIn[id]
 	if !ok {
 		return
 	}
-	delete(e.offered, id)
-	delete(e.groups[g].offers, id.name)
-	delete(e.groups[g].held, id.name)
+	g := at.Group
+	delete(e.pendingIn, id)
+	delete(e.groups[g].pending, at.host)
+	delete(e.groups[g].held, at.host)
 	switch {
-	case len(e.groups[g].offers) == 0:
+	case len(e.groups[g].pending) == 0:
 		delete(e.groups, g)
 		if e.queued[g] { // and others because of it
 			e.enqueue(g, 0)
@@ -390,22 +401,23 @@ func (e *Engine) Forget(ctx context.Context, kind, namespace, host string, steps
 		for i := range runs {
 			e.refuse(key, &runs[i], true)
 		}
-		if id := (ownerID{kind, namespace, host}); e.waiting(id).has(step) {
-			e.drop(id)
-		}
 		e.states.remove(key)
 		delete(e.judged, key)
-		for g := range e.groups {
-			if key.in(g) { // others may be held because the host had failed
-				e.enqueue(g, e.Debounce)
+		for g, grp := range e.groups {
+			if !key.in(g) {
+				continue
+			}
+			e.enqueue(g, e.Debounce) // others may be held because the host had failed
+			if o := grp.pending[host]; o.has(step) {
+				e.drop(o.owner())
 			}
 		}
 	}
 	return nil
 }
 
-// nudge lets the group be planned again, for example because a run can be pruned.
-func (e *Engine) nudge(g Group) {
+// requeue lets the group be planned again, for example because a run can be pruned.
+func (e *Engine) requeue(g Group) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.enqueue(g, 2*e.Debounce)
@@ -426,7 +438,7 @@ func (e *Engine) enqueue(g Group, after time.Duration) {
 func (e *Engine) Touched(ctx context.Context, kind string, ledger *edpmv1.Ledger, owner client.Object, steps ...string) (bool, error) {
 	touched := ledger.Unknown()
 	for _, step := range steps {
-		runs, err := e.history(ctx, Key{owner.GetNamespace(), kind, step, owner.GetName()}, owner.GetUID())
+		runs, err := e.history(ctx, e.keyOf(kind, owner, step), owner.GetUID())
 		if err != nil {
 			return true, err
 		}
@@ -436,32 +448,66 @@ func (e *Engine) Touched(ctx context.Context, kind string, ledger *edpmv1.Ledger
 	return touched, nil
 }
 
+// keyOf a step of an owner.
+func (e *Engine) keyOf(kind string, owner client.Object, step string) Key {
+	host := owner.GetName()
+	if of := e.owners[kind].Host; of != nil {
+		host = of(owner)
+	}
+	return Key{owner.GetNamespace(), kind, step, host}
+}
+
 // Others returns the objects of other kinds that own targets on the host, and for
 // which something was run or is being run there, as kind/name.
 func (e *Engine) Others(ctx context.Context, kind, namespace, host string) ([]string, error) {
+	running, err := e.list(ctx, namespace, busyIndex, host)
+	if err != nil {
+		return nil, fmt.Errorf("listing the runs on %s: %w", host, err)
+	}
 	var found []string
 	for _, other := range slices.Sorted(maps.Keys(e.owners)) {
-		obj := e.owners[other].New()
 		if other == kind {
 			continue
 		}
-		err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: host}, obj)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
+		objects, err := e.onHost(ctx, other, namespace, host)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s %s: %w", other, host, err)
+			return nil, fmt.Errorf("reading %s of %s: %w", other, host, err)
 		}
-		running, err := e.list(ctx, namespace, busyIndex, host)
-		if err != nil {
-			return nil, fmt.Errorf("listing the runs on %s: %w", host, err)
-		}
-		busy := slices.ContainsFunc(running, func(r ansibleeev1.OpenStackAnsibleEE) bool { return r.Spec.OwnerKind == other })
-		if busy || len(e.owners[other].Ledger(obj).Runs) > 0 {
-			found = append(found, other+"/"+host)
+		for _, obj := range objects {
+			busy := slices.ContainsFunc(running, func(r ansibleeev1.OpenStackAnsibleEE) bool {
+				t, _ := r.Target(host)
+				return r.Spec.OwnerKind == other && t.OwnerName() == obj.GetName()
+			})
+			if busy || len(e.owners[other].Ledger(obj).Runs) > 0 {
+				found = append(found, other+"/"+obj.GetName())
+			}
 		}
 	}
 	return found, nil
+}
+
+// onHost returns the objects of a kind that own targets on the host.
+func (e *Engine) onHost(ctx context.Context, kind, namespace, host string) ([]client.Object, error) {
+	owner := e.owners[kind]
+	if owner.Host == nil {
+		obj := owner.New()
+		err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: host}, obj)
+		if err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return []client.Object{obj}, nil
+	}
+	list := owner.List()
+	err := e.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{owner.HostIndex: host})
+	if err != nil {
+		return nil, err
+	}
+	var objects []client.Object
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		objects = append(objects, item.(client.Object))
+		return nil
+	})
+	return objects, err
 }
 
 // history returns the runs of a step of a host for its present owner, the oldest
@@ -473,7 +519,7 @@ func (e *Engine) history(ctx context.Context, key Key, owner types.UID) ([]*run,
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l, unseen := e.launched[key]
+	l, unseen := e.created[key]
 	var runs []*run
 	for i := range objects {
 		if r := newRun(&objects[i], key.Step, key.Host); r.target.OwnerUID == owner {

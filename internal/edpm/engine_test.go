@@ -277,7 +277,7 @@ func TestAHostIsInOneRunAtATime(t *testing.T) {
 	y.plan(group1)
 	other := wantedOf("a", func(t *Target) { t.Step.Name, t.OwnerKind = "other", "Other" })
 	y.converge(&edpmv1.Ledger{}, other)
-	g := Group{"ns", "Other", "role", false}
+	g := Group{Namespace: "ns", Kind: "Other", Role: "role"}
 	y.plan(g)
 	y.seen()
 	y.plan(g)
@@ -412,7 +412,7 @@ func TestAnOwnerThatMovedToAnotherRoleWaitsThere(t *testing.T) {
 	if len(y.runs()) > 0 {
 		t.Error("it runs in the old role")
 	}
-	y.plan(Group{"ns", kind, "other", false})
+	y.plan(Group{Namespace: "ns", Kind: kind, Role: "other"})
 	if len(y.runs()) != 1 {
 		t.Error("it does not run in the new role")
 	}
@@ -423,7 +423,7 @@ func TestAnOfferThatChangedDuringThePlanIsPlannedAgain(t *testing.T) {
 	y := newYard(t)
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.clock.SetTime(noon.Add(time.Minute))
-	stale, _, err := y.moment(ctx, group1)
+	stale, _, err := y.takeSnapshot(ctx, group1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,11 +432,11 @@ func TestAnOfferThatChangedDuringThePlanIsPlannedAgain(t *testing.T) {
 		g, _ := y.queue.Get()
 		y.queue.Done(g)
 	}
-	if err := y.launch(ctx, stale); err != nil {
+	if err := y.startRun(ctx, stale); err != nil {
 		t.Fatal(err)
 	}
 	if len(y.runs()) > 0 {
-		t.Fatal("a run was started for an offer that is no longer valid")
+		t.Fatal("a run was started for a pending target that is no longer valid")
 	}
 	planned := make(chan Group, 1)
 	go func() {
@@ -453,7 +453,7 @@ func TestAnOfferThatChangedDuringThePlanIsPlannedAgain(t *testing.T) {
 	}
 	y.plan(group1)
 	if len(y.runs()) != 1 {
-		t.Error("the new offer is not run")
+		t.Error("the new pending target is not run")
 	}
 }
 
@@ -464,8 +464,8 @@ func TestLimitsThatAreRelaxedLetGo(t *testing.T) {
 		y.converge(&edpmv1.Ledger{}, wantedOf(h, strict))
 	}
 	y.plan(group1)
-	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", strict)); s.Phase != Held || !strings.Contains(s.Message, "maxUnavailable is 1") {
-		t.Fatalf("the state is %+v; want Held", s)
+	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", strict)); s.Phase != RolloutHeld || !strings.Contains(s.Message, "maxUnavailable is 1") {
+		t.Fatalf("the state is %+v; want RolloutHeld", s)
 	}
 	for y.queue.Len() > 0 {
 		g, _ := y.queue.Get()
@@ -566,15 +566,15 @@ func TestACreationThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 			if !c.runsOnce {
 				return
 			}
-			// In doubt the API server is asked.
+			// After staleAfter the API server is asked.
 			y.blind = false
-			y.clock.SetTime(y.clock.Now().Add(2 * doubt))
+			y.clock.SetTime(y.clock.Now().Add(2 * staleAfter))
 			y.plan(group1)
 			s = y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 			if want := map[bool]Phase{true: Running, false: Pending}[c.happens]; s.Phase != want {
 				t.Errorf("after the doubt the state is %+v; want %s", s, want)
 			}
-			if y.launched[Key{"ns", kind, "nova", "a"}].name != "" {
+			if y.created[Key{"ns", kind, "nova", "a"}].name != "" {
 				t.Error("the doubt is not resolved: the host would be busy for ever")
 			}
 		})
@@ -600,13 +600,13 @@ func TestAnOwnerIsWokenWhenItsRunTurnsOutNotToExist(t *testing.T) {
 func TestARunThatExistedAlreadyIsTaken(t *testing.T) {
 	y := newYard(t)
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
-	offers, _, err := y.moment(ctx, group1)
+	pending, _, err := y.takeSnapshot(ctx, group1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The manager before has made the same run and died; the cache showed it before the claim.
-	name := runName(offers)
-	if err := y.api.Create(ctx, newAnsibleEE(name, offers)); err != nil {
+	name := runName(pending)
+	if err := y.api.Create(ctx, newAnsibleEE(name, pending)); err != nil {
 		t.Fatal(err)
 	}
 	y.blind = true
@@ -617,7 +617,7 @@ func TestARunThatExistedAlreadyIsTaken(t *testing.T) {
 	}
 	y.clock.SetTime(noon.Add(time.Hour))
 	y.plan(group1)
-	if len(y.launched) > 0 {
+	if len(y.created) > 0 {
 		t.Error("the run is still taken for unseen: its host would be busy for ever")
 	}
 }
@@ -672,8 +672,8 @@ func TestGivingUp(t *testing.T) {
 	}
 	attempt("old")
 	attempt("old")
-	if s := y.converge(ledger, twice("old")); s.Phase != GaveUp || s.Attempt != 2 {
-		t.Fatalf("the state is %+v; want GaveUp after 2 attempts", s)
+	if s := y.converge(ledger, twice("old")); s.Phase != RetriesExhausted || s.Attempt != 2 {
+		t.Fatalf("the state is %+v; want RetriesExhausted after 2 attempts", s)
 	}
 	y.clock.SetTime(y.clock.Now().Add(time.Hour))
 	y.plan(group1)
@@ -684,8 +684,8 @@ func TestGivingUp(t *testing.T) {
 		t.Fatalf("the state is %+v; access was fixed, so it is tried again", s)
 	}
 	attempt("new")
-	if s := y.converge(ledger, twice("new")); s.Phase != GaveUp || s.Attempt != 3 {
-		t.Fatalf("the state is %+v; want GaveUp after 3 attempts", s)
+	if s := y.converge(ledger, twice("new")); s.Phase != RetriesExhausted || s.Attempt != 3 {
+		t.Fatalf("the state is %+v; want RetriesExhausted after 3 attempts", s)
 	}
 	token := twice("new")
 	token.Rerun = "again"
@@ -805,8 +805,8 @@ func TestAFailureCountsBeforeItsOwnerHasHeardOfIt(t *testing.T) {
 	if n := len(y.runs()); n != 1 {
 		t.Fatalf("there are %d runs; b has to wait for a to be tried again", n)
 	}
-	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", canary)); s.Phase != Held {
-		t.Errorf("the state of b is %+v; want Held", s)
+	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", canary)); s.Phase != RolloutHeld {
+		t.Errorf("the state of b is %+v; want RolloutHeld", s)
 	}
 
 	y = start(t, compute("a", "uid-a", edpmv1.Ledger{}))

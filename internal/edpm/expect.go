@@ -4,54 +4,74 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 )
 
-// crew is the hosts of a role that the engine follows.
-type crew struct{ namespace, role string }
+// roleKey names a role.
+type roleKey struct{ namespace, role string }
 
-// expectation is what the engine knows of owners that have been woken and have
+// barrier of a role is what the engine knows of its owners that have been woken and have
 // not said yet what they want. Hosts of a role that started together, or that
 // were together in a run, come back one by one: as fast as their owners are
 // reconciled. A run is not started without those that are about to come.
-type expectation struct {
+type barrier struct {
 	owners map[ownerID]bool
 	// progress is when an owner was woken or heard of last.
 	progress time.Time
 }
 
-// announcement is of an owner that was woken.
-type announcement struct {
-	crew
+// expectedOwner is an owner that was woken.
+type expectedOwner struct {
+	roleKey
 	// ran reports whether its host was in a run that has ended. The hosts of that run
-	// are all announced: nobody else has to be waited for.
+	// are all expected: nobody else has to be waited for.
 	ran bool
+	// follows reports whether it continues where another owner of its host has ended.
+	// The others that do are about to be expected.
+	follows bool
+}
+
+// joins returns when a host joined a group last, as the debounce counts it, now that
+// this one joins. Of the debounce a host that follows waits a fifth: as long as the
+// results of others that were in one run with it may take to be heard of.
+func (a expectedOwner) joins(last, now time.Time, debounce time.Duration) time.Time {
+	if a.follows {
+		now = now.Add(-debounce * 4 / 5)
+	}
+	if a.ran || now.Before(last) {
+		return last
+	}
+	return now
 }
 
 // expect notes that an owner was woken.
-func (e *Engine) expect(c crew, id ownerID) { e.announce(announcement{crew: c}, id) }
+func (e *Engine) expect(c roleKey, id ownerID) { e.expectOwner(expectedOwner{roleKey: c}, id) }
 
-func (e *Engine) announce(a announcement, id ownerID) {
+func (e *Engine) expectOwner(a expectedOwner, id ownerID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := a.crew
-	if old, ok := e.expected[id]; ok && old.crew != c {
+	c := a.roleKey
+	if old, ok := e.expected[id]; ok && old.roleKey != c {
 		e.reported(id)
+	} else {
+		a.follows = a.follows || old.follows
 	}
-	if e.crews[c] == nil {
-		e.crews[c] = &expectation{owners: map[ownerID]bool{}}
+	if e.barriers[c] == nil {
+		e.barriers[c] = &barrier{owners: map[ownerID]bool{}}
 	}
-	e.crews[c].owners[id], e.crews[c].progress, e.expected[id] = true, e.Clock.Now(), a
+	e.barriers[c].owners[id], e.barriers[c].progress, e.expected[id] = true, e.Clock.Now(), a
 }
 
 // expectTargets notes that the owners of all hosts of a run are being woken.
 func (e *Engine) expectTargets(run *ansibleeev1.OpenStackAnsibleEE) {
 	for _, t := range run.Spec.Targets {
-		e.announce(announcement{crew{run.Namespace, run.Spec.Role}, true}, ownerID{run.Spec.OwnerKind, run.Namespace, t.Host})
+		e.expectOwner(expectedOwner{roleKey: roleKey{run.Namespace, run.Spec.Role}, ran: true}, ownerID{run.Spec.OwnerKind, run.Namespace, t.OwnerName()})
 	}
 }
 
@@ -62,22 +82,22 @@ func (e *Engine) reported(id ownerID) {
 	if !ok {
 		return
 	}
-	c := a.crew
+	c := a.roleKey
 	delete(e.expected, id)
-	delete(e.crews[c].owners, id)
-	e.crews[c].progress = e.Clock.Now()
-	if len(e.crews[c].owners) == 0 {
-		e.assemble(c)
+	delete(e.barriers[c].owners, id)
+	e.barriers[c].progress = e.Clock.Now()
+	if len(e.barriers[c].owners) == 0 {
+		e.lower(c)
 	}
 }
 
-// assemble ends the expectations of a role: its groups wait for nobody more.
+// lower removes the barrier of a role: its groups wait for nobody more.
 // The caller holds the lock.
-func (e *Engine) assemble(c crew) {
-	for id := range e.crews[c].owners {
+func (e *Engine) lower(c roleKey) {
+	for id := range e.barriers[c].owners {
 		delete(e.expected, id)
 	}
-	delete(e.crews, c)
+	delete(e.barriers, c)
 	for g := range e.groups {
 		if g.Namespace == c.namespace && g.Role == c.role {
 			e.enqueue(g, 0)
@@ -89,14 +109,14 @@ func (e *Engine) assemble(c crew) {
 // they are heard of one after the other it continues waiting. Zero means that
 // none is expected. The caller holds the lock.
 func (e *Engine) awaited(g Group) time.Time {
-	c := crew{g.Namespace, g.Role}
-	x := e.crews[c]
+	c := roleKey{g.Namespace, g.Role}
+	x := e.barriers[c]
 	if x == nil {
 		return time.Time{}
 	}
 	until := x.progress.Add(e.Patience)
 	if !until.After(e.Clock.Now()) {
-		e.assemble(c)
+		e.lower(c)
 		return time.Time{}
 	}
 	return until
@@ -108,8 +128,26 @@ func (e *Engine) Expecting(kind string, role func(client.Object) string, owners 
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		woken := owners(ctx, obj)
 		for _, r := range woken {
-			e.expect(crew{obj.GetNamespace(), role(obj)}, ownerID{kind, r.Namespace, r.Name})
+			e.expect(roleKey{obj.GetNamespace(), role(obj)}, ownerID{kind, r.Namespace, r.Name})
 		}
 		return woken
 	})
+}
+
+// Following is Expecting for owners that continue where others have ended, which is
+// what an update with a result says. Hosts that come with one have been gathered.
+func (e *Engine) Following(kind string, role func(client.Object) string, owners handler.MapFunc, result func(before, after client.Object) bool) handler.EventHandler {
+	expecting := e.Expecting(kind, role, owners)
+	return handler.Funcs{
+		CreateFunc: expecting.Create, DeleteFunc: expecting.Delete, GenericFunc: expecting.Generic,
+		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if result(ev.ObjectOld, ev.ObjectNew) {
+				c := roleKey{ev.ObjectNew.GetNamespace(), role(ev.ObjectNew)}
+				for _, r := range owners(ctx, ev.ObjectNew) {
+					e.expectOwner(expectedOwner{roleKey: c, follows: true}, ownerID{kind, r.Namespace, r.Name})
+				}
+			}
+			expecting.Update(ctx, ev, q)
+		},
+	}
 }

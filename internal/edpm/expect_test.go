@@ -8,7 +8,7 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
-var role1 = crew{group1.Namespace, group1.Role}
+var role1 = roleKey{group1.Namespace, group1.Role}
 
 // wakened are the owners of hosts that have been woken.
 func (y *yard) wakened(hosts ...string) {
@@ -73,14 +73,14 @@ func TestARunDoesNotWaitForAnOwnerThatStaysSilent(t *testing.T) {
 	if hosts := y.runs()[y.onlyRun().Name]; !slices.Equal(hosts, []string{"a"}) {
 		t.Errorf("the run is of %v; want a", hosts)
 	}
-	if len(y.expected)+len(y.crews) > 0 {
+	if len(y.expected)+len(y.barriers) > 0 {
 		t.Errorf("owners are still expected: %v", y.expected)
 	}
 }
 
 func TestARunDoesNotWaitForOwnersOfAnotherRole(t *testing.T) {
 	y := newYard(t)
-	y.expect(crew{group1.Namespace, "other"}, ownerID{kind, group1.Namespace, "x"})
+	y.expect(roleKey{group1.Namespace, "other"}, ownerID{kind, group1.Namespace, "x"})
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	y.onlyRun()
@@ -89,7 +89,7 @@ func TestARunDoesNotWaitForOwnersOfAnotherRole(t *testing.T) {
 func TestAnExpectedOwnerThatMovedToAnotherRoleIsNotWaitedForInTheOld(t *testing.T) {
 	y := newYard(t)
 	y.wakened("x")
-	y.expect(crew{group1.Namespace, "other"}, ownerID{kind, group1.Namespace, "x"})
+	y.expect(roleKey{group1.Namespace, "other"}, ownerID{kind, group1.Namespace, "x"})
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	y.onlyRun()
@@ -101,7 +101,7 @@ func TestNothingIsKeptOfOwnersThatWereHeardOf(t *testing.T) {
 	y.wakened("a")
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.Withdraw(kind, group1.Namespace, "b")
-	if len(y.expected)+len(y.crews) > 0 {
+	if len(y.expected)+len(y.barriers) > 0 {
 		t.Errorf("owners are still expected: %v", y.expected)
 	}
 }
@@ -109,7 +109,7 @@ func TestNothingIsKeptOfOwnersThatWereHeardOf(t *testing.T) {
 func TestWhatFollowsARunDoesNotWaitForMoreHosts(t *testing.T) {
 	y := newYard(t)
 	for _, h := range []string{"a", "b"} {
-		y.announce(announcement{role1, true}, ownerID{kind, group1.Namespace, h})
+		y.expectOwner(expectedOwner{roleKey: role1, ran: true}, ownerID{kind, group1.Namespace, h})
 	}
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.planNow(group1)
@@ -125,12 +125,48 @@ func TestWhatFollowsARunDoesNotWaitForMoreHosts(t *testing.T) {
 
 func TestAHostThatWasInNoRunIsWaitedForWithOthers(t *testing.T) {
 	y := newYard(t)
-	y.announce(announcement{role1, true}, ownerID{kind, group1.Namespace, "a"})
+	y.expectOwner(expectedOwner{roleKey: role1, ran: true}, ownerID{kind, group1.Namespace, "a"})
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.converge(&edpmv1.Ledger{}, wantedOf("new", nil))
 	y.planNow(group1)
 	if n := len(y.runs()); n > 0 {
 		t.Fatalf("there are %d runs though a host has just joined", n)
+	}
+	y.plan(group1)
+	y.onlyRun()
+}
+
+func TestHostsThatFollowWaitForOneAnotherAFifthOfTheDebounce(t *testing.T) {
+	y := newYard(t)
+	follow := func(host string) {
+		y.expectOwner(expectedOwner{roleKey: role1, follows: true}, ownerID{kind, group1.Namespace, host})
+		y.wakened(host) // by the same update
+		y.converge(&edpmv1.Ledger{}, wantedOf(host, nil))
+	}
+	follow("a")
+	y.planNow(group1)
+	y.pass(y.Debounce / 10)
+	follow("b")
+	y.planNow(group1)
+	if n := len(y.runs()); n > 0 {
+		t.Fatalf("there are %d runs though a host has just followed", n)
+	}
+	y.pass(y.Debounce / 5)
+	y.planNow(group1)
+	if hosts := slices.Sorted(slices.Values(y.runs()[y.onlyRun().Name])); !slices.Equal(hosts, []string{"a", "b"}) {
+		t.Errorf("the run is of %v; want a and b", hosts)
+	}
+}
+
+func TestAHostThatFollowsDoesNotHurryOthers(t *testing.T) {
+	y := newYard(t)
+	y.converge(&edpmv1.Ledger{}, wantedOf("new", nil))
+	y.expectOwner(expectedOwner{roleKey: role1, follows: true}, ownerID{kind, group1.Namespace, "a"})
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.pass(y.Debounce / 2)
+	y.planNow(group1)
+	if n := len(y.runs()); n > 0 {
+		t.Fatalf("there are %d runs though a host has joined a moment ago", n)
 	}
 	y.plan(group1)
 	y.onlyRun()

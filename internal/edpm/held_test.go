@@ -26,8 +26,8 @@ func holding(t *testing.T) *yard {
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", strict))
 	y.converge(&edpmv1.Ledger{}, wantedOf("b", strict))
 	y.plan(group1)
-	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", strict)); s.Phase != Held || s.Message != "maxFailures is 0, and more hosts have failed: a" {
-		t.Fatalf("b is %+v; want Held because of a", s)
+	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", strict)); s.Phase != RolloutHeld || s.Message != "maxFailures is 0, and more hosts have failed: a" {
+		t.Fatalf("b is %+v; want RolloutHeld because of a", s)
 	}
 	y.idle()
 	return y
@@ -137,8 +137,8 @@ func TestAHostThatFailedDoesNotCountInTheRoleThatItLeft(t *testing.T) {
 // TestAFailureDoesNotChangeWhatThousandsAreTold : each of them would be written.
 func TestAFailureDoesNotChangeWhatThousandsAreTold(t *testing.T) {
 	const hosts = 50
-	ten := func(o *offer) { o.Strategy.MaxUnavailable, o.Strategy.MaxFailures = 10, ptr.To[int32](4) }
-	all := offers(ten, numbered(hosts)...)
+	ten := func(o *pendingTarget) { o.Strategy.MaxUnavailable, o.Strategy.MaxFailures = 10, ptr.To[int32](4) }
+	all := pending(ten, numbered(hosts)...)
 	m, said, changes := later(), map[string]bool{}, 0
 	for failures := range 40 {
 		for _, o := range all[:failures] {
@@ -182,8 +182,8 @@ func TestAFailureOfALaterStepHoldsNobodyForever(t *testing.T) {
 	y.end(y.onlyRun(), failed("a"))
 	y.converge(&edpmv1.Ledger{}, wantedOf("b", strict))
 	y.plan(group1)
-	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", strict)); s.Phase != Held {
-		t.Fatalf("b is %+v; want Held, as a failed and has not heard of it", s)
+	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", strict)); s.Phase != RolloutHeld {
+		t.Fatalf("b is %+v; want RolloutHeld, as a failed and has not heard of it", s)
 	}
 	y.idle()
 	paused := wantedOf("a", func(t *Target) { strict(t); t.Step.Name, t.Strategy.Deploy = "libvirt", false })

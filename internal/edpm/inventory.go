@@ -78,7 +78,7 @@ func (g InventoryGroup) find(host string) (groups, own map[string]any, found boo
 // runInputs returns the data of the Secret with the inputs of a run: the
 // inventory and the files by the hash of their content. Variables that all
 // hosts share are written once.
-func runInputs(name string, batch []*offer) (map[string][]byte, error) {
+func runInputs(name string, batch []*pendingTarget) (map[string][]byte, error) {
 	data := map[string][]byte{}
 	hosts := map[string]map[string]any{}
 	for _, o := range batch {
@@ -99,7 +99,7 @@ func runInputs(name string, batch []*offer) (map[string][]byte, error) {
 
 // knownHost returns the line of the host in ssh's file of known hosts, none if its
 // key is not known yet.
-func knownHost(o *offer) string {
+func knownHost(o *pendingTarget) string {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(o.HostKey))
 	if err != nil {
 		return "" // none, or what no host can have shown
@@ -126,7 +126,7 @@ const (
 // hostVars returns the variables of a host. What differs between the steps of a run of
 // several is in edpm_steps: the playbook of the run makes edpm_step, edpm_hash and
 // edpm_config_files of it.
-func hostVars(run string, o *offer) map[string]any {
+func hostVars(run string, o *pendingTarget) map[string]any {
 	vars := maps.Clone(o.Vars)
 	if vars == nil {
 		vars = map[string]any{}

@@ -32,7 +32,7 @@ func TestKnownHosts(t *testing.T) {
 		"with a key that no host can have had": {"ssh-ed25519 AAAA\n* ssh-rsa AAAA", vars{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, err := runInputs("run", []*offer{offerOf(Target{Host: "h", HostKey: c.key, Vars: c.vars})})
+			data, err := runInputs("run", []*pendingTarget{pendingOf(Target{Host: "h", HostKey: c.key, Vars: c.vars})})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestAnInventoryIsReadBackAsItWasWritten(t *testing.T) {
 }
 
 func TestRunInputs(t *testing.T) {
-	batch := []*offer{
+	batch := []*pendingTarget{
 		{hash: "H-a", Target: Target{Host: "a", Step: Step{Name: "nova"}, Vars: map[string]any{"ansible_host": "10.0.0.1", "shared": "x", "own": 1}, Files: map[string][]byte{
 			"01-nova.conf": []byte("same"), "02.conf": []byte("only a"),
 		}}},
@@ -182,7 +182,7 @@ func TestRunInputs(t *testing.T) {
 	if _, changed := batch[0].Vars["edpm_run"]; changed {
 		t.Error("the variables of the target were changed")
 	}
-	again, _ := runInputs("run-1", []*offer{batch[1], batch[0]})
+	again, _ := runInputs("run-1", []*pendingTarget{batch[1], batch[0]})
 	if diff := cmp.Diff(data, again); diff != "" {
 		t.Errorf("the order of the hosts changes the inputs:\n%s", diff)
 	}

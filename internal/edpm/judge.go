@@ -21,14 +21,14 @@ const (
 	Converged Phase = "Converged"
 	// Pending : a run will be started.
 	Pending Phase = "Pending"
-	// Held : no run is started because of maxUnavailable or maxFailures.
-	Held Phase = "Held"
+	// RolloutHeld : no run is started because of maxUnavailable or maxFailures.
+	RolloutHeld Phase = "RolloutHeld"
 	// Running : a run of the step is under way on the host.
 	Running Phase = "Running"
 	// Failed : the last run failed on the host; it will be tried again.
 	Failed Phase = "Failed"
-	// GaveUp : as Failed, but it will not be tried again.
-	GaveUp Phase = "GaveUp"
+	// RetriesExhausted : as Failed, but it will not be tried again.
+	RetriesExhausted Phase = "RetriesExhausted"
 	// Paused : something is to be done, but deploy is false.
 	Paused Phase = "DeployDisabled"
 	// Excluded : something is to be done, but the host is outside ansibleLimit.
@@ -59,7 +59,7 @@ type State struct {
 	Retry time.Time
 
 	fixed   bool // whether the host is reached in another way than when it failed
-	offered bool // whether it waits for a run
+	pending bool // whether it waits for a run
 }
 
 // want is what a target asks for.

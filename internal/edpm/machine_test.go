@@ -72,9 +72,9 @@ func TestTwoHostsThatAreOneMachineAreNotInOneRun(t *testing.T) {
 }
 
 func TestAHostThatIsHeldDoesNotKeepItsMachineFromAnother(t *testing.T) {
-	all := offers(func(o *offer) { o.machine = "10.0.0.1:22" }, "a", "b")
+	all := pending(func(o *pendingTarget) { o.machine = "10.0.0.1:22" }, "a", "b")
 	all[0].Strategy.MaxFailures = ptr.To[int32](0)
-	p := makePlan(all, moment{now: noon, failed: map[string]bool{"c": true}})
+	p := makePlan(all, snapshot{now: noon, failed: map[string]bool{"c": true}})
 	if len(p.batches) != 1 || p.batches[0][0].Host != "b" || p.held["a"] == "" {
 		t.Errorf("the plan is %+v; want that b starts, as only a is held", p)
 	}
@@ -118,7 +118,7 @@ func TestGroupsThatWaitForAMachineAreFound(t *testing.T) {
 }
 
 func TestTheNameOfARunDoesNotDependOnTheMachine(t *testing.T) {
-	old, now := offers(nil, "a"), offers(func(o *offer) { o.machine = "10.0.0.1:22" }, "a")
+	old, now := pending(nil, "a"), pending(func(o *pendingTarget) { o.machine = "10.0.0.1:22" }, "a")
 	if a, b := runName(old), runName(now); a != b {
 		t.Errorf("the names are %s and %s; a run of an earlier release must be found again", a, b)
 	}

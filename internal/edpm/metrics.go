@@ -1,7 +1,6 @@
 package edpm
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -30,40 +29,54 @@ var (
 
 func init() { crmetrics.Registry.MustRegister(runsStarted, runsFinished, convergeSeconds) }
 
-// states knows where each target stands, for the metrics.
+// states knows where each target stands, for the metrics. There are many targets, and
+// few series.
 type states struct {
 	mu  sync.Mutex
-	all map[Key]standing
-	// counts of all: a scrape costs nothing for each target.
-	counts map[series]int
-}
-
-type standing struct {
-	series
-	phase Phase
-	since time.Time // when it last left Converged
+	all map[Key]*tally
+	// since is when a target that has not converged last left Converged.
+	since map[Key]time.Time
+	// tallies of all: a scrape costs nothing for each target.
+	tallies map[series]*tally
 }
 
 // series are the labels of a metric.
 type series struct{ step, cell, state string }
 
-func newStates() *states { return &states{all: map[Key]standing{}, counts: map[series]int{}} }
+// tally counts the targets of a series.
+type tally struct {
+	series
+	targets int
+}
+
+func newStates() *states {
+	return &states{all: map[Key]*tally{}, since: map[Key]time.Time{}, tallies: map[series]*tally{}}
+}
 
 func (s *states) set(key Key, cell string, phase Phase, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, known := s.all[key]
+	since, waited := s.since[key]
 	step := metrics.Steps.Value(key.Step)
-	next := standing{series{step, metrics.Cells.Value(cell), string(phase)}, phase, now}
-	if known && old.phase != Converged {
-		next.since = old.since
-	}
-	if known && old.phase != Converged && phase == Converged {
-		convergeSeconds.WithLabelValues(step).Observe(now.Sub(old.since).Seconds())
-	}
 	s.forget(key)
-	s.all[key] = next
-	s.counts[next.series]++
+	switch {
+	case phase != Converged && waited:
+		s.since[key] = since
+	case phase != Converged:
+		s.since[key] = now
+	case waited:
+		convergeSeconds.WithLabelValues(step).Observe(now.Sub(since).Seconds())
+	}
+	s.all[key] = s.tally(series{step, metrics.Cells.Value(cell), string(phase)})
+	s.all[key].targets++
+}
+
+// tally of a series. The caller holds the lock.
+func (s *states) tally(of series) *tally {
+	if s.tallies[of] == nil {
+		s.tallies[of] = &tally{series: of}
+	}
+	return s.tallies[of]
 }
 
 func (s *states) remove(key Key) {
@@ -79,8 +92,9 @@ func (s *states) forget(key Key) {
 		return
 	}
 	delete(s.all, key)
-	if s.counts[old.series]--; s.counts[old.series] == 0 {
-		delete(s.counts, old.series)
+	delete(s.since, key)
+	if old.targets--; old.targets == 0 {
+		delete(s.tallies, old.series)
 	}
 }
 
@@ -90,9 +104,12 @@ func (s *states) Describe(ch chan<- *prometheus.Desc) { ch <- hostsDesc }
 // Collect implements prometheus.Collector.
 func (s *states) Collect(ch chan<- prometheus.Metric) {
 	s.mu.Lock()
-	counts := maps.Clone(s.counts)
+	counts := make([]tally, 0, len(s.tallies))
+	for _, t := range s.tallies {
+		counts = append(counts, *t)
+	}
 	s.mu.Unlock()
-	for l, n := range counts {
-		ch <- prometheus.MustNewConstMetric(hostsDesc, prometheus.GaugeValue, float64(n), l.step, l.cell, l.state)
+	for _, t := range counts {
+		ch <- prometheus.MustNewConstMetric(hostsDesc, prometheus.GaugeValue, float64(t.targets), t.step, t.cell, t.state)
 	}
 }

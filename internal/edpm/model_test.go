@@ -489,7 +489,7 @@ func retries(t ansibleeev1.Target) bool {
 // for all of them, in this order.
 func (all sayings) target(run *ansibleeev1.OpenStackAnsibleEE, host ansibleeev1.Target) *Target {
 	said := all[ownerID{run.Spec.OwnerKind, run.Namespace, host.Host}]
-	if said == nil || !slices.Contains([]Phase{Pending, Failed, Held}, said.state.Phase) || said.state.Step != run.StepNames()[0] {
+	if said == nil || !slices.Contains([]Phase{Pending, Failed, RolloutHeld}, said.state.Phase) || said.state.Step != run.StepNames()[0] {
 		return nil
 	}
 	var first *Target
@@ -646,8 +646,8 @@ func (w *world) checkRest() {
 				}
 			}
 		}
-		if len(m.launched) > 0 {
-			w.t.Fatalf("%s still waits for the cache to show %v", m.name(), m.launched)
+		if len(m.created) > 0 {
+			w.t.Fatalf("%s still waits for the cache to show %v", m.name(), m.created)
 		}
 	}
 	before := w.api.version
@@ -662,19 +662,19 @@ func (w *world) checkRest() {
 // unjustified says why an owner must not rest as it does; empty if it may.
 func (w *world) unjustified(m *manager, o *modelOwner) string {
 	if o.DeletionTimestamp != nil {
-		if w.stubborn[o.Name] && (o.phase == GaveUp || o.phase == Failed) || m.said[o.id()] != nil && o.phase == GaveUp {
+		if w.stubborn[o.Name] && (o.phase == RetriesExhausted || o.phase == Failed) || m.said[o.id()] != nil && o.phase == RetriesExhausted {
 			return ""
 		}
 		return "it is being deleted"
 	}
 	matched, err := MatchesLimit(o.spec.strategy.Limit, o.Name)
 	may := map[Phase]bool{
-		Converged: true,
-		Paused:    !o.spec.strategy.Deploy,
-		Excluded:  o.spec.strategy.Limit != "" && !matched && err == nil,
-		Limited:   o.spec.strategy.Tags != "",
-		Failed:    w.stubborn[o.Name] && w.planned(m, o),
-		Held:      w.blocked(o),
+		Converged:   true,
+		Paused:      !o.spec.strategy.Deploy,
+		Excluded:    o.spec.strategy.Limit != "" && !matched && err == nil,
+		Limited:     o.spec.strategy.Tags != "",
+		Failed:      w.stubborn[o.Name] && w.planned(m, o),
+		RolloutHeld: w.blocked(o),
 	}
 	if !may[o.phase] {
 		return "nothing of " + describe(o) + " says so"

@@ -1,6 +1,7 @@
 package edpm
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,23 +38,25 @@ func (t *Target) suspect(l *edpmv1.Ledger, last *run) suspicion {
 // ownerID names an object that owns targets.
 type ownerID struct{ kind, namespace, name string }
 
-func (t *Target) owner() ownerID { return ownerID{t.OwnerKind, t.Namespace, t.Host} }
+func (t *Target) owner() ownerID {
+	return ownerID{t.OwnerKind, t.Namespace, cmp.Or(t.Owner, t.Host)}
+}
 
-// moment is the state of a group at which a plan is made.
-type moment struct {
+// snapshot is the state of a group at which a plan is made.
+type snapshot struct {
 	now time.Time
 	// first and last time that a target joined since none waited for others.
 	first, last time.Time
 	// awaited is until when hosts of the role are expected; zero if none is.
 	awaited time.Time
-	// debounce is how long no target may be offered before a run is started
+	// debounce is how long no target may be pending before a run is started
 	// that is not full; after patience it is started in any case.
 	debounce, patience time.Duration
 	// inFlight are the hosts of the group that are in a run.
 	inFlight map[string]bool
 	// retrying are those of them that have failed before.
 	retrying map[string]bool
-	// failed are hosts that have failed and are not offered yet: their owners
+	// failed are hosts that have failed and are not pending yet: their owners
 	// have not heard of it.
 	failed map[string]bool
 	// members is how many hosts the role has.
@@ -77,7 +80,7 @@ const maxNamed = 3
 
 // plan says what to do for a group.
 type plan struct {
-	batches [][]*offer
+	batches [][]*pendingTarget
 	// held are hosts that are not started, with the reason.
 	held map[string]string
 	// named are the failed hosts that these reasons name, by limit.
@@ -88,16 +91,16 @@ type plan struct {
 	gathering bool
 }
 
-// makePlan decides which offers become which runs. It changes nothing.
-func makePlan(offers []*offer, m moment) plan {
-	sort.Slice(offers, func(i, j int) bool { return offers[i].Host < offers[j].Host })
+// makePlan decides which pending targets become which runs. It changes nothing.
+func makePlan(pending []*pendingTarget, m snapshot) plan {
+	sort.Slice(pending, func(i, j int) bool { return pending[i].Host < pending[j].Host })
 	p := plan{held: map[string]string{}, named: map[string]naming{}}
-	due := p.selectDue(offers, m)
-	due = p.hold(due, offers, m)
+	due := p.selectDue(pending, m)
+	due = p.hold(due, pending, m)
 	quiet := m.quiet()
 	for _, together := range byPod(due) {
-		size, settled := batchSize(together), !m.now.Before(quiet)
-		for len(together) >= size || len(together) > 0 && settled {
+		size, complete := batchSize(together), !m.now.Before(quiet)
+		for len(together) >= size || len(together) > 0 && complete {
 			n := min(size, len(together))
 			p.batches = append(p.batches, together[:n])
 			together = together[n:]
@@ -112,7 +115,7 @@ func makePlan(offers []*offer, m moment) plan {
 
 // quiet is when runs are started that are not full: when nobody is expected any
 // more and nobody has joined for the debounce.
-func (m moment) quiet() time.Time {
+func (m snapshot) quiet() time.Time {
 	if !m.awaited.IsZero() {
 		return m.awaited
 	}
@@ -124,9 +127,9 @@ func (m moment) quiet() time.Time {
 
 // selectDue leaves out hosts that are in a run, and those whose time to be tried
 // again has not come.
-func (p *plan) selectDue(offers []*offer, m moment) []*offer {
-	var due []*offer
-	for _, o := range offers {
+func (p *plan) selectDue(pending []*pendingTarget, m snapshot) []*pendingTarget {
+	var due []*pendingTarget
+	for _, o := range pending {
 		switch {
 		case m.busy[o.Host]:
 		case o.notBefore.After(m.now):
@@ -141,7 +144,7 @@ func (p *plan) selectDue(offers []*offer, m moment) []*offer {
 // hold keeps hosts back that maxFailures or maxUnavailable forbid. Hosts that
 // failed before count as unavailable already, so they can always be tried again. Of
 // those that are one machine the first that may start does.
-func (p *plan) hold(due, all []*offer, m moment) []*offer {
+func (p *plan) hold(due, all []*pendingTarget, m snapshot) []*pendingTarget {
 	failed := m.allFailed(all)
 	unavailable := len(failed)
 	for host := range m.inFlight {
@@ -149,7 +152,7 @@ func (p *plan) hold(due, all []*offer, m moment) []*offer {
 			unavailable++
 		}
 	}
-	var started []*offer
+	var started []*pendingTarget
 	taken := map[string]bool{}
 	for _, o := range due {
 		if taken[o.machine] {
@@ -174,11 +177,11 @@ func (p *plan) hold(due, all []*offer, m moment) []*offer {
 }
 
 // allFailed are the hosts whose last run failed, also those that are tried again.
-func (m moment) allFailed(offers []*offer) map[string]bool {
+func (m snapshot) allFailed(pending []*pendingTarget) map[string]bool {
 	failed := map[string]bool{}
 	maps.Copy(failed, m.failed)
 	maps.Copy(failed, m.retrying)
-	for _, o := range offers {
+	for _, o := range pending {
 		if o.retry() && !m.inFlight[o.Host] {
 			failed[o.Host] = true
 		}
@@ -189,7 +192,7 @@ func (m moment) allFailed(offers []*offer) map[string]bool {
 // name returns words that name some of the failed hosts. They are the same as
 // before as long as those hosts are failed: thousands can be held, and have the
 // words in their conditions.
-func (p *plan) name(limit string, failed map[string]bool, m moment) string {
+func (p *plan) name(limit string, failed map[string]bool, m snapshot) string {
 	named, ok := p.named[limit]
 	if !ok {
 		named, ok = m.named[limit]
@@ -215,13 +218,13 @@ func (p *plan) wakeAt(t, now time.Time) {
 	}
 }
 
-// byPod returns the offers that can share a Pod, in a stable order. Hosts of a run
+// byPod returns the pending targets that can share a Pod, in a stable order. Hosts of a run
 // without a result share one with each other only.
-func byPod(offers []*offer) [][]*offer {
+func byPod(pending []*pendingTarget) [][]*pendingTarget {
 	type key struct{ pod, suspects string }
 	index := map[key]int{}
-	var groups [][]*offer
-	for _, o := range offers {
+	var groups [][]*pendingTarget
+	for _, o := range pending {
 		k := key{o.podKey, o.suspicion.run}
 		i, ok := index[k]
 		if !ok {
@@ -234,10 +237,10 @@ func byPod(offers []*offer) [][]*offer {
 	return groups
 }
 
-// batchSize is the smallest that any of the offers asks for or allows.
-func batchSize(offers []*offer) int {
+// batchSize is the smallest that any of the pending targets asks for or allows.
+func batchSize(pending []*pendingTarget) int {
 	size := ansibleeev1.MaxTargets
-	for _, o := range offers {
+	for _, o := range pending {
 		if n := o.Strategy.BatchSize; n > 0 && n < size {
 			size = n
 		}

@@ -52,12 +52,12 @@ func (e *Engine) prune(ctx context.Context, g Group) error {
 // the status of owners does not wake the engine.
 func (e *Engine) release(ctx context.Context, g Group, run *ansibleeev1.OpenStackAnsibleEE) error {
 	for _, t := range run.Spec.Targets {
-		settled, err := e.settled(ctx, run, t)
+		recorded, err := e.recorded(ctx, run, t)
 		if err != nil {
 			return err
 		}
-		if !settled {
-			e.nudge(g)
+		if !recorded {
+			e.requeue(g)
 			return nil
 		}
 	}
@@ -85,9 +85,9 @@ func (e *Engine) discard(ctx context.Context, run *ansibleeev1.OpenStackAnsibleE
 	return true, nil
 }
 
-// settled reports whether what the run did to the host of a target is in its
+// recorded reports whether what the run did to the host of a target is in its
 // owner's ledger, or will never be: the owner is gone.
-func (e *Engine) settled(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
+func (e *Engine) recorded(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
 	ledger, err := e.ledger(ctx, aee, t)
 	if err != nil || ledger == nil {
 		return err == nil, err
@@ -135,12 +135,12 @@ func (e *Engine) ownerOf(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleE
 		return nil, nil
 	}
 	obj := owner.New()
-	err := e.client.Get(ctx, types.NamespacedName{Namespace: aee.Namespace, Name: t.Host}, obj)
+	err := e.client.Get(ctx, types.NamespacedName{Namespace: aee.Namespace, Name: t.OwnerName()}, obj)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", aee.Spec.OwnerKind, t.Host, err)
+		return nil, fmt.Errorf("reading %s %s: %w", aee.Spec.OwnerKind, t.OwnerName(), err)
 	}
 	if obj.GetUID() != t.OwnerUID {
 		return nil, nil

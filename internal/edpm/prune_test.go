@@ -19,7 +19,7 @@ import (
 
 // aRun is a finished run of one host with a serial number.
 func aRun(host string, serial int64, result ansibleeev1.HostStatus) *ansibleeev1.OpenStackAnsibleEE {
-	r := newAnsibleEE(fmt.Sprintf("run-%s-%d", host, serial), []*offer{{Target: wantedOf(host, nil), hash: "H", serial: serial, attempt: 1}})
+	r := newAnsibleEE(fmt.Sprintf("run-%s-%d", host, serial), []*pendingTarget{{Target: wantedOf(host, nil), hash: "H", serial: serial, attempt: 1}})
 	r.CreationTimestamp = metav1.NewTime(noon.Add(time.Duration(serial) * time.Minute))
 	r.Status.JobStatus, r.Status.Hosts = ansibleeev1.JobSucceeded, []ansibleeev1.HostStatus{result}
 	return r

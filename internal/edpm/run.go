@@ -28,7 +28,7 @@ func size(data map[string][]byte) int {
 }
 
 // runName is made of what the run does, and fits the 63 characters of a Job's name.
-func runName(batch []*offer) string {
+func runName(batch []*pendingTarget) string {
 	type part struct {
 		Target ansibleeev1.Target
 		Pod    string
@@ -54,8 +54,8 @@ func runName(batch []*offer) string {
 	return strings.Trim(prefix, "-") + "-" + digest(parts)[:hashLength]
 }
 
-// stepNames of an offer, with a separator between them.
-func (o *offer) stepNames(separator string) string {
+// stepNames of a pending target, with a separator between them.
+func (o *pendingTarget) stepNames(separator string) string {
 	names := []string{o.Step.Name}
 	for _, s := range o.then {
 		names = append(names, s.Name)
@@ -64,7 +64,7 @@ func (o *offer) stepNames(separator string) string {
 }
 
 // labels of a run: values that are no label values are left out.
-func labels(o *offer) map[string]string {
+func labels(o *pendingTarget) map[string]string {
 	l := map[string]string{}
 	if steps := o.stepNames("."); len(steps) <= 63 {
 		l[edpmv1.StepLabel] = steps
@@ -75,7 +75,7 @@ func labels(o *offer) map[string]string {
 	return l
 }
 
-func newInputs(name string, first *offer, data map[string][]byte) *corev1.Secret {
+func newInputs(name string, first *pendingTarget, data map[string][]byte) *corev1.Secret {
 	l := labels(first)
 	l[edpmv1.RunInputsLabel] = "true"
 	immutable := true
@@ -86,7 +86,7 @@ func newInputs(name string, first *offer, data map[string][]byte) *corev1.Secret
 	}
 }
 
-func newAnsibleEE(name string, batch []*offer) *ansibleeev1.OpenStackAnsibleEE {
+func newAnsibleEE(name string, batch []*pendingTarget) *ansibleeev1.OpenStackAnsibleEE {
 	first := batch[0]
 	noRetry := int32(0) // the engine retries hosts, not whole runs
 	aee := &ansibleeev1.OpenStackAnsibleEE{
@@ -100,7 +100,7 @@ func newAnsibleEE(name string, batch []*offer) *ansibleeev1.OpenStackAnsibleEE {
 			SSHKeySecretName: first.SSHKeySecret, InputsSecretName: name, BackoffLimit: &noRetry,
 			TaskTimeoutSeconds: first.Step.TaskTimeoutSeconds,
 			AnsibleTags:        first.Strategy.Tags, AnsibleSkipTags: first.Strategy.SkipTags,
-			Step: first.stepNames(","), Role: first.Role, OwnerKind: first.OwnerKind, Removal: first.Step.Removal,
+			Step: first.stepNames(","), Role: first.Role, OwnerKind: first.OwnerKind, Service: first.Service, Removal: first.Step.Removal,
 		},
 	}
 	if steps, _ := first.steps(); len(steps) > 1 {
@@ -164,7 +164,7 @@ func withoutResult(aee *ansibleeev1.OpenStackAnsibleEE) int {
 
 // fits reports whether the Pod of the run is the one that the target wants.
 func (t *Target) fits(aee *ansibleeev1.OpenStackAnsibleEE) bool {
-	have, want := aee.Spec, newAnsibleEE(aee.Name, []*offer{{Target: *t}}).Spec
+	have, want := aee.Spec, newAnsibleEE(aee.Name, []*pendingTarget{{Target: *t}}).Spec
 	for _, step := range have.Steps {
 		if step.Name == t.Step.Name {
 			have.Playbook = step.Playbook
@@ -213,9 +213,9 @@ func (s State) Describe() string {
 		return fmt.Sprintf("%s running in %s", s.steps("is", "are"), s.Run)
 	case Failed:
 		return fmt.Sprintf("Step %s failed in %s (attempt %d, next at %s): %s", s.Step, s.Run, s.Attempt, s.Retry.UTC().Format(time.RFC3339), s.Message)
-	case GaveUp:
+	case RetriesExhausted:
 		return fmt.Sprintf("Step %s failed in %s (attempt %d, the last): %s", s.Step, s.Run, s.Attempt, s.Message)
-	case Held:
+	case RolloutHeld:
 		return fmt.Sprintf("Step %s is held: %s", s.Step, s.Message)
 	case TooLarge:
 		return fmt.Sprintf("Step %s cannot be run: %s", s.Step, s.Message)

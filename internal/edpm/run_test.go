@@ -140,8 +140,8 @@ func TestPodKeyKeepsApartWhatCannotShareAPod(t *testing.T) {
 	}
 }
 
-func offerOf(t Target) *offer {
-	return &offer{Target: t, hash: t.Hash(), access: t.Access(), podKey: t.podKey(), serial: 3, attempt: 2}
+func pendingOf(t Target) *pendingTarget {
+	return &pendingTarget{Target: t, hash: t.Hash(), access: t.Access(), podKey: t.podKey(), serial: 3, attempt: 2}
 }
 
 func TestRunName(t *testing.T) {
@@ -157,15 +157,15 @@ func TestRunName(t *testing.T) {
 		"a role of 253 is enough": {strings.Repeat("r", 253), "nova", "rrr"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := offerOf(target(func(t *Target) { t.Role, t.Step.Name = c.role, c.step }))
-			got := runName([]*offer{o})
+			o := pendingOf(target(func(t *Target) { t.Role, t.Step.Name = c.role, c.step }))
+			got := runName([]*pendingTarget{o})
 			if problems := validation.IsDNS1123Label(got); len(problems) > 0 {
 				t.Errorf("%q is no name of a Job: %v", got, problems)
 			}
 			if !strings.HasPrefix(got, c.prefix) {
 				t.Errorf("the name is %q; want it to start with %q", got, c.prefix)
 			}
-			if again := runName([]*offer{o}); again != got {
+			if again := runName([]*pendingTarget{o}); again != got {
 				t.Errorf("the name is %q and then %q", got, again)
 			}
 		})
@@ -173,28 +173,28 @@ func TestRunName(t *testing.T) {
 }
 
 func TestRunNameIsMadeOfWhatTheRunDoes(t *testing.T) {
-	base := runName([]*offer{offerOf(target(nil))})
-	for name, change := range map[string]func(*offer){
-		"hash": func(o *offer) { o.hash = "x" }, "serial": func(o *offer) { o.serial++ }, "attempt": func(o *offer) { o.attempt++ },
-		"access": func(o *offer) { o.access = "x" }, "rerun": func(o *offer) { o.Rerun = "A" }, "owner": func(o *offer) { o.OwnerUID = "x" },
-		"host": func(o *offer) { o.Host = "x" }, "pod": func(o *offer) { o.podKey = "x" },
+	base := runName([]*pendingTarget{pendingOf(target(nil))})
+	for name, change := range map[string]func(*pendingTarget){
+		"hash": func(o *pendingTarget) { o.hash = "x" }, "serial": func(o *pendingTarget) { o.serial++ }, "attempt": func(o *pendingTarget) { o.attempt++ },
+		"access": func(o *pendingTarget) { o.access = "x" }, "rerun": func(o *pendingTarget) { o.Rerun = "A" }, "owner": func(o *pendingTarget) { o.OwnerUID = "x" },
+		"host": func(o *pendingTarget) { o.Host = "x" }, "pod": func(o *pendingTarget) { o.podKey = "x" },
 	} {
-		o := offerOf(target(nil))
+		o := pendingOf(target(nil))
 		change(o)
-		if runName([]*offer{o}) == base {
+		if runName([]*pendingTarget{o}) == base {
 			t.Errorf("%s: runs that differ in it have the same name", name)
 		}
 	}
-	if two := runName([]*offer{offerOf(target(nil)), offerOf(target(func(t *Target) { t.Host = "i" }))}); two == base {
+	if two := runName([]*pendingTarget{pendingOf(target(nil)), pendingOf(target(func(t *Target) { t.Host = "i" }))}); two == base {
 		t.Error("a run with one host more has the same name")
 	}
 }
 
 func TestNewAnsibleEE(t *testing.T) {
-	a, b := offerOf(target(nil)), offerOf(target(func(t *Target) { t.Host, t.Rerun = "i", "A" }))
+	a, b := pendingOf(target(nil)), pendingOf(target(func(t *Target) { t.Host, t.Rerun = "i", "A" }))
 	a.Strategy.Tags, a.Strategy.SkipTags, a.Strategy.Limit, a.Topology = "t", "s", "h", "zone-a"
 	a.Step.TaskTimeoutSeconds = ptr.To[int32](30)
-	got := newAnsibleEE("run-1", []*offer{a, b})
+	got := newAnsibleEE("run-1", []*pendingTarget{a, b})
 	want := ansibleeev1.OpenStackAnsibleEESpec{
 		Playbook: "edpm.operators.nova", Image: "ee:1", Env: a.Env, NetworkAttachments: []string{"net"},
 		SSHKeySecretName: "key", InputsSecretName: "run-1", BackoffLimit: ptr.To[int32](0), AnsibleTags: "t", AnsibleSkipTags: "s",
@@ -230,13 +230,13 @@ func TestTheTimeLimitOfATaskCausesNoRun(t *testing.T) {
 }
 
 func TestARunWithoutATopologyRefersToNone(t *testing.T) {
-	if ref := newAnsibleEE("run-1", []*offer{offerOf(target(nil))}).Spec.TopologyRef; ref != nil {
+	if ref := newAnsibleEE("run-1", []*pendingTarget{pendingOf(target(nil))}).Spec.TopologyRef; ref != nil {
 		t.Errorf("the run refers to %+v", ref)
 	}
 }
 
 func TestLabelsLeaveOutWhatIsNoLabelValue(t *testing.T) {
-	o := offerOf(target(func(t *Target) { t.Role = strings.Repeat("r", 64) }))
+	o := pendingOf(target(func(t *Target) { t.Role = strings.Repeat("r", 64) }))
 	if _, ok := labels(o)[edpmv1.RoleLabel]; ok {
 		t.Error("a role of 64 characters is no label value")
 	}
@@ -248,8 +248,8 @@ func TestDescribeNamesTheStepTheRunAndTheRemedy(t *testing.T) {
 		"Step nova failed in r1 (attempt 2, next at 2026-03-01T12:00:00Z): boom": {
 			Phase: Failed, Step: "nova", Run: "r1", Attempt: 2, Retry: noon, Message: "boom",
 		},
-		"Step nova failed in r1 (attempt 5, the last): boom": {Phase: GaveUp, Step: "nova", Run: "r1", Attempt: 5, Message: "boom"},
-		"Step nova is held: why":                             {Phase: Held, Step: "nova", Message: "why"},
+		"Step nova failed in r1 (attempt 5, the last): boom": {Phase: RetriesExhausted, Step: "nova", Run: "r1", Attempt: 5, Message: "boom"},
+		"Step nova is held: why":                             {Phase: RolloutHeld, Step: "nova", Message: "why"},
 		"set deploy to true":                                 {Phase: Paused, Step: "nova"},
 		"ansibleLimit does not match this host":              {Phase: Excluded, Step: "nova"},
 		"remove ansibleTags and ansibleSkipTags":             {Phase: Limited, Step: "nova", Run: "r1"},

@@ -42,9 +42,9 @@ var hostile = map[string]any{
 	"nested":    map[string]any{"- evil: {": []any{"}", "? ", "%TAG ! x"}},
 }
 
-func hostileBatch() []*offer {
+func hostileBatch() []*pendingTarget {
 	override := []byte("[DEFAULT]\npassword = {{ lookup('pipe', 'id') }}\n{% raw %}\r\n\x00!unsafe\n")
-	return []*offer{
+	return []*pendingTarget{
 		{Target: target(func(t *Target) {
 			t.Host, t.Vars = "n1", maps.Clone(hostile)
 			t.Vars["edpm_hash"], t.Vars["edpm_run"], t.Vars["edpm_config_files"] = "forged", "forged", map[string]any{"a": "/etc/shadow"}
@@ -217,7 +217,7 @@ func TestARunThatTheAPIServerRefusesIsToldOfAndLeavesNoSecretBehind(t *testing.T
 		t.Error("the owner does not learn of it")
 	}
 	state := y.converge(ledger, wanted)
-	if state.Phase != Held || !strings.Contains(state.Message, "rejects its run") || !strings.Contains(state.Message, "spec.env[0].value: too long") {
+	if state.Phase != RolloutHeld || !strings.Contains(state.Message, "rejects its run") || !strings.Contains(state.Message, "spec.env[0].value: too long") {
 		t.Errorf("state %s: %s; want to hear what the API server says", state.Phase, state.Message)
 	}
 	if _, err := y.reconcile(ctx, group1); err == nil {
@@ -244,7 +244,7 @@ func TestInputsThatSomebodyElsePutThereAreNotUsed(t *testing.T) {
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.clock.SetTime(y.clock.Now().Add(y.Debounce))
 	for _, grp := range y.groups {
-		batch := slices.Collect(maps.Values(grp.offers))
+		batch := slices.Collect(maps.Values(grp.pending))
 		planted := newInputs(runName(batch), batch[0], map[string][]byte{inventoryKey: []byte("all: {hosts: {evil: }}")})
 		if err := y.api.Create(ctx, planted); err != nil {
 			t.Fatal(err)
@@ -278,7 +278,7 @@ func inTheWay(t *testing.T, theirs func(name string) client.Object, message stri
 	y.clock.SetTime(y.clock.Now().Add(y.Debounce))
 	var obj client.Object
 	for _, grp := range y.groups {
-		obj = theirs(runName(slices.Collect(maps.Values(grp.offers))))
+		obj = theirs(runName(slices.Collect(maps.Values(grp.pending))))
 	}
 	if err := y.api.Create(ctx, obj); err != nil {
 		t.Fatal(err)
@@ -287,8 +287,8 @@ func inTheWay(t *testing.T, theirs func(name string) client.Object, message stri
 	if _, err := y.reconcile(ctx, group1); !apply.IsConflict(err) {
 		t.Errorf("the error is %v; want a *ConflictError", err)
 	}
-	if state := y.converge(ledger, wanted); state.Phase != Held || !strings.Contains(state.Message, message) {
-		t.Errorf("state %s: %s; want Held: %s", state.Phase, state.Message, message)
+	if state := y.converge(ledger, wanted); state.Phase != RolloutHeld || !strings.Contains(state.Message, message) {
+		t.Errorf("state %s: %s; want RolloutHeld: %s", state.Phase, state.Message, message)
 	}
 	if err := y.api.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil || obj.GetResourceVersion() != version {
 		t.Errorf("the object of somebody else is changed or gone: %v", err)

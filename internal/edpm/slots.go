@@ -113,7 +113,7 @@ func (e *Engine) usage(ctx context.Context) (*usage, error) {
 			}
 		}
 	}
-	for key, l := range e.launched {
+	for key, l := range e.created {
 		name := types.NamespacedName{Namespace: key.Namespace, Name: l.name}
 		if !seen[name] {
 			seen[name] = true

@@ -18,7 +18,7 @@ func (y *yard) tenant(namespace, role string, hosts int) Group {
 	for _, h := range numbered(hosts) {
 		y.wantsOne(namespace, role, h)
 	}
-	return Group{namespace, "Other", role, false}
+	return Group{Namespace: namespace, Kind: "Other", Role: role}
 }
 
 func (y *yard) wantsOne(namespace, role, host string) State {
@@ -84,7 +84,7 @@ func TestNoMoreRunsAreStartedThanAllowed(t *testing.T) {
 	if n := y.underWay(g); n != 3 {
 		t.Fatalf("%d runs are under way; want 3", n)
 	}
-	want := State{Phase: Held, Message: "3 runs are in progress, which is the maximum (--max-concurrent-runs)"}
+	want := State{Phase: RolloutHeld, Message: "3 runs are in progress, which is the maximum (--max-concurrent-runs)"}
 	if s := y.wantsOne("ns", "role", "h004"); s.Phase != want.Phase || s.Message != want.Message {
 		t.Errorf("a host that waits says %+v; want %+v", s, want)
 	}

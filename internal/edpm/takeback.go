@@ -75,7 +75,7 @@ const (
 // takeBack deletes a run that has not started and that is not wanted as it is. An
 // owner that was not heard of since the start of the manager wants it. The
 // finalizer keeps the run until it is certain whether it has touched a host: its
-// Pod can start at the same moment.
+// Pod can start at the same time.
 func (e *Engine) takeBack(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) error {
 	refusing, leaving, err := e.refusals(ctx, run)
 	if err != nil || refusing == 0 {
@@ -129,7 +129,7 @@ func (e *Engine) refusals(ctx context.Context, run *ansibleeev1.OpenStackAnsible
 // not ended; empty if there is none.
 func (e *Engine) Unfinished(ctx context.Context, kind string, owner client.Object, steps ...string) (string, error) {
 	for _, step := range steps {
-		runs, err := e.history(ctx, Key{owner.GetNamespace(), kind, step, owner.GetName()}, owner.GetUID())
+		runs, err := e.history(ctx, e.keyOf(kind, owner, step), owner.GetUID())
 		if err != nil {
 			return "", err
 		}

@@ -9,7 +9,7 @@
 //
 // All that must outlive the manager is in the API: what succeeded is in the
 // owners' ledgers, what is under way or failed in the OpenStackAnsibleEE
-// objects. What is in memory can be lost at any moment.
+// objects. What is in memory can be lost at any time.
 package edpm
 
 import (
@@ -87,12 +87,17 @@ func (s Strategy) limited() string {
 // Target is one host that is wanted in a certain state.
 type Target struct {
 	Namespace string
-	// Host is the name of the host in the inventory, and that of its owner.
-	Host string
+	// Host is the name of the host in the inventory, and that of its owner unless
+	// Owner has another one.
+	Host, Owner string
 	// OwnerKind is the kind of the owner, as registered with the engine.
 	OwnerKind string
 	OwnerUID  types.UID
-	Step      Step
+	// Service that the owner brings to the host, where objects of its kind are for
+	// different services: each is rolled out apart from the others. Empty where all
+	// are for the same.
+	Service string
+	Step    Step
 
 	Role, Cell string
 	Strategy   Strategy
@@ -146,16 +151,18 @@ func (t *Target) Key() Key { return Key{t.Namespace, t.OwnerKind, t.Step.Name, t
 
 // Group names the targets that are rolled out together.
 type Group struct {
-	Namespace, Kind, Role string
-	Removal               bool
+	Namespace, Kind, Service, Role string
+	Removal                        bool
 }
 
 // Group of the target.
-func (t *Target) Group() Group { return Group{t.Namespace, t.OwnerKind, t.Role, t.Step.Removal} }
+func (t *Target) Group() Group {
+	return Group{t.Namespace, t.OwnerKind, t.Service, t.Role, t.Step.Removal}
+}
 
 // groupOf a run.
 func groupOf(run *ansibleeev1.OpenStackAnsibleEE) Group {
-	return Group{run.Namespace, run.Spec.OwnerKind, run.Spec.Role, run.Spec.Removal}
+	return Group{run.Namespace, run.Spec.OwnerKind, run.Spec.Service, run.Spec.Role, run.Spec.Removal}
 }
 
 // keysOf a host of a run, one for each step.
@@ -171,14 +178,17 @@ func keysOf(run *ansibleeev1.OpenStackAnsibleEE, host string) []Key {
 func (k Key) in(g Group) bool { return k.Namespace == g.Namespace && k.Kind == g.Kind }
 
 // index of the group's runs.
-func (g Group) index() string { return fmt.Sprintf("%s/%s/%t", g.Kind, g.Role, g.Removal) }
+func (g Group) index() string {
+	return fmt.Sprintf("%s/%s/%s/%t", g.Kind, g.Service, g.Role, g.Removal)
+}
 
 // String names the group in messages.
 func (g Group) String() string {
+	what := strings.TrimSpace(g.Kind + " " + g.Service)
 	if g.Removal {
-		return fmt.Sprintf("removals of %s of role %s", g.Kind, g.Role)
+		what = "removals of " + what
 	}
-	return fmt.Sprintf("%s of role %s", g.Kind, g.Role)
+	return fmt.Sprintf("%s of role %s", what, g.Role)
 }
 
 // index of the runs of the step on the host.

@@ -87,7 +87,7 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	metrics.Replace(e.states)
-	// The queue itself is the source: offers are made by other controllers.
+	// The queue itself is the source: pending targets are made by other controllers.
 	takeQueue := source.TypedFunc[Group](func(_ context.Context, q workqueue.TypedRateLimitingInterface[Group]) error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -133,7 +133,7 @@ func (e *Engine) waitingFor(namespace string, targets []ansibleeev1.Target) iter
 }
 
 func (g *group) hasHost(targets []ansibleeev1.Target) bool {
-	return slices.ContainsFunc(targets, func(t ansibleeev1.Target) bool { return g.offers[t.Host] != nil })
+	return slices.ContainsFunc(targets, func(t ansibleeev1.Target) bool { return g.pending[t.Host] != nil })
 }
 
 func (g *group) hasMachine(targets []ansibleeev1.Target) bool {
@@ -141,7 +141,7 @@ func (g *group) hasMachine(targets []ansibleeev1.Target) bool {
 	for _, t := range targets {
 		machines[t.Machine] = t.Machine != ""
 	}
-	for _, o := range g.offers {
+	for _, o := range g.pending {
 		if machines[o.machine] {
 			return true
 		}
@@ -178,7 +178,7 @@ func (e *Engine) observe(obj client.Object, freed bool, q groupQueue) {
 	defer e.mu.Unlock()
 	for _, t := range run.Spec.Targets {
 		for _, key := range keysOf(run, t.Host) {
-			if l, ok := e.launched[key]; ok && l.name == run.Name {
+			if l, ok := e.created[key]; ok && l.name == run.Name {
 				e.shown(key, l)
 			}
 		}
@@ -217,7 +217,7 @@ func (e *Engine) OwnerHandler(kind string) handler.EventHandler {
 			e.expectTargets(run)
 		}
 		for _, t := range run.Spec.Targets {
-			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: run.Namespace, Name: t.Host}})
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: run.Namespace, Name: t.OwnerName()}})
 		}
 	}
 	return handler.Funcs{

@@ -4,26 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
-	"github.com/edpm-operators/edpm-operators/internal/nodestatus"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
@@ -34,56 +38,132 @@ import (
 // nodeLabel on an object names its node.
 const nodeLabel = "openstackdataplanenode"
 
-// creator makes an object of the kind for each node that is to have the service.
+// creator makes an object of the kind for each node that is to have a service of it.
 type creator struct {
 	*kind
 	events events.EventRecorder
 }
 
-// Reconcile creates, updates or deletes the object of one node, and shows its state
-// on the node: it is the only writer of that entry. The entry is there before the
+// post is one service on one node.
+type post struct {
+	*creator
+	Offering
+	node *dataplanev1.OpenStackDataPlaneNode
+	role *dataplanev1.OpenStackDataPlaneRole
+}
+
+// Reconcile creates, updates or deletes the objects of one node, and shows their state
+// on the node: it is the only writer of these entries. An entry is there before its
 // object and is removed after it, so that the node cannot be deleted in between.
 func (c *creator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	node := &dataplanev1.OpenStackDataPlaneNode{}
 	if err := c.Get(ctx, req.NamespacedName, node); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	obj, err := c.read(ctx, c.Client, node)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if !node.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, c.remove(ctx, node, obj)
-	}
 	role, err := c.roleOf(ctx, node)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	offerings, err := c.concerned(ctx, node)
+	for _, o := range offerings {
+		err = errors.Join(err, (&post{c, o, node, role}).reconcile(ctx))
+	}
+	return ctrl.Result{}, err
+}
+
+// reconcile brings the object of one service forward.
+func (p *post) reconcile(ctx context.Context) error {
+	obj, err := p.read(ctx, p.Client)
+	if err != nil {
+		return err
+	}
+	value := p.value(p.node, p.role, p.Offering)
+	switch {
+	case !p.node.DeletionTimestamp.IsZero():
+		return p.remove(ctx, obj)
 	// Without its role the effective values of the node are unknown, which the node
 	// reports: an object that exists stays as it is.
-	if value := inherit.Annotation(node, role, c.Annotation); role != nil && value != "" {
-		return ctrl.Result{}, c.ensure(ctx, node, role, obj, value)
+	case p.role != nil && value != "" && (obj != nil || !p.Ending):
+		return p.ensure(ctx, obj, value)
+	case p.deselects(value):
+		return p.remove(ctx, obj)
 	}
-	return ctrl.Result{}, c.show(ctx, node, obj)
+	return p.show(ctx, obj)
 }
 
-// setup adds the controller. The index on nodes is nodes.RoleIndex.
+// deselects reports whether the service is to be removed from a node because it is no
+// longer selected.
+func (p *post) deselects(value string) bool {
+	return p.Several != nil && p.Annotation != "" && p.role != nil && value == ""
+}
+
+// concerned are the services that the node can have, and those that it has or shows
+// although they are no longer defined.
+func (c *creator) concerned(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode) ([]Offering, error) {
+	offerings, err := c.offerings(ctx, node.Namespace)
+	if err != nil || c.Several == nil {
+		return offerings, err
+	}
+	objects, err := c.on(ctx, client.ObjectKeyFromObject(node))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, obj := range objects {
+		names = append(names, c.serviceOf(obj))
+	}
+	for _, s := range node.Status.Services {
+		if s.Kind == c.name {
+			names = append(names, s.Name)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(offerings, func(o Offering) bool { return o.Name == name }) {
+			offerings = append(offerings, Offering{Name: name, Ending: true})
+		}
+	}
+	return offerings, nil
+}
+
+// setup adds the controller. The index on nodes is dataplane.RoleIndex.
 func (c *creator) setup(mgr ctrl.Manager) error {
-	nodesOfRole := watch.Users(mgr.GetClient(), func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneNodeList{} }, nodes.RoleIndex, watch.ByName)
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named(c.Creator).
 		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(watch.SpecChanges)).
-		// Named like its node, also when it belongs to something else.
-		Watches(c.empty(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(watch.SpecOr(stateOf))).
-		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(nodesOfRole), builder.WithPredicates(watch.SpecChanges)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
-		Complete(c)
+		Watches(c.empty(), handler.EnqueueRequestsFromMapFunc(c.byNode), builder.WithPredicates(watch.SpecOr(stateOf))).
+		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(nodesOfRole(mgr.GetClient())), builder.WithPredicates(watch.SpecChanges)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
+	if c.Several != nil {
+		b.Watches(c.Several.Definition, handler.EnqueueRequestsFromMapFunc(c.nodesOfNamespace), builder.WithPredicates(existence))
+	}
+	return b.Complete(c)
 }
 
-// read returns the object of a node, nil if there is none.
-func (c *creator) read(ctx context.Context, from client.Reader, node *dataplanev1.OpenStackDataPlaneNode) (Object, error) {
-	obj := c.empty()
-	err := from.Get(ctx, client.ObjectKeyFromObject(node), obj)
+// existence lets through that an object appears, is deleted, or goes.
+var existence = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	},
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// on returns the objects of a node, where nodes have several of the kind.
+func (k *kind) on(ctx context.Context, node client.ObjectKey) ([]Object, error) {
+	list := k.list()
+	if err := k.List(ctx, list, client.InNamespace(node.Namespace), client.MatchingFields{NodeIndex: node.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var objects []Object
+	return objects, meta.EachListItem(list, func(item runtime.Object) error {
+		objects = append(objects, item.(Object))
+		return nil
+	})
+}
+
+// read returns the object of the service on the node, nil if there is none.
+func (p *post) read(ctx context.Context, from client.Reader) (Object, error) {
+	obj := p.empty()
+	err := from.Get(ctx, client.ObjectKey{Namespace: p.node.Namespace, Name: p.objectName(p.Offering.Name, p.node.Name)}, obj)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
@@ -93,66 +173,74 @@ func (c *creator) read(ctx context.Context, from client.Reader, node *dataplanev
 // ensure applies the fields that follow the node. An object that a person created
 // beforehand is adopted; one that cannot serve the node, or has another owner, is left
 // alone, and the node says so.
-func (c *creator) ensure(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole, obj Object, value string) error {
+func (p *post) ensure(ctx context.Context, obj Object, value string) error {
 	if obj != nil {
-		if reason, message := c.unfit(node, obj, value); reason != "" {
-			return c.refuse(ctx, node, reason, message)
+		if reason, message := p.unfit(obj, value); reason != "" {
+			return p.refuse(ctx, reason, message)
 		}
 	}
-	if !nodestatus.Has(node, c.Name) {
-		if _, err := nodestatus.Apply(ctx, c.Client, node, c.entry(node, state{message: deploying})); err != nil {
+	if !dataplane.HasServiceStatus(p.node, p.Offering.Name) {
+		if _, err := dataplane.SetServiceStatus(ctx, p.Client, p.node, p.entry(state{message: deploying})); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 	}
 	if obj != nil && !obj.GetDeletionTimestamp().IsZero() {
-		return c.show(ctx, node, obj)
+		return p.show(ctx, obj)
 	}
-	applied := c.empty()
-	err := apply.Child(ctx, c.Client, "edpm-"+c.Creator, node, c.desired(node, role, value), applied, apply.Adopt)
+	applied, desired := p.empty(), p.desired(value)
+	defer p.creations.begin(client.ObjectKeyFromObject(desired))()
+	err := apply.Child(ctx, p.Client, "edpm-"+p.Creator, p.node, desired, applied, apply.Adopt, apply.Finalized(p.Finalizer, p.creations.note))
 	var conflict *apply.ConflictError
 	switch {
 	case errors.As(err, &conflict):
-		return c.refuse(ctx, node, edpmv1.ConflictReason, conflict.Error())
+		return p.refuse(ctx, edpmv1.ConflictReason, conflict.Error())
 	case apierrors.IsInvalid(err):
-		return c.refuse(ctx, node, hostedv1.InvalidSpecReason, err.Error())
+		return p.refuse(ctx, hostedv1.InvalidSpecReason, err.Error())
 	case err != nil:
 		return err
 	}
-	return c.show(ctx, node, applied)
+	return p.show(ctx, applied)
 }
 
 // unfit returns why the object cannot be that of the node, with an empty reason if it can.
-func (c *creator) unfit(node *dataplanev1.OpenStackDataPlaneNode, obj Object, value string) (condition.Reason, string) {
-	if spec, _ := obj.Hosted(); spec.DataplaneNodeName != node.Name {
+func (p *post) unfit(obj Object, value string) (condition.Reason, string) {
+	if spec, _ := obj.Hosted(); spec.DataplaneNodeName != p.node.Name {
 		return edpmv1.ConflictReason, fmt.Sprintf(
-			"%s %q is for node %q (spec.dataplaneNodeName): if nothing needs it, delete it, and one is created for this node", c.name, obj.GetName(), spec.DataplaneNodeName)
+			"%s %q is for node %q (spec.dataplaneNodeName): if nothing needs it, delete it, and one is created for this node", p.name, obj.GetName(), spec.DataplaneNodeName)
 	}
-	halt := c.mismatch(obj, value)
+	if service := p.serviceOf(obj); service != p.Offering.Name {
+		return edpmv1.ConflictReason, fmt.Sprintf(
+			"%s %q is for service %q: if nothing needs it, delete it, and one is created for service %q", p.name, obj.GetName(), service, p.Offering.Name)
+	}
+	halt := p.mismatch(obj, p.Offering, value)
 	switch {
 	case halt == nil:
 		return "", ""
-	case c.Refusal != nil:
-		return halt.Reason, c.Refusal(obj, value)
+	case p.Refusal != nil:
+		return halt.Reason, p.Refusal(obj, value)
 	}
 	return halt.Reason, halt.Message
 }
 
 // desired has exactly the fields that follow the node.
-func (c *creator) desired(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole, value string) Object {
-	obj := c.empty()
+func (p *post) desired(value string) Object {
+	obj, node := p.empty(), p.node
 	obj.SetNamespace(node.Namespace)
-	obj.SetName(node.Name)
+	obj.SetName(p.objectName(p.Offering.Name, node.Name))
 	obj.SetLabels(map[string]string{nodeLabel: labelValue(node.Name)})
 	spec, _ := obj.Hosted()
 	*spec = hostedv1.ServiceSpec{
 		DataplaneNodeName:      node.Name,
-		InventoryConfigMapName: nodes.InventoryName(node.Name),
-		SSHKeySecretName:       inherit.SSHKeySecret(node, role),
-		NetworkAttachments:     inherit.NetworkAttachments(node, role),
-		Deploy:                 ptr.To(inherit.Deploy(node, role)),
+		InventoryConfigMapName: dataplane.InventoryName(node.Name),
+		SSHKeySecretName:       inherit.SSHKeySecret(node, p.role),
+		NetworkAttachments:     inherit.NetworkAttachments(node, p.role),
+		Deploy:                 ptr.To(inherit.Deploy(node, p.role)),
 	}
-	if c.Choose != nil {
-		c.Choose(obj, value)
+	if p.Several != nil {
+		p.Several.Assign(obj, p.Offering.Name)
+	}
+	if p.Choose != nil {
+		p.Choose(obj, value)
 	}
 	return obj
 }
@@ -166,31 +254,33 @@ func labelValue(name string) string {
 }
 
 // entry of the service in the status of the node.
-func (c *creator) entry(node *dataplanev1.OpenStackDataPlaneNode, s state) dataplanev1.NodeServiceStatus {
-	return dataplanev1.NodeServiceStatus{Name: c.Name, Ready: s.ready, Message: s.message, Kind: c.name, ObjectName: node.Name}
+func (p *post) entry(s state) dataplanev1.NodeServiceStatus {
+	return dataplanev1.NodeServiceStatus{
+		Name: p.Offering.Name, Ready: s.ready, Message: s.message, Kind: p.name, ObjectName: p.objectName(p.Offering.Name, p.node.Name),
+	}
 }
 
 // refuse shows on the node why it has no object.
-func (c *creator) refuse(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode, reason condition.Reason, message string) error {
-	changed, err := nodestatus.Apply(ctx, c.Client, node, c.entry(node, state{message: message}))
+func (p *post) refuse(ctx context.Context, reason condition.Reason, message string) error {
+	changed, err := dataplane.SetServiceStatus(ctx, p.Client, p.node, p.entry(state{message: message}))
 	err = client.IgnoreNotFound(err)
 	if changed && err == nil {
-		c.events.Eventf(node, nil, corev1.EventTypeWarning, string(reason), "Reconciling", "%s", message)
+		p.events.Eventf(p.node, nil, corev1.EventTypeWarning, string(reason), "Reconciling", "%s", message)
 	}
 	return err
 }
 
 // show makes the node show the state of its object. Without one the node shows
 // nothing, and is not held by it.
-func (c *creator) show(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode, obj Object) error {
-	if !holds(node, obj) {
-		return c.forget(ctx, node)
+func (p *post) show(ctx context.Context, obj Object) error {
+	if !holds(p.node, obj) {
+		return p.forget(ctx)
 	}
 	s := stateOf(obj)
-	if !metav1.IsControlledBy(obj, node) && !node.DeletionTimestamp.IsZero() {
+	if !metav1.IsControlledBy(obj, p.node) && !p.node.DeletionTimestamp.IsZero() {
 		s.message = "it does not belong to this node but is on its host: delete the object, and the service is removed from the host"
 	}
-	_, err := nodestatus.Apply(ctx, c.Client, node, c.entry(node, s))
+	_, err := dataplane.SetServiceStatus(ctx, p.Client, p.node, p.entry(s))
 	return client.IgnoreNotFound(err)
 }
 
@@ -202,28 +292,28 @@ func holds(node *dataplanev1.OpenStackDataPlaneNode, obj Object) bool {
 
 // forget removes the entry from the node. The cache may not show an object that
 // has just been created, so the API server is asked.
-func (c *creator) forget(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode) error {
-	if !nodestatus.Has(node, c.Name) {
+func (p *post) forget(ctx context.Context) error {
+	if !dataplane.HasServiceStatus(p.node, p.Offering.Name) {
 		return nil
 	}
-	obj, err := c.read(ctx, c.Live, node)
-	if err != nil || holds(node, obj) {
+	obj, err := p.read(ctx, p.Live)
+	if err != nil || holds(p.node, obj) {
 		return err // its event is on its way
 	}
-	_, err = nodestatus.Remove(ctx, c.Client, node, c.Name)
+	_, err = dataplane.RemoveServiceStatus(ctx, p.Client, p.node, p.Offering.Name)
 	return err
 }
 
-// remove deletes the object of a node that is being deleted. The node waits until
-// it no longer shows the object.
-func (c *creator) remove(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode, obj Object) error {
-	if err := c.show(ctx, node, obj); err != nil {
+// remove deletes the object of a node that is being deleted, or is no longer to have
+// the service. A node waits until it no longer shows the object.
+func (p *post) remove(ctx context.Context, obj Object) error {
+	if err := p.show(ctx, obj); err != nil {
 		return err
 	}
 	if obj == nil {
 		return nil
 	}
-	return apply.Delete(ctx, c.Client, node, obj)
+	return apply.Delete(ctx, p.Client, p.node, obj)
 }
 
 // state is what the node shows of an object.

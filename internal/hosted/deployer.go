@@ -3,6 +3,8 @@ package hosted
 import (
 	"context"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -19,12 +21,14 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
+
+// creationDelay is how long the answer to the creation of an object is given to come.
+const creationDelay = 50 * time.Millisecond
 
 // inputIndex holds the Secrets and ConfigMaps that an object names.
 const inputIndex = "hosted.inputs"
@@ -48,11 +52,12 @@ type Scope struct {
 	spec     *hostedv1.ServiceSpec
 	status   *hostedv1.ServiceStatus
 	parts    Parts
+	offering Offering
 	keyHash  string
 	strategy edpm.Strategy
 	// environment has digests of what runs take from the environment of the namespace.
 	environment map[string]string
-	// restored reports that the object had our finalizer and no status when it was read.
+	// restored reports that the object may have been restored from a backup without its status.
 	restored bool
 	// converging reports whether the engine knows what is wanted.
 	converging bool
@@ -68,13 +73,16 @@ func (d *deployer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		}
 		return ctrl.Result{}, d.withoutObject(ctx, req)
 	}
+	if err == nil && d.creations.undecided(obj, d.Finalizer) {
+		return ctrl.Result{RequeueAfter: creationDelay}, nil
+	}
 	s := d.scope(obj)
 	defer s.withdraw(req)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if !obj.GetDeletionTimestamp().IsZero() {
-		return d.runner.Run(ctx, obj, d.conditions(), s.lookUpNode, s.recall, s.release)
+		return d.runner.Run(ctx, obj, d.conditions(), s.lookUpNode, s.lookUpService, s.recall, s.release)
 	}
 	return d.runner.Run(ctx, obj, d.conditions(), s.phases()...)
 }
@@ -82,7 +90,9 @@ func (d *deployer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 func (d *deployer) scope(obj Object) *Scope {
 	s := &Scope{deployer: d, Object: obj}
 	s.spec, s.status = obj.Hosted()
-	s.restored = s.status.ObservedGeneration == 0 && controllerutil.ContainsFinalizer(obj, d.Finalizer)
+	s.restored = d.creations.restored(obj, d.Finalizer)
+	s.offering = d.only()
+	s.offering.Name = d.serviceOf(obj)
 	s.parts = d.Bind(s)
 	return s
 }
@@ -95,7 +105,7 @@ func (d *deployer) conditions() []condition.Type {
 
 func (s *Scope) phases() []phase.Func {
 	return slices.Concat(
-		[]phase.Func{s.ensureFinalizer, s.lookUpNode, s.recall, s.readInputs}, s.parts.Inputs,
+		[]phase.Func{s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.recall, s.readInputs}, s.parts.Inputs,
 		[]phase.Func{s.nodeReady, s.serviceConfig, s.deploy}, s.parts.Deployed)
 }
 
@@ -111,18 +121,49 @@ func (s *Scope) withdraw(req ctrl.Request) {
 // Where one is about to be created, the hosts of its role wait for it: nodes that
 // are annotated together share their runs.
 func (d *deployer) withoutObject(ctx context.Context, req ctrl.Request) error {
-	node := &dataplanev1.OpenStackDataPlaneNode{}
-	err := d.Get(ctx, req.NamespacedName, node)
-	var role *dataplanev1.OpenStackDataPlaneRole
-	if err == nil {
-		role, err = d.roleOf(ctx, node)
-	}
-	if role != nil && node.DeletionTimestamp.IsZero() && inherit.Annotation(node, role, d.Annotation) != "" {
+	awaited, err := d.awaited(ctx, req)
+	if awaited {
 		d.Engine.Await(d.name, req.Namespace, req.Name)
-		return nil
+	} else {
+		d.Engine.Withdraw(d.name, req.Namespace, req.Name)
 	}
-	d.Engine.Withdraw(d.name, req.Namespace, req.Name)
-	return client.IgnoreNotFound(err)
+	return err
+}
+
+// awaited reports whether an object of the name is about to be created.
+func (d *deployer) awaited(ctx context.Context, req ctrl.Request) (bool, error) {
+	offerings, err := d.offerings(ctx, req.Namespace)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range offerings {
+		node := req.Name
+		if d.Several != nil {
+			node = strings.TrimPrefix(req.Name, o.Name+"-")
+		}
+		if d.objectName(o.Name, node) != req.Name {
+			continue
+		}
+		if wanted, err := d.wanted(ctx, client.ObjectKey{Namespace: req.Namespace, Name: node}, o); err != nil || wanted {
+			return wanted, err
+		}
+	}
+	return false, nil
+}
+
+// wanted reports whether a node is to have a service.
+func (d *deployer) wanted(ctx context.Context, key client.ObjectKey, o Offering) (bool, error) {
+	node := &dataplanev1.OpenStackDataPlaneNode{}
+	if err := d.Get(ctx, key, node); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	role, err := d.roleOf(ctx, node)
+	return d.selects(node, role, o), err
+}
+
+// selects reports whether a service gets an object for the node if there is none yet.
+func (k *kind) selects(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole, o Offering) bool {
+	return role != nil && node.DeletionTimestamp.IsZero() && !o.Ending && k.value(node, role, o) != ""
 }
 
 // roleOf returns the role of a node, nil if it does not exist.
@@ -139,21 +180,26 @@ func (d *deployer) setup(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, d.empty(), inputIndex, d.inputsOf); err != nil {
 		return err
 	}
-	d.Engine.Register(edpm.Owner{
+	owner := edpm.Owner{
 		Kind: d.name, List: d.list,
 		New:    func() client.Object { return d.empty() },
 		Ledger: func(obj client.Object) *edpmv1.Ledger { return obj.(Object).GetLedger() },
-	})
+	}
+	if d.Several != nil {
+		owner.Host, owner.HostIndex = nodeOf, NodeIndex
+		if err := mgr.GetFieldIndexer().IndexField(ctx, d.empty(), NodeIndex, indexNode); err != nil {
+			return err
+		}
+	}
+	d.Engine.Register(owner)
 	users := func(kind string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(watch.Users(mgr.GetClient(), d.list, inputIndex, func(o client.Object) string { return kind + "/" + o.GetName() }))
 	}
-	// Objects are named like their nodes.
-	ofRole := watch.Users(mgr.GetClient(), func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneNodeList{} }, nodes.RoleIndex, watch.ByName)
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(d.empty(), builder.WithPredicates(watch.SpecChanges)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, d.Engine.Expecting(d.name, nodes.Role, watch.Itself), builder.WithPredicates(watch.SpecOrReadyChanges)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, nodes.Rivals(mgr.GetClient())), builder.WithPredicates(nodes.MachineChanges)).
-		Watches(&dataplanev1.OpenStackDataPlaneRole{}, d.Engine.Expecting(d.name, watch.ByName, ofRole), builder.WithPredicates(watch.SpecChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, d.Engine.Following(d.name, dataplane.Role, d.ofNode(watch.Itself), becameReady), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, d.ofNode(dataplane.Rivals(mgr.GetClient()))), builder.WithPredicates(dataplane.MachineChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneRole{}, d.Engine.Expecting(d.name, watch.ByName, d.ofNode(nodesOfRole(mgr.GetClient()))), builder.WithPredicates(watch.SpecChanges)).
 		WatchesMetadata(&corev1.ConfigMap{}, users("ConfigMap")).
 		Watches(&ansibleeev1.OpenStackAnsibleEE{}, d.Engine.OwnerHandler(d.name)).
 		WatchesRawSource(d.Inputs.SecretChanges(users("Secret"))).
@@ -167,6 +213,11 @@ func (d *deployer) setup(ctx context.Context, mgr ctrl.Manager) error {
 	return b.Complete(d)
 }
 
+// becameReady reports whether phase 0 of a node has ended, so that services can follow.
+func becameReady(before, after client.Object) bool {
+	return !before.(*dataplanev1.OpenStackDataPlaneNode).IsReady() && after.(*dataplanev1.OpenStackDataPlaneNode).IsReady()
+}
+
 func (d *deployer) inputsOf(obj client.Object) []string {
 	spec, _ := obj.(Object).Hosted()
 	all := []string{"ConfigMap/" + spec.InventoryConfigMapName, "Secret/" + spec.SSHKeySecretName, "ConfigMap/" + ansibleeev1.DefaultEnvConfigMap}
@@ -177,6 +228,7 @@ func (d *deployer) inputsOf(obj client.Object) []string {
 }
 
 // ensureFinalizer makes sure that an object cannot go while its service is on the host.
+// Those that the creator makes have it from the start.
 func (s *Scope) ensureFinalizer(ctx context.Context) error {
 	return apply.Finalizer(ctx, s.Client, s.Object, s.Finalizer, controllerutil.AddFinalizer)
 }

@@ -3,6 +3,7 @@ package hosted
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -15,11 +16,12 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -38,6 +40,23 @@ func (s *Scope) lookUpNode(ctx context.Context) error {
 	return err
 }
 
+// lookUpService is the phase that finds the service that the object is for. One that is
+// being deleted can do without.
+func (s *Scope) lookUpService(ctx context.Context) error {
+	if s.Several == nil {
+		return nil
+	}
+	found, err := s.Several.Find(ctx, s.Object.GetNamespace(), s.offering.Name)
+	var halt *phase.Halt
+	switch {
+	case err == nil:
+		s.offering = found
+	case errors.As(err, &halt) && !s.Object.GetDeletionTimestamp().IsZero():
+		return nil
+	}
+	return err
+}
+
 // recall is the phase that finds out whether the object was restored from a
 // backup without its status: then nobody knows whether its service is on the host.
 func (s *Scope) recall(ctx context.Context) error {
@@ -48,9 +67,10 @@ func (s *Scope) recall(ctx context.Context) error {
 	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), live); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if _, status := live.Hosted(); live.GetUID() == s.Object.GetUID() && status.ObservedGeneration == 0 {
-		s.status.SetUnknown()
+	if _, status := live.Hosted(); live.GetUID() != s.Object.GetUID() || status.ObservedGeneration != 0 {
+		return apply.Late(live, s.name)
 	}
+	s.status.SetUnknown()
 	return nil
 }
 
@@ -70,7 +90,7 @@ func (s *Scope) readInputs(ctx context.Context) error {
 	if s.Role != nil {
 		section = s.Role.Spec.DeployStrategy
 	}
-	strategy, err := nodes.Strategy(inherit.Strategy(s.Node.Spec.DeployStrategy, section))
+	strategy, err := dataplane.Rollout(inherit.MergeStrategy(s.Node.Spec.DeployStrategy, section))
 	if err != nil {
 		return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidSpecReason, "deployStrategy of the node: %v", err)
 	}
@@ -83,11 +103,11 @@ func (s *Scope) readInputs(ctx context.Context) error {
 // selected returns why the annotation of the node does not select the object, nil if
 // it does. It is the last line of the rules that admission has for the annotation.
 func (s *Scope) selected() *phase.Halt {
-	value := inherit.Annotation(s.Node, s.Role, s.Annotation)
+	value := s.value(s.Node, s.Role, s.offering)
 	if s.Role == nil && value == "" { // the node says that it has no role
 		return nil
 	}
-	return s.mismatch(s.Object, value)
+	return s.mismatch(s.Object, s.offering, value)
 }
 
 // access reads how the host is reached: the image and environment of runs, its
@@ -106,32 +126,37 @@ func (s *Scope) access(ctx context.Context) error {
 		return err
 	}
 	namespace := s.Object.GetNamespace()
-	key, err := s.Inputs.SecretKey(ctx, namespace, s.spec.SSHKeySecretName, nodes.SSHKeyKey)
+	key, err := s.Inputs.SecretKey(ctx, namespace, s.spec.SSHKeySecretName, dataplane.SSHKeyKey)
 	if err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
-	s.keyHash = inputs.Digest(map[string][]byte{nodes.SSHKeyKey: key})
+	s.keyHash = inputs.Digest(map[string][]byte{dataplane.SSHKeyKey: key})
 	s.environment, err = s.Inputs.EnvDigests(ctx, namespace, nil, ansibleeev1.DefaultEnvConfigMap)
 	return err
 }
 
-func (s *Scope) runnerImage() string { return cmp.Or(s.spec.AnsibleEEContainerImage, s.RunnerImage) }
+func (s *Scope) runnerImage() string { return cmp.Or(s.chosenImage(), s.RunnerImage) }
+
+// chosenImage is the execution environment that a person chose; empty for none.
+func (s *Scope) chosenImage() string {
+	return cmp.Or(s.spec.AnsibleEEContainerImage, s.offering.RunnerImage)
+}
 
 // ReadVars reads Vars from the inventory. The error is a *phase.Halt when it is
 // missing or invalid.
 func (s *Scope) ReadVars(ctx context.Context) error {
 	name := s.spec.InventoryConfigMapName
 	data, err := s.Inputs.ConfigMap(ctx, s.Object.GetNamespace(), name)
-	if err == nil && len(data[nodes.InventoryKey]) == 0 {
-		err = &inputs.MissingError{Kind: "ConfigMap", Name: name, Key: nodes.InventoryKey}
+	if err == nil && len(data[dataplane.InventoryKey]) == 0 {
+		err = &inputs.MissingError{Kind: "ConfigMap", Name: name, Key: dataplane.InventoryKey}
 	}
 	if err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
-	if s.Vars, err = edpm.ParseInventory(data[nodes.InventoryKey], s.spec.DataplaneNodeName); err != nil {
-		return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidInventoryReason, "ConfigMap %q, key %q: %v", name, nodes.InventoryKey, err)
+	if s.Vars, err = edpm.ParseInventory(data[dataplane.InventoryKey], s.spec.DataplaneNodeName); err != nil {
+		return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidInventoryReason, "ConfigMap %q, key %q: %v", name, dataplane.InventoryKey, err)
 	}
-	if errs := validate.HostVars(field.NewPath("data").Key(nodes.InventoryKey), s.Vars); len(errs) > 0 {
+	if errs := validate.HostVars(field.NewPath("data").Key(dataplane.InventoryKey), s.Vars); len(errs) > 0 {
 		return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidInventoryReason, "ConfigMap %q: %v", name, errs.ToAggregate())
 	}
 	return nil
@@ -198,12 +223,15 @@ func (s *Scope) deploy(ctx context.Context) error {
 // target is what the step is to do on the host.
 func (s *Scope) target(step Step) edpm.Target {
 	t := edpm.Target{
-		Namespace: s.Object.GetNamespace(), Host: s.Object.GetName(), OwnerKind: s.name, OwnerUID: s.Object.GetUID(), Step: step.Step,
-		Role: s.roleName(), Cell: s.parts.Cell, Strategy: s.strategy, Rerun: s.rerun(), Tokens: s.tokens(), Replacement: nodes.Replacement(s.Node),
-		Image: s.runnerImage(), ImageChosen: s.spec.AnsibleEEContainerImage != "",
+		Namespace: s.Object.GetNamespace(), Host: s.spec.DataplaneNodeName, OwnerKind: s.name, OwnerUID: s.Object.GetUID(), Step: step.Step,
+		Role: s.roleName(), Cell: s.parts.Cell, Strategy: s.strategy, Rerun: s.rerun(), Tokens: s.tokens(), Replacement: dataplane.Replacement(s.Node),
+		Image: s.runnerImage(), ImageChosen: s.chosenImage() != "",
 		SSHKeySecret: s.spec.SSHKeySecretName, SSHKeyDigest: s.keyHash, NetworkAttachments: s.spec.NetworkAttachments,
 		Topology: topology.NameOf(inherit.TopologyRef(s.Node, s.Role)), HostKey: s.hostKey(),
 		EnvDigests: s.environment, Vars: maps.Clone(s.Vars),
+	}
+	if s.Several != nil {
+		t.Owner, t.Service = s.Object.GetName(), s.offering.Name
 	}
 	if step.Complete != nil {
 		step.Complete(&t)

@@ -15,9 +15,8 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -46,7 +45,7 @@ func (s *Scope) release(ctx context.Context) error {
 
 // forget withdraws the targets of the steps.
 func (s *Scope) forget(ctx context.Context, steps ...Step) error {
-	return s.Engine.Forget(ctx, s.name, s.Object.GetNamespace(), s.Object.GetName(), names(steps...)...)
+	return s.Engine.Forget(ctx, s.name, s.Object.GetNamespace(), s.spec.DataplaneNodeName, names(steps...)...)
 }
 
 // takenOver reports whether the object belongs to a node that no longer exists,
@@ -55,7 +54,7 @@ func (s *Scope) forget(ctx context.Context, steps ...Step) error {
 func (s *Scope) takenOver() bool {
 	owner := metav1.GetControllerOf(s.Object)
 	return s.Node != nil && s.Node.DeletionTimestamp.IsZero() && owner != nil && owner.UID != s.Node.UID && owner.Name == s.Node.Name &&
-		owner.Kind == "OpenStackDataPlaneNode" && s.mismatch(s.Object, inherit.Annotation(s.Node, s.Role, s.Annotation)) == nil
+		owner.Kind == "OpenStackDataPlaneNode" && s.mismatch(s.Object, s.offering, s.value(s.Node, s.Role, s.offering)) == nil
 }
 
 // SkipCleanup reports whether the object or its node is deleted without clean-up.
@@ -87,7 +86,7 @@ func (s *Scope) Touched(ctx context.Context) (bool, error) {
 	touched, err := s.Engine.Touched(ctx, s.name, &s.status.Ledger, s.Object, names(s.parts.Steps...)...)
 	// Of a node that was restored from a backup nobody knows what is on its host,
 	// also before the node says so.
-	return touched || s.Node != nil && (s.Node.Status.Unknown() || nodes.Restored(s.Node)), err
+	return touched || s.Node != nil && (s.Node.Status.Unknown() || dataplane.Restored(s.Node)), err
 }
 
 // Warn reports as an event what a deleted object leaves behind.
@@ -114,7 +113,7 @@ func (s *Scope) cleanUpHost(ctx context.Context) error {
 	if err != nil || state.Phase == edpm.Converged {
 		return err
 	}
-	if state.Phase == edpm.GaveUp || state.Phase == edpm.Failed {
+	if state.Phase == edpm.RetriesExhausted || state.Phase == edpm.Failed {
 		halt := s.leftBehind(fmt.Errorf("%s", state.Describe()))
 		halt.Repeats = state.Phase == edpm.Failed && state.Repeated
 		return halt
@@ -134,9 +133,9 @@ func (s *Scope) cleanup() edpm.Target {
 // unoccupied refuses to clean up a machine that another node is deployed on: it
 // would lose its services.
 func (s *Scope) unoccupied(ctx context.Context) error {
-	key := nodes.BareKey(cmp.Or(s.hostKey(), s.status.HostKey))
-	host := nodes.Host{Namespace: s.Object.GetNamespace(), Node: s.spec.DataplaneNodeName, Vars: s.Vars, Key: key}
-	other, err := nodes.FindOccupant(ctx, s.Client, host)
+	key := dataplane.BareKey(cmp.Or(s.hostKey(), s.status.HostKey))
+	host := dataplane.Host{Namespace: s.Object.GetNamespace(), Node: s.spec.DataplaneNodeName, Vars: s.Vars, Key: key}
+	other, err := dataplane.FindOccupant(ctx, s.Client, host)
 	if err != nil || other == nil {
 		return err
 	}
@@ -150,5 +149,5 @@ func (s *Scope) leftBehind(err error) *phase.Halt {
 	host, _ := s.Vars["ansible_host"].(string)
 	return phase.Stalled(condition.DeploymentReadyCondition, hostedv1.CleanupFailedReason,
 		"Cannot clean up host %s: %v. Left on it: %s. Fix the access to the host and set annotation %s to a new value to try again, or skip clean-up with annotation %s: \"true\"",
-		cmp.Or(host, s.spec.DataplaneNodeName), err, s.parts.Leftovers, edpmv1.RerunAnnotation, edpmv1.SkipCleanupAnnotation)
+		cmp.Or(host, s.spec.DataplaneNodeName), err, cmp.Or(s.offering.Leftovers, s.parts.Leftovers), edpmv1.RerunAnnotation, edpmv1.SkipCleanupAnnotation)
 }

@@ -1,6 +1,8 @@
 package hosted
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,7 +40,7 @@ func newScope(parts Parts) *Scope {
 	a := &agent{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "n", UID: "uid-a"}, Spec: hostedv1.ServiceSpec{DataplaneNodeName: "n", SSHKeySecretName: "key"}}
 	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "n", UID: "uid-n", Annotations: map[string]string{"example.org/agent": "x"}}}
 	node.Spec.Role = "r"
-	k := &kind{name: "Agent", Service: Service{
+	k := &kind{name: "Agent", creations: newCreations(), Service: Service{
 		Object: &agent{}, Name: "agent", Annotation: "example.org/agent", Finalizer: "example.org/agent", RunnerImage: "runner:default",
 		Bind: func(*Scope) Parts { return parts },
 	}}
@@ -60,7 +62,7 @@ func TestPhasesAndConditionsOfTheKindAreAmongThoseOfAll(t *testing.T) {
 			added = append(added, i)
 		}
 	}
-	if diff := cmp.Diff([]int{4, 8, 9}, added); diff != "" {
+	if diff := cmp.Diff([]int{5, 9, 10}, added); diff != "" {
 		t.Errorf("phases of the kind (-want +got):\n%s", diff)
 	}
 }
@@ -98,6 +100,92 @@ func TestATargetHasWhatAllHaveAndWhatTheStepAdds(t *testing.T) {
 	}
 	if _, leaks := s.Vars["image"]; leaks {
 		t.Error("the variable of one step is in all")
+	}
+}
+
+// several has agents for the services x and y of every namespace. Their objects name
+// them in a label.
+func several() *Several {
+	return &Several{
+		All: func(context.Context, string) ([]Offering, error) {
+			return []Offering{{Name: "x", Annotation: "example.org/x"}, {Name: "y", Annotation: "example.org/y"}}, nil
+		},
+		Of:     func(o Object) string { return o.GetLabels()["service"] },
+		Assign: func(o Object, service string) { o.SetLabels(map[string]string{"service": service}) },
+	}
+}
+
+func TestANodeHasAnObjectForEachOfItsServices(t *testing.T) {
+	for name, c := range map[string]struct {
+		node, role map[string]string
+		want       []string
+	}{
+		"none is selected":                 {nil, nil, nil},
+		"by its role":                      {nil, map[string]string{"example.org/x": "true"}, []string{"x-n"}},
+		"by the node, with any value":      {map[string]string{"example.org/y": "0"}, map[string]string{"example.org/x": "yes"}, []string{"x-n", "y-n"}},
+		"false opts out of its role's":     {map[string]string{"example.org/x": "false"}, map[string]string{"example.org/x": "true"}, nil},
+		"the empty value opts out as well": {map[string]string{"example.org/x": ""}, map[string]string{"example.org/x": "true"}, nil},
+		"false on the role selects nobody": {nil, map[string]string{"example.org/x": "false"}, nil},
+	} {
+		s := newScope(Parts{})
+		s.Several, s.Node.Annotations, s.Role.Annotations = several(), c.node, c.role
+		offerings, _ := s.offerings(t.Context(), "ns")
+		var got []string
+		for _, o := range offerings {
+			if s.selects(s.Node, s.Role, o) {
+				got = append(got, s.objectName(o.Name, s.Node.Name))
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: objects (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestAServiceThatEndsGetsNoFurtherNode(t *testing.T) {
+	s := newScope(Parts{})
+	s.Several, s.Role.Annotations = several(), map[string]string{"example.org/x": "true"}
+	if s.selects(s.Node, s.Role, Offering{Name: "x", Annotation: "example.org/x", Ending: true}) {
+		t.Error("a node that has no object gets one")
+	}
+}
+
+func TestTheNameOfAnObjectFitsAndIsStable(t *testing.T) {
+	long := strings.Repeat("n", 250)
+	for _, c := range []struct{ service, node, want string }{
+		{"node-exporter", "compute-0", "node-exporter-compute-0"},
+		{"x", long, "x-" + long},
+		{"xyz", long, "xyz-" + long[:238] + "-e1bd9d4a48"},
+	} {
+		if got := ObjectName(c.service, c.node); got != c.want || len(got) > 253 {
+			t.Errorf("the object of %s on a node with %d characters is %q (%d), want %q", c.service, len(c.node), got, len(got), c.want)
+		}
+	}
+	if ObjectName("xyz", long) == ObjectName("xyz", long+"o") {
+		t.Error("two nodes have the same object")
+	}
+}
+
+func TestAnObjectWithAnotherNameThanItsServiceAndNodeMakeServesNobody(t *testing.T) {
+	s := newScope(Parts{})
+	s.Several = several()
+	halt := s.mismatch(s.Object, Offering{Name: "x"}, "true")
+	if halt == nil || halt.Reason != hostedv1.InvalidSpecReason || !strings.Contains(halt.Message, `must be "x-n"`) {
+		t.Errorf("mismatch is %v", halt)
+	}
+	s.Object.SetName("x-n")
+	if halt := s.mismatch(s.Object, Offering{Name: "x"}, "true"); halt != nil {
+		t.Errorf("mismatch is %v, want none", halt)
+	}
+}
+
+func TestATargetOfOneOfSeveralServicesNamesItsOwner(t *testing.T) {
+	s := newScope(Parts{})
+	s.Several, s.offering = several(), Offering{Name: "x", RunnerImage: "mine:1"}
+	s.Object.SetName("x-n")
+	target := s.target(Step{Step: edpm.Step{Name: "x"}})
+	if target.Host != "n" || target.Owner != "x-n" || target.Service != "x" || target.Image != "mine:1" || !target.ImageChosen {
+		t.Errorf("target is %+v", target)
 	}
 }
 

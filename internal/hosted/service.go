@@ -2,6 +2,8 @@ package hosted
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -12,14 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-// Object is a service on one host. Its name is that of the node.
+// Object is a service on one host. Its name is that of the node, unless nodes have
+// Several of its kind.
 type Object interface {
 	phase.Object
 	GetLedger() *edpmv1.Ledger
@@ -36,6 +41,9 @@ type Service struct {
 	// Annotation on a node, or else on its role, gives the node the service, unless it
 	// is empty. What the value means is for the kind to say.
 	Annotation string
+	// Several takes the place of Name and Annotation where objects of the kind are for
+	// different services; nil where all are for the same.
+	Several *Several
 	// Finalizer by which objects are kept until the service is removed from the host.
 	Finalizer string
 	// Creator is the name of the controller that creates objects, and with prefix edpm-
@@ -94,6 +102,53 @@ type Step struct {
 	Complete func(*edpm.Target)
 }
 
+// Offering is one service that nodes can have.
+type Offering struct {
+	// Name of the service in status.services of nodes.
+	Name string
+	// Annotation on a node, or else on its role, gives the node the service.
+	Annotation string
+	// RunnerImage is the execution environment of objects that name none; empty for that
+	// of the kind.
+	RunnerImage string
+	// Leftovers take the place of those in Parts unless empty.
+	Leftovers string
+	// Ending reports whether no further node gets the service.
+	Ending bool
+}
+
+// Several is for a kind whose objects are for different services: a node has one
+// object for each of its services, named as ObjectName says. The value "false" of an
+// annotation gives a node no service, and an object whose node is no longer selected
+// is deleted.
+type Several struct {
+	// Definition is an empty object of the kind that defines a service. Nodes are looked
+	// at again when one appears or goes.
+	Definition client.Object
+	// All returns the services that are defined in a namespace.
+	All func(ctx context.Context, namespace string) ([]Offering, error)
+	// Find returns a service by its name; a *phase.Halt if there is none.
+	Find func(ctx context.Context, namespace, name string) (Offering, error)
+	// Of returns the name of the service that an object is for, and Assign sets it.
+	Of     func(Object) string
+	Assign func(obj Object, service string)
+}
+
+// maxName is the most characters that the name of an object can have.
+const maxName = 253
+
+// ObjectName returns the name of the object of a service on a node, where nodes have
+// several of a kind: <service>-<node>. One that is too long ends with a hash.
+func ObjectName(service, node string) string {
+	name := service + "-" + node
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	suffix := "-" + hex.EncodeToString(sum[:5])
+	return strings.TrimRight(name[:maxName-len(suffix)], "-.") + suffix
+}
+
 // names of steps.
 func names(steps ...Step) []string {
 	var all []string
@@ -116,8 +171,9 @@ type Shared struct {
 type kind struct {
 	Shared
 	Service
-	name string // of the kind
-	list func() client.ObjectList
+	name      string // of the kind
+	list      func() client.ObjectList
+	creations *creations
 }
 
 // Setup adds the controllers of a service to the manager.
@@ -130,7 +186,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared Shared, service Service
 	if _, err := mgr.GetScheme().New(plural); err != nil {
 		return fmt.Errorf("the list of %s: %w", gvk.Kind, err)
 	}
-	k := &kind{Shared: shared, Service: service, name: gvk.Kind, list: func() client.ObjectList {
+	k := &kind{Shared: shared, Service: service, name: gvk.Kind, creations: newCreations(), list: func() client.ObjectList {
 		list, _ := mgr.GetScheme().New(plural) // it has just been made
 		return list.(client.ObjectList)
 	}}
@@ -144,15 +200,54 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared Shared, service Service
 // empty returns a new object of the kind.
 func (k *kind) empty() Object { return k.Object.DeepCopyObject().(Object) }
 
+// only is the service of a kind whose objects are all for the same.
+func (k *kind) only() Offering { return Offering{Name: k.Name, Annotation: k.Annotation} }
+
+// offerings are the services that nodes of a namespace can have.
+func (k *kind) offerings(ctx context.Context, namespace string) ([]Offering, error) {
+	if k.Several == nil {
+		return []Offering{k.only()}, nil
+	}
+	return k.Several.All(ctx, namespace)
+}
+
+// serviceOf returns the name of the service that an object is for.
+func (k *kind) serviceOf(obj Object) string {
+	if k.Several == nil {
+		return k.Name
+	}
+	return k.Several.Of(obj)
+}
+
+// objectName is the name of the object of a service on a node.
+func (k *kind) objectName(service, node string) string {
+	if k.Several == nil {
+		return node
+	}
+	return ObjectName(service, node)
+}
+
+// value is by what the node has the service; empty if it has it not.
+func (k *kind) value(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole, o Offering) string {
+	value := inherit.Annotation(node, role, o.Annotation)
+	if k.Several != nil && value == "false" {
+		return ""
+	}
+	return value
+}
+
 // mismatch returns why the object cannot serve the node, nil if it can.
-func (k *kind) mismatch(obj Object, value string) *phase.Halt {
-	switch {
+func (k *kind) mismatch(obj Object, o Offering, value string) *phase.Halt {
+	spec, _ := obj.Hosted()
+	switch name := k.objectName(o.Name, spec.DataplaneNodeName); {
+	case obj.GetName() != name:
+		return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidSpecReason,
+			"metadata.name must be %q, which is made of the service and spec.dataplaneNodeName: delete this object, and create it with that name", name)
 	case k.Mismatch != nil:
 		return k.Mismatch(obj, value)
 	case value != "":
 		return nil
 	}
-	spec, _ := obj.Hosted()
 	return phase.Waiting(condition.InputReadyCondition, hostedv1.AnnotationMissingReason,
-		"OpenStackDataPlaneNode %s is not to have this service: set annotation %s on it or on its role. Nothing is deployed on its host until then", spec.DataplaneNodeName, k.Annotation)
+		"OpenStackDataPlaneNode %s is not to have this service: set annotation %s on it or on its role. Nothing is deployed on its host until then", spec.DataplaneNodeName, o.Annotation)
 }

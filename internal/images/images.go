@@ -3,7 +3,8 @@
 // object that was admitted while the webhook was away gets the same images.
 //
 // The names of the variables and the fallbacks are those of the OpenStack
-// operators (nova-operator api/v1beta1/common_types.go); OLM fills the
+// operators (nova-operator api/v1beta1/common_types.go, and for OVN on hosts
+// openstack-operator api/dataplane/v1beta1); OLM fills the
 // variables and mirrors what they name. The execution environment has no
 // fallback: theirs has neither the playbooks of this suite nor its entry point,
 // which keeps a hostile host from the key of the run.
@@ -38,6 +39,9 @@ type Defaults struct {
 	NovaScheduler string
 	NovaNoVNC     string
 	GlanceAPI     string
+	// OVNController and OVNMetadataAgent on hosts.
+	OVNController    string
+	OVNMetadataAgent string
 }
 
 // From returns the defaults that the variables found by lookup give. A
@@ -60,6 +64,9 @@ func From(lookup func(string) (string, bool)) Defaults {
 		NovaScheduler: get("RELATED_IMAGE_NOVA_SCHEDULER_IMAGE_URL_DEFAULT", podified+"openstack-nova-scheduler:current-podified"),
 		NovaNoVNC:     get("RELATED_IMAGE_NOVA_NOVNC_IMAGE_URL_DEFAULT", podified+"openstack-nova-novncproxy:current-podified"),
 		GlanceAPI:     get("RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT", podified+"openstack-glance-api:current-podified"),
+
+		OVNController:    get("RELATED_IMAGE_OVN_CONTROLLER_AGENT_IMAGE_URL_DEFAULT", podified+"openstack-ovn-controller:current-podified"),
+		OVNMetadataAgent: get("RELATED_IMAGE_EDPM_NEUTRON_METADATA_AGENT_IMAGE_URL_DEFAULT", podified+"openstack-neutron-metadata-agent-ovn:current-podified"),
 	}
 }
 
@@ -94,3 +101,9 @@ func NovaNoVNCDefault() string { return Env().NovaNoVNC }
 
 // GlanceAPIDefault returns the image of glance-api.
 func GlanceAPIDefault() string { return Env().GlanceAPI }
+
+// OVNControllerDefault returns the image of ovn-controller on hosts.
+func OVNControllerDefault() string { return Env().OVNController }
+
+// OVNMetadataAgentDefault returns the image of the OVN metadata agent on hosts.
+func OVNMetadataAgentDefault() string { return Env().OVNMetadataAgent }

@@ -28,17 +28,19 @@ func TestFrom(t *testing.T) {
 		scheduler = "quay.io/podified-antelope-centos9/openstack-nova-scheduler:current-podified"
 		novnc     = "quay.io/podified-antelope-centos9/openstack-nova-novncproxy:current-podified"
 		glance    = "quay.io/podified-antelope-centos9/openstack-glance-api:current-podified"
+		ovn       = "quay.io/podified-antelope-centos9/openstack-ovn-controller:current-podified"
+		metadata  = "quay.io/podified-antelope-centos9/openstack-neutron-metadata-agent-ovn:current-podified"
 	)
 	tests := map[string]struct {
 		vars map[string]string
 		want images.Defaults
 	}{
 		"no variable leaves every fallback, and no execution environment": {
-			nil, images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaConductor: conductor, NovaAPI: api, NovaScheduler: scheduler, NovaNoVNC: novnc, GlanceAPI: glance},
+			nil, images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaConductor: conductor, NovaAPI: api, NovaScheduler: scheduler, NovaNoVNC: novnc, GlanceAPI: glance, OVNController: ovn, OVNMetadataAgent: metadata},
 		},
 		"an empty variable leaves the fallback": {
 			map[string]string{"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT": ""},
-			images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaConductor: conductor, NovaAPI: api, NovaScheduler: scheduler, NovaNoVNC: novnc, GlanceAPI: glance},
+			images.Defaults{NovaCompute: compute, NovaLibvirt: libvirt, NovaConductor: conductor, NovaAPI: api, NovaScheduler: scheduler, NovaNoVNC: novnc, GlanceAPI: glance, OVNController: ovn, OVNMetadataAgent: metadata},
 		},
 		"each variable sets its own image": {
 			map[string]string{
@@ -51,12 +53,16 @@ func TestFrom(t *testing.T) {
 				"RELATED_IMAGE_NOVA_API_IMAGE_URL_DEFAULT":        "r/api@sha256:7",
 				"RELATED_IMAGE_NOVA_SCHEDULER_IMAGE_URL_DEFAULT":  "r/scheduler@sha256:8",
 				"RELATED_IMAGE_NOVA_NOVNC_IMAGE_URL_DEFAULT":      "r/novnc@sha256:9",
+
+				"RELATED_IMAGE_OVN_CONTROLLER_AGENT_IMAGE_URL_DEFAULT":        "r/ovn@sha256:10",
+				"RELATED_IMAGE_EDPM_NEUTRON_METADATA_AGENT_IMAGE_URL_DEFAULT": "r/metadata@sha256:11",
 			},
 			images.Defaults{
 				NovaCompute: "r/compute@sha256:1", NovaLibvirt: "r/libvirt@sha256:2",
 				NovaAnsibleEE: "r/nova-ee@sha256:3", AnsibleEE: "r/ee@sha256:4",
 				NovaAPI: "r/api@sha256:7", NovaScheduler: "r/scheduler@sha256:8", NovaNoVNC: "r/novnc@sha256:9",
 				NovaConductor: "r/conductor@sha256:5", GlanceAPI: "r/glance@sha256:6",
+				OVNController: "r/ovn@sha256:10", OVNMetadataAgent: "r/metadata@sha256:11",
 			},
 		},
 	}
@@ -75,6 +81,7 @@ func TestEveryDefaultIsOfItsOwnKind(t *testing.T) {
 		NovaAnsibleEE: images.NovaAnsibleEEDefault(), AnsibleEE: images.AnsibleEEDefault(),
 		NovaConductor: images.NovaConductorDefault(), NovaAPI: images.NovaAPIDefault(),
 		NovaScheduler: images.NovaSchedulerDefault(), NovaNoVNC: images.NovaNoVNCDefault(), GlanceAPI: images.GlanceAPIDefault(),
+		OVNController: images.OVNControllerDefault(), OVNMetadataAgent: images.OVNMetadataAgentDefault(),
 	}
 	if diff := cmp.Diff(images.Env(), got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

@@ -2,10 +2,12 @@ package inputs
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -13,7 +15,7 @@ import (
 // maxKept is how many bytes of the content of ConfigMaps are kept in memory. More
 // than that costs requests, not memory: it is room for the inventories of some
 // 20,000 nodes.
-const maxKept = 64 << 20
+const maxKept = 32 << 20
 
 // configMaps reads ConfigMaps of which the cache of the manager has the metadata
 // only: what others put into theirs is no concern of ours, however large. Content
@@ -28,7 +30,7 @@ type configMaps struct {
 
 // content of one version of a ConfigMap. Nobody changes it.
 type content struct {
-	object *corev1.ConfigMap
+	object *corev1.ConfigMap // without its text, which is in data
 	data   map[string][]byte // text and binary data
 	size   int
 }
@@ -69,12 +71,26 @@ func newContent(cm *corev1.ConfigMap) *content {
 	c := &content{object: cm, data: make(map[string][]byte, len(cm.Data)+len(cm.BinaryData)), size: cm.Size()}
 	for k, v := range cm.Data {
 		c.data[k] = []byte(v)
-		c.size += len(v)
 	}
+	cm.Data = nil
 	for k, v := range cm.BinaryData {
 		c.data[k] = v
 	}
 	return c
+}
+
+// copyTo makes cm the ConfigMap.
+func (c *content) copyTo(cm *corev1.ConfigMap) {
+	c.object.DeepCopyInto(cm)
+	for k, v := range c.data {
+		if _, binary := cm.BinaryData[k]; binary {
+			continue
+		}
+		if cm.Data == nil {
+			cm.Data = map[string]string{}
+		}
+		cm.Data[k] = string(v)
+	}
 }
 
 func (c *configMaps) lookUp(key types.NamespacedName, version string) *content {
@@ -130,6 +146,24 @@ func (c reading) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	if err != nil {
 		return err
 	}
-	found.object.DeepCopyInto(cm)
+	found.copyTo(cm)
+	return nil
+}
+
+// Apply keeps the ConfigMap that the API server answers with: whoever reads it next
+// needs no request.
+func (c reading) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	if err := c.Client.Apply(ctx, obj, opts...); err != nil {
+		return err
+	}
+	answer, ok := obj.(runtime.Unstructured)
+	if !ok || answer.GetObjectKind().GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("ConfigMap") {
+		return nil
+	}
+	cm := &corev1.ConfigMap{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.UnstructuredContent(), cm); err != nil {
+		return fmt.Errorf("reading the answer to the apply of a ConfigMap: %w", err)
+	}
+	c.reader.configMaps.keep(client.ObjectKeyFromObject(cm), newContent(cm))
 	return nil
 }

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -117,9 +119,12 @@ func TestTheClientReadsConfigMapsByName(t *testing.T) {
 	if err := through.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}, got); err != nil || got.Data["t"] != "one" || got.UID != "" && got.Namespace != "ns" {
 		t.Errorf("it is %+v, %v", got, err)
 	}
-	got.Data["t"] = "changed by the caller"
-	if data, err := r.ConfigMap(t.Context(), "ns", "c"); err != nil || string(data["t"]) != "one" {
-		t.Errorf("a caller has changed what is kept to %q, %v", data["t"], err)
+	if diff := cmp.Diff(configMapOf("c", "one"), got, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion")); diff != "" {
+		t.Errorf("the object differs (-want +got):\n%s", diff)
+	}
+	got.Data["t"], got.BinaryData["b"][0] = "changed by the caller", 7
+	if data, err := r.ConfigMap(t.Context(), "ns", "c"); err != nil || string(data["t"]) != "one" || data["b"][0] != 0 {
+		t.Errorf("a caller has changed what is kept to %q, %v", data, err)
 	}
 	if err := through.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "none"}, got); !apierrors.IsNotFound(err) {
 		t.Errorf("the error of a missing one is %v", err)
@@ -129,5 +134,29 @@ func TestTheClientReadsConfigMapsByName(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"c"}, live.reads); diff != "" {
 		t.Errorf("what is read differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestAConfigMapThatWasAppliedIsNotRead(t *testing.T) {
+	r, c, live := reader()
+	through := r.Client(c)
+	applied := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "ns", "name": "c"}, "data": map[string]any{"t": "one"},
+	}}
+	if err := through.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("m")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := r.ConfigMap(t.Context(), "ns", "c"); err != nil || string(data["t"]) != "one" || len(live.reads) > 0 {
+		t.Errorf("it is %q, %v after reading %v; want it without a request", data, err, live.reads)
+	}
+	if err := c.Update(t.Context(), configMapOf("c", "two")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := r.ConfigMap(t.Context(), "ns", "c"); err != nil || string(data["t"]) != "two" || len(live.reads) != 1 {
+		t.Errorf("after a change it is %q, %v after reading %v; want it read once", data, err, live.reads)
+	}
+	other := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "ns", "name": "s"}}}
+	if err := through.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(other), client.FieldOwner("m")); err != nil || len(r.configMaps.kept) != 1 {
+		t.Errorf("%d are kept after a Secret was applied, %v", len(r.configMaps.kept), err)
 	}
 }

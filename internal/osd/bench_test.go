@@ -10,13 +10,13 @@ import (
 // BenchmarkProject plays the first OSDs of a large cluster, and none of one that runs.
 func BenchmarkProject(b *testing.B) {
 	spec := specOf(makeSet("a", 100, 3))
-	world := worldOf(inZones(33, 33, 34))
+	snapshot := snapshotOf(inZones(33, 33, 34))
 	planned := decide(b, spec, Ceph{}).DeviceSets
 	run := func(b *testing.B, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) {
-		world := world
-		world.Pods, world.PersistentVolumeClaims = pods, claims
+		snapshot := snapshot
+		snapshot.Pods, snapshot.PersistentVolumeClaims = pods, claims
 		for b.Loop() {
-			got, err := Project(b.Context(), predictIn(world), observed(world, world.Nodes), Placements(spec)["all"], planned)
+			got, err := Project(b.Context(), predictIn(snapshot), observed(snapshot, snapshot.Nodes), Placements(spec)["all"], planned)
 			if err != nil || got[0].Skew() > 3 {
 				b.Fatal(got, err)
 			}
@@ -27,7 +27,7 @@ func BenchmarkProject(b *testing.B) {
 	var claims []*corev1.PersistentVolumeClaim
 	for i := range 300 {
 		claim := makeClaim(fmt.Sprintf("a-%d", i%3), i/3)
-		claims, pods = append(claims, claim), append(pods, makeOSD(fmt.Sprint(i), claim, world.Nodes[i%100].Name))
+		claims, pods = append(claims, claim), append(pods, makeOSD(fmt.Sprint(i), claim, snapshot.Nodes[i%100].Name))
 	}
 	b.Run("100 nodes, 300 OSDs that run", func(b *testing.B) { run(b, pods, claims) })
 	b.Run("100 nodes, 300 OSDs that lost their nodes", func(b *testing.B) { run(b, nil, claims) })

@@ -10,6 +10,7 @@ import (
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 const (
@@ -57,7 +58,7 @@ type Observed struct {
 }
 
 // Predict predicts workloads that are rolled out one after the other.
-type Predict func(context.Context, []placement.Workload) ([]placement.Verdict, error)
+type Predict func(context.Context, []placement.Workload) ([]placement.Prediction, error)
 
 // Project returns a projection for each device set of the plan. An OSD is where a pod
 // of its claim is. One that has none goes where the scheduler would put it with its
@@ -69,7 +70,7 @@ type Predict func(context.Context, []placement.Workload) ([]placement.Verdict, e
 func Project(ctx context.Context, predict Predict, o Observed, all cephv1.Placement, plan []DeviceSet) ([]Projection, error) {
 	p := &projector{Observed: o, all: all, nodes: map[string]*corev1.Node{}, running: map[string]string{}, left: MaxPlayed}
 	for _, pod := range o.Pods {
-		if claim := pod.Labels[cephv1.PVCLabel]; claim != "" && pod.Namespace == o.Namespace && pod.Spec.NodeName != "" && !ended(pod) {
+		if claim := pod.Labels[cephv1.PVCLabel]; claim != "" && pod.Namespace == o.Namespace && pod.Spec.NodeName != "" && !watch.Ended(pod) {
 			p.running[claim] = pod.Spec.NodeName
 		}
 	}
@@ -147,14 +148,14 @@ func (p *projector) play(ctx context.Context, predict Predict, plan []DeviceSet)
 	if len(p.workloads) == 0 {
 		return nil
 	}
-	verdicts, err := predict(ctx, p.workloads)
+	predictions, err := predict(ctx, p.workloads)
 	if err != nil {
 		return fmt.Errorf("predicting where OSDs would go: %w", err)
 	}
-	for i, verdict := range verdicts {
+	for i, prediction := range predictions {
 		result, key := &p.result[p.of[i]], plan[p.of[i]].Key
-		result.Problems = append(result.Problems, verdict.Problems...)
-		for _, pod := range verdict.Pods {
+		result.Problems = append(result.Problems, prediction.Problems...)
+		for _, pod := range prediction.Pods {
 			if pod.Fits {
 				result.Domains[p.domain(pod.Node, key)]++
 			}
@@ -187,10 +188,6 @@ func (p *projector) claims(set string) []*corev1.PersistentVolumeClaim {
 // nodeOf returns where the OSD on a claim runs, or is being prepared; empty if it
 // does neither.
 func (p *projector) nodeOf(claim *corev1.PersistentVolumeClaim) string { return p.running[claim.Name] }
-
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
 
 // first is the workload of OSDs that do not exist yet.
 func (p *projector) first(set *cephv1.StorageClassDeviceSet, template corev1.PodTemplateSpec, count int) placement.Workload {

@@ -17,12 +17,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/edpm-operators/edpm-operators/test/needs"
 )
 
 // Settings of these tests, all optional:
 //
 //	EDPM_PYTHON          interpreter that has oslo.config (/usr/bin/python3)
-//	EDPM_REQUIRE_OSLO=1  fail instead of skip when oslo.config is missing
 //	EDPM_UPDATE=1        rewrite the recorded verdicts
 //	EDPM_OSLO_MUTATIONS  how many mutations to compare (2500)
 //	EDPM_OSLO_SEED       seed of the mutations (1)
@@ -227,18 +228,11 @@ func setting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// askOsloConfig lets testdata/verdicts.py answer the requests. It skips the
-// test where oslo.config is missing.
+// askOsloConfig lets testdata/verdicts.py answer the requests.
 func askOsloConfig(t *testing.T, requests []request) []answer {
 	t.Helper()
 	python := cmp.Or(os.Getenv("EDPM_PYTHON"), "/usr/bin/python3")
-	if out, err := exec.Command(python, "-c", "import oslo_config.cfg").CombinedOutput(); err != nil {
-		report := t.Skipf
-		if os.Getenv("EDPM_REQUIRE_OSLO") == "1" {
-			report = t.Fatalf
-		}
-		report("%s has no oslo.config (set EDPM_PYTHON to one that has): %v\n%s", python, err, out)
-	}
+	needs.Oslo(t, python)
 	var in, errOut bytes.Buffer
 	encoder := json.NewEncoder(&in)
 	for _, r := range requests {

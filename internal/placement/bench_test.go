@@ -15,10 +15,10 @@ import (
 // BenchmarkPredict plays the roll-out of three pods with one constraint in a
 // cluster of the size of a large control plane.
 func BenchmarkPredict(b *testing.B) {
-	world, w := largeWorld(100, 1000), makeWorkload(3, spreadBy("zone", "service", "glance"))
+	snapshot, w := largeSnapshot(100, 1000), makeWorkload(3, spreadBy("zone", "service", "glance"))
 	b.Run("100 nodes, 1000 pods", func(b *testing.B) {
 		for b.Loop() {
-			if v, err := Predict(b.Context(), world, w); err != nil || !v.Fits() {
+			if v, err := Predict(b.Context(), snapshot, w); err != nil || !v.Fits() {
 				b.Fatal(v, err)
 			}
 		}
@@ -26,7 +26,7 @@ func BenchmarkPredict(b *testing.B) {
 	w.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}
 	b.Run("100 nodes, 1000 pods, nothing fits", func(b *testing.B) {
 		for b.Loop() {
-			if v, err := Predict(b.Context(), world, w); err != nil || v.Fits() {
+			if v, err := Predict(b.Context(), snapshot, w); err != nil || v.Fits() {
 				b.Fatal(v, err)
 			}
 		}
@@ -38,7 +38,7 @@ func BenchmarkPredict(b *testing.B) {
 // in memory: the cluster as a cache has it, and the view that predictions share.
 func BenchmarkPredictor(b *testing.B) {
 	before := liveHeap()
-	world := newFilledCache(largeWorld(5000, 50000))
+	snapshot := newFilledCache(largeSnapshot(5000, 50000))
 	cached := liveHeap() - before
 	fits := makeWorkload(3, spreadBy("zone", "service", "glance"))
 	full := requesting(fits, resources("cpu", "64"), nil)
@@ -48,7 +48,7 @@ func BenchmarkPredictor(b *testing.B) {
 		keep     bool
 	}{{"fits", fits, true}, {"fits nowhere", full, true}, {"fits nowhere, first", full, false}} {
 		b.Run(c.name, func(b *testing.B) {
-			p := NewPredictor(world)
+			p := NewPredictor(snapshot)
 			play := func() {
 				if !c.keep {
 					p.infos = nil
@@ -70,7 +70,7 @@ func BenchmarkPredictor(b *testing.B) {
 			runtime.KeepAlive(p)
 		})
 	}
-	runtime.KeepAlive(world)
+	runtime.KeepAlive(snapshot)
 }
 
 func liveHeap() uint64 {
@@ -91,17 +91,17 @@ func processorTime() time.Duration {
 }
 
 func BenchmarkMeasure(b *testing.B) {
-	world, constraint := largeWorld(100, 1000), spreadBy("zone", "service", "glance")
+	snapshot, constraint := largeSnapshot(100, 1000), spreadBy("zone", "service", "glance")
 	self := makePod("self", "", "service", "glance")
 	for b.Loop() {
-		if _, err := Measure(constraint, self, world.Nodes, world.Pods); err != nil {
+		if _, err := Measure(constraint, self, snapshot.Nodes, snapshot.Pods); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func largeWorld(nodes, pods int) World {
-	var w World
+func largeSnapshot(nodes, pods int) Snapshot {
+	var w Snapshot
 	for i := range nodes {
 		w.Nodes = append(w.Nodes, makeNode(fmt.Sprintf("n%d", i), "zone", fmt.Sprintf("z%d", i%3)))
 	}

@@ -135,7 +135,7 @@ func bind(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 }
 
 // bindTo gives the pod of an ordinal a volume on one node.
-func (w *World) bindTo(workload Workload, ordinal int32, node string) {
+func (w *Snapshot) bindTo(workload Workload, ordinal int32, node string) {
 	claim := workload.claims(ordinal)[0]
 	pv := makeVolume("pvc-"+claim.Name, *claim.Spec.StorageClassName, "1Gi", corev1.LabelHostname, node)
 	bind(claim, pv)

@@ -75,20 +75,20 @@ type rolledOut struct {
 
 // result is what becomes of a pod in one play.
 type result struct {
-	PodVerdict
+	PodPrediction
 	problems []Problem
 }
 
 // playAll plays roll-outs with all choices if they are few enough, else with some that
 // are random, but the same each time.
-func playAll(ctx context.Context, world World, workloads []Workload) (plays, error) {
-	world.infos = world.infos.with(world.Nodes, world.Pods)
-	limit := max(minPlays, min(maxPlays, maxNodesPlayed/max(1, len(world.Nodes))))
+func playAll(ctx context.Context, snapshot Snapshot, workloads []Workload) (plays, error) {
+	snapshot.infos = snapshot.infos.with(snapshot.Nodes, snapshot.Pods)
+	limit := max(minPlays, min(maxPlays, maxNodesPlayed/max(1, len(snapshot.Nodes))))
 	var all plays
 	count := 0
 	next := &choices{}
 	for next != nil && len(all.outcomes) < limit {
-		outcome, err := play(ctx, &world, workloads, next)
+		outcome, err := play(ctx, &snapshot, workloads, next)
 		if err != nil {
 			return plays{}, err
 		}
@@ -107,8 +107,8 @@ func playAll(ctx context.Context, world World, workloads []Workload) (plays, err
 }
 
 // play rolls the workloads out, one after the other.
-func play(ctx context.Context, world *World, workloads []Workload, choices *choices) ([]rolledOut, error) {
-	s, err := newSimulation(ctx, world)
+func play(ctx context.Context, snapshot *Snapshot, workloads []Workload, choices *choices) ([]rolledOut, error) {
+	s, err := newSimulation(ctx, snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -132,21 +132,21 @@ func play(ctx context.Context, world *World, workloads []Workload, choices *choi
 	return outcomes, nil
 }
 
-// verdict on the workload of a number.
-func (p plays) verdict(number int, workload *Workload) (Verdict, error) {
+// prediction on the workload of a number.
+func (p plays) prediction(number int, workload *Workload) (Prediction, error) {
 	inert, err := workload.InertSelectors()
 	if err != nil {
-		return Verdict{}, err
+		return Prediction{}, err
 	}
 	first := p.outcomes[0][number]
 	pods, problems := p.pods(number)
-	return Verdict{Pods: pods, Problems: merge(append(noted(problems, first.notes), inert...)), Spread: first.spread, Notes: first.notes}, nil
+	return Prediction{Pods: pods, Problems: merge(append(noted(problems, first.notes), inert...)), Spread: first.spread, Notes: first.notes}, nil
 }
 
 // pods returns what becomes of each pod of a workload over all plays, and why. Of a pod
 // that does not fit in some of them, it says what the first of these does.
-func (p plays) pods(number int) ([]PodVerdict, []Problem) {
-	var pods []PodVerdict
+func (p plays) pods(number int) ([]PodPrediction, []Problem) {
+	var pods []PodPrediction
 	var problems []Problem
 	for i, pod := range p.outcomes[0][number].results {
 		fits := func(play []rolledOut) bool { return play[number].results[i].Fits }
@@ -154,7 +154,7 @@ func (p plays) pods(number int) ([]PodVerdict, []Problem) {
 			pod = p.outcomes[stuck][number].results[i]
 		}
 		pod.ByChance = !pod.Fits && slices.ContainsFunc(p.outcomes, fits)
-		pods = append(pods, pod.PodVerdict)
+		pods = append(pods, pod.PodPrediction)
 		for _, problem := range pod.problems {
 			problems = append(problems, problem.byChance(pod.ByChance))
 		}

@@ -18,27 +18,27 @@ import (
 func drawByChance(prefix string) *draw {
 	w := withClaims(makeWorkload(2), attachedLate)
 	w.Name = prefix + w.Name
-	world := World{
+	snapshot := Snapshot{
 		Nodes:          []*corev1.Node{makeNode(prefix+"n0", "zone", "z0"), makeNode(prefix+"n1", "zone", "z1")},
 		StorageClasses: drawnClasses(), CSIDrivers: drawnDrivers(), Namespaces: drawnNamespaces(),
 	}
-	for _, node := range world.Nodes {
-		world.CSINodes = append(world.CSINodes, makeCSINode(node.Name, attached, 1))
+	for _, node := range snapshot.Nodes {
+		snapshot.CSINodes = append(snapshot.CSINodes, makeCSINode(node.Name, attached, 1))
 	}
 	claim := w.claims(1)[0]
 	pv := makeVolume(prefix+"in-z0", attachedLate, "1Gi", "zone", "z0")
 	pv.Spec.PersistentVolumeSource = csiSource(attached, pv.Name)
 	bind(claim, pv)
-	world.PersistentVolumes, world.PersistentVolumeClaims = []*corev1.PersistentVolume{pv}, []*corev1.PersistentVolumeClaim{claim}
-	return &draw{prefix: prefix, world: world, workload: w}
+	snapshot.PersistentVolumes, snapshot.PersistentVolumeClaims = []*corev1.PersistentVolume{pv}, []*corev1.PersistentVolumeClaim{claim}
+	return &draw{prefix: prefix, snapshot: snapshot, workload: w}
 }
 
-func TestAVerdictIsThatOfAllChoices(t *testing.T) {
+func TestAPredictionIsThatOfAllChoices(t *testing.T) {
 	d := drawByChance("")
-	world, w := d.world, d.workload
+	snapshot, w := d.snapshot, d.workload
 	for _, order := range []string{"n0 first", "n1 first"} {
 		t.Run(order, func(t *testing.T) {
-			v := predict(t, world, w)
+			v := predict(t, snapshot, w)
 			p := problem(t, v, topologyv1.VolumeNodeAffinityConflictReason, "in-z0", "exceed max volume count", "This depends on chance")
 			if !p.ByChance || !slices.Equal(p.Pods, []string{w.podName(1)}) {
 				t.Errorf("got %+v", p)
@@ -47,24 +47,24 @@ func TestAVerdictIsThatOfAllChoices(t *testing.T) {
 				t.Errorf("got %+v", v.Pods)
 			}
 		})
-		// The verdict depends on no names.
-		claimed := world.PersistentVolumes[0].Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values
+		// The prediction depends on no names.
+		claimed := snapshot.PersistentVolumes[0].Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values
 		claimed[0] = "z1"
 	}
 	t.Run("what fits nowhere does not depend on chance", func(t *testing.T) {
-		for _, csi := range world.CSINodes {
+		for _, csi := range snapshot.CSINodes {
 			csi.Spec.Drivers[0].Allocatable.Count = ptr.To[int32](0)
 		}
-		v := predict(t, world, w)
+		v := predict(t, snapshot, w)
 		if v.Fits() || v.Pods[0].ByChance || v.Pods[1].ByChance || strings.Contains(Describe(v.Problems), "chance") {
 			t.Errorf("got %+v", v)
 		}
 	})
 	t.Run("nor does what fits everywhere", func(t *testing.T) {
-		for _, csi := range world.CSINodes {
+		for _, csi := range snapshot.CSINodes {
 			csi.Spec.Drivers[0].Allocatable.Count = ptr.To[int32](2)
 		}
-		fine(t, predict(t, world, w))
+		fine(t, predict(t, snapshot, w))
 	})
 }
 
@@ -78,13 +78,13 @@ func TestAllChoicesArePlayedIfTheyAreFew(t *testing.T) {
 		{1, 3, 1, true}, {4, 1, 1, true}, {4, 2, 4, true}, {4, 3, 12, true}, {9, 3, maxPlays, false}, {500, 2, minPlays, false},
 	} {
 		t.Run(fmt.Sprint(test), func(t *testing.T) {
-			world := World{}
+			snapshot := Snapshot{}
 			for i := range test.nodes {
-				world.Nodes = append(world.Nodes, makeNode(fmt.Sprintf("n%03d", i)))
+				snapshot.Nodes = append(snapshot.Nodes, makeNode(fmt.Sprintf("n%03d", i)))
 			}
 			w := makeWorkload(test.replicas, spreadBy(corev1.LabelHostname, "service", "glance"))
 			w.Template.Spec.TopologySpreadConstraints[0].MaxSkew = test.replicas // one node takes all if need be
-			plays, err := playAll(t.Context(), world, []Workload{w})
+			plays, err := playAll(t.Context(), snapshot, []Workload{w})
 			if err != nil || len(plays.outcomes) != test.plays || plays.complete != test.complete {
 				t.Errorf("played %d times, complete %t, error %v", len(plays.outcomes), plays.complete, err)
 			}
@@ -99,7 +99,7 @@ func TestAllChoicesArePlayedIfTheyAreFew(t *testing.T) {
 	}
 }
 
-// The same roll-out, again and again, ends in both ways: the verdict must not be that of one of them.
+// The same roll-out, again and again, ends in both ways: the prediction must not be that of one of them.
 func TestKubeSchedulerLeavesToChance(t *testing.T) {
 	c := startCluster(t)
 	const repeats = 20 // that all end alike happens once in 500,000 runs

@@ -81,23 +81,23 @@ func TestConcerns(t *testing.T) {
 // be made again, since its node has lost the label.
 func TestPodsThatAreKept(t *testing.T) {
 	w := withClaims(makeWorkload(2, spreadBy("zone", "service", "glance")), "lvms")
-	world := World{
+	snapshot := Snapshot{
 		Nodes:          []*corev1.Node{makeNode("lost"), makeNode("a", "zone", "a")},
 		Pods:           []*corev1.Pod{makePod(w.podName(0), "lost", "service", "glance")},
 		StorageClasses: []*storagev1.StorageClass{makeClass("lvms", "lvms", storagev1.VolumeBindingWaitForFirstConsumer)},
 	}
-	world.bindTo(w, 0, "lost")
-	if v := predict(t, world, w); v.Fits() {
+	snapshot.bindTo(w, 0, "lost")
+	if v := predict(t, snapshot, w); v.Fits() {
 		t.Error("the pod could be made again")
 	}
 	w.Kept = []string{w.podName(0)}
-	v := predict(t, world, w)
+	v := predict(t, snapshot, w)
 	fine(t, v)
 	if got := nodesOf(v); got[0] != "lost" || got[1] != "a" {
 		t.Errorf("the pods are on %v; want the first where it is", got)
 	}
-	world.Pods[0].Spec.NodeName = ""
-	if predict(t, world, w).Fits() {
+	snapshot.Pods[0].Spec.NodeName = ""
+	if predict(t, snapshot, w).Fits() {
 		t.Error("a pod without a node is kept nowhere")
 	}
 }

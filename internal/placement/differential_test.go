@@ -28,11 +28,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
+// manyDraws show everything that is drawn.
+const manyDraws = 500
+
 // maxDiffer is after how many differences no more draws are compared.
 const maxDiffer = 10
 
 var (
-	drawsFlag = flag.Int("draws", 500, "how many random clusters are compared with kube-scheduler")
+	drawsFlag = flag.Int("draws", 100, "how many random clusters are compared with kube-scheduler")
 	seedFlag  = flag.Uint64("seed", 1, "the seed that the random clusters are drawn from")
 	drawFlag  = flag.Int("draw", -1, "compare only the draw of this number")
 	drawsOf   = flag.String("generator", "both", "where the clusters come from: rules, shapes, or both by turns")
@@ -51,7 +54,7 @@ func drawn(number int) *draw {
 // pod both must say the same: the same message, with the same reasons and counts,
 // if it fits nowhere or is refused; and if it fits, one of the nodes that score
 // highest by the prediction. The next pods are tried where kube-scheduler put the ones
-// before. At last the verdict of Predict must be what became of the pods, except where
+// before. At last the prediction of Predict must be what became of the pods, except where
 // it says that it depends on chance.
 func TestAgreesWithKubeScheduler(t *testing.T) {
 	c := startCluster(t)
@@ -70,7 +73,7 @@ func TestAgreesWithKubeScheduler(t *testing.T) {
 		}
 	}
 	t.Logf("what kube-scheduler said: %v", seen)
-	if *drawFlag < 0 && *drawsFlag >= 500 {
+	if *drawFlag < 0 && *drawsFlag >= manyDraws {
 		requireVariety(t, seen)
 	}
 }
@@ -117,9 +120,9 @@ type cluster struct {
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is not set: run make test, or export KUBEBUILDER_ASSETS=$(go run ./test/lab binaries)")
+		t.Skip("KUBEBUILDER_ASSETS is not set: run make compare-scheduler, or export KUBEBUILDER_ASSETS=$(go run ./test/lab binaries)")
 	}
-	env := &envtest.Environment{ControlPlaneStartTimeout: time.Minute}
+	env := &envtest.Environment{ControlPlaneStartTimeout: 5 * time.Minute}
 	// Nobody is there to take the taints and finalizers away that these add.
 	env.ControlPlane.GetAPIServer().Configure().
 		Set("disable-admission-plugins", "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection")
@@ -219,7 +222,7 @@ func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
 	if err := c.settle(d); err != nil {
 		return fmt.Errorf("waiting until kube-scheduler has seen the cluster: %w", err)
 	}
-	s, err := newSimulation(c.ctx, &d.world)
+	s, err := newSimulation(c.ctx, &d.snapshot)
 	if err != nil {
 		return err
 	}
@@ -240,14 +243,14 @@ func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
 	if err := s.inOrder(create, remove); err != nil {
 		return err
 	}
-	return c.compareVerdict(d, fits, seen)
+	return c.comparePrediction(d, fits, seen)
 }
 
-// compareVerdict holds the verdict, which knows nothing of what kube-scheduler chose,
+// comparePrediction holds the prediction, which knows nothing of what kube-scheduler chose,
 // to what became of the pods. One over some of the choices only, or of a cluster of
 // which kube-scheduler looks at a part each time, is not certain: it is only counted.
-func (c *cluster) compareVerdict(d *draw, fits map[int32]bool, seen map[string]int) error {
-	plays, err := playAll(c.ctx, d.world, []Workload{d.workload})
+func (c *cluster) comparePrediction(d *draw, fits map[int32]bool, seen map[string]int) error {
+	plays, err := playAll(c.ctx, d.snapshot, []Workload{d.workload})
 	if err != nil {
 		return err
 	}
@@ -257,10 +260,10 @@ func (c *cluster) compareVerdict(d *draw, fits map[int32]bool, seen map[string]i
 		case pod.ByChance:
 			seen["pods whose place depends on chance"]++
 		case pod.Fits == fits[int32(i)]:
-		case plays.complete && len(d.world.Nodes) < 100:
-			return fmt.Errorf("the verdict on pod %s is fits %t; kube-scheduler: %t: %s", pod.Name, pod.Fits, fits[int32(i)], pod.Message)
+		case plays.complete && len(d.snapshot.Nodes) < 100:
+			return fmt.Errorf("the prediction on pod %s is fits %t; kube-scheduler: %t: %s", pod.Name, pod.Fits, fits[int32(i)], pod.Message)
 		default:
-			seen["pods whose verdict over some choices differs"]++
+			seen["pods whose prediction over some choices differs"]++
 		}
 	}
 	return nil
@@ -285,7 +288,7 @@ func (c *cluster) comparePod(d *draw, s *simulation, ordinal int32) ([]string, e
 		return nil, err
 	}
 	c.counted = append(c.counted, pod)
-	real, err := c.verdict(pod)
+	real, err := c.decision(pod)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for what kube-scheduler says of %s: %w", pod.Name, err)
 	}
@@ -296,7 +299,7 @@ func (c *cluster) comparePod(d *draw, s *simulation, ordinal int32) ([]string, e
 		// It must not find a place later, which the prediction does not play.
 		return reasons(predicted.message()), c.deleteNow(pod)
 	}
-	if len(d.world.Nodes) < 100 && !slices.Contains(predicted.best, real.node) {
+	if len(d.snapshot.Nodes) < 100 && !slices.Contains(predicted.best, real.node) {
 		return nil, fmt.Errorf("pod %s: kube-scheduler chose %s; the highest score by the prediction have %v", pod.Name, real.node, predicted.best)
 	}
 	return []string{real.kind}, s.scheduler.place(c.ctx, predicted, real.node)
@@ -337,7 +340,7 @@ func reasons(message string) []string {
 	return all
 }
 
-func agree(predicted outcome, real verdict) error {
+func agree(predicted outcome, real decision) error {
 	switch {
 	case predicted.denied != nil:
 		return fmt.Errorf("the API server accepts it; by the prediction it does not: %w", predicted.denied)
@@ -356,14 +359,14 @@ func agree(predicted outcome, real verdict) error {
 	return nil
 }
 
-// verdict is what kube-scheduler decided about a pod.
-type verdict struct{ node, message, kind string }
+// decision is what kube-scheduler decided about a pod.
+type decision struct{ node, message, kind string }
 
-// fitsKind is how the kind of a verdict starts if the pod fits.
+// fitsKind is how the kind of a prediction starts if the pod fits.
 const fitsKind = "fits"
 
-func (c *cluster) verdict(pod *corev1.Pod) (verdict, error) {
-	var v verdict
+func (c *cluster) decision(pod *corev1.Pod) (decision, error) {
+	var v decision
 	err := c.await(pod, func(pod *corev1.Pod) bool {
 		v = decided(pod)
 		return v.kind != ""
@@ -390,55 +393,55 @@ func (c *cluster) await(pod *corev1.Pod, ready func(*corev1.Pod) bool) error {
 	}
 }
 
-func decided(pod *corev1.Pod) verdict {
+func decided(pod *corev1.Pod) decision {
 	if pod.Spec.NodeName != "" {
-		return verdict{node: pod.Spec.NodeName, kind: fitsKind}
+		return decision{node: pod.Spec.NodeName, kind: fitsKind}
 	}
 	// The scheduler has decided, and waits for somebody to bind the volumes.
 	if pod.Status.NominatedNodeName != "" {
-		return verdict{node: pod.Status.NominatedNodeName, kind: fitsKind + " and is promised a volume"}
+		return decision{node: pod.Status.NominatedNodeName, kind: fitsKind + " and is promised a volume"}
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return verdict{message: condition.Message, kind: condition.Reason}
+			return decision{message: condition.Message, kind: condition.Reason}
 		}
 	}
-	return verdict{}
+	return decision{}
 }
 
 // load creates what was drawn; the last node comes last. The claims that the
 // StatefulSet controller would create are there before their pods, so that the
 // scheduler has seen them; the prediction does not know of them.
 func (c *cluster) load(d *draw) error {
-	last := len(d.world.Nodes) - 1
+	last := len(d.snapshot.Nodes) - 1
 	if err := c.createAsIs(d.set()); err != nil {
 		return err
 	}
 	var objects []client.Object
-	for _, node := range d.world.Nodes[:last] {
+	for _, node := range d.snapshot.Nodes[:last] {
 		objects = append(objects, node)
 	}
-	for _, pv := range d.world.PersistentVolumes {
+	for _, pv := range d.snapshot.PersistentVolumes {
 		objects = append(objects, pv)
 	}
-	for _, claim := range d.world.PersistentVolumeClaims {
+	for _, claim := range d.snapshot.PersistentVolumeClaims {
 		objects = append(objects, claim)
 	}
 	for _, claim := range d.newClaims() {
 		objects = append(objects, claim)
 	}
-	for _, pod := range d.world.Pods {
+	for _, pod := range d.snapshot.Pods {
 		objects = append(objects, pod)
 	}
-	for _, csi := range d.world.CSINodes {
-		if csi.Name != d.world.Nodes[last].Name {
+	for _, csi := range d.snapshot.CSINodes {
+		if csi.Name != d.snapshot.Nodes[last].Name {
 			objects = append(objects, csi)
 		}
 	}
 	if err := each(objects, c.createAsIs); err != nil {
 		return err
 	}
-	if err := errors.Join(c.createAsIs(d.world.Nodes[last]), c.createAsIs(d.lastCSINode())); err != nil {
+	if err := errors.Join(c.createAsIs(d.snapshot.Nodes[last]), c.createAsIs(d.lastCSINode())); err != nil {
 		return err
 	}
 	return c.loadPolicies(d)
@@ -446,9 +449,9 @@ func (c *cluster) load(d *draw) error {
 
 // lastCSINode is that of the last node with the driver of the sentinel.
 func (d *draw) lastCSINode() *storagev1.CSINode {
-	name := d.world.Nodes[len(d.world.Nodes)-1].Name
+	name := d.snapshot.Nodes[len(d.snapshot.Nodes)-1].Name
 	csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	for _, drawn := range d.world.CSINodes {
+	for _, drawn := range d.snapshot.CSINodes {
 		if drawn.Name == name {
 			csi = drawn.DeepCopy()
 		}
@@ -466,13 +469,13 @@ func (d *draw) set() *appsv1.StatefulSet {
 	return set
 }
 
-// newClaims returns those of the workload that the world does not have.
+// newClaims returns those of the workload that the snapshot does not have.
 func (d *draw) newClaims() []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for ordinal := range d.workload.Replicas {
 		for _, claim := range d.workload.claims(ordinal) {
 			there := func(c *corev1.PersistentVolumeClaim) bool { return c.Name == claim.Name }
-			if !slices.ContainsFunc(d.world.PersistentVolumeClaims, there) {
+			if !slices.ContainsFunc(d.snapshot.PersistentVolumeClaims, there) {
 				claims = append(claims, claim)
 			}
 		}
@@ -532,7 +535,7 @@ func sentinelDriver() *storagev1.CSIDriver {
 // claim that were created last, of a driver that only the CSINode that was created
 // last has.
 func (c *cluster) settle(d *draw) error {
-	node := d.world.Nodes[len(d.world.Nodes)-1].Name
+	node := d.snapshot.Nodes[len(d.snapshot.Nodes)-1].Name
 	pv := makeVolume(d.prefix+sentinel, sentinel, "1Gi", "", "")
 	pv.Spec.PersistentVolumeSource = csiSource(sentinel, pv.Name)
 	claim := makeClaim(d.prefix+sentinel, sentinel, "1Gi")

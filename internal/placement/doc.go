@@ -2,7 +2,7 @@
 // are rolled out, and why some would go nowhere.
 //
 // [Predict] runs the code of kube-scheduler itself, filters and scores, over a
-// snapshot of the cluster (a [World]) and plays the roll-out in the order of the
+// snapshot of the cluster (a [Snapshot]) and plays the roll-out in the order of the
 // StatefulSet controller. Every reason comes from what the scheduler says of
 // each node; this package only groups the statements and names what to do.
 // [Measure] counts the pods per domain of a topology spread constraint and its
@@ -14,7 +14,7 @@
 //
 // Where several nodes score equally kube-scheduler takes one at random, and that can
 // decide whether a later pod fits: the first pod may take the only place that the
-// volume of the second can be reached from. The verdict does not depend on such luck.
+// volume of the second can be reached from. The prediction does not depend on such luck.
 // [Predict] plays the roll-out with each of these choices. A pod fits if it fits in all
 // plays; if it fits in some of them, its problem says that this depends on chance
 // (ByChance). With more choices than 64 plays, or fewer in clusters of more than 15

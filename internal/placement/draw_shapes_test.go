@@ -35,9 +35,9 @@ type shapes struct {
 // newShapes returns the draw of that number; the same for the same seed.
 func newShapes(seed uint64, number int) *draw {
 	d := &draw{Rand: rand.New(rand.NewPCG(seed, 1<<40+uint64(number))), prefix: fmt.Sprintf("s%d-", number)}
-	d.world.StorageClasses = drawnClasses()
-	d.world.CSIDrivers = drawnDrivers()
-	d.world.Namespaces = drawnNamespaces()
+	d.snapshot.StorageClasses = drawnClasses()
+	d.snapshot.CSIDrivers = drawnDrivers()
+	d.snapshot.Namespaces = drawnNamespaces()
 	s := &shapes{draw: d}
 	s.drawNodes()
 	s.drawWorkload()
@@ -84,18 +84,18 @@ func (s *shapes) drawNodes() {
 	for _, zone := range s.zones[1:] {
 		s.addNode(zone)
 	}
-	s.Shuffle(len(s.world.Nodes), func(i, j int) {
-		s.world.Nodes[i], s.world.Nodes[j] = s.world.Nodes[j], s.world.Nodes[i]
+	s.Shuffle(len(s.snapshot.Nodes), func(i, j int) {
+		s.snapshot.Nodes[i], s.snapshot.Nodes[j] = s.snapshot.Nodes[j], s.snapshot.Nodes[i]
 	})
-	last := s.world.Nodes[len(s.world.Nodes)-1]
+	last := s.snapshot.Nodes[len(s.snapshot.Nodes)-1]
 	last.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("110")
-	for _, node := range s.world.Nodes {
+	for _, node := range s.snapshot.Nodes {
 		s.addCSINode(node)
 	}
 }
 
 func (s *shapes) addNode(zone string) {
-	i := len(s.world.Nodes)
+	i := len(s.snapshot.Nodes)
 	name := fmt.Sprintf("%sn%d", s.prefix, i)
 	node := makeNode(name, "zone", zone, "rank", fmt.Sprint(i%7))
 	if s.maybe(0.1) {
@@ -109,7 +109,7 @@ func (s *shapes) addNode(zone string) {
 	node.Spec.Unschedulable = s.maybe(0.15)
 	s.taintNode(node)
 	s.sizeNode(node)
-	s.world.Nodes = append(s.world.Nodes, node)
+	s.snapshot.Nodes = append(s.snapshot.Nodes, node)
 }
 
 func (s *shapes) taintNode(node *corev1.Node) {
@@ -151,7 +151,7 @@ func (s *shapes) addCSINode(node *corev1.Node) {
 			csi.Spec.Drivers = append(csi.Spec.Drivers, driver)
 		}
 	}
-	s.world.CSINodes = append(s.world.CSINodes, csi)
+	s.snapshot.CSINodes = append(s.snapshot.CSINodes, csi)
 }
 
 func (s *shapes) drawWorkload() {
@@ -342,7 +342,7 @@ func (s *shapes) drawPods() {
 		case s.maybe(0.06):
 			pod.DeletionTimestamp, pod.Finalizers = ptr.To(metav1.Unix(1, 0)), []string{held}
 		}
-		s.world.Pods = append(s.world.Pods, pod)
+		s.snapshot.Pods = append(s.snapshot.Pods, pod)
 	}
 	s.drawOwnPods()
 }
@@ -363,7 +363,7 @@ func (s *shapes) drawOwnPods() {
 		if s.maybe(0.6) {
 			pod := s.workload.pod(ordinal)
 			pod.Spec.NodeName, pod.Spec.Affinity, pod.Spec.TopologySpreadConstraints = s.node(), nil, nil
-			s.world.Pods = append(s.world.Pods, pod)
+			s.snapshot.Pods = append(s.snapshot.Pods, pod)
 		}
 	}
 }
@@ -376,8 +376,8 @@ func (s *shapes) attach(pod *corev1.Pod) {
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
 	}}}
-	s.world.PersistentVolumes = append(s.world.PersistentVolumes, pv)
-	s.world.PersistentVolumeClaims = append(s.world.PersistentVolumeClaims, claim)
+	s.snapshot.PersistentVolumes = append(s.snapshot.PersistentVolumes, pv)
+	s.snapshot.PersistentVolumeClaims = append(s.snapshot.PersistentVolumeClaims, claim)
 }
 
 func (s *shapes) csiVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
@@ -400,17 +400,17 @@ func csiSource(driver, handle string) corev1.PersistentVolumeSource {
 // binding are bound or never.
 func (s *shapes) drawClaims() {
 	for ordinal := range s.workload.Replicas + 1 {
-		runs := slices.ContainsFunc(s.world.Pods, func(p *corev1.Pod) bool { return p.Name == s.workload.podName(ordinal) })
+		runs := slices.ContainsFunc(s.snapshot.Pods, func(p *corev1.Pod) bool { return p.Name == s.workload.podName(ordinal) })
 		for _, claim := range s.workload.claims(ordinal) {
 			switch {
 			case s.maybe(0.4) || runs:
 				pv := s.csiVolume(claim)
 				bind(claim, pv)
-				s.world.PersistentVolumes = append(s.world.PersistentVolumes, pv)
+				s.snapshot.PersistentVolumes = append(s.snapshot.PersistentVolumes, pv)
 			case *claim.Spec.StorageClassName != attachedAtOnce:
 				continue
 			}
-			s.world.PersistentVolumeClaims = append(s.world.PersistentVolumeClaims, claim)
+			s.snapshot.PersistentVolumeClaims = append(s.snapshot.PersistentVolumeClaims, claim)
 		}
 	}
 }
@@ -421,7 +421,7 @@ func (s *shapes) drawPolicies() {
 	if s.maybe(0.2) {
 		r := makeLimitRange(s.limit())
 		r.Name = s.prefix + r.Name
-		s.world.LimitRanges = []*corev1.LimitRange{r}
+		s.snapshot.LimitRanges = []*corev1.LimitRange{r}
 	}
 	if !s.maybe(0.25) {
 		return
@@ -440,7 +440,7 @@ func (s *shapes) drawPolicies() {
 			{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{patient, high}},
 		}}
 	}
-	s.world.ResourceQuotas = []*corev1.ResourceQuota{q}
+	s.snapshot.ResourceQuotas = []*corev1.ResourceQuota{q}
 }
 
 func (s *shapes) hard(name string) string {

@@ -26,15 +26,15 @@ const (
 type draw struct {
 	*rand.Rand
 	prefix   string
-	world    World
+	snapshot Snapshot
 	workload Workload
 }
 
 // newDraw returns the draw of that number; the same for the same seed.
 func newDraw(seed uint64, number int) *draw {
 	d := &draw{Rand: rand.New(rand.NewPCG(seed, uint64(number))), prefix: fmt.Sprintf("d%d-", number)}
-	d.world.StorageClasses = drawnClasses()
-	d.world.Namespaces = drawnNamespaces()
+	d.snapshot.StorageClasses = drawnClasses()
+	d.snapshot.Namespaces = drawnNamespaces()
 	d.drawNodes()
 	d.drawWorkload()
 	d.drawPods()
@@ -83,10 +83,10 @@ func (d *draw) drawNodes() {
 		if d.maybe(0.1) {
 			node.Status.Allocatable[corev1.ResourcePods] = *resource.NewQuantity(int64(1+d.IntN(3)), resource.DecimalSI)
 		}
-		d.world.Nodes = append(d.world.Nodes, node)
+		d.snapshot.Nodes = append(d.snapshot.Nodes, node)
 	}
 	// The last node has room for the pod that tells when a scheduler is up to date.
-	last := d.world.Nodes[len(d.world.Nodes)-1]
+	last := d.snapshot.Nodes[len(d.snapshot.Nodes)-1]
 	last.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("110")
 }
 
@@ -130,7 +130,7 @@ func (d *draw) drawPods() {
 		case d.maybe(0.08):
 			pod.DeletionTimestamp, pod.Finalizers = ptr.To(metav1.Unix(1, 0)), []string{held}
 		}
-		d.world.Pods = append(d.world.Pods, pod)
+		d.snapshot.Pods = append(d.snapshot.Pods, pod)
 	}
 	d.drawRunningPods()
 }
@@ -145,12 +145,12 @@ func (d *draw) drawRunningPods() {
 		if d.maybe(0.6) {
 			pod := makePod(d.workload.podName(ordinal), d.node(), "service", "glance", "app", "a")
 			pod.Spec.Volumes = d.workload.volumes(nil, ordinal)
-			d.world.Pods = append(d.world.Pods, pod)
+			d.snapshot.Pods = append(d.snapshot.Pods, pod)
 		}
 	}
 }
 
-func (d *draw) node() string { return d.world.Nodes[d.IntN(len(d.world.Nodes))].Name }
+func (d *draw) node() string { return d.snapshot.Nodes[d.IntN(len(d.snapshot.Nodes))].Name }
 
 func (d *draw) request(containers []corev1.Container) {
 	quantity := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(200*(1+d.IntN(6))), resource.DecimalSI)}
@@ -297,17 +297,17 @@ func (d *draw) drawClaims() {
 		case d.maybe(0.55):
 			pv := d.volume(fmt.Sprintf("bound%d", ordinal), class, "2Gi")
 			bind(claim, pv)
-			d.world.PersistentVolumes = append(d.world.PersistentVolumes, pv)
+			d.snapshot.PersistentVolumes = append(d.snapshot.PersistentVolumes, pv)
 		// Nobody binds claims in the test: those of this class are there or never.
 		case class != atOnce && d.maybe(0.8):
 			continue
 		}
-		d.world.PersistentVolumeClaims = append(d.world.PersistentVolumeClaims, claim)
+		d.snapshot.PersistentVolumeClaims = append(d.snapshot.PersistentVolumeClaims, claim)
 	}
 	if class == byHand {
 		for i := range d.IntN(5) {
 			size := fmt.Sprintf("%dMi", 1024+100*i+d.IntN(90)+d.IntN(2)*1024) // no two alike
-			d.world.PersistentVolumes = append(d.world.PersistentVolumes, d.volume(fmt.Sprintf("free%d", i), class, size))
+			d.snapshot.PersistentVolumes = append(d.snapshot.PersistentVolumes, d.volume(fmt.Sprintf("free%d", i), class, size))
 		}
 	}
 }

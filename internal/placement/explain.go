@@ -22,7 +22,7 @@ type refusal struct {
 	pod     *corev1.Pod
 	fit     *framework.FitError
 	message string
-	// nodes of the world, by name.
+	// nodes of the snapshot, by name.
 	nodes   []*corev1.Node
 	objects objects
 	// spreads are those of the pod's constraints with DoNotSchedule.
@@ -43,7 +43,7 @@ func (s *simulation) explain(o outcome) ([]Problem, error) {
 	}
 	r := &refusal{
 		pod: o.pod, fit: o.refusal, message: o.message(), objects: s.storage.objects, explained: map[string]bool{},
-		nodes: slices.SortedFunc(slices.Values(s.world.Nodes), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) }),
+		nodes: slices.SortedFunc(slices.Values(s.snapshot.Nodes), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) }),
 	}
 	if err := r.measure(s); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (s *simulation) explain(o outcome) ([]Problem, error) {
 }
 
 func (r *refusal) measure(s *simulation) error {
-	pods := s.scheduler.snapshot.pods()
+	pods := s.scheduler.lister.pods()
 	for _, c := range r.pod.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
 			continue

@@ -31,7 +31,7 @@ func (s *simulation) notes() []string {
 }
 
 func (s *simulation) countsCapacity(class *storagev1.StorageClass) bool {
-	for _, driver := range s.world.CSIDrivers {
+	for _, driver := range s.snapshot.CSIDrivers {
 		if driver.Name == class.Provisioner {
 			return ptr.Deref(driver.Spec.StorageCapacity, false)
 		}

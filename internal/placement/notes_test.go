@@ -13,12 +13,12 @@ import (
 )
 
 func TestNotes(t *testing.T) {
-	world := World{Nodes: []*corev1.Node{makeNode("n0")}, StorageClasses: []*storagev1.StorageClass{
+	snapshot := Snapshot{Nodes: []*corev1.Node{makeNode("n0")}, StorageClasses: []*storagev1.StorageClass{
 		makeClass("ceph", "rbd", storagev1.VolumeBindingImmediate),
 		makeClass("lvms", "topolvm.io", storagev1.VolumeBindingWaitForFirstConsumer),
 		makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer),
 	}}
-	world.CSIDrivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "topolvm.io"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true)}}}
+	snapshot.CSIDrivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "topolvm.io"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true)}}}
 	for name, c := range map[string]struct {
 		change func(*Workload)
 		want   []string
@@ -34,7 +34,7 @@ func TestNotes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := makeWorkload(1)
 			c.change(&w)
-			if diff := cmp.Diff(c.want, predict(t, world, w).Notes); diff != "" {
+			if diff := cmp.Diff(c.want, predict(t, snapshot, w).Notes); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -14,23 +14,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// objects is a world as the scheduler's plugins read it: informers that are
+// objects is a snapshot as the scheduler's plugins read it: informers that are
 // filled by hand and never run.
 type objects struct {
 	informers.SharedInformerFactory
-	world *World
+	snapshot *Snapshot
 }
 
-func newObjects(world *World) (objects, error) {
-	o, err := objects{informers.NewSharedInformerFactory(nil, 0), world}, error(nil)
+func newObjects(snapshot *Snapshot) (objects, error) {
+	o, err := objects{informers.NewSharedInformerFactory(nil, 0), snapshot}, error(nil)
 	for _, fill := range []func() error{
-		func() error { return addAll(o, world.PersistentVolumes) },
-		func() error { return addAll(o, world.PersistentVolumeClaims) },
-		func() error { return addAll(o, world.Namespaces) },
-		func() error { return addAll(o, world.StorageClasses) },
-		func() error { return addAll(o, world.CSINodes) },
-		func() error { return addAll(o, world.CSIDrivers) },
-		func() error { return addAll(o, world.CSIStorageCapacities) },
+		func() error { return addAll(o, snapshot.PersistentVolumes) },
+		func() error { return addAll(o, snapshot.PersistentVolumeClaims) },
+		func() error { return addAll(o, snapshot.Namespaces) },
+		func() error { return addAll(o, snapshot.StorageClasses) },
+		func() error { return addAll(o, snapshot.CSINodes) },
+		func() error { return addAll(o, snapshot.CSIDrivers) },
+		func() error { return addAll(o, snapshot.CSIStorageCapacities) },
 	} {
 		if err == nil {
 			err = fill()

@@ -33,7 +33,7 @@ type policies struct {
 	quotas []corev1.ResourceQuota
 }
 
-func newPolicies(w *World, namespace string) *policies {
+func newPolicies(w *Snapshot, namespace string) *policies {
 	p := &policies{ranges: filter(w.LimitRanges, func(r *corev1.LimitRange) bool { return r.Namespace == namespace })}
 	slices.SortFunc(p.ranges, func(a, b *corev1.LimitRange) int { return cmp.Compare(a.Name, b.Name) })
 	for _, q := range w.ResourceQuotas {

@@ -18,7 +18,7 @@ import (
 )
 
 // policed reports whether a draw has policies in its namespace.
-func (d *draw) policed() bool { return len(d.world.LimitRanges)+len(d.world.ResourceQuotas) > 0 }
+func (d *draw) policed() bool { return len(d.snapshot.LimitRanges)+len(d.snapshot.ResourceQuotas) > 0 }
 
 // loadPolicies creates the LimitRanges and quotas once the pods of others are there,
 // and waits until the API server applies them.
@@ -26,17 +26,17 @@ func (c *cluster) loadPolicies(d *draw) error {
 	if !d.policed() {
 		return nil
 	}
-	for _, r := range d.world.LimitRanges {
+	for _, r := range d.snapshot.LimitRanges {
 		if err := c.createAsIs(r); err != nil {
 			return err
 		}
 	}
-	for _, q := range d.world.ResourceQuotas {
+	for _, q := range d.snapshot.ResourceQuotas {
 		if err := c.createAsIs(q); err != nil {
 			return err
 		}
 	}
-	c.counted = slices.Clone(d.world.Pods)
+	c.counted = slices.Clone(d.snapshot.Pods)
 	if err := c.countQuotas(d); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *cluster) countQuotas(d *draw) error {
 		return toolscache.NewGenericLister(pods, of.GroupResource()), nil
 	}
 	counter := evaluator.NewPodEvaluator(list, clock.RealClock{})
-	for _, q := range d.world.ResourceQuotas {
+	for _, q := range d.snapshot.ResourceQuotas {
 		used, err := counter.UsageStats(quota.UsageStatsOptions{Namespace: q.Namespace, Resources: quota.ResourceNames(q.Spec.Hard), Scopes: q.Spec.Scopes, ScopeSelector: q.Spec.ScopeSelector})
 		if err != nil {
 			return err
@@ -76,14 +76,14 @@ func (c *cluster) countQuotas(d *draw) error {
 
 // released is to be called when a pod was deleted.
 func (c *cluster) released(d *draw, pod *corev1.Pod) error {
-	if len(d.world.ResourceQuotas) == 0 {
+	if len(d.snapshot.ResourceQuotas) == 0 {
 		return nil
 	}
 	c.counted = slices.DeleteFunc(c.counted, func(p *corev1.Pod) bool { return p.Namespace == pod.Namespace && p.Name == pod.Name })
-	predicted := d.world.ResourceQuotas
+	predicted := d.snapshot.ResourceQuotas
 	d = &draw{}
 	for _, q := range predicted {
-		d.world.ResourceQuotas = append(d.world.ResourceQuotas, q.DeepCopy()) // the simulation counts in its own
+		d.snapshot.ResourceQuotas = append(d.snapshot.ResourceQuotas, q.DeepCopy()) // the simulation counts in its own
 	}
 	if err := c.countQuotas(d); err != nil {
 		return err

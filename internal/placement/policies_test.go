@@ -40,16 +40,16 @@ func requesting(w Workload, requests, limits corev1.ResourceList) Workload {
 }
 
 func TestDefaultRequestsOfALimitRangeTakeRoom(t *testing.T) {
-	world := World{Nodes: []*corev1.Node{makeNode("n0")}} // 4 processors
-	world.LimitRanges = []*corev1.LimitRange{makeLimitRange(corev1.LimitRangeItem{
+	snapshot := Snapshot{Nodes: []*corev1.Node{makeNode("n0")}} // 4 processors
+	snapshot.LimitRanges = []*corev1.LimitRange{makeLimitRange(corev1.LimitRangeItem{
 		Type: corev1.LimitTypeContainer, Default: resources("cpu", "3"), DefaultRequest: resources("cpu", "3"),
 	})}
-	p := problem(t, predict(t, world, makeWorkload(2)), topologyv1.UnsatisfiableReason, "1 Insufficient cpu")
+	p := problem(t, predict(t, snapshot, makeWorkload(2)), topologyv1.UnsatisfiableReason, "1 Insufficient cpu")
 	if !slices.Equal(p.Pods, []string{"glance-default-external-api-1"}) {
 		t.Errorf("got %+v", p)
 	}
-	world.LimitRanges[0].Namespace = otherNS
-	fine(t, predict(t, world, makeWorkload(2)))
+	snapshot.LimitRanges[0].Namespace = otherNS
+	fine(t, predict(t, snapshot, makeWorkload(2)))
 }
 
 func TestLimitRangesRefusePods(t *testing.T) {
@@ -69,8 +69,8 @@ func TestLimitRangesRefusePods(t *testing.T) {
 			resources("cpu", "1"), resources("cpu", "3"), "cpu max limit to request ratio per Container is 2, but provided ratio is 3"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			world := World{Nodes: sevenNodes(), LimitRanges: []*corev1.LimitRange{makeLimitRange(test.item)}}
-			v := predict(t, world, requesting(makeWorkload(2), test.requests, test.limits))
+			snapshot := Snapshot{Nodes: sevenNodes(), LimitRanges: []*corev1.LimitRange{makeLimitRange(test.item)}}
+			v := predict(t, snapshot, requesting(makeWorkload(2), test.requests, test.limits))
 			p := problem(t, v, topologyv1.PodRefusedReason, test.says, `pods "glance-default-external-api-0" is forbidden`, "kubectl describe limitrange")
 			if len(p.Pods) != 2 || v.Pods[1].Fits || !strings.Contains(v.Pods[1].Message, test.says) {
 				t.Errorf("got %+v", v)
@@ -81,42 +81,42 @@ func TestLimitRangesRefusePods(t *testing.T) {
 
 func TestLimitRangesRefuseClaims(t *testing.T) {
 	w := withClaims(makeWorkload(1), "local")
-	world := World{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", "topolvm.io", storagev1.VolumeBindingWaitForFirstConsumer)}}
-	world.LimitRanges = []*corev1.LimitRange{makeLimitRange(corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim, Max: resources("storage", "1Mi")})}
-	problem(t, predict(t, world, w), topologyv1.PodRefusedReason, `persistentvolumeclaims "glance-glance-default-external-api-0" is forbidden`, "maximum storage usage per PersistentVolumeClaim is 1Mi, but request is 1Gi")
+	snapshot := Snapshot{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", "topolvm.io", storagev1.VolumeBindingWaitForFirstConsumer)}}
+	snapshot.LimitRanges = []*corev1.LimitRange{makeLimitRange(corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim, Max: resources("storage", "1Mi")})}
+	problem(t, predict(t, snapshot, w), topologyv1.PodRefusedReason, `persistentvolumeclaims "glance-glance-default-external-api-0" is forbidden`, "maximum storage usage per PersistentVolumeClaim is 1Mi, but request is 1Gi")
 
 	t.Run("but not those that are there", func(t *testing.T) {
-		world.bindTo(w, 0, "worker-0")
-		fine(t, predict(t, world, w))
+		snapshot.bindTo(w, 0, "worker-0")
+		fine(t, predict(t, snapshot, w))
 	})
 }
 
 func TestAQuotaIsUsedUpPodByPod(t *testing.T) {
-	world := World{Nodes: sevenNodes(), ResourceQuotas: []*corev1.ResourceQuota{
+	snapshot := Snapshot{Nodes: sevenNodes(), ResourceQuotas: []*corev1.ResourceQuota{
 		makeQuota("cpu", resources("requests.cpu", "5"), resources("requests.cpu", "2")),
 	}}
 	w := requesting(makeWorkload(3), resources("cpu", "2"), nil)
-	p := problem(t, predict(t, world, w), topologyv1.PodRefusedReason,
+	p := problem(t, predict(t, snapshot, w), topologyv1.PodRefusedReason,
 		"exceeded quota: cpu, requested: requests.cpu=2, used: requests.cpu=4, limited: requests.cpu=5", "raise the ResourceQuota")
 	if !slices.Equal(p.Pods, []string{"glance-default-external-api-1", "glance-default-external-api-2"}) {
 		t.Errorf("got %+v", p)
 	}
-	if used := world.ResourceQuotas[0].Status.Used[corev1.ResourceRequestsCPU]; used.String() != "2" {
+	if used := snapshot.ResourceQuotas[0].Status.Used[corev1.ResourceRequestsCPU]; used.String() != "2" {
 		t.Errorf("the quota of the cluster was changed to %v", used.String())
 	}
 	t.Run("and released by pods that are replaced", func(t *testing.T) {
 		for ordinal, node := range []string{"worker-0", "worker-1"} {
 			pod := makePod(w.podName(int32(ordinal)), node, "service", "glance")
 			pod.Spec.Containers[0].Resources.Requests = resources("cpu", "1")
-			world.Pods = append(world.Pods, pod)
+			snapshot.Pods = append(snapshot.Pods, pod)
 		}
 		// Both are counted with 2; there is room for one of 2 beside the other of 1.
 		two := w
 		two.Replicas = 2
-		fine(t, predict(t, world, two))
+		fine(t, predict(t, snapshot, two))
 	})
 	t.Run("but only if the pod is counted", func(t *testing.T) {
-		problem(t, predict(t, World{Nodes: sevenNodes(), ResourceQuotas: []*corev1.ResourceQuota{
+		problem(t, predict(t, Snapshot{Nodes: sevenNodes(), ResourceQuotas: []*corev1.ResourceQuota{
 			makeQuota("memory", resources("limits.memory", "5Gi"), resources("limits.memory", "0")),
 		}}, w), topologyv1.PodRefusedReason, "failed quota: memory: must specify limits.memory for: glance-api")
 	})
@@ -124,9 +124,9 @@ func TestAQuotaIsUsedUpPodByPod(t *testing.T) {
 
 func TestAQuotaOfClaims(t *testing.T) {
 	w := withClaims(makeWorkload(2), "local")
-	world := World{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", "topolvm.io", storagev1.VolumeBindingWaitForFirstConsumer)}}
-	world.ResourceQuotas = []*corev1.ResourceQuota{makeQuota("claims", resources("persistentvolumeclaims", "1"), resources("persistentvolumeclaims", "0"))}
-	p := problem(t, predict(t, world, w), topologyv1.PodRefusedReason, `persistentvolumeclaims "glance-glance-default-external-api-1" is forbidden: exceeded quota: claims`)
+	snapshot := Snapshot{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", "topolvm.io", storagev1.VolumeBindingWaitForFirstConsumer)}}
+	snapshot.ResourceQuotas = []*corev1.ResourceQuota{makeQuota("claims", resources("persistentvolumeclaims", "1"), resources("persistentvolumeclaims", "0"))}
+	p := problem(t, predict(t, snapshot, w), topologyv1.PodRefusedReason, `persistentvolumeclaims "glance-glance-default-external-api-1" is forbidden: exceeded quota: claims`)
 	if !slices.Equal(p.Pods, []string{"glance-default-external-api-1"}) {
 		t.Errorf("got %+v", p)
 	}

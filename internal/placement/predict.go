@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
-// Verdict is what would become of a roll-out.
-type Verdict struct {
+// Prediction is what would become of a roll-out.
+type Prediction struct {
 	// Pods of the workload, by ordinal.
-	Pods []PodVerdict
+	Pods []PodPrediction
 	// Problems that a person should look at, the most telling first. There are
 	// some whenever a pod does not fit; InertSelector also comes alone.
 	Problems []Problem
@@ -22,8 +23,8 @@ type Verdict struct {
 	Notes []string
 }
 
-// PodVerdict is where one pod would go.
-type PodVerdict struct {
+// PodPrediction is where one pod would go.
+type PodPrediction struct {
 	Name string
 	// Node that the scheduler would choose; of several that score alike, the
 	// first by name. Empty if the pod does not fit.
@@ -39,15 +40,15 @@ type PodVerdict struct {
 }
 
 // Fits returns whether every pod is certain to find a node.
-func (v Verdict) Fits() bool {
-	return !slices.ContainsFunc(v.Pods, func(p PodVerdict) bool { return !p.Fits })
+func (v Prediction) Fits() bool {
+	return !slices.ContainsFunc(v.Pods, func(p PodPrediction) bool { return !p.Fits })
 }
 
 // Predict returns what would happen if every pod of the workload were recreated
 // from its template, in the order of the StatefulSet controller: missing pods
 // from the lowest ordinal up, then those that run from the highest down, each
 // leaving its node first. Those that the workload keeps stay where they are, and
-// pods beyond the replicas go away. All other pods of the world stay. Claims that exist keep their volumes; others are made, and
+// pods beyond the replicas go away. All other pods of the snapshot stay. Claims that exist keep their volumes; others are made, and
 // bound as their storage class says.
 //
 // Of nodes that score alike kube-scheduler takes one at random, which can decide where
@@ -55,36 +56,36 @@ func (v Verdict) Fits() bool {
 // where there are more: a pod fits if it does in all of them.
 //
 // A pod that fits nowhere stays pending; the real roll-out would wait there. The
-// same arguments give the same verdict. The error is about the arguments (a name
+// same arguments give the same prediction. The error is about the arguments (a name
 // or a selector that is not valid) or says which step of the scheduler failed.
-func Predict(ctx context.Context, world World, workload Workload) (Verdict, error) {
-	verdicts, err := PredictAll(ctx, world, []Workload{workload})
+func Predict(ctx context.Context, snapshot Snapshot, workload Workload) (Prediction, error) {
+	predictions, err := PredictAll(ctx, snapshot, []Workload{workload})
 	if err != nil {
-		return Verdict{}, err
+		return Prediction{}, err
 	}
-	return verdicts[0], nil
+	return predictions[0], nil
 }
 
 // PredictAll returns what [Predict] returns for each workload, rolled out one after
 // the other: each finds the pods of those before it, and what these have taken of
 // volumes and quotas. No workload may have pods of another's name.
-func PredictAll(ctx context.Context, world World, workloads []Workload) ([]Verdict, error) {
-	all, err := playAll(ctx, world, workloads)
+func PredictAll(ctx context.Context, snapshot Snapshot, workloads []Workload) ([]Prediction, error) {
+	all, err := playAll(ctx, snapshot, workloads)
 	if err != nil {
 		return nil, err
 	}
-	verdicts := make([]Verdict, len(workloads))
+	predictions := make([]Prediction, len(workloads))
 	for i := range workloads {
-		if verdicts[i], err = all.verdict(i, &workloads[i]); err != nil {
+		if predictions[i], err = all.prediction(i, &workloads[i]); err != nil {
 			return nil, err
 		}
 	}
-	return verdicts, nil
+	return predictions, nil
 }
 
 // simulation is roll-outs that are under way.
 type simulation struct {
-	world     *World
+	snapshot  *Snapshot
 	objects   objects
 	scheduler *scheduler
 	choices   *choices
@@ -103,13 +104,13 @@ type simulation struct {
 	last bool
 }
 
-func newSimulation(ctx context.Context, world *World) (*simulation, error) {
-	objects, err := newObjects(world)
+func newSimulation(ctx context.Context, snapshot *Snapshot) (*simulation, error) {
+	objects, err := newObjects(snapshot)
 	if err != nil {
 		return nil, err
 	}
-	scheduler, err := newScheduler(ctx, objects, world.infos.with(world.Nodes, world.Pods))
-	return &simulation{world: world, objects: objects, scheduler: scheduler, byNamespace: map[string]*policies{}}, err
+	scheduler, err := newScheduler(ctx, objects, snapshot.infos.with(snapshot.Nodes, snapshot.Pods))
+	return &simulation{snapshot: snapshot, objects: objects, scheduler: scheduler, byNamespace: map[string]*policies{}}, err
 }
 
 // begin makes the workload the one that is rolled out.
@@ -119,13 +120,13 @@ func (s *simulation) begin(workload Workload) error {
 	}
 	policies := s.byNamespace[workload.Namespace]
 	if policies == nil {
-		policies = newPolicies(s.world, workload.Namespace)
+		policies = newPolicies(s.snapshot, workload.Namespace)
 		s.byNamespace[workload.Namespace] = policies
 	}
 	s.workload, s.policies, s.storage = workload, policies, storage{s.objects, policies}
 	s.existing, s.results = map[int32]*corev1.Pod{}, make([]result, workload.Replicas)
-	for _, pod := range s.world.Pods {
-		if ordinal, ok := workload.ordinal(pod); ok && !ended(pod) {
+	for _, pod := range s.snapshot.Pods {
+		if ordinal, ok := workload.ordinal(pod); ok && !podutil.IsPodTerminal(pod) {
 			s.existing[ordinal] = pod
 		}
 	}
@@ -159,7 +160,7 @@ func (s *simulation) rollOut(ctx context.Context) error {
 }
 
 func (s *simulation) note(ordinal int32, o outcome, why []Problem) {
-	s.results[ordinal] = result{PodVerdict{Name: o.pod.Name, Node: o.node, Fits: o.node != "", Message: o.message()}, why}
+	s.results[ordinal] = result{PodPrediction{Name: o.pod.Name, Node: o.node, Fits: o.node != "", Message: o.message()}, why}
 }
 
 // toMake is how many pods are made.
@@ -237,14 +238,14 @@ func (s *simulation) create(ordinal int32) (*corev1.Pod, error) {
 }
 
 func (s *simulation) spread() ([]Spread, error) {
-	pods := s.scheduler.snapshot.pods()
+	pods := s.scheduler.lister.pods()
 	self, err := s.policies.complete(s.workload.pod(0))
 	if err != nil {
 		return nil, err
 	}
 	var result []Spread
 	for _, constraint := range self.Spec.TopologySpreadConstraints {
-		spread, err := Measure(constraint, self, s.world.Nodes, pods)
+		spread, err := Measure(constraint, self, s.snapshot.Nodes, pods)
 		if err != nil {
 			return nil, err
 		}

@@ -17,9 +17,9 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
-func predict(t *testing.T, world World, w Workload) Verdict {
+func predict(t *testing.T, snapshot Snapshot, w Workload) Prediction {
 	t.Helper()
-	v, err := Predict(t.Context(), world, w)
+	v, err := Predict(t.Context(), snapshot, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func predict(t *testing.T, world World, w Workload) Verdict {
 }
 
 // problem returns the only one, which must have the reason and say the words.
-func problem(t *testing.T, v Verdict, reason condition.Reason, words ...string) Problem {
+func problem(t *testing.T, v Prediction, reason condition.Reason, words ...string) Problem {
 	t.Helper()
 	if len(v.Problems) != 1 || v.Problems[0].Reason != reason {
 		t.Fatalf("want one problem, %s; got %+v", reason, v.Problems)
@@ -41,7 +41,7 @@ func problem(t *testing.T, v Verdict, reason condition.Reason, words ...string) 
 	return p
 }
 
-func fine(t *testing.T, v Verdict) {
+func fine(t *testing.T, v Prediction) {
 	t.Helper()
 	if !v.Fits() || len(v.Problems) > 0 {
 		t.Errorf("want pods that fit and no problem; got %+v", v)
@@ -49,16 +49,16 @@ func fine(t *testing.T, v Verdict) {
 }
 
 // nodesOf returns the nodes of the pods by ordinal.
-func nodesOf(v Verdict) []string {
-	return names(v.Pods, func(p PodVerdict) string { return p.Node })
+func nodesOf(v Prediction) []string {
+	return names(v.Pods, func(p PodPrediction) string { return p.Node })
 }
 
 func TestOneNodeWithoutZone(t *testing.T) {
 	const zone = corev1.LabelTopologyZone
-	world := World{Nodes: []*corev1.Node{makeNode("crc")}}
+	snapshot := Snapshot{Nodes: []*corev1.Node{makeNode("crc")}}
 	w := makeWorkload(1, spreadBy(zone, "service", "glance"))
 
-	v := predict(t, world, w)
+	v := predict(t, snapshot, w)
 	p := problem(t, v, topologyv1.MissingNodeLabelReason, zone, "crc", "ScheduleAnyway", "kubectl label node crc "+zone)
 	if p.Node != "crc" || p.Key != zone || !slices.Equal(p.Pods, []string{"glance-default-external-api-0"}) {
 		t.Errorf("got %+v", p)
@@ -69,23 +69,23 @@ func TestOneNodeWithoutZone(t *testing.T) {
 	}
 
 	w.Template.Spec.TopologySpreadConstraints[0].WhenUnsatisfiable = corev1.ScheduleAnyway
-	fine(t, predict(t, world, w))
+	fine(t, predict(t, snapshot, w))
 }
 
 func TestVolumeOnANodeWithoutZone(t *testing.T) {
 	w := withClaims(makeWorkload(3, spreadBy("zone", "service", "glance")), "lvms-local-storage")
-	world := World{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{
+	snapshot := Snapshot{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{
 		makeClass("lvms-local-storage", "topolvm.io", storagev1.VolumeBindingWaitForFirstConsumer),
 	}}
-	delete(world.Nodes[2].Labels, "zone") // worker-3
+	delete(snapshot.Nodes[2].Labels, "zone") // worker-3
 	for ordinal, node := range []string{"worker-0", "worker-2", "worker-3"} {
 		pod := makePod(w.podName(int32(ordinal)), node, "service", "glance")
 		pod.Spec.Volumes = w.volumes(nil, int32(ordinal))
-		world.Pods = append(world.Pods, pod)
-		world.bindTo(w, int32(ordinal), node)
+		snapshot.Pods = append(snapshot.Pods, pod)
+		snapshot.bindTo(w, int32(ordinal), node)
 	}
 
-	v := predict(t, world, w)
+	v := predict(t, snapshot, w)
 	p := problem(t, v, topologyv1.VolumeNodeAffinityConflictReason, "glance-default-external-api-2", "pvc-glance-glance-default-external-api-2",
 		"only worker-3 can reach", "lacks the label zone", "storage.external: true", "label node worker-3 with zone", "kubectl label node worker-3 zone=")
 	want := Problem{
@@ -102,20 +102,20 @@ func TestVolumeOnANodeWithoutZone(t *testing.T) {
 	t.Run("goes away with storage.external: true", func(t *testing.T) {
 		external := w
 		external.ClaimTemplates = nil
-		fine(t, predict(t, world, external))
+		fine(t, predict(t, snapshot, external))
 	})
 	t.Run("goes away with the label", func(t *testing.T) {
-		world.Nodes[2].Labels["zone"] = "zoneB"
-		fine(t, predict(t, world, w))
+		snapshot.Nodes[2].Labels["zone"] = "zoneB"
+		fine(t, predict(t, snapshot, w))
 	})
 }
 
 func TestVolumeInAFullZone(t *testing.T) {
 	w := withClaims(makeWorkload(1, spreadBy("zone", "service", "glance")), "local")
 	nodes, pods := zones(1, 0)
-	world := World{Nodes: nodes, Pods: pods, StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
-	world.bindTo(w, 0, "n0")
-	p := problem(t, predict(t, world, w), topologyv1.VolumeNodeAffinityConflictReason, "node n0 is in zone z0", "maxSkew 1 (z0 1, z1 0)", "storage.external")
+	snapshot := Snapshot{Nodes: nodes, Pods: pods, StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
+	snapshot.bindTo(w, 0, "n0")
+	p := problem(t, predict(t, snapshot, w), topologyv1.VolumeNodeAffinityConflictReason, "node n0 is in zone z0", "maxSkew 1 (z0 1, z1 0)", "storage.external")
 	if p.Key != "" || p.Node != "n0" {
 		t.Errorf("got %+v", p)
 	}
@@ -123,45 +123,45 @@ func TestVolumeInAFullZone(t *testing.T) {
 
 func TestVolumeOnACordonedNode(t *testing.T) {
 	w := withClaims(makeWorkload(1), "local")
-	world := World{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
-	cordoned(world.Nodes[1])
-	world.bindTo(w, 0, "worker-0")
-	problem(t, predict(t, world, w), topologyv1.VolumeNodeAffinityConflictReason, "only worker-0 can reach", "were unschedulable", "kubectl uncordon", "storage.external: true")
+	snapshot := Snapshot{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
+	cordoned(snapshot.Nodes[1])
+	snapshot.bindTo(w, 0, "worker-0")
+	problem(t, predict(t, snapshot, w), topologyv1.VolumeNodeAffinityConflictReason, "only worker-0 can reach", "were unschedulable", "kubectl uncordon", "storage.external: true")
 }
 
 func TestVolumeOutsideTheAffinity(t *testing.T) {
 	w := withClaims(makeWorkload(1), "local")
 	w.Template.Spec.NodeSelector = labelled("zone", "zoneC")
-	world := World{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
-	world.bindTo(w, 0, "worker-0")
-	problem(t, predict(t, world, w), topologyv1.VolumeNodeAffinityConflictReason, "only worker-0 can reach", "didn't match Pod's node affinity/selector")
+	snapshot := Snapshot{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
+	snapshot.bindTo(w, 0, "worker-0")
+	problem(t, predict(t, snapshot, w), topologyv1.VolumeNodeAffinityConflictReason, "only worker-0 can reach", "didn't match Pod's node affinity/selector")
 }
 
 func TestVolumeWhoseNodeIsGone(t *testing.T) {
 	w := withClaims(makeWorkload(1), "local")
-	world := World{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
-	world.bindTo(w, 0, "worker-9")
-	problem(t, predict(t, world, w), topologyv1.VolumeNodeAffinityConflictReason, "which no node of the cluster can reach", "bring the volume's node back")
+	snapshot := Snapshot{Nodes: sevenNodes(), StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}}
+	snapshot.bindTo(w, 0, "worker-9")
+	problem(t, predict(t, snapshot, w), topologyv1.VolumeNodeAffinityConflictReason, "which no node of the cluster can reach", "bring the volume's node back")
 }
 
 func TestSplitPodsGetTwoPerZone(t *testing.T) {
 	spread := spreadBy("zone", "service", "glance")
 	external, internal := makeWorkload(3, spread), makeWorkload(3, spread)
 	internal.Name = "glance-default-internal-api"
-	world := World{Nodes: sevenNodes()}
+	snapshot := Snapshot{Nodes: sevenNodes()}
 	// Unaware of zones, as the seed found them: none in B but one.
 	for i, node := range []string{"worker-0", "worker-2", "worker-3"} {
-		world.Pods = append(world.Pods, makePod(external.podName(int32(i)), node, "service", "glance"))
+		snapshot.Pods = append(snapshot.Pods, makePod(external.podName(int32(i)), node, "service", "glance"))
 	}
 	for i, node := range []string{"worker-1", "worker-3", "worker-0"} {
-		world.Pods = append(world.Pods, makePod(internal.podName(int32(i)), node, "service", "glance"))
+		snapshot.Pods = append(snapshot.Pods, makePod(internal.podName(int32(i)), node, "service", "glance"))
 	}
-	after := predict(t, world, external)
+	after := predict(t, snapshot, external)
 	fine(t, after)
 	for i, node := range nodesOf(after) {
-		world.Pods[i].Spec.NodeName = node
+		snapshot.Pods[i].Spec.NodeName = node
 	}
-	after = predict(t, world, internal)
+	after = predict(t, snapshot, internal)
 	fine(t, after)
 	want := []Spread{{
 		TopologyKey: "zone", Domains: map[string]int{"zoneA": 2, "zoneB": 2, "zoneC": 2}, MaxSkew: 1, MinDomains: 1, Selects: true, Holds: true,
@@ -178,7 +178,7 @@ func TestEdgePodsStayInTheirZone(t *testing.T) {
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"zoneC"}}},
 		}}},
 	}}
-	v := predict(t, World{Nodes: sevenNodes()}, w)
+	v := predict(t, Snapshot{Nodes: sevenNodes()}, w)
 	fine(t, v)
 	for _, node := range nodesOf(v) {
 		if node != "master-2" && node != "worker-2" {
@@ -186,7 +186,7 @@ func TestEdgePodsStayInTheirZone(t *testing.T) {
 		}
 	}
 	unlabelled := []*corev1.Node{makeNode("master-0"), makeNode("master-1")}
-	p := problem(t, predict(t, World{Nodes: unlabelled}, w), topologyv1.UnsatisfiableReason, "2 node(s) didn't match Pod's node affinity/selector", "fix the node affinity")
+	p := problem(t, predict(t, Snapshot{Nodes: unlabelled}, w), topologyv1.UnsatisfiableReason, "2 node(s) didn't match Pod's node affinity/selector", "fix the node affinity")
 	if len(p.Pods) != 3 {
 		t.Errorf("want all pods in one problem, got %v", p.Pods)
 	}
@@ -206,7 +206,7 @@ func TestSelectorThatSelectsNoOwnPod(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := makeWorkload(2, spreadBy("zone"))
 			w.Template.Spec.TopologySpreadConstraints[0].LabelSelector = test.selector
-			v := predict(t, World{Nodes: sevenNodes()}, w)
+			v := predict(t, Snapshot{Nodes: sevenNodes()}, w)
 			p := problem(t, v, topologyv1.InertSelectorReason, test.says, own, "spreads nothing", "fix the labelSelector", "matchLabels: {service: glance}")
 			if !v.Fits() || p.Key != "zone" || len(p.Pods) != 2 {
 				t.Errorf("got %+v", v)
@@ -214,7 +214,7 @@ func TestSelectorThatSelectsNoOwnPod(t *testing.T) {
 		})
 	}
 	t.Run("one that selects a single ordinal is not inert", func(t *testing.T) {
-		fine(t, predict(t, World{Nodes: sevenNodes()}, makeWorkload(2, spreadBy("zone", "apps.kubernetes.io/pod-index", "1"))))
+		fine(t, predict(t, Snapshot{Nodes: sevenNodes()}, makeWorkload(2, spreadBy("zone", "apps.kubernetes.io/pod-index", "1"))))
 	})
 }
 
@@ -222,30 +222,30 @@ func TestTooFewDomains(t *testing.T) {
 	spread := spreadBy("zone", "service", "glance")
 	spread.MinDomains = ptr.To[int32](3)
 	nodes, _ := zones(0, 0)
-	v := predict(t, World{Nodes: nodes}, makeWorkload(3, spread))
+	v := predict(t, Snapshot{Nodes: nodes}, makeWorkload(3, spread))
 	p := problem(t, v, topologyv1.MinDomainsUnmetReason, "wants 3 domains and finds 2 (z0 1, z1 1)", "lower minDomains to 2", "add domains")
 	if p.Key != "zone" || !slices.Equal(p.Pods, []string{"glance-default-external-api-2"}) {
 		t.Errorf("got %+v", p)
 	}
 	spread.MinDomains = ptr.To[int32](2)
-	fine(t, predict(t, World{Nodes: nodes}, makeWorkload(3, spread)))
+	fine(t, predict(t, Snapshot{Nodes: nodes}, makeWorkload(3, spread)))
 }
 
 func TestUnsatisfiable(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		world  func(w *World)
-		wants  func(w *Workload)
-		remedy string
-		says   string
+		name     string
+		snapshot func(w *Snapshot)
+		wants    func(w *Workload)
+		remedy   string
+		says     string
 	}{
-		{"no nodes", func(w *World) { w.Nodes = nil }, nil, "add nodes", "no nodes available to schedule pods"},
-		{"all cordoned", func(w *World) { cordoned(w.Nodes[0]); cordoned(w.Nodes[1]) }, nil, "kubectl uncordon", "2 node(s) were unschedulable"},
-		{"all tainted", func(w *World) {
+		{"no nodes", func(w *Snapshot) { w.Nodes = nil }, nil, "add nodes", "no nodes available to schedule pods"},
+		{"all cordoned", func(w *Snapshot) { cordoned(w.Nodes[0]); cordoned(w.Nodes[1]) }, nil, "kubectl uncordon", "2 node(s) were unschedulable"},
+		{"all tainted", func(w *Snapshot) {
 			tainted(w.Nodes[0], corev1.TaintEffectNoSchedule)
 			tainted(w.Nodes[1], corev1.TaintEffectNoExecute)
 		}, nil, "taints", "2 node(s) had untolerated taint(s)"},
-		{"the one node of the affinity is cordoned", func(w *World) { cordoned(w.Nodes[0]) },
+		{"the one node of the affinity is cordoned", func(w *Snapshot) { cordoned(w.Nodes[0]) },
 			func(w *Workload) {
 				field := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"n0"}}
 				w.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
@@ -253,41 +253,41 @@ func TestUnsatisfiable(t *testing.T) {
 				}}}
 			},
 			"fix the node affinity", "1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable"},
-		{"one cordoned, one full", func(w *World) { cordoned(w.Nodes[0]) },
+		{"one cordoned, one full", func(w *Snapshot) { cordoned(w.Nodes[0]) },
 			func(w *Workload) {
 				w.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5")}
 			},
 			"uncordon nodes (kubectl uncordon); or make room", "1 Insufficient cpu, 1 node(s) were unschedulable"},
-		{"a zone that is cordoned and must be next", func(w *World) {
+		{"a zone that is cordoned and must be next", func(w *Snapshot) {
 			cordoned(w.Nodes[1])
 			w.Pods = []*corev1.Pod{makePod("x", "n0", "service", "glance")}
 		}, func(w *Workload) {
 			w.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{spreadBy("zone", "service", "glance")}
 		}, "raise maxSkew", "Pods by zone: z0 1, z1 0."},
-		{"a claim that waits for its volume", func(w *World) {
+		{"a claim that waits for its volume", func(w *Snapshot) {
 			w.StorageClasses = []*storagev1.StorageClass{makeClass("ceph", "rbd", storagev1.VolumeBindingImmediate)}
 			claim := makeClaim("glance-glance-default-external-api-0", "ceph", "1Gi")
 			w.PersistentVolumeClaims = append(w.PersistentVolumeClaims, claim)
 		}, func(w *Workload) { *w = withClaims(*w, "ceph") }, "kubectl describe pvc", "pod has unbound immediate PersistentVolumeClaims"},
-		{"no volume to bind", func(w *World) {
+		{"no volume to bind", func(w *Snapshot) {
 			w.StorageClasses = []*storagev1.StorageClass{makeClass("local", noProvisioner, storagev1.VolumeBindingWaitForFirstConsumer)}
 		}, func(w *Workload) { *w = withClaims(*w, "local") }, "kubectl describe pvc", "2 node(s) didn't find available persistent volumes to bind"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			nodes, _ := zones(0, 0)
-			world, w := World{Nodes: nodes}, makeWorkload(1)
-			test.world(&world)
+			snapshot, w := Snapshot{Nodes: nodes}, makeWorkload(1)
+			test.snapshot(&snapshot)
 			if test.wants != nil {
 				test.wants(&w)
 			}
-			problem(t, predict(t, world, w), topologyv1.UnsatisfiableReason, test.says, test.remedy)
+			problem(t, predict(t, snapshot, w), topologyv1.UnsatisfiableReason, test.says, test.remedy)
 		})
 	}
 }
 
 func TestTwoCausesAreTwoProblems(t *testing.T) {
 	nodes := []*corev1.Node{makeNode("a", "zone", "A"), makeNode("b")}
-	v := predict(t, World{Nodes: []*corev1.Node{cordoned(nodes[0]), nodes[1]}}, makeWorkload(1, spreadBy("zone", "service", "glance")))
+	v := predict(t, Snapshot{Nodes: []*corev1.Node{cordoned(nodes[0]), nodes[1]}}, makeWorkload(1, spreadBy("zone", "service", "glance")))
 	reasons := names(v.Problems, func(p Problem) string { return string(p.Reason) })
 	if !slices.Equal(reasons, []string{string(topologyv1.MissingNodeLabelReason), string(topologyv1.UnsatisfiableReason)}) || strings.Contains(v.Problems[1].Remedy, "maxSkew") {
 		t.Errorf("got %+v", v.Problems)
@@ -311,7 +311,7 @@ func TestHighestOrdinalGoesFirst(t *testing.T) {
 	w.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	running := []*corev1.Pod{makePod(w.podName(0), "n"), makePod(w.podName(1), "n")}
 	for pods, want := range map[int][]string{0: {"n", ""}, 2: {"", "n"}} {
-		v := predict(t, World{Nodes: []*corev1.Node{node}, Pods: running[:pods]}, w)
+		v := predict(t, Snapshot{Nodes: []*corev1.Node{node}, Pods: running[:pods]}, w)
 		if !slices.Equal(nodesOf(v), want) {
 			t.Errorf("with %d pods that run, got %v, want %v", pods, nodesOf(v), want)
 		}
@@ -324,7 +324,7 @@ func TestPodsBeyondTheReplicasMakeRoom(t *testing.T) {
 	w := makeWorkload(1)
 	pods := []*corev1.Pod{makePod(w.podName(0), "n"), makePod(w.podName(1), "n"), makePod("other", "n")}
 	// Three pods on a node for two: only as the second one goes, the first fits.
-	fine(t, predict(t, World{Nodes: []*corev1.Node{node}, Pods: pods}, w))
+	fine(t, predict(t, Snapshot{Nodes: []*corev1.Node{node}, Pods: pods}, w))
 }
 
 func TestPodsThatDoNotCount(t *testing.T) {
@@ -333,39 +333,39 @@ func TestPodsThatDoNotCount(t *testing.T) {
 	ended, pending, lost := makePod("ended", "n"), makePod("pending", ""), makePod("lost", "gone")
 	ended.Status.Phase = corev1.PodSucceeded
 	lost.Name = makeWorkload(1).podName(0) // its node is gone: it is recreated all the same
-	fine(t, predict(t, World{Nodes: []*corev1.Node{node}, Pods: []*corev1.Pod{ended, pending, lost}}, makeWorkload(1)))
+	fine(t, predict(t, Snapshot{Nodes: []*corev1.Node{node}, Pods: []*corev1.Pod{ended, pending, lost}}, makeWorkload(1)))
 }
 
 func TestNewClaims(t *testing.T) {
 	first := storagev1.VolumeBindingWaitForFirstConsumer
 	ceph := makeClass("ceph", "rbd.csi.ceph.com", storagev1.VolumeBindingImmediate)
 	for _, test := range []struct {
-		name  string
-		world World
-		class string
-		want  []string
+		name     string
+		snapshot Snapshot
+		class    string
+		want     []string
 	}{
 		{"are taken to be bound, wherever, by a class that makes volumes at once",
-			World{StorageClasses: []*storagev1.StorageClass{ceph}}, "ceph", []string{"n0", "n1"}},
+			Snapshot{StorageClasses: []*storagev1.StorageClass{ceph}}, "ceph", []string{"n0", "n1"}},
 		{"of no class get the default class",
-			World{StorageClasses: []*storagev1.StorageClass{ceph, asDefault(makeClass("local", noProvisioner, first))}, PersistentVolumes: []*corev1.PersistentVolume{
+			Snapshot{StorageClasses: []*storagev1.StorageClass{ceph, asDefault(makeClass("local", noProvisioner, first))}, PersistentVolumes: []*corev1.PersistentVolume{
 				makeVolume("a", "local", "1Gi", corev1.LabelHostname, "n1"),
 			}}, "", []string{"n1", ""}},
 		{"wait for a pod and then take a volume that no other pod was promised",
-			World{StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, first)}, PersistentVolumes: []*corev1.PersistentVolume{
+			Snapshot{StorageClasses: []*storagev1.StorageClass{makeClass("local", noProvisioner, first)}, PersistentVolumes: []*corev1.PersistentVolume{
 				makeVolume("a", "local", "1Gi", corev1.LabelHostname, "n1"), makeVolume("b", "local", "3Gi", corev1.LabelHostname, "n0"),
 				makeVolume("small", "local", "1Mi", corev1.LabelHostname, "n1"),
 			}}, "local", nil},
 		{"of a class without a provisioner are bound at once to volumes that are there",
-			World{StorageClasses: []*storagev1.StorageClass{makeClass("nfs", noProvisioner, storagev1.VolumeBindingImmediate)}, PersistentVolumes: []*corev1.PersistentVolume{
+			Snapshot{StorageClasses: []*storagev1.StorageClass{makeClass("nfs", noProvisioner, storagev1.VolumeBindingImmediate)}, PersistentVolumes: []*corev1.PersistentVolume{
 				makeVolume("a", "nfs", "1Gi", corev1.LabelHostname, "n1"),
 			}}, "nfs", []string{"n1", ""}},
-		{"of a class that does not exist are never bound", World{}, "typo", []string{"", ""}},
+		{"of a class that does not exist are never bound", Snapshot{}, "typo", []string{"", ""}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.world.Nodes, _ = zones(0, 0)
+			test.snapshot.Nodes, _ = zones(0, 0)
 			w := withClaims(makeWorkload(2), test.class)
-			got := nodesOf(predict(t, test.world, w))
+			got := nodesOf(predict(t, test.snapshot, w))
 			if test.want == nil { // either order
 				slices.Sort(got)
 				test.want = []string{"n0", "n1"}
@@ -379,7 +379,7 @@ func TestNewClaims(t *testing.T) {
 		nodes, _ := zones(0, 0, 0)
 		ceph := ceph.DeepCopy()
 		ceph.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"z2"}}}}}
-		v := predict(t, World{Nodes: nodes, StorageClasses: []*storagev1.StorageClass{ceph}}, withClaims(makeWorkload(1), "ceph"))
+		v := predict(t, Snapshot{Nodes: nodes, StorageClasses: []*storagev1.StorageClass{ceph}}, withClaims(makeWorkload(1), "ceph"))
 		if !slices.Equal(nodesOf(v), []string{"n2"}) {
 			t.Errorf("got %v", nodesOf(v))
 		}
@@ -399,7 +399,7 @@ func TestArgumentsThatAreWrong(t *testing.T) {
 		"give both a name":              {Namespace: ns},
 		"\"Is\" is not a valid label":   broken,
 	} {
-		if _, err := Predict(t.Context(), World{}, w); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Predict(t.Context(), Snapshot{}, w); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}
 	}
@@ -407,24 +407,24 @@ func TestArgumentsThatAreWrong(t *testing.T) {
 
 func TestNoReplicas(t *testing.T) {
 	nodes, pods := zones(1, 0)
-	v := predict(t, World{Nodes: nodes, Pods: pods}, makeWorkload(0, spreadBy("zone", "service", "glance")))
+	v := predict(t, Snapshot{Nodes: nodes, Pods: pods}, makeWorkload(0, spreadBy("zone", "service", "glance")))
 	fine(t, v)
 	if len(v.Pods) != 0 || v.Spread[0].Skew != 1 {
 		t.Errorf("got %+v", v)
 	}
 }
 
-// A status that is made of a verdict must not change while nothing else does,
+// A status that is made of a prediction must not change while nothing else does,
 // and what a cache holds must stay as it is.
 func TestPredictIsPure(t *testing.T) {
 	for i := range 50 {
 		d, again := newDraw(3, i), newDraw(3, i)
-		first := predict(t, d.world, d.workload)
-		if diff := cmp.Diff(again.world, d.world, cmpopts.IgnoreUnexported(World{})); diff != "" {
-			t.Fatalf("draw %d: the world has changed:\n%s", i, diff)
+		first := predict(t, d.snapshot, d.workload)
+		if diff := cmp.Diff(again.snapshot, d.snapshot, cmpopts.IgnoreUnexported(Snapshot{})); diff != "" {
+			t.Fatalf("draw %d: the snapshot has changed:\n%s", i, diff)
 		}
-		if diff := cmp.Diff(first, predict(t, d.world, d.workload)); diff != "" {
-			t.Fatalf("draw %d: another verdict:\n%s", i, diff)
+		if diff := cmp.Diff(first, predict(t, d.snapshot, d.workload)); diff != "" {
+			t.Fatalf("draw %d: another prediction:\n%s", i, diff)
 		}
 	}
 }
@@ -433,7 +433,7 @@ func TestPredictIsPure(t *testing.T) {
 func TestNoPodWithoutAReason(t *testing.T) {
 	for i := range 200 {
 		d := newDraw(5, i)
-		v := predict(t, d.world, d.workload)
+		v := predict(t, d.snapshot, d.workload)
 		told := map[string]bool{}
 		for _, p := range v.Problems {
 			if p.Message == "" || p.Remedy == "" || len(p.Pods) == 0 {
@@ -455,7 +455,7 @@ func TestNoPodWithoutAReason(t *testing.T) {
 
 // A plugin that a later Kubernetes adds needs a remedy, or a place here.
 func TestEveryFilterHasARemedy(t *testing.T) {
-	objects, err := newObjects(&World{})
+	objects, err := newObjects(&Snapshot{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ const (
 // view of the cluster and run one at a time, which bounds their memory. A roll-out
 // with pods that fit nowhere is predicted again when it is asked for, but only so
 // often that all of these together take maxShare of a processor: where one prediction
-// takes long, the verdict that there is counts for longer.
+// takes long, the present one counts for longer.
 type Predictor struct {
 	cache cache.Cache
 
@@ -58,12 +58,12 @@ type Key struct {
 
 // unfit are roll-outs of an object some pods of which would fit nowhere.
 type unfit struct {
-	workloads []Workload
-	verdicts  []Verdict
-	cost      time.Duration
+	workloads   []Workload
+	predictions []Prediction
+	cost        time.Duration
 	// due is when they may be predicted again.
 	due time.Time
-	// repeated reports whether the verdicts were given again, so that the object is to
+	// repeated reports whether the predictions were given again, so that the object is to
 	// be queued when they are due.
 	repeated bool
 }
@@ -74,7 +74,7 @@ func NewPredictor(c cache.Cache) *Predictor {
 }
 
 // Wakes returns a source for the controller of a kind: it queues the objects that
-// were given an old verdict, once a new one may be made.
+// were given an old prediction, once a new one may be made.
 func (p *Predictor) Wakes(kind string) source.Source {
 	return source.Func(func(_ context.Context, q queue) error {
 		p.mu.Lock()
@@ -85,38 +85,38 @@ func (p *Predictor) Wakes(kind string) source.Source {
 }
 
 // Predict returns what [Predict] returns for the cluster as the cache has it. A
-// verdict that pods fit nowhere can be older, and then the object is queued once it
+// prediction that pods fit nowhere can be older, and then the object is queued once it
 // may be predicted again.
-func (p *Predictor) Predict(ctx context.Context, key Key, workload Workload) (Verdict, error) {
-	verdicts, err := p.PredictAll(ctx, key, []Workload{workload})
+func (p *Predictor) Predict(ctx context.Context, key Key, workload Workload) (Prediction, error) {
+	predictions, err := p.PredictAll(ctx, key, []Workload{workload})
 	if err != nil {
-		return Verdict{}, err
+		return Prediction{}, err
 	}
-	return verdicts[0], nil
+	return predictions[0], nil
 }
 
 // PredictAll is [Predictor.Predict] for an object with several workloads, which are
 // rolled out one after the other as by [PredictAll].
-func (p *Predictor) PredictAll(ctx context.Context, key Key, workloads []Workload) ([]Verdict, error) {
-	if verdicts, found := p.known(key, workloads); found {
-		return verdicts, nil
+func (p *Predictor) PredictAll(ctx context.Context, key Key, workloads []Workload) ([]Prediction, error) {
+	if predictions, found := p.known(key, workloads); found {
+		return predictions, nil
 	}
 	p.running.Lock()
 	defer p.running.Unlock()
 	start := time.Now()
-	world, err := p.read(ctx)
+	snapshot, err := p.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	verdicts, err := PredictAll(ctx, world, workloads)
+	predictions, err := PredictAll(ctx, snapshot, workloads)
 	if err == nil {
-		p.note(key, &unfit{workloads: workloads, verdicts: verdicts, cost: time.Since(start)})
+		p.note(key, &unfit{workloads: workloads, predictions: predictions, cost: time.Since(start)})
 	}
-	return verdicts, err
+	return predictions, err
 }
 
-// known returns the verdicts on roll-outs that are not to be predicted again yet.
-func (p *Predictor) known(key Key, workloads []Workload) ([]Verdict, bool) {
+// known returns the predictions on roll-outs that are not to be predicted again yet.
+func (p *Predictor) known(key Key, workloads []Workload) ([]Prediction, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.unfit[key]
@@ -125,17 +125,17 @@ func (p *Predictor) known(key Key, workloads []Workload) ([]Verdict, bool) {
 	}
 	u.repeated = true
 	p.wakeAt(u.due)
-	return u.verdicts, true
+	return u.predictions, true
 }
 
-// note remembers a verdict if pods do not fit, and forgets those that nobody has
+// note remembers a prediction if pods do not fit, and forgets those that nobody has
 // asked for lately: their objects are deleted, or their pods run.
 func (p *Predictor) note(key Key, u *unfit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(p.unfit, func(k Key, u *unfit) bool { return k == key || now.Sub(u.due) > forgetAfter })
-	if all(u.verdicts, Verdict.Fits) {
+	if all(u.predictions, Prediction.Fits) {
 		return
 	}
 	p.unfit[key] = u
@@ -182,12 +182,12 @@ func (p *Predictor) wake() {
 }
 
 // read returns the cluster as the cache has it, with what was counted before.
-func (p *Predictor) read(ctx context.Context) (World, error) {
+func (p *Predictor) read(ctx context.Context) (Snapshot, error) {
 	w, err := read(func(object client.Object, list client.ObjectList, each func(any)) error {
 		return p.each(ctx, object, list, each)
 	})
 	if err != nil {
-		return World{}, err
+		return Snapshot{}, err
 	}
 	p.infos = p.infos.with(w.Nodes, w.Pods)
 	w.infos = p.infos

@@ -22,12 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// storedWorld is a cache that has a world. To read its nodes takes some time.
-type storedWorld struct {
+// storedSnapshot is a cache that has a snapshot. To read its nodes takes some time.
+type storedSnapshot struct {
 	cache.Cache
-	World
+	Snapshot
 	takes time.Duration
-	// reads counts how often the world was read.
+	// reads counts how often the snapshot was read.
 	reads int
 }
 
@@ -38,12 +38,12 @@ type storedInformer struct {
 
 func (i storedInformer) GetStore() toolscache.Store { return i.Store }
 
-func (s *storedWorld) GetInformer(ctx context.Context, kind client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (s *storedSnapshot) GetInformer(ctx context.Context, kind client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	if _, ok := kind.(*corev1.Node); ok {
 		s.reads++
 		time.Sleep(s.takes)
 	}
-	return newFilledCache(s.World).GetInformer(ctx, kind, opts...)
+	return newFilledCache(s.Snapshot).GetInformer(ctx, kind, opts...)
 }
 
 // filledCache is a cache with a store for each kind.
@@ -52,7 +52,7 @@ type filledCache struct {
 	stores map[reflect.Type]toolscache.Store
 }
 
-func newFilledCache(w World) filledCache {
+func newFilledCache(w Snapshot) filledCache {
 	c := filledCache{stores: map[reflect.Type]toolscache.Store{}}
 	for _, o := range w.all() {
 		_ = c.store(o).Add(o) // every object has a key
@@ -94,26 +94,26 @@ func (r *requests) take() []string {
 	return added
 }
 
-// story is a Predictor with a world that it reads, and the queue that it fills.
+// story is a Predictor with a snapshot that it reads, and the queue that it fills.
 type story struct {
 	*Predictor
-	*storedWorld
+	*storedSnapshot
 	*requests
 	t *testing.T
 }
 
 const kind = "glanceapi"
 
-func newStory(t *testing.T, world World) *story {
-	s := &story{storedWorld: &storedWorld{World: world}, requests: &requests{}, t: t}
-	s.Predictor = NewPredictor(s.storedWorld)
+func newStory(t *testing.T, snapshot Snapshot) *story {
+	s := &story{storedSnapshot: &storedSnapshot{Snapshot: snapshot}, requests: &requests{}, t: t}
+	s.Predictor = NewPredictor(s.storedSnapshot)
 	if err := s.Wakes(kind).Start(t.Context(), s.requests); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func (s *story) predict(name string, w Workload) Verdict {
+func (s *story) predict(name string, w Workload) Prediction {
 	s.t.Helper()
 	v, err := s.Predict(s.t.Context(), Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ns, Name: name}}, w)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *story) wants(reads int) {
 }
 
 // full is a cluster where nothing fits any more.
-func full() World { return World{Nodes: []*corev1.Node{cordoned(makeNode("n0", "zone", "a"))}} }
+func full() Snapshot { return Snapshot{Nodes: []*corev1.Node{cordoned(makeNode("n0", "zone", "a"))}} }
 
 func TestPodsThatFitNowhereArePredictedAgainWhenThatIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestPodsThatFitNowhereArePredictedAgainWhenThatIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestAVerdictIsGivenAgainUntilItMayBePredictedAgain(t *testing.T) {
+func TestAPredictionIsGivenAgainUntilItMayBePredictedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := newStory(t, full()), makeWorkload(1)
 		first := s.predict("api", w)
@@ -176,14 +176,14 @@ func TestAVerdictIsGivenAgainUntilItMayBePredictedAgain(t *testing.T) {
 		}
 		s.wants(1)
 		if queued := s.pass(pause); !slices.Equal(queued, []string{"api"}) {
-			t.Errorf("%v is queued; want the object that was given an old verdict", queued)
+			t.Errorf("%v is queued; want the object that was given an old prediction", queued)
 		}
 		s.predict("api", w)
 		s.wants(2)
-		// Another roll-out has a verdict of its own, at once.
+		// Another roll-out has a prediction of its own, at once.
 		w.Replicas = 2
 		if v := s.predict("api", w); len(v.Pods) != 2 {
-			t.Errorf("want the verdict of the new roll-out, got %+v", v)
+			t.Errorf("want the prediction of the new roll-out, got %+v", v)
 		}
 		s.wants(3)
 	})
@@ -245,7 +245,7 @@ func TestTheViewIsReleasedWhenNothingIsPredicted(t *testing.T) {
 }
 
 func TestACacheOfChosenNamespacesIsListed(t *testing.T) {
-	c := &listedWorld{Reader: fake.NewClientBuilder().WithObjects(makeNode("n0")).Build()}
+	c := &listedSnapshot{Reader: fake.NewClientBuilder().WithObjects(makeNode("n0")).Build()}
 	v, err := NewPredictor(c).Predict(t.Context(), Key{}, makeWorkload(1))
 	if err != nil || !v.Fits() {
 		t.Errorf("got %+v, %v", v, err)
@@ -256,22 +256,22 @@ func TestACacheOfChosenNamespacesIsListed(t *testing.T) {
 	}
 }
 
-// listedWorld is a cache whose informers have no store.
-type listedWorld struct {
+// listedSnapshot is a cache whose informers have no store.
+type listedSnapshot struct {
 	cache.Cache
 	client.Reader
 	err error
 }
 
-func (l *listedWorld) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+func (l *listedSnapshot) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
 	return struct{ cache.Informer }{}, l.err
 }
 
-func (l *listedWorld) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (l *listedSnapshot) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return l.Reader.List(ctx, list, opts...)
 }
 
-func (l *listedWorld) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+func (l *listedSnapshot) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	return l.Reader.Get(ctx, key, o, opts...)
 }
 
@@ -279,11 +279,11 @@ func (l *listedWorld) Get(ctx context.Context, key client.ObjectKey, o client.Ob
 func TestASnapshotAfterChangesIsLikeANewOne(t *testing.T) {
 	for i := range 200 {
 		d := newDraw(11, i)
-		before := (*nodeInfos)(nil).with(d.world.Nodes, d.world.Pods)
-		d.world.Nodes, d.world.Pods = someChanged(d, d.world.Nodes), someChanged(d, d.world.Pods)
-		want := predict(t, d.world, d.workload)
-		d.world.infos = before
-		if diff := cmp.Diff(want, predict(t, d.world, d.workload)); diff != "" {
+		before := (*nodeInfos)(nil).with(d.snapshot.Nodes, d.snapshot.Pods)
+		d.snapshot.Nodes, d.snapshot.Pods = someChanged(d, d.snapshot.Nodes), someChanged(d, d.snapshot.Pods)
+		want := predict(t, d.snapshot, d.workload)
+		d.snapshot.infos = before
+		if diff := cmp.Diff(want, predict(t, d.snapshot, d.workload)); diff != "" {
 			t.Fatalf("draw %d: -new +after changes:\n%s", i, diff)
 		}
 	}

@@ -42,8 +42,8 @@ var profile = sync.OnceValues(func() (*config.KubeSchedulerProfile, error) {
 // one scheduling cycle at a time, no queue, no binding, no API.
 type scheduler struct {
 	framework.Framework
-	snapshot *snapshot
-	stop     context.CancelFunc
+	lister *sharedLister
+	stop   context.CancelFunc
 }
 
 // newScheduler makes a scheduler. The objects of the informers may still change;
@@ -53,10 +53,10 @@ func newScheduler(ctx context.Context, objects informers.SharedInformerFactory, 
 	if err != nil {
 		return nil, err
 	}
-	snapshot := newSnapshot(nodes)
+	lister := newSharedLister(nodes)
 	ctx, stop := context.WithCancel(ctx)
 	f, err := frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
-		frameworkruntime.WithSnapshotSharedLister(snapshot),
+		frameworkruntime.WithSnapshotSharedLister(lister),
 		frameworkruntime.WithInformerFactory(objects),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(objects.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithParallelism(1), // a prediction must not take the manager's processors
@@ -65,7 +65,7 @@ func newScheduler(ctx context.Context, objects informers.SharedInformerFactory, 
 		stop()
 		return nil, fmt.Errorf("making the scheduler's framework: %w", err)
 	}
-	return &scheduler{Framework: f, snapshot: snapshot, stop: stop}, nil
+	return &scheduler{Framework: f, lister: lister, stop: stop}, nil
 }
 
 // outcome of one scheduling cycle.
@@ -104,7 +104,7 @@ func (o outcome) message() string {
 // looks at every node, whatever the size of the cluster.
 func (s *scheduler) schedule(ctx context.Context, pod *corev1.Pod) (outcome, error) {
 	o := outcome{pod: pod, state: framework.NewCycleState()}
-	fits, refusal, err := s.filter(ctx, o.state, pod, s.snapshot.list)
+	fits, refusal, err := s.filter(ctx, o.state, pod, s.lister.list)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -196,7 +196,7 @@ func (s *scheduler) place(ctx context.Context, o outcome, node string) error {
 	if status := s.RunReservePluginsReserve(ctx, o.state, pod, node); !status.IsSuccess() {
 		return fmt.Errorf("reserving volumes of pod %s on node %s: %w", pod.Name, node, status.AsError())
 	}
-	return s.snapshot.add(pod, node)
+	return s.lister.add(pod, node)
 }
 
 // remove takes a pod off its node; no error if it is on none.
@@ -204,5 +204,5 @@ func (s *scheduler) remove(pod *corev1.Pod) error {
 	if !takesRoom(pod) {
 		return nil
 	}
-	return s.snapshot.remove(withUID(pod), pod.Spec.NodeName)
+	return s.lister.remove(withUID(pod), pod.Spec.NodeName)
 }

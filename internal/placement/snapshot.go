@@ -1,227 +1,163 @@
 package placement
 
 import (
+	"context"
 	"fmt"
-	"slices"
-	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// nodeInfos are the nodes of a world with the sums over their pods that the
-// scheduler's plugins read. They never change, so that all predictions share them.
-// The scheduler's own snapshot can be neither shared nor updated outside its cache.
-type nodeInfos struct {
-	// What they were made of.
-	nodes []*corev1.Node
-	pods  []*corev1.Pod
+// +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces;persistentvolumes;persistentvolumeclaims;limitranges;resourcequotas,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses;csinodes;csidrivers;csistoragecapacities,verbs=list;watch
 
-	list []fwk.NodeInfo
-	// at is the place of a node in the list.
-	at map[string]int
-	// claims counts the pods on nodes that use a claim, by namespace/name.
-	claims map[string]int
+// Snapshot is what the scheduler looks at: the whole cluster at one moment. Nothing
+// in this package changes the objects, so they may be those of a cache.
+type Snapshot struct {
+	Nodes []*corev1.Node
+	// Pods of all namespaces: all of them take room, and spreading and affinity
+	// look at their labels.
+	Pods                   []*corev1.Pod
+	PersistentVolumes      []*corev1.PersistentVolume
+	PersistentVolumeClaims []*corev1.PersistentVolumeClaim
+	StorageClasses         []*storagev1.StorageClass
+	// Namespaces matter to affinity terms with a namespaceSelector.
+	Namespaces []*corev1.Namespace
+	// CSINodes, CSIDrivers and CSIStorageCapacities say how many volumes a node
+	// takes and where there is room for new ones.
+	CSINodes             []*storagev1.CSINode
+	CSIDrivers           []*storagev1.CSIDriver
+	CSIStorageCapacities []*storagev1.CSIStorageCapacity
+	// LimitRanges and ResourceQuotas say which pods may be created at all.
+	LimitRanges    []*corev1.LimitRange
+	ResourceQuotas []*corev1.ResourceQuota
+
+	// infos are those of the nodes and pods, or of some like them.
+	infos *nodeInfos
 }
 
-// with returns those of the nodes and pods. What is of the same objects is taken
-// from the receiver, which may be nil: objects of a cache are replaced, not changed.
-func (n *nodeInfos) with(nodes []*corev1.Node, pods []*corev1.Pod) *nodeInfos {
-	if n == nil {
-		n = &nodeInfos{}
-	} else if same(n.nodes, nodes) && same(n.pods, pods) {
-		return n
+// Read returns the cluster as the reader sees it. It lists whole kinds, as the
+// scheduler does; controllers share a [Predictor] instead. The error names the kind
+// that could not be listed.
+func Read(ctx context.Context, c client.Reader) (Snapshot, error) {
+	return read(func(_ client.Object, list client.ObjectList, each func(any)) error {
+		return eachListed(ctx, c, list, each)
+	})
+}
+
+// lister calls a function with every object of a kind.
+type lister func(object client.Object, list client.ObjectList, each func(any)) error
+
+func eachListed(ctx context.Context, c client.Reader, list client.ObjectList, each func(any)) error {
+	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
 	}
-	next := &nodeInfos{nodes: nodes, pods: pods, list: make([]fwk.NodeInfo, len(nodes)), at: make(map[string]int, len(nodes)), claims: map[string]int{}}
-	byNode := group(pods)
-	for i, node := range nodes {
-		info := n.info(node, byNode[node.Name])
-		next.list[i], next.at[node.Name] = info, i
-		for claim, count := range info.PVCRefCounts {
-			next.claims[claim] += count
+	return meta.EachListItem(list, func(o runtime.Object) error { each(o); return nil })
+}
+
+func read(from lister) (Snapshot, error) {
+	var w Snapshot
+	for _, err := range []error{
+		into(&w.Nodes, from, &corev1.Node{}, &corev1.NodeList{}),
+		into(&w.Pods, from, &corev1.Pod{}, &corev1.PodList{}),
+		into(&w.PersistentVolumes, from, &corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}),
+		into(&w.PersistentVolumeClaims, from, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}),
+		into(&w.Namespaces, from, &corev1.Namespace{}, &corev1.NamespaceList{}),
+		into(&w.StorageClasses, from, &storagev1.StorageClass{}, &storagev1.StorageClassList{}),
+		into(&w.CSINodes, from, &storagev1.CSINode{}, &storagev1.CSINodeList{}),
+		into(&w.CSIDrivers, from, &storagev1.CSIDriver{}, &storagev1.CSIDriverList{}),
+		into(&w.CSIStorageCapacities, from, &storagev1.CSIStorageCapacity{}, &storagev1.CSIStorageCapacityList{}),
+		into(&w.LimitRanges, from, &corev1.LimitRange{}, &corev1.LimitRangeList{}),
+		into(&w.ResourceQuotas, from, &corev1.ResourceQuota{}, &corev1.ResourceQuotaList{}),
+	} {
+		if err != nil {
+			return Snapshot{}, err
 		}
 	}
-	return next
+	return w, nil
 }
 
-// same reports whether two slices are one.
-func same[T any](a, b []T) bool {
-	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
+func into[T client.Object](all *[]T, from lister, object T, list client.ObjectList) error {
+	if err := from(object, list, func(o any) { *all = append(*all, o.(T)) }); err != nil {
+		return fmt.Errorf("listing %T for the placement prediction: %w", object, err)
+	}
+	return nil
 }
 
-// group returns the pods that take room by their nodes.
-func group(pods []*corev1.Pod) map[string][]*corev1.Pod {
-	byNode := map[string][]*corev1.Pod{}
-	for _, pod := range pods {
-		if takesRoom(pod) {
-			byNode[pod.Spec.NodeName] = append(byNode[pod.Spec.NodeName], withUID(pod))
+// Trim drops from an object of a [Snapshot] what [Predict] and [Measure] do not
+// read: managed fields; of pods the command lines, environments and probes, volumes
+// that only their containers see, and the addresses and images of their status; of
+// nodes the images, addresses and volumes of their status. It is a transform for a
+// cache (nodes and pods are most of the memory); other kinds are returned as they
+// are. It never fails.
+func Trim(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		trimPod(o)
+	case *corev1.Node:
+		trimNode(o)
+	}
+	return obj, nil
+}
+
+func trimPod(pod *corev1.Pod) {
+	pod.Spec.Containers = trimContainers(pod.Spec.Containers)
+	pod.Spec.InitContainers = trimContainers(pod.Spec.InitContainers)
+	pod.Spec.EphemeralContainers = nil
+	pod.Spec.Volumes = filter(pod.Spec.Volumes, func(v corev1.Volume) bool { return !containerOnly(v) })
+	pod.Status = corev1.PodStatus{
+		Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, StartTime: pod.Status.StartTime,
+		NominatedNodeName: pod.Status.NominatedNodeName, Resize: pod.Status.Resize,
+		ContainerStatuses: resourcesOf(pod.Status.ContainerStatuses), InitContainerStatuses: resourcesOf(pod.Status.InitContainerStatuses),
+	}
+}
+
+// trimNode keeps of the status of a node what it offers, and its conditions.
+func trimNode(node *corev1.Node) {
+	node.Status = corev1.NodeStatus{
+		Allocatable: node.Status.Allocatable, Conditions: node.Status.Conditions,
+		DeclaredFeatures: node.Status.DeclaredFeatures, Features: node.Status.Features, RuntimeHandlers: node.Status.RuntimeHandlers,
+	}
+}
+
+// containerOnly reports whether a volume matters to no plugin of the scheduler: it
+// is made on whatever node the pod runs on.
+func containerOnly(v corev1.Volume) bool {
+	return v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || v.EmptyDir != nil
+}
+
+func trimContainers(containers []corev1.Container) []corev1.Container {
+	var trimmed []corev1.Container
+	for _, c := range containers {
+		trimmed = append(trimmed, corev1.Container{
+			Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy,
+		})
+	}
+	return trimmed
+}
+
+// resourcesOf keeps what a resize in place has given to containers: the
+// scheduler counts that where it is more than what the spec asks for.
+func resourcesOf(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var trimmed []corev1.ContainerStatus
+	for _, s := range statuses {
+		if s.AllocatedResources != nil || s.Resources != nil {
+			trimmed = append(trimmed, corev1.ContainerStatus{
+				Name: s.Name, AllocatedResources: s.AllocatedResources, Resources: s.Resources,
+			})
 		}
 	}
-	return byNode
+	return trimmed
 }
 
-// withUID gives a pod from outside a cluster the identity that the scheduler
-// distinguishes pods by.
-func withUID(pod *corev1.Pod) *corev1.Pod {
-	if pod.UID != "" {
-		return pod
-	}
-	named := *pod
-	named.UID = types.UID(pod.Namespace + "/" + pod.Name)
-	return &named
-}
-
-// info returns the NodeInfo that there is if it is of the same objects, else a new one.
-func (n *nodeInfos) info(node *corev1.Node, pods []*corev1.Pod) *framework.NodeInfo {
-	before := &framework.NodeInfo{}
-	if i, ok := n.at[node.Name]; ok {
-		before = n.list[i].(*framework.NodeInfo)
-	}
-	known := make(map[*corev1.Pod]fwk.PodInfo, len(before.Pods))
-	for _, pod := range before.Pods {
-		known[pod.GetPod()] = pod
-	}
-	isKnown := func(pod *corev1.Pod) bool { return known[pod] != nil }
-	if before.Node() == node && len(pods) == len(known) && all(pods, isKnown) {
-		return before
-	}
-	info := framework.NewNodeInfo()
-	info.SetNode(node)
-	for _, pod := range pods {
-		if isKnown(pod) {
-			info.AddPodInfo(known[pod])
-		} else {
-			info.AddPod(pod)
-		}
-	}
-	return info
-}
-
-func all[T any](of []T, holds func(T) bool) bool {
-	return !slices.ContainsFunc(of, func(x T) bool { return !holds(x) })
-}
-
-// snapshot is what the plugins of one prediction see: the shared nodes, and copies
-// of those that the prediction changes.
-type snapshot struct {
-	fwk.SharedLister // of pod groups, of which there are none
-	shared           *nodeInfos
-	list             []fwk.NodeInfo
-	copied           map[string]bool
-	// claims is how many more pods than in shared use a claim.
-	claims map[string]int
-	// Nodes with pods that have affinity terms, required terms that keep others off,
-	// and such terms on more than the host; nil after a change.
-	affinity, anti, wide []fwk.NodeInfo
-	listed               bool
-}
-
-func newSnapshot(shared *nodeInfos) *snapshot {
-	return &snapshot{
-		SharedLister: cache.NewEmptySnapshot(), shared: shared, list: slices.Clone(shared.list), copied: map[string]bool{}, claims: map[string]int{},
-	}
-}
-
-// add puts a pod on a node.
-func (s *snapshot) add(pod *corev1.Pod, node string) error {
-	info, err := framework.NewPodInfo(pod)
-	if err != nil {
-		return fmt.Errorf("reading the affinity terms of pod %s: %w", pod.Name, err)
-	}
-	return s.change(pod, node, 1, func(on *framework.NodeInfo) error { on.AddPodInfo(info); return nil })
-}
-
-// remove takes a pod off a node. No error if there is no such node.
-func (s *snapshot) remove(pod *corev1.Pod, node string) error {
-	if _, ok := s.shared.at[node]; !ok {
-		return nil
-	}
-	return s.change(pod, node, -1, func(on *framework.NodeInfo) error { return on.RemovePod(klog.Background(), pod) })
-}
-
-func (s *snapshot) change(pod *corev1.Pod, node string, by int, change func(*framework.NodeInfo) error) error {
-	i, ok := s.shared.at[node]
-	if !ok {
-		return fmt.Errorf("node %s does not exist", node)
-	}
-	info := s.list[i].(*framework.NodeInfo)
-	if !s.copied[node] {
-		info = info.SnapshotConcrete()
-		s.list[i], s.copied[node] = info, true
-	}
-	for claim := range framework.PodPVCKeys(pod) {
-		s.claims[claim] += by
-	}
-	s.listed = false
-	return change(info)
-}
-
-// relist lists the nodes whose pods have affinity terms, after a change.
-func (s *snapshot) relist() {
-	if s.listed {
-		return
-	}
-	having := func(pods func(*framework.NodeInfo) []fwk.PodInfo) []fwk.NodeInfo {
-		return filter(s.list, func(n fwk.NodeInfo) bool { return len(pods(n.(*framework.NodeInfo))) > 0 })
-	}
-	s.affinity = having(func(n *framework.NodeInfo) []fwk.PodInfo { return n.PodsWithAffinity })
-	s.anti = having(func(n *framework.NodeInfo) []fwk.PodInfo { return n.PodsWithRequiredAntiAffinity })
-	s.wide = having(func(n *framework.NodeInfo) []fwk.PodInfo { return n.PodsWithRequiredNonHostScopedAntiAffinity })
-	s.listed = true
-}
-
-// NodeInfos and the methods below are what the plugins read.
-func (s *snapshot) NodeInfos() fwk.NodeInfoLister { return s }
-
-// StorageInfos implements fwk.SharedLister.
-func (s *snapshot) StorageInfos() fwk.StorageInfoLister { return s }
-
-// List implements fwk.NodeInfoLister.
-func (s *snapshot) List() ([]fwk.NodeInfo, error) { return s.list, nil }
-
-// Get implements fwk.NodeInfoLister.
-func (s *snapshot) Get(node string) (fwk.NodeInfo, error) {
-	i, ok := s.shared.at[node]
-	if !ok {
-		return nil, fmt.Errorf("node %s does not exist", node)
-	}
-	return s.list[i], nil
-}
-
-// HavePodsWithAffinityList implements fwk.NodeInfoLister.
-func (s *snapshot) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) {
-	s.relist()
-	return s.affinity, nil
-}
-
-// HavePodsWithRequiredAntiAffinityList implements fwk.NodeInfoLister.
-func (s *snapshot) HavePodsWithRequiredAntiAffinityList() ([]fwk.NodeInfo, error) {
-	s.relist()
-	return s.anti, nil
-}
-
-// HavePodsWithRequiredNonHostScopedAntiAffinityList implements fwk.NodeInfoLister.
-func (s *snapshot) HavePodsWithRequiredNonHostScopedAntiAffinityList() ([]fwk.NodeInfo, error) {
-	s.relist()
-	return s.wide, nil
-}
-
-// IsPVCUsedByPods implements fwk.StorageInfoLister.
-func (s *snapshot) IsPVCUsedByPods(claim string) bool {
-	return s.shared.claims[claim]+s.claims[claim] > 0
-}
-
-// pods returns those that are on nodes now.
-func (s *snapshot) pods() []*corev1.Pod {
-	pods := make([]*corev1.Pod, 0, len(s.shared.pods))
-	for _, node := range s.list {
-		for _, info := range node.GetPods() {
-			pods = append(pods, info.GetPod())
-		}
-	}
-	return pods
-}
+// takesRoom reports whether a pod is on a node and has not ended. The scheduler
+// holds no others.
+func takesRoom(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !podutil.IsPodTerminal(pod) }

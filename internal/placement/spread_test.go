@@ -169,7 +169,7 @@ func TestMeasureAgreesWithTheSchedulersPlugin(t *testing.T) {
 	refused, admitted := 0, 0
 	for i := range 500 {
 		for _, d := range []*draw{newDraw(7, i), newShapes(7, i)} {
-			s, err := newSimulation(t.Context(), &d.world)
+			s, err := newSimulation(t.Context(), &d.snapshot)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,8 +180,8 @@ func TestMeasureAgreesWithTheSchedulersPlugin(t *testing.T) {
 			if err != nil {
 				t.Fatalf("draw %s: %v", d.prefix, err)
 			}
-			pods := s.scheduler.snapshot.pods()
-			for _, node := range d.world.Nodes {
+			pods := s.scheduler.lister.pods()
+			for _, node := range d.snapshot.Nodes {
 				reason, asked := reasonOf(o, node)
 				if !asked || reason != "" && !strings.HasPrefix(reason, podtopologyspread.ErrReasonConstraintsNotMatch) {
 					continue
@@ -191,7 +191,7 @@ func TestMeasureAgreesWithTheSchedulersPlugin(t *testing.T) {
 				} else {
 					refused++
 				}
-				if want := spreadingSays(t, o.pod, node, d.world.Nodes, pods); reason != want {
+				if want := spreadingSays(t, o.pod, node, d.snapshot.Nodes, pods); reason != want {
 					t.Errorf("draw %s, node %s: scheduler says %q, Measure %q", d.prefix, node.Name, reason, want)
 				}
 			}

@@ -71,7 +71,7 @@ func (s storage) classOf(claim *corev1.PersistentVolumeClaim) *storagev1.Storage
 // defaultClass returns the newest class that is marked as default, the first by
 // name of several; as the admission plugin DefaultStorageClass chooses.
 func (s storage) defaultClass() *storagev1.StorageClass {
-	classes := slices.DeleteFunc(slices.Clone(s.world.StorageClasses), func(c *storagev1.StorageClass) bool {
+	classes := slices.DeleteFunc(slices.Clone(s.snapshot.StorageClasses), func(c *storagev1.StorageClass) bool {
 		return c.Annotations[defaultClassAnnotation] != "true"
 	})
 	if len(classes) == 0 {

@@ -15,7 +15,7 @@ import (
 
 // Workload is a StatefulSet to be. Its pods are <name>-<ordinal> and their
 // claims <claim template>-<name>-<ordinal>, as the StatefulSet controller names
-// them; those that the world already has are taken as they are.
+// them; those that the snapshot already has are taken as they are.
 type Workload struct {
 	Namespace, Name string
 	Replicas        int32

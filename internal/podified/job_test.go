@@ -1,13 +1,16 @@
 package podified
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 )
@@ -90,6 +93,47 @@ func TestWhatKeepsAPodOfAJobFromSucceeding(t *testing.T) {
 				t.Errorf("it is %+v; want %s with %q", got, c.reason, c.text)
 			}
 		})
+	}
+}
+
+func TestAServiceNamesTheContainerThatEndsAndNothingOfItsOutput(t *testing.T) {
+	failed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Message: "hunter2"}}
+	completed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}
+	waiting := func(reason, message string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	}
+	unready := time.Now().Truncate(time.Second)
+	runningSince := func(t time.Time) corev1.ContainerState {
+		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(t)}}
+	}
+	running := runningSince(unready)
+	text := func(code int) string {
+		return fmt.Sprintf("container api of pod api-0 has ended with exit code %d: kubectl logs --namespace ns --previous --container api api-0 shows why", code)
+	}
+	const noImage = "pod api-0 does not start: ErrImagePull: not found"
+	for name, c := range map[string]struct {
+		state, last corev1.ContainerState
+		want, init  string
+	}{
+		"while it starts for the first time":                  {waiting("ContainerCreating", ""), corev1.ContainerState{}, "", ""},
+		"when it has ended as none should":                    {completed, corev1.ContainerState{}, text(0), ""},
+		"when it has failed":                                  {failed, corev1.ContainerState{}, text(3), text(3)},
+		"while it waits to be started again":                  {waiting("CrashLoopBackOff", "back-off 10s"), failed, text(3), text(3)},
+		"while it runs again":                                 {running, failed, text(3), text(3)},
+		"while it runs again, as it ended with 0":             {running, completed, text(0), ""},
+		"when it has run since before the pod became unready": {runningSince(unready.Add(-time.Second)), failed, "", ""},
+		"when there is no such image":                         {waiting("ErrImagePull", "not found"), corev1.ContainerState{}, noImage, noImage},
+	} {
+		status := []corev1.ContainerStatus{{Name: "api", State: c.state, LastTerminationState: c.last}}
+		conditions := []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(unready)}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "api-0"}, Status: corev1.PodStatus{Conditions: conditions, ContainerStatuses: status}}
+		if got := failing(pod); got != c.want {
+			t.Errorf("%s: it is %q; want %q", name, got, c.want)
+		}
+		pod.Status = corev1.PodStatus{Conditions: conditions, InitContainerStatuses: status}
+		if got := failing(pod); got != c.init {
+			t.Errorf("an init container, %s: it is %q; want %q", name, got, c.init)
+		}
 	}
 }
 

@@ -79,32 +79,32 @@ func (p *deployment) problems(ctx context.Context, remakes bool) ([]placement.Pr
 	}
 	if !remakes && p.settled() {
 		problems, err := workload.InertSelectors()
-		p.verdicts.note(p, problems)
+		p.predictions.note(p, problems)
 		return problems, err
 	}
-	if last, known := p.verdicts.of(p); known && !remakes && !p.observed() {
+	if last, known := p.predictions.of(p); known && !remakes && !p.observed() {
 		return last, nil
 	}
 	// From here on what changes concerns the pods: it may come too late for the snapshot.
-	p.verdicts.note(p, nil, workload)
+	p.predictions.note(p, nil, workload)
 	problems, err := p.predict(ctx, workload)
 	switch {
 	case err != nil:
-		p.verdicts.forget(p.owner.GetNamespace(), p.Name)
+		p.predictions.forget(p.owner.GetNamespace(), p.Name)
 	case slices.ContainsFunc(problems, unfit):
-		p.verdicts.note(p, problems, workload)
+		p.predictions.note(p, problems, workload)
 	default:
-		p.verdicts.note(p, problems)
+		p.predictions.note(p, problems)
 	}
 	return problems, err
 }
 
 func (p *deployment) predict(ctx context.Context, workload placement.Workload) ([]placement.Problem, error) {
-	verdict, err := p.predictor.Predict(ctx, placement.Key{Kind: p.Controller, NamespacedName: client.ObjectKeyFromObject(p.owner)}, workload)
+	prediction, err := p.predictor.Predict(ctx, placement.Key{Kind: p.Controller, NamespacedName: client.ObjectKeyFromObject(p.owner)}, workload)
 	if err != nil {
 		return nil, fmt.Errorf("predicting where the pods of StatefulSet %s would go: %w", p.Name, err)
 	}
-	return verdict.Problems, nil
+	return prediction.Problems, nil
 }
 
 // unfit reports whether the problem keeps pods from their place.

@@ -109,7 +109,7 @@ type Deployer struct {
 	choosesUsers bool
 	attachments  bool
 	predictor    *placement.Predictor
-	verdicts     verdicts
+	predictions  predictions
 }
 
 // New returns the Deployer of a kind. All kinds share the predictor.

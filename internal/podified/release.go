@@ -42,7 +42,7 @@ func (d *Deployer) Release(ctx context.Context, owner client.Object, services []
 		return err
 	}
 	for _, s := range services {
-		d.verdicts.forget(owner.GetNamespace(), s.Name)
+		d.predictions.forget(owner.GetNamespace(), s.Name)
 	}
 	return client.IgnoreNotFound(apply.Finalizer(ctx, d.Client, owner, d.Finalizer, controllerutil.RemoveFinalizer))
 }

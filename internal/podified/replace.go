@@ -122,8 +122,11 @@ func (p *deployment) lacksVolume(pod *corev1.Pod) bool {
 }
 
 // up reports whether a pod is ready and stays.
-func up(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp.IsZero() && statusOf(pod, corev1.PodReady).Status == corev1.ConditionTrue
+func up(pod *corev1.Pod) bool { return pod.DeletionTimestamp.IsZero() && Ready(pod) }
+
+// Ready reports whether a pod has the condition Ready.
+func Ready(pod *corev1.Pod) bool {
+	return statusOf(pod, corev1.PodReady).Status == corev1.ConditionTrue
 }
 
 // statusOf returns a condition of a pod, an empty one if it has none.

@@ -28,7 +28,7 @@ func (p *deployment) rollout() {
 	case len(waiting) > 0:
 		p.progress(podifiedv1.PodsPendingReason, condition.SeverityWarning, "%s", unplaced(waiting))
 	case s.ObservedGeneration < p.set.Generation || s.UpdatedReplicas < p.Replicas || s.Replicas > p.Replicas:
-		p.progress(podifiedv1.RollingOutReason, condition.SeverityInfo, "%d of %d pods of StatefulSet %s are up to date", s.UpdatedReplicas, p.Replicas, p.Name)
+		p.progress(podifiedv1.RollingOutReason, condition.SeverityInfo, "%d of %d pods of StatefulSet %s are up to date%s", s.UpdatedReplicas, p.Replicas, p.Name, failures(unready))
 	case s.ReadyReplicas < p.Replicas:
 		p.progress(podifiedv1.PodsNotReadyReason, condition.SeverityInfo, "%d of %d pods of StatefulSet %s are ready%s",
 			s.ReadyReplicas, p.Replicas, p.Name, why(unready))
@@ -55,10 +55,24 @@ func unscheduled(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && statusOf(pod, corev1.PodScheduled).Status == corev1.ConditionFalse
 }
 
-// why says of the first of the pods what the kubelet says.
+// failures says what fails in the first of the pods that has such; empty for none.
+func failures(pods []*corev1.Pod) string {
+	for _, pod := range pods {
+		if text := failing(pod); text != "" {
+			return "; " + text
+		}
+	}
+	return ""
+}
+
+// why says what keeps pods from being ready: what fails, or of the first of them what the
+// kubelet says.
 func why(pods []*corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""
+	}
+	if text := failures(pods); text != "" {
+		return text
 	}
 	if message := statusOf(pods[0], corev1.PodReady).Message; message != "" {
 		return "; " + pods[0].Name + ": " + message

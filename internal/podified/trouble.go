@@ -1,7 +1,9 @@
 package podified
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -93,34 +95,73 @@ func troubleOf(pod *corev1.Pod, causes []Cause) trouble {
 	if unscheduled(pod) {
 		return trouble{podifiedv1.PodsPendingReason, "the scheduler finds no node for pod " + pod.Name + ": " + statusOf(pod, corev1.PodScheduled).Message}
 	}
-	if ended := failure(pod); ended != nil {
+	if _, ended := failure(pod.Status.ContainerStatuses); ended != nil {
 		return causeOf(ended, causes)
 	}
-	for _, container := range pod.Status.ContainerStatuses {
-		if waiting := container.State.Waiting; waiting != nil && strings.HasPrefix(waiting.Reason, "Err") || waiting != nil && strings.HasSuffix(waiting.Reason, "Error") ||
-			waiting != nil && strings.HasSuffix(waiting.Reason, "BackOff") {
-			return trouble{podifiedv1.JobFailingReason, "pod " + pod.Name + " does not start: " + waiting.Reason + ": " + waiting.Message}
-		}
+	if text := blocked(pod.Name, pod.Status.ContainerStatuses); text != "" {
+		return trouble{podifiedv1.JobFailingReason, text}
 	}
 	return trouble{}
 }
 
-// failure is how the last attempt ended; nil if it has not failed.
-func failure(pod *corev1.Pod) *corev1.ContainerStateTerminated {
-	for _, container := range pod.Status.ContainerStatuses {
+// failing says which container of a pod of a service does not stay up, or cannot be started;
+// empty for none. How it has ended is in its log alone, which can hold what a status must not.
+func failing(pod *corev1.Pod) string {
+	containers := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	unready := statusOf(pod, corev1.PodReady).LastTransitionTime
+	for i := range containers {
+		// One that has run since before that has ended for another reason, long ago.
+		if running := containers[i].State.Running; running != nil && running.StartedAt.Before(&unready) {
+			containers[i].LastTerminationState = corev1.ContainerState{}
+		}
+	}
+	name, ended := failure(containers)
+	if ended == nil {
+		// A service is not to end, and those of oslo.service that do not come up end with 0.
+		name, ended = lastEnd(containers[len(pod.Status.InitContainerStatuses):], func(*corev1.ContainerStateTerminated) bool { return true })
+	}
+	if ended == nil {
+		return blocked(pod.Name, containers)
+	}
+	return fmt.Sprintf("container %[1]s of pod %[2]s has ended with exit code %[3]d: kubectl logs --namespace %[4]s --previous --container %[1]s %[2]s shows why",
+		name, pod.Name, ended.ExitCode, pod.Namespace)
+}
+
+// failure returns the first container that has failed in its last attempt, and how
+// that ended; nil if none has.
+func failure(containers []corev1.ContainerStatus) (string, *corev1.ContainerStateTerminated) {
+	return lastEnd(containers, func(ended *corev1.ContainerStateTerminated) bool { return ended.ExitCode != 0 })
+}
+
+// lastEnd returns the first container whose last attempt has ended in a way that counts,
+// and how; nil if there is none.
+func lastEnd(containers []corev1.ContainerStatus, counts func(*corev1.ContainerStateTerminated) bool) (string, *corev1.ContainerStateTerminated) {
+	for _, container := range containers {
 		for _, ended := range []*corev1.ContainerStateTerminated{container.State.Terminated, container.LastTerminationState.Terminated} {
-			if ended != nil && ended.ExitCode != 0 {
-				return ended
+			if ended != nil && counts(ended) {
+				return container.Name, ended
 			}
 		}
 	}
-	return nil
+	return "", nil
+}
+
+// blocked says why the kubelet does not start a container; empty if it does, or is about to.
+func blocked(pod string, containers []corev1.ContainerStatus) string {
+	for _, container := range containers {
+		if waiting := container.State.Waiting; waiting != nil &&
+			(strings.HasPrefix(waiting.Reason, "Err") || strings.HasSuffix(waiting.Reason, "Error") || strings.HasSuffix(waiting.Reason, "BackOff")) {
+			return "pod " + pod + " does not start: " + waiting.Reason + ": " + waiting.Message
+		}
+	}
+	return ""
 }
 
 // sameTrouble reports whether the same keeps two pods from succeeding, whatever causes
 // their Jobs have.
 func sameTrouble(a, b *corev1.Pod) bool {
-	was, is := failure(a), failure(b)
+	_, was := failure(a.Status.ContainerStatuses)
+	_, is := failure(b.Status.ContainerStatuses)
 	return troubleOf(a, nil) == troubleOf(b, nil) && (was == nil || is == nil || was.Message == is.Message)
 }
 

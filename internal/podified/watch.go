@@ -162,7 +162,7 @@ func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfJobPod), builder.WithPredicates(jobPodChanges)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges)).
 		WatchesRawSource(d.predictor.Wakes(d.Controller))
-	b = watch.Scheduling(b, watch.Gather(gather, d.verdicts.waiting.All), watch.Gather(gather, d.verdicts.waiting.Concerned))
+	b = watch.Scheduling(b, watch.Gather(gather, d.predictions.waiting.All), watch.Gather(gather, d.predictions.waiting.Concerned))
 	if k.CronJobs {
 		b = b.Owns(&batchv1.CronJob{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfCronJob), builder.WithPredicates(jobChanges))
@@ -257,13 +257,14 @@ func (w watcher) ownersOnNode(ctx context.Context, node client.Object) []reconci
 	return requests
 }
 
-// podChanges lets through what conditions tell of a pod, and none of the many
-// other writes to its status.
+// podChanges lets through what conditions tell of a pod, those of its owner included, and
+// none of the many other writes to its status.
 var podChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 		return before.Spec.NodeName != after.Spec.NodeName || terminating(before) != terminating(after) ||
-			said(before, corev1.PodScheduled) != said(after, corev1.PodScheduled) || said(before, corev1.PodReady) != said(after, corev1.PodReady)
+			said(before, corev1.PodScheduled) != said(after, corev1.PodScheduled) || said(before, corev1.PodReady) != said(after, corev1.PodReady) ||
+			failing(before) != failing(after)
 	},
 }
 

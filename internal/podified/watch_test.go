@@ -13,8 +13,8 @@ import (
 
 // Nothing is predicted again for an event that cannot matter: only objects whose
 // pods would find no place are woken, and those only by what concerns them.
-func TestVerdictsWakeThoseThatWait(t *testing.T) {
-	v := &verdicts{}
+func TestPredictionsWakeThoseThatWait(t *testing.T) {
+	v := &predictions{}
 	of := func(name string) *deployment {
 		return &deployment{Service: &Service{Name: name + "-set"}, owner: &glancev1.GlanceAPI{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}}
 	}

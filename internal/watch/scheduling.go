@@ -56,9 +56,10 @@ var neighbours = predicate.Funcs{
 }
 
 // running reports whether a pod takes room on a node.
-func running(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !ended(pod) }
+func running(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !Ended(pod) }
 
-func ended(pod *corev1.Pod) bool {
+// Ended reports whether a pod runs no more, and never will again.
+func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 

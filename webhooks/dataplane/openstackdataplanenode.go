@@ -11,13 +11,13 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
 
 // SetupOpenStackDataPlaneNodeWithManager serves the rules of
-// OpenStackDataPlaneNode. It warns by the manager's cache, which needs nodes.Index:
+// OpenStackDataPlaneNode. It warns by the manager's cache, which needs dataplane.Index:
 // to list from the API server for each of thousands of nodes would cost the square
 // of them.
 func SetupOpenStackDataPlaneNodeWithManager(mgr ctrl.Manager) error {
@@ -50,7 +50,7 @@ func (s sameHost) warnings(ctx context.Context, old, node *dataplanev1.OpenStack
 	if host == "" || old != nil && old.Spec.AnsibleHost == host {
 		return nil
 	}
-	other, err := nodes.AtAddressOf(ctx, s, node)
+	other, err := dataplane.AtAddressOf(ctx, s, node)
 	if err != nil {
 		// A warning is not worth refusing the write.
 		logf.FromContext(ctx).Error(err, "Failed to look for another node with the same address")

@@ -10,7 +10,7 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
 
@@ -79,6 +79,10 @@ func (v nodeCell) validate(ctx context.Context, old, node *dataplanev1.OpenStack
 // stands for none.
 func (v nodeCell) change(ctx context.Context, old, node *dataplanev1.OpenStackDataPlaneNode) (change cellChange, err error) {
 	change.node = node.Name
+	if old.Name == "" {
+		change.recorded, change.after, err = v.arrival(ctx, node)
+		return change, err
+	}
 	if change.before, err = v.effective(ctx, node.Namespace, old); err != nil {
 		return change, err
 	}
@@ -90,7 +94,28 @@ func (v nodeCell) change(ctx context.Context, old, node *dataplanev1.OpenStackDa
 	return change, err
 }
 
+// arrival returns the cell in which a node that is created is recorded, and the effective
+// one. Where none is recorded the node may be in any, and the effective one is only
+// warned of: then the role may be that of the cache, whose annotation stays as it is.
+func (v nodeCell) arrival(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode) (recorded, after string, err error) {
+	if recorded, err = v.cells.recorded(ctx, node.Namespace, node.Name); err != nil {
+		return "", "", err
+	}
+	if recorded == "" {
+		known, err := nodeCell{cellReader{Reader: v.cells.known}}.effective(ctx, node.Namespace, node)
+		if err == nil && known != "" {
+			return "", known, nil
+		}
+	}
+	after, err = v.effective(ctx, node.Namespace, node)
+	return recorded, after, err
+}
+
+// effective reads the role of a node that has no annotation itself.
 func (v nodeCell) effective(ctx context.Context, namespace string, node *dataplanev1.OpenStackDataPlaneNode) (string, error) {
+	if hasAnnotation(node) {
+		return node.Annotations[novav1.CellAnnotation], nil
+	}
 	role, err := v.cells.role(ctx, namespace, node.Spec.Role)
 	return inherit.Annotation(node, role, novav1.CellAnnotation), err
 }

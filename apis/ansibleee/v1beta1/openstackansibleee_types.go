@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"cmp"
+
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -176,10 +178,15 @@ type OpenStackAnsibleEESpec struct {
 	// +optional
 	Role string `json:"role,omitempty"`
 
-	// OwnerKind is the kind of the objects that own the targets. Each is named
-	// like its target's host. Set by the execution engine.
+	// OwnerKind is the kind of the objects that own the targets. Set by the
+	// execution engine.
 	// +optional
 	OwnerKind string `json:"ownerKind,omitempty"`
+
+	// Service that the run brings to its hosts or removes, where objects of the owner
+	// kind are for different services. Set by the execution engine.
+	// +optional
+	Service string `json:"service,omitempty"`
 
 	// Targets are the hosts of the run and what each is brought to, set by the
 	// execution engine.
@@ -192,9 +199,14 @@ type OpenStackAnsibleEESpec struct {
 
 // Target is one host of a run.
 type Target struct {
-	// Host is the name of the host in the inventory and of the object that owns
-	// the target.
+	// Host is the name of the host in the inventory, and of the object that owns
+	// the target unless owner has another one.
 	Host string `json:"host"`
+
+	// Owner is the name of the object that owns the target, if it is not that of the
+	// host.
+	// +optional
+	Owner string `json:"owner,omitempty"`
 
 	// Hash of everything that decides the outcome on the host. A run of several steps has it
 	// in steps.
@@ -402,6 +414,9 @@ func (r *OpenStackAnsibleEE) Target(host string) (Target, bool) {
 	}
 	return Target{}, false
 }
+
+// OwnerName returns the name of the object that owns the target.
+func (t Target) OwnerName() string { return cmp.Or(t.Owner, t.Host) }
 
 // Machines returns the machines of the targets that are known.
 func (r *OpenStackAnsibleEE) Machines() []string {

@@ -93,6 +93,8 @@ const (
 	KeystoneUnreachableReason  condition.Reason = "KeystoneUnreachable"
 	KeystoneAccessDeniedReason condition.Reason = "KeystoneAccessDenied"
 	EndpointMissingReason      condition.Reason = "ComputeEndpointMissing"
+	PlacementMissingReason     condition.Reason = "PlacementEndpointMissing"
+	CellUnreachableReason      condition.Reason = "CellDatabaseUnreachable"
 	APIUnreachableReason       condition.Reason = "NovaAPIUnreachable"
 	APIAccessDeniedReason      condition.Reason = "NovaAPIAccessDenied"
 )

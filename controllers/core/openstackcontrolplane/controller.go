@@ -27,7 +27,7 @@ import (
 // +kubebuilder:rbac:groups=glance.openstack.org,resources=glances,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=nova,verbs=list;watch;create;patch;delete
 
-const manager = "edpm-openstackcontrolplane"
+const fieldManager = "edpm-openstackcontrolplane"
 
 // Reconciler of OpenStackControlPlane.
 type Reconciler struct {

@@ -53,7 +53,7 @@ func (s *scope) ensure(ctx context.Context, t condition.Type, kind string, wante
 	if !wanted {
 		return s.remove(ctx, t, kind, present, client.ObjectKeyFromObject(desired))
 	}
-	err := apply.Child(ctx, s.Client, manager, s.plane, desired, present, apply.Own)
+	err := apply.Child(ctx, s.Client, fieldManager, s.plane, desired, present, apply.Own)
 	switch {
 	case apierrors.IsInvalid(err):
 		return phase.Stalled(t, corev1.InvalidSpecReason, "The API server rejects %s %s: %v", kind, desired.GetName(), err)

@@ -20,7 +20,7 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -31,8 +31,8 @@ import (
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles;openstackdataplanenodes,verbs=create;patch;delete
 
 const (
-	manager = "edpm-dataplane"
-	gather  = 2 * time.Second
+	fieldManager = "edpm-dataplane"
+	gather       = 2 * time.Second
 )
 
 // Reconciler of OpenStackDataPlane.
@@ -126,7 +126,7 @@ func (s *scope) applyRoles(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(s.plane.Spec.Roles)) {
 		role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: s.meta(name), Spec: s.plane.Spec.Roles[name]}
 		role.Spec.DataPlane = s.plane.Name
-		role.Spec.DeployStrategy = inherit.Strategy(role.Spec.DeployStrategy, s.plane.Spec.DeployStrategy)
+		role.Spec.DeployStrategy = inherit.MergeStrategy(role.Spec.DeployStrategy, s.plane.Spec.DeployStrategy)
 		s.pause(&role.Spec.DeployStrategy)
 		if err := s.apply(ctx, role, &dataplanev1.OpenStackDataPlaneRole{}); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (s *scope) pause(d *dataplanev1.DeployStrategySection) {
 // apply brings a role or node up to date. One that the API server rejects, or
 // that belongs to something else, is noted and keeps nothing else from its turn.
 func (s *scope) apply(ctx context.Context, desired, present client.Object) error {
-	err := apply.Child(ctx, s.Client, manager, s.plane, desired, present)
+	err := apply.Child(ctx, s.Client, fieldManager, s.plane, desired, present)
 	if s.note(err) {
 		return nil
 	}

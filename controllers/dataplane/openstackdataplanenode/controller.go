@@ -18,10 +18,10 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -36,8 +36,8 @@ import (
 // Kind of the objects that this controller reconciles.
 const Kind = "OpenStackDataPlaneNode"
 
-// manager is the field manager of what this controller applies.
-const manager = "edpm-dataplane-node"
+// fieldManager of what this controller applies.
+const fieldManager = "edpm-dataplane-node"
 
 // Reconciler of OpenStackDataPlaneNode.
 type Reconciler struct {
@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err := r.Get(ctx, req.NamespacedName, node)
 	s := &scope{Reconciler: r, node: node}
 	s.created = node.Status.ObservedGeneration == 0
-	s.restored = nodes.Restored(node)
+	s.restored = dataplane.Restored(node)
 	defer s.withdraw(req)
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -121,9 +121,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	r.metal.controller, err = ctrl.NewControllerManagedBy(mgr).
 		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(nodeChanges)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, r.Engine.Expecting(Kind, nodes.Role, watch.Itself), builder.WithPredicates(arrivals)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, nodes.Rivals(mgr.GetClient())), builder.WithPredicates(nodes.MachineChanges)).
-		Watches(&dataplanev1.OpenStackDataPlaneRole{}, watch.Gather(0, nodes.Rivals(mgr.GetClient())), builder.WithPredicates(watch.SpecChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, r.Engine.Expecting(Kind, dataplane.Role, watch.Itself), builder.WithPredicates(arrivals)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, dataplane.Rivals(mgr.GetClient())), builder.WithPredicates(dataplane.MachineChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneRole{}, watch.Gather(0, dataplane.Rivals(mgr.GetClient())), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(nodeOfInventory), builder.OnlyMetadata).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, r.Engine.Expecting(Kind, watch.ByName, r.nodesOfRole), builder.WithPredicates(watch.SpecChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneService{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfService), builder.WithPredicates(watch.SpecChanges)).

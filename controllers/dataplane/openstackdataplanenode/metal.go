@@ -19,8 +19,8 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -45,7 +45,7 @@ func (s *scope) provisionMetal(ctx context.Context) error {
 	if !metal.Asked(s.role) {
 		return s.forgetChoice()
 	}
-	if s.node.Status.BareMetalHost == nil && nodes.Deployed(s.node) {
+	if s.node.Status.BareMetalHost == nil && dataplane.Deployed(s.node) {
 		if found, err := s.recallHost(ctx); err != nil || !found && s.replaceToken() == "" {
 			return err
 		}
@@ -312,7 +312,7 @@ func (w wanting) from(hosts []metal3v1.BareMetalHost) (*metal3v1.BareMetalHost, 
 }
 
 func (s *scope) want(ctx context.Context) (wanting, error) {
-	members, err := nodes.OfRole(ctx, s.Client, s.node.Namespace, s.role.Name)
+	members, err := dataplane.NodesOfRole(ctx, s.Client, s.node.Namespace, s.role.Name)
 	if err != nil {
 		return wanting{}, err
 	}
@@ -375,7 +375,7 @@ func (s *scope) writeClaim(ctx context.Context, host *metal3v1.BareMetalHost, pl
 	if err != nil {
 		return err
 	}
-	if err := s.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(manager)); err != nil {
+	if err := s.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("claiming BareMetalHost %s: %w", host.Name, err)
 	}
 	claimed := s.node.Status.BareMetalHost
@@ -511,6 +511,6 @@ func (s *scope) hardwareAddress(ctx context.Context, host *metal3v1.BareMetalHos
 }
 
 // nodeAt is another node with an address, nil if there is none.
-func (s *scope) nodeAt(ctx context.Context, address string) (*nodes.Rival, error) {
-	return nodes.FindRival(ctx, s.Client, nodes.Host{Namespace: s.node.Namespace, Node: s.node.Name, Vars: map[string]any{"ansible_host": address}})
+func (s *scope) nodeAt(ctx context.Context, address string) (*dataplane.Rival, error) {
+	return dataplane.FindRival(ctx, s.Client, dataplane.Host{Namespace: s.node.Namespace, Node: s.node.Name, Vars: map[string]any{"ansible_host": address}})
 }

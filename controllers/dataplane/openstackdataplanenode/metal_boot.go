@@ -12,9 +12,9 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -30,7 +30,7 @@ func (s *scope) writeBootData(ctx context.Context, host *metal3v1.BareMetalHost)
 	if err != nil {
 		return plan, inputs.Halt(dataplanev1.ProvisionReadyCondition, err)
 	}
-	plan.Machine = fmt.Sprintf("%s %s", host.UID, nodes.Replacement(s.node))
+	plan.Machine = fmt.Sprintf("%s %s", host.UID, dataplane.Replacement(s.node))
 	if present != nil && metav1.IsControlledBy(present, s.node) && string(present.Data[metal.MachineKey]) == plan.Machine {
 		plan.User.HostKey = metal.KnownKey(present.Data)
 	}
@@ -44,7 +44,7 @@ func (s *scope) writeBootData(ctx context.Context, host *metal3v1.BareMetalHost)
 		return plan, s.badBootData(err)
 	}
 	desired := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.node.Namespace, Name: metal.SecretName(s.node.Name)}, Data: data}
-	if err := apply.Secret(ctx, s.Client, manager, s.node, desired, present); err != nil {
+	if err := apply.Secret(ctx, s.Client, fieldManager, s.node, desired, present); err != nil {
 		return plan, apply.Halt(dataplanev1.ProvisionReadyCondition, err)
 	}
 	s.node.Status.HostKey = plan.User.HostKey.Public
@@ -59,12 +59,12 @@ func (s *scope) badBootData(err error) error {
 func (s *scope) plan(ctx context.Context, host *metal3v1.BareMetalHost) (metal.Plan, error) {
 	t, sources := s.role.Spec.BaremetalSetTemplate, metal.SourcesOf(s.node, s.role, s.eff.HostName)
 	plan := metal.Plan{Image: *t.Image, User: metal.UserData{HostName: s.eff.HostName, Domain: t.DomainName, User: s.eff.AnsibleUser}}
-	private, err := s.Inputs.SecretKey(ctx, s.node.Namespace, s.eff.SSHKeySecret, nodes.SSHKeyKey)
+	private, err := s.Inputs.SecretKey(ctx, s.node.Namespace, s.eff.SSHKeySecret, dataplane.SSHKeyKey)
 	if err != nil {
 		return plan, inputs.Halt(dataplanev1.ProvisionReadyCondition, err)
 	}
 	if plan.User.AuthorizedKey, err = metal.AuthorizedKey(private); err != nil {
-		return plan, phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.InvalidSpecReason, "Secret %s, key %s: %v", s.eff.SSHKeySecret, nodes.SSHKeyKey, err)
+		return plan, phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.InvalidSpecReason, "Secret %s, key %s: %v", s.eff.SSHKeySecret, dataplane.SSHKeyKey, err)
 	}
 	if t.CABundleSecretName != "" {
 		if plan.User.CABundle, err = s.Inputs.SecretKey(ctx, s.node.Namespace, t.CABundleSecretName, metal.CABundleKey); err != nil {

@@ -101,7 +101,7 @@ func (s *scope) patchHost(ctx context.Context, host *metal3v1.BareMetalHost, cha
 	if err != nil {
 		return err
 	}
-	err = s.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(manager))
+	err = s.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

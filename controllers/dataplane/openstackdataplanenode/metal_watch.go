@@ -24,8 +24,8 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
@@ -45,7 +45,7 @@ func indexMetal(obj client.Object) []string {
 	node := obj.(*dataplanev1.OpenStackDataPlaneNode)
 	claimed := node.Status.BareMetalHost
 	switch {
-	case claimed == nil && nodes.Deployed(node) && node.Annotations[edpmv1.ReplaceHostAnnotation] == "":
+	case claimed == nil && dataplane.Deployed(node) && node.Annotations[edpmv1.ReplaceHostAnnotation] == "":
 		return nil
 	case claimed == nil || claimed.Name == "":
 		return []string{metalWaiting}

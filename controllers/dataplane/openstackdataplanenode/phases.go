@@ -18,11 +18,11 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
@@ -45,21 +45,11 @@ func (s *scope) ensureFinalizer(ctx context.Context) error {
 			return nil
 		}
 	}
-	return s.patchFinalizers(ctx, controllerutil.AddFinalizer)
+	return s.finalizer(ctx, controllerutil.AddFinalizer)
 }
 
-func (s *scope) patchFinalizers(ctx context.Context, change func(client.Object, string) bool) error {
-	patched := s.node.DeepCopy()
-	if !change(patched, dataplanev1.NodeFinalizer) {
-		return nil
-	}
-	if err := s.Patch(ctx, patched, client.MergeFromWithOptions(s.node, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("patching the finalizers: %w", err)
-	}
-	// Not the new resource version: it would make the status write conflict with
-	// that of a service on the node.
-	s.node.Finalizers = patched.Finalizers
-	return nil
+func (s *scope) finalizer(ctx context.Context, change func(client.Object, string) bool) error {
+	return apply.Finalizer(ctx, s.Client, s.node, dataplanev1.NodeFinalizer, change)
 }
 
 // recall is the phase that finds out whether the object was restored from a
@@ -73,9 +63,10 @@ func (s *scope) recall(ctx context.Context) error {
 	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.node), live); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if live.UID == s.node.UID && live.Status.ObservedGeneration == 0 {
-		s.node.Status.SetUnknown()
+	if live.UID != s.node.UID || live.Status.ObservedGeneration != 0 {
+		return apply.Late(live, "OpenStackDataPlaneNode")
 	}
+	s.node.Status.SetUnknown()
 	return nil
 }
 
@@ -95,7 +86,7 @@ func (s *scope) lookUpRole(ctx context.Context) error {
 		return phase.Failing(condition.InputReadyCondition, dataplanev1.RoleMissingReason,
 			"spec.role: OpenStackDataPlaneRole %q does not exist: create it, or set another role", name)
 	}
-	if s.eff, err = inherit.Node(s.node, s.role); err != nil {
+	if s.eff, err = inherit.EffectiveOf(s.node, s.role); err != nil {
 		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "%v", err)
 	}
 	return nil
@@ -133,25 +124,25 @@ func (s *scope) keepInventory(ctx context.Context) error {
 // is being deleted keeps it, but no longer as a child: its services need it to
 // be removed from the host.
 func (s *scope) inventory(ctx context.Context) error {
-	s.vars = nodes.HostVars(s.eff)
+	s.vars = dataplane.HostVars(s.eff)
 	text, err := edpm.Inventory{All: edpm.InventoryGroup{Hosts: map[string]map[string]any{s.node.Name: s.vars}}}.Render()
 	if err != nil {
 		return err
 	}
-	if err := nodes.FitsConfigMap(text + s.eff.NetworkTemplate); err != nil {
+	if err := dataplane.FitsConfigMap(text + s.eff.NetworkTemplate); err != nil {
 		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason,
 			"%v: shorten ansibleVars or networkConfig.template of the node or its role, or put large texts into a ConfigMap or Secret of an OpenStackDataPlaneService", err)
 	}
-	data := map[string]string{nodes.InventoryKey: text}
+	data := map[string]string{dataplane.InventoryKey: text}
 	if s.eff.NetworkTemplate != "" {
 		data["network"] = s.eff.NetworkTemplate
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.node.Namespace, Name: nodes.InventoryName(s.node.Name)}, Data: data}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.node.Namespace, Name: dataplane.InventoryName(s.node.Name)}, Data: data}
 	var options []apply.Option
 	if !s.node.DeletionTimestamp.IsZero() {
 		options = append(options, apply.Orphan)
 	}
-	if err := apply.Child(ctx, s.Client, manager, s.node, cm, &corev1.ConfigMap{}, options...); err != nil {
+	if err := apply.Child(ctx, s.Client, fieldManager, s.node, cm, &corev1.ConfigMap{}, options...); err != nil {
 		return apply.Halt(condition.InputReadyCondition, err)
 	}
 	s.node.Status.InventoryConfigMapName = cm.Name
@@ -160,7 +151,7 @@ func (s *scope) inventory(ctx context.Context) error {
 
 // machine is the phase that refuses a host that another node has as well.
 func (s *scope) machine(ctx context.Context) error {
-	rival, err := nodes.FindRival(ctx, s.Client, nodes.HostOf(s.node, s.vars))
+	rival, err := dataplane.FindRival(ctx, s.Client, dataplane.HostOf(s.node, s.vars))
 	switch {
 	case err != nil || rival == nil:
 		return err
@@ -176,7 +167,7 @@ func (s *scope) sshKey(ctx context.Context) error {
 		return phase.Stalled(condition.InputReadyCondition, edpmv1.SecretMissingReason,
 			"No SSH key: set ansibleSSHPrivateKeySecret in spec.node, or in spec.nodeTemplate of role %s", s.role.Name)
 	}
-	_, err := s.Inputs.SecretKey(ctx, s.node.Namespace, s.eff.SSHKeySecret, nodes.SSHKeyKey)
+	_, err := s.Inputs.SecretKey(ctx, s.node.Namespace, s.eff.SSHKeySecret, dataplane.SSHKeyKey)
 	return inputs.Halt(condition.InputReadyCondition, err)
 }
 
@@ -254,7 +245,7 @@ func (s *scope) forgetOldServices() {
 }
 
 // remove is the last phase of a node that is being deleted: it waits until
-// every service is off the host, and then lets the node go.
+// every service is off the host, and then removes the finalizers.
 func (s *scope) remove(ctx context.Context) error {
 	if err := s.Engine.Forget(ctx, Kind, s.node.Namespace, s.node.Name, stepsOf(s.node)...); err != nil {
 		return err
@@ -273,7 +264,7 @@ func (s *scope) remove(ctx context.Context) error {
 	if err := s.removeInventory(ctx); err != nil {
 		return err
 	}
-	return client.IgnoreNotFound(s.patchFinalizers(ctx, dropFinalizers))
+	return client.IgnoreNotFound(s.finalizer(ctx, dropFinalizers))
 }
 
 // left are the services that the node shows, and objects of services that ran
@@ -292,7 +283,7 @@ func (s *scope) left(ctx context.Context) ([]string, error) {
 // removeInventory deletes the inventory, if the node published it.
 func (s *scope) removeInventory(ctx context.Context) error {
 	cm := &corev1.ConfigMap{}
-	err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: nodes.InventoryName(s.node.Name)}, cm)
+	err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: dataplane.InventoryName(s.node.Name)}, cm)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}

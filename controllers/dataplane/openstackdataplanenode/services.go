@@ -12,11 +12,11 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
@@ -102,13 +102,13 @@ func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 	if wrong != nil {
 		return edpm.Target{}, phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "%v", wrong)
 	}
-	strategy, err := nodes.Strategy(s.eff.Deploy)
+	strategy, err := dataplane.Rollout(s.eff.Deploy)
 	if err != nil {
 		return edpm.Target{}, phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "spec.deployStrategy: %v", err)
 	}
 	return edpm.Target{
 		Namespace: s.node.Namespace, Host: s.node.Name, OwnerKind: Kind, OwnerUID: s.node.UID, Role: s.role.Name, Strategy: strategy,
-		Rerun: inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation), Tokens: inherit.RerunTokens(s.node, s.role), Replacement: nodes.Replacement(s.node), Image: s.RunnerImage,
+		Rerun: inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation), Tokens: inherit.RerunTokens(s.node, s.role), Replacement: dataplane.Replacement(s.node), Image: s.RunnerImage,
 		SSHKeySecret: s.eff.SSHKeySecret, SSHKeyDigest: inputs.Digest(key), HostKey: hostKey,
 		NetworkAttachments: s.eff.NetworkAttachments, Topology: topology.NameOf(s.eff.TopologyRef), Env: s.eff.Env, ExtraMounts: s.eff.ExtraMounts, MountDigests: mounted,
 		EnvDigests: environment,

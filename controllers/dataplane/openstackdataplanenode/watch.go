@@ -12,9 +12,9 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -127,7 +127,7 @@ func projectedRefs(v ansibleeev1.ExtraVolume) []mountRef {
 // nodeOfInventory maps a ConfigMap to the node whose inventory has its name,
 // whosever it is.
 func nodeOfInventory(_ context.Context, cm client.Object) []reconcile.Request {
-	node, found := strings.CutPrefix(cm.GetName(), nodes.InventoryName(""))
+	node, found := strings.CutPrefix(cm.GetName(), dataplane.InventoryName(""))
 	if !found {
 		return nil
 	}
@@ -135,7 +135,7 @@ func nodeOfInventory(_ context.Context, cm client.Object) []reconcile.Request {
 }
 
 func (r *Reconciler) nodesOfRole(ctx context.Context, role client.Object) []reconcile.Request {
-	members, err := nodes.OfRole(ctx, r.Client, role.GetNamespace(), role.GetName())
+	members, err := dataplane.NodesOfRole(ctx, r.Client, role.GetNamespace(), role.GetName())
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the nodes of a role")
 		return nil

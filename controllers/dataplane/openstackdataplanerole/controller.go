@@ -19,7 +19,7 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -30,7 +30,7 @@ import (
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles/finalizers,verbs=update
 
 const (
-	manager = "edpm-dataplane-role"
+	fieldManager = "edpm-dataplane-role"
 	// gather is how long changes of nodes are gathered into one summary.
 	gather = 2 * time.Second
 )
@@ -93,7 +93,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func (s *scope) listNodes(ctx context.Context) error {
-	members, err := nodes.OfRole(ctx, s.Client, s.role.Namespace, s.role.Name)
+	members, err := dataplane.NodesOfRole(ctx, s.Client, s.role.Namespace, s.role.Name)
 	sort.Slice(members, func(i, j int) bool { return members[i].Name < members[j].Name })
 	s.nodes = members
 	return err

@@ -18,8 +18,8 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -118,8 +118,8 @@ func (s *scope) versions(ctx context.Context, parts int) []string {
 
 // publish renders the inventory and brings its ConfigMaps up to date.
 func (s *scope) publish(ctx context.Context) published {
-	parts, err := nodes.RoleInventory(s.role, s.nodes)
-	if large := (*nodes.TooLargeError)(nil); errors.As(err, &large) {
+	parts, err := dataplane.RoleInventory(s.role, s.nodes)
+	if large := (*dataplane.TooLargeError)(nil); errors.As(err, &large) {
 		return published{problem: large.Error(), err: s.removeParts(ctx, 0)}
 	}
 	if err != nil {
@@ -140,8 +140,8 @@ func (s *scope) publish(ctx context.Context) published {
 // apply brings the ConfigMap of a part up to date and returns its version.
 func (s *scope) apply(ctx context.Context, part int, text string) (string, error) {
 	cm, present := s.part(part), &corev1.ConfigMap{}
-	cm.Data = map[string]string{nodes.InventoryKey: text}
-	err := apply.Child(ctx, s.Client, manager, s.role, cm, present)
+	cm.Data = map[string]string{dataplane.InventoryKey: text}
+	err := apply.Child(ctx, s.Client, fieldManager, s.role, cm, present)
 	return present.ResourceVersion, apply.Halt(condition.InputReadyCondition, err)
 }
 

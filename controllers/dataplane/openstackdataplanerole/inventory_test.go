@@ -23,7 +23,7 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -53,7 +53,7 @@ func newBench(t *testing.T, count, bytes int) *bench {
 	}
 	b.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&dataplanev1.OpenStackDataPlaneRole{}, &dataplanev1.OpenStackDataPlaneNode{}).
-		WithIndex(&dataplanev1.OpenStackDataPlaneNode{}, nodes.RoleIndex, func(o client.Object) []string { return []string{nodes.Role(o)} }).
+		WithIndex(&dataplanev1.OpenStackDataPlaneNode{}, dataplane.RoleIndex, func(o client.Object) []string { return []string{dataplane.Role(o)} }).
 		WithInterceptorFuncs(interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			if strings.HasPrefix(obj.(interface{ GetName() string }).GetName(), "dataplanerole") {
 				b.writes++

@@ -32,7 +32,7 @@ import (
 // +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis,verbs=list;watch;create;patch;delete
 
 const (
-	manager = "edpm-glance"
+	fieldManager = "edpm-glance"
 	// ownerIndex holds the name of the Glance that controls a GlanceAPI.
 	ownerIndex = "glance.owner"
 	// gather is how long changes of GlanceAPIs are gathered into one summary.
@@ -128,7 +128,7 @@ func (s *scope) applyAPIs(ctx context.Context) error {
 
 func (s *scope) apply(ctx context.Context, desired *glancev1.GlanceAPI) error {
 	present := &glancev1.GlanceAPI{}
-	if err := apply.Child(ctx, s.Client, manager, s.glance, desired, present, apply.Own); err != nil {
+	if err := apply.Child(ctx, s.Client, fieldManager, s.glance, desired, present, apply.Own); err != nil {
 		return apply.Halt(glancev1.GlanceAPIReadyCondition, err)
 	}
 	s.apis = append(s.apis, present)

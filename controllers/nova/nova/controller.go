@@ -44,7 +44,7 @@ import (
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete
 
 const (
-	manager = "edpm-nova"
+	fieldManager = "edpm-nova"
 	// secretIndex holds the Secrets of a Nova: what it reads and writes.
 	secretIndex = "nova.secrets"
 )
@@ -242,7 +242,7 @@ func (s *scope) applyCell(ctx context.Context, name string) error {
 		Spec:       s.cellSpec(name, s.nova.Spec.CellTemplates[name]),
 	}
 	present := &novav1.NovaCell{}
-	if err := apply.Child(ctx, s.Client, manager, s.nova, cell, present, apply.Own); err != nil {
+	if err := apply.Child(ctx, s.Client, fieldManager, s.nova, cell, present, apply.Own); err != nil {
 		return apply.Halt(novav1.NovaAllCellsReadyCondition, err)
 	}
 	s.cells = append(s.cells, present)
@@ -255,7 +255,7 @@ func (s *scope) applySecret(ctx context.Context, name string) error {
 		return inputs.Halt(novav1.NovaAllCellsReadyCondition, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: name}, Data: s.passwords}
-	return apply.Halt(novav1.NovaAllCellsReadyCondition, apply.Secret(ctx, s.Client, manager, s.nova, secret, present, apply.Own))
+	return apply.Halt(novav1.NovaAllCellsReadyCondition, apply.Secret(ctx, s.Client, fieldManager, s.nova, secret, present, apply.Own))
 }
 
 func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCellSpec {

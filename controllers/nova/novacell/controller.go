@@ -32,7 +32,7 @@ import (
 // +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=create;patch
 
 const (
-	manager = "edpm-novacell"
+	fieldManager = "edpm-novacell"
 	// secretIndex holds the Secrets of a cell: what it reads and writes.
 	secretIndex = "novacell.secrets"
 	// transportKey is where a cell finds its message bus.
@@ -181,7 +181,7 @@ func (s *scope) computeConfig(ctx context.Context) error {
 		return inputs.Halt(novav1.NovaComputeServiceConfigReadyCondition, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cell.Namespace, Name: name}, Data: data}
-	if err := apply.Secret(ctx, s.Client, manager, s.cell, secret, present, apply.Own); err != nil {
+	if err := apply.Secret(ctx, s.Client, fieldManager, s.cell, secret, present, apply.Own); err != nil {
 		return apply.Halt(novav1.NovaComputeServiceConfigReadyCondition, err)
 	}
 	s.cell.Status.ComputeConfigSecretName = name

@@ -38,15 +38,15 @@ func pointers[T any](items []T) []*T {
 }
 
 // predict predicts where the OSDs go that are to come.
-func (s *scope) predict(ctx context.Context, workloads []placement.Workload) ([]placement.Verdict, error) {
+func (s *scope) predict(ctx context.Context, workloads []placement.Workload) ([]placement.Prediction, error) {
 	name := client.ObjectKeyFromObject(s.cluster)
 	// From here on what changes concerns them: it may come too late for the snapshot.
 	s.waiting.Note(name, "", workloads...)
-	verdicts, err := s.Predictor.PredictAll(ctx, placement.Key{Kind: controllerName, NamespacedName: name}, workloads)
-	if err == nil && !slices.ContainsFunc(verdicts, func(v placement.Verdict) bool { return !v.Fits() }) {
+	predictions, err := s.Predictor.PredictAll(ctx, placement.Key{Kind: controllerName, NamespacedName: name}, workloads)
+	if err == nil && !slices.ContainsFunc(predictions, func(v placement.Prediction) bool { return !v.Fits() }) {
 		s.waiting.Note(name, "")
 	}
-	return verdicts, err
+	return predictions, err
 }
 
 // project is the phase that shows where the OSDs are and would go. A problem does

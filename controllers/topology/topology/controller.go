@@ -107,13 +107,9 @@ func (s *scope) listPods(ctx context.Context, opts ...client.ListOption) ([]*cor
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		if !ended(&list.Items[i]) {
+		if !watch.Ended(&list.Items[i]) {
 			pods = append(pods, &list.Items[i])
 		}
 	}
 	return pods, nil
-}
-
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -45,7 +45,7 @@ var finalizerChanges = predicate.Funcs{
 var podChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-		return before.Spec.NodeName != after.Spec.NodeName || ended(before) != ended(after) ||
+		return before.Spec.NodeName != after.Spec.NodeName || watch.Ended(before) != watch.Ended(after) ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 			!maps.Equal(before.Labels, after.Labels) || !slices.Equal(topologyOf(before), topologyOf(after))
 	},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -21,10 +22,14 @@ import (
 )
 
 const (
-	// microversion in which services have a UUID and one request can change all of
-	// their state. Later ones ask every host for its uptime when hypervisors are listed.
-	microversion = "2.53"
-	binary       = "nova-compute"
+	// microversion in which services have a UUID, one request can change all of their
+	// state, and those of a cell that the API does not reach are listed by their hosts
+	// rather than left out (2.53 and 2.69 in nova's history of its REST API). 2.88 and
+	// later ask every host for its uptime when hypervisors are listed.
+	microversion = "2.69"
+	// unknown is the status of services in a cell whose database the API does not reach.
+	unknown = "UNKNOWN"
+	binary  = "nova-compute"
 	// project of the users of services.
 	project = "service"
 	// largestAnswer bounds what an answer may take of the memory of the manager: some
@@ -74,9 +79,15 @@ func connect(ctx context.Context, access Access, opts Options) (*api, error) {
 	if err != nil {
 		return nil, a.trouble(keystone, err)
 	}
-	compute, err := openstack.NewComputeV2(provider, gophercloud.EndpointOpts{Region: access.Region, Availability: gophercloud.AvailabilityInternal})
+	internal := gophercloud.EndpointOpts{Region: access.Region, Availability: gophercloud.AvailabilityInternal}
+	compute, err := openstack.NewComputeV2(provider, internal)
 	if err != nil {
 		return nil, a.trouble(nova, err)
+	}
+	// Nothing is asked of placement, but nova puts no guest anywhere without it.
+	internal.ApplyDefaults("placement")
+	if _, err := provider.EndpointLocator(internal); err != nil {
+		return nil, a.trouble(placement, err)
 	}
 	compute.Microversion = microversion
 	a.compute = compute
@@ -141,24 +152,42 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// list returns the services nova-compute of all cells, or those of one host. What has
-// no UUID is left out: it becomes part of addresses and of what is stored.
-func (a *api) list(ctx context.Context, host string) ([]Service, error) {
+// list returns the services nova-compute of all cells, or those of one host, and the
+// hosts of which nothing is known because the API does not reach the database of their
+// cell. What has no UUID is left out: it becomes part of addresses and of what is stored.
+func (a *api) list(ctx context.Context, host string) (listed []Service, unreached map[string]bool, err error) {
 	pages, err := services.List(a.compute, services.ListOpts{Binary: binary, Host: host}).AllPages(ctx)
 	if err != nil {
-		return nil, a.trouble(nova, err)
+		return nil, nil, a.trouble(nova, err)
 	}
-	all, err := services.ExtractServices(pages)
-	if err != nil {
-		return nil, a.trouble(nova, err)
+	var all []entry
+	if err := pages.(services.ServicePage).ExtractIntoSlicePtr(&all, "services"); err != nil {
+		return nil, nil, a.trouble(nova, err)
 	}
-	var listed []Service
-	for _, s := range all {
-		if uuid.Validate(s.ID) == nil {
+	unreached = map[string]bool{}
+	for _, e := range all {
+		switch s := e.service; {
+		case s.Status == unknown:
+			unreached[s.Host] = true
+		case uuid.Validate(s.ID) == nil:
 			listed = append(listed, newService(s))
 		}
 	}
-	return listed, nil
+	return listed, unreached, nil
+}
+
+// entry of a list of services. Of a service whose status is unknown it has only the host,
+// which gophercloud takes for an error.
+type entry struct{ service services.Service }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (e *entry) UnmarshalJSON(text []byte) error {
+	var brief struct{ Host, Status string }
+	if err := json.Unmarshal(text, &brief); err != nil || brief.Status != unknown {
+		return json.Unmarshal(text, &e.service)
+	}
+	e.service.Host, e.service.Status = brief.Host, brief.Status
+	return nil
 }
 
 // mapped returns the ids of the services whose hosts are mapped: nova lists no

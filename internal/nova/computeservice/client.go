@@ -50,7 +50,11 @@ func (o *Observer) Client(ctx context.Context, nova types.NamespacedName) (*Clie
 func (c *Client) Find(ctx context.Context, host string) ([]Service, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.observer.opts.Timeout)
 	defer cancel()
-	return c.api.list(ctx, host)
+	found, unreached, err := c.api.list(ctx, host)
+	if len(unreached) > 0 {
+		return nil, c.api.noDatabase(unreached)
+	}
+	return found, err
 }
 
 // Change of a service, in the words of nova's API.

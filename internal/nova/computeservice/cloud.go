@@ -23,6 +23,8 @@ type cloud struct {
 
 	asked    bool
 	services map[string]Service // by host
+	// unreached are hosts in cells that nova did not reach the last time.
+	unreached map[string]bool
 	// mapped are the ids of services whose hosts are known to be mapped.
 	mapped   map[string]bool
 	trouble  *Trouble
@@ -42,7 +44,7 @@ type cloud struct {
 
 // reset forgets what nova said.
 func (c *cloud) reset() {
-	c.stop, c.api, c.asked, c.services, c.mapped, c.trouble, c.failures = nil, nil, false, nil, map[string]bool{}, nil, 0
+	c.stop, c.api, c.asked, c.services, c.unreached, c.mapped, c.trouble, c.failures = nil, nil, false, nil, nil, map[string]bool{}, nil, 0
 	c.round, c.rounds = nil, 0
 }
 
@@ -93,6 +95,9 @@ func (c *cloud) unsure(services map[string]Service) bool {
 
 func (c *cloud) view(s Subject) View {
 	v := View{Asked: c.asked, Service: firstHost(c.services, s.Hosts)}
+	if v.Service.ID == "" && slices.ContainsFunc(s.Hosts, func(host string) bool { return c.unreached[host] }) {
+		v.Asked = false
+	}
 	v.Service.Mapped = v.Service.ID != "" && c.mapped[v.Service.ID]
 	if !v.settled() {
 		v.Trouble = c.trouble
@@ -107,8 +112,9 @@ func (c *cloud) note(found answer, err error, now time.Time) []types.NamespacedN
 		before[name] = c.view(s)
 	}
 	c.read = now
+	c.keepUnreached(found)
 	if found.services != nil {
-		c.asked, c.services = true, found.services
+		c.asked, c.services, c.unreached = true, found.services, found.unreached
 	}
 	if found.mapped != nil {
 		c.mapped = found.mapped
@@ -129,6 +135,22 @@ func (c *cloud) note(found answer, err error, now time.Time) []types.NamespacedN
 		}
 	}
 	return concerned
+}
+
+// keepUnreached adds what is known of hosts that nova did not reach to what it said.
+func (c *cloud) keepUnreached(found answer) {
+	for host := range found.unreached {
+		s, known := c.services[host]
+		if !known {
+			continue
+		}
+		if _, moved := found.services[host]; !moved { // it may be in another cell by now
+			found.services[host] = s
+		}
+		if found.mapped != nil && c.mapped[s.ID] {
+			found.mapped[s.ID] = true
+		}
+	}
 }
 
 // asTrouble is the error of a request.

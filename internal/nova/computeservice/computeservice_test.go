@@ -129,7 +129,8 @@ func TestTroubleSaysNothingOfWhatAServerAnswered(t *testing.T) {
 	}{
 		"a wrong password":             {keystone, code(http.StatusUnauthorized), novav1.KeystoneAccessDeniedReason, "keystone at http://keystone:5000/v3 refuses user nova"},
 		"a token that ended, and then": {nova, &gophercloud.ErrUnableToReauthenticate{ErrOriginal: code(401), ErrReauth: code(503)}, novav1.KeystoneUnreachableReason, "it answers 503"},
-		"no endpoint":                  {nova, &gophercloud.ErrEndpointNotFound{}, novav1.EndpointMissingReason, "in region r"},
+		"no endpoint":                  {nova, &gophercloud.ErrEndpointNotFound{}, novav1.EndpointMissingReason, "of type compute in region r"},
+		"no placement":                 {placement, &gophercloud.ErrEndpointNotFound{}, novav1.PlacementMissingReason, "of type placement in region r"},
 		"nova refuses":                 {nova, code(http.StatusForbidden), novav1.APIAccessDeniedReason, "role admin"},
 		"nobody listens":               {keystone, fmt.Errorf("dial: %w", syscall.ECONNREFUSED), novav1.KeystoneUnreachableReason, "it refuses connections"},
 		"silence":                      {nova, context.DeadlineExceeded, novav1.APIUnreachableReason, "it does not answer in time"},
@@ -158,7 +159,8 @@ func fakeCloud(t *testing.T, answer string, authenticating func()) *httptest.Ser
 		w.Header().Set("X-Subject-Token", "t")
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, `{"token": {"expires_at": "2099-01-01T00:00:00.000000Z", "catalog": [{"type": "compute", "name": "nova", "endpoints": [
-			{"id": "e", "interface": "internal", "region": "r", "region_id": "r", "url": %q}]}]}}`, server.URL+"/v2.1")
+			{"id": "e", "interface": "internal", "region": "r", "region_id": "r", "url": %q}]}, {"type": "placement", "name": "placement", "endpoints": [
+			{"id": "p", "interface": "internal", "region": "r", "region_id": "r", "url": "http://placement.invalid"}]}]}}`, server.URL+"/v2.1")
 	})
 	mux.HandleFunc("GET /v2.1/os-services", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -178,9 +180,34 @@ func TestAServiceWithoutAUUIDIsLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := a.list(t.Context(), "")
+	found, _, err := a.list(t.Context(), "")
 	if err != nil || len(found) != 1 || found[0].ID != good || found[0].Host != "b" {
 		t.Errorf("listed %+v (%v); want %s only", found, err, good)
+	}
+}
+
+func TestWhatIsKnownOfACellIsKeptWhileItIsNotReached(t *testing.T) {
+	subject := func(name string) Subject {
+		return Subject{Name: types.NamespacedName{Name: name}, Hosts: []string{name}}
+	}
+	c := &cloud{
+		subjects: map[types.NamespacedName]Subject{}, asked: true, mapped: map[string]bool{"1": true, "3": true},
+		services: map[string]Service{"a": {ID: "1", Host: "a", Up: true}, "moved": {ID: "3", Host: "moved", Up: true}},
+	}
+	c.note(answer{
+		services:  map[string]Service{"b": {ID: "2", Host: "b", Up: true}, "moved": {ID: "4", Host: "moved"}},
+		unreached: map[string]bool{"a": true, "moved": true, "never-seen": true}, mapped: map[string]bool{"2": true},
+	}, &Trouble{Reason: novav1.CellUnreachableReason}, time.Now())
+	for host, want := range map[string]View{
+		"a":          {Asked: true, Service: Service{ID: "1", Host: "a", Up: true, Mapped: true}},
+		"b":          {Asked: true, Service: Service{ID: "2", Host: "b", Up: true, Mapped: true}},
+		"moved":      {Asked: true, Service: Service{ID: "4", Host: "moved"}, Trouble: c.trouble},
+		"never-seen": {Trouble: c.trouble},
+		"unknown":    {Asked: true, Trouble: c.trouble},
+	} {
+		if got := c.view(subject(host)); !got.equal(want) {
+			t.Errorf("%s: %+v; want %+v", host, got, want)
+		}
 	}
 }
 

@@ -260,8 +260,9 @@ func (o *Observer) ask(ctx context.Context, nova types.NamespacedName, c *cloud)
 
 // answer is what a Nova says.
 type answer struct {
-	services map[string]Service // by host
-	mapped   map[string]bool    // by id; nil if it was not asked
+	services  map[string]Service // by host
+	unreached map[string]bool    // hosts of which it knows nothing now
+	mapped    map[string]bool    // by id; nil if it was not asked
 }
 
 func (o *Observer) answer(ctx context.Context, c *cloud, access Access, client **api) (answer, error) {
@@ -273,11 +274,11 @@ func (o *Observer) answer(ctx context.Context, c *cloud, access Access, client *
 			return answer{}, err
 		}
 	}
-	listed, err := (*client).list(ctx, "")
+	listed, unreached, err := (*client).list(ctx, "")
 	if err != nil {
 		return answer{}, err
 	}
-	found := answer{services: map[string]Service{}}
+	found := answer{services: map[string]Service{}, unreached: unreached}
 	for _, s := range listed {
 		other, twice := found.services[s.Host]
 		if twice && other.Up && !s.Up {
@@ -292,12 +293,16 @@ func (o *Observer) answer(ctx context.Context, c *cloud, access Access, client *
 	if unsure {
 		found.mapped, err = (*client).mapped(ctx)
 	}
+	if err == nil && len(unreached) > 0 {
+		err = (*client).noDatabase(unreached)
+	}
 	return found, err
 }
 
 // View is what is known of a compute.
 type View struct {
-	// Asked reports whether nova has been asked since the manager was started.
+	// Asked reports whether nova has been asked since the manager was started, and reached
+	// the cell of the compute.
 	Asked bool
 	// Service of the compute; zero if nova does not know it.
 	Service Service

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"syscall"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -31,8 +33,9 @@ func (t *Trouble) Error() string { return t.Message }
 type peer string
 
 const (
-	keystone peer = "keystone"
-	nova     peer = "nova's API"
+	keystone  peer = "keystone"
+	nova      peer = "nova's API"
+	placement peer = "placement"
 )
 
 // trouble turns an error of a request into what people can do about it.
@@ -41,8 +44,7 @@ func (a *api) trouble(at peer, err error) *Trouble {
 		at, err = keystone, reauth.ErrReauth
 	}
 	if missing := (*gophercloud.ErrEndpointNotFound)(nil); errors.As(err, &missing) {
-		return &Trouble{novav1.EndpointMissingReason, fmt.Sprintf(
-			"The catalogue of keystone at %s has no internal endpoint of type compute in region %s: create it, or correct keystone.region", plain(a.access.AuthURL), a.access.Region)}
+		return a.noEndpoint(at)
 	}
 	denied := gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) || gophercloud.ResponseCodeIs(err, http.StatusForbidden)
 	switch {
@@ -56,6 +58,22 @@ func (a *api) trouble(at peer, err error) *Trouble {
 			"nova's API at %s does not let user %s list its services: give the user the role admin in project %s", a.endpoint(), a.access.User, project)}
 	}
 	return &Trouble{novav1.APIUnreachableReason, fmt.Sprintf("nova's API at %s cannot be asked: it %s", a.endpoint(), cause(err))}
+}
+
+// noEndpoint is the trouble of a service that the catalogue does not have.
+func (a *api) noEndpoint(at peer) *Trouble {
+	reason, service := novav1.EndpointMissingReason, "compute"
+	if at == placement {
+		reason, service = novav1.PlacementMissingReason, "placement"
+	}
+	return &Trouble{reason, fmt.Sprintf("The catalogue of keystone at %s has no internal endpoint of type %s in region %s: create it, or correct keystone.region",
+		plain(a.access.AuthURL), service, a.access.Region)}
+}
+
+// noDatabase is the trouble of hosts in a cell whose database the API does not reach.
+func (a *api) noDatabase(hosts map[string]bool) *Trouble {
+	return &Trouble{novav1.CellUnreachableReason, fmt.Sprintf(
+		"nova's API at %s does not reach the database of the cell of host %s: start the database, or correct its address and password in the NovaCell", a.endpoint(), slices.Min(slices.Collect(maps.Keys(hosts))))}
 }
 
 // endpoint of nova, as the catalogue has it.

@@ -22,6 +22,9 @@ type leaving struct {
 	*computeservice.Client
 	service   computeservice.Service // without an id if there is none
 	instances int
+	// forced reports whether this removal has forced the service down, now or in an
+	// earlier attempt: nova does not say then whether nova-compute runs.
+	forced bool
 }
 
 // Drain is the phase that has nova put no more guests on the host, and waits until
@@ -44,8 +47,16 @@ func (s *Registration) disableForRemoval(ctx context.Context) error {
 		return err
 	}
 	l := &s.leaving
+	l.forced = l.service.ForcedDown && l.service.DisabledReason == removalReason
 	if !l.service.Disabled {
-		updated, err := l.Update(ctx, l.service, computeservice.Disable(removalReason))
+		change := computeservice.Disable(removalReason)
+		if s.SkipCleanup() && l.service.Up {
+			// nova's API calls a compute that is up when it is disabled, and a host that
+			// has just died answers after no time that one could wait
+			// (nova/compute/api.py, _update_compute_provider_status).
+			change, l.forced = change.ForceDown(true), true
+		}
+		updated, err := l.Update(ctx, l.service, change)
 		if err != nil {
 			return err
 		}
@@ -99,7 +110,7 @@ func (s *Registration) Leave(ctx context.Context) error {
 	if l.service.ID == "" {
 		return nil
 	}
-	if s.SkipCleanup() && (l.service.Up || l.instances > 0) {
+	if s.SkipCleanup() && (l.service.Up || l.forced || l.instances > 0) {
 		return s.leaveService(ctx)
 	}
 	deleted, err := l.Delete(ctx, l.service)
@@ -115,16 +126,18 @@ func (s *Registration) Leave(ctx context.Context) error {
 	return nil
 }
 
-// leaveService forces the service down in nova, and reports what is left.
+// leaveService forces the service down in nova, unless it is, which nova would refuse, and
+// reports what is left.
 func (s *Registration) leaveService(ctx context.Context) error {
 	l := &s.leaving
-	updated, err := l.Update(ctx, l.service, computeservice.Change{}.ForceDown(true))
-	if err != nil {
-		return s.onlyFault(err)
+	if !l.service.ForcedDown {
+		if _, err := l.Update(ctx, l.service, computeservice.Change{}.ForceDown(true)); err != nil {
+			return s.onlyFault(err)
+		}
 	}
 	s.Warn(novav1.ServiceLeftEvent,
 		"nova keeps the service nova-compute of host %s (%d instances), which is disabled and forced down: make sure that the host is off, evacuate its instances, then run openstack compute service delete %s",
-		updated.Host, l.instances, updated.ID)
+		l.service.Host, l.instances, l.service.ID)
 	return nil
 }
 

@@ -14,8 +14,10 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 )
 
 // Node is how one node stands.
@@ -78,6 +80,8 @@ type Source struct {
 	// Services are the objects behind status.services, by the name of the service.
 	// Those that are not known are left out.
 	Services map[string]Service
+	// Classes of services in the namespace of the node, as far as they are known.
+	Classes []edpmservicev1.EDPMServiceClass
 	// Runs, of this host and of others.
 	Runs []ansibleeev1.OpenStackAnsibleEE
 }
@@ -87,6 +91,13 @@ type Service struct {
 	Conditions condition.Conditions `json:"conditions"`
 	// NextRetry is when a step that failed is tried again.
 	NextRetry *metav1.Time `json:"nextRetry"`
+}
+
+// selectors are the annotations that give nodes the services of typed kinds.
+var selectors = []struct{ annotation, service string }{
+	{novav1.CellAnnotation, "nova"},
+	{neutronv1.OVNAnnotation, "ovn-controller"},
+	{neutronv1.OVNAnnotation, neutronv1.MetadataStep},
 }
 
 // New returns how the node stands.
@@ -101,8 +112,29 @@ func New(s Source) Node {
 	view.Current, view.Last = newest(RunsOf(s.Runs, n.Name, ""), n.Name)
 	view.NextRetry = nextRetry(s)
 	view.Up = view.Ready && !view.Deleting && !slices.ContainsFunc(n.Status.Services, func(e dataplanev1.NodeServiceStatus) bool { return !e.Ready })
-	view.Up = view.Up && (view.Cell == "" || len(n.Status.Services) > 0)
+	view.Up = view.Up && len(missing(s)) == 0
 	return view
+}
+
+// missing are the services that annotations of the node or its role select, and that the
+// node does not show yet.
+func missing(s Source) []string {
+	var names []string
+	for _, by := range selectors {
+		if inherit.Annotation(s.Node, s.Role, by.annotation) != "" {
+			names = append(names, by.service)
+		}
+	}
+	for i := range s.Classes {
+		class := &s.Classes[i]
+		value := inherit.Annotation(s.Node, s.Role, class.Spec.Annotation)
+		if value != "" && value != "false" && class.DeletionTimestamp.IsZero() {
+			names = append(names, class.Name)
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(s.Node.Status.Services, func(e dataplanev1.NodeServiceStatus) bool { return e.Name == name })
+	})
 }
 
 func host(n *dataplanev1.OpenStackDataPlaneNode) string {
@@ -130,7 +162,10 @@ func phases(s Source) []Phase {
 	for _, e := range s.Node.Status.Services {
 		p := Phase{Name: service + e.Name, Status: status(e.Ready), Message: e.Message}
 		if object, known := s.Services[e.Name]; known {
-			p = phase(p.Name, object.Conditions.Get(condition.ReadyCondition))
+			// What keeps the service from being that of the node is only in the entry.
+			if ofObject := phase(p.Name, object.Conditions.Get(condition.ReadyCondition)); e.Ready || ofObject.Status != corev1.ConditionTrue {
+				p = ofObject
+			}
 		}
 		list = append(list, p)
 	}
@@ -175,8 +210,11 @@ func problems(s Source) []Problem {
 		}
 		list = append(list, found...)
 	}
-	if inherit.Annotation(n, s.Role, novav1.CellAnnotation) != "" && len(n.Status.Services) == 0 && len(list) == 0 {
-		list = append(list, Problem{Object: object, Waiting: true, Message: "the node has a cell, but no services yet"})
+	if n.IsReady() {
+		for _, name := range missing(s) {
+			list = append(list, Problem{Object: object, Waiting: true, Message: "an annotation of the node or its role selects service " + name +
+				", and the node does not show it yet: if this persists, the manager or its operator for this service is not running"})
+		}
 	}
 	slices.SortStableFunc(list, func(a, b Problem) int { return count(a.Waiting) - count(b.Waiting) })
 	return list

@@ -13,6 +13,8 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 )
@@ -72,6 +74,39 @@ func run(name, step string, end time.Duration, hosts ...ansibleeev1.HostStatus) 
 	return r
 }
 
+// selectAgent annotates the node for a class agent, with the entries that it shows.
+func selectAgent(value string, shown ...string) func(*Source) {
+	return func(s *Source) {
+		class := edpmservicev1.EDPMServiceClass{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}
+		class.Spec.Annotation = "example.org/agent"
+		s.Classes = []edpmservicev1.EDPMServiceClass{class}
+		s.Node.Annotations[class.Spec.Annotation] = value
+		for _, name := range shown {
+			s.Node.Status.Services = append(s.Node.Status.Services, dataplanev1.NodeServiceStatus{Name: name, Ready: true, Kind: "EDPMService", ObjectName: name + "-" + s.Node.Name})
+		}
+	}
+}
+
+// selectOVN annotates the role for OVN, with the entries that the node shows.
+func selectOVN(shown ...string) func(*Source) {
+	return func(s *Source) {
+		s.Role = &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{neutronv1.OVNAnnotation: "ovn"}}}
+		selectAgent("false", shown...)(s)
+	}
+}
+
+// takeName makes the node say that the object of nova is that of another node.
+func takeName(s *Source) {
+	s.Node.Status.Services[0].Ready, s.Node.Status.Services[0].Message = false, "it is for another node"
+}
+
+func TestAServiceThatIsNotThatOfTheNodeIsNotTrue(t *testing.T) {
+	phases := New(node(takeName)).Phases
+	if got := phases[len(phases)-1]; got.Status != corev1.ConditionFalse || got.Message != "it is for another node" {
+		t.Errorf("the phase is %+v", got)
+	}
+}
+
 func TestWhetherANodeIsUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		change    func(*Source)
@@ -81,6 +116,14 @@ func TestWhetherANodeIsUp(t *testing.T) {
 		"no compute needs no service":             {func(s *Source) { s.Node.Annotations, s.Node.Status.Services = nil, nil }, true, true},
 		"a compute without nova yet":              {func(s *Source) { s.Node.Status.Services = nil }, true, false},
 		"a service that is not ready":             {failNova, true, false},
+		"a service whose object is another's":     {takeName, true, false},
+		"with the service of a class":             {selectAgent("true", "agent"), true, true},
+		"a service of a class that is not shown":  {selectAgent("true"), true, false},
+		"a class that the node opts out of":       {selectAgent("false"), true, true},
+		"a class that is being deleted":           {func(s *Source) { selectAgent("true")(s); now := ago(0); s.Classes[0].DeletionTimestamp = &now }, true, true},
+		"a compute that has another service only": {func(s *Source) { s.Node.Status.Services = nil; selectAgent("true", "agent")(s) }, true, false},
+		"both services of OVN":                    {selectOVN("ovn-controller", "ovn-metadata"), true, true},
+		"one of two services of OVN":              {selectOVN("ovn-controller"), true, false},
 		"being deleted":                           {func(s *Source) { now := ago(0); s.Node.DeletionTimestamp = &now }, true, false},
 		"the operator has not seen the spec":      {func(s *Source) { s.Node.Generation = 3 }, false, false},
 		"phase 0 is not through":                  {func(s *Source) { s.Node.Status.Conditions[0].Status = corev1.ConditionFalse }, false, false},
@@ -114,6 +157,8 @@ func TestProblems(t *testing.T) {
 		}, nil},
 		"an old status":               {func(s *Source) { s.Node.Generation = 3 }, []string{"OpenStackDataPlaneNode/edpm-compute-0  "}},
 		"a compute without a service": {func(s *Source) { s.Node.Status.Services = nil }, []string{"OpenStackDataPlaneNode/edpm-compute-0  "}},
+		"a class without a service":   {selectAgent("true"), []string{"OpenStackDataPlaneNode/edpm-compute-0  "}},
+		"a name that is taken":        {takeName, []string{"NovaExternalCompute/edpm-compute-0  "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

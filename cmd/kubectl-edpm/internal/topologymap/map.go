@@ -67,11 +67,11 @@ type Constraint struct {
 	Inert bool `json:"inert,omitempty"`
 }
 
-// New draws the pods that show picks out of the world, by the domains of the key.
+// New draws the pods that show picks out of the snapshot, by the domains of the key.
 // The error names a selector that cannot be read.
-func New(world placement.World, key string, show func(*corev1.Pod) bool) (Map, error) {
+func New(snapshot placement.Snapshot, key string, show func(*corev1.Pod) bool) (Map, error) {
 	m := Map{TopologyKey: key}
-	pods := selected(world.Pods, show)
+	pods := selected(snapshot.Pods, show)
 	byNode := map[string][]Pod{}
 	for _, p := range pods {
 		if p.Spec.NodeName == "" {
@@ -80,8 +80,8 @@ func New(world placement.World, key string, show func(*corev1.Pod) bool) (Map, e
 		}
 		byNode[p.Spec.NodeName] = append(byNode[p.Spec.NodeName], newPod(p))
 	}
-	m.place(world.Nodes, byNode)
-	return m, m.measure(world, pods)
+	m.place(snapshot.Nodes, byNode)
+	return m, m.measure(snapshot, pods)
 }
 
 // selected are the pods to be shown that have not ended, by name.
@@ -121,11 +121,11 @@ func (m *Map) place(nodes []*corev1.Node, pods map[string][]Pod) {
 }
 
 // measure adds the constraints of the pods. Pods of one service have the same.
-func (m *Map) measure(world placement.World, pods []*corev1.Pod) error {
+func (m *Map) measure(snapshot placement.Snapshot, pods []*corev1.Pod) error {
 	seen := map[string]bool{}
 	for _, p := range pods {
 		for _, c := range p.Spec.TopologySpreadConstraints {
-			s, err := placement.Measure(c, p, world.Nodes, world.Pods)
+			s, err := placement.Measure(c, p, snapshot.Nodes, snapshot.Pods)
 			if err != nil {
 				return fmt.Errorf("pod %s: %w", p.Name, err)
 			}

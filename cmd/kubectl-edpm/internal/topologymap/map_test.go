@@ -50,8 +50,8 @@ func pod(name, node string, constraints ...corev1.TopologySpreadConstraint) *cor
 }
 
 // seven is the cluster of seeds/001, but worker-3 has no zone.
-func seven(pods ...*corev1.Pod) placement.World {
-	return placement.World{Pods: pods, Nodes: []*corev1.Node{
+func seven(pods ...*corev1.Pod) placement.Snapshot {
+	return placement.Snapshot{Pods: pods, Nodes: []*corev1.Node{
 		node("master-0", "zoneA"), node("worker-0", "zoneA"), node("worker-3", ""), node("master-1", "zoneB"),
 		node("worker-1", "zoneB"), node("master-2", "zoneC"), node("worker-2", "zoneC"),
 	}}
@@ -59,7 +59,7 @@ func seven(pods ...*corev1.Pod) placement.World {
 
 func all(*corev1.Pod) bool { return true }
 
-func draw(t *testing.T, w placement.World) string {
+func draw(t *testing.T, w placement.Snapshot) string {
 	t.Helper()
 	m, err := New(w, "zone", all)
 	if err != nil {
@@ -132,7 +132,7 @@ func TestSkewIsThatOfTheScheduler(t *testing.T) {
 }
 
 func TestAClusterWithoutTheLabelSaysSo(t *testing.T) {
-	got := draw(t, placement.World{Nodes: []*corev1.Node{node("n", "")}, Pods: []*corev1.Pod{pod("a", "n")}})
+	got := draw(t, placement.Snapshot{Nodes: []*corev1.Node{node("n", "")}, Pods: []*corev1.Pod{pod("a", "n")}})
 	if !strings.Contains(got, "No node has the label zone.") || !strings.Contains(got, "Node n lacks the label zone and has:\n|_ a") {
 		t.Errorf("the picture is\n%s", got)
 	}
@@ -191,7 +191,7 @@ func set(name string, replicas int32) appsv1.StatefulSet {
 	return s
 }
 
-func simulate(t *testing.T, w placement.World, top *topologyv1.Topology, sets ...appsv1.StatefulSet) Simulation {
+func simulate(t *testing.T, w placement.Snapshot, top *topologyv1.Topology, sets ...appsv1.StatefulSet) Simulation {
 	t.Helper()
 	s, err := Simulate(context.Background(), w, "zone", top, sets)
 	if err != nil {
@@ -219,12 +219,12 @@ func TestSimulatingSpreadsTwoStatefulSetsAsOneGroup(t *testing.T) {
 		t.Errorf("the picture before is %+v", s.Before)
 	}
 	if len(w.Pods) != 6 || w.Pods[0].Spec.NodeName != "master-0" {
-		t.Error("the world was changed")
+		t.Error("the snapshot was changed")
 	}
 }
 
 func TestSimulatingTellsWhoWouldFindNoPlaceAndWhatToDo(t *testing.T) {
-	w := placement.World{Nodes: []*corev1.Node{node("n", "")}, Pods: []*corev1.Pod{pod("api-0", "n")}}
+	w := placement.Snapshot{Nodes: []*corev1.Node{node("n", "")}, Pods: []*corev1.Pod{pod("api-0", "n")}}
 	top := &topologyv1.Topology{}
 	top.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{spread(glance)}
 	s := simulate(t, w, top, set("api", 1))

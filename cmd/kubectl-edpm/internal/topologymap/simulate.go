@@ -22,11 +22,11 @@ type Simulation struct {
 	After    Map                 `json:"after"`
 	Problems []placement.Problem `json:"problems,omitempty"`
 	// Pending are the pods that would find no node, with the scheduler's message.
-	Pending []Verdict `json:"pending,omitempty"`
+	Pending []Prediction `json:"pending,omitempty"`
 }
 
-// Verdict of a pod that would find no node.
-type Verdict struct {
+// Prediction of a pod that would find no node.
+type Prediction struct {
 	Pod     string `json:"pod"`
 	Message string `json:"message"`
 }
@@ -35,39 +35,39 @@ type Verdict struct {
 // rolled out with the Topology, one after the other by name. It changes nothing,
 // in the cluster or in its arguments. The pictures show the pods of the
 // StatefulSets. Errors are those of the prediction.
-func Simulate(ctx context.Context, world placement.World, key string, t *topologyv1.Topology, sets []appsv1.StatefulSet) (Simulation, error) {
+func Simulate(ctx context.Context, snapshot placement.Snapshot, key string, t *topologyv1.Topology, sets []appsv1.StatefulSet) (Simulation, error) {
 	sets = slices.SortedFunc(slices.Values(sets), func(a, b appsv1.StatefulSet) int { return cmp.Compare(a.Name, b.Name) })
 	show := ownedBy(sets)
-	before, err := New(world, key, show)
+	before, err := New(snapshot, key, show)
 	s := Simulation{Before: before}
 	for i := range sets {
 		if err == nil {
-			world, err = s.rollOut(ctx, world, workloadOf(&sets[i], t))
+			snapshot, err = s.rollOut(ctx, snapshot, workloadOf(&sets[i], t))
 		}
 	}
 	if err != nil {
 		return s, err
 	}
-	s.After, err = New(world, key, show)
+	s.After, err = New(snapshot, key, show)
 	return s, err
 }
 
-// rollOut predicts one StatefulSet and returns the world after it.
-func (s *Simulation) rollOut(ctx context.Context, world placement.World, w placement.Workload) (placement.World, error) {
-	verdict, err := placement.Predict(ctx, world, w)
+// rollOut predicts one StatefulSet and returns the snapshot after it.
+func (s *Simulation) rollOut(ctx context.Context, snapshot placement.Snapshot, w placement.Workload) (placement.Snapshot, error) {
+	prediction, err := placement.Predict(ctx, snapshot, w)
 	if err != nil {
-		return world, fmt.Errorf("predicting StatefulSet %s: %w", w.Name, err)
+		return snapshot, fmt.Errorf("predicting StatefulSet %s: %w", w.Name, err)
 	}
-	s.Problems = append(s.Problems, verdict.Problems...)
+	s.Problems = append(s.Problems, prediction.Problems...)
 	others := ownedBy([]appsv1.StatefulSet{*setOf(w)})
-	world.Pods = slices.DeleteFunc(slices.Clone(world.Pods), others)
-	for _, p := range verdict.Pods {
-		world.Pods = append(world.Pods, podOf(w, p))
+	snapshot.Pods = slices.DeleteFunc(slices.Clone(snapshot.Pods), others)
+	for _, p := range prediction.Pods {
+		snapshot.Pods = append(snapshot.Pods, podOf(w, p))
 		if !p.Fits {
-			s.Pending = append(s.Pending, Verdict{p.Name, p.Message})
+			s.Pending = append(s.Pending, Prediction{p.Name, p.Message})
 		}
 	}
-	return world, nil
+	return snapshot, nil
 }
 
 // workloadOf is a StatefulSet as it would be with the Topology: what it has of
@@ -83,7 +83,7 @@ func workloadOf(set *appsv1.StatefulSet, t *topologyv1.Topology) placement.Workl
 	}
 }
 
-func podOf(w placement.Workload, v placement.PodVerdict) *corev1.Pod {
+func podOf(w placement.Workload, v placement.PodPrediction) *corev1.Pod {
 	template := w.Template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Namespace, pod.Name, pod.Spec.NodeName = w.Namespace, v.Name, v.Node

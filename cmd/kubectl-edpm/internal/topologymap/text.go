@@ -132,11 +132,11 @@ func (c Constraint) String() string {
 	for _, domain := range slices.Sorted(maps.Keys(c.Pods)) {
 		counts = append(counts, fmt.Sprintf("%s %d", domain, c.Pods[domain]))
 	}
-	verdict := "holds"
+	prediction := "holds"
 	if !c.Holds {
-		verdict = "does not hold"
+		prediction = "does not hold"
 	}
-	line := fmt.Sprintf("%s by %s (%s): %s; skew %d of %d, %s", c.Selector, c.TopologyKey, c.WhenUnsatisfiable, strings.Join(counts, ", "), c.Skew, c.MaxSkew, verdict)
+	line := fmt.Sprintf("%s by %s (%s): %s; skew %d of %d, %s", c.Selector, c.TopologyKey, c.WhenUnsatisfiable, strings.Join(counts, ", "), c.Skew, c.MaxSkew, prediction)
 	if c.Inert {
 		line += "; it matches none of the pods of its own service"
 	}

@@ -1,0 +1,197 @@
+// Package edpmserviceclass sums up the nodes that have the service of a class, and keeps
+// the class while there are any. The stories are in controllers/classes_test.go.
+package edpmserviceclass
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers/edpm/edpmservice"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	rules "github.com/edpm-operators/edpm-operators/internal/edpmservice"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// +kubebuilder:rbac:groups=edpm.openstack.org,resources=edpmserviceclasses,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=edpm.openstack.org,resources=edpmserviceclasses/status,verbs=patch
+
+const (
+	// gather is how long changes of services are gathered into one summary.
+	gather = 2 * time.Second
+	// maxNamed is the most nodes that a message names.
+	maxNamed = 10
+)
+
+// Reconciler of EDPMServiceClass.
+type Reconciler struct {
+	client.Client
+	// Live reads past the cache.
+	Live   client.Reader
+	Runner *phase.Runner
+	Inputs *inputs.Reader
+}
+
+// scope is one class in one reconciliation.
+type scope struct {
+	*Reconciler
+	class    *edpmservicev1.EDPMServiceClass
+	services []edpmservicev1.EDPMService
+}
+
+var conditions = []condition.Type{condition.InputReadyCondition, edpmservicev1.ServicesReadyCondition}
+
+// Reconcile sums one class up.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	class := &edpmservicev1.EDPMServiceClass{}
+	if err := r.Get(ctx, req.NamespacedName, class); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{Reconciler: r, class: class}
+	if !class.DeletionTimestamp.IsZero() {
+		return r.Runner.Run(ctx, class, conditions, s.count, s.release)
+	}
+	return r.Runner.Run(ctx, class, conditions, s.ensureFinalizer, s.count, s.ready, s.input)
+}
+
+// SetupWithManager adds the controller. The indexes are those of package edpmservice.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&edpmservicev1.EDPMServiceClass{}, builder.WithPredicates(watch.SpecChanges)).
+		Watches(&edpmservicev1.EDPMService{}, watch.Gather(gather, classOf), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&edpmservicev1.EDPMServiceClass{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(watch.SpecChanges)).
+		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(edpmservice.ClassesOf(mgr.GetClient(), "ConfigMap"))).
+		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(edpmservice.ClassesOf(mgr.GetClient(), "Secret")))).
+		Complete(r)
+}
+
+func classOf(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{watch.Request(obj.GetNamespace(), obj.(*edpmservicev1.EDPMService).Spec.ClassName)}
+}
+
+// neighbours maps a class to those of its namespace that come after others: a change of
+// one can make a cycle of them, or end one.
+func (r *Reconciler) neighbours(ctx context.Context, obj client.Object) []reconcile.Request {
+	classes := &edpmservicev1.EDPMServiceClassList{}
+	if err := r.List(ctx, classes, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache has stopped
+	}
+	var requests []reconcile.Request
+	for i := range classes.Items {
+		if len(classes.Items[i].Spec.After) > 0 {
+			requests = append(requests, watch.Request(classes.Items[i].Namespace, classes.Items[i].Name))
+		}
+	}
+	return requests
+}
+
+// ensureFinalizer makes sure that a class cannot go while nodes have its service.
+func (s *scope) ensureFinalizer(ctx context.Context) error {
+	return apply.Finalizer(ctx, s.Client, s.class, edpmservicev1.EDPMServiceClassFinalizer, controllerutil.AddFinalizer)
+}
+
+// count is the phase that counts the nodes that have the service.
+func (s *scope) count(ctx context.Context) error {
+	services := &edpmservicev1.EDPMServiceList{}
+	err := s.List(ctx, services, client.InNamespace(s.class.Namespace), client.MatchingFields{edpmservice.ClassIndex: s.class.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	s.services = services.Items
+	slices.SortFunc(s.services, func(a, b edpmservicev1.EDPMService) int { return strings.Compare(a.Name, b.Name) })
+	status := &s.class.Status
+	status.Nodes, status.ReadyNodes = int32(len(s.services)), 0 //nolint:gosec // bounded by the nodes of a namespace
+	for i := range s.services {
+		if ready(&s.services[i]) {
+			status.ReadyNodes++
+		}
+	}
+	status.NodesSummary = fmt.Sprintf("%d/%d", status.ReadyNodes, status.Nodes)
+	return nil
+}
+
+func ready(service *edpmservicev1.EDPMService) bool {
+	return service.Status.Conditions.IsTrue(condition.ReadyCondition) && service.Status.ObservedGeneration == service.Generation
+}
+
+// input is the phase that checks what the class says and names.
+func (s *scope) input(ctx context.Context) error {
+	if errs := rules.ClassErrors(s.class); len(errs) > 0 {
+		return phase.Stalled(condition.InputReadyCondition, edpmservicev1.InvalidClassReason, "%v", errs.ToAggregate())
+	}
+	path, err := edpmservice.CycleOf(ctx, s.Client, s.class)
+	if err != nil {
+		return err
+	}
+	if path != nil {
+		return phase.Stalled(condition.InputReadyCondition, edpmservicev1.AfterCycleReason, "%s", edpmservice.CycleMessage(path))
+	}
+	if _, err := rules.Files(ctx, s.Inputs, s.class); err != nil {
+		return inputs.Halt(condition.InputReadyCondition, err)
+	}
+	s.class.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
+	return nil
+}
+
+// ready is the phase that says whether the service is Ready on every node. It ends
+// nothing: the inputs are looked at in any case.
+func (s *scope) ready(context.Context) error {
+	status := &s.class.Status
+	for i := range s.services {
+		if service := &s.services[i]; !ready(service) {
+			status.Conditions.MarkFalse(edpmservicev1.ServicesReadyCondition, edpmservicev1.ServicesNotReadyReason, condition.SeverityInfo,
+				"The service is Ready on %s nodes; on %s it is not: see the conditions of EDPMService %s", status.NodesSummary, service.Spec.DataplaneNodeName, service.Name)
+			return nil
+		}
+	}
+	if status.Nodes == 0 {
+		status.Conditions.MarkTrue(edpmservicev1.ServicesReadyCondition, "No node has annotation %s, and no role has it", s.class.Spec.Annotation)
+		return nil
+	}
+	status.Conditions.MarkTrue(edpmservicev1.ServicesReadyCondition, "The service is Ready on %s nodes", status.NodesSummary)
+	return nil
+}
+
+// release is the phase of a deleted class that removes the finalizer once no node has
+// its service. The cache may be late, so the API server is asked before that.
+func (s *scope) release(ctx context.Context) error {
+	if len(s.services) == 0 {
+		live := &edpmservicev1.EDPMServiceList{}
+		if err := s.Live.List(ctx, live, client.InNamespace(s.class.Namespace), client.MatchingFields{edpmservice.ClassIndex: s.class.Name}); err != nil {
+			return err
+		}
+		s.services = live.Items
+	}
+	if len(s.services) == 0 {
+		return client.IgnoreNotFound(apply.Finalizer(ctx, s.Client, s.class, edpmservicev1.EDPMServiceClassFinalizer, controllerutil.RemoveFinalizer))
+	}
+	return phase.Failing(edpmservicev1.ServicesReadyCondition, edpmservicev1.ClassInUseReason,
+		"Deleting: %d nodes have the service: %s. The class says how it is removed from them. Remove annotation %s from these nodes and their roles, or set it to \"false\": the service is removed from their hosts, and then the class",
+		len(s.services), s.named(), s.class.Spec.Annotation)
+}
+
+// named are the nodes that have the service, the first of them.
+func (s *scope) named() string {
+	var names []string
+	for i := range s.services {
+		names = append(names, s.services[i].Spec.DataplaneNodeName)
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
