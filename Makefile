@@ -17,6 +17,10 @@ REPLACES ?=
 BUNDLES ?= bundle
 export VERSION REPLACES
 
+# As many targets run beside each other as there are JOBS, and one that fails stops no other.
+JOBS ?= 2
+ALL_OF = $(MAKE) --no-print-directory --keep-going --jobs $(JOBS)
+
 # Tools are pinned in go.tools.mod, compiled by Go and kept in its cache.
 TOOL := go tool -modfile=go.tools.mod
 LAB := go run ./test/lab
@@ -25,12 +29,15 @@ LAB := go run ./test/lab
 CC ?= gcc
 RACE := $(if $(shell command -v $(CC)),-race)
 # What make test tests is everything but the end-to-end tests: packages whose tests
-# start an API server, and the others.
+# start an API server, and the others. internal/placement is both.
 IMPORTS = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v '^[^ ]*/test/e2e'
-SERVED = $$($(IMPORTS) | grep /test/envtest | cut -d ' ' -f 1)
+SERVED = $$($(IMPORTS) | grep /envtest | cut -d ' ' -f 1)
 PURE = $$($(IMPORTS) | grep -v /test/envtest | cut -d ' ' -f 1)
-# The longest of them, of which as many stories run at a time as there are processors.
+# The longest of them, whose stories are told in several processes at a time. They wait
+# more than they work: as many packages and processes run at a time as keep two
+# processors busy, each with an API server of its own.
 STORIES = controllers
+AT_ONCE = 4
 # The modules beside that of the root: every directory with a go.mod, but those that only pin what the lab compiles.
 MODULES := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './test/lab/binaries/*' | sort))
 export MODULES
@@ -86,7 +93,12 @@ vet: ## Run go vet.
 
 .PHONY: lint
 lint: ## Run golangci-lint, and if installed, ansible-lint and shellcheck.
+	+$(ALL_OF) lint-go lint-scripts
+
+.PHONY: lint-go lint-scripts
+lint-go:
 	lint=$$($(TOOL) -n golangci-lint); for module in . $(MODULES); do (cd "$$module" && "$$lint" run ./...); done
+lint-scripts:
 	hack/lint-scripts.sh
 
 .PHONY: verify
@@ -96,16 +108,25 @@ verify: ## Generate all generated files again, and fail if any of them differs.
 .PHONY: test
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
 	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
-	export KUBEBUILDER_ASSETS; KUBEBUILDER_ASSETS=$$($(LAB) binaries); \
-	go test -timeout 40m $(RACE) $(PURE); \
-	go test -timeout 40m $$(echo "$(SERVED)" | grep -v '/$(STORIES)$$'); \
-	$(TOOL) ginkgo run -p --timeout 40m --no-color --succinct ./$(STORIES)
+	@$(LAB) binaries >/dev/null
+	+$(ALL_OF) test-stories test-pure test-served test-modules test-python
+
+# Those that wait the most come first, beside those that work the most.
+.PHONY: test-stories test-pure test-served test-modules test-python
+test-stories:
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) $(TOOL) ginkgo run --procs $(AT_ONCE) --timeout 40m --no-color --succinct ./$(STORIES)
+test-pure:
+	env -u KUBEBUILDER_ASSETS go test -timeout 40m $(RACE) $(PURE)
+test-served:
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -p $(AT_ONCE) -timeout 40m $$(echo "$(SERVED)" | grep -v '/$(STORIES)$$')
+test-modules:
 	for module in $(MODULES); do go -C "$$module" test ./...; done
+test-python:
 	hack/test-python.sh
 
 .PHONY: test-fast
 test-fast: ## Run the tests that need no API server, without the race detector and slow tests.
-	go test -short $(PURE)
+	env -u KUBEBUILDER_ASSETS go test -short $(PURE)
 
 .PHONY: test-race
 test-race: ## Run the tests that need an API server with the race detector, which takes twice the time.
@@ -123,16 +144,31 @@ compare-scheduler: ## Compare predictions with kube-scheduler in DRAWS random cl
 test-monitoring: ## Run the tests of rules and dashboard alone, with the code of Prometheus.
 	go -C hack/monitoring test ./...
 
+# End-to-end suites with the lab, of which there is one, and those without it, which run
+# beside them unless JOBS is 1.
+E2E_IMPORTS = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./test/e2e/...
+
 .PHONY: e2e
-e2e: ## Run the end-to-end tests on a real cluster and real hosts on this machine, but for the long ones (root).
+e2e: e2e-needs ## Run the end-to-end tests on a real cluster and real hosts on this machine, but for the long ones (root).
+	+$(ALL_OF) e2e-lab e2e-beside
+
+.PHONY: e2e-lab
+e2e-lab: e2e-needs ## Of these, those with the lab.
+	go test $$($(E2E_IMPORTS) | grep e2e/internal/lab | cut -d ' ' -f 1) -count=1 -p 1 -timeout 60m
+
+.PHONY: e2e-beside
+e2e-beside: e2e-needs ## Of these, those without it: pretend nodes, hosts of their own.
+	go test $$($(E2E_IMPORTS) | grep -v e2e/internal/lab | cut -d ' ' -f 1) -count=1 -p 1 -timeout 60m
+
+.PHONY: e2e-needs
+e2e-needs:
 	@hack/install-packages.sh lab test
 	@$(LAB) binaries >/dev/null
-	@test/lab/images/build.sh pause ansibleee edpm-host edpm-machine nova glance >/dev/null
-	go test ./test/e2e/... -count=1 -p 1 -timeout 60m
+	@test/lab/images/build.sh pause ansibleee edpm-host edpm-machine nova glance node-exporter >/dev/null
 
 .PHONY: e2e-olm
 e2e-olm: ## Of these, those with OLM (root): docs/walkthrough.md and more. Compiles OLM the first time.
-	@hack/install-packages.sh lab test
+	@hack/install-packages.sh lab test openstack
 	E2E_OLM=1 go test ./test/e2e/olm ./test/e2e/walkthrough -count=1 -p 1 -timeout 40m
 
 .PHONY: e2e-docs
@@ -141,14 +177,20 @@ e2e-docs: ## Run the commands of the documentation, page after page (root). Not 
 	E2E_DOCS=1 go test ./test/e2e/docs -count=1 -timeout 40m
 
 .PHONY: e2e-openstack
-e2e-openstack: ## Run those with a real OpenStack (root): a compute registers and runs a guest. Not part of make e2e.
+e2e-openstack: ## Run those with a real OpenStack (root): a compute registers and runs a guest, cinder-volume reports. Not part of make e2e.
 	@hack/install-packages.sh lab test openstack
-	E2E_OPENSTACK=1 go test ./test/e2e/openstack -count=1 -timeout 40m
+	E2E_OPENSTACK=1 go test ./test/e2e/openstack -count=1 -timeout 60m
+
+.PHONY: e2e-ovn
+e2e-ovn: ## Run those with a real OVN and neutron (root): networks and metadata of guests on two hosts. Not part of make e2e.
+	@hack/install-packages.sh lab test openstack
+	E2E_OVN=1 go test ./test/e2e/ovn -count=1 -timeout 40m
 
 .PHONY: e2e-all
 e2e-all: export E2E_LONG = 1
+e2e-all: JOBS = 1
 e2e-all: DRAWS = 2000
-e2e-all: e2e e2e-olm e2e-docs e2e-openstack test-race compare-scheduler ## Everything: before a release, and when the subject of one of them changes (root).
+e2e-all: e2e e2e-olm e2e-docs e2e-openstack e2e-ovn test-race compare-scheduler ## Everything: before a release, and when the subject of one of them changes (root).
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.
@@ -169,9 +211,9 @@ demo: lab-needs ## Run the demo, from an empty machine to a guest on each of two
 demo-down: lab-down ## Remove everything that make demo created.
 
 .PHONY: lab-up
-lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root); OLM=1: with OLM; OPENSTACK=1: with OpenStack.
-	$(if $(OPENSTACK),@hack/install-packages.sh openstack)
-	$(LAB) up --hosts $(if $(OLM),--olm) $(if $(OPENSTACK),--openstack)
+lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root); OLM=1: with OLM; OPENSTACK=1: with OpenStack; OVN=1: with OVN.
+	$(if $(OPENSTACK)$(OVN),@hack/install-packages.sh openstack)
+	$(LAB) up --hosts $(if $(OLM),--olm) $(if $(OPENSTACK),--openstack) $(if $(OVN),--ovn)
 
 .PHONY: lab-down
 lab-down: ## Remove the lab.

@@ -27,8 +27,8 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/conditions"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
-	"github.com/edpm-operators/edpm-operators/internal/nodes"
 	"github.com/edpm-operators/edpm-operators/test/docpage"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/webhooks"
@@ -108,7 +108,7 @@ func TestExamplesApply(t *testing.T) {
 	}
 	for _, kind := range []string{
 		"OpenStackDataPlane", "OpenStackDataPlaneRole", "OpenStackDataPlaneNode", "OpenStackDataPlaneService",
-		"Nova", "NovaCell", "NovaExternalCompute", "OpenStackAnsibleEE", "Topology",
+		"Nova", "NovaCell", "NovaExternalCompute", "OVNController", "OVNMetadataAgent", "OpenStackAnsibleEE", "Topology",
 		"Glance", "GlanceAPI", "OpenStackControlPlane", "NovaCompute", "StorageCluster",
 	} {
 		if !kinds[kind] {
@@ -126,7 +126,7 @@ func startAPI(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nodes.Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
+	if err := dataplane.Index(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
 	if err := webhooks.SetupAll(mgr, controllers.Operators); err != nil {

@@ -9,7 +9,9 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
 	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -211,6 +213,71 @@ func MakeNova(name, ns, secret string, cells ...string) *novav1.Nova {
 // MakeCompute returns a NovaExternalCompute as a person would make it beforehand.
 func MakeCompute(node, ns, cell string) *novav1.NovaExternalCompute {
 	return &novav1.NovaExternalCompute{ObjectMeta: meta(node, ns), Spec: novav1.NovaExternalComputeSpec{ServiceSpec: hostedv1.ServiceSpec{DataplaneNodeName: node}, CellName: cell}}
+}
+
+// MakeOVNController returns an OVNController that follows the OVN configuration.
+func MakeOVNController(node, ns, secret string) *neutronv1.OVNController {
+	return &neutronv1.OVNController{ObjectMeta: meta(node, ns), OVNService: ovnService(node, secret)}
+}
+
+// MakeOVNMetadataAgent returns an OVNMetadataAgent that follows the OVN configuration.
+func MakeOVNMetadataAgent(node, ns, secret string) *neutronv1.OVNMetadataAgent {
+	return &neutronv1.OVNMetadataAgent{ObjectMeta: meta(node, ns), OVNService: ovnService(node, secret)}
+}
+
+func ovnService(node, secret string) neutronv1.OVNService {
+	return neutronv1.OVNService{Spec: neutronv1.OVNServiceSpec{ServiceSpec: hostedv1.ServiceSpec{DataplaneNodeName: node}, OVNConfigSecretName: secret}}
+}
+
+// ServiceClassWrapper builds an EDPMServiceClass.
+type ServiceClassWrapper struct{ edpmservicev1.EDPMServiceClass }
+
+// MakeServiceClass returns a class that the annotation example.org/<name> selects.
+func MakeServiceClass(name, ns string) *ServiceClassWrapper {
+	return &ServiceClassWrapper{edpmservicev1.EDPMServiceClass{ObjectMeta: meta(name, ns), Spec: edpmservicev1.EDPMServiceClassSpec{
+		Annotation: "example.org/" + name, Play: "- hosts: all\n", CleanupPlay: "- hosts: all\n  gather_facts: false\n", Image: name + ":1",
+	}}}
+}
+
+// Obj returns the class.
+func (w *ServiceClassWrapper) Obj() *edpmservicev1.EDPMServiceClass { return &w.EDPMServiceClass }
+
+// After sets the services that come before.
+func (w *ServiceClassWrapper) After(names ...string) *ServiceClassWrapper {
+	w.Spec.After = names
+	return w
+}
+
+// Config sets customServiceConfig.
+func (w *ServiceClassWrapper) Config(text string) *ServiceClassWrapper {
+	w.Spec.CustomServiceConfig = text
+	return w
+}
+
+// Vars sets variables as JSON.
+func (w *ServiceClassWrapper) Vars(text string) *ServiceClassWrapper {
+	w.Spec.Vars = JSON(text)
+	return w
+}
+
+// SecretFile adds a file of an entry of a Secret.
+func (w *ServiceClassWrapper) SecretFile(name, secret, key string) *ServiceClassWrapper {
+	w.Spec.ConfigFiles = append(w.Spec.ConfigFiles, edpmservicev1.ConfigFile{Name: name, Secret: &edpmservicev1.FileSource{Name: secret, Key: key}})
+	return w
+}
+
+// ConfigMapFile adds a file of the entry of its name of a ConfigMap.
+func (w *ServiceClassWrapper) ConfigMapFile(name, configMap string) *ServiceClassWrapper {
+	w.Spec.ConfigFiles = append(w.Spec.ConfigFiles, edpmservicev1.ConfigFile{Name: name, ConfigMap: &edpmservicev1.FileSource{Name: configMap}})
+	return w
+}
+
+// MakeEDPMService returns the service of a class on a node, as a person would make it
+// beforehand.
+func MakeEDPMService(class, node, ns string) *edpmservicev1.EDPMService {
+	return &edpmservicev1.EDPMService{ObjectMeta: meta(class+"-"+node, ns), Spec: edpmservicev1.EDPMServiceSpec{
+		ServiceSpec: hostedv1.ServiceSpec{DataplaneNodeName: node}, ClassName: class,
+	}}
 }
 
 // MakeRun returns an OpenStackAnsibleEE with a playbook, as a person would make it.

@@ -140,20 +140,21 @@ func batchStories() {
 		AddReportEntry(fmt.Sprintf("the manager died %d times in %d rounds, %d times while runs were under way", deaths, rounds, inFlight))
 	}, SpecTimeout(18*time.Minute))
 
-	It("is not configured again because its runs were deleted, nor because the manager has forgotten them", func(ctx SpecContext) {
+	It("is not configured again because its runs were deleted, nor because the manager has forgotten them", tier.Long, func(ctx SpecContext) {
 		before := historyOf(ctx, spare...)
 		Expect(k8s.DeleteAllOf(ctx, &ansibleeev1.OpenStackAnsibleEE{}, client.InNamespace(batchNS))).To(Succeed())
 		Eventually(allRuns).WithArguments(ctx, batchNS).WithTimeout(time.Minute).Should(BeEmpty())
 		Expect(manager.Kill(ctx)).To(Succeed())
 		Expect(manager.Ready(ctx)).To(Succeed())
-		Consistently(allRuns).WithArguments(ctx, batchNS).WithTimeout(20 * time.Second).WithPolling(2 * time.Second).Should(BeEmpty())
+		// Longer than the manager gathers hosts, or waits for more of them.
+		Consistently(allRuns).WithArguments(ctx, batchNS).WithTimeout(10 * time.Second).WithPolling(2 * time.Second).Should(BeEmpty())
 		before.untouched(ctx, spare...)
 		for _, host := range spare {
 			Expect(current(ctx, computeNamed(batchNS, host.Name))()).To(beReady())
 		}
 	}, SpecTimeout(4*time.Minute))
 
-	It("is run on again when a run ends without a result, or is deleted midway", func(ctx SpecContext) {
+	It("is run on again when a run ends without a result, or is deleted midway", tier.Long, func(ctx SpecContext) {
 		before := historyOf(ctx, spare...)
 		mustChange(ctx, &dataplanev1.OpenStackDataPlaneService{ObjectMeta: named(batchNS, "quick-b")}, func(s *dataplanev1.OpenStackDataPlaneService) {
 			s.Spec.Play = slowPlay

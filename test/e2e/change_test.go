@@ -14,6 +14,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 // changeStories tell which hosts are run on after a change: those whose
@@ -50,7 +51,7 @@ func changeStories() {
 		Expect(loggedOption(ctx, compute1, "max_concurrent_live_migrations")).To(Equal("8"))
 	}, SpecTimeout(4*time.Minute))
 
-	It("of the key of a host is refused until the node says that it is right", func(ctx SpecContext) {
+	It("of the key of a host is refused until the node says that it is right", tier.Long, func(ctx SpecContext) {
 		key := func() string {
 			text, err := compute1.Console(ctx, "cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub")
 			Expect(err).NotTo(HaveOccurred())
@@ -75,7 +76,7 @@ func changeStories() {
 		before.untouched(ctx, compute0, storage0)
 	}, SpecTimeout(6*time.Minute))
 
-	It("of one image reaches that compute", func(ctx SpecContext) {
+	It("of one image reaches that compute", tier.Long, func(ctx SpecContext) {
 		const image = "localhost/edpm-nova-libvirt:latest" // it has nova-compute, too
 		started := startedAt(ctx, compute1, novaContainer)
 		mustChange(ctx, computeNamed(samplesNS, compute0.Name), func(c *novav1.NovaExternalCompute) {
@@ -88,7 +89,7 @@ func changeStories() {
 		Expect(startedAt(ctx, compute1, novaContainer)).To(Equal(started))
 	}, SpecTimeout(4*time.Minute))
 
-	It("waits, and says so, while deploy is false", func(ctx SpecContext) {
+	It("waits, and says so, while deploy is false", tier.Long, func(ctx SpecContext) {
 		deploy := func(value bool) {
 			mustChange(ctx, nodeNamed(samplesNS, compute0.Name), func(n *dataplanev1.OpenStackDataPlaneNode) {
 				n.Spec.DeployStrategy.Deploy = ptr.To(value)

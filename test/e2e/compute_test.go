@@ -152,13 +152,23 @@ func sshOutput(ctx context.Context, host lab.Host, script string) string {
 	return out
 }
 
-// loggedOption returns the value of an option that the running nova-compute
-// logs when it is asked for a report (oslo.reports, SIGUSR2). It logs its
-// options by itself only once its message bus answers, and none does here.
+// report asks the running nova-compute for a report (oslo.reports, SIGUSR2), and prints
+// what it then logs of an option of the section DEFAULT, as soon as it does.
+const report = `cursor=$(journalctl --lines=0 --show-cursor --no-pager | sed -n 's/^-- cursor: //p')
+podman exec edpm_nova_compute pkill -USR2 -x nova-compute || exit
+for i in $(seq 100); do
+  line=$(journalctl --after-cursor="$cursor" -o cat --no-pager | awk '/^[a-z_]+: *$/ { section = $1 } section == "default:" && /^ +OPTION +=/' | tail -n 1)
+  [ -z "$line" ] || break
+  sleep 0.2
+done
+echo "$line"`
+
+// loggedOption returns the value of an option that the running nova-compute logs when
+// it is asked for a report. It logs its options without being asked only once its message
+// bus answers, and none does here.
 func loggedOption(ctx context.Context, host lab.Host, option string) string {
 	GinkgoHelper()
-	line := sshOutput(ctx, host, fmt.Sprintf("podman exec edpm_nova_compute pkill -USR2 -x nova-compute && sleep 3 && "+
-		"journalctl -b -o cat --no-pager | awk '/^[a-z_]+: *$/ { section = $1 } section == \"default:\" && /^ +%s +=/' | tail -n 1", option))
+	line := sshOutput(ctx, host, strings.ReplaceAll(report, "OPTION", option))
 	_, value, ok := strings.Cut(line, option)
 	Expect(ok).To(BeTrue(), "%s: nova-compute has not logged %s", host.Name, option)
 	fields := strings.Fields(strings.TrimLeft(value, " ="))

@@ -14,6 +14,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 // remains lists what is on a host of the services of phase 1.
@@ -50,7 +51,7 @@ func deletionStories() {
 		before.untouched(ctx, storage0)
 	}, SpecTimeout(time.Minute))
 
-	It("reports what is left on a host that does not answer, and goes when a person says so", func(ctx SpecContext) {
+	It("reports what is left on a host that does not answer, and goes when a person says so", tier.Long, func(ctx SpecContext) {
 		_, err := compute0.Console(ctx, "systemctl stop ssh")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {

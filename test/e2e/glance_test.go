@@ -15,6 +15,7 @@ import (
 
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 // Where the pods of services go is tested in the package topology; here a real
@@ -53,7 +54,7 @@ func glanceStories() {
 		Expect(body).To(Equal("what an image is made of"))
 	}, SpecTimeout(6*time.Minute))
 
-	It("restarts with a changed customServiceConfig, which wins", func(ctx SpecContext) {
+	It("restarts with a changed customServiceConfig, which wins", tier.Long, func(ctx SpecContext) {
 		_ = images(ctx)
 		before := pod.UID
 		mustChange(ctx, glance, func(g *glancev1.Glance) {

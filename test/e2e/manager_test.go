@@ -331,6 +331,8 @@ func (m *processManager) start() error {
 	m.cmd.Env = append(os.Environ(),
 		"RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT=localhost/edpm-glance-api:latest",
 		"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT=localhost/edpm-nova-compute:latest",
+		"RELATED_IMAGE_OVN_CONTROLLER_AGENT_IMAGE_URL_DEFAULT=localhost/edpm-ovn:latest",
+		"RELATED_IMAGE_EDPM_NEUTRON_METADATA_AGENT_IMAGE_URL_DEFAULT=localhost/edpm-ovn:latest",
 		"RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT=localhost/edpm-nova-libvirt:latest",
 		"RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest",
 		"RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest")

@@ -32,11 +32,12 @@ const (
 	hostileNS = "e2e-hostile"
 	inputsNS  = "e2e-inputs"
 	machineNS = "e2e-machine"
+	classesNS = "e2e-classes"
 	glanceNS  = "e2e-glance"
 	systemNS  = "edpm-operators-system"
 )
 
-var testNamespaces = []string{samplesNS, batchNS, hostileNS, inputsNS, machineNS, glanceNS, unboundNS}
+var testNamespaces = []string{samplesNS, batchNS, hostileNS, inputsNS, machineNS, classesNS, glanceNS, unboundNS}
 
 // parallel runs functions at the same time and returns all their errors.
 func parallel(funcs ...func() error) error {

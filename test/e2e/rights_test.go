@@ -185,12 +185,3 @@ func warnings(ctx context.Context, ns string) ([]string, error) {
 	}
 	return lines, err
 }
-
-// osloStories tell that what admission accepts is what oslo.config accepts.
-func osloStories() {
-	It("is judged as the real oslo.config judges it", func(ctx SpecContext) {
-		out, err := cluster.Run(ctx, "env", "EDPM_REQUIRE_OSLO=1", "go", "test", "-count=1", "./internal/oslo/...")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("ok"))
-	}, SpecTimeout(5*time.Minute))
-}

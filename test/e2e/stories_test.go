@@ -4,9 +4,12 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
-// The stories share hosts and namespaces, and so run in this order.
+// The stories share hosts and namespaces, and so run in this order. What is long tells on
+// real hosts what stories with an API server tell of pretend ones for every change.
 var _ = Describe("edpm-operators", func() {
 	AfterEach(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {
@@ -18,14 +21,14 @@ var _ = Describe("edpm-operators", func() {
 	Describe("The cell rule", Ordered, ContinueOnFailure, watchedForLeaks(cellRuleStories))
 	Describe("A change", Ordered, ContinueOnFailure, watchedForLeaks(changeStories))
 	Describe("A node that is deleted", Ordered, ContinueOnFailure, watchedForLeaks(deletionStories))
-	Describe("A host that is added again", Ordered, watchedForLeaks(machineStories))
+	Describe("A host that is added again", Ordered, tier.Long, watchedForLeaks(machineStories))
+	Describe("Services without Go", Ordered, watchedForLeaks(classStories))
 	Describe("A batch of four hosts", Ordered, watchedForLeaks(batchStories))
 	Describe("A hostile host", Ordered, ContinueOnFailure, watchedForLeaks(hostileStories))
-	Describe("Wrong inputs", Ordered, watchedForLeaks(inputStories))
+	Describe("Wrong inputs", Ordered, tier.Long, watchedForLeaks(inputStories))
 	Describe("Glance", Ordered, watchedForLeaks(glanceStories))
 	Describe("Rights", rightsStories)
-	Describe("Rights on Secrets", Ordered, secretRightsStories)
-	Describe("customServiceConfig", osloStories)
+	Describe("Rights on Secrets", Ordered, tier.Long, secretRightsStories)
 	Describe("Secrets", secretsStories)
 	Describe("The manager", auditStories)
 })

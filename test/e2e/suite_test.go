@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
@@ -29,27 +27,17 @@ var (
 )
 
 func TestE2E(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the end-to-end tests take long")
-	}
-	if os.Geteuid() != 0 {
-		t.Fatal("the end-to-end tests need root: a kubelet and hosts with systemd are started; -short skips them")
-	}
-	lab.Hold(t)
-	log.SetLogger(GinkgoLogr)
-	RegisterFailHandler(Fail)
+	lab.SkipShort(t)
+	lab.Reserve(t)
+	lab.SetUpGinkgo()
 	SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
-	EnforceDefaultTimeoutsWhenUsingContexts()
 	suite, reporter := tier.Config()
 	RunSpecs(t, "edpm-operators end to end", suite, reporter)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	tmp = GinkgoT().TempDir()
-	root, err := lab.FindRoot()
-	Expect(err).NotTo(HaveOccurred())
-	cluster, err = lab.New(ctx, root, tmp)
-	Expect(err).NotTo(HaveOccurred())
+	cluster = lab.ForSuite(ctx, tmp)
 	nameHosts()
 	manager = chooseManager()
 
@@ -71,8 +59,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 }, NodeTimeout(25*time.Minute))
 
 func nameHosts() {
-	compute0 = cluster.Host("edpm-compute-0", "192.168.122.100")
-	compute1 = cluster.Host("edpm-compute-1", "192.168.122.101")
+	compute0 = cluster.Compute(0)
+	compute1 = cluster.Compute(1)
 	storage0 = cluster.Host("edpm-storage-0", "192.168.122.102")
 	for i := range 4 {
 		spare = append(spare, cluster.Host(fmt.Sprintf("e2e-host-%d", i), fmt.Sprintf("192.168.122.%d", 110+i)))
@@ -81,13 +69,11 @@ func nameHosts() {
 
 func allHosts() []lab.Host { return append([]lab.Host{compute0, compute1, storage0}, spare...) }
 
-func takeDown(ctx SpecContext) {
-	if os.Getenv("E2E_KEEP") == "1" {
-		GinkgoWriter.Println("E2E_KEEP=1: the lab stays. export KUBECONFIG=" + cluster.Kubeconfig)
-		return
+func takeDown(ctx SpecContext) error {
+	if !lab.Keep() {
+		manager.Stop()
 	}
-	manager.Stop()
-	Expect(cluster.Down(ctx)).To(Succeed())
+	return cluster.TakeDown(ctx)
 }
 
 // artifact is the path of a file that the suite keeps until its end.

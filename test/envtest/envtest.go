@@ -28,8 +28,10 @@ import (
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -82,6 +84,10 @@ type Env struct {
 	webhooks crenvtest.WebhookInstallOptions
 }
 
+// patience is how long an API server or a manager may take to start: beside other tests
+// and a compiler that is minutes.
+const patience = 5 * time.Minute
+
 // Start starts an API server and stops it when the suite ends. The binaries
 // are those that the environment variable KUBEBUILDER_ASSETS points to.
 func Start(t T, opts Options) *Env {
@@ -92,11 +98,10 @@ func Start(t T, opts Options) *Env {
 		t.Fatalf("%v", err)
 	}
 	server := &crenvtest.Environment{
-		Scheme:                scheme,
-		CRDDirectoryPaths:     append([]string{File("config", "crd", "bases")}, opts.CRDPaths...),
-		ErrorIfCRDPathMissing: true,
-		// The default of 20 seconds is not enough beside other tests.
-		ControlPlaneStartTimeout: time.Minute,
+		Scheme:                   scheme,
+		CRDDirectoryPaths:        append([]string{File("config", "crd", "bases")}, opts.CRDPaths...),
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: patience,
 	}
 	if opts.Webhooks {
 		server.WebhookInstallOptions.Paths = WebhookConfigurations()
@@ -161,7 +166,7 @@ func (e *Env) StartManager(t T, mgr ctrl.Manager) {
 			t.Fatalf("running the manager: %v", err)
 		}
 	})
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		return e.up(mgr), nil
 	})
 	if err != nil {
@@ -190,7 +195,7 @@ func File(elements ...string) string {
 func NewScheme(more ...func(*apiruntime.Scheme) error) (*apiruntime.Scheme, error) {
 	scheme := apiruntime.NewScheme()
 	add := append([]func(*apiruntime.Scheme) error{
-		clientgoscheme.AddToScheme, dataplanev1.AddToScheme, novav1.AddToScheme, ansibleeev1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
+		clientgoscheme.AddToScheme, dataplanev1.AddToScheme, edpmservicev1.AddToScheme, neutronv1.AddToScheme, novav1.AddToScheme, ansibleeev1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
 		ocsv1.AddToScheme, cephv1.AddToScheme, metal3v1.AddToScheme,
 	}, more...)
 	for _, f := range add {

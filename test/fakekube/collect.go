@@ -15,6 +15,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
@@ -26,6 +27,8 @@ var (
 	nodes      = dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneNode")
 	roles      = dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneRole")
 	computes   = novav1.GroupVersion.WithKind("NovaExternalCompute")
+	ovns       = neutronv1.GroupVersion.WithKind("OVNController")
+	agents     = neutronv1.GroupVersion.WithKind("OVNMetadataAgent")
 	cells      = novav1.GroupVersion.WithKind("NovaCell")
 )
 
@@ -33,7 +36,7 @@ var (
 var children = map[client.Object][]schema.GroupVersionKind{
 	&ansibleeev1.OpenStackAnsibleEE{}:     {jobs, secrets},
 	&batchv1.Job{}:                        {pods},
-	&dataplanev1.OpenStackDataPlaneNode{}: {computes, configMaps},
+	&dataplanev1.OpenStackDataPlaneNode{}: {computes, ovns, agents, configMaps},
 	&dataplanev1.OpenStackDataPlaneRole{}: {configMaps},
 	&dataplanev1.OpenStackDataPlane{}:     {roles, nodes},
 	&novav1.Nova{}:                        {cells, secrets},

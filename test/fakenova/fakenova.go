@@ -14,7 +14,7 @@
 //     provider without a service: a ghost (seen).
 //   - A service that is forced down is shown down, whether it reports or not.
 //   - Enabling with a reason, or disabling with an empty one, is refused with 400 (schema
-//     of 2.53).
+//     of 2.69).
 package fakenova
 
 import (
@@ -40,8 +40,12 @@ const (
 	KeystoneDown Fault = "keystone is down"
 	// NoEndpoint leaves nova out of the catalogue.
 	NoEndpoint Fault = "nova is not in the catalogue"
+	// NoPlacement leaves placement out of the catalogue.
+	NoPlacement Fault = "placement is not in the catalogue"
 	// NovaDown answers every request to nova with 503.
 	NovaDown Fault = "nova is down"
+	// CellDown has nova not reach the database of the cell that all hosts are in.
+	CellDown Fault = "the database of the cell is down"
 	// NovaRefuses answers every request to nova with 403, as to a user without the role admin.
 	NovaRefuses Fault = "nova refuses"
 	// Redirect sends requests to nova elsewhere.
@@ -155,6 +159,11 @@ func (s *Server) Disable(name string, disabled bool, reason string) {
 	s.change([]string{name}, func(h *host) { h.service.disabled, h.service.reason = disabled, reason })
 }
 
+// ForceDown has the service of a host shown down, whether it reports or not.
+func (s *Server) ForceDown(name string) {
+	s.change([]string{name}, func(h *host) { h.service.forced = true })
+}
+
 func (s *Server) set(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,13 +255,22 @@ func (s *Server) keystone(w http.ResponseWriter, r *http.Request) {
 
 // catalogue of keystone. The caller holds the lock.
 func (s *Server) catalogue() []any {
-	if s.fault == NoEndpoint {
-		return []any{}
+	var services []any
+	if s.fault != NoEndpoint {
+		services = append(services, entry("compute", s.URL+"/v2.1"))
 	}
-	return []any{map[string]any{"type": "compute", "name": "nova", "endpoints": []any{
-		map[string]any{"interface": "public", "region": "regionOne", "region_id": "regionOne", "url": "http://public.invalid/v2.1"},
-		map[string]any{"interface": "internal", "region": "regionOne", "region_id": "regionOne", "url": s.URL + "/v2.1"},
-	}}}
+	if s.fault != NoPlacement {
+		services = append(services, entry("placement", "http://placement.invalid"))
+	}
+	return services
+}
+
+// entry of a service in the catalogue.
+func entry(service, internal string) any {
+	endpoint := func(of, url string) any {
+		return map[string]any{"interface": of, "region": "regionOne", "region_id": "regionOne", "url": url}
+	}
+	return map[string]any{"type": service, "name": service, "endpoints": []any{endpoint("public", "http://public.invalid"), endpoint("internal", internal)}}
 }
 
 func (s *Server) nova(next http.HandlerFunc) http.HandlerFunc {
@@ -269,7 +287,7 @@ func (s *Server) nova(next http.HandlerFunc) http.HandlerFunc {
 			w.WriteHeader(http.StatusUnauthorized)
 		case s.fault == NovaRefuses:
 			w.WriteHeader(http.StatusForbidden)
-		case r.Header.Get("X-OpenStack-Nova-API-Version") != "2.53":
+		case r.Header.Get("X-OpenStack-Nova-API-Version") != "2.69":
 			w.WriteHeader(http.StatusNotAcceptable)
 		default:
 			next(w, r)
@@ -280,7 +298,12 @@ func (s *Server) nova(next http.HandlerFunc) http.HandlerFunc {
 func (s *Server) listServices(w http.ResponseWriter, r *http.Request) {
 	all := []any{}
 	for name, h := range s.hosts {
-		if wanted := r.URL.Query().Get("host"); h.service != nil && (wanted == "" || wanted == name) {
+		wanted := r.URL.Query().Get("host")
+		switch {
+		case wanted != "" && wanted != name:
+		case s.fault == CellDown && h.mapped:
+			all = append(all, map[string]any{"binary": "nova-compute", "host": name, "status": "UNKNOWN"})
+		case s.fault != CellDown && h.service != nil:
 			all = append(all, s.view(name, h))
 		}
 	}
@@ -309,7 +332,7 @@ func (s *Server) view(name string, h *host) map[string]any {
 func (s *Server) listHypervisors(w http.ResponseWriter, _ *http.Request) {
 	all := []any{}
 	for name, h := range s.hosts {
-		if h.service != nil && h.node && h.mapped {
+		if h.service != nil && h.node && h.mapped && s.fault != CellDown {
 			all = append(all, map[string]any{
 				"id": "h-" + h.service.id, "hypervisor_hostname": name + ".example", "state": "up", "status": "enabled", "hypervisor_version": 1,
 				"free_disk_gb": 1, "local_gb": 1, "cpu_info": "", "service": map[string]any{"id": h.service.id, "host": name, "disabled_reason": nil},
@@ -321,7 +344,7 @@ func (s *Server) listHypervisors(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) listServers(w http.ResponseWriter, r *http.Request) {
 	all := []any{}
-	if h := s.hosts[r.URL.Query().Get("host")]; h != nil && r.URL.Query().Get("all_tenants") != "" {
+	if h := s.hosts[r.URL.Query().Get("host")]; h != nil && r.URL.Query().Get("all_tenants") != "" && s.fault != CellDown {
 		for i := range h.instances {
 			all = append(all, map[string]any{"id": fmt.Sprint(i), "name": fmt.Sprintf("guest-%d", i), "links": []any{}})
 		}
@@ -359,6 +382,7 @@ func (s *Server) updateService(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
+	was := *h.service
 	if body.Status != nil {
 		h.service.disabled, h.service.reason = disable, ""
 	}
@@ -368,7 +392,25 @@ func (s *Server) updateService(w http.ResponseWriter, r *http.Request) {
 	if body.ForcedDown != nil {
 		h.service.forced = *body.ForcedDown
 	}
+	if *h.service == was {
+		reply(w, http.StatusBadRequest, map[string]any{"badRequest": map[string]any{"code": 400, "message": "No updates were requested."}})
+		return
+	}
+	if was.disabled != h.service.disabled && !h.running && s.view(name, h)["state"] == "up" {
+		s.callInVain(r)
+	}
 	reply(w, http.StatusOK, map[string]any{"service": s.view(name, h)})
+}
+
+// callInVain is what the API does when a compute that it takes for up does not answer
+// that it was enabled or disabled. The caller holds the lock.
+func (s *Server) callInVain(r *http.Request) {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	select {
+	case <-r.Context().Done():
+	case <-time.After(time.Minute): // nova's rpc_response_timeout
+	}
 }
 
 func (s *Server) deleteService(w http.ResponseWriter, r *http.Request) {

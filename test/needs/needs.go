@@ -29,6 +29,19 @@ func Ansible(t T, program string) {
 	}
 }
 
+// Oslo skips a test where a Python interpreter has no oslo.config, and fails it in CI.
+func Oslo(t T, python string) {
+	t.Helper()
+	out, err := exec.Command(python, "-c", "import oslo_config.cfg").CombinedOutput()
+	switch {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatalf("%s has no oslo.config, and CI is set: install python3-oslo.config: %v\n%s", python, err, out)
+	default:
+		t.Skipf("%s has no oslo.config (set EDPM_PYTHON to one that has): %v\n%s", python, err, out)
+	}
+}
+
 // CloudInit returns the directory with the Python modules of the distribution's
 // cloud-init, which hack/cloud-init.sh unpacks. Without it the test is skipped, and
 // fails in CI.

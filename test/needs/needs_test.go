@@ -30,6 +30,10 @@ func TestWhatIsMissingFailsInCI(t *testing.T) {
 			t.Errorf("with CI=%q and without cloud-init it %q; want %q", ci, r.said, want[:7])
 		}
 		r = &recorder{}
+		if Oslo(r, "no-such-python"); !strings.HasPrefix(r.said, want[:7]) || !strings.Contains(r.said, "oslo.config") {
+			t.Errorf("with CI=%q and without oslo.config it %q; want %q", ci, r.said, want[:7])
+		}
+		r = &recorder{}
 		if Ansible(r, "go"); r.said != "" {
 			t.Errorf("with CI=%q and the program it %q", ci, r.said)
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
 // zones of the nodes of seeds/001.
@@ -38,8 +41,8 @@ type kubernetes struct {
 	mu sync.Mutex
 	// sick are nodes whose kubelets do not answer.
 	sick map[string]bool
-	// slow names pods that do not become ready.
-	slow func(*corev1.Pod) bool
+	// crashes names pods of services whose container fails as soon as it is started.
+	crashes func(*corev1.Pod) bool
 	// fails returns what a pod of a Job leaves as its termination message when it
 	// fails; empty for one that succeeds.
 	fails func(*corev1.Pod) string
@@ -183,7 +186,7 @@ func (k *kubernetes) Reconcile(_ context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	k.mu.Lock()
-	sick, slow, fails := k.sick[pod.Spec.NodeName], k.slow, k.fails
+	sick, crashes, fails := k.sick[pod.Spec.NodeName], k.crashes, k.fails
 	k.mu.Unlock()
 	switch {
 	case sick:
@@ -192,16 +195,31 @@ func (k *kubernetes) Reconcile(_ context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, client.IgnoreNotFound(api.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}))
 	case pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure:
 		return k.runJob(pod, fails)
-	case pod.Status.Phase == corev1.PodRunning:
+	case podified.Ready(pod):
 		return reconcile.Result{}, nil
 	}
-	if slow != nil && slow(pod) {
-		return reconcile.Result{RequeueAfter: 200 * time.Millisecond}, nil
-	}
+	return k.runService(pod, crashes != nil && crashes(pod))
+}
+
+// runService lets the container of a pod run, or fail to be started again.
+func (*kubernetes) runService(pod *corev1.Pod, crashes bool) (reconcile.Result, error) {
 	now := metav1.Now()
-	pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now})
-	return reconcile.Result{}, client.IgnoreNotFound(api.Status().Update(ctx, pod))
+	runs := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now}
+	var again reconcile.Result
+	if pod.Status.StartTime == nil {
+		pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
+	}
+	if crashes {
+		again.RequeueAfter, runs.Status = 200*time.Millisecond, corev1.ConditionFalse
+		container := pod.Spec.Containers[0]
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: container.Name, Image: container.Image,
+			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Message: "hunter2"}},
+		}}
+	}
+	pod.Status.Conditions = append(slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == runs.Type }), runs)
+	return again, client.IgnoreNotFound(api.Status().Update(ctx, pod))
 }
 
 // disks makes a volume for each claim, on the node that the scheduler chose.

@@ -112,6 +112,18 @@ var _ = Describe("A NovaCell", func() {
 		Expect(get(Default, w.cell()).IsReady()).To(BeFalse())
 	})
 
+	It("says which container of its conductor does not stay up and where its log is, until it runs", func() {
+		cluster.crash(func(*k8scorev1.Pod) bool { return true })
+		w.apply(cell(database))
+		shows(w.cell(), condition.DeploymentReadyCondition, "False/PodsNotReady/Info",
+			"container nova-conductor of pod nova-cell1-conductor-0 has ended with exit code 3: kubectl logs --namespace "+string(w)+" --previous --container nova-conductor nova-cell1-conductor-0")
+		Expect(fmt.Sprint(get(Default, w.cell()).Status)).NotTo(ContainSubstring("hunter2"))
+		Expect(get(Default, w.cell()).ConfiguresComputes()).To(BeTrue())
+		quiet()
+		cluster.crash(nil)
+		ready(w.cell())
+	})
+
 	It("says which password its conductor lacks", func() {
 		w.apply(cell(database + "\n  apiDatabaseHostname: api.example"))
 		shows(w.cell(), novav1.NovaConductorReadyCondition, "False/SecretKeyMissing/Warning", `"cell1"`, `"APIDatabasePassword"`)
@@ -241,6 +253,17 @@ func (k *kubernetes) failJobs(fails func(*k8scorev1.Pod) string) {
 	}
 	set(fails)
 	DeferCleanup(set, (func(*k8scorev1.Pod) string)(nil))
+}
+
+// crash lets containers of services fail, until the story ends.
+func (k *kubernetes) crash(crashes func(*k8scorev1.Pod) bool) {
+	set := func(f func(*k8scorev1.Pod) bool) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.crashes = f
+	}
+	set(crashes)
+	DeferCleanup(set, (func(*k8scorev1.Pod) bool)(nil))
 }
 
 // jobs are the Jobs of the namespace, by name without hash, with whether they have succeeded.

@@ -36,12 +36,14 @@ var (
 	inPodified    = Use{Suite: Podified}
 )
 
-// Elsewhere are rights that no story of test/e2e uses, as "verb
+// Elsewhere are rights that no story of test/e2e uses for every change, as "verb
 // group/resource[/subresource]" or a pattern (path.Match) of that.
 var Elsewhere = map[string]Use{
 	// Asked by the admission plugin OwnerReferencesPermissionEnforcement, which
 	// OpenShift has.
 	"update */*/finalizers": {File: "controllers/finalizers_test.go", Story: "lets a child name its owner, which is refused without it"},
+	// Read by the webhooks of nodes and roles that warn of a missing cell.
+	"get nova.openstack.org/novacells": {File: "webhooks/cell_test.go", Story: "comes with a warning when there is no such NovaCell, or it is cell0"},
 	// Asked by the webhook of runs.
 	"update ansibleee.openstack.org/openstackansibleees/targets": {File: "webhooks/security_test.go", Story: "cannot claim that a host has converged"},
 
@@ -57,9 +59,22 @@ var Elsewhere = map[string]Use{
 	"delete nova.openstack.org/novacells":                      inControllers,
 	"delete nova.openstack.org/novaexternalcomputes":           inControllers,
 	"delete ansibleee.openstack.org/openstackansibleees":       inControllers,
+	// The finalizer of a run that was deleted.
+	"patch ansibleee.openstack.org/openstackansibleees":    inControllers,
+	"get neutron.openstack.org/ovncontrollers":             inControllers,
+	"create neutron.openstack.org/ovncontrollers":          inControllers,
+	"patch neutron.openstack.org/ovncontrollers":           inControllers,
+	"delete neutron.openstack.org/ovncontrollers":          inControllers,
+	"patch neutron.openstack.org/ovncontrollers/status":    inControllers,
+	"get neutron.openstack.org/ovnmetadataagents":          inControllers,
+	"create neutron.openstack.org/ovnmetadataagents":       inControllers,
+	"patch neutron.openstack.org/ovnmetadataagents":        inControllers,
+	"delete neutron.openstack.org/ovnmetadataagents":       inControllers,
+	"patch neutron.openstack.org/ovnmetadataagents/status": inControllers,
 	// Asked past the cache where inputs are found that nobody should have made.
 	"get ansibleee.openstack.org/openstackansibleees": {File: "internal/edpm/security_test.go", Story: "TestInputsThatSomebodyElsePutThereAreNotUsed"},
-	"get batch/jobs": inControllers,
+	"get batch/jobs":    inControllers,
+	"delete batch/jobs": inControllers,
 	// Asked when an event comes again within some minutes.
 	"patch events.k8s.io/events": {File: "controllers/events_test.go", Story: "is counted with the rights of the manager, and not written as another one"},
 	"get /secrets":               inControllers,

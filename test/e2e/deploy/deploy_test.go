@@ -111,14 +111,14 @@ var _ = Describe("The suite is deployed", Ordered, func() {
 	It("with the rest later, and removed in part and as a whole", func(ctx SpecContext) {
 		_, err := deploy(ctx, "apply", "BASE=overlays/split", "RUNNER_IMG=example/runner:2")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(managers(ctx)).To(HaveLen(6))
+		Expect(managers(ctx)).To(HaveLen(8))
 		Expect(kube(ctx, "--namespace", "edpm-operators-system", "get", "deployments", "--output",
-			`jsonpath={.items[*].spec.template.spec.containers[0].env[?(@.name=="RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT")].value}`)).To(HaveLen(6))
+			`jsonpath={.items[*].spec.template.spec.containers[0].env[?(@.name=="RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT")].value}`)).To(HaveLen(8))
 		definitions := kube(ctx, "get", "crd", "--output", "name")
 
 		_, err = deploy(ctx, "delete", "OPERATORS=nova,glance")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(managers(ctx)).To(ConsistOf("edpm-operators-ansibleee-manager", "edpm-operators-core-manager", "edpm-operators-dataplane-manager", "edpm-operators-topology-manager"))
+		Expect(managers(ctx)).To(ConsistOf("edpm-operators-ansibleee-manager", "edpm-operators-core-manager", "edpm-operators-dataplane-manager", "edpm-operators-edpm-manager", "edpm-operators-neutron-manager", "edpm-operators-topology-manager"))
 
 		_, err = deploy(ctx, "delete", "BASE=overlays/split")
 		Expect(err).NotTo(HaveOccurred())

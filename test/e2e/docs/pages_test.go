@@ -21,19 +21,18 @@ const patience = 25 * time.Minute
 
 var root = envtest.File()
 
+// lastSection of the quickstart takes the lab away.
+const lastSection = "Clean up"
+
 func TestPages(t *testing.T) {
-	switch {
-	case testing.Short():
-		t.Skip("following the documentation takes long")
-	case os.Getenv("E2E_DOCS") != "1":
-		t.Skip("E2E_DOCS=1 is not set: make e2e-docs takes a quarter of an hour more")
-	case os.Geteuid() != 0:
-		t.Fatal("the pages need root: a kubelet and hosts with systemd are started; -short skips them")
-	}
-	e2elab.Hold(t)
+	e2elab.SkipUnless(t, "E2E_DOCS", "make e2e-docs takes a quarter of an hour more")
+	e2elab.Reserve(t)
 	pages := docpage.Suites["test/e2e/docs"]
 	first := commands(t, pages[0])
-	end := slices.IndexFunc(first, func(b docpage.Block) bool { return b.Section == "Take it away" })
+	end := slices.IndexFunc(first, func(b docpage.Block) bool { return b.Section == lastSection })
+	if end < 0 {
+		t.Fatalf("%s has no section %q, which would take the lab away before the other pages", pages[0], lastSection)
+	}
 	only := os.Getenv("DOCS_ONLY")
 	if only == "" {
 		startAfresh(t)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/edpm-operators/edpm-operators/test/docpage"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
@@ -27,30 +25,19 @@ var (
 )
 
 func TestMetal(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the end-to-end tests take long")
-	}
-	if os.Geteuid() != 0 {
-		t.Fatal("the end-to-end tests need root: a kubelet and machines with systemd are started; -short skips them")
-	}
-	lab.Hold(t)
-	log.SetLogger(GinkgoLogr)
-	RegisterFailHandler(Fail)
+	lab.SkipShort(t)
+	lab.Reserve(t)
+	lab.SetUpGinkgo()
 	SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
-	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "from bare metal to computes")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	tmp = GinkgoT().TempDir()
-	root, err := lab.FindRoot()
-	Expect(err).NotTo(HaveOccurred())
-	cluster, err = lab.New(ctx, root, tmp)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(cluster.Kubeconfig).NotTo(BeAnExistingFile(), "a lab is up: take it down first")
+	cluster = lab.Fresh(ctx, tmp)
 
 	By("bringing the lab up, and what plays baremetal-operator")
-	DeferCleanup(takeDown)
+	DeferCleanup(cluster.TakeDown)
 	Expect(cluster.UpWith(ctx, GinkgoWriter, "--machines")).To(Succeed())
 	k8s = cluster.Client
 	definition, err := os.ReadFile(envtest.BareMetalHostCRD())
@@ -97,36 +84,18 @@ func followPages(ctx context.Context) {
 	}
 }
 
-func takeDown(ctx SpecContext) {
-	if os.Getenv("E2E_KEEP") == "1" {
-		GinkgoWriter.Println("E2E_KEEP=1: the lab stays. export KUBECONFIG=" + cluster.Kubeconfig)
-		return
-	}
-	Expect(cluster.Down(ctx)).To(Succeed())
-}
+var _ = AfterEach(func(ctx SpecContext) { cluster.ReportFailure(ctx, dump) }, NodeTimeout(time.Minute))
 
-var _ = AfterEach(func(ctx SpecContext) {
-	if !CurrentSpecReport().Failed() {
-		return
-	}
-	var out strings.Builder
+// dump is what a person would look at first.
+func dump(ctx context.Context, r *lab.Report) {
 	for _, args := range [][]string{
 		{"get", "edpm,bmh,pods,jobs", "-n", namespace},
 		{"get", "osdpnode,bmh", "-n", namespace, "-o", "yaml"},
 		{"logs", "-n", lab.ManagerNamespace, "deployment/edpm-operators-manager", "--tail=60"},
 	} {
-		text, err := cluster.Kubectl(ctx, args...)
-		out.WriteString("--- kubectl " + strings.Join(args, " ") + "\n" + text + "\n")
-		if err != nil {
-			out.WriteString(err.Error() + "\n")
-		}
+		r.Kubectl(ctx, args...)
 	}
 	for _, machine := range machines {
-		text, err := machine.Console(ctx, "cloud-init status --long; ip -brief address; tail -n 30 /var/log/cloud-init.log")
-		out.WriteString("--- " + machine.Name + "\n" + text + "\n")
-		if err != nil {
-			out.WriteString(err.Error() + "\n")
-		}
+		r.Console(ctx, machine, "cloud-init status --long; ip -brief address; tail -n 30 /var/log/cloud-init.log")
 	}
-	AddReportEntry("state", out.String(), ReportEntryVisibilityFailureOrVerbose)
-}, NodeTimeout(time.Minute))
+}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 
-	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
 )
 
 // olmVersion is the version of OLM's kinds. They are read as they are: their types
@@ -104,25 +104,19 @@ func spread(name, key string) *topologyv1.Topology {
 	}
 }
 
-// dump attaches to a failed story what a person would look at first.
-func dump(ctx context.Context) {
-	var out strings.Builder
+// dump is what a person would look at first.
+func dump(ctx context.Context, r *lab.Report) {
 	for _, args := range [][]string{
 		{"get", "catalogsources,subscriptions,installplans.operators.coreos.com,clusterserviceversions", "--all-namespaces"},
 		{"get", "clusterserviceversions", "-n", systemNS, "-o", `jsonpath={range .items[*]}{.metadata.name}{": "}{.status.reason}{": "}{.status.message}{"\n"}{range .status.requirementStatus[*]}{.kind}{" "}{.name}{" "}{.status}{" "}{.message}{"\n"}{end}{end}`},
 		{"get", "pods,events", "-n", systemNS},
 		{"logs", "-n", systemNS, "deployment/" + container, "--tail=40"},
 	} {
-		text, err := cluster.Kubectl(ctx, args...)
-		fmt.Fprintf(&out, "--- kubectl %s\n%s\n", strings.Join(args, " "), text)
-		if err != nil {
-			fmt.Fprintln(&out, err)
-		}
+		r.Kubectl(ctx, args...)
 	}
 	for _, name := range []string{"opm", "catalog", "olm"} {
-		fmt.Fprintf(&out, "--- %s\n%s\n", name, tail(cluster.Log(name), 30))
+		r.Note(name, tail(cluster.Log(name), 30), nil)
 	}
-	AddReportEntry("state", out.String(), ReportEntryVisibilityFailureOrVerbose)
 }
 
 // tail returns the last lines of a file.

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
@@ -50,38 +49,25 @@ func needPod() {
 }
 
 func TestOLM(t *testing.T) {
-	switch {
-	case testing.Short():
-		t.Skip("the end-to-end tests take long")
-	case os.Getenv("E2E_OLM") != "1":
-		t.Skip("E2E_OLM=1 is not set: OLM would have to be compiled, see the package's comment")
-	case !pretend() && os.Geteuid() != 0:
-		t.Fatal("a kubelet needs root; E2E_OLM_PRETEND=1 does without")
-	}
+	lab.SkipUnless(t, "E2E_OLM", "OLM would have to be compiled, see the package's comment")
 	if pretend() { // a lab of its own, beside one that may be up
 		t.Setenv("EDPM_LAB_DIR", filepath.Join(t.TempDir(), "lab"))
 		t.Setenv("EDPM_LAB_PORT_BASE", "28443")
+	} else {
+		lab.Reserve(t) // which needs root
 	}
-	if !pretend() {
-		lab.Hold(t)
-	}
-	log.SetLogger(GinkgoLogr)
-	RegisterFailHandler(Fail)
+	lab.SetUpGinkgo()
 	SetDefaultEventuallyTimeout(3 * time.Minute)
 	SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
-	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "the suite installed by OLM")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	dir = GinkgoT().TempDir()
-	root, err := lab.FindRoot()
-	Expect(err).NotTo(HaveOccurred())
-	cluster, err = lab.New(ctx, root, dir)
-	Expect(err).NotTo(HaveOccurred())
+	cluster = lab.ForSuite(ctx, dir)
 
 	By("building OLM, and bringing the lab up")
-	DeferCleanup(takeDown)
+	DeferCleanup(cluster.TakeDown)
 	flags := []string{"--olm", "--images", "ansibleee"}
 	if pretend() {
 		flags = []string{"--olm", "--no-kubelet", "--kwok-nodes", "1"}
@@ -149,16 +135,4 @@ func makeNamespaces(ctx context.Context) {
 	}
 }
 
-func takeDown(ctx SpecContext) {
-	if os.Getenv("E2E_KEEP") == "1" {
-		GinkgoWriter.Println("E2E_KEEP=1: the lab stays. export KUBECONFIG=" + cluster.Kubeconfig)
-		return
-	}
-	Expect(cluster.Down(ctx)).To(Succeed())
-}
-
-var _ = AfterEach(func(ctx SpecContext) {
-	if CurrentSpecReport().Failed() {
-		dump(ctx)
-	}
-}, NodeTimeout(time.Minute))
+var _ = AfterEach(func(ctx SpecContext) { cluster.ReportFailure(ctx, dump) }, NodeTimeout(time.Minute))

@@ -29,9 +29,12 @@ var _ = Describe("Nova in a real OpenStack", Ordered, func() {
 	Describe("databases", purgeStories)
 	Describe("a compute", computeStories)
 	Describe("while a guest runs", rolloutStories)
+	Describe("the guest", guestStories)
 	Describe("computes", faultStories)
+	Describe("further hosts", scaleStories)
 	Describe("and the compute until it is removed", lifeStories)
 	Describe("a compute that is added again", deathStories)
+	Describe("a cell without computes", cellStories)
 })
 
 // computeStories have a host that becomes a compute, and runs a guest.
@@ -54,9 +57,8 @@ func computeStories() {
 
 	It("runs a guest whose console shows what its config drive has", func(ctx SpecContext) {
 		openstack(ctx, "flavor", "create", "--vcpus", "1", "--ram", "128", "--disk", "1", "guest")
-		guest = createGuest(ctx)
-		console := func() (string, error) { return cluster.OpenStack(ctx, "console", "log", "show", guest) }
-		Eventually(console).WithTimeout(4 * time.Minute).Should(And(
+		guest = createGuest(ctx, guestName, compute.Name)
+		Eventually(console).WithArguments(ctx).WithTimeout(4 * time.Minute).Should(And(
 			ContainSubstring("guest: instance "+guest), ContainSubstring("guest: "+guestLine)))
 	}, SpecTimeout(10*time.Minute))
 }
@@ -84,13 +86,13 @@ func hostsOfServices(ctx context.Context, binary string) (map[string]string, err
 	return states, err
 }
 
-// createGuest returns the id of a server that runs.
-func createGuest(ctx context.Context) string {
+// createGuest returns the id of a server that runs on a host.
+func createGuest(ctx context.Context, name, host string) string {
 	GinkgoHelper()
 	data := filepath.Join(GinkgoT().TempDir(), "user-data")
 	Expect(os.WriteFile(data, []byte(guestLine+"\n"), 0o600)).To(Succeed())
-	id := openstack(ctx, "server", "create", "--os-compute-api-version", "2.37", "--image", "guest", "--flavor", "guest",
-		"--nic", "none", "--user-data", data, "--format", "value", "--column", "id", guestName)
+	id := openstack(ctx, "server", "create", "--os-compute-api-version", "2.74", "--image", "guest", "--flavor", "guest",
+		"--nic", "none", "--host", host, "--user-data", data, "--format", "value", "--column", "id", name)
 	Eventually(func() (string, error) {
 		return cluster.OpenStack(ctx, "server", "show", id, "--format", "value", "--column", "status")
 	}).WithTimeout(5 * time.Minute).Should(Or(Equal("ACTIVE"), Equal("ERROR")))

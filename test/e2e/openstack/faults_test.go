@@ -3,12 +3,15 @@ package openstack
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,13 +52,54 @@ func faultStories() {
 		healed(ctx)
 	}, SpecTimeout(8*time.Minute))
 
-	It("are down with a wrong password of the message bus, which is named, and heal with the right one", func(ctx SpecContext) {
-		right := busURL(ctx)
+	It("keep what worked with a wrong password of the message bus, which the result of the host has, and heal with the right one", func(ctx SpecContext) {
+		before, right := look(ctx), busURL(ctx)
 		setBus(ctx, strings.Replace(right, "lab-password", "wrong", 1))
 		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(6 * time.Minute).Should(
-			expect.Problem(novav1.ComputeServiceReadyCondition, novav1.ServiceDownReason, "NovaCell nova-cell1 is not Ready"))
+			expect.Problem(condition.DeploymentReadyCondition, "Failed", "edpm_nova_compute.service does not stay up", "ACCESS_REFUSED"))
+		Expect(qemu(ctx)).To(Equal(before.processes), "the process of the guest")
 		setBus(ctx, right)
 		healed(ctx)
+		before.lives(ctx)
+	}, SpecTimeout(14*time.Minute))
+
+	It("keep what worked with a wrong password of keystone, which the result of the host has, and heal with the right one", func(ctx SpecContext) {
+		before := look(ctx)
+		undo := configure(ctx, "[placement]\npassword = wrong\n")
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(5 * time.Minute).Should(
+			expect.Problem(condition.DeploymentReadyCondition, "Failed", "edpm_nova_compute.service does not stay up", "(HTTP 401)"))
+		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(2 * time.Minute).Should(Equal(map[string]string{compute.Name: "up"}))
+		undo()
+		healed(ctx)
+		before.lives(ctx)
+	}, SpecTimeout(12*time.Minute))
+
+	It("wait for a placement that the catalogue does not have, which is named, and heal", func(ctx SpecContext) {
+		before := look(ctx)
+		restore := unlist(ctx, "placement")
+		killManager(ctx) // a token that is valid has the catalogue as it was
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(2 * time.Minute).Should(
+			expect.False(novav1.NovaComputeServicesReadyCondition, novav1.PlacementMissingReason, "no internal endpoint of type placement"))
+		Expect(external()).To(WithTransform(read(ctx), expect.Ready()))
+		before.lives(ctx)
+		restore()
+		healed(ctx)
+	}, SpecTimeout(8*time.Minute))
+
+	It("are down while the conductor of their cell is too old to start, which its NovaCell says, and heal", func(ctx SpecContext) {
+		before, runs := look(ctx), runsOf(ctx)
+		restore := pretendVersion(ctx, 9999)
+		conductor := &corev1.Pod{ObjectMeta: named("nova-cell1-conductor-0")}
+		Expect(k8s.Delete(ctx, conductor, client.GracePeriodSeconds(0))).To(Succeed())
+		Eventually(expect.Read(ctx, k8s, &novav1.NovaCell{ObjectMeta: named("nova-cell1")})).WithTimeout(4 * time.Minute).Should(
+			expect.Problem(condition.DeploymentReadyCondition, "PodsNotReady", "container nova-conductor of pod nova-cell1-conductor-0 has ended with exit code", "kubectl logs"))
+		Expect(cluster.Kubectl(ctx, "logs", "--namespace", namespace, "--previous", "--container", "nova-conductor", conductor.Name)).To(ContainSubstring("ServiceTooOld"))
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(4 * time.Minute).Should(
+			expect.Problem(novav1.ComputeServiceReadyCondition, novav1.ServiceDownReason, "NovaCell nova-cell1 is not Ready (PodsNotReady)"))
+		restore()
+		healed(ctx)
+		before.lives(ctx)
+		Expect(runsOf(ctx)).To(Equal(runs))
 	}, SpecTimeout(14*time.Minute))
 }
 
@@ -79,8 +123,11 @@ func purgeStories() {
 		}
 		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(time.Minute).Should(expect.Ready())
 	}, SpecTimeout(6*time.Minute))
+}
 
-	It("removes a cell from the API database, and the NovaCell, and restarts the API", func(ctx SpecContext) {
+// cellStories have a cell that is removed.
+func cellStories() {
+	It("is removed from the API database, with its NovaCell, and the API is restarted", func(ctx SpecContext) {
 		Expect(novaManage(ctx, "cell_v2", "list_cells")).To(ContainSubstring("cell2"))
 		Expect(change(ctx, nova(), func(obj *novav1.Nova) { delete(obj.Spec.CellTemplates, "cell2") })).To(Succeed())
 		cell := &novav1.NovaCell{ObjectMeta: named("nova-cell2")}
@@ -95,11 +142,11 @@ func purgeStories() {
 func deathStories() {
 	It("is in nova once, and not at all when it is removed, though the manager is killed at random points", func(ctx SpecContext) {
 		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 1))
-		node := describeNode()
+		node := nodeOf(compute)
 		Expect(client.IgnoreNotFound(k8s.Delete(ctx, node))).To(Succeed())
 		Eventually(missing).WithArguments(ctx, node).WithTimeout(8 * time.Minute).Should(BeTrue())
 		survive := keepKilling(ctx, rng)
-		node = describeNode()
+		node = nodeOf(compute)
 		Expect(k8s.Create(ctx, node)).To(Succeed())
 		Eventually(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(external()), external()) }).WithTimeout(2 * time.Minute).Should(Succeed())
 		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(10 * time.Minute).Should(expect.Ready())
@@ -144,13 +191,15 @@ func healed(ctx context.Context) {
 	Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(time.Minute).Should(Equal(map[string]string{compute.Name: "up"}))
 }
 
-// unaskable reports whether the Nova says that its API or keystone do not answer.
+// unaskable reports whether the Nova says that keystone, its API or a database are not reached.
 func unaskable(ctx context.Context) (bool, error) {
 	obj := nova()
 	err := k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	c := obj.Status.Conditions.Get(novav1.NovaComputeServicesReadyCondition)
-	said := c != nil && (c.Reason == novav1.APIUnreachableReason || c.Reason == novav1.KeystoneUnreachableReason)
-	return said, err
+	if c == nil {
+		return false, err
+	}
+	return slices.Contains([]condition.Reason{novav1.APIUnreachableReason, novav1.CellUnreachableReason, novav1.KeystoneUnreachableReason}, c.Reason), err
 }
 
 // read reads an object.
@@ -185,6 +234,52 @@ func setBus(ctx context.Context, url string) {
 	Expect(change(ctx, bus(), func(s *corev1.Secret) { s.Data["transport_url"] = []byte(url) })).To(Succeed())
 }
 
+// configure adds lines to customServiceConfig of the compute, until the function that it
+// returns is called.
+func configure(ctx context.Context, lines string) (undo func()) {
+	GinkgoHelper()
+	var was string
+	Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) {
+		was = obj.Spec.CustomServiceConfig
+		obj.Spec.CustomServiceConfig += lines
+	})).To(Succeed())
+	return func() {
+		GinkgoHelper()
+		Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) { obj.Spec.CustomServiceConfig = was })).To(Succeed())
+	}
+}
+
+// unlist takes the internal endpoint of a service out of the catalogue, until the function
+// that it returns is called.
+func unlist(ctx context.Context, service string) (restore func()) {
+	GinkgoHelper()
+	found := strings.Fields(openstack(ctx, "endpoint", "list", "--service", service, "--interface", "internal",
+		"--format", "value", "--column", "ID", "--column", "Region", "--column", "URL"))
+	Expect(found).To(HaveLen(3))
+	openstack(ctx, "endpoint", "delete", found[0])
+	return func() {
+		GinkgoHelper()
+		openstack(ctx, "endpoint", "create", "--region", found[1], service, "internal", found[2])
+	}
+}
+
+// pretendVersion has the database of cell1 say that the conductor was of another version,
+// as after an update whose image is taken back, until the function that it returns is called.
+func pretendVersion(ctx context.Context, version int) (restore func()) {
+	GinkgoHelper()
+	query := func(sql string) string {
+		GinkgoHelper()
+		out, err := controller.Console(ctx, "mariadb --skip-column-names nova_cell1 --execute \""+sql+"\"")
+		Expect(err).NotTo(HaveOccurred())
+		return strings.TrimSpace(out)
+	}
+	const where = " where services.binary = 'nova-conductor' and deleted = 0"
+	was := query("select max(version) from services" + where)
+	set := func(version string) { query("update services set version = " + version + where) }
+	set(strconv.Itoa(version))
+	return func() { set(was) }
+}
+
 var managerPods = client.MatchingLabels{"app.kubernetes.io/name": "edpm-operators"}
 
 // killManager kills the manager at once.
@@ -204,7 +299,7 @@ func keepKilling(ctx context.Context, rng *rand.Rand) func() int {
 			select {
 			case <-background.Done():
 				return
-			case <-time.After(time.Duration(8+rng.IntN(25)) * time.Second):
+			case <-time.After(time.Duration(5+rng.IntN(8)) * time.Second):
 				if k8s.DeleteAllOf(background, &corev1.Pod{}, client.InNamespace(lab.ManagerNamespace), managerPods, client.GracePeriodSeconds(0)) == nil {
 					kills++
 				}

@@ -25,7 +25,7 @@ func lifeStories() {
 		before := qemu(ctx)
 		Expect(before).NotTo(BeEmpty())
 		Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) { obj.Spec.CustomServiceConfig += "[DEFAULT]\ndebug = True\n" })).To(Succeed())
-		Eventually(compute.SSH).WithArguments(ctx, "grep -c DEBUG "+novaLog+" || true").WithTimeout(3 * time.Minute).ShouldNot(Equal("0\n"))
+		Eventually(compute.SSH).WithArguments(ctx, "grep -c DEBUG "+novaLog+" || true").WithTimeout(3 * time.Minute).ShouldNot(Equal("0"))
 		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(3 * time.Minute).Should(expect.Ready())
 		Expect(qemu(ctx)).To(Equal(before), "the process of the guest")
 		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal("ACTIVE"))

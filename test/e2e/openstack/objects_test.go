@@ -13,6 +13,7 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
 )
 
 const (
@@ -76,15 +77,15 @@ func describeCompute(ctx context.Context) {
 				AnsibleVars:                &apiextensionsv1.JSON{Raw: fmt.Appendf(nil, `{"edpm_nova_virt_type": %q}`, virtType)},
 			}},
 		},
-		describeNode(),
+		nodeOf(compute),
 	} {
 		Expect(k8s.Create(ctx, obj)).To(Succeed(), "creating %T %s", obj, obj.GetName())
 	}
 }
 
-// describeNode is the host as a node of the role.
-func describeNode() *dataplanev1.OpenStackDataPlaneNode {
-	return &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name), Spec: dataplanev1.OpenStackDataPlaneNodeSpec{
-		Role: "edpm-compute", HostName: compute.Name, AnsibleHost: compute.IP,
+// nodeOf is a host as a node of the role.
+func nodeOf(host lab.Host) *dataplanev1.OpenStackDataPlaneNode {
+	return &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(host.Name), Spec: dataplanev1.OpenStackDataPlaneNodeSpec{
+		Role: "edpm-compute", HostName: host.Name, AnsibleHost: host.IP,
 	}}
 }

@@ -213,7 +213,7 @@ func compare(t *testing.T, root string, all map[string]map[string]string) []stri
 	t.Helper()
 	dir := t.TempDir()
 	command := []string{"--runtime", "runc", "run", "--rm", "--network", "none", "--user", "root", "--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096",
-		"--volume", dir + ":/configurations:ro", "--volume", filepath.Join(root, roleDir, "files") + ":/check:ro", "--volume", filepath.Join(root, "test/e2e/options/testdata") + ":/compare:ro",
+		"--volume", dir + ":/configurations:ro", "--volume", filepath.Join(root, "ansible/roles/edpm_service/files") + ":/check:ro", "--volume", filepath.Join(root, "test/e2e/options/testdata") + ":/compare:ro",
 		"--env", "PYTHONPATH=/check", "--env", "PYTHONDONTWRITEBYTECODE=1", image, "python3", "-W", "ignore", "/compare/compare.py"}
 	for _, process := range slices.Sorted(maps.Keys(all)) {
 		for name, content := range all[process] {

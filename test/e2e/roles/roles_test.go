@@ -4,20 +4,40 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
-func TestRolesOnARealHost(t *testing.T) {
+func TestRolesOnARealHost(t *testing.T) { run(t, "test_roles.py") }
+
+func TestRolesOfOVNOnARealHost(t *testing.T) {
+	if !tier.All() {
+		t.Skip("E2E_LONG=1 is not set: the images of OVN would have to be built")
+	}
+	run(t, "test_ovn.py")
+}
+
+func TestPlaysOfClassesOnARealHost(t *testing.T) {
+	if !tier.All() {
+		t.Skip("E2E_LONG=1 is not set: the image of cinder-volume would have to be built")
+	}
+	run(t, "test_classes.py")
+}
+
+// run runs tests of roles on a host of their own.
+func run(t *testing.T, file string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("a host with systemd is started")
 	}
 	if os.Geteuid() != 0 {
 		t.Fatal("the tests of the roles need root: a host with systemd is started; -short skips them")
 	}
-	cmd := exec.CommandContext(t.Context(), "python3", "-B", "../../../ansible/tests/test_roles.py", "-v")
+	cmd := exec.CommandContext(t.Context(), "python3", "-B", "../../../ansible/tests/"+file, "-v")
 	cmd.Env = append(os.Environ(), "EDPM_HOSTS_TEST=1")
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
-		t.Fatalf("running the tests of the roles: %v", err)
+		t.Fatalf("running %s: %v", file, err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 const (
@@ -44,16 +45,16 @@ var _ = Describe("OSDs", func() {
 		},
 		// OSDs of the zones and of their hosts, two in each, from the most to the fewest.
 		Entry("3 zones, 3 OSDs", patience, 3, int32(3), []int{1, 1, 1}, []int{1, 1, 1, 0, 0, 0}),
-		Entry("3 zones, 6 OSDs", patience, 3, int32(6), []int{2, 2, 2}, []int{1, 1, 1, 1, 1, 1}),
+		Entry("3 zones, 6 OSDs", tier.Long, patience, 3, int32(6), []int{2, 2, 2}, []int{1, 1, 1, 1, 1, 1}),
 		Entry("3 zones, 9 OSDs", patience, 3, int32(9), []int{3, 3, 3}, []int{2, 2, 2, 1, 1, 1}),
-		Entry("3 zones, 12 OSDs", patience, 3, int32(12), []int{4, 4, 4}, []int{2, 2, 2, 2, 2, 2}),
-		Entry("4 zones, 3 OSDs", patience, 4, int32(3), []int{1, 1, 1, 0}, []int{1, 1, 1, 0, 0, 0, 0, 0}),
+		Entry("3 zones, 12 OSDs", tier.Long, patience, 3, int32(12), []int{4, 4, 4}, []int{2, 2, 2, 2, 2, 2}),
+		Entry("4 zones, 3 OSDs", tier.Long, patience, 4, int32(3), []int{1, 1, 1, 0}, []int{1, 1, 1, 0, 0, 0, 0, 0}),
 		Entry("4 zones, 6 OSDs", patience, 4, int32(6), []int{2, 2, 1, 1}, []int{1, 1, 1, 1, 1, 1, 0, 0}),
-		Entry("4 zones, 9 OSDs", patience, 4, int32(9), []int{3, 2, 2, 2}, []int{2, 1, 1, 1, 1, 1, 1, 1}),
-		Entry("4 zones, 12 OSDs", patience, 4, int32(12), []int{3, 3, 3, 3}, []int{2, 2, 2, 2, 1, 1, 1, 1}),
-		Entry("5 zones, 3 OSDs", patience, 5, int32(3), []int{1, 1, 1, 0, 0}, []int{1, 1, 1, 0, 0, 0, 0, 0, 0, 0}),
-		Entry("5 zones, 6 OSDs", patience, 5, int32(6), []int{2, 1, 1, 1, 1}, []int{1, 1, 1, 1, 1, 1, 0, 0, 0, 0}),
-		Entry("5 zones, 9 OSDs", patience, 5, int32(9), []int{2, 2, 2, 2, 1}, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 0}),
+		Entry("4 zones, 9 OSDs", tier.Long, patience, 4, int32(9), []int{3, 2, 2, 2}, []int{2, 1, 1, 1, 1, 1, 1, 1}),
+		Entry("4 zones, 12 OSDs", tier.Long, patience, 4, int32(12), []int{3, 3, 3, 3}, []int{2, 2, 2, 2, 1, 1, 1, 1}),
+		Entry("5 zones, 3 OSDs", tier.Long, patience, 5, int32(3), []int{1, 1, 1, 0, 0}, []int{1, 1, 1, 0, 0, 0, 0, 0, 0, 0}),
+		Entry("5 zones, 6 OSDs", tier.Long, patience, 5, int32(6), []int{2, 1, 1, 1, 1}, []int{1, 1, 1, 1, 1, 1, 0, 0, 0, 0}),
+		Entry("5 zones, 9 OSDs", tier.Long, patience, 5, int32(9), []int{2, 2, 2, 2, 1}, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 0}),
 		Entry("5 zones, 12 OSDs", patience, 5, int32(12), []int{3, 3, 2, 2, 2}, []int{2, 2, 1, 1, 1, 1, 1, 1, 1, 1}),
 	)
 
@@ -68,8 +69,8 @@ var _ = Describe("OSDs", func() {
 			expectSpread(ctx, corev1.LabelTopologyZone, []int{3, 2, 2, 2}, []int{2, 1, 1, 1, 1, 1, 1, 1})
 		},
 		Entry("from one set instead of three", patience, func(sc *ocsv1.StorageCluster) { sc.Spec.DeviceSetLayout = ocsv1.LayoutSingle }, 1),
-		Entry("by constraints of their own", patience, func(sc *ocsv1.StorageCluster) { sc.Spec.OSDPlacement.Mode = ocsv1.OSDPlacementFailureDomain }, 3),
-		Entry("on devices that stay in their host", patience, func(sc *ocsv1.StorageCluster) {
+		Entry("by constraints of their own", tier.Long, patience, func(sc *ocsv1.StorageCluster) { sc.Spec.OSDPlacement.Mode = ocsv1.OSDPlacementFailureDomain }, 3),
+		Entry("on devices that stay in their host", tier.Long, patience, func(sc *ocsv1.StorageCluster) {
 			sc.Spec.StorageDeviceSets[0].Portable = false
 			sc.Spec.StorageDeviceSets[0].DataPVCTemplate.Spec.StorageClassName = ptr.To(storageClass)
 		}, 3),

@@ -58,10 +58,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	By("building the lab and the manager")
 	Expect(standalone.Build(ctx, dir)).To(Succeed())
 
-	By("starting a control plane that soon gives up on nodes")
+	By("starting a control plane that gives up on nodes sooner, but not because other suites keep it from working")
 	cluster = standalone.New(dir, filepath.Join(dir, "cluster"), port)
 	DeferCleanup(takeDown)
-	config, err := cluster.Up(ctx, "--node-grace=16s", "--eviction-grace=5s")
+	config, err := cluster.Up(ctx, "--node-grace=24s", "--eviction-grace=5s")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(connect(config)).To(Succeed())
 

@@ -96,6 +96,14 @@ func novaState(ctx context.Context, host lab.Host) string {
 	return out
 }
 
+// guestOn is the process of the guest on a host, with its start time.
+func guestOn(ctx context.Context, host lab.Host) string {
+	GinkgoHelper()
+	out, err := host.Console(ctx, "ps -o pid=,lstart= -p $(pgrep -f '[q]emu-system.*guest=')")
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(out)
+}
+
 // remains lists what is on a host of the services of a compute.
 const remains = `cd /etc/systemd/system; ls -d edpm_*.service 2>/dev/null
 podman ps --all --format '{{.Names}}' | grep ^edpm_

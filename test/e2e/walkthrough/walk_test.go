@@ -16,6 +16,8 @@ const (
 )
 
 var _ = Describe("A new user", Ordered, func() {
+	var guests map[lab.Host]string // their processes
+
 	It("brings up a cluster with OLM, and hosts", func(ctx SpecContext) {
 		Expect(follow(ctx, "A cluster with OLM, and hosts")).To(MatchRegexp(`lab-worker-0 +Ready`))
 		Expect(cluster.Connect()).To(Succeed())
@@ -40,6 +42,11 @@ var _ = Describe("A new user", Ordered, func() {
 			Expect(novaState(ctx, host)).To(Equal("active"), host.Name)
 		}
 	}, SpecTimeout(12*time.Minute))
+
+	It("starts a guest on each", func(ctx SpecContext) {
+		Expect(strings.Count(follow(ctx, "Start guests"), "guest: hello from the config drive")).To(Equal(2))
+		guests = map[lab.Host]string{compute0: guestOn(ctx, compute0), compute1: guestOn(ctx, compute1)}
+	}, SpecTimeout(8*time.Minute))
 
 	It("breaks one, and nothing else", func(ctx SpecContext) {
 		before := noted(ctx, compute0)
@@ -72,13 +79,14 @@ var _ = Describe("A new user", Ordered, func() {
 
 	It("upgrades while something runs: nothing is lost, and nothing runs again", func(ctx SpecContext) {
 		before := map[lab.Host][]string{compute0: noted(ctx, compute0), compute1: noted(ctx, compute1)}
-		follow(ctx, "Upgrade while something runs")
+		Expect(strings.Count(follow(ctx, "Upgrade while something runs"), "ACTIVE")).To(Equal(2))
 		Expect(managerImage(ctx)).To(HaveSuffix(":v0.2.0"))
 		Expect(runsAcross(ctx, managerPod(ctx))).NotTo(BeEmpty(), "no run was under way when the new manager came")
 		for host, trail := range before {
 			Expect(node(ctx, host.Name)).To(expect.Ready())
 			Expect(compute(ctx, host.Name)).To(expect.Ready())
 			Expect(noted(ctx, host)).To(Equal(append(trail, once(allSteps()...)...)), host.Name)
+			Expect(guestOn(ctx, host)).To(Equal(guests[host]), "the process of the guest on %s", host.Name)
 		}
 	}, SpecTimeout(15*time.Minute))
 

@@ -66,15 +66,21 @@ func New(ctx context.Context, root, dir string) (*Lab, error) {
 // Up brings the lab up, or fixes it, with further hosts beside the default
 // ones, and connects to its cluster.
 func (l *Lab) Up(ctx context.Context, progress io.Writer, more ...Host) error {
-	flags := []string{"--audit", "--hosts", "--images", "ansibleee,glance"}
-	for _, h := range more {
+	return l.UpWith(ctx, progress, append([]string{"--audit", "--hosts", "--images", "ansibleee,glance"}, HostFlags(more...)...)...)
+}
+
+// HostFlags are the flags of "lab up" that have it run these hosts.
+func HostFlags(hosts ...Host) []string {
+	var flags []string
+	for _, h := range hosts {
 		flags = append(flags, "--host", h.Name+"="+h.IP)
 	}
-	return l.UpWith(ctx, progress, flags...)
+	return flags
 }
 
 // UpWith is Up with the flags of "lab up".
 func (l *Lab) UpWith(ctx context.Context, progress io.Writer, flags ...string) error {
+	l.forgetHosts()
 	cmd := exec.CommandContext(ctx, l.program, append([]string{"up"}, flags...)...)
 	var said bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = l.Root, progress, io.MultiWriter(progress, &said)
@@ -82,6 +88,13 @@ func (l *Lab) UpWith(ctx context.Context, progress io.Writer, flags ...string) e
 		return fmt.Errorf("bringing the lab up: %w: %s", err, complaint(said.String()))
 	}
 	return l.Connect()
+}
+
+// forgetHosts forgets the processes of hosts, which may be others when they are brought up.
+func (l *Lab) forgetHosts() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.pids)
 }
 
 // complaint is what the program of the lab said of its failure, after what it did.
@@ -151,6 +164,14 @@ func (l *Lab) AuditLogs() ([]string, error) {
 
 // Host returns the host of a name and address.
 func (l *Lab) Host(name, ip string) Host { return Host{Name: name, IP: ip, lab: l} }
+
+// Compute returns the compute of a number.
+func (l *Lab) Compute(i int) Host {
+	return l.Host(fmt.Sprintf("edpm-compute-%d", i), fmt.Sprintf("192.168.122.%d", 100+i))
+}
+
+// Controller returns the host of OpenStack's controller, with "lab up --openstack" or --ovn.
+func (l *Lab) Controller() Host { return l.Host("edpm-controller-0", "192.168.122.10") }
 
 // Binaries is the directory of kubectl and the other programs of Kubernetes.
 func (l *Lab) Binaries() string { return filepath.Dir(l.kubectl) }
@@ -234,6 +255,25 @@ func (h Host) Console(ctx context.Context, script string) (string, error) {
 	}
 	return h.lab.Run(ctx, "nsenter", "--target", pid, "--all", "env", "-C", "/", "-i", "HOME=/root",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "sh", "-c", script)
+}
+
+// LoadImage builds an image of test/lab/images unless it is there, and loads it on the host.
+func (h Host) LoadImage(ctx context.Context, name string) error {
+	archives, err := h.lab.Run(ctx, filepath.Join(h.lab.Root, "test", "lab", "images", "build.sh"), name)
+	if err != nil {
+		return err
+	}
+	if _, err := h.lab.Run(ctx, "podman", "cp", lastLine(archives), h.Name+":/var/tmp/image.tar"); err != nil {
+		return err
+	}
+	_, err = h.Console(ctx, "podman --runtime runc load --quiet --input /var/tmp/image.tar && rm /var/tmp/image.tar")
+	return err
+}
+
+// SampleClass is the text of a class of config/samples/classes.
+func (l *Lab) SampleClass(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(l.Root, "config", "samples", "classes", "edpm_v1beta1_edpmserviceclass_"+name+".yaml"))
+	return string(text), err
 }
 
 // pid of the first process of the host.
