@@ -11,6 +11,10 @@
 # EDPM_DEBIAN_MIRROR  mirror to build from (default: those of mmdebstrap)
 set -euo pipefail
 
+# mmdebstrap runs a Python script for each package. An interpreter that a version manager
+# puts before that of the distribution takes several times as long to start.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd "$here/../../.." && pwd)
 cache=${EDPM_CACHE:-$HOME/.cache/edpm-operators}/images
