@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -356,6 +357,29 @@ var _ = Describe("A manager that dies at any write", func() {
 				Expect(operator.Deprovisioned()).To(Equal([]string{host.Name}))
 			})
 		}
+	}
+})
+
+var _ = Describe("A node that is created before its role", func() {
+	for n := 1; n <= 2; n++ {
+		It(fmt.Sprintf("claims a machine, also if the manager dies at write %d", n), func() {
+			w, _ := newMetal("m0")
+			role := w.metalRole("later")
+			w.quiet()
+			cut := w.wire.cutAfter(n, false)
+			w.make(MakeNode("n", w.ns).Role("later").Obj())
+			if n > 1 {
+				w.halted(w.node("n"), condition.InputReadyCondition, dataplanev1.RoleMissingReason)
+				w.make(role)
+			}
+			Eventually(cut).WithTimeout(soon).Should(BeClosed())
+			w.restart()
+			if n == 1 {
+				w.make(role)
+			}
+			Expect(w.provisioned("n").Name).To(Equal("m0"))
+			w.exactlyOnce()
+		})
 	}
 })
 

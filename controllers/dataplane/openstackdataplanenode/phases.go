@@ -34,16 +34,11 @@ const networkFile = "network-config-template"
 // ensureFinalizer makes sure that a node cannot go before its services are off
 // the host. A node that is to claim a machine has a status before: with the finalizer
 // and without a status it was restored from a backup, and never claims one silently.
+// So the role, which says whether it is to, comes first: a manager that dies in
+// between must not leave a new node that looks like a restored one.
 func (s *scope) ensureFinalizer(ctx context.Context) error {
-	if s.created && !s.restored {
-		role := &dataplanev1.OpenStackDataPlaneRole{}
-		err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: s.node.Spec.Role}, role)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if metal.Asked(role) {
-			return nil
-		}
+	if s.created && !s.restored && metal.Asked(s.role) {
+		return nil
 	}
 	return s.finalizer(ctx, controllerutil.AddFinalizer)
 }
