@@ -63,6 +63,12 @@ func (l *Ledger) Unknown() bool {
 	return ok
 }
 
+// Ran reports whether a run on the host is recorded. A user of a namespace can create an
+// object that looks like a restored one, of which it is unknown, but none that has run.
+func (l *Ledger) Ran() bool {
+	return len(l.Runs) > 1 || len(l.Runs) == 1 && !l.Unknown()
+}
+
 // Set records a successful run.
 func (l *Ledger) Set(step, hash string, run RunRecord) {
 	if l.Hash == nil {

@@ -88,9 +88,9 @@ func Restored(node *dataplanev1.OpenStackDataPlaneNode) bool {
 func Deployed(node *dataplanev1.OpenStackDataPlaneNode) bool { return len(node.Status.Runs) > 0 }
 
 // FindRival returns a node that is the same machine as the host, preferably one
-// that is not being deleted, or nil. Of another namespace only a node counts that
-// has been deployed: else whoever can create nodes anywhere could stop the runs
-// on any host. It does not count either when both keys are known and differ,
+// that is not being deleted, or nil. Of another namespace only a node counts on which
+// something has run, as its status records: else whoever can create nodes anywhere,
+// also such as a backup restores, could stop the runs on any host. It does not count either when both keys are known and differ,
 // because networks of two namespaces can have the same addresses.
 func FindRival(ctx context.Context, c client.Reader, h Host) (*Rival, error) {
 	var found *Rival
@@ -156,7 +156,7 @@ func eachRival(ctx context.Context, c client.Reader, h Host, stop func(*Rival) b
 // rival returns the other node as a rival, nil if it is none.
 func (h Host) rival(ctx context.Context, c client.Reader, other *dataplanev1.OpenStackDataPlaneNode) (*Rival, error) {
 	r := &Rival{Node: other, Foreign: other.Namespace != h.Namespace}
-	if !r.Foreign && other.Name == h.Node || r.Foreign && (!Deployed(other) || differ(h.Key, hostKey(other))) {
+	if !r.Foreign && other.Name == h.Node || r.Foreign && (!other.Status.Ran() || differ(h.Key, hostKey(other))) {
 		return nil, nil
 	}
 	vars, err := varsInForce(ctx, c, other)
@@ -304,7 +304,7 @@ var MachineChanges = watch.SpecOr(func(obj client.Object) string {
 	if node.Status.BareMetalHost != nil {
 		address = node.Status.BareMetalHost.Address
 	}
-	return fmt.Sprintln(node.Status.HostKey, address, Deployed(node), conflict)
+	return fmt.Sprintln(node.Status.HostKey, address, Deployed(node), node.Status.Ran(), conflict)
 })
 
 // ConflictMessage says that a node and its rival are one machine, and what to do.

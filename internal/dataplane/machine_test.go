@@ -33,9 +33,8 @@ func nodeAt(namespace, name, address string, change ...func(*node)) *node {
 	return n
 }
 
-func deployed(n *node) {
-	n.Status.Runs = map[string]edpmv1.RunRecord{"install-os": {Name: "r", Serial: 1}}
-}
+func deployed(n *node) { n.Status.Set("install-os", "hash", edpmv1.RunRecord{Name: "r", Serial: 1}) }
+func restored(n *node) { n.Status.SetUnknown() }
 func shows(key string) func(*node) {
 	return func(n *node) { n.Status.HostKey = key }
 }
@@ -88,6 +87,9 @@ func TestWhichNodesAreOneMachine(t *testing.T) {
 		"the name of the other is the address":      {nodeAt("ns", "a", "B."), nodeAt("ns", "b", ""), true, false},
 		"elsewhere, not deployed":                   {nodeAt("ns", "a", address), nodeAt("other", "b", address), false, false},
 		"elsewhere, not deployed, the key claimed":  {nodeAt("ns", "a", address, shows(keyA)), nodeAt("other", "b", address, shows(keyA)), false, false},
+		"elsewhere, as if it was restored":          {nodeAt("ns", "a", address), nodeAt("other", "b", address, restored), false, false},
+		"elsewhere, restored, and run since":        {nodeAt("ns", "a", address), nodeAt("other", "b", address, restored, deployed), true, true},
+		"as if it was restored":                     {nodeAt("ns", "a", address), nodeAt("ns", "b", address, restored), true, true},
 		"elsewhere, deployed":                       {nodeAt("ns", "a", address), nodeAt("other", "b", address, deployed), true, true},
 		"elsewhere, deployed, of the same name":     {nodeAt("ns", "a", address), nodeAt("other", "a", address, deployed), true, true},
 		"elsewhere, deployed, another key":          {nodeAt("ns", "a", address, shows(keyA)), nodeAt("other", "b", address, deployed, shows(keyB)), false, false},
