@@ -104,12 +104,12 @@ func knownHost(o *pendingTarget) string {
 	if err != nil {
 		return "" // none, or what no host can have shown
 	}
-	address, _ := o.Vars["ansible_host"].(string)
+	address := variable(o.Vars, "ansible_ssh_host", "ansible_host")
 	if strings.ContainsFunc(address, unicode.IsSpace) || strings.ContainsAny(address, ",*?!#|@") {
 		return "" // it would speak of other hosts of the run
 	}
 	port := 22
-	if text := fmt.Sprint(o.Vars["ansible_port"]); o.Vars["ansible_port"] != nil {
+	if text := variable(o.Vars, "ansible_ssh_port", "ansible_port"); text != "" {
 		port, _ = strconv.Atoi(text)
 	}
 	return knownhosts.Line([]string{net.JoinHostPort(cmp.Or(address, o.Host), strconv.Itoa(port))}, key) + "\n"

@@ -20,16 +20,17 @@ func TestKnownHosts(t *testing.T) {
 		vars vars
 		want string
 	}{
-		"a host that nobody has met":           {"", vars{"ansible_host": "10.0.0.1"}, ""},
-		"by its address":                       {hostKey, vars{"ansible_host": "10.0.0.1"}, "10.0.0.1 " + hostKey + "\n"},
-		"by its name, without an address":      {hostKey, vars{}, "h " + hostKey + "\n"},
-		"at another port":                      {hostKey, vars{"ansible_host": "10.0.0.1", "ansible_port": 2222.0}, "[10.0.0.1]:2222 " + hostKey + "\n"},
-		"at a port that is a text":             {hostKey, vars{"ansible_port": "2222"}, "[h]:2222 " + hostKey + "\n"},
-		"at the usual port":                    {hostKey, vars{"ansible_port": int64(22)}, "h " + hostKey + "\n"},
-		"at an address of version 6":           {hostKey, vars{"ansible_host": "fd00::1"}, "fd00::1 " + hostKey + "\n"},
-		"with an address that has lines":       {hostKey, vars{"ansible_host": "10.0.0.1\n* " + otherHostKey}, ""},
-		"with an address that is a pattern":    {hostKey, vars{"ansible_host": "*"}, ""},
-		"with a key that no host can have had": {"ssh-ed25519 AAAA\n* ssh-rsa AAAA", vars{}, ""},
+		"a host that nobody has met":                {"", vars{"ansible_host": "10.0.0.1"}, ""},
+		"by its address":                            {hostKey, vars{"ansible_host": "10.0.0.1"}, "10.0.0.1 " + hostKey + "\n"},
+		"by its name, without an address":           {hostKey, vars{}, "h " + hostKey + "\n"},
+		"at another port":                           {hostKey, vars{"ansible_host": "10.0.0.1", "ansible_port": 2222.0}, "[10.0.0.1]:2222 " + hostKey + "\n"},
+		"at a port that is a text":                  {hostKey, vars{"ansible_port": "2222"}, "[h]:2222 " + hostKey + "\n"},
+		"at the usual port":                         {hostKey, vars{"ansible_port": int64(22)}, "h " + hostKey + "\n"},
+		"by the older names, which Ansible prefers": {hostKey, vars{"ansible_ssh_host": "10.0.0.2", "ansible_ssh_port": 2222, "ansible_host": "10.0.0.1", "ansible_port": 22}, "[10.0.0.2]:2222 " + hostKey + "\n"},
+		"at an address of version 6":                {hostKey, vars{"ansible_host": "fd00::1"}, "fd00::1 " + hostKey + "\n"},
+		"with an address that has lines":            {hostKey, vars{"ansible_host": "10.0.0.1\n* " + otherHostKey}, ""},
+		"with an address that is a pattern":         {hostKey, vars{"ansible_host": "*"}, ""},
+		"with a key that no host can have had":      {"ssh-ed25519 AAAA\n* ssh-rsa AAAA", vars{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := runInputs("run", []*pendingTarget{pendingOf(Target{Host: "h", HostKey: c.key, Vars: c.vars})})

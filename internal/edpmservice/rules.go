@@ -73,12 +73,25 @@ func fileErrors(at *field.Path, class *edpmservicev1.EDPMServiceClass) field.Err
 	return errs
 }
 
-// varErrors refuses variables that change how hosts are reached, as those of nodes.
+// whereVars are the variables that say where a host is and who logs in. Those of a class
+// would be in force on all its nodes, where these say nothing of their own: the run of
+// one host would configure another, and the key that the host is known by would not be asked for.
+var whereVars = []string{
+	"ansible_host", "ansible_ssh_host", "ansible_paramiko_host", "ansible_port", "ansible_ssh_port", "ansible_paramiko_port",
+	"ansible_user", "ansible_ssh_user", "ansible_paramiko_user", "ansible_private_key_file", "ansible_ssh_private_key_file", "ansible_paramiko_private_key_file",
+}
+
+// varErrors refuses variables that say where hosts are or change how they are reached.
 func varErrors(at *field.Path, class *edpmservicev1.EDPMServiceClass) field.ErrorList {
 	errs := validate.AnsibleVars(at, class.Spec.Vars)
 	vars, err := inherit.Vars(class.Spec.Vars)
 	if err != nil {
 		return errs // it says so
+	}
+	for _, name := range whereVars {
+		if _, set := vars[name]; set {
+			errs = append(errs, field.Forbidden(at.Key(name), "a class does not say where hosts are, nor who logs in: set "+name+" in ansibleVars of the node or its role"))
+		}
 	}
 	for name, instead := range map[string]string{nameVar: "it is the name of the class", imageVar: "set spec.image instead"} {
 		if _, set := vars[name]; set {

@@ -42,6 +42,8 @@ func TestClassesAreRefusedWithFieldAndRemedy(t *testing.T) {
 		"a clean-up play that is no list":       {func(s *edpmservicev1.EDPMServiceClassSpec) { s.CleanupPlay = "hosts: all" }, []string{"spec.cleanupPlay", "list of plays"}},
 		"customServiceConfig that is none":      {func(s *edpmservicev1.EDPMServiceClassSpec) { s.CustomServiceConfig = "debug = true\n" }, []string{"spec.customServiceConfig", "line 1"}},
 		"a variable of the connection":          {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`{"ansible_connection": "local"}`) }, []string{"spec.vars", "ansible_connection"}},
+		"a variable that says where hosts are":  {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`{"ansible_ssh_host": "10.0.0.9"}`) }, []string{"spec.vars[ansible_ssh_host]", "ansibleVars of the node or its role"}},
+		"one that says who logs in, as text":    {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`"ansible_user: root"`) }, []string{"spec.vars[ansible_user]", "ansibleVars of the node or its role"}},
 		"one as text":                           {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`"ansible_ssh_common_args: -o X"`) }, []string{"spec.vars", "ansible_ssh_common_args"}},
 		"a mistyped variable of the collection": {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`{"edpm_service_mount": []}`) }, []string{"spec.vars", "edpm_service_mounts"}},
 		"the variable that spec.image sets":     {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`{"edpm_service_image": "x"}`) }, []string{"spec.vars[edpm_service_image]", "set spec.image instead"}},

@@ -239,9 +239,9 @@ def known_hosts(path):
 
 
 def known_as(name, variables):
-    """Returns by which name ssh knows a host of the inventory."""
-    address = str(variables.get("ansible_host") or name)
-    port = str(variables.get("ansible_port") or 22)
+    """Returns by which name ssh knows a host of the inventory. Ansible prefers the older names of the variables."""
+    address = str(variables.get("ansible_ssh_host") or variables.get("ansible_host") or name)
+    port = str(variables.get("ansible_ssh_port") or variables.get("ansible_port") or 22)
     return address if port == "22" else "[%s]:%s" % (address, port)
 
 
