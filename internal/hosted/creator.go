@@ -31,7 +31,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes;openstackdataplaneroles,verbs=list;watch
+// +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes;openstackdataplaneroles,verbs=get;list;watch
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes/status,verbs=patch
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanenodes/finalizers,verbs=update
 
@@ -60,7 +60,7 @@ func (c *creator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err := c.Get(ctx, req.NamespacedName, node); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	role, err := c.roleOf(ctx, node)
+	role, err := c.roleOf(ctx, c.Client, node)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -86,7 +86,7 @@ func (p *post) reconcile(ctx context.Context) error {
 	case p.role != nil && value != "" && (obj != nil || !p.Ending):
 		return p.ensure(ctx, obj, value)
 	case p.deselects(value):
-		return p.remove(ctx, obj)
+		return p.deselect(ctx, obj)
 	}
 	return p.show(ctx, obj)
 }
@@ -314,6 +314,27 @@ func (p *post) remove(ctx context.Context, obj Object) error {
 		return nil
 	}
 	return apply.Delete(ctx, p.Client, p.node, obj)
+}
+
+// deselect removes the service from a node that is no longer selected. That cannot be
+// taken back, and the caches of nodes and roles are late, each by its own time: where the
+// annotation moves from one to the other the API server is asked.
+func (p *post) deselect(ctx context.Context, obj Object) error {
+	if obj == nil || !obj.GetDeletionTimestamp().IsZero() {
+		return p.remove(ctx, obj)
+	}
+	live := &dataplanev1.OpenStackDataPlaneNode{}
+	if err := p.Live.Get(ctx, client.ObjectKeyFromObject(p.node), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	role, err := p.roleOf(ctx, p.Live, live)
+	if err != nil {
+		return err
+	}
+	if role == nil || p.value(live, role, p.Offering) != "" {
+		return apply.Late(live, "OpenStackDataPlaneNode")
+	}
+	return p.remove(ctx, obj)
 }
 
 // state is what the node shows of an object.

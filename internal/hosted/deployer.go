@@ -157,7 +157,7 @@ func (d *deployer) wanted(ctx context.Context, key client.ObjectKey, o Offering)
 	if err := d.Get(ctx, key, node); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	role, err := d.roleOf(ctx, node)
+	role, err := d.roleOf(ctx, d.Client, node)
 	return d.selects(node, role, o), err
 }
 
@@ -167,9 +167,9 @@ func (k *kind) selects(node *dataplanev1.OpenStackDataPlaneNode, role *dataplane
 }
 
 // roleOf returns the role of a node, nil if it does not exist.
-func (k *kind) roleOf(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode) (*dataplanev1.OpenStackDataPlaneRole, error) {
+func (k *kind) roleOf(ctx context.Context, from client.Reader, node *dataplanev1.OpenStackDataPlaneNode) (*dataplanev1.OpenStackDataPlaneRole, error) {
 	role := &dataplanev1.OpenStackDataPlaneRole{}
-	if err := k.Get(ctx, client.ObjectKey{Namespace: node.Namespace, Name: node.Spec.Role}, role); err != nil {
+	if err := from.Get(ctx, client.ObjectKey{Namespace: node.Namespace, Name: node.Spec.Role}, role); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return role, nil

@@ -36,7 +36,7 @@ func (s *Scope) lookUpNode(ctx context.Context) error {
 		return client.IgnoreNotFound(err)
 	}
 	s.Node = node
-	s.Role, err = s.roleOf(ctx, node)
+	s.Role, err = s.roleOf(ctx, s.Client, node)
 	return err
 }
 

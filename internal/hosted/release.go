@@ -3,6 +3,7 @@ package hosted
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -103,6 +104,9 @@ func (s *Scope) cleanUpHost(ctx context.Context) error {
 		return err
 	}
 	if err := s.access(ctx); err != nil {
+		if halt := (*phase.Halt)(nil); !errors.As(err, &halt) {
+			return err // a fault, which is retried
+		}
 		return s.leftBehind(err)
 	}
 	if err := s.unoccupied(ctx); err != nil {

@@ -69,7 +69,7 @@ func (k *kind) namesOn(ctx context.Context, key client.ObjectKey) []string {
 	if err != nil || k.Get(ctx, key, node) != nil {
 		return names
 	}
-	role, err := k.roleOf(ctx, node)
+	role, err := k.roleOf(ctx, k.Client, node)
 	offerings, oerr := k.offerings(ctx, key.Namespace)
 	if err != nil || oerr != nil {
 		return names
