@@ -273,7 +273,7 @@ func (p *post) refuse(ctx context.Context, reason condition.Reason, message stri
 // show makes the node show the state of its object. Without one the node shows
 // nothing, and is not held by it.
 func (p *post) show(ctx context.Context, obj Object) error {
-	if !holds(p.node, obj) {
+	if !p.holds(obj) {
 		return p.forget(ctx)
 	}
 	s := stateOf(obj)
@@ -284,10 +284,14 @@ func (p *post) show(ctx context.Context, obj Object) error {
 	return client.IgnoreNotFound(err)
 }
 
-// holds reports whether the service may be on the host of the node: the object
-// belongs to the node, or has been deployed.
-func holds(node *dataplanev1.OpenStackDataPlaneNode, obj Object) bool {
-	return obj != nil && (metav1.IsControlledBy(obj, node) || len(obj.GetLedger().Runs) > 0)
+// holds reports whether the service may be on the host of the node: the object is for it, and
+// belongs to the node or has been deployed. That of service a on node b-c has the name of
+// that of service a-b on node c.
+func (p *post) holds(obj Object) bool {
+	if obj == nil || nodeOf(obj) != p.node.Name || p.serviceOf(obj) != p.Offering.Name {
+		return false
+	}
+	return metav1.IsControlledBy(obj, p.node) || len(obj.GetLedger().Runs) > 0
 }
 
 // forget removes the entry from the node. The cache may not show an object that
@@ -297,7 +301,7 @@ func (p *post) forget(ctx context.Context) error {
 		return nil
 	}
 	obj, err := p.read(ctx, p.Live)
-	if err != nil || holds(p.node, obj) {
+	if err != nil || p.holds(obj) {
 		return err // its event is on its way
 	}
 	_, err = dataplane.RemoveServiceStatus(ctx, p.Client, p.node, p.Offering.Name)

@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"context"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -27,12 +28,19 @@ func nodesOfRole(c client.Reader) handler.MapFunc {
 	return watch.Users(c, func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneNodeList{} }, dataplane.RoleIndex, watch.ByName)
 }
 
-// byNode maps an object to its node.
+// byNode maps an object to its node, and to those of which an object could have its name:
+// one that is refused because of it continues when the name is free.
 func (k *kind) byNode(_ context.Context, obj client.Object) []reconcile.Request {
 	if k.Several == nil { // named like its node, also when it belongs to something else
 		return []reconcile.Request{watch.Request(obj.GetNamespace(), obj.GetName())}
 	}
-	return []reconcile.Request{watch.Request(obj.GetNamespace(), nodeOf(obj))}
+	requests := []reconcile.Request{watch.Request(obj.GetNamespace(), nodeOf(obj))}
+	for _, node, more := strings.Cut(obj.GetName(), "-"); more; _, node, more = strings.Cut(node, "-") {
+		if node != nodeOf(obj) {
+			requests = append(requests, watch.Request(obj.GetNamespace(), node))
+		}
+	}
+	return requests
 }
 
 // ofNode makes a map function to nodes one to the objects that these nodes have, or
