@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import unittest
 
@@ -76,9 +77,10 @@ class ServicesTest(modules.ModuleTest):
                      "mounts": ["/dev:/dev"], "optional_mounts": [self.directory + ":/there", "/nonexistent:/x"], "after": ["edpm_b*.service"],
                      "environment": {"b": 1, "A": 'first\nsecond "$1" 5% \\'}, "config_dirs": [self.path("config")]}, **options)
 
-    def arguments(self, check=False, services=None, **options):
+    def arguments(self, check=False, services=None, refused_seconds=3600, **options):
         return dict(services=services or [self.service(**options)], podman=self.path("bin", "podman"), runtime="crun", args=["--privileged"],
-                    directory=self.path("units"), records=self.path("records"), proc=self.path("proc"), check=check)
+                    directory=self.path("units"), records=self.path("records"), proc=self.path("proc"), refused_seconds=refused_seconds,
+                    check=check)
 
     def run_it(self, **options):
         return self.done(**self.arguments(**options))
@@ -249,6 +251,7 @@ class PodmanServicesTest(ServicesTest):
 # A service that does not start with bad in its configuration or image. Its container has the label in its unit, and none if it does not start.
 SYSTEMCTL = r"""
 unit=units/$2; name=${2%%.service}
+case "$*" in *edpm-health-*) [ ! -e unhealthy ] && ! grep -q bad config/agent.conf; exit;; esac
 case "$1" in
 show) if [ -e failed ]; then sed s/=active/=activating/ status; else cat status; fi;;
 start|restart)
@@ -323,12 +326,14 @@ class RollbackTest(ServicesTest):
         self.write("config/agent.conf", "bad")
         self.assertTrue(self.failure(**self.arguments()).startswith("edpm_agent.service does not stay up: broken"))
         self.assertEqual((self.read("config/agent.conf"), self.steps()), ("bad", ["daemon-reload", "restart edpm_agent"]))
+        self.assertEqual(self.tree("records"), [], "it is tried in every run")
 
     def test_what_came_up_before_does_not_come_up_again(self):
         self.write("config/agent.conf", "b")
         self.write("never", "")
         complaint = "edpm_agent.service does not stay up: broken -- last lines of its log: "
         self.assertEqual(self.failure(**self.arguments()), complaint + " -- what ran before does not come up either: " + complaint)
+        self.assertFalse(os.path.exists(self.path(self.REFUSED)), "nothing runs that could be kept")
 
     def test_several_services(self):
         """One that was not restarted yet keeps running as it was."""
@@ -362,6 +367,125 @@ class RollbackTest(ServicesTest):
 
     def tree(self, name):
         return sorted(os.path.join(place, file) for place, _, files in os.walk(self.path(name)) for file in files)
+
+    REFUSED = "records/agent/.refused.json"
+    RESTARTS = ["daemon-reload", "restart edpm_agent"]
+
+    def bad(self, **options):
+        """Returns why a run with bad configuration fails, without the time, and what systemctl did."""
+        self.write("config/agent.conf", "bad")
+        self.write("log", "ERROR rabbit://u:S3cret@host/\nbye\n")
+        message = self.failure(**self.arguments(**options))
+        return re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", message), self.steps()
+
+    def tried(self, **options):
+        """Makes sure that a run tries a bad configuration, and rolls it back."""
+        message, steps = self.bad(**options)
+        self.assertTrue(message.startswith("Rolled back, edpm_agent.service does not stay up: ERROR rabbit://***@host/ -- "), message)
+        self.assertEqual(steps, self.RESTARTS * 2)
+
+    def refused(self, **options):
+        """Makes sure that a run does not try it."""
+        message, steps = self.bad(**options)
+        self.assertEqual(message, "Rolled back earlier: edpm_agent.service does not stay up: ERROR rabbit://***@host/. It is tried again after TIME, "
+                                  "or at once with another configuration -- last lines of its log: ERROR rabbit://***@host/ | bye")
+        self.assertEqual(steps, ["daemon-reload"], "a service that works was restarted")
+
+    def test_what_was_rolled_back_is_not_tried_in_the_next_runs(self):
+        labels = self.read("labels")
+        self.tried()
+        self.assertEqual(os.stat(self.path(self.REFUSED)).st_mode & 0o777, 0o600)
+        self.assertNotIn("S3cret", self.read(self.REFUSED))
+        for _ in range(2):
+            self.refused()
+            self.assertEqual((self.read("config/agent.conf"), self.read("labels")), ("a", labels))
+            self.assertEqual(self.read("units/edpm_agent.service"), self.good.replace('"image:1"', '"id-of-image:1"'))
+
+    def test_another_configuration_is_tried_at_once(self):
+        self.tried()
+        self.write("config/agent.conf", "b")
+        self.assertIn("restart edpm_agent.service", self.run_it()["changes"])
+        self.assertEqual(self.read("config/agent.conf"), "b")
+
+    def test_a_success_forgets_what_was_rolled_back(self):
+        self.tried()
+        self.assertEqual((self.run_it()["changes"], self.steps()), (["write edpm_agent.service"], ["daemon-reload"]), "it ran with this already")
+        self.assertFalse(os.path.exists(self.path(self.REFUSED)))
+        self.tried()
+
+    def test_what_was_rolled_back_is_tried_when_its_time_is_over(self):
+        self.tried()
+        self.tried(refused_seconds=0)
+        self.refused(refused_seconds=60)
+        found = json.loads(self.read(self.REFUSED))
+        for what, seconds in (("long ago", -61), ("in the future, as the clock was set back", 1000)):
+            with self.subTest(what):
+                self.write(self.REFUSED, json.dumps(dict(found, time=found["time"] + seconds)))
+                self.tried(refused_seconds=60)
+        self.refused(refused_seconds=60)
+
+    def test_a_damaged_file_refuses_nothing(self):
+        self.tried()
+        found = json.loads(self.read(self.REFUSED))
+        for text in ("", "{", "[]", "1", "{}", json.dumps(dict(found, time="today"))):
+            with self.subTest(text):
+                self.write(self.REFUSED, text)
+                self.tried()
+
+    def test_what_was_rolled_back_is_tried_at_once_if_what_runs_is_not_active(self):
+        self.tried()
+        self.write("failed", "")
+        self.tried()
+
+    def test_what_was_rolled_back_is_tried_in_the_next_run_if_what_runs_is_not_healthy(self):
+        """As its message bus has the new password by now, for example."""
+        check = self.write("units/edpm-health-agent.service", "")
+        self.tried()
+        self.write("unhealthy", "")
+        for _ in range(2):
+            message, steps = self.bad()
+            self.assertIn("ERROR rabbit://***@host/. It is tried again in the next run, as what runs instead is not healthy, or at once with", message)
+            self.assertEqual(steps, ["daemon-reload", "start edpm-health-agent"])
+            self.assertEqual(self.read("config/agent.conf"), "a")
+            self.tried()
+        os.unlink(self.path("unhealthy"))
+        for _ in range(2):
+            self.assertEqual(self.bad()[1], ["daemon-reload", "start edpm-health-agent"])
+        os.unlink(check)
+        self.refused()
+
+    def test_what_runs_is_replaced_if_it_is_not_what_came_up_before(self):
+        self.tried()
+        self.write("labels", "edpm_agent of-a-run-that-was-killed\n")
+        self.assertEqual(self.bad()[1], self.RESTARTS)
+
+    def test_check_mode_refuses_nothing_and_writes_nothing(self):
+        self.tried()
+        self.write("config/agent.conf", "bad")
+        before = self.read("units/edpm_agent.service"), self.read(self.REFUSED)
+        self.assertIn("restart edpm_agent.service", self.run_it(check=True)["changes"])
+        self.assertEqual((self.read("units/edpm_agent.service"), self.read(self.REFUSED)), before)
+        self.assertEqual((self.read("config/agent.conf"), self.steps()), ("bad", []))
+
+    def test_only_the_service_that_broke_is_remembered(self):
+        def services(user, image):
+            return [self.service(name="one", user=user, after=[], settle_seconds=0), self.service(name="two", image=image, after=[], settle_seconds=0)]
+        self.run_it(services=services("nova", "image:1"))
+        self.calls()
+        both = self.arguments(services=services("other", "bad"))
+        self.assertIn("Rolled back, edpm_two.service", self.failure(**both))
+        self.assertEqual(self.steps(), ["daemon-reload", "restart edpm_one", "restart edpm_two"] * 2)
+        self.assertEqual([name for name in self.tree("records") if name.endswith("refused.json")], [self.path("records", "two", ".refused.json")])
+        self.assertIn("Rolled back earlier: edpm_two.service", self.failure(**both))
+        self.assertEqual(self.steps(), ["daemon-reload"])
+        self.assertIn("restart edpm_one.service", self.run_it(services=services("other", "image:1"))["changes"])
+
+    def test_a_new_service_that_breaks_does_not_restart_the_others_in_each_run(self):
+        services = [self.service(user="other"), self.service(name="new", image="bad", after=[])]
+        self.assertIn("Rolled back, edpm_new.service", self.failure(**self.arguments(services=services)))
+        self.assertEqual(self.steps(), ["daemon-reload", "restart edpm_agent", "restart edpm_new", "daemon-reload", "restart edpm_agent"])
+        self.assertIn("Rolled back earlier: edpm_new.service", self.failure(**self.arguments(services=services)))
+        self.assertEqual(self.steps(), ["daemon-reload"])
 
 
 @runs.needs_ansible

@@ -9,8 +9,11 @@ import json
 import os
 import shutil
 import tempfile
+import time
 
 DESCRIPTION = "service.json"
+# What did not stay up. The dot tells it from definitions.
+REFUSED = ".refused.json"
 
 
 def remove(path):
@@ -50,7 +53,7 @@ class LastGood(object):
     """What a service came up with: a directory for each definition, with the unit and copies of the directories of the configuration.
 
     There is one, but for the moment between the next one and the removal of the one before. Configuration has secrets, so only root
-    can read them.
+    can read them. Beside it is what did not stay up since then.
     """
 
     def __init__(self, directory):
@@ -76,9 +79,12 @@ class LastGood(object):
         for name in set(os.listdir(self.directory)) - set([definition]):
             remove(self.path(name))
 
-    def copy(self, definition, description):
+    def make_directory(self):
         if not os.path.isdir(self.directory):
             os.makedirs(self.directory, 0o700)
+
+    def copy(self, definition, description):
+        self.make_directory()
         new = tempfile.mkdtemp(dir=self.directory, prefix=".")
         for number, directory in enumerate(description["directories"]):
             mirror(directory, os.path.join(new, str(number)))
@@ -93,6 +99,31 @@ class LastGood(object):
     def images(self):
         """Returns the IDs of the images of all definitions."""
         return [self.description(definition)["image"] for definition in self.definitions()]
+
+    def refuse(self, definition, why):
+        """Remembers that the service did not stay up with a definition, and why, until it is kept with any."""
+        self.make_directory()
+        descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=".")
+        with os.fdopen(descriptor, "w") as stream:
+            json.dump({"definition": definition, "why": why, "time": time.time()}, stream)
+        os.rename(temporary, self.path(REFUSED))
+
+    def forget(self):
+        """Refuses nothing any more."""
+        remove(self.path(REFUSED))
+
+    def refusal(self, definition, seconds):
+        """Returns until when (seconds since 1970), and why, a definition is refused with which the service did not stay up in the last seconds.
+
+        Returns None if it is not. A damaged file refuses nothing.
+        """
+        try:
+            with open(self.path(REFUSED)) as stream:
+                found = json.load(stream)
+            refused = found["definition"] == definition and 0 <= time.time() - found["time"] < seconds
+            return (found["time"] + seconds, found["why"]) if refused else None
+        except (IOError, OSError, ValueError, KeyError, TypeError):
+            return None
 
     def put_back(self, definition):
         """Restores the directories of a definition, and returns the text of its unit."""

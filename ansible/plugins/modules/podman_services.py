@@ -16,6 +16,8 @@ description:
   - If a service does not stay up, the module fails with the last lines of its log, without what looks like a secret.
   - What services came up with is kept in I(records). If one does not come up with something else, unit, image and configuration of
     all services that changed are put back and they are started with them. The module fails nevertheless.
+  - A later run with the same unit, image and configuration fails as well, once it has put the files back. It restarts nothing that is active. After
+    I(refused_seconds), as the cause may have been elsewhere, it is tried again. If the health of what runs instead is bad, the next run tries it.
 author:
   - The edpm-operators authors
 options:
@@ -139,6 +141,10 @@ options:
     description: Directory that keeps what services last came up with, copies of their configuration included. Only root can read it.
     type: path
     default: /var/lib/edpm/services
+  refused_seconds:
+    description: Seconds for which a service is not restarted again with what was rolled back. C(0) to try it in every run.
+    type: int
+    default: 3600
   proc:
     description: Directory with the processes of the host.
     type: path
@@ -203,10 +209,16 @@ OF_OSLO_LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \d+ [A-Z]+ [\w.]
 OF_SYSTEMD = re.compile(r"^edpm_|systemd")
 # Between the first line of its log and the moment a service counts as up.
 GRACE = 3
+# Between the reason for which a service does not stay up and its log.
+LOG = " -- last lines of its log: "
 
 
 class Broken(Exception):
     """A service that does not start, or does not stay up."""
+
+    def __init__(self, service, why):
+        Exception.__init__(self, why)
+        self.service = service
 
 
 def quoted(value):
@@ -266,6 +278,8 @@ class Service(object):
         # Without a container there is no label, not even an empty one.
         self.exists = label is not None
         self.stale = label != self.definition
+        # Until when (seconds since 1970), and why, it is not restarted with its definition; None if it may be.
+        self.refusal = self.good.refusal(self.definition, module.params["refused_seconds"]) if self.stale else None
         self.waits = self.stale and self.exists and (options["keep_running"] or self.keeps_guests())
 
     def after(self):
@@ -362,7 +376,7 @@ class Service(object):
             status = self.show("ActiveState", "NRestarts", "ActiveEnterTimestampMonotonic")
             restarts = status.get("NRestarts") if restarts is None else restarts
             if status.get("ActiveState") != "active" or status.get("NRestarts") != restarts:
-                raise Broken(self.complaint())
+                raise Broken(self, self.complaint())
             age = self.age(status)
             if spoken is None and (age >= speak or self.spoke(age)):
                 spoken = age
@@ -385,7 +399,15 @@ class Service(object):
         # Of a traceback the exception says what it is: other lines are indented or empty.
         says = [text for text in (OF_OSLO_LOG.sub("", line) for line in errors) if text[:1].strip()]
         culprit = (says or [OF_OSLO_LOG.sub("", line) for line in lines] or [otherwise])[-1]
-        return "%s does not stay up: %s -- last lines of its log: %s" % (self.unit, culprit, " | ".join(lines))
+        return "%s does not stay up: %s%s%s" % (self.unit, culprit, LOG, " | ".join(lines))
+
+    def active(self):
+        return self.show("ActiveState").get("ActiveState") == "active"
+
+    def healthy(self):
+        """Reports whether the check of its health that earlier runs left on the host, if any, does not fail. It reads the configuration as it is."""
+        check = health.PREFIX + self.name + ".service"
+        return not os.path.exists(os.path.join(self.directory, check)) or self.module.run_command(["systemctl", "start", check])[0] == 0
 
     def keep(self):
         """Keeps what the service came up with. Its image is kept by its ID, as the name may move on."""
@@ -450,7 +472,7 @@ def attributes_of(module, attributes):
 def systemctl(module, service, step):
     code, out, err = module.run_command(["systemctl", step, service.unit])
     if code != 0:
-        raise Broken(service.complaint(" ".join((err or out).split()) or "its log is empty"))
+        raise Broken(service, service.complaint(" ".join((err or out).split()) or "its log is empty"))
 
 
 def reload_units(module):
@@ -501,13 +523,40 @@ def roll_back(module, services):
     return changed
 
 
-def fail(module, services, error):
-    """Fails because of a service that does not stay up, once what ran before runs again."""
+def roll_back_because(module, services, why):
+    """Returns the services that were rolled back. Fails, also because of why, if they do not come up."""
     try:
-        rolled_back = roll_back(module, services)
+        return roll_back(module, services)
     except Broken as second:
-        module.fail_json(msg="%s -- what ran before does not come up either: %s" % (error, second))
+        module.fail_json(msg="%s -- what ran before does not come up either: %s" % (why, second))
+
+
+def fail(module, services, error):
+    """Fails because of a service that does not stay up, once what ran before runs again. Then the next run is not to try the same."""
+    rolled_back = roll_back_because(module, services, error)
+    if rolled_back:
+        error.service.good.refuse(error.service.definition, str(error))
     module.fail_json(msg="%s%s" % ("Rolled back, " if rolled_back else "", error))
+
+
+def refuse(module, services):
+    """Fails if a service is refused, once what ran before is put back: files of its configuration are in place already, and the next crash would take them.
+
+    A service that is not active loses nothing by a restart, so what is refused is tried. So it is in the next run if one is not healthy: it may be the remedy.
+    """
+    refused = [service for service in services if service.refusal]
+    changed = [service for service in services if service.good.before(service.definition)]
+    if not refused or not changed or not all(service.active() for service in changed):
+        return
+    until, why = refused[0].refusal
+    roll_back_because(module, services, "Rolled back earlier: " + why)
+    when = time.strftime("after %Y-%m-%dT%H:%M:%SZ", time.gmtime(until))
+    if not all(service.healthy() for service in changed):
+        when = "in the next run, as what runs instead is not healthy"
+        for service in refused:
+            service.good.forget()
+    reason, log = why.partition(LOG)[::2]
+    module.fail_json(msg="Rolled back earlier: %s. It is tried again %s, or at once with another configuration%s%s" % (reason.rstrip("."), when, LOG, log))
 
 
 def record(module, services):
@@ -539,10 +588,12 @@ def main():
         services=dict(type="list", elements="dict", required=True, options=options),
         podman=dict(type="path", default="/usr/bin/podman"), runtime=dict(type="str", default=""), args=strings,
         health_seconds=dict(type="int", default=120), directory=dict(type="path", default="/etc/systemd/system"), records=dict(type="path", default="/var/lib/edpm/services"),
-        proc=dict(type="path", default="/proc")))
+        refused_seconds=dict(type="int", default=3600), proc=dict(type="path", default="/proc")))
     images, running = image_ids(module), labels(module)
     services = [Service(module, each, images[each["image"]], running.get(each["name"])) for each in module.params["services"]]
     try:
+        if not module.check_mode:
+            refuse(module, services)
         changes, diff = run(module, services)
     except Broken as error:
         fail(module, services, error)
