@@ -77,10 +77,10 @@ class ServicesTest(modules.ModuleTest):
                      "mounts": ["/dev:/dev"], "optional_mounts": [self.directory + ":/there", "/nonexistent:/x"], "after": ["edpm_b*.service"],
                      "environment": {"b": 1, "A": 'first\nsecond "$1" 5% \\'}, "config_dirs": [self.path("config")]}, **options)
 
-    def arguments(self, check=False, services=None, refused_seconds=3600, **options):
+    def arguments(self, check=False, services=None, refused_seconds=3600, rerun="", **options):
         return dict(services=services or [self.service(**options)], podman=self.path("bin", "podman"), runtime="crun", args=["--privileged"],
                     directory=self.path("units"), records=self.path("records"), proc=self.path("proc"), refused_seconds=refused_seconds,
-                    check=check)
+                    rerun=rerun, check=check)
 
     def run_it(self, **options):
         return self.done(**self.arguments(**options))
@@ -388,7 +388,7 @@ class RollbackTest(ServicesTest):
         """Makes sure that a run does not try it."""
         message, steps = self.bad(**options)
         self.assertEqual(message, "Rolled back earlier: edpm_agent.service does not stay up: ERROR rabbit://***@host/. It is tried again after TIME, "
-                                  "or at once with another configuration -- last lines of its log: ERROR rabbit://***@host/ | bye")
+                                  "or at once with another configuration or a rerun -- last lines of its log: ERROR rabbit://***@host/ | bye")
         self.assertEqual(steps, ["daemon-reload"], "a service that works was restarted")
 
     def test_what_was_rolled_back_is_not_tried_in_the_next_runs(self):
@@ -406,6 +406,12 @@ class RollbackTest(ServicesTest):
         self.write("config/agent.conf", "b")
         self.assertIn("restart edpm_agent.service", self.run_it()["changes"])
         self.assertEqual(self.read("config/agent.conf"), "b")
+
+    def test_what_was_rolled_back_is_tried_once_for_each_rerun(self):
+        self.tried()
+        for token in ("first", "second"):
+            self.tried(rerun=token)
+            self.refused(rerun=token)
 
     def test_a_success_forgets_what_was_rolled_back(self):
         self.tried()

@@ -132,6 +132,10 @@ func hostVars(run string, o *pendingTarget) map[string]any {
 		vars = map[string]any{}
 	}
 	vars["edpm_run"] = run
+	if o.Rerun != "" {
+		// Anybody may write the token, and Ansible takes text for a template.
+		vars["edpm_rerun"] = digest(o.Rerun)
+	}
 	if len(o.then) == 0 {
 		vars["edpm_step"], vars["edpm_hash"], vars["edpm_config_files"] = o.Step.Name, o.hash, paths(o.Files)
 		return vars

@@ -139,7 +139,7 @@ func TestAnInventoryIsReadBackAsItWasWritten(t *testing.T) {
 
 func TestRunInputs(t *testing.T) {
 	batch := []*pendingTarget{
-		{hash: "H-a", Target: Target{Host: "a", Step: Step{Name: "nova"}, Vars: map[string]any{"ansible_host": "10.0.0.1", "shared": "x", "own": 1}, Files: map[string][]byte{
+		{hash: "H-a", Target: Target{Host: "a", Rerun: "again", Step: Step{Name: "nova"}, Vars: map[string]any{"ansible_host": "10.0.0.1", "shared": "x", "own": 1}, Files: map[string][]byte{
 			"01-nova.conf": []byte("same"), "02.conf": []byte("only a"),
 		}}},
 		{hash: "H-b", Target: Target{Host: "b", Step: Step{Name: "nova"}, Vars: map[string]any{"ansible_host": "10.0.0.2", "shared": "x"}, Files: map[string][]byte{
@@ -162,7 +162,7 @@ func TestRunInputs(t *testing.T) {
 	}
 	want := map[string]any{
 		"ansible_host": "10.0.0.1", "shared": "x", "own": 1.0,
-		"edpm_run": "run-1", "edpm_step": "nova", "edpm_hash": "H-a",
+		"edpm_run": "run-1", "edpm_step": "nova", "edpm_hash": "H-a", "edpm_rerun": digest("again"),
 		"edpm_config_files": map[string]any{"01-nova.conf": "/runner/config/" + same, "02.conf": "/runner/config/" + a},
 	}
 	got, err := ParseInventory(data["inventory"], "a")

@@ -100,27 +100,27 @@ class LastGood(object):
         """Returns the IDs of the images of all definitions."""
         return [self.description(definition)["image"] for definition in self.definitions()]
 
-    def refuse(self, definition, why):
-        """Remembers that the service did not stay up with a definition, and why, until it is kept with any."""
+    def refuse(self, attempt, why):
+        """Remembers that the service did not stay up in an attempt, a list of the definition and the token of the rerun, until it is kept with any."""
         self.make_directory()
         descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=".")
         with os.fdopen(descriptor, "w") as stream:
-            json.dump({"definition": definition, "why": why, "time": time.time()}, stream)
+            json.dump({"attempt": attempt, "why": why, "time": time.time()}, stream)
         os.rename(temporary, self.path(REFUSED))
 
     def forget(self):
         """Refuses nothing any more."""
         remove(self.path(REFUSED))
 
-    def refusal(self, definition, seconds):
-        """Returns until when (seconds since 1970), and why, a definition is refused with which the service did not stay up in the last seconds.
+    def refusal(self, attempt, seconds):
+        """Returns until when (seconds since 1970), and why, an attempt is refused, as the service did not stay up in the same one in the last seconds.
 
         Returns None if it is not. A damaged file refuses nothing.
         """
         try:
             with open(self.path(REFUSED)) as stream:
                 found = json.load(stream)
-            refused = found["definition"] == definition and 0 <= time.time() - found["time"] < seconds
+            refused = found["attempt"] == attempt and 0 <= time.time() - found["time"] < seconds
             return (found["time"] + seconds, found["why"]) if refused else None
         except (IOError, OSError, ValueError, KeyError, TypeError):
             return None

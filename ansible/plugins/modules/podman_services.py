@@ -145,6 +145,10 @@ options:
     description: Seconds for which a service is not restarted again with what was rolled back. C(0) to try it in every run.
     type: int
     default: 3600
+  rerun:
+    description: Token of the rerun that a person asked for. With another one what was rolled back is tried at once.
+    type: str
+    default: ""
   proc:
     description: Directory with the processes of the host.
     type: path
@@ -275,11 +279,12 @@ class Service(object):
         self.path = os.path.join(self.directory, self.unit)
         self.good = LastGood(os.path.join(module.params["records"], self.name))
         self.definition = self.fingerprint(image)
+        self.attempt = [self.definition, module.params["rerun"]]
         # Without a container there is no label, not even an empty one.
         self.exists = label is not None
         self.stale = label != self.definition
         # Until when (seconds since 1970), and why, it is not restarted with its definition; None if it may be.
-        self.refusal = self.good.refusal(self.definition, module.params["refused_seconds"]) if self.stale else None
+        self.refusal = self.good.refusal(self.attempt, module.params["refused_seconds"]) if self.stale else None
         self.waits = self.stale and self.exists and (options["keep_running"] or self.keeps_guests())
 
     def after(self):
@@ -535,7 +540,7 @@ def fail(module, services, error):
     """Fails because of a service that does not stay up, once what ran before runs again. Then the next run is not to try the same."""
     rolled_back = roll_back_because(module, services, error)
     if rolled_back:
-        error.service.good.refuse(error.service.definition, str(error))
+        error.service.good.refuse(error.service.attempt, str(error))
     module.fail_json(msg="%s%s" % ("Rolled back, " if rolled_back else "", error))
 
 
@@ -556,7 +561,7 @@ def refuse(module, services):
         for service in refused:
             service.good.forget()
     reason, log = why.partition(LOG)[::2]
-    module.fail_json(msg="Rolled back earlier: %s. It is tried again %s, or at once with another configuration%s%s" % (reason.rstrip("."), when, LOG, log))
+    module.fail_json(msg="Rolled back earlier: %s. It is tried again %s, or at once with another configuration or a rerun%s%s" % (reason.rstrip("."), when, LOG, log))
 
 
 def record(module, services):
@@ -588,7 +593,7 @@ def main():
         services=dict(type="list", elements="dict", required=True, options=options),
         podman=dict(type="path", default="/usr/bin/podman"), runtime=dict(type="str", default=""), args=strings,
         health_seconds=dict(type="int", default=120), directory=dict(type="path", default="/etc/systemd/system"), records=dict(type="path", default="/var/lib/edpm/services"),
-        refused_seconds=dict(type="int", default=3600), proc=dict(type="path", default="/proc")))
+        refused_seconds=dict(type="int", default=3600), rerun=dict(type="str", default=""), proc=dict(type="path", default="/proc")))
     images, running = image_ids(module), labels(module)
     services = [Service(module, each, images[each["image"]], running.get(each["name"])) for each in module.params["services"]]
     try:
