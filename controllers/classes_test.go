@@ -1,6 +1,8 @@
 package controllers_test
 
 import (
+	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -131,6 +133,20 @@ var _ = Describe("A service class", func() {
 		annotate(w.node("by-role"), "example.org/agent", "true")
 		w.servicesReady("agent", "by-role")
 		Expect(w.times("by-role", "agent")).To(Equal(2))
+	})
+
+	It("is not Ready for a change of it before its services are", func() {
+		w := newPlane("agent")
+		w.make(MakeServiceClass("agent", w.ns).Obj(), MakeNode("n", w.ns).Role("edge").Obj())
+		w.servicesReady("agent", "n")
+		w.condition(w.class("agent"), condition.ReadyCondition, "True/Ready/")
+		release := w.wire.hold(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/edpmservices/") })
+		DeferCleanup(release)
+		change(w.class("agent"), func(c *edpmservicev1.EDPMServiceClass) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = True\n" })
+		w.condition(w.class("agent"), edpmservicev1.ServicesReadyCondition, "False/ServicesNotReady/Info", "0/1 nodes")
+		release()
+		w.condition(w.class("agent"), condition.ReadyCondition, "True/Ready/")
+		Expect(w.times("n", "agent")).To(Equal(2))
 	})
 
 	It("of another namespace has no effect", func() {

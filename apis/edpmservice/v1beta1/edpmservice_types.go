@@ -28,6 +28,10 @@ type EDPMServiceSpec struct {
 type EDPMServiceStatus struct {
 	// ServiceStatus with the ledger of the step, which is named like the class.
 	hosted.ServiceStatus `json:",inline"`
+
+	// ObservedClassGeneration is the generation of the EDPMServiceClass that the status is of.
+	// +optional
+	ObservedClassGeneration int64 `json:"observedClassGeneration,omitempty"`
 }
 
 // EDPMService is the service of an EDPMServiceClass on one node. It is created for each

@@ -47,6 +47,7 @@ func (s *scope) readClass(ctx context.Context) (err error) {
 	if s.class, err = find(ctx, s.Client, s.service.Namespace, s.service.Spec.ClassName); err != nil {
 		return err
 	}
+	s.service.Status.ObservedClassGeneration = s.class.Generation
 	if errs := edpmservice.ClassErrors(s.class); len(errs) > 0 {
 		return s.invalid(errs.ToAggregate())
 	}

@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&edpmservicev1.EDPMServiceClass{}, builder.WithPredicates(watch.SpecChanges)).
-		Watches(&edpmservicev1.EDPMService{}, watch.Gather(gather, classOf), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&edpmservicev1.EDPMService{}, watch.Gather(gather, classOf), builder.WithPredicates(watch.SpecOr(stateOf))).
 		Watches(&edpmservicev1.EDPMServiceClass{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(watch.SpecChanges)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(edpmservice.ClassesOf(mgr.GetClient(), "ConfigMap"))).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(edpmservice.ClassesOf(mgr.GetClient(), "Secret")))).
@@ -116,7 +116,7 @@ func (s *scope) count(ctx context.Context) error {
 	status := &s.class.Status
 	status.Nodes, status.ReadyNodes = int32(len(s.services)), 0 //nolint:gosec // bounded by the nodes of a namespace
 	for i := range s.services {
-		if ready(&s.services[i]) {
+		if s.has(&s.services[i]) {
 			status.ReadyNodes++
 		}
 	}
@@ -124,8 +124,21 @@ func (s *scope) count(ctx context.Context) error {
 	return nil
 }
 
-func ready(service *edpmservicev1.EDPMService) bool {
-	return service.Status.Conditions.IsTrue(condition.ReadyCondition) && service.Status.ObservedGeneration == service.Generation
+// has reports whether the node has the service as the object and the class say now.
+func (s *scope) has(service *edpmservicev1.EDPMService) bool {
+	return stateOf(service) == state{true, service.Generation, s.class.Generation}
+}
+
+// state is what a class sums up: whether a service is Ready, and for which generation of its
+// object and of its class.
+type state struct {
+	ready          bool
+	service, class int64
+}
+
+func stateOf(obj client.Object) state {
+	status := obj.(*edpmservicev1.EDPMService).Status
+	return state{status.Conditions.IsTrue(condition.ReadyCondition), status.ObservedGeneration, status.ObservedClassGeneration}
 }
 
 // input is the phase that checks what the class says and names.
@@ -152,7 +165,7 @@ func (s *scope) input(ctx context.Context) error {
 func (s *scope) ready(context.Context) error {
 	status := &s.class.Status
 	for i := range s.services {
-		if service := &s.services[i]; !ready(service) {
+		if service := &s.services[i]; !s.has(service) {
 			status.Conditions.MarkFalse(edpmservicev1.ServicesReadyCondition, edpmservicev1.ServicesNotReadyReason, condition.SeverityInfo,
 				"The service is Ready on %s nodes; on %s it is not: see the conditions of EDPMService %s", status.NodesSummary, service.Spec.DataplaneNodeName, service.Name)
 			return nil
