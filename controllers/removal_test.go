@@ -140,6 +140,30 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Host("n000").Ghosts).To(BeZero())
 	})
 
+	It("that its node has disabled leaves no ghost when its finalizer is removed in a second attempt", func() {
+		annotate(w.node("n000"), edpmv1.DisableAnnotation, "scale-in")
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason)
+		server.ForceDown("n000") // as the first attempt did
+		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		remove(w.node("n000"))
+		gone(w.node("n000"))
+		state := server.Host("n000")
+		Expect(state.Service && state.ForcedDown).To(BeTrue(), "nova-compute still runs: %+v", state)
+		Expect(state.Ghosts).To(BeZero())
+		Expect(state.Reason).To(Equal("edpm-operators: the compute is being removed"), "by which the service is enabled when the host comes back")
+	})
+
+	It("whose host is dead is forced down in nova when nova refuses to delete its service", func() {
+		server.Migrate("n000", true)
+		server.Stop("n000")
+		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		remove(w.node("n000"))
+		gone(w.node("n000"))
+		state := server.Host("n000")
+		Expect(state.Service && state.Disabled && state.ForcedDown).To(BeTrue(), "%+v", state)
+		Eventually(func() []string { return w.events("n000") }).Should(ContainElement(ContainSubstring("Warning ComputeServiceLeft nova keeps the service nova-compute of host n000")))
+	})
+
 	It("waits with its deletion while nova cannot be asked, unless clean-up is skipped", func() {
 		server.Break(fakenova.KeystoneDown)
 		w.restart() // the token is lost

@@ -8,8 +8,9 @@
 //   - os-hypervisors has only hosts that are mapped to a cell (hypervisors.py leaves
 //     out those for which service_get_by_compute_host raises HostMappingNotFound).
 //   - discover_hosts maps every host that has a compute node, and no other (seen).
-//   - Deleting a service with instances is refused with 409; else service, host mapping
-//     and resource provider no longer exist (seen).
+//   - Deleting a service with instances is refused with 409 (seen), and so is one whose
+//     host has a migration in progress (services.py); else service, host mapping and
+//     resource provider no longer exist (seen).
 //   - A nova-compute whose service was deleted while it runs makes a compute node and a
 //     provider without a service: a ghost (seen).
 //   - A service that is forced down is shown down, whether it reports or not.
@@ -74,6 +75,7 @@ type host struct {
 	// running reports whether nova-compute runs, and node whether it made a compute node.
 	running, node, mapped bool
 	instances             int
+	migrating             bool
 	ghosts                int
 }
 
@@ -123,6 +125,11 @@ func (s *Server) Stop(names ...string) {
 // Boot has so many instances on a host.
 func (s *Server) Boot(name string, instances int) {
 	s.change([]string{name}, func(h *host) { h.instances = instances })
+}
+
+// Migrate has a migration in progress that concerns a host, or none.
+func (s *Server) Migrate(name string, migrating bool) {
+	s.change([]string{name}, func(h *host) { h.migrating = migrating })
 }
 
 // Discover is what nova-manage cell_v2 discover_hosts does.
@@ -418,8 +425,8 @@ func (s *Server) deleteService(w http.ResponseWriter, r *http.Request) {
 	if h == nil {
 		return
 	}
-	if h.instances > 0 {
-		reply(w, http.StatusConflict, map[string]any{"conflictingRequest": map[string]any{"code": 409, "message": "Unable to delete compute service that is hosting instances."}})
+	if h.instances > 0 || h.migrating {
+		reply(w, http.StatusConflict, map[string]any{"conflictingRequest": map[string]any{"code": 409, "message": "Unable to delete compute service that is hosting instances, or has in-progress migrations."}})
 		return
 	}
 	h.service, h.mapped = nil, false

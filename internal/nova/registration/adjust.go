@@ -46,11 +46,11 @@ func (s *Registration) adjust(ctx context.Context, deployed bool) error {
 // disabled, nova itself included, stays so.
 func adjustment(s *novav1.ComputeServiceStatus, wanted bool, reason string, deployed bool) (computeservice.Change, string) {
 	removed := s.Disabled && s.DisabledReason == removalReason
-	annotated := s.Disabled && s.DisabledFor != "" && s.DisabledReason == s.DisabledFor
+	ours := s.Disabled && annotated(s, s.DisabledReason)
 	switch {
 	case wanted && s.Disabled && s.DisabledReason == reason:
 		return nil, reason
-	case s.Disabled && !removed && !annotated:
+	case s.Disabled && !removed && !ours:
 		return nil, ""
 	case wanted:
 		return computeservice.Disable(reason), reason
@@ -60,4 +60,10 @@ func adjustment(s *novav1.ComputeServiceStatus, wanted bool, reason string, depl
 		return computeservice.Enable().ForceDown(false), ""
 	}
 	return computeservice.Enable(), ""
+}
+
+// annotated reports whether a service that is disabled with a reason has that from the
+// annotation of the node. What is known of the service may be nil.
+func annotated(known *novav1.ComputeServiceStatus, reason string) bool {
+	return known != nil && known.DisabledFor != "" && reason == known.DisabledFor
 }

@@ -22,8 +22,8 @@ type leaving struct {
 	*computeservice.Client
 	service   computeservice.Service // without an id if there is none
 	instances int
-	// forced reports whether this removal has forced the service down, now or in an
-	// earlier attempt: nova does not say then whether nova-compute runs.
+	// forced reports whether the service is forced down, by this attempt, an earlier one
+	// or somebody else: nova does not say then whether nova-compute runs.
 	forced bool
 }
 
@@ -47,8 +47,8 @@ func (s *Registration) disableForRemoval(ctx context.Context) error {
 		return err
 	}
 	l := &s.leaving
-	l.forced = l.service.ForcedDown && l.service.DisabledReason == removalReason
-	if !l.service.Disabled {
+	l.forced = l.service.ForcedDown
+	if !l.service.Disabled || annotated(s.compute.Status.ComputeService, l.service.DisabledReason) {
 		change := computeservice.Disable(removalReason)
 		if s.SkipCleanup() && l.service.Up {
 			// nova's API calls a compute that is up when it is disabled, and a host that
@@ -114,16 +114,20 @@ func (s *Registration) Leave(ctx context.Context) error {
 		return s.leaveService(ctx)
 	}
 	deleted, err := l.Delete(ctx, l.service)
+	if err == nil && !deleted { // an instance, or a migration of one, is new
+		l.instances = max(l.instances, 1)
+	}
 	switch {
+	case err == nil && deleted:
+		return nil
+	case err == nil && s.SkipCleanup():
+		return s.leaveService(ctx)
+	case err == nil:
+		return s.occupied()
 	case s.SkipCleanup():
 		return s.onlyFault(err)
-	case err != nil:
-		return s.unaskable(err)
-	case !deleted:
-		l.instances = max(l.instances, 1)
-		return s.occupied()
 	}
-	return nil
+	return s.unaskable(err)
 }
 
 // leaveService forces the service down in nova, unless it is, which nova would refuse, and
