@@ -206,6 +206,19 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Requests("PUT")).To(Equal(writes), "what others have disabled is theirs")
 	})
 
+	It("stays disabled by a person who was faster than the next list", func() {
+		w.opts.Services.Interval = time.Hour
+		w.restart()
+		w.computesReady("n000")
+		annotate(w.node("n000"), edpmv1.DisableAnnotation, "new memory")
+		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("new memory"))
+		w.quiet()
+		server.Disable("n000", true, "bad DIMM")
+		change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { delete(n.Annotations, edpmv1.DisableAnnotation) })
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, "its service is disabled (bad DIMM)")
+		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true, Disabled: true, Reason: "bad DIMM"}))
+	})
+
 	It("that never was on its host is nobody else's service", func() {
 		up(server, "n001")
 		w.make(MakeNode("n001", w.ns).Role("compute").Deploy(false).Obj())

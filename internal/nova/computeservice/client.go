@@ -3,6 +3,7 @@ package computeservice
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
@@ -57,6 +58,16 @@ func (c *Client) Find(ctx context.Context, host string) ([]Service, error) {
 	return found, err
 }
 
+// Refresh reads a service of a list again. Without an id it no longer exists.
+func (c *Client) Refresh(ctx context.Context, listed Service) (Service, error) {
+	found, err := c.Find(ctx, listed.Host)
+	i := slices.IndexFunc(found, func(f Service) bool { return f.ID == listed.ID })
+	if err != nil || i < 0 {
+		return Service{}, err
+	}
+	return c.keep(found[i], listed), nil
+}
+
 // Change of a service, in the words of nova's API.
 type Change map[string]any
 
@@ -87,16 +98,20 @@ func (c *Client) Update(ctx context.Context, s Service, change Change) (Service,
 	if err != nil {
 		return s, c.api.trouble(nova, err)
 	}
-	updated := newService(*answer)
-	updated.Mapped, updated.Rival = s.Mapped, s.Rival
+	return c.keep(newService(*answer), s), nil
+}
+
+// keep has the observer know a service that was read after its last list, and returns it
+// with what only the list says.
+func (c *Client) keep(fresh, listed Service) Service {
+	fresh.Rival = listed.Rival
 	c.observer.mu.Lock()
-	defer c.observer.mu.Unlock()
-	if known := c.observer.novas[c.nova]; known != nil && known.services[s.Host].ID == s.ID {
-		fresh := updated
-		fresh.Mapped = false // that is kept by id
-		known.services[s.Host] = fresh
+	if known := c.observer.novas[c.nova]; known != nil && known.services[fresh.Host].ID == fresh.ID {
+		known.services[fresh.Host] = fresh
 	}
-	return updated, nil
+	c.observer.mu.Unlock()
+	fresh.Mapped = listed.Mapped // the observer keeps that by id
+	return fresh
 }
 
 // Delete deletes a service, its host mapping and its resource provider. It returns false

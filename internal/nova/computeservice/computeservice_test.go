@@ -220,3 +220,27 @@ func TestANovaIsForgottenWhileItsTokenIsFetched(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAServiceIsReadAgainBeforeItIsChanged(t *testing.T) {
+	const id, host = "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed", "a"
+	server := fakeCloud(t, `{"services": [{"id": "`+id+`", "host": "a", "state": "up", "status": "disabled", "disabled_reason": "bad DIMM", "updated_at": "2026-01-01T00:00:00.000000"}]}`, func() {})
+	nova, listed := types.NamespacedName{Name: "nova"}, Service{ID: id, Host: host, Up: true, Disabled: true, DisabledReason: "old", Mapped: true}
+	o := New(t.Context(), Options{Interval: time.Minute, Soon: time.Minute, Timeout: time.Minute, Loopback: true})
+	o.Configure(nova, accessTo(server))
+	o.novas[nova].services = map[string]Service{host: listed}
+	c, err := o.Client(t.Context(), nova)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := listed
+	want.DisabledReason = "bad DIMM"
+	if got, err := c.Refresh(t.Context(), listed); err != nil || got != want {
+		t.Errorf("it is %+v (%v); want %+v", got, err, want)
+	}
+	if got := o.novas[nova].services[host].DisabledReason; got != "bad DIMM" {
+		t.Errorf("the observer still has %q", got)
+	}
+	if got, err := c.Refresh(t.Context(), Service{ID: "deleted", Host: host}); err != nil || got != (Service{}) {
+		t.Errorf("one that no longer exists is %+v (%v)", got, err)
+	}
+}

@@ -14,31 +14,56 @@ import (
 
 // adjust has nova disable the service if the node says so, and enable it again.
 func (s *Registration) adjust(ctx context.Context, deployed bool) error {
-	status := s.compute.Status.ComputeService
-	if s.api == nil || status == nil || !s.view.Asked {
+	s.unchanged = nil
+	if s.api == nil || s.compute.Status.ComputeService == nil || !s.view.Asked {
 		return nil
 	}
-	reason, wanted := "", false
+	if change, _ := s.due(deployed); change == nil {
+		return nil
+	}
+	err := s.change(ctx, deployed)
+	if errors.As(err, &s.unchanged) {
+		return nil // Ready says so
+	}
+	return err
+}
+
+// change changes the service if that is still due when nova is asked again: what the list
+// says is up to an interval old, and a person may have disabled the service since.
+func (s *Registration) change(ctx context.Context, deployed bool) error {
+	nova, err := s.services.Client(ctx, client.ObjectKeyFromObject(s.api))
+	if err != nil {
+		return err
+	}
+	service, err := nova.Refresh(ctx, s.view.Service)
+	if err != nil || service.ID == "" { // the next list says that it no longer exists
+		return err
+	}
+	s.show(service)
+	change, reason := s.due(deployed)
+	if change == nil {
+		return nil
+	}
+	if service, err = nova.Update(ctx, service, change); err != nil {
+		return err
+	}
+	s.show(service)
+	s.compute.Status.ComputeService.DisabledFor = reason
+	return nil
+}
+
+// due returns what is to be changed of the service, nil for nothing, and the reason with
+// which it is then disabled by the operator. For nothing it is noted.
+func (s *Registration) due(deployed bool) (computeservice.Change, string) {
+	status, reason, wanted := s.compute.Status.ComputeService, "", false
 	if s.Node != nil {
 		reason, wanted = s.Node.Annotations[edpmv1.DisableAnnotation]
 	}
 	change, reason := adjustment(status, wanted, computeservice.Shorten(cmp.Or(reason, edpmv1.DisableAnnotation)), deployed)
 	if change == nil {
 		status.DisabledFor = reason
-		return nil
 	}
-	nova, err := s.services.Client(ctx, client.ObjectKeyFromObject(s.api))
-	if err == nil {
-		s.view.Service, err = nova.Update(ctx, s.view.Service, change)
-	}
-	if errors.As(err, &s.unchanged) {
-		return nil // Ready says so
-	}
-	if err == nil {
-		s.compute.Status.ComputeService = serviceStatus(s.view.Service)
-		s.compute.Status.ComputeService.DisabledFor = reason
-	}
-	return err
+	return change, reason
 }
 
 // adjustment returns what is to be changed of a service, nil for nothing, and the

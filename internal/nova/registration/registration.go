@@ -64,13 +64,19 @@ func (s *Registration) Observe(ctx context.Context) error {
 		subject.Mapped = known.ID
 	}
 	s.view = s.services.Observe(client.ObjectKeyFromObject(api), subject)
-	if known := status.ComputeService; s.view.Asked {
-		status.ComputeService = serviceStatus(s.view.Service)
-		if now := status.ComputeService; now != nil && known != nil && now.ID == known.ID {
-			now.DisabledFor = known.DisabledFor
-		}
+	if s.view.Asked {
+		s.show(s.view.Service)
 	}
 	return s.adjust(ctx, false)
+}
+
+// show puts what nova says of the service into the status.
+func (s *Registration) show(service computeservice.Service) {
+	known, now := s.compute.Status.ComputeService, serviceStatus(service)
+	if now != nil && known != nil && now.ID == known.ID {
+		now.DisabledFor = known.DisabledFor
+	}
+	s.view.Service, s.compute.Status.ComputeService = service, now
 }
 
 // findAPI returns the Nova that runs the API of the cell, nil if none does.
