@@ -5,7 +5,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/ptr"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
@@ -217,6 +219,17 @@ var _ = Describe("A compute that nova knows", func() {
 		change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { delete(n.Annotations, edpmv1.DisableAnnotation) })
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, "its service is disabled (bad DIMM)")
 		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true, Disabled: true, Reason: "bad DIMM"}))
+	})
+
+	It("is disabled as soon as nova answers again, also while nothing is deployed, and says so", func() {
+		change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.DeployStrategy.Deploy = ptr.To(false) })
+		change(w.compute("n000"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true" })
+		w.condition(w.compute("n000"), condition.DeploymentReadyCondition, "False/DeployDisabled/Info")
+		server.Break(fakenova.NovaDown)
+		annotate(w.node("n000"), edpmv1.DisableAnnotation, "new memory")
+		w.condition(w.compute("n000"), novav1.ComputeServiceReadyCondition, "False/NovaAPIUnreachable/Warning", "The service is to be disabled or enabled, but nova's API")
+		server.Break(fakenova.None)
+		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("new memory"))
 	})
 
 	It("that never was on its host is nobody else's service", func() {

@@ -18,6 +18,8 @@ type cloud struct {
 	subjects map[types.NamespacedName]Subject
 	// awaited are the subjects whose services should be up by now.
 	awaited map[types.NamespacedName]bool
+	// retries are the subjects that could not write to nova.
+	retries map[types.NamespacedName]bool
 	stop    context.CancelFunc // nil while it is not asked
 	hurry   chan struct{}
 
@@ -129,11 +131,15 @@ func (c *cloud) note(found answer, err error, now time.Time) []types.NamespacedN
 	}
 	var concerned []types.NamespacedName
 	for name, s := range c.subjects {
-		if !c.view(s).equal(before[name]) {
-			concerned = append(concerned, name)
+		changed := !c.view(s).equal(before[name])
+		if changed {
 			c.changed = now
 		}
+		if changed || c.retries[name] {
+			concerned = append(concerned, name)
+		}
 	}
+	clear(c.retries)
 	return concerned
 }
 

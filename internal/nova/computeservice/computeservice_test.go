@@ -211,6 +211,20 @@ func TestWhatIsKnownOfACellIsKeptWhileItIsNotReached(t *testing.T) {
 	}
 }
 
+func TestAComputeThatCouldNotWriteIsWokenByTheNextAnswerOnly(t *testing.T) {
+	name := types.NamespacedName{Name: "n"}
+	c := &cloud{subjects: map[types.NamespacedName]Subject{name: {Hosts: []string{"n"}}}, retries: map[types.NamespacedName]bool{name: true}}
+	trouble := &Trouble{Reason: novav1.APIUnreachableReason}
+	c.note(answer{}, trouble, time.Now())
+	c.retries[name] = true
+	if got := c.note(answer{}, trouble, time.Now()); len(got) != 1 || got[0] != name {
+		t.Errorf("woken are %v; want the one that could not write, although nothing has changed", got)
+	}
+	if got := c.note(answer{}, trouble, time.Now()); len(got) != 0 {
+		t.Errorf("woken are %v, and nothing has changed", got)
+	}
+}
+
 func TestANovaIsForgottenWhileItsTokenIsFetched(t *testing.T) {
 	nova := types.NamespacedName{Name: "nova"}
 	o := New(t.Context(), Options{Interval: time.Minute, Soon: time.Minute, Timeout: time.Minute, Loopback: true})

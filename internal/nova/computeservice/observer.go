@@ -138,6 +138,16 @@ func (o *Observer) Await(nova, compute types.NamespacedName) {
 	}
 }
 
+// Retry wakes a compute, which is observed, once nova has been asked again, whatever it
+// says then.
+func (o *Observer) Retry(nova, compute types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c := o.novas[nova]; c != nil {
+		c.retries[compute] = true
+	}
+}
+
 // Withdraw ends the observation of a compute.
 func (o *Observer) Withdraw(compute types.NamespacedName) {
 	o.mu.Lock()
@@ -152,6 +162,7 @@ func (o *Observer) drop(nova types.NamespacedName, c *cloud, compute types.Names
 	if _, ok := c.subjects[compute]; ok {
 		delete(c.subjects, compute)
 		delete(c.awaited, compute)
+		delete(c.retries, compute)
 		o.adjust(nova, c)
 	}
 }
@@ -192,7 +203,7 @@ func (o *Observer) Discovered(nova types.NamespacedName, r *Round) {
 func (o *Observer) cloud(nova types.NamespacedName) *cloud {
 	c := o.novas[nova]
 	if c == nil {
-		c = &cloud{subjects: map[types.NamespacedName]Subject{}, awaited: map[types.NamespacedName]bool{}, mapped: map[string]bool{}, hurry: make(chan struct{}, 1)}
+		c = &cloud{subjects: map[types.NamespacedName]Subject{}, awaited: map[types.NamespacedName]bool{}, retries: map[types.NamespacedName]bool{}, mapped: map[string]bool{}, hurry: make(chan struct{}, 1)}
 		o.novas[nova] = c
 	}
 	return c

@@ -23,7 +23,8 @@ func (s *Registration) adjust(ctx context.Context, deployed bool) error {
 	}
 	err := s.change(ctx, deployed)
 	if errors.As(err, &s.unchanged) {
-		return nil // Ready says so
+		s.services.Retry(client.ObjectKeyFromObject(s.api), client.ObjectKeyFromObject(s.compute))
+		return nil // unwritten says so
 	}
 	return err
 }

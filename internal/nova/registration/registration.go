@@ -67,7 +67,13 @@ func (s *Registration) Observe(ctx context.Context) error {
 	if s.view.Asked {
 		s.show(s.view.Service)
 	}
-	return s.adjust(ctx, false)
+	if err := s.adjust(ctx, false); err != nil {
+		return err
+	}
+	if halt := s.unwritten(); halt != nil { // another phase may halt before Ready says so
+		status.Conditions.MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
+	}
+	return nil
 }
 
 // show puts what nova says of the service into the status.
@@ -158,15 +164,23 @@ func (s *Registration) Ready(ctx context.Context) error {
 	return nil
 }
 
+// unwritten returns that what is due could not be written to nova, nil if it was.
+func (s *Registration) unwritten() *phase.Halt {
+	if s.unchanged == nil {
+		return nil
+	}
+	return phase.Failing(novav1.ComputeServiceReadyCondition, s.unchanged.Reason,
+		"The service is to be disabled or enabled, but %s. It is tried again automatically", s.unchanged.Message)
+}
+
 // judgeService returns what keeps nova from putting a guest on the compute.
 func (s *Registration) judgeService() *phase.Halt {
 	service, trouble := s.compute.Status.ComputeService, s.view.Trouble
 	t := novav1.ComputeServiceReadyCondition
-	switch {
-	case s.unchanged != nil:
-		halt := phase.Failing(t, s.unchanged.Reason, "The service is to be disabled or enabled, but %s. It is tried again automatically", s.unchanged.Message)
-		halt.After = s.services.Interval()
+	if halt := s.unwritten(); halt != nil {
 		return halt
+	}
+	switch {
 	case trouble != nil && (service == nil || !service.Mapped):
 		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
 	case service == nil:
