@@ -13,6 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
@@ -66,6 +68,14 @@ func (w *world) discoveries() int {
 func setPassword(w *world, password string) {
 	GinkgoHelper()
 	change(MakeSecret("osp-secret", w.ns, "", ""), func(s *corev1.Secret) { s.Data["NovaPassword"] = []byte(password) })
+}
+
+// setVars changes the variables of a node.
+func setVars(w *world, node, vars string) {
+	GinkgoHelper()
+	change(w.node(node), func(n *dataplanev1.OpenStackDataPlaneNode) {
+		n.Spec.Node.AnsibleVars = JSON(vars)
+	})
 }
 
 // discovery is the name of the Jobs that map hosts.
@@ -284,6 +294,65 @@ var _ = Describe("The service of a compute in nova", func() {
 		up(server, "other")
 		w.computesReady("n000")
 		Expect(get(Default, w.compute("n000")).Status.ComputeService.Host).To(Equal("other"))
+	})
+
+	It("stays that of its host when the node names another one", func() {
+		w, server := newOpenStack()
+		w.makeNodes(2, "compute")
+		up(server, "n000", "n001")
+		w.computesReady("n000", "n001")
+		Expect(get(Default, w.compute("n000")).Status.NovaHost).To(Equal("n000"))
+		setVars(w, "n000", `{"edpm_nova_host": "n001"}`)
+		w.quiet()
+		Expect(get(Default, w.compute("n000")).Status.ComputeService.Host).To(Equal("n000"))
+
+		By("disabling and deleting it")
+		annotate(w.node("n000"), edpmv1.DisableAnnotation, "new memory")
+		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("new memory"))
+		server.Boot("n000", 1)
+		remove(w.node("n000"))
+		w.halted(w.compute("n000"), service, novav1.InstancesPresentReason, "host n000 has 1 instances")
+		server.Stop("n000")
+		server.Boot("n000", 0)
+		gone(w.compute("n000"))
+		Expect(server.Host("n000")).To(Equal(fakenova.State{}))
+		Expect(server.Host("n001")).To(Equal(fakenova.State{Service: true, Mapped: true}))
+	})
+
+	It("of another compute is neither disabled nor deleted by one that takes its name", func() {
+		w, server := newOpenStack()
+		w.makeNodes(1, "compute")
+		up(server, "n000")
+		w.computesReady("n000")
+		w.make(MakeNode("n001", w.ns).Role("compute").Host("10.0.0.1").Vars(`{"edpm_nova_host": "n000"}`).Obj())
+		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason, "n001 and n000 are both host n000 in nova", "correct edpm_nova_host")
+		annotate(w.node("n001"), edpmv1.DisableAnnotation, "new memory")
+		w.quiet()
+		w.computesReady("n000")
+		Expect(server.Requests("PUT")).To(BeZero())
+
+		By("correcting the name")
+		up(server, "n001")
+		setVars(w, "n001", `{"edpm_nova_host": "n001"}`)
+		Eventually(func() string { return server.Host("n001").Reason }).Should(Equal("new memory"))
+		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true}))
+	})
+
+	It("of another compute is kept when one that takes its name is deleted", func() {
+		w, server := newOpenStack()
+		w.makeNodes(1, "compute")
+		up(server, "n000")
+		w.computesReady("n000")
+		w.make(MakeNode("n001", w.ns).Role("compute").Host("10.0.0.1").Vars(`{"edpm_nova_host": "n000"}`).Obj())
+		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason)
+		Eventually(func() int { return w.times("n001", "nova") }).Should(Equal(1))
+		remove(w.node("n001"))
+		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason, "Deleting: ", "n001 and n000 are both host n000", edpmv1.SkipCleanupAnnotation)
+		annotate(w.node("n001"), edpmv1.SkipCleanupAnnotation, "true")
+		gone(w.compute("n001"))
+		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(And(
+			ContainSubstring("Warning ComputeServiceLeft The service nova-compute of the host was left in nova as it is: "), Not(ContainSubstring("service delete")))))
+		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true}))
 	})
 
 	It("that is disabled is not Ready, and says why", func() {

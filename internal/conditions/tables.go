@@ -340,6 +340,7 @@ func ofCompute() Table {
 			{novav1.ServiceDownReason, "the service has not reported to nova for a minute, or it is forced down; the message says since when. Nothing is run on the host", "see [EDPMComputeServiceDown](runbooks/EDPMComputeServiceDown.md)"},
 			{novav1.ServiceDisabledReason, "the service is disabled, so the scheduler passes the host over; the message has the reason", "enable it when the cause of the reason no longer exists"},
 			{novav1.ServiceDuplicatedReason, "nova has services of the host in two cells", "delete the one that is left from the other cell: see the message"},
+			{novav1.ServiceConflictReason, "another compute of the same Nova has the host of this name; the message names both. Nothing is written to nova", "correct `edpm_nova_host` on the node with the wrong name. If both computes are recorded by it in `status.novaHost`, delete one of the nodes with `edpm.openstack.org/skip-cleanup`"},
 			{novav1.InstancesPresentReason, "the compute is being deleted, and nova has instances on it; the message has their number. Its service is disabled, and nothing is removed from the host", "migrate or delete the instances; it continues automatically. If the host is dead, set `edpm.openstack.org/skip-cleanup`: see [scale in](how-to/scale-in.md#a-host-that-is-dead)"},
 			{novav1.HostNotMappedReason, "the host is not mapped to its cell yet", "nothing; if it stays so, see the condition `NovaComputeServicesReady` of the Nova"},
 		}, unasked()...)},

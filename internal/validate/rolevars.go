@@ -24,6 +24,9 @@ const (
 // booleans are what Ansible takes for true and false.
 var booleans = append([]string{"false", "no", "off", "0", "n", "f"}, truths...)
 
+// literal are the variables that the operator reads as well: it evaluates no templates, and would look for another host in nova.
+var literal = []string{"edpm_nova_host"}
+
 // roleVars checks the variables whose names begin as those of the collection do: they must not be mistyped ones of a role, and their values
 // have to be of the type that the role takes. No value is shown, so that an object that was stored with a mistake can be changed, even in the value.
 func roleVars(path *field.Path, vars map[string]any) field.ErrorList {
@@ -33,6 +36,8 @@ func roleVars(path *field.Path, vars map[string]any) field.ErrorList {
 		variable, known := ansible.Variables()[name]
 		switch {
 		case !strings.HasPrefix(name, ansible.Prefix):
+		case slices.Contains(literal, name) && template(fmt.Sprint(vars[name])):
+			errs = append(errs, hidden(path.Key(name), "is a template, which only Ansible evaluates", "write the name itself, on each node")...)
 		case known:
 			errs = append(errs, typed(path.Key(name), variable, vars[name])...)
 		case unknown < maxUnknown:
@@ -58,7 +63,7 @@ func mistyped(path *field.Path, name string) field.ErrorList {
 // typed checks the type of a value. Templates are evaluated by Ansible only, which checks their values before the first task of the role.
 func typed(path *field.Path, variable ansible.Variable, value any) field.ErrorList {
 	text, single := scalar(value)
-	if value == nil || strings.Contains(text, "{{") || strings.Contains(text, "{%") {
+	if value == nil || template(text) {
 		return nil
 	}
 	if what, remedy := mismatch(variable.Type, value, text, single); what != "" {
@@ -69,6 +74,9 @@ func typed(path *field.Path, variable ansible.Variable, value any) field.ErrorLi
 	}
 	return nil
 }
+
+// template reports whether Ansible evaluates a text.
+func template(text string) bool { return strings.Contains(text, "{{") || strings.Contains(text, "{%") }
 
 // mismatch says what a value is not, and what to write; empty if it has the type.
 func mismatch(kind string, value any, text string, single bool) (what, remedy string) {

@@ -64,6 +64,8 @@ const (
 	ServiceNotReportedReason condition.Reason = "ComputeServiceNotReported"
 	// ServiceDuplicatedReason : nova has services of two cells for one host.
 	ServiceDuplicatedReason condition.Reason = "ComputeServiceDuplicated"
+	// ServiceConflictReason : two computes have one service in nova.
+	ServiceConflictReason condition.Reason = "ComputeServiceConflict"
 	// ServiceDownReason : the service of a compute does not report to nova.
 	ServiceDownReason condition.Reason = "ComputeServiceDown"
 	// ServiceDisabledReason : the scheduler passes the compute over.

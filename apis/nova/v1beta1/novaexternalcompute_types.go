@@ -41,6 +41,12 @@ type NovaExternalComputeStatus struct {
 	// Absent where nova's API is not asked, or does not know the service.
 	// +optional
 	ComputeService *ComputeServiceStatus `json:"computeService,omitempty"`
+
+	// NovaHost is the name of the host in nova, recorded when nova-compute reported
+	// once the step nova had run. From then on the service is looked for by this name
+	// only: for nova another name is another host.
+	// +optional
+	NovaHost string `json:"novaHost,omitempty"`
 }
 
 // NovaExternalCompute is a nova-compute service with the libvirt driver on a

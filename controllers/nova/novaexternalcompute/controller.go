@@ -54,16 +54,21 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	})
 }
 
-// watch wakes computes when something changes that they read of their cell, and when
-// nova says something else of their services.
+// watch wakes computes when something changes that they read of their cell, when nova
+// says something else of their services, and when another has, or had, their service.
 func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared, b *builder.Builder) error {
+	ofHost := watch.Users(mgr.GetClient(), func() client.ObjectList { return &novav1.NovaExternalComputeList{} }, registration.HostIndex, registration.HostOf)
 	ofCell := func(cell func(client.Object) string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(computesOf(mgr.GetClient(), cell))
 	}
 	b.Watches(&novav1.NovaCell{}, ofCell(watch.ByName), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(registration.CellTrouble)))).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(computesOfNova(mgr.GetClient())), builder.WithPredicates(apiChanges)).
 		WatchesRawSource(shared.Inputs.SecretChanges(ofCell(cellOfConfig))).
+		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
 		WatchesRawSource(r.Services.Computes())
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
+		return err
+	}
 	return mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, cellIndex, cellOf)
 }
 
@@ -84,6 +89,14 @@ func computesOfNova(c client.Reader) handler.MapFunc {
 	}
 }
 
+// hostChanges lets through that a compute has another host in nova, or none.
+var hostChanges = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return registration.HostOf(e.ObjectOld) != registration.HostOf(e.ObjectNew)
+	},
+}
+
 // apiChanges lets through that a Nova gets an API, or loses it.
 var apiChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -94,6 +107,14 @@ var apiChanges = predicate.Funcs{
 // configuresComputes is what computes wait for of their cell: a conductor that is
 // being replaced does not concern them.
 func configuresComputes(cell client.Object) bool { return cell.(*novav1.NovaCell).ConfiguresComputes() }
+
+// hostOf leaves out computes that nova does not know, which have no host in common.
+func hostOf(obj client.Object) []string {
+	if host := registration.HostOf(obj); host != "" {
+		return []string{host}
+	}
+	return nil
+}
 
 func cellOf(obj client.Object) []string {
 	return []string{obj.(*novav1.NovaExternalCompute).Spec.CellName}

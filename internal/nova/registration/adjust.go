@@ -15,7 +15,7 @@ import (
 // adjust has nova disable the service if the node says so, and enable it again.
 func (s *Registration) adjust(ctx context.Context, deployed bool) error {
 	s.unchanged = nil
-	if s.api == nil || s.compute.Status.ComputeService == nil || !s.view.Asked {
+	if s.api == nil || s.compute.Status.ComputeService == nil || !s.view.Asked || s.conflict != nil {
 		return nil
 	}
 	if change, _ := s.due(deployed); change == nil {

@@ -36,6 +36,8 @@ type Registration struct {
 	view computeservice.View
 	// cellTrouble is why the cell is not Ready.
 	cellTrouble condition.Reason
+	// conflict is that another compute has the service, nil if none does.
+	conflict *computeservice.Trouble
 	// unchanged is why the service could not be disabled or enabled in nova.
 	unchanged *computeservice.Trouble
 	leaving   leaving
@@ -49,10 +51,11 @@ func New(s *hosted.Scope, services *computeservice.Observer) *Registration {
 // Observe is the phase that finds out what nova says of the service. It halts for
 // nothing: what is wrong with the service keeps nothing from being deployed.
 func (s *Registration) Observe(ctx context.Context) error {
-	api, err := s.findAPI(ctx)
+	cell, api, err := s.findAPI(ctx, s.compute.Spec.CellName)
 	if err != nil {
 		return err
 	}
+	s.cellTrouble = CellTrouble(cell)
 	status := &s.compute.Status
 	if s.api = api; api == nil {
 		s.services.Withdraw(client.ObjectKeyFromObject(s.compute))
@@ -66,6 +69,11 @@ func (s *Registration) Observe(ctx context.Context) error {
 	s.view = s.services.Observe(client.ObjectKeyFromObject(api), subject)
 	if s.view.Asked {
 		s.show(s.view.Service)
+	}
+	if service := status.ComputeService; service != nil {
+		if s.conflict, err = s.findConflict(ctx, api, service.Host); err != nil {
+			return err
+		}
 	}
 	if err := s.adjust(ctx, false); err != nil {
 		return err
@@ -85,24 +93,23 @@ func (s *Registration) show(service computeservice.Service) {
 	s.view.Service, s.compute.Status.ComputeService = service, now
 }
 
-// findAPI returns the Nova that runs the API of the cell, nil if none does.
-func (s *Registration) findAPI(ctx context.Context) (*novav1.Nova, error) {
+// findAPI returns a cell, and the Nova that runs the API of it, nil if none does.
+func (s *Registration) findAPI(ctx context.Context, cellName string) (*novav1.NovaCell, *novav1.Nova, error) {
 	cell, nova := &novav1.NovaCell{}, &novav1.Nova{}
-	if err := s.Get(ctx, types.NamespacedName{Namespace: s.compute.Namespace, Name: s.compute.Spec.CellName}, cell); err != nil {
-		return nil, client.IgnoreNotFound(err)
+	if err := s.Get(ctx, types.NamespacedName{Namespace: s.compute.Namespace, Name: cellName}, cell); err != nil {
+		return cell, nil, client.IgnoreNotFound(err)
 	}
-	s.cellTrouble = CellTrouble(cell)
 	owner := metav1.GetControllerOf(cell)
 	if owner == nil || owner.Kind != "Nova" {
-		return nil, nil
+		return cell, nil, nil
 	}
 	if err := s.Get(ctx, types.NamespacedName{Namespace: cell.Namespace, Name: owner.Name}, nova); err != nil {
-		return nil, client.IgnoreNotFound(err)
+		return cell, nil, client.IgnoreNotFound(err)
 	}
 	if nova.UID != owner.UID || !Observes(nova) {
-		return nil, nil
+		return cell, nil, nil
 	}
-	return nova, nil
+	return cell, nova, nil
 }
 
 // Observes reports whether a Nova runs an API that can be asked.
@@ -110,9 +117,13 @@ func Observes(nova client.Object) bool {
 	return nova.(*novav1.Nova).RunsAPI() && nova.GetDeletionTimestamp().IsZero()
 }
 
-// hostNames are the names that the host can have in nova: the one that it is given,
-// or else its own, which is that of the node unless somebody has chosen another.
+// hostNames are the names that the host can have in nova: the one that is recorded, which
+// does not change whatever the variables say; else the one that it is given, or its own,
+// which is that of the node unless somebody has chosen another.
 func (s *Registration) hostNames() []string {
+	if recorded := s.compute.Status.NovaHost; recorded != "" {
+		return []string{recorded}
+	}
 	if given, _ := s.Vars[hostVar].(string); given != "" {
 		return []string{given}
 	}
@@ -157,6 +168,7 @@ func (s *Registration) Ready(ctx context.Context) error {
 	if err := s.adjust(ctx, true); err != nil {
 		return err
 	}
+	s.record()
 	if halt := s.judgeService(); halt != nil {
 		return halt
 	}
@@ -164,13 +176,26 @@ func (s *Registration) Ready(ctx context.Context) error {
 	return nil
 }
 
-// unwritten returns that what is due could not be written to nova, nil if it was.
-func (s *Registration) unwritten() *phase.Halt {
-	if s.unchanged == nil {
-		return nil
+// record notes the name by which nova knows the host, now that the step nova has run with
+// it and nova-compute reports: from then on the role refuses another one.
+func (s *Registration) record() {
+	service := s.compute.Status.ComputeService
+	if s.compute.Status.NovaHost == "" && s.conflict == nil && s.view.Asked && service != nil && service.Up {
+		s.compute.Status.NovaHost = service.Host
 	}
-	return phase.Failing(novav1.ComputeServiceReadyCondition, s.unchanged.Reason,
-		"The service is to be disabled or enabled, but %s. It is tried again automatically", s.unchanged.Message)
+}
+
+// unwritten returns why nothing is written to nova, or what is due could not be; nil
+// if neither is so.
+func (s *Registration) unwritten() *phase.Halt {
+	t := novav1.ComputeServiceReadyCondition
+	switch {
+	case s.conflict != nil:
+		return phase.Stalled(t, s.conflict.Reason, "%s", s.conflict.Message)
+	case s.unchanged != nil:
+		return phase.Failing(t, s.unchanged.Reason, "The service is to be disabled or enabled, but %s. It is tried again automatically", s.unchanged.Message)
+	}
+	return nil
 }
 
 // judgeService returns what keeps nova from putting a guest on the compute.
@@ -183,6 +208,9 @@ func (s *Registration) judgeService() *phase.Halt {
 	switch {
 	case trouble != nil && (service == nil || !service.Mapped):
 		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
+	case service == nil && s.compute.Status.NovaHost != "":
+		return phase.Waiting(t, novav1.ServiceNotReportedReason,
+			"nova no longer has a service nova-compute of host %s, the name of the compute in status.novaHost. Waiting for it to report again: see its log on the host", s.compute.Status.NovaHost)
 	case service == nil:
 		return phase.Waiting(t, novav1.ServiceNotReportedReason,
 			"Waiting for nova-compute to report to nova as host %s. If it does not, see its log on the host; if the host has another name there, set %s in ansibleVars of the node",

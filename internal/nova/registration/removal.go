@@ -68,9 +68,9 @@ func (s *Registration) disableForRemoval(ctx context.Context) error {
 }
 
 // findService finds the service of the compute, if it has put one on the host: nova may
-// have one of that name which is somebody else's.
+// have one of that name which is somebody else's. That it is another compute's is the error.
 func (s *Registration) findService(ctx context.Context) error {
-	api, err := s.findAPI(ctx)
+	_, api, err := s.findAPI(ctx, s.compute.Spec.CellName)
 	if err != nil || api == nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *Registration) findService(ctx context.Context) error {
 	}
 	_ = s.ReadVars(ctx) // the names are good without them as well
 	hosts, known := s.hostNames(), s.compute.Status.ComputeService
-	if known != nil {
+	if s.compute.Status.NovaHost == "" && known != nil {
 		hosts = []string{known.Host}
 	}
 	for _, host := range hosts {
@@ -90,16 +90,29 @@ func (s *Registration) findService(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if i := slices.IndexFunc(found, func(f computeservice.Service) bool { return known != nil && f.ID == known.ID }); i >= 0 {
+		if i := pick(found, known); i >= 0 {
+			conflict, err := s.findConflict(ctx, api, host)
+			if err != nil {
+				return err
+			}
+			if conflict != nil {
+				return conflict
+			}
 			s.leaving.service = found[i]
-			return nil
-		}
-		if len(found) == 1 {
-			s.leaving.service = found[0]
 			return nil
 		}
 	}
 	return nil
+}
+
+// pick returns which of the services of a host is the one that is known, or the only one;
+// -1 if none is.
+func pick(found []computeservice.Service, known *novav1.ComputeServiceStatus) int {
+	i := slices.IndexFunc(found, func(f computeservice.Service) bool { return known != nil && f.ID == known.ID })
+	if i < 0 && len(found) == 1 {
+		return 0
+	}
+	return i
 }
 
 // Leave is the phase that deletes the service, with which its host mapping and its
@@ -145,15 +158,18 @@ func (s *Registration) leaveService(ctx context.Context) error {
 	return nil
 }
 
-// onlyFault is the error unless it says that nova cannot be asked: a compute that is
+// onlyFault is the error unless it says that nova cannot be asked, or is not to be: a compute that is
 // deleted without clean-up does not wait for nova.
 func (s *Registration) onlyFault(err error) error {
 	trouble := (*computeservice.Trouble)(nil)
 	if !errors.As(err, &trouble) {
 		return err
 	}
-	s.Warn(novav1.ServiceLeftEvent,
-		"The service nova-compute of the host was left in nova as it is: %s. Delete it with openstack compute service delete", trouble.Message)
+	remedy := ". Delete it with openstack compute service delete"
+	if trouble.Reason == novav1.ServiceConflictReason { // it is the other compute's
+		remedy = ""
+	}
+	s.Warn(novav1.ServiceLeftEvent, "The service nova-compute of the host was left in nova as it is: %s%s", trouble.Message, remedy)
 	return nil
 }
 
