@@ -11,10 +11,6 @@
 # EDPM_DEBIAN_MIRROR  mirror to build from (default: those of mmdebstrap)
 set -euo pipefail
 
-# mmdebstrap runs a Python script for each package. An interpreter that a version manager
-# puts before that of the distribution takes several times as long to start.
-PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
-
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd "$here/../../.." && pwd)
 cache=${EDPM_CACHE:-$HOME/.cache/edpm-operators}/images
@@ -66,7 +62,9 @@ base() {
   base_image=localhost/edpm-base-$name:$hash
   if ! [ -s "$tar" ]; then
     log "$name: installing $(packages_of "$packages" | tr , '\n' | wc -l) packages of Debian $suite"
-    bootstrap "$(packages_of "$packages")" "$hook" "$tar.part.tar" >&2
+    # mmdebstrap runs a Python script for each package. An interpreter that a version manager
+    # puts before that of the distribution takes several times as long to start.
+    PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH bootstrap "$(packages_of "$packages")" "$hook" "$tar.part.tar" >&2
     finish "$tar.part.tar" "$tar"
     prune "base-$name" 1
   fi
