@@ -16,7 +16,7 @@ import (
 func (s *Registration) adjust(ctx context.Context, deployed bool) error {
 	s.unchanged = nil
 	if s.api == nil || s.compute.Status.ComputeService == nil || !s.view.Asked || s.conflict != nil {
-		return nil
+		return nil //nolint:nilerr // of a conflict unwritten says so
 	}
 	if change, _ := s.due(deployed); change == nil {
 		return nil
