@@ -413,6 +413,15 @@ class RollbackTest(ServicesTest):
             self.tried(rerun=token)
             self.refused(rerun=token)
 
+    def test_what_was_not_tried_to_its_end_is_tried_in_the_next_run(self):
+        trap = self.path("trap")
+        self.write("trap", "")
+        self.command("systemctl", "case $1 in restart) [ ! -e {0} ] || {{ rm {0}; kill -KILL $$; }};; esac; cd {1}; {2}".format(trap, self.directory, SYSTEMCTL))
+        self.assertTrue(self.bad()[0].startswith("Rolled back, "))
+        self.assertFalse(os.path.exists(trap))
+        self.assertFalse(os.path.exists(self.path(self.REFUSED)), "systemctl was killed, and the service is refused for it")
+        self.tried()
+
     def test_a_success_forgets_what_was_rolled_back(self):
         self.tried()
         self.assertEqual((self.run_it()["changes"], self.steps()), (["write edpm_agent.service"], ["daemon-reload"]), "it ran with this already")

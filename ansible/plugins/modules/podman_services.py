@@ -218,11 +218,12 @@ LOG = " -- last lines of its log: "
 
 
 class Broken(Exception):
-    """A service that does not start, or does not stay up."""
+    """A service that does not start, or does not stay up. It was not tried to its end if what started it was killed, as with the run."""
 
-    def __init__(self, service, why):
+    def __init__(self, service, why, tried=True):
         Exception.__init__(self, why)
         self.service = service
+        self.tried = tried
 
 
 def quoted(value):
@@ -477,7 +478,7 @@ def attributes_of(module, attributes):
 def systemctl(module, service, step):
     code, out, err = module.run_command(["systemctl", step, service.unit])
     if code != 0:
-        raise Broken(service, service.complaint(" ".join((err or out).split()) or "its log is empty"))
+        raise Broken(service, service.complaint(" ".join((err or out).split()) or "its log is empty"), tried=code > 0)
 
 
 def reload_units(module):
@@ -537,9 +538,9 @@ def roll_back_because(module, services, why):
 
 
 def fail(module, services, error):
-    """Fails because of a service that does not stay up, once what ran before runs again. Then the next run is not to try the same."""
+    """Fails because of a service that does not stay up, once what ran before runs again. Then the next run is not to try the same, if it was tried."""
     rolled_back = roll_back_because(module, services, error)
-    if rolled_back:
+    if rolled_back and error.tried:
         error.service.good.refuse(error.service.attempt, str(error))
     module.fail_json(msg="%s%s" % ("Rolled back, " if rolled_back else "", error))
 
