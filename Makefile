@@ -25,9 +25,6 @@ ALL_OF = $(MAKE) --no-print-directory --keep-going --jobs $(JOBS)
 TOOL := go tool -modfile=go.tools.mod
 LAB := go run ./test/lab
 
-# The race detector needs a C compiler.
-CC ?= gcc
-RACE := $(if $(shell command -v $(CC)),-race)
 # What make test tests is everything but the end-to-end tests: packages whose tests
 # start an API server, and the others. internal/placement is both.
 IMPORTS = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v '^[^ ]*/test/e2e'
@@ -38,6 +35,8 @@ PURE = $$($(IMPORTS) | grep -v /test/envtest | cut -d ' ' -f 1)
 # processors busy, each with an API server of its own.
 STORIES = controllers
 AT_ONCE = 4
+# lint vets everything.
+GO_TEST = go test -vet=off -timeout 40m
 # The modules beside that of the root: every directory with a go.mod, but those that only pin what the lab compiles.
 MODULES := $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './test/lab/binaries/*' | sort))
 export MODULES
@@ -107,7 +106,6 @@ verify: ## Generate all generated files again, and fail if any of them differs.
 
 .PHONY: test
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
-	$(if $(RACE),,@echo "No C compiler: testing without the race detector" >&2)
 	@$(LAB) binaries >/dev/null
 	+$(ALL_OF) test-stories test-pure test-served test-modules test-python
 
@@ -116,21 +114,21 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 test-stories:
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) $(TOOL) ginkgo run --procs $(AT_ONCE) --timeout 40m --no-color --succinct ./$(STORIES)
 test-pure:
-	env -u KUBEBUILDER_ASSETS go test -timeout 40m $(RACE) $(PURE)
+	env -u KUBEBUILDER_ASSETS $(GO_TEST) $(PURE)
 test-served:
-	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -p $(AT_ONCE) -timeout 40m $$(echo "$(SERVED)" | grep -v '/$(STORIES)$$')
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) $(GO_TEST) -p $(AT_ONCE) $$(echo "$(SERVED)" | grep -v '/$(STORIES)$$')
 test-modules:
-	for module in $(MODULES); do go -C "$$module" test ./...; done
+	for module in $(MODULES); do go -C "$$module" test -vet=off ./...; done
 test-python:
 	hack/test-python.sh
 
 .PHONY: test-fast
-test-fast: ## Run the tests that need no API server, without the race detector and slow tests.
+test-fast: ## Run the tests that need no API server, without slow ones.
 	env -u KUBEBUILDER_ASSETS go test -short $(PURE)
 
 .PHONY: test-race
-test-race: ## Run the tests that need an API server with the race detector, which takes twice the time.
-	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 60m -race $(SERVED)
+test-race: ## Run the tests in Go with the race detector, which takes twice the time and a C compiler.
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test -timeout 60m -race $$(echo "$(SERVED) $(PURE)" | tr ' ' '\n' | sort -u)
 
 # Random clusters that are compared, and the seed that they are drawn from.
 DRAWS ?= 20000
@@ -190,7 +188,7 @@ e2e-ovn: ## Run those with a real OVN and neutron (root): networks and metadata 
 e2e-all: export E2E_LONG = 1
 e2e-all: JOBS = 1
 e2e-all: DRAWS = 2000
-e2e-all: e2e e2e-olm e2e-docs e2e-openstack e2e-ovn test-race compare-scheduler ## Everything: before a release, and when the subject of one of them changes (root).
+e2e-all: e2e test-python e2e-olm e2e-docs e2e-openstack e2e-ovn test-race compare-scheduler ## Everything: before a release, and when the subject of one of them changes (root).
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.

@@ -63,7 +63,11 @@ func (w *world) onNode(node string) func(Gomega) map[string]bool {
 // of the classes.
 func newPlane(classes ...string) *world {
 	GinkgoHelper()
-	w := newWorld()
+	return newWorld().withPlane(classes...)
+}
+
+func (w *world) withPlane(classes ...string) *world {
+	GinkgoHelper()
 	role := w.role("edge")
 	for _, c := range classes {
 		role.Annotation("example.org/"+c, "true")
@@ -230,7 +234,7 @@ var _ = Describe("A service class", func() {
 	})
 
 	It("that changes is run exactly once on each host", func() {
-		w := newPlane("agent")
+		w := newWorld(patient).withPlane("agent")
 		w.make(MakeServiceClass("agent", w.ns).Obj())
 		names := w.makeNodes(6, "edge")
 		w.servicesReady("agent", names...)

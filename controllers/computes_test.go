@@ -55,7 +55,7 @@ var _ = Describe("A node becomes a compute", func() {
 	})
 
 	It("in one run with the others that are annotated with it", func() {
-		w := newCloud()
+		w := newCloud(patient)
 		w.make(w.role("compute").Obj())
 		names := w.makeNodes(30, "compute")
 		w.nodesReady(names...)

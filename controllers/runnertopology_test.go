@@ -83,7 +83,7 @@ var _ = Describe("Where runs are made from", func() {
 	})
 
 	It("is part of what makes hosts share a run", func() {
-		w := newCloud()
+		w := newCloud(patient)
 		w.make(MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj(), MakeTopology("edge-b", w.ns).Pin("zone", "B").Obj())
 		w.make(w.role("compute").Topology("edge-a").Obj())
 		for i, name := range nodeNames(4) {

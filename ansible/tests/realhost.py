@@ -15,6 +15,8 @@ import tempfile
 import time
 import unittest
 
+import runs
+
 COLLECTION = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 IMAGES = os.path.join(os.path.dirname(COLLECTION), "test", "lab", "images")
 NAME = os.environ.get("EDPM_TEST_PREFIX", "edpm-roles")
@@ -24,8 +26,7 @@ LIMITS = ["--ulimit", "nofile=16384:16384", "--ulimit", "nproc=16384:16384"]
 # A container as the lab starts it; see test/lab/internal/cluster/hosts.go for the reasons.
 OPTIONS = ["--privileged", "--cgroupns=private", "--systemd=false", "--env", "container=podman", "--stop-signal", "SIGRTMIN+3",
            "--tmpfs", "/run:rw,mode=755", "--tmpfs", "/run/lock", "--tmpfs", "/tmp", *LIMITS]
-# For tests that make e2e leaves out, and make e2e-all runs.
-long = unittest.skipUnless(os.environ.get("E2E_LONG") == "1", "E2E_LONG=1 is not set")
+long = runs.long
 
 
 def sh(*command, check=True, timeout=300, **options):

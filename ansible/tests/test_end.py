@@ -141,6 +141,7 @@ class StepsTest(unittest.TestCase):
 class EndTest(unittest.TestCase):
     maxDiff = None
 
+    @runs.long
     def test_who_has_done_the_step(self):
         with ThreadPoolExecutor(4) as pool:
             results = dict(zip(CASES, pool.map(lambda case: runs.Run(case[0]), CASES.values())))

@@ -82,6 +82,7 @@ class InterruptedTest(realhost.HostTest):
         self.assertEqual(self.host("sysctl -n net.ipv4.conf.all.arp_announce"), "1")
 
 
+@realhost.long
 class FirewallTest(realhost.HostTest):
     """Tables of others survive whatever is done with ours."""
 
@@ -139,6 +140,7 @@ class FirewallTest(realhost.HostTest):
         self.assertEqual(self.run_and_keep_others("configure_os", edpm_nftables_enabled=False).changed, [])
 
 
+@realhost.long
 class GuestsTest(realhost.HostTest):
     """Guests outlive what is done to the host."""
 
@@ -404,6 +406,7 @@ class ConfigurationTest(realhost.HostTest):
                     self.assertIn(refused + reason, self.fails(override, *arguments))
                     self.assertEqual(self.state(), before)
 
+    @realhost.long
     def test_2_an_unknown_option_is_a_warning(self):
         result = self.succeeds("nova", **self.variables("[DEFAULT]\ndebgu = S3cretPass\n"))
         self.assertIn("customServiceConfig line 2: debgu in [DEFAULT] is unknown to the image", " ".join(result.output.split()))
@@ -425,6 +428,7 @@ class ConfigurationTest(realhost.HostTest):
         self.succeeds("nova", **self.variables("[DEFAULT]\ndebug = true\n"))
         self.assertEqual(self.override(), "[DEFAULT]\ndebug = true")
 
+    @realhost.long
     def test_4_a_run_that_is_killed_between_the_swap_and_the_restart(self):
         self.addCleanup(self.unshim, "systemctl")
         for action in ("restart", "daemon-reload"):
@@ -437,12 +441,14 @@ class ConfigurationTest(realhost.HostTest):
                 self.assertRegex(self.fails(self.FATAL), "^Rolled back, .*nosuch")
                 self.assertEqual(self.override(), "")
 
+    @realhost.long
     def test_5_a_command_that_the_image_does_not_have(self):
         self.succeeds("nova", **self.variables(""))
         before = self.state()
         self.assertRegex(self.fails("", edpm_nova_command=["nova-compte"]), "^Rolled back, .*failed to exec")
         self.assertNotEqual(self.state(), before)
 
+    @realhost.long
     def test_6_guests_of_a_host_without_hardware_virtualization(self):
         host = "cat %s/01-nova-host.conf" % self.DIRECTORY
         self.succeeds("nova", **self.variables("", edpm_nova_virt_type="qemu"))
@@ -450,6 +456,7 @@ class ConfigurationTest(realhost.HostTest):
         self.succeeds("nova", **self.variables(""))
         self.assertNotIn("virt_type", self.host(host))
 
+    @realhost.long
     def test_6_the_name_of_the_host_in_nova_never_changes(self):
         self.succeeds("nova", **self.variables(""))
         name = self.host("uname --nodename")
@@ -462,6 +469,7 @@ class ConfigurationTest(realhost.HostTest):
         self.assertIn("The host is %s in nova and would be %s, host name renamed. Restore" % (name, name), self.fails("", edpm_nova_host=name))
         self.assertEqual(self.state(), before)
 
+    @realhost.long
     def test_7_the_first_configuration(self):
         self.succeeds("nova_cleanup")
         self.assertEqual(self.host("ls /var/lib/edpm/services"), "")
@@ -934,6 +942,7 @@ class CheckModeTest(realhost.HostTest):
                 result = self.check(playbook)
                 self.assertEqual(result.changed, [], result.output)
 
+    @realhost.long
     def test_2_what_differs_is_named(self):
         for playbook, changes, names in (
                 ("configure_network", {"edpm_hosts_entries": []}, ["Write the names of hosts"]),
@@ -949,16 +958,19 @@ class CheckModeTest(realhost.HostTest):
                 result = self.check(playbook, **changes)
                 self.assertEqual(result.changed, names, result.output)
 
+    @realhost.long
     def test_2_the_difference_of_a_unit_is_shown(self):
         result = self.check("libvirt", edpm_libvirt_args=["--privileged", "--network=host", "--label=a=b"])
         self.assertEqual(result.output.count('+  "--label=a=b" \\'), 2, result.output)
         self.assertIn("/etc/systemd/system/edpm_libvirt_virtlogd.service", result.output)
 
+    @realhost.long
     def test_3_a_password_is_not_shown(self):
         result = self.check("libvirt", edpm_libvirt_qemu_settings={"vnc_password": "S3cretPass"})
         self.assertEqual(result.changed, ["Configure the daemons"])
         self.assertNotIn("S3cretPass", result.output)
 
+    @realhost.long
     def test_4_cleanup(self):
         self.assertIn("Remove the units", self.check("nova_cleanup").changed)
         self.succeeds("nova_cleanup", **self.variables())
