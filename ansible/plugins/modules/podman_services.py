@@ -211,8 +211,10 @@ ERROR = re.compile(r"(?i)\b(error|critical|fatal|failed|denied|no such|not found
 # What oslo.log puts before the message: time, process, level, module and request.
 OF_OSLO_LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \d+ [A-Z]+ [\w.]+(?: |$)(?:\[[^]]*\] ?)?")
 OF_SYSTEMD = re.compile(r"^edpm_|systemd")
-# Between the first line of its log and the moment a service counts as up.
-GRACE = 3
+# Seconds between the line of its log that is waited for and the moment a service counts as up; and after an error, as a process
+# in Python takes seconds to end, and podman some more.
+GRACE, GRACE_AFTER_ERROR = 3, 15
+LOGGED_ERROR = re.compile(" (ERROR|CRITICAL) ")
 # Between the reason for which a service does not stay up and its log.
 LOG = " -- last lines of its log: "
 
@@ -368,15 +370,20 @@ class Service(object):
         with open("/proc/uptime") as stream:
             return int(float(stream.read().split()[0])) - int(status.get("ActiveEnterTimestampMonotonic") or 0) // 1000000
 
-    def spoke(self, age):
-        """Reports whether it printed a line since it is up. Those before that are the last words of the one before."""
+    def grace(self, age):
+        """Returns for how many seconds it has to stay up after what it printed, or None if it has not printed what is waited for since it is up."""
+        # Lines before that are the last words of the one before.
         lines = self.log("--since=@%d" % (time.time() - age + 1), "--lines=5000")
+        if LOGGED_ERROR.search("\n".join(lines)):
+            return GRACE_AFTER_ERROR
+        if age >= self.options["speak_seconds"]:
+            return GRACE
         # Not -q, with which grep may end before it has read everything.
-        return bool(lines) and self.module.run_command(["grep", "-Ec", self.options["speak_pattern"]], data="\n".join(lines))[0] == 0
+        spoke = lines and self.module.run_command(["grep", "-Ec", self.options["speak_pattern"]], data="\n".join(lines))[0] == 0
+        return GRACE if spoke else None
 
     def wait(self):
         """Waits until it printed something and is up for settle_seconds. Fails as soon as it goes down."""
-        settle, speak = self.options["settle_seconds"], self.options["speak_seconds"]
         restarts = spoken = None
         while True:
             status = self.show("ActiveState", "NRestarts", "ActiveEnterTimestampMonotonic")
@@ -384,10 +391,11 @@ class Service(object):
             if status.get("ActiveState") != "active" or status.get("NRestarts") != restarts:
                 raise Broken(self, self.complaint())
             age = self.age(status)
-            if spoken is None and (age >= speak or self.spoke(age)):
-                spoken = age
-            if spoken is not None and age >= settle and (age >= spoken + GRACE or age >= speak + GRACE):
-                return
+            grace = self.grace(age)
+            if grace:
+                spoken = min(age, self.options["speak_seconds"]) if spoken is None else spoken
+                if age >= max(spoken + grace, self.options["settle_seconds"]):
+                    return
             time.sleep(1)
 
     def complaint(self, otherwise="its log is empty"):
