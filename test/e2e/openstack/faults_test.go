@@ -13,8 +13,10 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -288,7 +290,7 @@ func killManager(ctx context.Context) {
 	Expect(k8s.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(lab.ManagerNamespace), managerPods, client.GracePeriodSeconds(0))).To(Succeed())
 }
 
-// keepKilling kills the manager again and again until the function that it returns is
+// keepKilling kills the manager that leads, again and again, until the function that it returns is
 // called, which returns how often.
 func keepKilling(ctx context.Context, rng *rand.Rand) func() int {
 	background, stop := context.WithCancel(ctx)
@@ -299,8 +301,8 @@ func keepKilling(ctx context.Context, rng *rand.Rand) func() int {
 			select {
 			case <-background.Done():
 				return
-			case <-time.After(time.Duration(5+rng.IntN(8)) * time.Second):
-				if k8s.DeleteAllOf(background, &corev1.Pod{}, client.InNamespace(lab.ManagerNamespace), managerPods, client.GracePeriodSeconds(0)) == nil {
+			case <-time.After(time.Duration(1+rng.IntN(10)) * time.Second):
+				if pod := leader(background); pod != nil && k8s.Delete(background, pod, client.GracePeriodSeconds(0)) == nil {
 					kills++
 				}
 			}
@@ -313,4 +315,22 @@ func keepKilling(ctx context.Context, rng *rand.Rand) func() int {
 	}
 	DeferCleanup(func() { end() })
 	return end
+}
+
+// leader is the pod whose manager leads, if any: one that is killed holds its lease for
+// some seconds more, and the next one does nothing until then.
+func leader(ctx context.Context) *corev1.Pod {
+	leases, pods := &coordinationv1.LeaseList{}, &corev1.PodList{}
+	if k8s.List(ctx, leases, client.InNamespace(lab.ManagerNamespace)) != nil || k8s.List(ctx, pods, client.InNamespace(lab.ManagerNamespace), managerPods) != nil {
+		return nil
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if slices.ContainsFunc(leases.Items, func(l coordinationv1.Lease) bool {
+			return strings.HasPrefix(ptr.Deref(l.Spec.HolderIdentity, ""), pod.Name+"_")
+		}) {
+			return pod
+		}
+	}
+	return nil
 }
