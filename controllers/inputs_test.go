@@ -20,12 +20,14 @@ import (
 // way has come to its end.
 func (w *world) calm() {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
+	nothingHappens := func(g Gomega) {
 		before, executions := reconciliations(), len(w.hosts.Book())
 		time.Sleep(still)
 		g.Expect(reconciliations()-before).To(BeNumerically("<", 10), "reconciliations in %v in which nothing happens", still)
 		g.Expect(w.hosts.Book()).To(HaveLen(executions))
-	}).Should(Succeed())
+	}
+	Eventually(nothingHappens).Should(Succeed())
+	nothingHappens(Default)
 }
 
 // plight is a wrong input and its remedy, in a cloud with role compute and node n.

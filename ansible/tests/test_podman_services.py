@@ -230,12 +230,24 @@ class PodmanServicesTest(ServicesTest):
         self.write("log", "Started\n" + ("x" * 10000 + "\n") * 29)
         self.run_it(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started")
 
+    def ends_after(self, seconds):
+        self.command("systemctl", 'case "$1" in show) if [ $(($(date +%%s) - %d)) -ge %d ]; then sed s/=active/=activating/ %s; else cat %s; fi;; esac'
+                     % (time.time(), seconds, self.status, self.status))
+
     def test_one_that_takes_seconds_to_end_after_an_error(self):
         self.write("log", "2026-11-25 10:50:37.115 6 CRITICAL nova [-] Unhandled error: refused\n")
-        self.command("systemctl", 'case "$1" in show) if [ $(($(date +%%s) - $(cat %s))) -ge 6 ]; then sed s/=active/=activating/ %s; else cat %s; fi;; esac'
-                     % (self.write("begin", str(int(time.time()))), self.status, self.status))
+        self.ends_after(6)
         failure = self.failure(**self.arguments(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started|CRITICAL"))
         self.assertTrue(failure.startswith("edpm_agent.service does not stay up: Unhandled error: refused -- "), failure)
+
+    def test_an_error_is_not_the_line_that_is_waited_for(self):
+        self.write("log", "2026-11-25 10:50:37.115 6 ERROR agent [-] Not yet\n")
+        self.ends_after(18)
+        self.failure(**self.arguments(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started"))
+
+    def test_nobody_reads_the_log_of_one_that_is_up_for_long(self):
+        self.run_it()
+        self.assertEqual(self.calls("journalctl"), [])
 
     def test_the_exception_of_a_traceback(self):
         self.write("status", STATUS.replace("=active", "=activating", 1))

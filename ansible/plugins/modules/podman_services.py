@@ -97,7 +97,7 @@ options:
         type: int
         default: 30
       settle_seconds:
-        description: Seconds that the service must stay up to count as started.
+        description: Seconds that the service must stay up to count as started; 15 after an error in its log as oslo.log writes it.
         type: int
         default: 5
       speak_seconds:
@@ -374,16 +374,15 @@ class Service(object):
         """Returns for how many seconds it has to stay up after what it printed, or None if it has not printed what is waited for since it is up."""
         # Lines before that are the last words of the one before.
         lines = self.log("--since=@%d" % (time.time() - age + 1), "--lines=5000")
-        if LOGGED_ERROR.search("\n".join(lines)):
-            return GRACE_AFTER_ERROR
-        if age >= self.options["speak_seconds"]:
-            return GRACE
         # Not -q, with which grep may end before it has read everything.
         spoke = lines and self.module.run_command(["grep", "-Ec", self.options["speak_pattern"]], data="\n".join(lines))[0] == 0
-        return GRACE if spoke else None
+        if not spoke and age < self.options["speak_seconds"]:
+            return None
+        return GRACE_AFTER_ERROR if LOGGED_ERROR.search("\n".join(lines)) else GRACE
 
     def wait(self):
         """Waits until it printed something and is up for settle_seconds. Fails as soon as it goes down."""
+        settle, speak = self.options["settle_seconds"], self.options["speak_seconds"]
         restarts = spoken = None
         while True:
             status = self.show("ActiveState", "NRestarts", "ActiveEnterTimestampMonotonic")
@@ -391,10 +390,13 @@ class Service(object):
             if status.get("ActiveState") != "active" or status.get("NRestarts") != restarts:
                 raise Broken(self, self.complaint())
             age = self.age(status)
+            # What it printed no longer matters to one that is up for so long, as most are when nothing changed.
+            if age >= max(speak + GRACE_AFTER_ERROR, settle):
+                return
             grace = self.grace(age)
             if grace:
-                spoken = min(age, self.options["speak_seconds"]) if spoken is None else spoken
-                if age >= max(spoken + grace, self.options["settle_seconds"]):
+                spoken = min(age, speak) if spoken is None else spoken
+                if age >= max(spoken + grace, settle):
                     return
             time.sleep(1)
 
