@@ -2,51 +2,15 @@
 
 import json
 import os
-import runpy
 import shutil
+import subprocess
 import sys
 import tempfile
-import traceback
 import unittest
 
 import runs
 
-try:  # once, and not again in each process of a module: that takes longer than the module
-    import ansible.module_utils.basic  # noqa: F401 pylint: disable=unused-import
-except ImportError:
-    pass
-
 COMMAND = '#!/bin/sh\necho "%(name)s $*" >> %(calls)s\n%(script)s\n'
-
-
-def run_program(path, environ, text):
-    """Runs a program in Python as a process of its own with text as its input, and returns what it prints and its errors."""
-    with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
-        given.write(text)
-        given.seek(0)
-        pid = os.fork()
-        if pid == 0:
-            try:
-                for number, file in enumerate((given, printed, errors)):
-                    os.dup2(file.fileno(), number)
-                sys.stdin, sys.stdout, sys.stderr = open(0, closefd=False), open(1, "w", closefd=False), open(2, "w", closefd=False)
-                os.environ.clear()
-                os.environ.update(environ)
-                sys.path[:0] = environ["PYTHONPATH"].split(os.pathsep)
-                sys.argv = [path]
-                runpy.run_path(path, run_name="__main__")
-            except SystemExit:
-                pass
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(0)
-        os.waitpid(pid, 0)
-        printed.seek(0)
-        errors.seek(0)
-        return printed.read(), errors.read()
 
 
 class ModuleTest(unittest.TestCase):
@@ -93,10 +57,10 @@ class ModuleTest(unittest.TestCase):
         """Returns what the module answers."""
         arguments.update(_ansible_check_mode=check, _ansible_diff=True, _ansible_remote_tmp=self.directory)
         environ = dict(os.environ, PATH=self.path("bin") + os.pathsep + os.environ["PATH"], PYTHONPATH=self.path("collections"), PYTHONDONTWRITEBYTECODE="1")
-        path = os.path.join(runs.COLLECTION, "plugins", "modules", self.MODULE + ".py")
-        printed, errors = run_program(path, environ, json.dumps({"ANSIBLE_MODULE_ARGS": arguments}))
-        self.assertTrue(printed.lstrip().startswith("{"), printed + errors)
-        return json.loads(printed)
+        ran = subprocess.run([sys.executable, os.path.join(runs.COLLECTION, "plugins", "modules", self.MODULE + ".py")], env=environ, check=False,
+                             input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertTrue(ran.stdout.lstrip().startswith("{"), ran.stdout + ran.stderr)
+        return json.loads(ran.stdout)
 
     def done(self, **arguments):
         """Returns what the module answers, which has to succeed."""
