@@ -213,7 +213,8 @@ OF_OSLO_LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \d+ [A-Z]+ [\w.]
 OF_SYSTEMD = re.compile(r"^edpm_|systemd")
 # Seconds between the line of its log that is waited for and the moment a service counts as up; and after an error, as a process
 # in Python takes seconds to end, and podman some more.
-GRACE, GRACE_AFTER_ERROR = 3, 15
+GRACE = 3
+GRACE_AFTER_ERROR = 15
 LOGGED_ERROR = re.compile(" (ERROR|CRITICAL) ")
 # Between the reason for which a service does not stay up and its log.
 LOG = " -- last lines of its log: "
