@@ -79,8 +79,12 @@ class OVNTest(realhost.HostTest):
             self.assertEqual(self.succeeds(playbook).changed, [])
 
     def test_2_open_vswitch(self):
+        # As Red Hat's unit is, which removes the directory of the sockets at each restart.
+        self.host("mkdir -p {0} && printf '[Service]\\nRuntimeDirectoryPreserve=no\\n' > {0}/10-redhat.conf && systemctl daemon-reload".format(
+            "/run/systemd/system/ovsdb-server.service.d"))
         checked = self.succeeds("configure_ovs", "--check", **OVS)
-        self.assertEqual((checked.changed, self.host("systemctl is-active openvswitch-switch", check=False)), (["Start Open vSwitch", "Configure Open vSwitch"], "inactive"))
+        self.assertEqual((checked.changed, self.host("systemctl is-active openvswitch-switch", check=False)),
+                         (["Keep the directory of Open vSwitch's sockets when it is restarted", "Start Open vSwitch", "Configure Open vSwitch"], "inactive"))
         self.assertEqual(self.succeeds("configure_ovs", **OVS).changed, checked.changed)
         want = {"hostname": realhost.NAME, "ovn-encap-type": "geneve", "ovn-encap-ip": self.address, "ovn-bridge": "br-int",
                 "ovn-bridge-datapath-type": "netdev", "ovn-bridge-mappings": "datacentre:br-ex,other:br-other"}
@@ -88,6 +92,9 @@ class OVNTest(realhost.HostTest):
         self.assertEqual(self.host("systemctl is-enabled openvswitch-switch"), "enabled")
         self.assertEqual(self.host("ovs-vsctl get bridge br-ex datapath_type").strip('"'), "netdev")
         self.unchanged("configure_ovs", **OVS)
+        directory = self.host("stat --format=%i /run/openvswitch")
+        self.host("systemctl restart openvswitch-switch")
+        self.assertEqual(self.host("stat --format=%i /run/openvswitch"), directory, "containers have mounted it")
         self.succeeds("configure_ovs", **dict(OVS, edpm_ovs_bridge_mappings={}, tenant_ip="172.19.0.10"))
         self.assertNotIn("ovn-bridge-mappings", self.ids())
         self.assertEqual(self.ids()["ovn-encap-ip"], "172.19.0.10")

@@ -73,6 +73,22 @@ func changeStories() {
 		Expect(lost).To(BeNumerically("<=", sent/50))
 	}, SpecTimeout(4*time.Minute))
 
+	It("follows Open vSwitch when that is restarted, also with the unit that Red Hat has", func(ctx SpecContext) {
+		for _, h := range hosts {
+			_, err := h.SSH(ctx, `cd /run/systemd/system && mkdir -p ovsdb-server.service.d && printf '[Service]\nRuntimeDirectoryPreserve=no\n' > ovsdb-server.service.d/10-redhat.conf
+systemctl daemon-reload && systemctl restart openvswitch-switch`)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		for _, h := range hosts {
+			for _, container := range []string{"edpm_ovn_controller", "edpm_ovn_metadata_agent"} {
+				Eventually(h.Console).WithArguments(ctx, "podman exec "+container+" ovs-vsctl --timeout=5 br-exists br-int && echo yes").
+					WithTimeout(time.Minute).Should(Equal("yes"), "%s of %s reaches Open vSwitch", container, h.Name)
+			}
+		}
+		connected(ctx)
+		informed(ctx)
+	}, SpecTimeout(8*time.Minute))
+
 	It("updates the image of the agents, with its haproxy", func(ctx SpecContext) {
 		before := map[string]string{}
 		for _, h := range hosts {
