@@ -185,7 +185,7 @@ class OVNTest(realhost.HostTest):
         self.assertEqual(self.host("ovs-vsctl list-ports br-ex"), "")
         self.assertEqual([name for name in self.ids() if name in ("ovn-remote", "ovn-ofctrl-wait-before-clear")], [])
         self.assertEqual(self.ids()["ovn-encap-ip"], "172.19.0.10", "that of phase 0 stays")
-        self.assertEqual(self.host("ls /etc/systemd/system | grep -E 'edpm_|edpm-(health|netns)'; ls /run/ovn /etc/pki/ovn 2>/dev/null; podman ps -aq; ls /var/lib/edpm/services", check=False), "")
+        self.assertEqual(self.host("ls /etc/systemd/system | grep -E 'edpm_|edpm-(health|netns)'; ls -d /run/ovn/* /etc/pki/ovn* 2>/dev/null; podman ps -aq; ls /var/lib/edpm/services", check=False), "")
         self.unchanged("ovn_controller_cleanup")
 
         self.succeeds("ovn_controller", **self.controller())
