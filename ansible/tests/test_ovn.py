@@ -129,6 +129,8 @@ class OVNTest(realhost.HostTest):
         other = self.controller(edpm_ovn_southbound="tcp:%s:6699" % self.address, edpm_ovn_register_seconds=3)
         message = self.refused("ovn_controller", **other)[1]
         self.assertIn("6699", message)
+        self.assertEqual(self.ids()["ovn-remote"], self.southbound)
+        self.assertEqual(self.host("podman exec edpm_ovn_controller ovn-appctl -t ovn-controller connection-status"), "connected")
         self.succeeds("ovn_controller", **self.controller())
 
     def test_7_the_metadata_agent(self):
