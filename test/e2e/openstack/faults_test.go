@@ -301,7 +301,7 @@ func keepKilling(ctx context.Context, rng *rand.Rand) func() int {
 			select {
 			case <-background.Done():
 				return
-			case <-time.After(time.Duration(1+rng.IntN(10)) * time.Second):
+			case <-time.After(time.Duration(1+rng.IntN(30)) * time.Second):
 				if pod := leader(background); pod != nil && k8s.Delete(background, pod, client.GracePeriodSeconds(0)) == nil {
 					kills++
 				}
