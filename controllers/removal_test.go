@@ -100,6 +100,31 @@ var _ = Describe("A compute that nova knows", func() {
 		w.computesReady("n000")
 	})
 
+	It("is kept by a manager that has just been started, which writes nothing", func() {
+		server.Boot("n000", 2)
+		remove(w.node("n000"))
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances")
+		w.quiet()
+		before := w.compute("n000").ResourceVersion
+		for range 3 {
+			w.restart()
+			w.quiet()
+			Expect(w.compute("n000").ResourceVersion).To(Equal(before))
+		}
+	})
+
+	It("whose host is dead is forced down in nova also by a manager that has just been started", func() {
+		server.Boot("n000", 3)
+		server.Stop("n000")
+		remove(w.node("n000"))
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason)
+		w.running.end()
+		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		w.running = startManager(w.ns, w.opts)
+		gone(w.compute("n000"))
+		Expect(server.Host("n000").ForcedDown).To(BeTrue())
+	})
+
 	It("whose host is dead and empty is deleted in nova without clean-up", func() {
 		server.Stop("n000")
 		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")

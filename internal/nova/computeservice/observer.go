@@ -90,6 +90,14 @@ func (o *Observer) Configure(nova types.NamespacedName, access Access) {
 	o.adjust(nova, c)
 }
 
+// Configured reports whether it is known how the API of a Nova is asked.
+func (o *Observer) Configured(nova types.NamespacedName) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := o.novas[nova]
+	return c != nil && c.access != nil
+}
+
 // Forget ends the observation of a Nova that runs no API, or no longer exists.
 func (o *Observer) Forget(nova types.NamespacedName) {
 	o.mu.Lock()

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -78,7 +80,7 @@ func (s *Registration) findService(ctx context.Context) error {
 		return err
 	}
 	if s.leaving.Client, err = s.services.Client(ctx, client.ObjectKeyFromObject(api)); err != nil {
-		return err
+		return s.early(api, err)
 	}
 	_ = s.ReadVars(ctx) // the names are good without them as well
 	hosts, known := s.hostNames(), s.compute.Status.ComputeService
@@ -103,6 +105,15 @@ func (s *Registration) findService(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// early is the error of a request to a Nova, unless it comes before the Nova was looked at
+// by a manager that has just been started: then the attempt is repeated, and nothing is said.
+func (s *Registration) early(api *novav1.Nova, err error) error {
+	if !s.services.Configured(client.ObjectKeyFromObject(api)) && api.Status.Conditions.IsTrue(condition.InputReadyCondition) {
+		return apply.Late(api, "Nova")
+	}
+	return err
 }
 
 // pick returns which of the services of a host is the one that is known, or the only one;
