@@ -34,7 +34,7 @@ func (s *Registration) adjust(ctx context.Context, deployed bool) error {
 func (s *Registration) change(ctx context.Context, deployed bool) error {
 	nova, err := s.services.Client(ctx, client.ObjectKeyFromObject(s.api))
 	if err != nil {
-		return err
+		return s.early(s.api, err)
 	}
 	service, err := nova.Refresh(ctx, s.view.Service)
 	if err != nil || service.ID == "" { // the next list says that it no longer exists
