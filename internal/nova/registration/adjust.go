@@ -32,9 +32,9 @@ func (s *Registration) adjust(ctx context.Context, deployed bool) error {
 // change changes the service if that is still due when nova is asked again: what the list
 // says is up to an interval old, and a person may have disabled the service since.
 func (s *Registration) change(ctx context.Context, deployed bool) error {
-	nova, err := s.services.Client(ctx, client.ObjectKeyFromObject(s.api))
+	nova, err := s.askable(ctx, s.api)
 	if err != nil {
-		return s.early(s.api, err)
+		return err
 	}
 	service, err := nova.Refresh(ctx, s.view.Service)
 	if err != nil || service.ID == "" { // the next list says that it no longer exists

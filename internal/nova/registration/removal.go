@@ -79,8 +79,8 @@ func (s *Registration) findService(ctx context.Context) error {
 	if touched, err := s.Touched(ctx); err != nil || !touched {
 		return err
 	}
-	if s.leaving.Client, err = s.services.Client(ctx, client.ObjectKeyFromObject(api)); err != nil {
-		return s.early(api, err)
+	if s.leaving.Client, err = s.askable(ctx, api); err != nil {
+		return err
 	}
 	_ = s.ReadVars(ctx) // the names are good without them as well
 	hosts, known := s.hostNames(), s.compute.Status.ComputeService
@@ -107,13 +107,14 @@ func (s *Registration) findService(ctx context.Context) error {
 	return nil
 }
 
-// early is the error of a request to a Nova, unless it comes before the Nova was looked at
-// by a manager that has just been started: then the attempt is repeated, and nothing is said.
-func (s *Registration) early(api *novav1.Nova, err error) error {
-	if !s.services.Configured(client.ObjectKeyFromObject(api)) && api.Status.Conditions.IsTrue(condition.InputReadyCondition) {
-		return apply.Late(api, "Nova")
+// askable returns a client of a Nova. Before the Nova was looked at by a manager that has
+// just been started the attempt is repeated, and nothing is said.
+func (s *Registration) askable(ctx context.Context, api *novav1.Nova) (*computeservice.Client, error) {
+	key := client.ObjectKeyFromObject(api)
+	if !s.services.Configured(key) && api.Status.Conditions.IsTrue(condition.InputReadyCondition) {
+		return nil, apply.Late(api, "Nova")
 	}
-	return err
+	return s.services.Client(ctx, key)
 }
 
 // pick returns which of the services of a host is the one that is known, or the only one;
