@@ -50,10 +50,11 @@ func (s *sick) heal(hosts ...string) {
 	}
 }
 
-// patient gives hosts that come together the time that they have in production. What
-// failed is tried again as soon as in the other tests.
+// patient gives hosts that come together three times as long as in production: the
+// machine that runs the tests may stand still for longer than a second. What failed is
+// tried again as soon as in the other tests.
 func patient(o *controllers.Options) {
-	o.Engine.Debounce, o.Engine.Patience = edpm.DefaultOptions().Debounce, edpm.DefaultOptions().Patience
+	o.Engine.Debounce, o.Engine.Patience = 3*edpm.DefaultOptions().Debounce, edpm.DefaultOptions().Patience
 }
 
 var _ = Describe("A rollout", func() {
