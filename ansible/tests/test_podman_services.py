@@ -245,6 +245,13 @@ class PodmanServicesTest(ServicesTest):
         self.ends_after(18)
         self.failure(**self.arguments(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started"))
 
+    def test_one_that_says_when_it_tries_again_does_not_end(self):
+        for error in ("Connection failed: [Errno 111] Connection refused (retrying in 1.0 seconds): ConnectionRefusedError: [Errno 111] Connection refused",
+                      "[6e0b] AMQP server on 192.0.2.1:5672 is unreachable: timed out. Trying again in 1 seconds.: socket.timeout: timed out"):
+            self.write("log", "2026-11-25 19:35:45.454 1 ERROR oslo.messaging._drivers.impl_rabbit [None req-b89ba67e - - - - - -] " + error + "\n")
+            self.ends_after(9)
+            self.run_it(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern=" ERROR ")
+
     def test_nobody_reads_the_log_of_one_that_is_up_for_long(self):
         self.run_it()
         self.assertEqual(self.calls("journalctl"), [])
