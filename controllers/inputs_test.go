@@ -291,9 +291,6 @@ var _ = Describe("A compute whose inventory or key is wrong", func() {
 			fix()
 			w.computesReady("n")
 		},
-		Entry("no ConfigMap, as variables of the node cannot be read", func() { node.Spec.Node.AnsibleVars = JSON(`"a: ["`) },
-			func() { change(node, func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = nil }) },
-			edpmv1.ConfigMapMissingReason, `ConfigMap "dataplanenode-n" does not exist`),
 		Entry("no key in the ConfigMap", foreign("other", "x"), removeForeign,
 			edpmv1.ConfigMapKeyMissingReason, `ConfigMap "dataplanenode-n" has no key "inventory"`),
 		Entry("no YAML", foreign("inventory", "[all]\nn\n"), removeForeign,
@@ -317,6 +314,16 @@ var _ = Describe("A compute whose inventory or key is wrong", func() {
 			},
 			novav1.InvalidSpecReason, "spec.sshKeySecretName is empty"),
 	)
+
+	It("waits for a node that cannot generate its inventory, and warns of nothing", func() {
+		node.Spec.Node.AnsibleVars = JSON(`"a: ["`)
+		w.make(role, node)
+		w.halted(w.compute("n"), novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason, "Waiting for OpenStackDataPlaneNode n to become Ready: see its conditions")
+		w.calm()
+		change(node, func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = nil })
+		w.computesReady("n")
+		Expect(w.events("n")).NotTo(ContainElement(ContainSubstring("ConfigMapMissing")), "a person could do nothing about it")
+	})
 
 	It("is no longer Ready when its key goes, and heals", func() {
 		w.make(role, node)

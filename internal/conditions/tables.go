@@ -184,7 +184,7 @@ func hosted() Table {
 			{hostedv1.NodeMissingReason, "the node does not exist", "create the node, or delete the object"},
 			{hostedv1.AnnotationMissingReason, "neither the node nor its role has the annotation that gives nodes the service; nothing is run", "set the annotation that the message names on the node or its role, or delete the object"},
 			{hostedv1.InvalidSpecReason, "a field that is copied from the node is still empty, or the `deployStrategy` of the node is invalid", "set `ansibleSSHPrivateKeySecret` on the node or its role, or correct what the message names"},
-			{edpmv1.ConfigMapMissingReason, "the inventory does not exist yet", "see the conditions of the node, for which it is generated"},
+			{edpmv1.ConfigMapMissingReason, "the inventory does not exist", "see the conditions of the node, for which it is generated"},
 			{edpmv1.ConfigMapKeyMissingReason, "the ConfigMap does not have the key `inventory`", "see the conditions of the node, for which it is generated"},
 			{hostedv1.InvalidInventoryReason, "the inventory is invalid, does not have the host, or has a variable that changes how hosts are [reached and trusted](security.md#how-hosts-are-reached)", "correct `inventoryConfigMapName`, or the ConfigMap if you created it"},
 			{edpmv1.RunnerImageMissingReason, noImage, setImage},

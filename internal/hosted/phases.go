@@ -123,6 +123,9 @@ func (s *Scope) access(ctx context.Context) error {
 		}
 	}
 	if err := s.ReadVars(ctx); err != nil {
+		if s.inventoryComes(err) {
+			return s.nodeReady(ctx)
+		}
 		return err
 	}
 	namespace := s.Object.GetNamespace()
@@ -133,6 +136,14 @@ func (s *Scope) access(ctx context.Context) error {
 	s.keyHash = inputs.Digest(map[string][]byte{dataplane.SSHKeyKey: key})
 	s.environment, err = s.Inputs.EnvDigests(ctx, namespace, nil, ansibleeev1.DefaultEnvConfigMap)
 	return err
+}
+
+// inventoryComes reports whether what is missing is the inventory that the node, which is new,
+// is about to generate. A person has nothing to do then.
+func (s *Scope) inventoryComes(err error) bool {
+	var halt *phase.Halt
+	return errors.As(err, &halt) && halt.Reason == edpmv1.ConfigMapMissingReason &&
+		!s.Node.IsReady() && s.Node.Status.InventoryConfigMapName == "" && s.spec.InventoryConfigMapName == dataplane.InventoryName(s.Node.Name)
 }
 
 func (s *Scope) runnerImage() string { return cmp.Or(s.chosenImage(), s.RunnerImage) }
