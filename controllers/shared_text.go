@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"slices"
 	"unique"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -19,7 +20,7 @@ func shareText(obj any) {
 		shareMeta(o)
 	}
 	if o, ok := obj.(interface{ GetConditions() *condition.Conditions }); ok {
-		shareConditions(*o.GetConditions())
+		shareConditions(o.GetConditions())
 	}
 	if o, ok := obj.(interface{ GetLedger() *edpmv1.Ledger }); ok {
 		shareLedger(o.GetLedger())
@@ -58,9 +59,11 @@ func shareMeta(o metav1.Object) {
 	}
 }
 
-func shareConditions(conditions condition.Conditions) {
-	for i := range conditions {
-		c := &conditions[i]
+// shareConditions also gives back the room for more of them that decoding leaves.
+func shareConditions(conditions *condition.Conditions) {
+	*conditions = slices.Concat(*conditions)
+	for i := range *conditions {
+		c := &(*conditions)[i]
 		share(&c.Type)
 		share(&c.Status)
 		share(&c.Severity)

@@ -33,11 +33,16 @@ func init() { crmetrics.Registry.MustRegister(runsStarted, runsFinished, converg
 // few series.
 type states struct {
 	mu  sync.Mutex
-	all map[Key]*tally
-	// since is when a target that has not converged last left Converged.
-	since map[Key]time.Time
+	all map[Key]state
 	// tallies of all: a scrape costs nothing for each target.
 	tallies map[series]*tally
+}
+
+// state of a target: where it is counted, and when it last left Converged, if it has
+// not converged since.
+type state struct {
+	counted *tally
+	since   time.Time
 }
 
 // series are the labels of a metric.
@@ -50,25 +55,25 @@ type tally struct {
 }
 
 func newStates() *states {
-	return &states{all: map[Key]*tally{}, since: map[Key]time.Time{}, tallies: map[series]*tally{}}
+	return &states{all: map[Key]state{}, tallies: map[series]*tally{}}
 }
 
 func (s *states) set(key Key, cell string, phase Phase, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	since, waited := s.since[key]
+	since := s.all[key].since
 	step := metrics.Steps.Value(key.Step)
 	s.forget(key)
 	switch {
-	case phase != Converged && waited:
-		s.since[key] = since
-	case phase != Converged:
-		s.since[key] = now
-	case waited:
+	case phase != Converged && since.IsZero():
+		since = now
+	case phase == Converged && !since.IsZero():
 		convergeSeconds.WithLabelValues(step).Observe(now.Sub(since).Seconds())
+		since = time.Time{}
 	}
-	s.all[key] = s.tally(series{step, metrics.Cells.Value(cell), string(phase)})
-	s.all[key].targets++
+	t := s.tally(series{step, metrics.Cells.Value(cell), string(phase)})
+	t.targets++
+	s.all[key] = state{t, since}
 }
 
 // tally of a series. The caller holds the lock.
@@ -92,9 +97,8 @@ func (s *states) forget(key Key) {
 		return
 	}
 	delete(s.all, key)
-	delete(s.since, key)
-	if old.targets--; old.targets == 0 {
-		delete(s.tallies, old.series)
+	if old.counted.targets--; old.counted.targets == 0 {
+		delete(s.tallies, old.counted.series)
 	}
 }
 

@@ -191,8 +191,8 @@ func (g Group) String() string {
 	return fmt.Sprintf("%s of role %s", what, g.Role)
 }
 
-// index of the runs of the step on the host.
-func (k Key) index() string { return k.Kind + "/" + k.Step + "/" + k.Host }
+// index of the runs on the host for owners of the kind.
+func (k Key) index() string { return k.Kind + "/" + k.Host }
 
 // Hash of everything that decides the outcome on the host: playbook, variables,
 // content of files, of mounted Secrets and ConfigMaps and of those that the

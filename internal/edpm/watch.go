@@ -23,7 +23,8 @@ import (
 
 // Field indexes on OpenStackAnsibleEE.
 const (
-	// targetIndex has the key of each target.
+	// targetIndex has the hosts of a run, with the kind of their owners. Not their steps: what is indexed
+	// is in memory for each of them.
 	targetIndex = "edpm.target"
 	// groupIndex has the group.
 	groupIndex = "edpm.group"
@@ -39,13 +40,14 @@ var indexes = map[string]client.IndexerFunc{targetIndex: indexTargets, groupInde
 
 func indexTargets(obj client.Object) []string {
 	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
-	var keys []string
-	for _, t := range run.Spec.Targets {
-		for _, key := range keysOf(run, t.Host) {
-			keys = append(keys, key.index())
-		}
+	if len(run.StepNames()) == 0 {
+		return nil // a person made it
 	}
-	return keys
+	hosts := make([]string, 0, len(run.Spec.Targets))
+	for _, t := range run.Spec.Targets {
+		hosts = append(hosts, Key{Kind: run.Spec.OwnerKind, Host: t.Host}.index())
+	}
+	return hosts
 }
 
 func indexGroup(obj client.Object) []string {
@@ -253,8 +255,10 @@ func (e *Engine) wakeOwner(id ownerID) {
 	e.wake[id.kind] <- event.GenericEvent{Object: obj}
 }
 
+// runsOf returns the runs of a step of a host. They are the cache's own: not to be changed.
 func (e *Engine) runsOf(ctx context.Context, key Key) ([]ansibleeev1.OpenStackAnsibleEE, error) {
-	return e.list(ctx, key.Namespace, targetIndex, key.index())
+	runs, err := e.list(ctx, key.Namespace, targetIndex, key.index())
+	return slices.DeleteFunc(runs, func(r ansibleeev1.OpenStackAnsibleEE) bool { return !slices.Contains(r.StepNames(), key.Step) }), err
 }
 
 // list returns runs by an index. They are the cache's own: not to be changed.
