@@ -84,8 +84,10 @@ func (b *bench) measure(ctx context.Context, l load, last bool) (result, error) 
 	if r.oneJob, r.manyJobs, err = probeJobs(ctx, s.client, manyJobs); err != nil {
 		return r, err
 	}
-	if err := s.installWebhooks(); err != nil {
-		return r, err
+	if !b.bare {
+		if err := s.installWebhooks(); err != nil {
+			return r, err
+		}
 	}
 	m, err := s.startManager(ctx, fmt.Sprintf("manager-%s.log", l))
 	if err != nil {
@@ -110,12 +112,17 @@ func (b *bench) measure(ctx context.Context, l load, last bool) (result, error) 
 	if r.largest, err = largestObjects(ctx, s.config); err != nil {
 		return r, err
 	}
-	return r, s.measureBare(ctx, m, &r)
+	if !b.bare {
+		if err := s.measureAdmission(ctx, m, &r); err != nil {
+			return r, err
+		}
+	}
+	m.Stop()
+	return r, s.measureFloors(ctx, &r)
 }
 
-// measureBare measures what a bare client takes without the manager, and what
-// its webhooks add to a write.
-func (s *stand) measureBare(ctx context.Context, m *standalone.Manager, r *result) error {
+// measureAdmission measures what the webhooks add to a write, and stops the manager.
+func (s *stand) measureAdmission(ctx context.Context, m *standalone.Manager, r *result) error {
 	webhooks, err := s.admit(ctx, r.roles)
 	if err != nil {
 		return err
@@ -129,6 +136,11 @@ func (s *stand) measureBare(ctx context.Context, m *standalone.Manager, r *resul
 		return err
 	}
 	r.admission = compare(webhooks, without)
+	return nil
+}
+
+// measureFloors measures what a bare client takes. The manager must have been stopped.
+func (s *stand) measureFloors(ctx context.Context, r *result) error {
 	log.Printf("%s nodes: the floors", r.load)
 	if err := s.measureFloor(ctx, r); err != nil {
 		return err
@@ -171,8 +183,11 @@ func (s *stand) removeWebhooks(ctx context.Context) error {
 }
 
 func (s *stand) startManager(ctx context.Context, logName string) (*standalone.Manager, error) {
-	return s.cluster.StartManager(ctx, filepath.Join(s.dir, logName),
-		fmt.Sprintf("--webhook-port=%d", s.webhooks.LocalServingPort), "--webhook-cert-dir="+s.webhooks.LocalServingCertDir)
+	arguments := []string{fmt.Sprintf("--webhook-port=%d", s.webhooks.LocalServingPort), "--webhook-cert-dir=" + s.webhooks.LocalServingCertDir}
+	if s.bare {
+		arguments = []string{"--webhooks=false"}
+	}
+	return s.cluster.StartManager(ctx, filepath.Join(s.dir, logName), arguments...)
 }
 
 // cpu returns the processor time of each process of the control plane.
