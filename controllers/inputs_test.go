@@ -325,6 +325,18 @@ var _ = Describe("A compute whose inventory or key is wrong", func() {
 		Expect(w.events("n")).NotTo(ContainElement(ContainSubstring("ConfigMapMissing")), "a person could do nothing about it")
 	})
 
+	It("is no longer Ready when its inventory goes and its node cannot generate another, and heals", func() {
+		w.make(role, node)
+		w.computesReady("n")
+		change(node, func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = JSON(`"a: ["`) })
+		w.halted(node, condition.InputReadyCondition, dataplanev1.InvalidVarsReason)
+		remove(MakeConfigMap("dataplanenode-n", w.ns, "", ""))
+		w.halted(w.compute("n"), condition.InputReadyCondition, edpmv1.ConfigMapMissingReason, `ConfigMap "dataplanenode-n" does not exist`)
+		change(node, func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = nil })
+		w.computesReady("n")
+		w.exactlyOnce()
+	})
+
 	It("is no longer Ready when its key goes, and heals", func() {
 		w.make(role, node)
 		w.computesReady("n")

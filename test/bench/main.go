@@ -48,8 +48,8 @@ type options struct {
 	port    int
 	timeout time.Duration
 	profile string
-	// bare leaves the webhooks out, to compare with versions that were measured without.
-	bare bool
+	// withoutWebhooks is for comparison with versions that were measured so.
+	withoutWebhooks bool
 }
 
 // spread is how many roles the nodes of a size without a number of roles are in.
@@ -104,7 +104,7 @@ func parse(args []string, sizes string) (options, error) {
 	fs.IntVar(&o.port, "port-base", 26443, "first of the ten ports of the lab")
 	fs.DurationVar(&o.timeout, "timeout", 90*time.Minute, "longest time for everything")
 	fs.StringVar(&o.profile, "profile", "", "existing directory for profiles of the manager; none when empty")
-	fs.BoolVar(&o.bare, "without-webhooks", false, "leave the webhooks out, as before they were measured")
+	fs.BoolVar(&o.withoutWebhooks, "without-webhooks", false, "leave the webhooks out, as before they were measured")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}

@@ -84,7 +84,7 @@ func (b *bench) measure(ctx context.Context, l load, last bool) (result, error) 
 	if r.oneJob, r.manyJobs, err = probeJobs(ctx, s.client, manyJobs); err != nil {
 		return r, err
 	}
-	if !b.bare {
+	if !b.withoutWebhooks {
 		if err := s.installWebhooks(); err != nil {
 			return r, err
 		}
@@ -112,12 +112,11 @@ func (b *bench) measure(ctx context.Context, l load, last bool) (result, error) 
 	if r.largest, err = largestObjects(ctx, s.config); err != nil {
 		return r, err
 	}
-	if !b.bare {
-		if err := s.measureAdmission(ctx, m, &r); err != nil {
-			return r, err
-		}
+	if b.withoutWebhooks {
+		m.Stop()
+	} else if err := s.measureAdmission(ctx, m, &r); err != nil {
+		return r, err
 	}
-	m.Stop()
 	return r, s.measureFloors(ctx, &r)
 }
 
@@ -184,7 +183,7 @@ func (s *stand) removeWebhooks(ctx context.Context) error {
 
 func (s *stand) startManager(ctx context.Context, logName string) (*standalone.Manager, error) {
 	arguments := []string{fmt.Sprintf("--webhook-port=%d", s.webhooks.LocalServingPort), "--webhook-cert-dir=" + s.webhooks.LocalServingCertDir}
-	if s.bare {
+	if s.withoutWebhooks {
 		arguments = []string{"--webhooks=false"}
 	}
 	return s.cluster.StartManager(ctx, filepath.Join(s.dir, logName), arguments...)

@@ -212,11 +212,11 @@ ERROR = re.compile(r"(?i)\b(error|critical|fatal|failed|denied|no such|not found
 OF_OSLO_LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \d+ [A-Z]+ [\w.]+(?: |$)(?:\[[^]]*\] ?)?")
 OF_SYSTEMD = re.compile(r"^edpm_|systemd")
 # Seconds between the line of its log that is waited for and the moment a service counts as up; and after an error, as a process
-# in Python takes seconds to end, and podman some more. A service that says when it tries again does not end, as oslo.messaging
-# says it while the message bus does not answer.
+# in Python takes seconds to end, and podman some more. An error after which a service says when it tries again is not its end:
+# oslo.messaging writes one while the message bus does not answer.
 GRACE = 3
 GRACE_AFTER_ERROR = 15
-LOGGED_ERROR = re.compile(" (ERROR|CRITICAL) (?!.*(etrying|rying again) in )")
+LOGGED_ERROR = re.compile(" (CRITICAL|ERROR(?!.*([Rr]etrying|[Tt]rying again) in )) ")
 # Between the reason for which a service does not stay up and its log.
 LOG = " -- last lines of its log: "
 
