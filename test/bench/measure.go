@@ -352,6 +352,10 @@ func (s *stand) disturb(ctx context.Context, m *standalone.Manager, r *result) (
 	if err != nil {
 		return m, err
 	}
+	// It is quiet also while it fills its caches.
+	if err := s.awaitStep(ctx, next, "nova", r.nodes); err != nil {
+		return next, err
+	}
 	last, a, err := next.Quiet(ctx)
 	if err != nil {
 		return next, err
