@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -51,9 +52,7 @@ func (a expectedOwner) joins(last, now time.Time, debounce time.Duration) time.T
 }
 
 // expect notes that an owner was woken.
-func (e *Engine) expect(c roleKey, id ownerID) { e.expectOwner(expectedOwner{roleKey: c}, id) }
-
-func (e *Engine) expectOwner(a expectedOwner, id ownerID) {
+func (e *Engine) expect(a expectedOwner, id ownerID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := a.roleKey
@@ -71,7 +70,7 @@ func (e *Engine) expectOwner(a expectedOwner, id ownerID) {
 // expectTargets notes that the owners of all hosts of a run are being woken.
 func (e *Engine) expectTargets(run *ansibleeev1.OpenStackAnsibleEE) {
 	for _, t := range run.Spec.Targets {
-		e.expectOwner(expectedOwner{roleKey: roleKey{run.Namespace, run.Spec.Role}, ran: true}, ownerID{run.Spec.OwnerKind, run.Namespace, t.OwnerName()})
+		e.expect(expectedOwner{roleKey: roleKey{run.Namespace, run.Spec.Role}, ran: true}, ownerID{run.Spec.OwnerKind, run.Namespace, t.OwnerName()})
 	}
 }
 
@@ -125,29 +124,47 @@ func (e *Engine) awaited(g Group) time.Time {
 // Expecting returns a handler that reconciles the owners that an object concerns,
 // and lets the hosts of its role wait for what they will want.
 func (e *Engine) Expecting(kind string, role func(client.Object) string, owners handler.MapFunc) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		woken := owners(ctx, obj)
-		for _, r := range woken {
-			e.expect(roleKey{obj.GetNamespace(), role(obj)}, ownerID{kind, r.Namespace, r.Name})
-		}
-		return woken
-	})
+	return e.Following(kind, role, owners, func(client.Object, client.Object) bool { return false })
 }
 
 // Following is Expecting for owners that continue where others have ended, which is
 // what an update with a result says. Hosts that come with one have been gathered.
 func (e *Engine) Following(kind string, role func(client.Object) string, owners handler.MapFunc, result func(before, after client.Object) bool) handler.EventHandler {
-	expecting := e.Expecting(kind, role, owners)
+	w := waker{engine: e, kind: kind, role: role, owners: owners}
 	return handler.Funcs{
-		CreateFunc: expecting.Create, DeleteFunc: expecting.Delete, GenericFunc: expecting.Generic,
-		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if result(ev.ObjectOld, ev.ObjectNew) {
-				c := roleKey{ev.ObjectNew.GetNamespace(), role(ev.ObjectNew)}
-				for _, r := range owners(ctx, ev.ObjectNew) {
-					e.expectOwner(expectedOwner{roleKey: c, follows: true}, ownerID{kind, r.Namespace, r.Name})
-				}
-			}
-			expecting.Update(ctx, ev, q)
+		CreateFunc:  func(ctx context.Context, ev event.CreateEvent, q requests) { w.wake(ctx, q, false, ev.Object) },
+		DeleteFunc:  func(ctx context.Context, ev event.DeleteEvent, q requests) { w.wake(ctx, q, false, ev.Object) },
+		GenericFunc: func(ctx context.Context, ev event.GenericEvent, q requests) { w.wake(ctx, q, false, ev.Object) },
+		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, q requests) {
+			w.wake(ctx, q, result(ev.ObjectOld, ev.ObjectNew), ev.ObjectOld, ev.ObjectNew)
 		},
+	}
+}
+
+// requests is the queue of a controller.
+type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// waker wakes the owners of one kind that objects concern.
+type waker struct {
+	engine *Engine
+	kind   string
+	role   func(client.Object) string
+	owners handler.MapFunc
+}
+
+// wake expects the owners that both states of an object concern, and enqueues them. All are
+// expected before the first is enqueued: one that is expected again after it was
+// reconciled is enqueued once only, and its role would wait for it in vain.
+func (w waker) wake(ctx context.Context, q requests, follows bool, states ...client.Object) {
+	woken := sets.New[reconcile.Request]()
+	for _, obj := range states {
+		c := roleKey{obj.GetNamespace(), w.role(obj)}
+		for _, r := range w.owners(ctx, obj) {
+			w.engine.expect(expectedOwner{roleKey: c, follows: follows}, ownerID{w.kind, r.Namespace, r.Name})
+			woken.Insert(r)
+		}
+	}
+	for r := range woken {
+		q.Add(r)
 	}
 }

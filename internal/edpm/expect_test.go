@@ -1,10 +1,19 @@
 package edpm
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
@@ -13,7 +22,7 @@ var role1 = roleKey{group1.Namespace, group1.Role}
 // wakened are the owners of hosts that have been woken.
 func (y *yard) wakened(hosts ...string) {
 	for _, h := range hosts {
-		y.expect(role1, ownerID{kind, group1.Namespace, h})
+		y.expect(expectedOwner{roleKey: role1}, ownerID{kind, group1.Namespace, h})
 	}
 }
 
@@ -80,7 +89,7 @@ func TestARunDoesNotWaitForAnOwnerThatStaysSilent(t *testing.T) {
 
 func TestARunDoesNotWaitForOwnersOfAnotherRole(t *testing.T) {
 	y := newYard(t)
-	y.expect(roleKey{group1.Namespace, "other"}, ownerID{kind, group1.Namespace, "x"})
+	y.expect(expectedOwner{roleKey: roleKey{group1.Namespace, "other"}}, ownerID{kind, group1.Namespace, "x"})
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	y.onlyRun()
@@ -89,10 +98,41 @@ func TestARunDoesNotWaitForOwnersOfAnotherRole(t *testing.T) {
 func TestAnExpectedOwnerThatMovedToAnotherRoleIsNotWaitedForInTheOld(t *testing.T) {
 	y := newYard(t)
 	y.wakened("x")
-	y.expect(roleKey{group1.Namespace, "other"}, ownerID{kind, group1.Namespace, "x"})
+	y.expect(expectedOwner{roleKey: roleKey{group1.Namespace, "other"}}, ownerID{kind, group1.Namespace, "x"})
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	y.onlyRun()
+}
+
+// prompt is a queue whose owners are reconciled the moment they are enqueued.
+type prompt struct {
+	requests
+	reconcile func(reconcile.Request)
+}
+
+func (p prompt) Add(r reconcile.Request) { p.reconcile(r) }
+
+func TestAnOwnerIsExpectedNoMoreOnceItWasReconciled(t *testing.T) {
+	y := newYard(t)
+	reconciled := map[string]int{}
+	q := prompt{reconcile: func(r reconcile.Request) {
+		reconciled[r.Name]++
+		y.Withdraw(kind, r.Namespace, r.Name)
+	}}
+	owners := func(_ context.Context, obj client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}, {NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: "b"}}}
+	}
+	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: metav1.ObjectMeta{Namespace: group1.Namespace, Name: "a"}}
+	role := func(client.Object) string { return group1.Role }
+	h := y.Following(kind, role, owners, func(_, _ client.Object) bool { return true })
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: node, ObjectNew: node}, q)
+	h.Delete(t.Context(), event.DeleteEvent{Object: node}, q)
+	if len(y.expected)+len(y.barriers) > 0 {
+		t.Errorf("owners are still expected: %v", y.expected)
+	}
+	if want := map[string]int{"a": 2, "b": 2}; !maps.Equal(reconciled, want) {
+		t.Errorf("reconciled %v; want %v, once for each event", reconciled, want)
+	}
 }
 
 func TestNothingIsKeptOfOwnersThatWereHeardOf(t *testing.T) {
@@ -109,7 +149,7 @@ func TestNothingIsKeptOfOwnersThatWereHeardOf(t *testing.T) {
 func TestWhatFollowsARunDoesNotWaitForMoreHosts(t *testing.T) {
 	y := newYard(t)
 	for _, h := range []string{"a", "b"} {
-		y.expectOwner(expectedOwner{roleKey: role1, ran: true}, ownerID{kind, group1.Namespace, h})
+		y.expect(expectedOwner{roleKey: role1, ran: true}, ownerID{kind, group1.Namespace, h})
 	}
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.planNow(group1)
@@ -125,7 +165,7 @@ func TestWhatFollowsARunDoesNotWaitForMoreHosts(t *testing.T) {
 
 func TestAHostThatWasInNoRunIsWaitedForWithOthers(t *testing.T) {
 	y := newYard(t)
-	y.expectOwner(expectedOwner{roleKey: role1, ran: true}, ownerID{kind, group1.Namespace, "a"})
+	y.expect(expectedOwner{roleKey: role1, ran: true}, ownerID{kind, group1.Namespace, "a"})
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.converge(&edpmv1.Ledger{}, wantedOf("new", nil))
 	y.planNow(group1)
@@ -139,7 +179,7 @@ func TestAHostThatWasInNoRunIsWaitedForWithOthers(t *testing.T) {
 func TestHostsThatFollowWaitForOneAnotherAFifthOfTheDebounce(t *testing.T) {
 	y := newYard(t)
 	follow := func(host string) {
-		y.expectOwner(expectedOwner{roleKey: role1, follows: true}, ownerID{kind, group1.Namespace, host})
+		y.expect(expectedOwner{roleKey: role1, follows: true}, ownerID{kind, group1.Namespace, host})
 		y.wakened(host) // by the same update
 		y.converge(&edpmv1.Ledger{}, wantedOf(host, nil))
 	}
@@ -161,7 +201,7 @@ func TestHostsThatFollowWaitForOneAnotherAFifthOfTheDebounce(t *testing.T) {
 func TestAHostThatFollowsDoesNotHurryOthers(t *testing.T) {
 	y := newYard(t)
 	y.converge(&edpmv1.Ledger{}, wantedOf("new", nil))
-	y.expectOwner(expectedOwner{roleKey: role1, follows: true}, ownerID{kind, group1.Namespace, "a"})
+	y.expect(expectedOwner{roleKey: role1, follows: true}, ownerID{kind, group1.Namespace, "a"})
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.pass(y.Debounce / 2)
 	y.planNow(group1)

@@ -193,7 +193,7 @@ func (m *manager) handleOwner(c change) {
 	if o == nil {
 		o = c.old.(*modelOwner)
 	} else if c.old == nil || o.kind == computeKind {
-		m.expect(roleKey{o.Namespace, o.spec.role}, o.id())
+		m.expect(expectedOwner{roleKey: roleKey{o.Namespace, o.spec.role}}, o.id())
 	}
 	m.owners.Add(o.id())
 }
