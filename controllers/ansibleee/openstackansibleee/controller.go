@@ -4,6 +4,7 @@ package openstackansibleee
 
 import (
 	"context"
+	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	batchv1 "k8s.io/api/batch/v1"
@@ -167,7 +168,24 @@ var podEnds = predicate.Funcs{
 }
 
 func podEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	phase := phaseOf(pod)
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
+// phaseOf returns the phase of a Pod. If all of its containers have ended and none
+// is restarted, it is the phase that the Pod will have: the kubelet writes it a
+// second after how the containers ended.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase
+func phaseOf(pod *corev1.Pod) corev1.PodPhase {
+	statuses := pod.Status.ContainerStatuses
+	running := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
+	if pod.Spec.RestartPolicy != corev1.RestartPolicyNever || len(statuses) < len(pod.Spec.Containers) || slices.ContainsFunc(statuses, running) {
+		return pod.Status.Phase
+	}
+	if slices.ContainsFunc(statuses, func(c corev1.ContainerStatus) bool { return c.State.Terminated.ExitCode != 0 }) {
+		return corev1.PodFailed
+	}
+	return corev1.PodSucceeded
 }
 
 // runOf returns the run whose Job a Pod belongs to: they have one name.

@@ -121,7 +121,7 @@ func (s *scope) done(ctx context.Context) (bool, error) {
 	if err != nil || pod == nil || !s.job.DeletionTimestamp.IsZero() {
 		return false, err
 	}
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed && ptr.Deref(s.job.Spec.BackoffLimit, 0) == 0 {
+	if ended := phaseOf(pod); ended == corev1.PodSucceeded || s.failsFor(ended) {
 		return true, phase.Waiting(ansibleeev1.JobReadyCondition, ansibleeev1.JobCancelledReason, "Cancelling: the Pod has finished, waiting for the status of its Job")
 	}
 	return false, nil

@@ -62,15 +62,20 @@ func (s *scope) concluded(pod *corev1.Pod) *conclusion {
 		return nil
 	}
 	// The clock is our own: that of the Pod's node may be wrong.
-	switch end := (&conclusion{at: ptr.To(metav1.Now()), recap: result}); {
-	case pod.Status.Phase == corev1.PodSucceeded:
-		end.status = ansibleeev1.JobSucceeded
+	end := &conclusion{status: ansibleeev1.JobSucceeded, at: ptr.To(metav1.Now()), recap: result}
+	switch phase := phaseOf(pod); {
+	case phase == corev1.PodSucceeded:
 		return end
-	case pod.Status.Phase == corev1.PodFailed && ptr.Deref(s.job.Spec.BackoffLimit, 0) == 0:
+	case s.failsFor(phase):
 		end.status = ansibleeev1.JobFailed
 		return end
 	}
 	return nil
+}
+
+// failsFor reports whether a Pod of this phase fails the Job: no other follows it.
+func (s *scope) failsFor(phase corev1.PodPhase) bool {
+	return phase == corev1.PodFailed && ptr.Deref(s.job.Spec.BackoffLimit, 0) == 0
 }
 
 // readRecap returns the recap that the last Pod of the Job left. The cache may
