@@ -65,13 +65,19 @@ class ServicesTest(modules.ModuleTest):
         self.write("config/agent.conf", "a")
         self.status = self.write("status", STATUS)
         self.write("labels", "")
-        self.write("log", "")
+        self.says("")
         self.command("podman", 'case "$*" in *State.Pid*) echo c0ffee 10; exit;; esac; case "$1 $2" in "image inspect") shift 4; for i; do echo "id-of-$i"; done;; "container inspect") cat %s;; esac'
                      % self.path("labels"))
         self.command("systemctl", 'case "$1" in show) cat %s;; start|restart) [ ! -e %s ] || { echo broken >&2; exit 1; };; esac'
                      % (self.status, self.path("broken")))
         # As that of systemd 252: in their order it shows the first lines since a time.
         self.command("journalctl", 'case "$*" in *--reverse*) tac {0} | head -n 30;; *) head -n 30 {0};; esac'.format(self.path("log")))
+
+    def says(self, text, ago=0):
+        """Makes what the journal has of the service, as it prints it: each line with the seconds since the boot."""
+        with open("/proc/uptime") as stream:
+            stamp = float(stream.read().split()[0]) - ago
+        self.write("log", "".join("[%12.6f] host edpm_agent[7]: %s\n" % (stamp, line) for line in text.splitlines()))
 
     def service(self, **options):
         return dict({"name": "agent", "description": "An agent", "image": "image:1", "command": ["run", "a b"], "user": "nova", "args": ["--init"],
@@ -215,7 +221,7 @@ class PodmanServicesTest(ServicesTest):
 
     def test_one_that_does_not_stay_up(self):
         self.write("status", STATUS.replace("=active", "=activating", 1))
-        self.write("log", "\n".join(["early"] * 40 + ["b" * 64, "starting", "ERROR cannot reach rabbit://u:S3cret@host/", "edpm_agent failed", "bye"]) + "\n")
+        self.says("\n".join(["early"] * 40 + ["b" * 64, "starting", "ERROR cannot reach rabbit://u:S3cret@host/", "edpm_agent failed", "bye"]) + "\n")
         message = self.failure(**self.arguments())
         words, said = message.split(" -- last lines of its log: ")
         self.assertEqual(words, "edpm_agent.service does not stay up: ERROR cannot reach rabbit://***@host/")
@@ -223,11 +229,11 @@ class PodmanServicesTest(ServicesTest):
 
     def test_the_message_in_a_line_of_oslo_log(self):
         self.write("status", STATUS.replace("=active", "=activating", 1))
-        self.write("log", "2026-11-23 02:16:37.433 6 ERROR nova.virt [None req-8787be52 - - - - - -] Cannot load [it]\n")
+        self.says("2026-11-23 02:16:37.433 6 ERROR nova.virt [None req-8787be52 - - - - - -] Cannot load [it]\n")
         self.assertTrue(self.failure(**self.arguments()).startswith("edpm_agent.service does not stay up: Cannot load [it] -- "))
 
     def test_one_that_prints_much_after_the_line_that_is_waited_for(self):
-        self.write("log", "Started\n" + ("x" * 10000 + "\n") * 29)
+        self.says("Started\n" + ("x" * 10000 + "\n") * 29)
         self.run_it(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started")
 
     def ends_after(self, seconds):
@@ -235,20 +241,27 @@ class PodmanServicesTest(ServicesTest):
                      % (time.time(), seconds, self.status, self.status))
 
     def test_one_that_takes_seconds_to_end_after_an_error(self):
-        self.write("log", "2026-11-25 10:50:37.115 6 CRITICAL nova [-] Unhandled error: refused\n")
+        self.says("2026-11-25 10:50:37.115 6 CRITICAL nova [-] Unhandled error: refused\n")
         self.ends_after(6)
         failure = self.failure(**self.arguments(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started|CRITICAL"))
         self.assertTrue(failure.startswith("edpm_agent.service does not stay up: Unhandled error: refused -- "), failure)
 
     def test_an_error_is_not_the_line_that_is_waited_for(self):
-        self.write("log", "2026-11-25 10:50:37.115 6 ERROR agent [-] Not yet\n")
+        self.says("2026-11-25 10:50:37.115 6 ERROR agent [-] Not yet\n")
         self.ends_after(18)
+        self.failure(**self.arguments(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started"))
+
+    def test_one_that_printed_it_long_ago_is_not_waited_for(self):
+        self.says("2026-11-25 10:50:37.115 6 INFO agent [-] Started\n", ago=60)
+        self.ends_after(3)
+        self.run_it(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started")
+        self.says("2026-11-25 10:50:37.115 6 INFO agent [-] Started\n")
         self.failure(**self.arguments(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started"))
 
     def test_one_that_says_when_it_tries_again_does_not_end(self):
         for error in ("Connection failed: [Errno 111] Connection refused (retrying in 1.0 seconds): ConnectionRefusedError: [Errno 111] Connection refused",
                       "[6e0b] AMQP server on 192.0.2.1:5672 is unreachable: timed out. Trying again in 1 seconds.: socket.timeout: timed out"):
-            self.write("log", "2026-11-25 19:35:45.454 1 ERROR oslo.messaging._drivers.impl_rabbit [None req-b89ba67e - - - - - -] " + error + "\n")
+            self.says("2026-11-25 19:35:45.454 1 ERROR oslo.messaging._drivers.impl_rabbit [None req-b89ba67e - - - - - -] " + error + "\n")
             self.ends_after(9)
             self.run_it(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern=" ERROR ")
 
@@ -260,7 +273,7 @@ class PodmanServicesTest(ServicesTest):
         self.write("status", STATUS.replace("=active", "=activating", 1))
         at = "2026-11-24 20:08:46.634 6 "
         for end in ("ERROR nova ", "ERROR nova", "ERROR nova \x1b[00m"):
-            self.write("log", "\n".join([
+            self.says("\n".join([
                 at + "CRITICAL nova [-] Unhandled error: amqp.exceptions.AccessRefused: (403) ACCESS_REFUSED", at + "ERROR nova Traceback (most recent call last):",
                 at + 'ERROR nova   File "kombu/functional.py", line 312, in retry_over_time', at + "ERROR nova     raise error",
                 at + "ERROR nova amqp.exceptions.AccessRefused: (403) ACCESS_REFUSED", at + end]) + "\n")
@@ -401,7 +414,7 @@ class RollbackTest(ServicesTest):
     def bad(self, **options):
         """Returns why a run with bad configuration fails, without the time, and what systemctl did."""
         self.write("config/agent.conf", "bad")
-        self.write("log", "ERROR rabbit://u:S3cret@host/\nbye\n")
+        self.says("ERROR rabbit://u:S3cret@host/\nbye\n")
         message = self.failure(**self.arguments(**options))
         return re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", message), self.steps()
 

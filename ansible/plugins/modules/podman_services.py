@@ -207,6 +207,8 @@ from ansible_collections.edpm.operators.plugins.module_utils.mask import mask
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 # podman prints the ID of a container that it starts.
 CONTAINER_ID = re.compile(r"^[0-9a-f]{64}$")
+# What the journal puts before a line: seconds since the host was booted, host and service.
+STAMP = re.compile(r"^(?:\[ *(\d+\.\d+)\] \S+ edpm_[^:]*: ?)?(.*)")
 ERROR = re.compile(r"(?i)\b(error|critical|fatal|failed|denied|no such|not found)\b")
 # What oslo.log puts before the message: time, process, level, module and request.
 OF_OSLO_LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \d+ [A-Z]+ [\w.]+(?: |$)(?:\[[^]]*\] ?)?")
@@ -362,57 +364,53 @@ class Service(object):
         return steps if runs else steps + ["start"]
 
     def log(self, *arguments):
-        """Returns what the container printed."""
-        command = ["journalctl", "--quiet", "--identifier=edpm_" + self.name, "--output=cat", "--no-pager"]
-        text = COLOUR.sub("", self.module.run_command(command + list(arguments))[1])
-        return [line for line in text.splitlines() if not CONTAINER_ID.match(line)]
+        """Returns what the container printed, each line with the seconds since the host was booted, or 0 where the journal says none."""
+        # Without --all there is none of a line with a colour in it.
+        command = ["journalctl", "--quiet", "--identifier=edpm_" + self.name, "--output=short-monotonic", "--all", "--no-pager"]
+        lines = [STAMP.match(line).groups() for line in COLOUR.sub("", self.module.run_command(command + list(arguments))[1]).splitlines()]
+        return [(float(seconds or 0), text) for seconds, text in lines if not CONTAINER_ID.match(text)]
 
-    def age(self, status):
-        """Returns for how many seconds the service is up."""
-        with open("/proc/uptime") as stream:
-            return int(float(stream.read().split()[0])) - int(status.get("ActiveEnterTimestampMonotonic") or 0) // 1000000
-
-    def grace(self, age):
-        """Returns for how many seconds it has to stay up after what it printed, or None if it has not printed what is waited for since it is up."""
+    def stable_after(self, started, age):
+        """Returns after how many seconds it counts as up, or None while it has not printed what is waited for. It was started so many seconds after the boot."""
         # Lines before that are the last words of the one before.
         lines = self.log("--since=@%d" % (time.time() - age + 1), "--lines=5000")
-        # Not -q, with which grep may end before it has read everything.
-        spoke = lines and self.module.run_command(["grep", "-Ec", self.options["speak_pattern"]], data="\n".join(lines))[0] == 0
-        if not spoke and age < self.options["speak_seconds"]:
+        text = "\n".join(text for _, text in lines)
+        # Not -m, with which grep may end before it has read everything.
+        found = lines and self.module.run_command(["grep", "-En", self.options["speak_pattern"]], data=text)[1].partition(":")[0]
+        speak = self.options["speak_seconds"]
+        if not found and age < speak:
             return None
-        return GRACE_AFTER_ERROR if LOGGED_ERROR.search("\n".join(lines)) else GRACE
+        spoken = max(lines[int(found) - 1][0] - started, 0) if found else speak
+        return max(spoken + (GRACE_AFTER_ERROR if LOGGED_ERROR.search(text) else GRACE), self.options["settle_seconds"])
 
     def wait(self):
         """Waits until it printed something and is up for settle_seconds. Fails as soon as it goes down."""
-        settle, speak = self.options["settle_seconds"], self.options["speak_seconds"]
-        restarts = spoken = None
+        restarts = None
         while True:
             status = self.show("ActiveState", "NRestarts", "ActiveEnterTimestampMonotonic")
             restarts = status.get("NRestarts") if restarts is None else restarts
             if status.get("ActiveState") != "active" or status.get("NRestarts") != restarts:
                 raise Broken(self, self.complaint())
-            age = self.age(status)
+            started = int(status.get("ActiveEnterTimestampMonotonic") or 0) / 1e6
+            age = uptime() - started
             # What it printed no longer matters to one that is up for so long, as most are when nothing changed.
-            if age >= max(speak + GRACE_AFTER_ERROR, settle):
+            if age >= max(self.options["speak_seconds"] + GRACE_AFTER_ERROR, self.options["settle_seconds"]):
                 return
-            grace = self.grace(age)
-            if grace:
-                spoken = min(age, speak) if spoken is None else spoken
-                if age >= max(spoken + grace, settle):
-                    return
-            time.sleep(1)
+            stable = self.stable_after(started, age)
+            if stable is not None and age >= stable:
+                return
+            time.sleep(1 if stable is None else min(1, stable - age))
 
     def complaint(self, otherwise="its log is empty"):
         """Returns why it does not stay up. The first words matter most, as a summary may have no more."""
         # The last lines may not be in the journal yet, and they are those that matter.
         self.module.run_command(["journalctl", "--sync"])
         start = self.show("ExecMainStartTimestampMonotonic").get("ExecMainStartTimestampMonotonic") or "0"
-        with open("/proc/uptime") as stream:
-            since = time.time() - float(stream.read().split()[0]) + int(start) / 1e6
+        since = time.time() - uptime() + int(start) / 1e6
         # What was said by one that is just being started again is nothing yet.
         # In their order, journalctl shows the first lines since then and not the last.
         lines = self.log("--since=@%.6f" % since, "--lines=30", "--reverse") or self.log("--lines=30", "--reverse")
-        lines = [mask(line) for line in reversed(lines)]
+        lines = [mask(text) for _, text in reversed(lines)]
         errors = [line for line in lines if ERROR.search(line) and not OF_SYSTEMD.search(line)]
         # Of a traceback the exception says what it is: other lines are indented or empty.
         says = [text for text in (OF_OSLO_LOG.sub("", line) for line in errors) if text[:1].strip()]
@@ -448,6 +446,11 @@ def labels(module):
     out = module.run_command([module.params["podman"], "container", "inspect", "--format",
                               "{{.Name}} {{index .Config.Labels \"edpm.definition\"}}"] + names)[1]
     return dict(line[len("edpm_"):].partition(" ")[::2] for line in out.splitlines() if line.startswith("edpm_"))
+
+
+def uptime():
+    """Returns the seconds since the host was booted."""
+    return float(read("/proc/uptime").split()[0])
 
 
 def read(path):
