@@ -149,9 +149,10 @@ func deathStories() {
 		Expect(client.IgnoreNotFound(k8s.Delete(ctx, node))).To(Succeed())
 		Eventually(missing).WithArguments(ctx, node).WithTimeout(8 * time.Minute).Should(BeTrue())
 		kills := keepKilling(ctx, rng)
-		for kills() < 3 {
+		for round := 0; round < 5 && kills() < 3; round++ {
 			addAndRemove(ctx)
 		}
+		Expect(kills()).To(BeNumerically(">=", 3), "kills of the manager")
 	}, SpecTimeout(20*time.Minute))
 }
 
