@@ -128,8 +128,7 @@ var _ = Describe("A rollout", func() {
 
 	It("of 40 nodes that come at once makes one run for phase 0 and one for phase 1", func() {
 		w := newCloud(patient)
-		w.make(MakeRole("compute", w.ns).SSHKey("ssh-key").Cell("cell1").Services("install-os", "run-os").Obj())
-		w.makeNodes(40, "compute")
+		w.makeTogether(MakeRole("compute", w.ns).SSHKey("ssh-key").Cell("cell1").Services("install-os", "run-os").Obj(), 40)
 		w.computesReady(nodeNames(40)...)
 		steps := map[string]int{}
 		for _, r := range w.runs() {
@@ -142,8 +141,7 @@ var _ = Describe("A rollout", func() {
 
 	It("of 40 nodes in batches of 10 makes four runs of each step", func() {
 		w := newCloud(patient)
-		w.make(w.role("compute").BatchSize(10).Obj())
-		w.makeNodes(40, "compute")
+		w.makeTogether(w.role("compute").BatchSize(10).Obj(), 40)
 		w.nodesReady(nodeNames(40)...)
 		var sizes []int
 		for _, r := range w.runs() {
@@ -156,8 +154,7 @@ var _ = Describe("A rollout", func() {
 	It("continues without hosts that fail or do not answer, which recover when fixed", func() {
 		w := newCloud(patient)
 		ill := w.sick(map[string]fakekube.Outcome{"n001": fakekube.Failed, "n002": fakekube.Unreachable})
-		w.make(w.role("compute").BatchSize(4).Cell("cell1").Obj())
-		w.makeNodes(4, "compute")
+		w.makeTogether(w.role("compute").BatchSize(4).Cell("cell1").Obj(), 4)
 		w.computesReady("n000", "n003")
 		w.halted(w.node("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed), "Step install-os failed in compute-install-os-", "task Configure: boom on n001", "next at ")
 		w.condition(w.node("n001"), dataplanev1.ProvisionReadyCondition, "True/Ready/", "The host answers")
@@ -207,8 +204,7 @@ var _ = Describe("A rollout", func() {
 		w := newCloud(patient)
 		ill := w.sick(map[string]fakekube.Outcome{"n001": fakekube.Failed})
 		w.hosts.Delay(100 * time.Millisecond)
-		w.make(w.role("compute").MaxUnavailable(1).Obj())
-		w.makeNodes(4, "compute")
+		w.makeTogether(w.role("compute").MaxUnavailable(1).Obj(), 4)
 		w.halted(w.node("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
 		w.halted(w.node("n002"), condition.DeploymentReadyCondition, condition.Reason(edpm.RolloutHeld), "maxUnavailable is 1")
 		Consistently(func() []string { return append(w.steps("n002"), w.steps("n003")...) }).Should(BeEmpty(), "the failed host is the one that may be unavailable")

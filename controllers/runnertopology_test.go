@@ -85,7 +85,6 @@ var _ = Describe("Where runs are made from", func() {
 	It("is part of what makes hosts share a run", func() {
 		w := newCloud(patient)
 		w.make(MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj(), MakeTopology("edge-b", w.ns).Pin("zone", "B").Obj())
-		w.make(w.role("compute").Topology("edge-a").Obj())
 		for i, name := range nodeNames(4) {
 			node := MakeNode(name, w.ns).Role("compute").Host("10.0.0." + name[1:])
 			if i%2 == 1 {
@@ -93,6 +92,7 @@ var _ = Describe("Where runs are made from", func() {
 			}
 			w.make(node.Obj())
 		}
+		w.makeRoleOf(w.role("compute").Topology("edge-a").Obj(), nodeNames(4)...)
 		w.nodesReady(nodeNames(4)...)
 		for _, run := range w.runs() {
 			Expect(run.Spec.TopologyRef).NotTo(BeNil())

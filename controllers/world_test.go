@@ -130,6 +130,24 @@ func (w *world) makeNodes(n int, role string) []string {
 	return nodeNames(n)
 }
 
+// makeTogether makes n nodes and then their role, which wakes all of them at once:
+// they come together however long the machine takes to make them.
+func (w *world) makeTogether(role *dataplanev1.OpenStackDataPlaneRole, n int) []string {
+	GinkgoHelper()
+	names := w.makeNodes(n, role.Name)
+	w.makeRoleOf(role, names...)
+	return names
+}
+
+// makeRoleOf makes the role that nodes wait for.
+func (w *world) makeRoleOf(role *dataplanev1.OpenStackDataPlaneRole, names ...string) {
+	GinkgoHelper()
+	for _, n := range names {
+		w.halted(w.node(n), condition.InputReadyCondition, dataplanev1.RoleMissingReason)
+	}
+	w.make(role)
+}
+
 // makeMoreNodes makes the rest of n nodes of which the first are there.
 func (w *world) makeMoreNodes(first, n int, role string) {
 	GinkgoHelper()
