@@ -30,7 +30,8 @@ class CinderVolumeTest(realhost.HostTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # Loop devices are those of the machine.
+        # Loop devices are those of the machine: hosts that were killed have left theirs.
+        cls.nothing = cls.left()
         cls.addClassCleanup(cls.host, "systemctl stop edpm_cinder-volume edpm_cinder-volume-tgtd edpm-cinder-volume-storage", check=False)
         with open(os.path.join(CLASSES, "edpm_v1beta1_edpmserviceclass_cinder_volume.yaml"), encoding="utf-8") as file:
             cls.spec = yaml.safe_load(file)["spec"]
@@ -53,13 +54,14 @@ class CinderVolumeTest(realhost.HostTest):
                   "journalctl --no-pager -n 60 -u 'edpm*cinder*'; exit 1" % self.CINDER)
         self.assertEqual(self.lvm("vgs --noheadings --options vg_name").split(), ["cinder-volumes"])
 
-    def left(self):
-        return self.host("losetup --noheadings --output BACK-FILE | grep cinder-volume/volumes.img; ls -d /etc/systemd/system/*cinder* %s"
-                         " /var/lib/edpm/services/cinder-volume* /run/edpm-cinder-volume /dev/*cinder* 2>/dev/null; podman ps --all --quiet; true" % self.DIRECTORY)
+    @classmethod
+    def left(cls):
+        return cls.host("losetup --noheadings --output BACK-FILE | grep cinder-volume/volumes.img; ls -d /etc/systemd/system/*cinder* %s"
+                         " /var/lib/edpm/services/cinder-volume* /run/edpm-cinder-volume /dev/*cinder* 2>/dev/null; podman ps --all --quiet; true" % cls.DIRECTORY)
 
     def test_1_a_check_changes_nothing(self):
         self.assertNotEqual(self.play("play.yml", "--check").changed, [])
-        self.assertEqual(self.left(), "")
+        self.assertEqual(self.left(), self.nothing)
 
     def test_2_deployed(self):
         self.put("/run/cinder.conf", self.SECRET)
@@ -89,7 +91,7 @@ class CinderVolumeTest(realhost.HostTest):
     def test_5_removed(self):
         self.lvm("lvremove --driverloaded n --yes cinder-volumes/volume-1")
         self.play("cleanup.yml")
-        self.assertEqual(self.left(), "")
+        self.assertEqual(self.left(), self.nothing)
         self.assertEqual(self.play("cleanup.yml").changed, [])
 
 
