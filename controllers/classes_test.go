@@ -3,7 +3,6 @@ package controllers_test
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -110,8 +109,7 @@ var _ = Describe("A service class", func() {
 
 		By("leaving an idle cluster alone, and another manager, too")
 		w.quiet()
-		w.restart()
-		time.Sleep(4 * time.Second)
+		w.resync()
 		Expect(w.wire.since(0)).To(BeEmpty(), "what a resync writes")
 		w.exactlyOnce()
 	})

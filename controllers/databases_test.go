@@ -118,10 +118,7 @@ var _ = Describe("The databases of a Nova", func() {
 			w.running = startManager(w.ns, w.opts)
 			at, answered := 1+rng.IntN(45), rng.IntN(2) == 0
 			By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
-			select {
-			case <-w.wire.cutAfter(at, answered):
-			case <-time.After(8 * time.Second): // it did with fewer writes
-			}
+			w.wire.cutAfter(at, answered).orUntil(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(5)) })
 			w.restart()
 			Eventually(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(5)) }).Should(Succeed())
 			Expect(done.times()).To(HaveLen(5))

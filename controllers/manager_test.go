@@ -13,6 +13,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,6 +47,7 @@ func startManager(namespace string, opts controllers.Options) *running {
 		Client: controllers.ClientOptions(),
 	}
 	options.Controller.SkipNameValidation = ptr.To(true)
+	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return api.RESTMapper(), nil }
 	mgr, err := ctrl.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())
 	running, stop := context.WithCancel(context.Background())
@@ -190,9 +193,23 @@ func (w *wire) secretReads(name string) []string {
 	return append([]string(nil), w.reads[name]...)
 }
 
-// cutAfter makes the manager lose its API server at the n-th write from now. The
-// channel is closed when it has happened.
-func (w *wire) cutAfter(n int, answered bool) <-chan struct{} {
+// cut is closed when a manager has lost its API server.
+type cut <-chan struct{}
+
+// orUntil waits until it has happened, or everything is done with fewer writes.
+func (c cut) orUntil(done func(Gomega)) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		select {
+		case <-c:
+		default:
+			done(g)
+		}
+	}).WithTimeout(later).Should(Succeed())
+}
+
+// cutAfter makes the manager lose its API server at the n-th write from now.
+func (w *wire) cutAfter(n int, answered bool) cut {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cutAt, w.answered, w.cut = len(w.writes)+n, answered, make(chan struct{})
@@ -212,20 +229,32 @@ func (w *wire) since(n int) []string {
 	return append([]string(nil), w.writes[n:]...)
 }
 
-// reconciliations of all controllers of the process so far.
+// reconciliations returns how many all controllers of the process have finished so far.
 func reconciliations() float64 {
+	GinkgoHelper()
+	return sum("controller_runtime_reconcile_total", func(m *dto.Metric) float64 { return m.GetCounter().GetValue() })
+}
+
+// activeWorkers returns how many reconciliations are under way.
+func activeWorkers() float64 {
+	GinkgoHelper()
+	return sum("controller_runtime_active_workers", func(m *dto.Metric) float64 { return m.GetGauge().GetValue() })
+}
+
+// sum adds a metric of all controllers of the process up, without those of pretend hosts.
+func sum(metric string, value func(*dto.Metric) float64) float64 {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	total := 0.0
 	for _, f := range families {
-		if f.GetName() != "controller_runtime_reconcile_total" {
+		if f.GetName() != metric {
 			continue
 		}
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
 				if l.GetName() == "controller" && !strings.HasPrefix(l.GetValue(), "fake-") {
-					total += m.GetCounter().GetValue()
+					total += value(m)
 				}
 			}
 		}

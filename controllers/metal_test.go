@@ -421,6 +421,7 @@ func withoutKind() (reinstall func()) {
 	Expect(envtest.UninstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition.DeepCopy()}})).To(Succeed())
 	served := func() error { return api.List(ctx, &metal3v1.BareMetalHostList{}) }
 	Eventually(served).ShouldNot(Succeed())
+	api = newClient() // whose mapper does not have the kind
 	reinstall = sync.OnceFunc(func() {
 		_, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition}})
 		Expect(err).NotTo(HaveOccurred())

@@ -108,10 +108,11 @@ var _ = Describe("Exactly once", func() {
 				d.make(d.role("compute").Cell("cell1").Obj())
 				d.makeNodes(2, "compute")
 				d.running = startManager(d.ns, d.opts)
-				select {
-				case <-d.wire.cutAfter(d.at, d.answered):
-				case <-time.After(8 * time.Second): // it did with fewer writes
-				}
+				d.wire.cutAfter(d.at, d.answered).orUntil(func(g Gomega) {
+					for _, n := range nodeNames(2) {
+						isReady(g, d.compute(n))
+					}
+				})
 				d.restart()
 				d.computesReady(nodeNames(2)...)
 				d.exactlyOnce()

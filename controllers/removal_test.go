@@ -210,8 +210,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("newer memory"))
 		w.quiet()
 		writes := server.Requests("PUT")
-		w.restart()
-		time.Sleep(2 * time.Second)
+		w.resync()
 		Expect(server.Requests("PUT")).To(Equal(writes))
 		enable := func() {
 			GinkgoHelper()

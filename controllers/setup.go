@@ -2,10 +2,12 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,6 +52,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 // Operators that run unless others are chosen.
@@ -64,6 +67,9 @@ type Options struct {
 	// Operators to run; empty means all that are not optional.
 	Operators []string
 	Engine    edpm.Options
+	// Gather is how long changes of many objects are gathered into one reconciliation of
+	// what summarizes them; zero means watch.DefaultGather.
+	Gather time.Duration
 	// Secrets are the limits of each namespace; zero means inputs.DefaultLimits.
 	Secrets inputs.Limits
 	Images  images.Defaults
@@ -88,12 +94,13 @@ type setup struct {
 
 // Setup adds the controllers of the chosen operators to the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
+	opts.Gather = cmp.Or(opts.Gather, watch.DefaultGather)
 	reader, err := inputs.NewReader(ctx, mgr, opts.Secrets)
 	if err != nil {
 		return err
 	}
 	s := &setup{
-		Manager: mgr, Options: opts, inputs: reader, predictor: placement.NewPredictor(mgr.GetCache()),
+		Manager: mgr, Options: opts, inputs: reader, predictor: placement.NewPredictor(mgr.GetCache(), opts.Gather),
 		engine: edpm.New(mgr.GetClient(), mgr.GetAPIReader(), opts.Engine),
 	}
 	steps := []func(context.Context) error{s.shared}
@@ -196,14 +203,14 @@ func (s *setup) ansibleEE(ctx context.Context) error {
 }
 
 func (s *setup) dataPlane(ctx context.Context) error {
-	if err := (&openstackdataplane.Reconciler{Client: s.GetClient(), Runner: s.runner("dataplane")}).SetupWithManager(ctx, s.Manager); err != nil {
+	if err := (&openstackdataplane.Reconciler{Client: s.GetClient(), Runner: s.runner("dataplane"), Gather: s.Gather}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
-	if err := (&openstackdataplanerole.Reconciler{Client: s.GetClient(), Runner: s.runner("dataplane-role")}).SetupWithManager(s.Manager); err != nil {
+	if err := (&openstackdataplanerole.Reconciler{Client: s.GetClient(), Runner: s.runner("dataplane-role"), Gather: s.Gather}).SetupWithManager(s.Manager); err != nil {
 		return err
 	}
 	return (&openstackdataplanenode.Reconciler{
-		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("dataplane-node"), Inputs: s.inputs, Engine: s.engine, RunnerImage: s.Images.AnsibleEE,
+		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("dataplane-node"), Gather: s.Gather, Inputs: s.inputs, Engine: s.engine, RunnerImage: s.Images.AnsibleEE,
 	}).SetupWithManager(ctx, s.Manager)
 }
 
@@ -219,7 +226,7 @@ func (s *setup) edpm(ctx context.Context) error {
 		return err
 	}
 	return (&edpmserviceclass.Reconciler{
-		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("edpmserviceclass"), Inputs: s.inputs,
+		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("edpmserviceclass"), Gather: s.Gather, Inputs: s.inputs,
 	}).SetupWithManager(s.Manager)
 }
 
@@ -247,7 +254,7 @@ func (s *setup) nova(ctx context.Context) error {
 }
 
 func (s *setup) glance(ctx context.Context) error {
-	if err := (&glance.Reconciler{Client: s.GetClient(), Runner: s.runner("glance")}).SetupWithManager(ctx, s.Manager); err != nil {
+	if err := (&glance.Reconciler{Client: s.GetClient(), Runner: s.runner("glance"), Gather: s.Gather}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
 	return (&glanceapi.Reconciler{
@@ -261,7 +268,7 @@ func (s *setup) core(ctx context.Context) error {
 }
 
 func (s *setup) topology(ctx context.Context) error {
-	return (&topology.Reconciler{Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("topology")}).SetupWithManager(ctx, s.Manager)
+	return (&topology.Reconciler{Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("topology"), Gather: s.Gather}).SetupWithManager(ctx, s.Manager)
 }
 
 func (s *setup) ocs(ctx context.Context) error {

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/test/envtest"
-	"github.com/edpm-operators/edpm-operators/test/fakekube"
 )
 
 const (
@@ -26,9 +25,8 @@ const (
 )
 
 var (
-	env  *envtest.Env
-	api  client.Client
-	kube *fakekube.Cluster
+	env *envtest.Env
+	api client.Client
 	// managerConfig has the rights of the managers of this suite.
 	managerConfig *rest.Config
 	ctx           = context.Background()
@@ -43,17 +41,26 @@ func TestControllers(t *testing.T) {
 	RunSpecs(t, "Controllers")
 }
 
-var _ = BeforeSuite(func() {
+// The processes of the suite share one API server, which the first of them starts.
+var _ = SynchronizedBeforeSuite(func() []byte {
+	started := envtest.Start(GinkgoT(), envtest.Options{CRDPaths: []string{envtest.File("controllers", "testdata"), envtest.BareMetalHostCRD()}})
+	kubeconfig, err := started.Kubeconfig()
+	Expect(err).NotTo(HaveOccurred())
+	return kubeconfig
+}, func(kubeconfig []byte) {
 	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(GinkgoWriter))))
-	env = envtest.Start(GinkgoT(), envtest.Options{CRDPaths: []string{envtest.File("controllers", "testdata"), envtest.BareMetalHostCRD()}})
+	env = envtest.Join(GinkgoT(), kubeconfig, envtest.Options{})
+	api = newClient()
+	managerConfig = env.AsManager(GinkgoT())
+})
+
+// newClient returns a client of an administrator. The managers of the stories have its
+// mapper of kinds, which asks the API server for each once.
+func newClient() client.Client {
+	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
-	var err error
-	api, err = client.New(config, client.Options{Scheme: env.Scheme})
+	c, err := client.New(config, client.Options{Scheme: env.Scheme})
 	Expect(err).NotTo(HaveOccurred())
-	managerConfig = env.AsManager(GinkgoT())
-	background, stop := context.WithCancel(context.Background())
-	DeferCleanup(stop)
-	kube, err = fakekube.Start(background, config, ctrl.Options{Scheme: env.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-})
+	return c
+}

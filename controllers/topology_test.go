@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
@@ -201,7 +202,7 @@ var _ = Describe("A Topology", func() {
 
 	It("takes a storm of consumers and pods with few writes, and then rests", func() {
 		const many = 60
-		w := newWorld()
+		w := newWorld(func(o *controllers.Options) { o.Gather = time.Second })
 		key := w.zoned("zoneA", "zoneB", "zoneC")
 		spread := MakeTopology("spread", w.ns).Spread(key).Obj()
 		w.make(spread)
@@ -227,7 +228,7 @@ var _ = Describe("A Topology", func() {
 		}
 		// What the cache does not show yet is a conflict, and written again.
 		Expect(held).To(BeNumerically("<=", 3*many), "each consumer holds it with few writes")
-		Expect(status).To(BeNumerically("<=", 2+int(took/time.Second)), "the status is written no oftener than changes are gathered")
+		Expect(status).To(BeNumerically("<=", 2+int(took/w.opts.Gather)), "the status is written no oftener than changes are gathered")
 		seen := reconciliations()
 		Consistently(reconciliations).WithTimeout(3 * time.Second).Should(Equal(seen))
 	})

@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
@@ -50,6 +52,7 @@ type world struct {
 func quick() controllers.Options {
 	opts := controllers.Options{Engine: edpm.DefaultOptions(), Images: defaultImages}
 	opts.Engine.Debounce, opts.Engine.Patience = 60*time.Millisecond, 3*time.Second
+	opts.Gather = 100 * time.Millisecond
 	opts.Engine.Backoff = edpm.Backoff{Base: 300 * time.Millisecond, Max: time.Second}
 	return opts
 }
@@ -69,12 +72,22 @@ func newPlace(change ...func(*controllers.Options)) *world {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
 	Expect(api.Create(ctx, ns)).To(Succeed())
-	w := &world{ns: ns.Name, hosts: kube.Space(ns.Name), opts: quick()}
+	w := &world{ns: ns.Name, hosts: startHosts(ns.Name), opts: quick()}
 	for _, c := range change {
 		c(&w.opts)
 	}
 	DeferCleanup(func() { w.running.end() })
 	return w
+}
+
+// startHosts starts the pretend hosts of a namespace, which are there until the story ends.
+func startHosts(namespace string) *fakekube.Space {
+	GinkgoHelper()
+	background, stop := context.WithCancel(context.Background())
+	DeferCleanup(stop)
+	hosts, err := fakekube.Start(background, env.Config, ctrl.Options{Scheme: env.Scheme}, namespace)
+	Expect(err).NotTo(HaveOccurred())
+	return hosts
 }
 
 // restart stops the manager and starts another one.
@@ -294,9 +307,7 @@ func (w *world) halted(obj judged, t condition.Type, reason condition.Reason, pa
 func (w *world) ready(objects ...judged) {
 	GinkgoHelper()
 	for _, o := range objects {
-		Eventually(func(g Gomega) {
-			g.Expect(shown(g, o, condition.ReadyCondition)).To(HavePrefix("True/"), "%T %s: %+v", o, o.GetName(), o.GetConditions())
-		}).WithTimeout(later).Should(Succeed())
+		Eventually(func(g Gomega) { isReady(g, o) }).WithTimeout(later).Should(Succeed())
 	}
 }
 
@@ -376,15 +387,32 @@ func (w *world) exactlyOnce() {
 	Expect(w.hosts.Overlaps()).To(BeEmpty(), "a host should be in one run at a time")
 }
 
-// quiet waits until the manager has written nothing for a while: for longer than
-// roles and data planes gather the changes of their nodes.
+// quiet waits until the manager has come to rest: until it has reconciled and written
+// nothing for longer than changes are gathered and computes are collected into a run.
 func (w *world) quiet() {
 	GinkgoHelper()
-	Eventually(func() []string {
-		before := len(w.wire.since(0))
-		time.Sleep(2500 * time.Millisecond)
-		return w.wire.since(before)
-	}).WithTimeout(later).Should(BeEmpty(), "the manager should come to rest")
+	rest := still + w.opts.Gather + w.opts.Engine.Debounce
+	Eventually(func(g Gomega) {
+		writes, reconciled := len(w.wire.since(0)), reconciliations()
+		g.Consistently(activeWorkers).WithTimeout(rest).Should(BeZero())
+		g.Expect(w.wire.since(writes)).To(BeEmpty())
+		g.Expect(reconciliations()).To(Equal(reconciled))
+	}).WithTimeout(later).Should(Succeed(), "the manager should come to rest")
+}
+
+// resync starts another manager, which looks at every object, and waits until it has come
+// to rest.
+func (w *world) resync() {
+	GinkgoHelper()
+	before := reconciliations()
+	w.restart()
+	Eventually(reconciliations).Should(BeNumerically(">", before))
+	w.quiet()
+}
+
+// isReady reports an error unless the object is Ready for its current spec.
+func isReady(g Gomega, obj judged) {
+	g.Expect(shown(g, obj, condition.ReadyCondition)).To(HavePrefix("True/"), "%T %s: %+v", obj, obj.GetName(), obj.GetConditions())
 }
 
 // nothingRuns expects that no run is started for a while.

@@ -48,7 +48,7 @@ func BenchmarkPredictor(b *testing.B) {
 		keep     bool
 	}{{"fits", fits, true}, {"fits nowhere", full, true}, {"fits nowhere, first", full, false}} {
 		b.Run(c.name, func(b *testing.B) {
-			p := NewPredictor(snapshot)
+			p := NewPredictor(snapshot, gather)
 			play := func() {
 				if !c.keep {
 					p.infos = nil

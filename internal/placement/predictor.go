@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// pause is the shortest time between two predictions of one roll-out.
-	pause = 2 * time.Second
 	// maxShare is how much of one processor repeated predictions may take.
 	maxShare = 0.05
 	// forgetAfter is when a roll-out that nobody asks about any more is forgotten.
@@ -31,6 +29,11 @@ const (
 // often that all of these together take maxShare of a processor: where one prediction
 // takes long, the present one counts for longer.
 type Predictor struct {
+	// Gather is how long changes of the cluster are gathered before pods that would fit
+	// nowhere are predicted again, and the shortest time between two predictions of one
+	// roll-out.
+	Gather time.Duration
+
 	cache cache.Cache
 
 	// running is held during a prediction, and guards infos, which idle releases when
@@ -68,9 +71,10 @@ type unfit struct {
 	repeated bool
 }
 
-// NewPredictor returns a Predictor that reads the cluster from a cache.
-func NewPredictor(c cache.Cache) *Predictor {
-	return &Predictor{cache: c, unfit: map[Key]*unfit{}, queues: map[string]queue{}}
+// NewPredictor returns a Predictor that reads the cluster from a cache, and whose
+// Gather is as given.
+func NewPredictor(c cache.Cache, gather time.Duration) *Predictor {
+	return &Predictor{Gather: gather, cache: c, unfit: map[Key]*unfit{}, queues: map[string]queue{}}
 }
 
 // Wakes returns a source for the controller of a kind: it queues the objects that
@@ -139,7 +143,7 @@ func (p *Predictor) note(key Key, u *unfit) {
 		return
 	}
 	p.unfit[key] = u
-	u.due = now.Add(max(pause, p.round()))
+	u.due = now.Add(max(p.Gather, p.round()))
 }
 
 // round is how long it takes to predict everything again with maxShare of a processor.

@@ -102,11 +102,14 @@ type story struct {
 	t *testing.T
 }
 
-const kind = "glanceapi"
+const (
+	kind   = "glanceapi"
+	gather = 2 * time.Second
+)
 
 func newStory(t *testing.T, snapshot Snapshot) *story {
 	s := &story{storedSnapshot: &storedSnapshot{Snapshot: snapshot}, requests: &requests{}, t: t}
-	s.Predictor = NewPredictor(s.storedSnapshot)
+	s.Predictor = NewPredictor(s.storedSnapshot, gather)
 	if err := s.Wakes(kind).Start(t.Context(), s.requests); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +178,7 @@ func TestAPredictionIsGivenAgainUntilItMayBePredictedAgain(t *testing.T) {
 			t.Error(diff)
 		}
 		s.wants(1)
-		if queued := s.pass(pause); !slices.Equal(queued, []string{"api"}) {
+		if queued := s.pass(s.Gather); !slices.Equal(queued, []string{"api"}) {
 			t.Errorf("%v is queued; want the object that was given an old prediction", queued)
 		}
 		s.predict("api", w)
@@ -204,7 +207,7 @@ func TestRepeatedPredictionsTakeAShareOfAProcessor(t *testing.T) {
 			for i := range objects { // something changes all the time
 				s.predict(fmt.Sprint("api-", i), w)
 			}
-			time.Sleep(pause)
+			time.Sleep(s.Gather)
 		}
 		if share := float64(s.reads) * float64(s.takes) / float64(time.Since(start)); share > maxShare {
 			t.Errorf("predictions took %.1f%% of a processor; at most %.1f%% are allowed", 100*share, 100*maxShare)
@@ -246,12 +249,12 @@ func TestTheViewIsReleasedWhenNothingIsPredicted(t *testing.T) {
 
 func TestACacheOfChosenNamespacesIsListed(t *testing.T) {
 	c := &listedSnapshot{Reader: fake.NewClientBuilder().WithObjects(makeNode("n0")).Build()}
-	v, err := NewPredictor(c).Predict(t.Context(), Key{}, makeWorkload(1))
+	v, err := NewPredictor(c, gather).Predict(t.Context(), Key{}, makeWorkload(1))
 	if err != nil || !v.Fits() {
 		t.Errorf("got %+v, %v", v, err)
 	}
 	c.err = errors.New("no such kind")
-	if _, err := NewPredictor(c).Predict(t.Context(), Key{}, makeWorkload(1)); err == nil || !strings.Contains(err.Error(), "listing *v1.Node for the placement prediction: no such kind") {
+	if _, err := NewPredictor(c, gather).Predict(t.Context(), Key{}, makeWorkload(1)); err == nil || !strings.Contains(err.Error(), "listing *v1.Node for the placement prediction: no such kind") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package podified
 import (
 	"context"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -37,9 +36,6 @@ const (
 	cronJobIndex = "podified.cronJob"
 	// networksIndex holds the network attachments of an object.
 	networksIndex = "podified.networks"
-	// gather is how long changes of the cluster are gathered before pods that
-	// would find no place are looked at again.
-	gather = 2 * time.Second
 )
 
 // IndexPods adds the indexes of pods and Jobs that Deployers use, once for a manager.
@@ -162,7 +158,7 @@ func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfJobPod), builder.WithPredicates(jobPodChanges)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.ownersOnNode), builder.WithPredicates(readyChanges)).
 		WatchesRawSource(d.predictor.Wakes(d.Controller))
-	b = watch.Scheduling(b, watch.Gather(gather, d.predictions.waiting.All), watch.Gather(gather, d.predictions.waiting.Concerned))
+	b = watch.Scheduling(b, watch.Gather(d.predictor.Gather, d.predictions.waiting.All), watch.Gather(d.predictor.Gather, d.predictions.waiting.Concerned))
 	if k.CronJobs {
 		b = b.Owns(&batchv1.CronJob{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfCronJob), builder.WithPredicates(jobChanges))

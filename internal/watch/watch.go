@@ -68,6 +68,10 @@ func readiness(obj client.Object) string {
 	return ""
 }
 
+// DefaultGather is how long changes of many objects are gathered unless the manager's
+// options say otherwise.
+const DefaultGather = 2 * time.Second
+
 // Gather returns a handler that maps objects to requests and lets requests that
 // come within the delay be one: for objects that sum up many others.
 func Gather(delay time.Duration, toRequests handler.MapFunc) handler.EventHandler {

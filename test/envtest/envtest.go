@@ -119,26 +119,57 @@ func Start(t T, opts Options) *Env {
 	if err != nil {
 		t.Fatalf("starting the API server: %v", err)
 	}
+	env := connect(t, config, scheme)
+	env.webhooks = server.WebhookInstallOptions
+	return env
+}
+
+// Join returns the Env of an API server that another process of the suite has started:
+// kubeconfig is what its [Env.Kubeconfig] returned. Of the options only AddToScheme
+// counts.
+func Join(t T, kubeconfig []byte, opts Options) *Env {
+	t.Helper()
+	scheme, err := NewScheme(opts.AddToScheme...)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		t.Fatalf("reading the kubeconfig of the API server: %v", err)
+	}
+	return connect(t, config, scheme)
+}
+
+func connect(t T, config *rest.Config, scheme *apiruntime.Scheme) *Env {
+	t.Helper()
 	admin, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatalf("making a client: %v", err)
 	}
-	return &Env{Config: config, Client: admin, Scheme: scheme, Requests: &rights.Requests{}, webhooks: server.WebhookInstallOptions}
+	return &Env{Config: config, Client: admin, Scheme: scheme, Requests: &rights.Requests{}}
 }
 
-// WriteKubeconfig writes a kubeconfig of the administrator, for programs. With
-// the name of an account, as ServiceAccounts are called, the administrator acts as
-// that and has its rights only.
+// WriteKubeconfig writes what [Env.Kubeconfig] returns to a file, for programs.
 func (e *Env) WriteKubeconfig(path string, account ...string) error {
+	kubeconfig, err := e.Kubeconfig(account...)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, kubeconfig, 0o600)
+}
+
+// Kubeconfig returns a kubeconfig of the administrator. With the name of an account, as
+// ServiceAccounts are called, the administrator acts as that and has its rights only.
+func (e *Env) Kubeconfig(account ...string) ([]byte, error) {
 	cluster := &clientcmdapi.Cluster{Server: e.Config.Host, CertificateAuthorityData: e.Config.CAData}
 	user := &clientcmdapi.AuthInfo{ClientCertificateData: e.Config.CertData, ClientKeyData: e.Config.KeyData}
 	if len(account) > 0 {
 		user.Impersonate, user.ImpersonateGroups = account[0], []string{"system:serviceaccounts", "system:authenticated"}
 	}
-	return clientcmd.WriteToFile(clientcmdapi.Config{
+	return clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"c": cluster}, AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": user},
 		Contexts: map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}}, CurrentContext: "x",
-	}, path)
+	})
 }
 
 // ManagerOptions are those of a manager that serves the installed webhooks and

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // managerAccount is the ServiceAccount of the manager where it is deployed.
@@ -24,7 +25,7 @@ const (
 // AsManager returns a configuration that has the rights of the deployed manager
 // and no others: a story that needs more fails. It has those on Secrets in the
 // namespaces of [Env.GrantSecrets] only. What is asked with it is noted in
-// [Env.Requests]. It is called once.
+// [Env.Requests]. Each process of a suite calls it once.
 func (e *Env) AsManager(t T) *rest.Config {
 	t.Helper()
 	if err := e.makeRoles(); err != nil {
@@ -50,15 +51,20 @@ func (e *Env) makeRoles() error {
 			break
 		}
 		if err == nil && role.Kind == "ClusterRole" {
-			err = e.Client.Create(context.Background(), role)
+			err = e.ensure(role)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return e.Client.Create(context.Background(), &rbacv1.ClusterRoleBinding{
+	return e.ensure(&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: managerRole}, RoleRef: roleRef(managerRole), Subjects: subjects(),
 	})
+}
+
+// ensure makes an object, unless another process of the suite has made it.
+func (e *Env) ensure(obj client.Object) error {
+	return client.IgnoreAlreadyExists(e.Client.Create(context.Background(), obj))
 }
 
 // GrantSecrets gives the manager its rights on the Secrets of a namespace.

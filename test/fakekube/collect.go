@@ -44,7 +44,7 @@ var children = map[client.Object][]schema.GroupVersionKind{
 }
 
 // collect makes the children of deleted objects go, as the garbage collector does.
-func (c *Cluster) collect(ctx context.Context, mgr manager.Manager) error {
+func (s *Space) collect(ctx context.Context, mgr manager.Manager) error {
 	for kind, owned := range children {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
 		if err != nil {
@@ -55,7 +55,7 @@ func (c *Cluster) collect(ctx context.Context, mgr manager.Manager) error {
 				obj = last.Obj
 			}
 			if owner, ok := obj.(client.Object); ok {
-				go c.orphans(ctx, owner, owned)
+				go s.orphans(ctx, owner, owned)
 			}
 		}})
 		if err != nil {
@@ -66,10 +66,10 @@ func (c *Cluster) collect(ctx context.Context, mgr manager.Manager) error {
 }
 
 // orphans deletes what the owner that has gone leaves behind.
-func (c *Cluster) orphans(ctx context.Context, owner client.Object, kinds []schema.GroupVersionKind) {
+func (s *Space) orphans(ctx context.Context, owner client.Object, kinds []schema.GroupVersionKind) {
 	for _, kind := range kinds {
 		for range 3 { // errors pass; the collector never gives up either
-			if err := c.orphansOfKind(ctx, owner, kind); err == nil {
+			if err := s.orphansOfKind(ctx, owner, kind); err == nil {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -77,11 +77,11 @@ func (c *Cluster) orphans(ctx context.Context, owner client.Object, kinds []sche
 	}
 }
 
-func (c *Cluster) orphansOfKind(ctx context.Context, owner client.Object, kind schema.GroupVersionKind) error {
+func (s *Space) orphansOfKind(ctx context.Context, owner client.Object, kind schema.GroupVersionKind) error {
 	list := &metav1.PartialObjectMetadataList{}
 	kind.Kind += "List"
 	list.SetGroupVersionKind(kind)
-	if err := c.live.List(ctx, list, client.InNamespace(owner.GetNamespace())); err != nil {
+	if err := s.live.List(ctx, list, client.InNamespace(owner.GetNamespace())); err != nil {
 		return err
 	}
 	for i := range list.Items {
@@ -90,7 +90,7 @@ func (c *Cluster) orphansOfKind(ctx context.Context, owner client.Object, kind s
 		if len(refs) != 1 || refs[0].UID != owner.GetUID() {
 			continue
 		}
-		err := c.client.Delete(ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &child.UID})
+		err := s.client.Delete(ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &child.UID})
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -100,14 +100,14 @@ func (c *Cluster) orphansOfKind(ctx context.Context, owner client.Object, kind s
 
 // finalize deletes the Pods of a Job that is deleted in the foreground, and then
 // lets the Job go.
-func (c *Cluster) finalize(ctx context.Context, job *batchv1.Job) error {
+func (s *Space) finalize(ctx context.Context, job *batchv1.Job) error {
 	if !controllerutil.ContainsFinalizer(job, metav1.FinalizerDeleteDependents) {
 		return nil
 	}
-	if err := c.orphansOfKind(ctx, job, pods); err != nil {
+	if err := s.orphansOfKind(ctx, job, pods); err != nil {
 		return err
 	}
 	patched := job.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, metav1.FinalizerDeleteDependents)
-	return client.IgnoreNotFound(c.client.Patch(ctx, patched, client.MergeFrom(job)))
+	return client.IgnoreNotFound(s.client.Patch(ctx, patched, client.MergeFrom(job)))
 }

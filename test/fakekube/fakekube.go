@@ -67,38 +67,32 @@ type Execution struct {
 // Rule decides how a run ends on a host.
 type Rule func(host, step string) Outcome
 
-// Cluster runs the Jobs of any number of namespaces.
-type Cluster struct {
+// Space is the stand-ins of one namespace.
+type Space struct {
 	client client.Client
 	live   client.Reader
 
 	mu     sync.Mutex
-	spaces map[string]*Space
 	active map[types.UID]bool
-}
-
-// Space is what is known of one namespace.
-type Space struct {
-	mu    sync.Mutex
-	rule  Rule
-	delay time.Duration
-	lag   time.Duration
-	gate  chan struct{} // closed when Jobs may end
-	book  []Execution
-	busy  map[string]string // host -> Job
-	pods  int
+	rule   Rule
+	delay  time.Duration
+	lag    time.Duration
+	gate   chan struct{} // closed when Jobs may end
+	book   []Execution
+	busy   map[string]string // host -> Job
+	pods   int
 	// keys that hosts show.
 	keys map[string]string
 	// overlaps are hosts on which two Jobs were at work at the same time.
 	overlaps []string
 }
 
-// Start starts the stand-ins. They stop with the context.
-func Start(ctx context.Context, config *rest.Config, opts ctrl.Options) (*Cluster, error) {
+// Start starts the stand-ins of a namespace. They stop with the context.
+func Start(ctx context.Context, config *rest.Config, opts ctrl.Options, namespace string) (*Space, error) {
 	opts.Metrics = metricsserver.Options{BindAddress: "0"}
 	opts.Controller.SkipNameValidation = ptr.To(true)
 	opts.WebhookServer = nil
-	opts.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	opts.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: map[string]cache.Config{namespace: {}}}
 	opts.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Pod{}}}
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -106,30 +100,24 @@ func Start(ctx context.Context, config *rest.Config, opts ctrl.Options) (*Cluste
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{client: mgr.GetClient(), live: mgr.GetAPIReader(), spaces: map[string]*Space{}, active: map[types.UID]bool{}}
+	s := &Space{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), active: map[types.UID]bool{},
+		rule: func(string, string) Outcome { return OK }, busy: map[string]string{}, keys: map[string]string{}, gate: make(chan struct{}),
+	}
+	close(s.gate)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fake-jobs").For(&batchv1.Job{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).Complete(c)
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).Complete(s)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.collect(ctx, mgr); err != nil {
+	if err := s.collect(ctx, mgr); err != nil {
 		return nil, err
 	}
 	go func() { _ = mgr.Start(ctx) }()
-	return c, nil
-}
-
-// Space returns the namespace's part.
-func (c *Cluster) Space(namespace string) *Space {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s, ok := c.spaces[namespace]
-	if !ok {
-		s = &Space{rule: func(string, string) Outcome { return OK }, busy: map[string]string{}, keys: map[string]string{}, gate: make(chan struct{})}
-		close(s.gate)
-		c.spaces[namespace] = s
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		return nil, ctx.Err()
 	}
-	return s
+	return s, nil
 }
 
 // Decide makes the rule decide how runs end from now on.
@@ -205,23 +193,23 @@ func (s *Space) Overlaps() []string {
 }
 
 // Reconcile runs a Job, or cleans up behind one that is being deleted.
-func (c *Cluster) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (s *Space) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	job := &batchv1.Job{}
-	if err := c.client.Get(ctx, req.NamespacedName, job); err != nil {
+	if err := s.client.Get(ctx, req.NamespacedName, job); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !job.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, c.finalize(ctx, job)
+		return ctrl.Result{}, s.finalize(ctx, job)
 	}
 	if finished(job) || job.Labels[podified.AppLabel] == podified.JobApp {
 		return ctrl.Result{}, nil // it has no hosts
 	}
-	c.mu.Lock()
-	started := c.active[job.UID]
-	c.active[job.UID] = true
-	c.mu.Unlock()
+	s.mu.Lock()
+	started := s.active[job.UID]
+	s.active[job.UID] = true
+	s.mu.Unlock()
 	if !started {
-		go c.run(ctx, job.DeepCopy())
+		go s.run(ctx, job.DeepCopy())
 	}
 	return ctrl.Result{}, nil
 }
@@ -233,60 +221,59 @@ func finished(job *batchv1.Job) bool {
 }
 
 // run plays the Job through, with as many Pods as its backoffLimit allows.
-func (c *Cluster) run(ctx context.Context, job *batchv1.Job) {
-	space := c.Space(job.Namespace)
+func (s *Space) run(ctx context.Context, job *batchv1.Job) {
 	start := metav1.NewTime(time.Now().Truncate(time.Second))
 	good := false
 	var failures int32
 	for !good && failures <= ptr.Deref(job.Spec.BackoffLimit, 6) {
-		pod, err := c.createPod(ctx, job, space)
+		pod, err := s.createPod(ctx, job)
 		if err != nil {
 			return // the Job has gone
 		}
-		hosts, message, ok := c.play(ctx, job, pod, space)
-		if !c.alive(ctx, job) {
-			space.close(job.Name, hosts, Cancelled)
+		hosts, message, ok := s.play(ctx, job, pod)
+		if !s.alive(ctx, job) {
+			s.close(job.Name, hosts, Cancelled)
 			return
 		}
-		space.close(job.Name, hosts, "")
-		if err := c.endPod(ctx, pod, message, ok); err != nil {
+		s.close(job.Name, hosts, "")
+		if err := s.endPod(ctx, pod, message, ok); err != nil {
 			return
 		}
 		if good = ok; !ok {
 			failures++
 		}
 	}
-	space.mu.Lock()
-	lag := space.lag
-	space.mu.Unlock()
+	s.mu.Lock()
+	lag := s.lag
+	s.mu.Unlock()
 	time.Sleep(lag)
-	c.endJob(ctx, job, start, good, failures)
+	s.endJob(ctx, job, start, good, failures)
 }
 
-func (c *Cluster) alive(ctx context.Context, job *batchv1.Job) bool {
+func (s *Space) alive(ctx context.Context, job *batchv1.Job) bool {
 	now := &batchv1.Job{}
-	err := c.live.Get(ctx, client.ObjectKeyFromObject(job), now)
+	err := s.live.Get(ctx, client.ObjectKeyFromObject(job), now)
 	return err == nil && now.UID == job.UID && now.DeletionTimestamp.IsZero()
 }
 
-func (c *Cluster) createPod(ctx context.Context, job *batchv1.Job, space *Space) (*corev1.Pod, error) {
-	space.mu.Lock()
-	space.pods++
-	n := space.pods
-	space.mu.Unlock()
+func (s *Space) createPod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, error) {
+	s.mu.Lock()
+	s.pods++
+	n := s.pods
+	s.mu.Unlock()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: job.Namespace, Name: fmt.Sprintf("%s-%d", job.Name, n), Annotations: maps.Clone(job.Spec.Template.Annotations),
 		Labels:          map[string]string{batchv1.JobNameLabel: job.Name, batchv1.ControllerUidLabel: string(job.UID)},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
 	}, Spec: *job.Spec.Template.Spec.DeepCopy()}
 	maps.Copy(pod.Labels, job.Spec.Template.Labels)
-	return pod, c.client.Create(ctx, pod)
+	return pod, s.client.Create(ctx, pod)
 }
 
 // play waits for the inputs as a kubelet would, does the work on the hosts, and
 // returns the executions, the termination message, and whether all went well.
-func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, space *Space) (indexes []int, message string, good bool) {
-	inputs, err := c.inputs(ctx, job, pod)
+func (s *Space) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (indexes []int, message string, good bool) {
+	inputs, err := s.inputs(ctx, job, pod)
 	if err != nil {
 		return nil, "", false
 	}
@@ -294,21 +281,21 @@ func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, s
 	if list := pod.Annotations[edpmv1.HostsAnnotation]; list != "" {
 		hosts = strings.Split(list, ",")
 	}
-	space.mu.Lock()
+	s.mu.Lock()
 	recap, good, killed := map[string][]any{}, true, false
 	steps := stepsOf(pod)
 	for _, host := range hosts {
-		if other, ok := space.busy[host]; ok && other != job.Name {
-			space.overlaps = append(space.overlaps, fmt.Sprintf("%s: %s and %s", host, other, job.Name))
+		if other, ok := s.busy[host]; ok && other != job.Name {
+			s.overlaps = append(s.overlaps, fmt.Sprintf("%s: %s and %s", host, other, job.Name))
 		}
-		space.busy[host] = job.Name
+		s.busy[host] = job.Name
 		var met []any
 		outcome, done := OK, 0
 		for ; done < len(steps) && outcome == OK; done++ {
 			e := execution(host, steps[done], job, inputs)
-			e.Outcome, met = space.meet(e, string(inputs["known_hosts"]))
-			indexes = append(indexes, len(space.book))
-			space.book = append(space.book, e)
+			e.Outcome, met = s.meet(e, string(inputs["known_hosts"]))
+			indexes = append(indexes, len(s.book))
+			s.book = append(s.book, e)
 			outcome = e.Outcome
 		}
 		switch outcome {
@@ -324,8 +311,8 @@ func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, s
 			good, killed = false, true
 		}
 	}
-	delay, gate := space.delay, space.gate
-	space.mu.Unlock()
+	delay, gate := s.delay, s.gate
+	s.mu.Unlock()
 	if delay > 0 {
 		time.Sleep(delay)
 	}
@@ -334,7 +321,7 @@ func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, s
 	default:
 		select {
 		case <-gate:
-		case <-c.gone(ctx, job):
+		case <-s.gone(ctx, job):
 		}
 	}
 	if killed {
@@ -345,17 +332,17 @@ func (c *Cluster) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod, s
 }
 
 // gone is closed when the Job is deleted.
-func (c *Cluster) gone(ctx context.Context, job *batchv1.Job) <-chan struct{} {
+func (s *Space) gone(ctx context.Context, job *batchv1.Job) <-chan struct{} {
 	out := make(chan struct{})
 	go func() {
 		defer close(out)
-		for c.alive(ctx, job) {
+		for s.alive(ctx, job) {
 			select {
 			case <-ctx.Done():
 				return
 			case <-time.After(50 * time.Millisecond):
 			}
-			if c.Space(job.Namespace).open() {
+			if s.open() {
 				return
 			}
 		}
@@ -390,7 +377,7 @@ func (s *Space) close(job string, indexes []int, outcome Outcome) {
 }
 
 // inputs waits for the Secret with the inputs of the run, as a kubelet does.
-func (c *Cluster) inputs(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (map[string][]byte, error) {
+func (s *Space) inputs(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (map[string][]byte, error) {
 	name := ""
 	for _, v := range pod.Spec.Volumes {
 		if v.Name == "inputs" && v.Secret != nil {
@@ -402,11 +389,11 @@ func (c *Cluster) inputs(ctx context.Context, job *batchv1.Job, pod *corev1.Pod)
 	}
 	for {
 		secret := &corev1.Secret{}
-		err := c.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, secret)
+		err := s.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, secret)
 		if err == nil {
 			return secret.Data, nil
 		}
-		if !apierrors.IsNotFound(err) || !c.alive(ctx, job) {
+		if !apierrors.IsNotFound(err) || !s.alive(ctx, job) {
 			return nil, err
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -459,7 +446,7 @@ func execution(host, step string, job *batchv1.Job, inputs map[string][]byte) Ex
 	return e
 }
 
-func (c *Cluster) endPod(ctx context.Context, pod *corev1.Pod, message string, good bool) error {
+func (s *Space) endPod(ctx context.Context, pod *corev1.Pod, message string, good bool) error {
 	pod.Status.Phase = corev1.PodSucceeded
 	exit := int32(0)
 	if !good {
@@ -469,12 +456,12 @@ func (c *Cluster) endPod(ctx context.Context, pod *corev1.Pod, message string, g
 		Name: pod.Spec.Containers[0].Name, Image: "x", ImageID: "x",
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exit, Message: message, FinishedAt: metav1.Now()}},
 	}}
-	return c.client.Status().Update(ctx, pod)
+	return s.client.Status().Update(ctx, pod)
 }
 
 // endJob ends the Job in the way that the API server accepts: the criterion is
 // met first, and then the Job is complete or failed.
-func (c *Cluster) endJob(ctx context.Context, job *batchv1.Job, start metav1.Time, good bool, failures int32) {
+func (s *Space) endJob(ctx context.Context, job *batchv1.Job, start metav1.Time, good bool, failures int32) {
 	patched := job.DeepCopy()
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	end := func(t batchv1.JobConditionType, reason string) batchv1.JobCondition {
@@ -487,7 +474,7 @@ func (c *Cluster) endJob(ctx context.Context, job *batchv1.Job, start metav1.Tim
 	} else {
 		patched.Status.Conditions = []batchv1.JobCondition{end(batchv1.JobFailureTarget, "BackoffLimitExceeded"), end(batchv1.JobFailed, "BackoffLimitExceeded")}
 	}
-	if err := c.client.Status().Patch(ctx, patched, client.MergeFrom(job)); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+	if err := s.client.Status().Patch(ctx, patched, client.MergeFrom(job)); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		panic(fmt.Sprintf("the API server refuses the status of a Job: %v", err))
 	}
 }

@@ -30,15 +30,14 @@ import (
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplanes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles;openstackdataplanenodes,verbs=create;patch;delete
 
-const (
-	fieldManager = "edpm-dataplane"
-	gather       = 2 * time.Second
-)
+const fieldManager = "edpm-dataplane"
 
 // Reconciler of OpenStackDataPlane.
 type Reconciler struct {
 	client.Client
 	Runner *phase.Runner
+	// Gather is how long changes of roles and nodes are gathered into one summary.
+	Gather time.Duration
 }
 
 type scope struct {
@@ -83,12 +82,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	list := func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneList{} }
 	generators := func(kind string) handler.EventHandler {
-		return watch.Gather(gather, watch.GeneratorsOf(mgr.GetClient(), list, kind))
+		return watch.Gather(r.Gather, watch.GeneratorsOf(mgr.GetClient(), list, kind))
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&dataplanev1.OpenStackDataPlane{}, builder.WithPredicates(watch.SpecChanges)).
 		Owns(&dataplanev1.OpenStackDataPlaneRole{}, builder.WithPredicates(watch.SpecChanges)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(gather, toOwner), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(r.Gather, toOwner), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, generators("OpenStackDataPlaneRole"), builder.WithPredicates(watch.Freed)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, generators("OpenStackDataPlaneNode"), builder.WithPredicates(watch.Freed)).
 		Complete(r)

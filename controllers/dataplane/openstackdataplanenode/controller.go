@@ -3,6 +3,7 @@ package openstackdataplanenode
 
 import (
 	"context"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,9 @@ type Reconciler struct {
 	Live client.Reader
 	// RunnerImage of services that name none.
 	RunnerImage string
+	// Gather is how long changes of nodes are gathered before the Topologies that they
+	// held are released: all nodes of a role are often changed together.
+	Gather time.Duration
 
 	topologies topology.Shared
 	metal      *metalHosts

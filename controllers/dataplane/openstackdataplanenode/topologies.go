@@ -3,7 +3,6 @@ package openstackdataplanenode
 import (
 	"context"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,10 +20,6 @@ import (
 
 // heldIndex has the Topologies that a node holds, or may hold.
 const heldIndex = "topology.held"
-
-// releaseDelay is how long changes of nodes are gathered into one look at a
-// Topology: all nodes of a role are often changed together.
-const releaseDelay = time.Second
 
 // topologiesOf returns the Topology that the node refers to, and the one that it
 // held before and may follow still.
@@ -44,7 +39,7 @@ func (r *Reconciler) releaseTopologies(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("dataplane-node-topologies").
 		For(&topologyv1.Topology{}, builder.WithPredicates(holdChanges)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(releaseDelay, held), builder.WithPredicates(heldChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(r.Gather, held), builder.WithPredicates(heldChanges)).
 		Complete(reconcile.Func(r.releaseTopology))
 }
 
@@ -63,7 +58,7 @@ func (r *Reconciler) releaseTopology(ctx context.Context, req ctrl.Request) (ctr
 		return roles, err
 	})
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: releaseDelay}, nil // the cache is late
+		return ctrl.Result{RequeueAfter: r.Gather}, nil // the cache is late
 	}
 	return ctrl.Result{}, err
 }

@@ -29,16 +29,14 @@ import (
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles/status,verbs=patch
 // +kubebuilder:rbac:groups=dataplane.openstack.org,resources=openstackdataplaneroles/finalizers,verbs=update
 
-const (
-	fieldManager = "edpm-dataplane-role"
-	// gather is how long changes of nodes are gathered into one summary.
-	gather = 2 * time.Second
-)
+const fieldManager = "edpm-dataplane-role"
 
 // Reconciler of OpenStackDataPlaneRole.
 type Reconciler struct {
 	client.Client
 	Runner *phase.Runner
+	// Gather is how long changes of nodes are gathered into one summary.
+	Gather time.Duration
 	// published is what was rendered last, by role. One worker reads and writes it.
 	published map[types.NamespacedName]published
 }
@@ -88,7 +86,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(roleOfInventory), builder.OnlyMetadata).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(topology.Existence)).
 		Watches(&topologyv1.Topology{}, topology.Unheld("OpenStackDataPlaneRole", usersOf)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(gather, roleOf), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(r.Gather, roleOf), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Complete(r)
 }
 

@@ -30,12 +30,8 @@ import (
 // +kubebuilder:rbac:groups=edpm.openstack.org,resources=edpmserviceclasses,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=edpm.openstack.org,resources=edpmserviceclasses/status,verbs=patch
 
-const (
-	// gather is how long changes of services are gathered into one summary.
-	gather = 2 * time.Second
-	// maxNamed is the most nodes that a message names.
-	maxNamed = 10
-)
+// maxNamed is the most nodes that a message names.
+const maxNamed = 10
 
 // Reconciler of EDPMServiceClass.
 type Reconciler struct {
@@ -44,6 +40,8 @@ type Reconciler struct {
 	Live   client.Reader
 	Runner *phase.Runner
 	Inputs *inputs.Reader
+	// Gather is how long changes of services are gathered into one summary.
+	Gather time.Duration
 }
 
 // scope is one class in one reconciliation.
@@ -72,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&edpmservicev1.EDPMServiceClass{}, builder.WithPredicates(watch.SpecChanges)).
-		Watches(&edpmservicev1.EDPMService{}, watch.Gather(gather, classOf), builder.WithPredicates(watch.SpecOr(stateOf))).
+		Watches(&edpmservicev1.EDPMService{}, watch.Gather(r.Gather, classOf), builder.WithPredicates(watch.SpecOr(stateOf))).
 		Watches(&edpmservicev1.EDPMServiceClass{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(watch.SpecChanges)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(edpmservice.ClassesOf(mgr.GetClient(), "ConfigMap"))).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(edpmservice.ClassesOf(mgr.GetClient(), "Secret")))).

@@ -35,8 +35,6 @@ const (
 	fieldManager = "edpm-glance"
 	// ownerIndex holds the name of the Glance that controls a GlanceAPI.
 	ownerIndex = "glance.owner"
-	// gather is how long changes of GlanceAPIs are gathered into one summary.
-	gather = time.Second
 	// apiNameLabel on a GlanceAPI is the name of its API.
 	apiNameLabel = "api-name"
 )
@@ -45,6 +43,8 @@ const (
 type Reconciler struct {
 	client.Client
 	Runner *phase.Runner
+	// Gather is how long changes of GlanceAPIs are gathered into one summary.
+	Gather time.Duration
 }
 
 type scope struct {
@@ -84,7 +84,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&glancev1.Glance{}, builder.WithPredicates(watch.SpecChanges)).
-		Watches(&glancev1.GlanceAPI{}, watch.Gather(gather, toOwner), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrMessageChanges, countChanges))).
+		Watches(&glancev1.GlanceAPI{}, watch.Gather(r.Gather, toOwner), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrMessageChanges, countChanges))).
 		Watches(&glancev1.GlanceAPI{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), list, "GlanceAPI")), builder.WithPredicates(watch.Freed)).
 		Complete(r)
 }

@@ -27,8 +27,6 @@ import (
 const (
 	// osdIndex has the pods and claims of OSDs.
 	osdIndex = "ocs.osd"
-	// gather is how long changes of the cluster are gathered into one projection.
-	gather = 2 * time.Second
 	// seen is how long the CephClusters may take to be read for the first time.
 	seen = 30 * time.Second
 )
@@ -41,7 +39,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			return err
 		}
 	}
-	here, everywhere := watch.Gather(gather, r.inNamespace), watch.Gather(gather, r.all)
+	here, everywhere := watch.Gather(r.Predictor.Gather, r.inNamespace), watch.Gather(r.Predictor.Gather, r.all)
 	r.cache = mgr.GetCache()
 	var err error
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -51,7 +49,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&corev1.PersistentVolumeClaim{}, here, builder.WithPredicates(ofOSD, watch.ClaimChanges)).
 		WatchesMetadata(Definition(), handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(ofCephCluster)).
 		WatchesRawSource(r.Predictor.Wakes(controllerName))
-	b = watch.Scheduling(b, watch.Gather(gather, r.waiting.All), watch.Gather(gather, r.waiting.Concerned))
+	b = watch.Scheduling(b, watch.Gather(r.Predictor.Gather, r.waiting.All), watch.Gather(r.Predictor.Gather, r.waiting.Concerned))
 	r.controller, err = b.Build(r)
 	return err
 }

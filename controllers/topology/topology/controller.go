@@ -23,13 +23,8 @@ import (
 // +kubebuilder:rbac:groups=topology.openstack.org,resources=topologies/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=list;watch
 
-const (
-	// podIndex has the name of the Topology that a pod was made with.
-	podIndex = "topology.name"
-	// gather is how long changes of pods, nodes and consumers are gathered into
-	// one summary: a roll-out of many services is a storm of them.
-	gather = 2 * time.Second
-)
+// podIndex has the name of the Topology that a pod was made with.
+const podIndex = "topology.name"
 
 // Reconciler of Topology.
 type Reconciler struct {
@@ -37,6 +32,9 @@ type Reconciler struct {
 	// Live reads past the cache.
 	Live   client.Reader
 	Runner *phase.Runner
+	// Gather is how long changes of pods, nodes and consumers are gathered into one
+	// summary: a roll-out changes many of them.
+	Gather time.Duration
 }
 
 // scope is what one reconciliation works on. Nodes and pods are those of the
@@ -68,9 +66,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&topologyv1.Topology{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&topologyv1.Topology{}, watch.Gather(gather, itself), builder.WithPredicates(finalizerChanges)).
-		Watches(&corev1.Pod{}, watch.Gather(gather, r.topologiesOfPod), builder.WithPredicates(podChanges)).
-		Watches(&corev1.Node{}, watch.Gather(gather, r.topologiesOfNode), builder.WithPredicates(nodeChanges)).
+		Watches(&topologyv1.Topology{}, watch.Gather(r.Gather, itself), builder.WithPredicates(finalizerChanges)).
+		Watches(&corev1.Pod{}, watch.Gather(r.Gather, r.topologiesOfPod), builder.WithPredicates(podChanges)).
+		Watches(&corev1.Node{}, watch.Gather(r.Gather, r.topologiesOfNode), builder.WithPredicates(nodeChanges)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2})
 	if err := r.watchHolders(mgr, b); err != nil {
 		return err

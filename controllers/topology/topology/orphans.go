@@ -119,7 +119,7 @@ func (r *Reconciler) watchHolders(mgr ctrl.Manager, b *builder.Builder) error {
 		if err != nil {
 			return fmt.Errorf("looking for kind %s: %w", gvk.Kind, err)
 		}
-		b.Watches(kind.object, watch.Gather(gather, r.heldTopologies), builder.WithPredicates(deleted))
+		b.Watches(kind.object, watch.Gather(r.Gather, r.heldTopologies), builder.WithPredicates(deleted))
 	}
 	return nil
 }
