@@ -387,16 +387,15 @@ func (w *world) exactlyOnce() {
 	Expect(w.hosts.Overlaps()).To(BeEmpty(), "a host should be in one run at a time")
 }
 
-// quiet waits until the manager has come to rest: until it has reconciled and written
-// nothing for longer than changes are gathered and computes are collected into a run.
+// quiet waits until the manager has written nothing for longer than changes are gathered
+// and computes are collected into a run, and is not at work. What it asks nova goes on.
 func (w *world) quiet() {
 	GinkgoHelper()
-	rest := still + w.opts.Gather + w.opts.Engine.Debounce
 	Eventually(func(g Gomega) {
-		writes, reconciled := len(w.wire.since(0)), reconciliations()
-		g.Consistently(activeWorkers).WithTimeout(rest).Should(BeZero())
-		g.Expect(w.wire.since(writes)).To(BeEmpty())
-		g.Expect(reconciliations()).To(Equal(reconciled))
+		before := len(w.wire.since(0))
+		time.Sleep(still + w.opts.Gather + w.opts.Engine.Debounce)
+		g.Expect(w.wire.since(before)).To(BeEmpty())
+		g.Expect(activeWorkers()).To(BeZero())
 	}).WithTimeout(later).Should(Succeed(), "the manager should come to rest")
 }
 
