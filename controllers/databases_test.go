@@ -100,9 +100,9 @@ var _ = Describe("The databases of a Nova", func() {
 		return all
 	}
 
-	It("are prepared once for each content though the manager dies at any write", func() {
-		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 3))
-		for range 8 {
+	for death := range 8 {
+		It(fmt.Sprintf("are prepared once for each content though the manager dies at any write (death %d)", death), func() {
+			rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
 			w := newWorld(func(o *controllers.Options) { o.Images.NovaAPI, o.Images.NovaConductor = "api:1", "conductor:1" })
 			w.running.end()
 			done := startDatabases(w.ns)
@@ -129,6 +129,6 @@ var _ = Describe("The databases of a Nova", func() {
 			w.restart()
 			w.calm()
 			Expect(done.times()).To(HaveEach(1))
-		}
-	})
+		})
+	}
 })

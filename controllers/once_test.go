@@ -84,45 +84,29 @@ var _ = Describe("Exactly once", func() {
 		w.consistent(names...)
 	})
 
-	It("is a host configured for a hash though the manager dies at any write", func() {
-		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 2))
-		type death struct {
-			*world
-			at       int
-			answered bool
-		}
-		var deaths []death
-		for range 16 {
+	for death := range 16 {
+		It(fmt.Sprintf("is a host configured for a hash though the manager dies at any write (death %d)", death), func() {
+			rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
 			w := newCloud()
 			w.running.end()
-			deaths = append(deaths, death{w, 1 + rng.IntN(60), rng.IntN(2) == 0})
-		}
-		var all sync.WaitGroup
-		seats := make(chan struct{}, 3)
-		for _, d := range deaths {
-			all.Go(func() {
-				defer GinkgoRecover()
-				seats <- struct{}{}
-				defer func() { <-seats }()
-				By(fmt.Sprintf("dying at write %d, answered: %v, in %s", d.at, d.answered, d.ns))
-				d.make(d.role("compute").Cell("cell1").Obj())
-				d.makeNodes(2, "compute")
-				d.running = startManager(d.ns, d.opts)
-				d.wire.cutAfter(d.at, d.answered).orUntil(func(g Gomega) {
-					for _, n := range nodeNames(2) {
-						isReady(g, d.compute(n))
-					}
-				})
-				d.restart()
-				d.computesReady(nodeNames(2)...)
-				d.exactlyOnce()
-				d.consistent(nodeNames(2)...)
+			at, answered := 1+rng.IntN(60), rng.IntN(2) == 0
+			By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
+			w.make(w.role("compute").Cell("cell1").Obj())
+			names := w.makeNodes(2, "compute")
+			w.running = startManager(w.ns, w.opts)
+			w.wire.cutAfter(at, answered).orUntil(func(g Gomega) {
+				for _, n := range names {
+					isReady(g, w.compute(n))
+				}
 			})
-		}
-		all.Wait()
-	})
+			w.restart()
+			w.computesReady(names...)
+			w.exactlyOnce()
+			w.consistent(names...)
+		})
+	}
 
-	It("is a host configured for a hash through a thousand resyncs", func() {
+	It("is a host configured for a hash through a thousand resyncs", long, func() {
 		w := newCloud()
 		w.hosts.Delay(50 * time.Millisecond)
 		w.make(w.role("compute").Cell("cell1").Obj())
@@ -366,7 +350,7 @@ var _ = Describe("Exactly once", func() {
 		}
 	})
 
-	It("holds while everything happens at once", func() {
+	It("holds while everything happens at once", long, func() {
 		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 3))
 		w := newCloud()
 		w.hosts.Delay(30 * time.Millisecond)

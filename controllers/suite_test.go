@@ -24,6 +24,9 @@ const (
 	still = 700 * time.Millisecond
 )
 
+// long is a story that is begun before others, so that no process is left with it at the end.
+const long = SpecPriority(1)
+
 var (
 	env *envtest.Env
 	api client.Client

@@ -200,7 +200,7 @@ var _ = Describe("A Topology", func() {
 		gone(pin)
 	})
 
-	It("takes a storm of consumers and pods with few writes, and then rests", func() {
+	It("takes a storm of consumers and pods with few writes, and then rests", long, func() {
 		const many = 60
 		w := newWorld(func(o *controllers.Options) { o.Gather = time.Second })
 		key := w.zoned("zoneA", "zoneB", "zoneC")
