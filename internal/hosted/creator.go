@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -54,7 +55,8 @@ type post struct {
 
 // Reconcile creates, updates or deletes the objects of one node, and shows their state
 // on the node: it is the only writer of these entries. An entry is there before its
-// object and is removed after it, so that the node cannot be deleted in between.
+// object and is removed after it, so that the node, which has its finalizer before, cannot
+// be deleted in between.
 func (c *creator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	node := &dataplanev1.OpenStackDataPlaneNode{}
 	if err := c.Get(ctx, req.NamespacedName, node); err != nil {
@@ -129,7 +131,7 @@ func (c *creator) concerned(ctx context.Context, node *dataplanev1.OpenStackData
 func (c *creator) setup(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(c.Creator).
-		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(watch.SpecChanges)).
+		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(watch.SpecOr(kept))).
 		Watches(c.empty(), handler.EnqueueRequestsFromMapFunc(c.byNode), builder.WithPredicates(watch.SpecOr(stateOf))).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(nodesOfRole(mgr.GetClient())), builder.WithPredicates(watch.SpecChanges)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
@@ -179,6 +181,9 @@ func (p *post) ensure(ctx context.Context, obj Object, value string) error {
 			return p.refuse(ctx, reason, message)
 		}
 	}
+	if !kept(p.node) {
+		return nil
+	}
 	if !dataplane.HasServiceStatus(p.node, p.Offering.Name) {
 		if _, err := dataplane.SetServiceStatus(ctx, p.Client, p.node, p.entry(state{message: deploying})); err != nil {
 			return client.IgnoreNotFound(err)
@@ -200,6 +205,13 @@ func (p *post) ensure(ctx context.Context, obj Object, value string) error {
 		return err
 	}
 	return p.show(ctx, applied)
+}
+
+// kept reports whether the node has its finalizer. Without it a node is deleted at once,
+// whatever it shows, and an object that belongs to it would be deleted after it: when
+// nobody knows any more how to reach the host.
+func kept(node client.Object) bool {
+	return controllerutil.ContainsFinalizer(node, dataplanev1.NodeFinalizer)
 }
 
 // unfit returns why the object cannot be that of the node, with an empty reason if it can.
