@@ -82,7 +82,7 @@ func (d *deployer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if !obj.GetDeletionTimestamp().IsZero() {
-		return d.runner.Run(ctx, obj, d.conditions(), s.lookUpNode, s.lookUpService, s.recall, s.release)
+		return d.runner.Run(ctx, obj, d.conditions(), s.recall, s.lookUpNode, s.lookUpService, s.release)
 	}
 	return d.runner.Run(ctx, obj, d.conditions(), s.phases()...)
 }
@@ -105,7 +105,7 @@ func (d *deployer) conditions() []condition.Type {
 
 func (s *Scope) phases() []phase.Func {
 	return slices.Concat(
-		[]phase.Func{s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.recall, s.readInputs}, s.parts.Inputs,
+		[]phase.Func{s.recall, s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.readInputs}, s.parts.Inputs,
 		[]phase.Func{s.nodeReady, s.serviceConfig, s.deploy}, s.parts.Deployed)
 }
 

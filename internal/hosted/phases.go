@@ -58,20 +58,20 @@ func (s *Scope) lookUpService(ctx context.Context) error {
 }
 
 // recall is the phase that finds out whether the object was restored from a
-// backup without its status: then nobody knows whether its service is on the host.
+// backup without its status: then nobody knows whether its service is on the host. It
+// comes before everything that can end with a status, in which that would be missing
+// for good, and notes it also if the API server does not answer.
 func (s *Scope) recall(ctx context.Context) error {
 	if !s.restored {
 		return nil
 	}
 	live := s.empty()
-	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), live); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if _, status := live.Hosted(); live.GetUID() != s.Object.GetUID() || status.ObservedGeneration != 0 {
+	err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), live)
+	if _, status := live.Hosted(); err == nil && (live.GetUID() != s.Object.GetUID() || status.ObservedGeneration != 0) {
 		return apply.Late(live, s.name)
 	}
 	s.status.SetUnknown()
-	return nil
+	return client.IgnoreNotFound(err)
 }
 
 // readInputs is the phase that reads what all services need.

@@ -49,20 +49,19 @@ func (s *scope) finalizer(ctx context.Context, change func(client.Object, string
 
 // recall is the phase that finds out whether the object was restored from a
 // backup without its status: then nobody knows what is on its host, and services
-// that are deleted with it are removed from there.
+// that are deleted with it are removed from there. It notes that also if the API server
+// does not answer: a status without it would say that nothing is there.
 func (s *scope) recall(ctx context.Context) error {
 	if !s.restored {
 		return nil
 	}
 	live := &dataplanev1.OpenStackDataPlaneNode{}
-	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.node), live); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if live.UID != s.node.UID || live.Status.ObservedGeneration != 0 {
+	err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.node), live)
+	if err == nil && (live.UID != s.node.UID || live.Status.ObservedGeneration != 0) {
 		return apply.Late(live, "OpenStackDataPlaneNode")
 	}
 	s.node.Status.SetUnknown()
-	return nil
+	return client.IgnoreNotFound(err)
 }
 
 // lookUpRole is the phase that finds the role and computes the effective values.
