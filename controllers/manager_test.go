@@ -86,6 +86,8 @@ type wire struct {
 	// held reports whether a write waits for gate to be closed.
 	held func(*http.Request) bool
 	gate chan struct{}
+	// lost reports whether a read is not answered.
+	lost func(*http.Request) bool
 }
 
 var errCut = errors.New("the manager is dead")
@@ -102,6 +104,9 @@ func (w *wire) over(next http.RoundTripper) http.RoundTripper {
 		}
 		if r.Method == http.MethodPost {
 			time.Sleep(w.slowness(r.URL.Path))
+		}
+		if w.loses(r) {
+			return nil, errCut
 		}
 		w.await(r)
 		answer, err := next.RoundTrip(r)
@@ -135,6 +140,24 @@ func (w *wire) hold(match func(*http.Request) bool) (release func()) {
 	gate := make(chan struct{})
 	w.held, w.gate = match, gate
 	return sync.OnceFunc(func() { close(gate) })
+}
+
+// lose leaves the reads that match without an answer until the returned function is called.
+func (w *wire) lose(match func(*http.Request) bool) (heal func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost = match
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.lost = nil
+	}
+}
+
+func (w *wire) loses(r *http.Request) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return r.Method == http.MethodGet && w.lost != nil && w.lost(r)
 }
 
 // await returns when a write is no longer held.

@@ -1,0 +1,106 @@
+package controllers_test
+
+import (
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+)
+
+// restored has a finalizer and no status, as a backup has an object.
+func restored[T client.Object](obj T, finalizer string) T {
+	obj.SetFinalizers([]string{finalizer})
+	return obj
+}
+
+// at matches requests for the path of an object, or of its status.
+func at(path string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, path) }
+}
+
+var _ = Describe("What was restored from a backup without its status", func() {
+	var w *world
+	compute := func() *novav1.NovaExternalCompute {
+		return restored(MakeCompute("n", w.ns, "cell1"), novav1.NovaExternalComputeFinalizer)
+	}
+	owner := func(g Gomega) *metav1.OwnerReference { return metav1.GetControllerOf(get(g, w.compute("n"))) }
+
+	BeforeEach(func() {
+		w = newCloud()
+		role := w.role("compute").Cell("cell1").Obj()
+		role.Spec.DeployStrategy.Deploy = ptr.To(false)
+		w.make(role)
+	})
+
+	It("does not belong to a node before that has its finalizer, and is cleaned up with the next one", func() {
+		resume := w.wire.hold(at("/openstackdataplanenodes/n"))
+		DeferCleanup(resume)
+		w.make(compute(), MakeNode("n", w.ns).Role("compute").Obj())
+		Consistently(owner).Should(BeNil(), "it would be deleted with the node, which nothing holds")
+		remove(w.node("n"))
+		gone(w.node("n"))
+		resume()
+		Expect(get(Default, w.compute("n")).DeletionTimestamp).To(BeNil())
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		Eventually(owner).ShouldNot(BeNil())
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.steps("n")).To(Equal([]string{cleanup}))
+	})
+
+	It("is cleaned up when its node is deleted before it has said that it was restored", func() {
+		resume := w.wire.hold(at("/novaexternalcomputes/n/status"))
+		DeferCleanup(resume)
+		w.make(compute(), MakeNode("n", w.ns).Role("compute").Obj())
+		Eventually(owner).ShouldNot(BeNil())
+		remove(w.node("n"))
+		w.halted(w.node("n"), condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason, "NovaExternalCompute/n")
+		resume()
+		gone(w.node("n"))
+		Expect(w.steps("n")).To(Equal([]string{cleanup}))
+	})
+
+	It("is cleaned up although the API server did not answer when a compute was looked at first", func() {
+		heal := w.wire.lose(at("/novaexternalcomputes/n"))
+		w.make(compute(), MakeNode("n", w.ns).Role("compute").Obj())
+		Eventually(func(g Gomega) int64 { return get(g, w.compute("n")).Status.ObservedGeneration }).ShouldNot(BeZero())
+		heal()
+		Eventually(owner).ShouldNot(BeNil())
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.steps("n")).To(Equal([]string{cleanup}))
+	})
+
+	It("is cleaned up although the API server did not answer when a node was looked at first", func() {
+		heal := w.wire.lose(at("/openstackdataplanenodes/n"))
+		w.make(restored(MakeNode("n", w.ns).Role("compute").Obj(), dataplanev1.NodeFinalizer))
+		Eventually(func(g Gomega) int64 { return get(g, w.node("n")).Status.ObservedGeneration }).ShouldNot(BeZero())
+		heal()
+		w.condition(w.compute("n"), novav1.DataPlaneNodeReadyCondition, "False/DataPlaneNodeNotReady/Info")
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.steps("n")).To(Equal([]string{cleanup}))
+	})
+
+	It("is cleaned up although the class of a service was restored after the service", func() {
+		role := w.role("edge").Annotation("example.org/agent", "true").Obj()
+		role.Spec.DeployStrategy.Deploy = ptr.To(false)
+		w.make(role, restored(w.service("agent", "n"), edpmservicev1.EDPMServiceFinalizer), MakeNode("n", w.ns).Role("edge").Obj())
+		w.halted(w.service("agent", "n"), edpmservicev1.ServiceClassReadyCondition, edpmservicev1.ClassMissingReason)
+		w.make(MakeServiceClass("agent", w.ns).Obj())
+		Eventually(func(g Gomega) *metav1.OwnerReference { return metav1.GetControllerOf(get(g, w.service("agent", "n"))) }).ShouldNot(BeNil())
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.steps("n")).To(Equal([]string{"agent-cleanup"}))
+	})
+})
