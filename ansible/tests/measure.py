@@ -60,7 +60,7 @@ class Hosts:
     def start(self):
         self.clear()
         sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.path("key"))
-        sh("podman", "load", "--quiet", "--input", realhost.script("build.sh", "edpm-host"))
+        realhost.script("load.sh", "edpm-host")
         sh("podman", "network", "create", "--subnet", SUBNET + ".0/24", PREFIX)
         for number, name in enumerate(self.names, 11):
             sh("podman", "--runtime", "runc", "run", "--detach", "--name", name, "--hostname", name, *realhost.OPTIONS, "--network", PREFIX,

@@ -37,7 +37,7 @@ def sh(*command, check=True, timeout=300, **options):
 
 
 def script(name, *arguments):
-    """Runs a script of the images and returns the path that it prints."""
+    """Runs a script of the images and returns the path that it prints, if any."""
     return subprocess.run([os.path.join(IMAGES, name), *arguments], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           universal_newlines=True).stdout.strip()
 
@@ -78,7 +78,7 @@ class HostTest(unittest.TestCase):
             cls.addClassCleanup(cls.clear)
         if not KEEP or not os.path.exists(cls.path("key")):
             sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", cls.path("key"))
-            sh("podman", "load", "--quiet", "--input", script("build.sh", "edpm-host"))
+            script("load.sh", "edpm-host")
             cls.clear()
             cls.start()
         cls.wait()

@@ -46,9 +46,7 @@ def sh(*command, **options):
 
 
 def image(name):
-    archive = subprocess.run([os.path.join(IMAGES, "build.sh"), name], check=True, stdout=subprocess.PIPE,
-                             universal_newlines=True).stdout.strip()
-    sh("podman", "load", "--quiet", "--input", archive)
+    sh(os.path.join(IMAGES, "load.sh"), name, timeout=None)
 
 
 class Host:

@@ -34,7 +34,7 @@ class OVNTest(realhost.HostTest):
     @classmethod
     def schema(cls):
         """Returns the schema of the south bound database, which comes with that and not with OVN's agents."""
-        realhost.sh("podman", "load", "--quiet", "--input", realhost.script("build.sh", "edpm-controller"))
+        realhost.script("load.sh", "edpm-controller")
         return realhost.sh("podman", "--runtime", "runc", "run", "--rm", "--network", "none", *realhost.LIMITS, "localhost/edpm-controller:latest", "cat", SCHEMA)
 
     @classmethod

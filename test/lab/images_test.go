@@ -21,18 +21,27 @@ var programs = map[string]string{
 // that has what a build left that was killed.
 func buildPause(t *testing.T, others map[string]string) (cache, said string, err error) {
 	t.Helper()
-	bin, cache := t.TempDir(), t.TempDir()
-	for name, script := range programs {
-		if other, ok := others[name]; ok {
-			script = other
-		}
-		writeFile(t, filepath.Join(bin, name), "#!/bin/sh\n"+script+"\n", 0o755)
-	}
+	cache = t.TempDir()
 	writeFile(t, filepath.Join(cache, "images", "pause-0123456789abcdef.tar.part"), "half", 0o644)
-	cmd := exec.CommandContext(t.Context(), "images/build.sh", "pause")
+	said, err = runScript(t, "images/build.sh", cache, others)
+	return filepath.Join(cache, "images"), said, err
+}
+
+// runScript runs a script for the image pause with those programs, or others of these,
+// and returns what it said.
+func runScript(t *testing.T, script, cache string, others map[string]string) (string, error) {
+	t.Helper()
+	bin := t.TempDir()
+	for name, text := range programs {
+		if other, ok := others[name]; ok {
+			text = other
+		}
+		writeFile(t, filepath.Join(bin, name), "#!/bin/sh\n"+text+"\n", 0o755)
+	}
+	cmd := exec.CommandContext(t.Context(), script, "pause")
 	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "EDPM_CACHE="+cache)
 	out, err := cmd.CombinedOutput()
-	return filepath.Join(cache, "images"), string(out), err
+	return string(out), err
 }
 
 func writeFile(t *testing.T, path, text string, mode os.FileMode) {
@@ -92,5 +101,20 @@ func TestAnImageThatCannotBeBuiltLeavesNothing(t *testing.T) {
 				t.Errorf("the cache has %q", files)
 			}
 		})
+	}
+}
+
+func TestAnImageIsLoadedUnlessPodmanHasTheSame(t *testing.T) {
+	for have, loads := range map[string]bool{"": true, "c0ffee": true, "abc123": false} {
+		manifest := `[{"Config":"abc123.json","RepoTags":["localhost/pause:latest"]}]`
+		podman := `cd "$(mktemp -d)"; case "$1 $2" in save*) while [ "$1" != --output ]; do shift; done; echo '` + manifest + `' >manifest.json; tar -cf "$2" manifest.json;;
+"image inspect") echo "` + have + `";; load*) echo loaded;; *) cat >/dev/null;; esac`
+		said, err := runScript(t, "images/load.sh", t.TempDir(), map[string]string{"podman": podman})
+		if err != nil {
+			t.Fatalf("load.sh: %v\n%s", err, said)
+		}
+		if got := strings.Contains(said, "loaded\n"); got != loads {
+			t.Errorf("podman has %q: the image abc123 is loaded: %v, want %v:\n%s", have, got, loads, said)
+		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
-	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
+	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
 const (
@@ -65,10 +65,7 @@ func TestNovaKnowsEveryGeneratedOption(t *testing.T) {
 	case os.Geteuid() != 0:
 		t.Fatal("the comparison needs root: it runs a container of the image of nova; -short skips it")
 	}
-	root, err := lab.FindRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := envtest.File()
 	all := generated(t, root)
 	complete(t, root, all)
 	all["control"] = map[string]string{"1.conf": control}
@@ -227,7 +224,7 @@ func compare(t *testing.T, root string, all map[string]map[string]string) []stri
 		}
 		command = append(command, "/configurations/"+process)
 	}
-	run(t, "podman", "load", "--quiet", "--input", strings.TrimSpace(run(t, filepath.Join(root, "test/lab/images/build.sh"), "nova")))
+	run(t, filepath.Join(root, "test/lab/images/load.sh"), "nova")
 	return strings.Split(strings.TrimSpace(run(t, "podman", command...)), "\n")
 }
 
