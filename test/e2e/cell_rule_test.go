@@ -13,6 +13,7 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 // cellChanges are the ways in which a compute of the samples could be moved to
@@ -67,7 +68,7 @@ func cellRuleStories() {
 		Expect(err).To(MatchError(And(ContainSubstring("spec.customServiceConfig"), ContainSubstring("line 3"))))
 	}, SpecTimeout(time.Minute))
 
-	It("keeps being refused while the manager is away, and nothing else is", func(ctx SpecContext) {
+	It("keeps being refused while the manager is away, and nothing else is", tier.Long, func(ctx SpecContext) {
 		Expect(scaleManager(ctx, 0)).To(Succeed())
 		for what, write := range cellChanges(ctx) {
 			Eventually(write).WithTimeout(20*time.Second).Should(MatchError(ContainSubstring("failed calling webhook")), what)

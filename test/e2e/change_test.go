@@ -43,7 +43,7 @@ func changeStories() {
 		Expect(sshOutput(ctx, compute0, "grep ^transport_url "+configDir+"/01-nova.conf")).To(ContainSubstring(url[len(url)-30:]))
 	}, SpecTimeout(4*time.Minute))
 
-	It("of one customServiceConfig reaches that compute", func(ctx SpecContext) {
+	It("of one customServiceConfig reaches that compute", tier.Long, func(ctx SpecContext) {
 		Expect(setOverride(ctx, compute1, 8)).To(Succeed())
 		Eventually(before.since).WithArguments(ctx, compute1).WithTimeout(2 * time.Minute).Should(Equal(startAndEnd("nova")))
 		Eventually(current(ctx, computeNamed(samplesNS, compute1.Name))).WithTimeout(time.Minute).Should(beReady())

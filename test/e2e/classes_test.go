@@ -59,7 +59,7 @@ func classStories() {
 		before.untouched(ctx, storage0)
 	}, SpecTimeout(8*time.Minute))
 
-	It("run once for a change of the class, and the service is what it says", func(ctx SpecContext) {
+	It("run once for a change of the class, and the service is what it says", tier.Long, func(ctx SpecContext) {
 		class := &edpmservicev1.EDPMServiceClass{ObjectMeta: named(classesNS, exporter)}
 		runs := func() int { return len(runsOfService(ctx, classesNS, exporter)) }
 		was := runs()
@@ -75,7 +75,8 @@ func classStories() {
 	It("are removed from the host of a node that opts out", func(ctx SpecContext) {
 		annotateRole(ctx, "monitoring.example.org/node-exporter", "false")
 		Eventually(gone(ctx, service(exporter))).WithTimeout(2 * time.Minute).Should(BeTrue())
-		Expect(metricsOn(ctx, compute1, "9109")).To(BeEmpty())
+		Expect(metricsOn(ctx, compute1, "9100")).To(BeEmpty())
+		Expect(metricsOn(ctx, compute1, "9109")).To(BeEmpty(), "where the long stories have moved it")
 		Expect(left(ctx, exporter)).To(BeEmpty())
 		class := &edpmservicev1.EDPMServiceClass{ObjectMeta: named(classesNS, exporter)}
 		Expect(k8s.Delete(ctx, class)).To(Succeed())

@@ -17,6 +17,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 // override is a customServiceConfig that sets the option twice: 01-nova.conf has
@@ -115,7 +116,7 @@ func computeStories() {
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("is not changed by one more run", func(ctx SpecContext) {
+	It("is not changed by one more run", tier.Long, func(ctx SpecContext) {
 		const token = "once-more"
 		before := startedAt(ctx, compute1, novaContainer)
 		runs := trail(ctx, compute1)

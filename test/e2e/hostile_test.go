@@ -16,7 +16,6 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
-	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 const (
@@ -28,10 +27,7 @@ const (
 
 // hostileAnswers are what the python of a compromised host answers, and what
 // becomes the reason of the host's failure, as a regular expression.
-var hostileAnswers = []struct {
-	what, script, reason string
-	tier                 Labels
-}{
+var hostileAnswers = []struct{ what, script, reason string }{
 	// It hangs in the fifth call of its python: by then it was asked for its facts, and
 	// would have been given a file that they name.
 	{"facts that name files of the runner, warnings with a lookup, and then a module that never ends", `
@@ -42,11 +38,11 @@ cat <<'END'
   "edpm_network_config_template": "/tmp/ssh-privatekey", "os_family": "/runner/config/inventory"},
  "warnings": ["{{ lookup('pipe', 'cp /tmp/ssh-privatekey /runner/project/loot') }}"],
  "ansible_stats": {"data": [1]}, "results": [1], "add_host": {"host_name": "MATE", "host_vars": {"ansible_host": "192.0.2.1"}}}
-END`, "time frame", nil},
+END`, "time frame"},
 	{"ten thousand characters of token, and a forged recap", `
 echo '{"v":1,"steps":1,"hosts":{"MATE":[0,0,1,0,0,"forged"],"SELF":[9,9,0,0,0]}}' >&2
-printf '{"failed": true, "msg": "'; yes token | tr -d '\n' | head -c 10000; printf '"}'`, "tokentoken", tier.Long},
-	{"output without end", `exec yes 'no end of it'`, "memory of a worker|time frame", tier.Long},
+printf '{"failed": true, "msg": "'; yes token | tr -d '\n' | head -c 10000; printf '"}'`, "tokentoken"},
+	{"output without end", `exec yes 'no end of it'`, "memory of a worker|time frame"},
 }
 
 // hostilePlay is a step that copies files to its hosts and asks them for facts.
@@ -139,7 +135,7 @@ func hostileStories() {
 	}, NodeTimeout(8*time.Minute))
 
 	for i, attack := range hostileAnswers {
-		It("harms no other host and gets nothing of the runner", attack.tier, func(ctx SpecContext) {
+		It("harms no other host and gets nothing of the runner", func(ctx SpecContext) {
 			By("answering with " + attack.what)
 			keys := hostKeys(ctx, mates)
 			before := historyOf(ctx, mates...)

@@ -9,7 +9,7 @@ import (
 )
 
 // The stories share hosts and namespaces, and so run in this order. What is long tells on
-// real hosts what stories with an API server tell of pretend ones for every change.
+// real hosts what faster tests tell for every change: CONTRIBUTING.md names them.
 var _ = Describe("edpm-operators", func() {
 	AfterEach(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {
@@ -24,7 +24,7 @@ var _ = Describe("edpm-operators", func() {
 	Describe("A host that is added again", Ordered, tier.Long, watchedForLeaks(machineStories))
 	Describe("Services without Go", Ordered, watchedForLeaks(classStories))
 	Describe("A batch of four hosts", Ordered, watchedForLeaks(batchStories))
-	Describe("A hostile host", Ordered, ContinueOnFailure, watchedForLeaks(hostileStories))
+	Describe("A hostile host", Ordered, ContinueOnFailure, tier.Long, watchedForLeaks(hostileStories))
 	Describe("Wrong inputs", Ordered, tier.Long, watchedForLeaks(inputStories))
 	Describe("Glance", Ordered, watchedForLeaks(glanceStories))
 	Describe("Rights", rightsStories)

@@ -14,9 +14,10 @@ import (
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
-var _ = Describe("Machines that are registered", Ordered, func() {
+var _ = Describe("Machines that are registered", Ordered, tier.Long, func() {
 	It("are claimed by two nodes, although the manager dies meanwhile", func(ctx SpecContext) {
 		for _, obj := range everything() {
 			Expect(k8s.Create(ctx, obj)).To(Succeed(), "creating %T %s", obj, obj.GetName())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/test/docpage"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
@@ -29,7 +30,8 @@ func TestMetal(t *testing.T) {
 	lab.Reserve(t)
 	lab.SetUpGinkgo()
 	SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
-	RunSpecs(t, "from bare metal to computes")
+	suite, reporter := tier.Config()
+	RunSpecs(t, "from bare metal to computes", suite, reporter)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -13,10 +13,11 @@ import (
 	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 // What people do to a Topology and to references while pods run.
-var _ = Describe("A Topology in use", Ordered, func() {
+var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 	const shared, other, late = "shared", "other", "late"
 	// Of three edge APIs two share a Topology.
 	users := []string{"glance-one-edge", "glance-two-edge"}

@@ -44,12 +44,12 @@ var _ = Describe("OSDs", func() {
 			expectSpread(ctx, corev1.LabelTopologyZone, perZone, perHost)
 		},
 		// OSDs of the zones and of their hosts, two in each, from the most to the fewest.
-		Entry("3 zones, 3 OSDs", patience, 3, int32(3), []int{1, 1, 1}, []int{1, 1, 1, 0, 0, 0}),
+		Entry("3 zones, 3 OSDs", tier.Long, patience, 3, int32(3), []int{1, 1, 1}, []int{1, 1, 1, 0, 0, 0}),
 		Entry("3 zones, 6 OSDs", tier.Long, patience, 3, int32(6), []int{2, 2, 2}, []int{1, 1, 1, 1, 1, 1}),
 		Entry("3 zones, 9 OSDs", patience, 3, int32(9), []int{3, 3, 3}, []int{2, 2, 2, 1, 1, 1}),
 		Entry("3 zones, 12 OSDs", tier.Long, patience, 3, int32(12), []int{4, 4, 4}, []int{2, 2, 2, 2, 2, 2}),
 		Entry("4 zones, 3 OSDs", tier.Long, patience, 4, int32(3), []int{1, 1, 1, 0}, []int{1, 1, 1, 0, 0, 0, 0, 0}),
-		Entry("4 zones, 6 OSDs", patience, 4, int32(6), []int{2, 2, 1, 1}, []int{1, 1, 1, 1, 1, 1, 0, 0}),
+		Entry("4 zones, 6 OSDs", tier.Long, patience, 4, int32(6), []int{2, 2, 1, 1}, []int{1, 1, 1, 1, 1, 1, 0, 0}),
 		Entry("4 zones, 9 OSDs", tier.Long, patience, 4, int32(9), []int{3, 2, 2, 2}, []int{2, 1, 1, 1, 1, 1, 1, 1}),
 		Entry("4 zones, 12 OSDs", tier.Long, patience, 4, int32(12), []int{3, 3, 3, 3}, []int{2, 2, 2, 2, 1, 1, 1, 1}),
 		Entry("5 zones, 3 OSDs", tier.Long, patience, 5, int32(3), []int{1, 1, 1, 0, 0}, []int{1, 1, 1, 0, 0, 0, 0, 0, 0, 0}),
@@ -68,7 +68,7 @@ var _ = Describe("OSDs", func() {
 			rook{}.provision(ctx, cephClusterWithSets(ctx, sets))
 			expectSpread(ctx, corev1.LabelTopologyZone, []int{3, 2, 2, 2}, []int{2, 1, 1, 1, 1, 1, 1, 1})
 		},
-		Entry("from one set instead of three", patience, func(sc *ocsv1.StorageCluster) { sc.Spec.DeviceSetLayout = ocsv1.LayoutSingle }, 1),
+		Entry("from one set instead of three", tier.Long, patience, func(sc *ocsv1.StorageCluster) { sc.Spec.DeviceSetLayout = ocsv1.LayoutSingle }, 1),
 		Entry("by constraints of their own", tier.Long, patience, func(sc *ocsv1.StorageCluster) { sc.Spec.OSDPlacement.Mode = ocsv1.OSDPlacementFailureDomain }, 3),
 		Entry("on devices that stay in their host", tier.Long, patience, func(sc *ocsv1.StorageCluster) {
 			sc.Spec.StorageDeviceSets[0].Portable = false
@@ -76,7 +76,7 @@ var _ = Describe("OSDs", func() {
 		}, 3),
 	)
 
-	It("are evenly spread when they come in steps, and each is prepared before the next begins", func(ctx SpecContext) {
+	It("are evenly spread when they come in steps, and each is prepared before the next begins", tier.Long, func(ctx SpecContext) {
 		boot(ctx, storageHosts(2, 2, 2, 2, 2))
 		sc := createStorageCluster(ctx, 1)
 		for i, perZone := range [][]int{{1, 1, 1, 0, 0}, {2, 1, 1, 1, 1}, {2, 2, 2, 2, 1}, {3, 3, 2, 2, 2}} {
@@ -87,7 +87,7 @@ var _ = Describe("OSDs", func() {
 		}
 	}, SpecTimeout(3*time.Minute))
 
-	It("are as many in a zone with twice the hosts as in the others, and on tainted hosts of the storage cluster only", func(ctx SpecContext) {
+	It("are as many in a zone with twice the hosts as in the others, and on tainted hosts of the storage cluster only", tier.Long, func(ctx SpecContext) {
 		hosts := storageHosts(4, 2, 2)
 		machines := labels{"app-0": {corev1.LabelTopologyZone: "zone-a"}, "app-1": {corev1.LabelTopologyZone: "zone-d"}}
 		maps.Copy(machines, hosts)

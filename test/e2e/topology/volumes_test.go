@@ -14,11 +14,12 @@ import (
 	"github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 // seeds/001, "topologySpreadConstraints for Glance Split Pods": the pods have
 // volumes that never leave their node, and worker-3 lacks the label of zones.
-var _ = Describe("Volumes that are bound to a node", Ordered, func() {
+var _ = Describe("Volumes that are bound to a node", Ordered, tier.Long, func() {
 	const spread = "glance-default-spread-pods"
 	// nodes are where the pods of the seed's listing are.
 	nodes := map[string]string{
