@@ -28,8 +28,11 @@ import (
 
 // Build compiles the lab and the manager into the directory.
 func Build(ctx context.Context, dir string) error {
-	return errors.Join(build(ctx, "-o", dir+"/", "./test/lab"), build(ctx, "-o", dir+"/", "./cmd/manager"))
+	return errors.Join(BuildLab(ctx, dir), build(ctx, "-o", dir+"/", "./cmd/manager"))
 }
+
+// BuildLab compiles the lab alone into the directory, for a cluster without a manager.
+func BuildLab(ctx context.Context, dir string) error { return build(ctx, "-o", dir+"/", "./test/lab") }
 
 func build(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build"}, args...)...)
