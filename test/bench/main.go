@@ -142,7 +142,7 @@ func run(opts options) error {
 		return err
 	}
 	b := &bench{options: opts, dir: dir}
-	if err := standalone.Build(ctx, dir); err != nil {
+	if err := standalone.Build(ctx, dir, "./cmd/manager"); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "stage.yaml"), stage, 0o644); err != nil {

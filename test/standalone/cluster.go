@@ -26,13 +26,11 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
-// Build compiles the lab and the manager into the directory.
-func Build(ctx context.Context, dir string) error {
-	return errors.Join(BuildLab(ctx, dir), build(ctx, "-o", dir+"/", "./cmd/manager"))
+// Build compiles the lab and other programs into the directory, for example
+// ./cmd/manager, which StartManager needs.
+func Build(ctx context.Context, dir string, others ...string) error {
+	return build(ctx, append([]string{"-o", dir + "/", "./test/lab"}, others...)...)
 }
-
-// BuildLab compiles the lab alone into the directory, for a cluster without a manager.
-func BuildLab(ctx context.Context, dir string) error { return build(ctx, "-o", dir+"/", "./test/lab") }
 
 func build(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build"}, args...)...)
@@ -104,7 +102,8 @@ func (c *Cluster) Up(ctx context.Context, flags ...string) (*rest.Config, error)
 		return nil, err
 	}
 	config.QPS = -1
-	crds := crenvtest.CRDInstallOptions{Paths: []string{envtest.File("config", "crd", "bases")}, ErrorIfPathMissing: true}
+	// A busy machine needs more than the ten seconds that are the default.
+	crds := crenvtest.CRDInstallOptions{Paths: []string{envtest.File("config", "crd", "bases")}, ErrorIfPathMissing: true, MaxTime: time.Minute}
 	if _, err := crenvtest.InstallCRDs(config, crds); err != nil {
 		return nil, fmt.Errorf("installing the CRDs: %w", err)
 	}

@@ -35,7 +35,7 @@ func TestDeploy(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	dir, err := os.MkdirTemp("", "edpm-deploy-")
 	Expect(err).NotTo(HaveOccurred())
-	Expect(standalone.BuildLab(ctx, dir)).To(Succeed())
+	Expect(standalone.Build(ctx, dir)).To(Succeed())
 	cluster = standalone.New(dir, filepath.Join(dir, "cluster"), port)
 	DeferCleanup(func() {
 		cluster.Down()

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -177,15 +176,7 @@ func enterStorage(ctx SpecContext) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: storageNamespace}}
 	Expect(client.IgnoreAlreadyExists(k8s.Create(ctx, ns))).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		for _, kind := range []client.Object{&ocsv1.StorageCluster{}, &cephv1.CephCluster{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
-			Expect(k8s.DeleteAllOf(ctx, kind, client.InNamespace(storageNamespace), client.GracePeriodSeconds(0))).To(Succeed())
-		}
-		for _, list := range []client.ObjectList{&ocsv1.StorageClusterList{}, &cephv1.CephClusterList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}} {
-			Eventually(func() (int, error) {
-				err := k8s.List(ctx, list, client.InNamespace(storageNamespace))
-				return meta.LenList(list), err
-			}).Should(BeZero(), "%T", list)
-		}
+		removeAll(ctx, storageNamespace, &ocsv1.StorageCluster{}, &cephv1.CephCluster{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{})
 	}, NodeTimeout(2*time.Minute))
 }
 

@@ -37,14 +37,10 @@ var _ = Describe("The documentation", Ordered, func() {
 	}
 })
 
-// newTerminal builds the plugin and returns an environment in which kubectl has it
-// and works in the namespace of the seeds.
+// newTerminal returns an environment in which kubectl has the plugin and works in the
+// namespace of the seeds.
 func newTerminal(ctx context.Context) []string {
 	GinkgoHelper()
-	build := exec.CommandContext(ctx, "go", "build", "-o", dir+"/", "./cmd/kubectl-edpm")
-	build.Dir = envtest.File()
-	output, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s", output)
 	lab := exec.CommandContext(ctx, filepath.Join(dir, "lab"), "binaries")
 	lab.Dir = envtest.File()
 	binaries, err := lab.Output()

@@ -55,8 +55,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	dir, err = os.MkdirTemp("", "edpm-topology-")
 	Expect(err).NotTo(HaveOccurred())
 
-	By("building the lab and the manager")
-	Expect(standalone.Build(ctx, dir)).To(Succeed())
+	By("building the lab, the manager and the plugin")
+	Expect(standalone.Build(ctx, dir, "./cmd/manager", "./cmd/kubectl-edpm")).To(Succeed())
 
 	By("starting a control plane that gives up on nodes sooner, but not because other suites keep it from working")
 	cluster = standalone.New(dir, filepath.Join(dir, "cluster"), port)

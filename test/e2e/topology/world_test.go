@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -13,13 +12,14 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
@@ -50,28 +50,54 @@ func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
 
 // enter makes the namespace of the seeds. At the end of the container that
-// called it, all that is in it goes, Topologies in use included.
+// called it, all that is in it is deleted, Topologies in use included.
 func enter(ctx context.Context) {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	Expect(k8s.Create(ctx, ns)).To(Succeed())
+	Expect(client.IgnoreAlreadyExists(k8s.Create(ctx, ns))).To(Succeed())
 	DeferCleanup(leave, NodeTimeout(6*time.Minute))
 	Expect(k8s.Create(ctx, &corev1.Secret{ObjectMeta: named("osp-secret"), StringData: map[string]string{
 		"GlancePassword": "12345678", "GlanceDatabasePassword": "12345678",
 	}})).To(Succeed())
 }
 
-// leave removes the namespace. The services go first: the namespace controller
-// waits half a minute for pods, although KWOK ends them at once.
+// leave empties the namespace and keeps it: the namespace controller asks for the
+// objects of every kind, which takes longer than most stories. Services are deleted
+// first, with their pods.
 func leave(ctx SpecContext) {
-	for _, kind := range []client.Object{&openstackv1.OpenStackControlPlane{}, &glancev1.Glance{}} {
-		Expect(k8s.DeleteAllOf(ctx, kind, client.InNamespace(namespace))).To(Succeed())
+	removeAll(ctx, namespace, &openstackv1.OpenStackControlPlane{}, &glancev1.Glance{})
+	Eventually(pods).WithContext(ctx).WithTimeout(3*time.Minute).Should(BeEmpty(), "pods are deleted with their service")
+	removeAll(ctx, namespace, &glancev1.GlanceAPI{}, &appsv1.StatefulSet{}, &corev1.Service{}, &corev1.Secret{},
+		&corev1.PersistentVolumeClaim{}, &topologyv1.Topology{})
+	Expect(k8s.DeleteAllOf(ctx, &eventsv1.Event{}, client.InNamespace(namespace))).To(Succeed())
+}
+
+// removeAll deletes the objects of some kinds in a namespace, and waits until there
+// are none.
+func removeAll(ctx context.Context, ns string, kinds ...client.Object) {
+	GinkgoHelper()
+	for _, kind := range kinds {
+		Expect(k8s.DeleteAllOf(ctx, kind, client.InNamespace(ns), client.GracePeriodSeconds(0))).To(Succeed(), "%T", kind)
 	}
-	Eventually(pods).WithContext(ctx).WithTimeout(3*time.Minute).Should(BeEmpty(), "pods go with their service")
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	Expect(k8s.Delete(ctx, ns)).To(Succeed())
-	Eventually(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(ns), ns) }).WithTimeout(2*time.Minute).
-		Should(Satisfy(apierrors.IsNotFound), func() string { return fmt.Sprintf("something holds the namespace: %v", ns.Status.Conditions) })
+	for _, kind := range kinds {
+		Eventually(remaining).WithArguments(ctx, ns, kind).WithTimeout(2*time.Minute).Should(BeEmpty(), "something holds objects: %T", kind)
+	}
+}
+
+// remaining returns the names of the objects of a kind in a namespace.
+func remaining(ctx context.Context, ns string, kind client.Object) ([]string, error) {
+	gvk, err := apiutil.GVKForObject(kind, k8s.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	err = k8s.List(ctx, list, client.InNamespace(ns))
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, err
 }
 
 // create does what "oc create -f" does with the documents of a text.
