@@ -297,6 +297,7 @@ class LibvirtGuestsTest(realhost.HostTest):
         self.assertEqual(self.bring(**changes), "")
         self.assertNotEqual(self.started("virtlogd"), virtlogd, "what waited for the guest was not done after it")
 
+    @realhost.long
     def test_2_libvirtd_waits_for_guests_in_its_container(self):
         """As on a host without systemd-machined."""
         inside = {"edpm_libvirt_qemu_optional_mounts": []}
