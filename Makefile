@@ -34,7 +34,7 @@ PURE = $$($(IMPORTS) | grep -v /test/envtest | cut -d ' ' -f 1)
 # more than they work: as many packages and processes run at a time as keep two
 # processors busy, each with an API server of its own.
 STORIES = controllers
-AT_ONCE = 4
+AT_ONCE = 8
 # lint vets everything.
 GO_TEST = go test -vet=off -timeout 40m
 # The modules beside that of the root: every directory with a go.mod, but those that only pin what the lab compiles.

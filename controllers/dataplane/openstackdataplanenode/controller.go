@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.Runner.Run(ctx, node, conditions, s.recall, s.keepInventory, s.remove)
 	}
 	return r.Runner.Run(ctx, node, conditions,
-		s.recall, s.lookUpRole, s.ensureFinalizer, s.trust, s.inventory, s.machine, s.sshKey, s.lookUpServices, s.buildTargets, s.provision, s.topology, s.deploy)
+		s.recall, s.lookUpRole, s.ensureFinalizer, s.inheritVars, s.trust, s.inventory, s.machine, s.sshKey, s.lookUpServices, s.buildTargets, s.provision, s.topology, s.deploy)
 }
 
 // withdraw takes back what the node waited for when it cannot say any more what

@@ -64,7 +64,7 @@ func (s *scope) recall(ctx context.Context) error {
 	return client.IgnoreNotFound(err)
 }
 
-// lookUpRole is the phase that finds the role and computes the effective values.
+// lookUpRole is the phase that finds the role.
 func (s *scope) lookUpRole(ctx context.Context) error {
 	name := s.node.Spec.Role
 	if name == "" {
@@ -80,6 +80,12 @@ func (s *scope) lookUpRole(ctx context.Context) error {
 		return phase.Failing(condition.InputReadyCondition, dataplanev1.RoleMissingReason,
 			"spec.role: OpenStackDataPlaneRole %q does not exist: create it, or set another role", name)
 	}
+	return nil
+}
+
+// inheritVars is the phase that computes the effective values. It comes after the finalizer,
+// so that a node with invalid variables has its services, which wait for it.
+func (s *scope) inheritVars(context.Context) (err error) {
 	if s.eff, err = inherit.EffectiveOf(s.node, s.role); err != nil {
 		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "%v", err)
 	}
@@ -105,6 +111,9 @@ func (s *scope) keepInventory(ctx context.Context) error {
 		return nil
 	}
 	err := s.lookUpRole(ctx)
+	if err == nil {
+		err = s.inheritVars(ctx)
+	}
 	if halt := (*phase.Halt)(nil); errors.As(err, &halt) || err == nil && s.role == nil {
 		return nil
 	}
