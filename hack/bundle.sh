@@ -35,9 +35,9 @@ bundle() {
   rm -rf "$work"
   mkdir -p "$work"
   cp -r config "$work/config"
-  # The rights of these operators and no others.
+  # The rights of these operators and no others: config/rbac has those of all.
   # shellcheck disable=SC2046,SC2086 # lists of words
-  tool controller-gen rbac:roleName=manager-role "paths=$(hack/linked.sh ${operators//,/ } | paste -sd';')" output:rbac:dir="$work/config/rbac"
+  [ -z "${OPERATORS:-}" ] || tool controller-gen rbac:roleName=manager-role "paths=$(hack/linked.sh ${operators//,/ } | paste -sd';')" output:rbac:dir="$work/config/rbac"
   tool kustomize build "$work/config/olm" |
     go -C hack/bundle run . -out "$out" -operators "$operators" -package "${PACKAGE:-$package}" -channel "$channel" \
       -version "${VERSION:-0.1.0}" -replaces "${REPLACES:-}" -image "${IMG:-localhost/edpm-operators:latest}" -runner "${RUNNER_IMG:-}" \
