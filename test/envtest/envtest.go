@@ -6,6 +6,7 @@ package envtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,11 +93,40 @@ const patience = 5 * time.Minute
 // are those that the environment variable KUBEBUILDER_ASSETS points to.
 func Start(t T, opts Options) *Env {
 	t.Helper()
-	requireAssets(t)
-	scheme, err := NewScheme(opts.AddToScheme...)
+	env, stop, err := start(opts)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Fatalf("stopping the API server: %v", err)
+		}
+	})
+	return env
+}
+
+func start(opts Options) (env *Env, stop func() error, err error) {
+	if err := requireAssets(); err != nil {
+		return nil, nil, err
+	}
+	scheme, err := NewScheme(opts.AddToScheme...)
+	if err != nil {
+		return nil, nil, err
+	}
+	server := newServer(opts, scheme)
+	config, err := server.Start()
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("starting the API server: %w", err), server.Stop())
+	}
+	env, err = connect(config, scheme)
+	if err != nil {
+		return nil, nil, errors.Join(err, server.Stop())
+	}
+	env.webhooks = server.WebhookInstallOptions
+	return env, server.Stop, nil
+}
+
+func newServer(opts Options, scheme *apiruntime.Scheme) *crenvtest.Environment {
 	server := &crenvtest.Environment{
 		Scheme:                   scheme,
 		CRDDirectoryPaths:        append([]string{File("config", "crd", "bases")}, opts.CRDPaths...),
@@ -110,18 +140,7 @@ func Start(t T, opts Options) *Env {
 	// OpenShift that asks for a right of whoever names an owner.
 	server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.96.0.0/16").
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Fatalf("stopping the API server: %v", err)
-		}
-	})
-	config, err := server.Start()
-	if err != nil {
-		t.Fatalf("starting the API server: %v", err)
-	}
-	env := connect(t, config, scheme)
-	env.webhooks = server.WebhookInstallOptions
-	return env
+	return server
 }
 
 // Join returns the Env of an API server that another process of the suite has started:
@@ -137,16 +156,19 @@ func Join(t T, kubeconfig []byte, opts Options) *Env {
 	if err != nil {
 		t.Fatalf("reading the kubeconfig of the API server: %v", err)
 	}
-	return connect(t, config, scheme)
+	env, err := connect(config, scheme)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return env
 }
 
-func connect(t T, config *rest.Config, scheme *apiruntime.Scheme) *Env {
-	t.Helper()
+func connect(config *rest.Config, scheme *apiruntime.Scheme) (*Env, error) {
 	admin, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		t.Fatalf("making a client: %v", err)
+		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	return &Env{Config: config, Client: admin, Scheme: scheme, Requests: &rights.Requests{}}
+	return &Env{Config: config, Client: admin, Scheme: scheme, Requests: &rights.Requests{}}, nil
 }
 
 // WriteKubeconfig writes what [Env.Kubeconfig] returns to a file, for programs.
@@ -238,18 +260,18 @@ func NewScheme(more ...func(*apiruntime.Scheme) error) (*apiruntime.Scheme, erro
 }
 
 // requireAssets says what to do where envtest would name a path of its own.
-func requireAssets(t T) {
-	t.Helper()
+func requireAssets() error {
 	dir := os.Getenv("KUBEBUILDER_ASSETS")
 	for _, name := range []string{"kube-apiserver", "etcd"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); dir == "" || err != nil {
-			t.Fatalf("%s", missing(dir, name))
+			return missing(dir, name)
 		}
 	}
+	return nil
 }
 
-func missing(dir, name string) string {
-	return fmt.Sprintf("this suite needs %s, but KUBEBUILDER_ASSETS=%q does not have it.\n"+
+func missing(dir, name string) error {
+	return fmt.Errorf("this suite needs %s, but KUBEBUILDER_ASSETS=%q does not have it.\n"+
 		"Run `make test`, or build the binaries and point to them:\n\n"+
-		"\texport KUBEBUILDER_ASSETS=$(go run ./test/lab binaries)\n", name, dir)
+		"\texport KUBEBUILDER_ASSETS=$(go run ./test/lab binaries)", name, dir)
 }
