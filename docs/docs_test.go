@@ -117,11 +117,16 @@ func TestExamplesApply(t *testing.T) {
 	}
 }
 
-// startAPI starts an API server with the resource definitions and the webhooks.
+// shared has the webhooks, which only startAPI serves.
+var shared = envtest.Shared{Options: envtest.Options{Webhooks: true}}
+
+func TestMain(m *testing.M) { os.Exit(envtest.Run(m, &shared)) }
+
+// startAPI returns the API server, and serves its webhooks until the test ends.
 func startAPI(t *testing.T) client.Client {
 	t.Helper()
 	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard))))
-	env := envtest.Start(t, envtest.Options{Webhooks: true})
+	env := shared.Env(t)
 	mgr, err := ctrl.NewManager(env.Config, env.ManagerOptions())
 	if err != nil {
 		t.Fatal(err)

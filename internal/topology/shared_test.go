@@ -13,12 +13,11 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
-	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
 // TestSharedProtection runs the stories of Topologies that single nodes refer to.
 func TestSharedProtection(t *testing.T) {
-	api := envtest.Start(t, envtest.Options{}).Client
+	api := shared.Env(t).Client
 	for name, story := range map[string]func(*testing.T, client.Client){
 		"all nodes of a role hold it with one finalizer and one manager":     oneFinalizer,
 		"it is released when no node holds it":                               releasedAtLast,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -33,9 +34,14 @@ import (
 // namespace of all objects of the tests.
 const namespace = "default"
 
-// TestProtection runs the stories of holding and releasing against one API server.
+// shared has Topologies of different names for all stories.
+var shared envtest.Shared
+
+func TestMain(m *testing.M) { os.Exit(envtest.Run(m, &shared)) }
+
+// TestProtection runs the stories of holding and releasing.
 func TestProtection(t *testing.T) {
-	env := envtest.Start(t, envtest.Options{})
+	env := shared.Env(t)
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
 	api, err := client.New(config, client.Options{Scheme: env.Scheme})
