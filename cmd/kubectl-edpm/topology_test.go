@@ -42,15 +42,23 @@ type kubectl struct {
 	client     client.Client
 }
 
+// shared is emptied by every test that fills it.
+var shared envtest.Shared
+
+func TestMain(m *testing.M) { os.Exit(envtest.Run(m, &shared)) }
+
 // newCluster has two nodes in zones and one in none, and a service of three pods
 // on the first.
 func newCluster(t *testing.T) *kubectl {
-	env := envtest.Start(t, envtest.Options{})
+	env := shared.Env(t)
 	k := &kubectl{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), client: env.Client}
 	if err := env.WriteKubeconfig(k.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	k.make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openstack"}})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openstack"}}
+	if err := env.Client.Create(context.Background(), namespace); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
 	for name, zone := range map[string]string{"master-0": "zoneA", "master-1": "zoneB", "worker-3": ""} {
 		k.makeNode(name, zone)
 	}
@@ -58,11 +66,17 @@ func newCluster(t *testing.T) *kubectl {
 	return k
 }
 
+// make makes an object that is there until the test ends.
 func (k *kubectl) make(obj client.Object) {
 	k.t.Helper()
 	if err := k.client.Create(context.Background(), obj); err != nil {
 		k.t.Fatal(err)
 	}
+	k.t.Cleanup(func() {
+		if err := k.client.Delete(context.Background(), obj, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			k.t.Error(err)
+		}
+	})
 }
 
 func (k *kubectl) makeNode(name, zone string) {
