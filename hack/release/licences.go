@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	classifier "github.com/google/licenseclassifier/v2"
 	"github.com/google/licenseclassifier/v2/assets"
@@ -29,10 +30,14 @@ var file = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)([._-].*)?$`)
 // certain is how sure the classifier has to be.
 const certain = 0.9
 
+// classify returns the classifier with the texts of all licences, which take seconds to
+// load.
+var classify = sync.OnceValues(assets.DefaultClassifier)
+
 // license finds the licences of the modules. The first error names those that have
 // none that is allowed.
 func license(modules []*goModule) (refused, err error) {
-	known, err := assets.DefaultClassifier()
+	known, err := classify()
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/licenseclassifier/v2/assets"
 )
 
 func TestInventory(t *testing.T) {
@@ -48,7 +46,7 @@ func content(t *testing.T, dir, name string) string {
 }
 
 func TestALicenceThatIsNotAllowedIsRefused(t *testing.T) {
-	known, err := assets.DefaultClassifier()
+	known, err := classify()
 	if err != nil {
 		t.Fatal(err)
 	}
