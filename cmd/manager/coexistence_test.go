@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -21,7 +22,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
@@ -35,13 +39,16 @@ import (
 // asManager is the variable that makes the test's own program the manager.
 const asManager = "EDPM_TEST_AS_MANAGER"
 
+// shared is the API server of all tests but the one with a large cluster.
+var shared = envtest.Shared{Options: envtest.Options{AddToScheme: []func(*runtime.Scheme) error{apiextensionsv1.AddToScheme}}}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asManager) != "" {
 		main()
 		os.Exit(0)
 	}
 	flag.Parse()
-	os.Exit(m.Run())
+	os.Exit(envtest.Run(m, &shared))
 }
 
 // process is a manager in a process of its own, and what it says.
@@ -124,9 +131,13 @@ func (p *process) eventually(complaint func() string) {
 	}
 }
 
-// makePod makes the Pod that the manager believes to be in.
+// makePod makes the Pod that the manager believes to be in. Events of one that had the
+// name before are deleted.
 func makePod(t *testing.T, api client.Client, name string) {
 	t.Helper()
+	if err := api.DeleteAllOf(t.Context(), &eventsv1.Event{}, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
 	create(t, api, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "x"}}},
@@ -167,8 +178,7 @@ func warnings(t *testing.T, api client.Client, pod string) []string {
 // setPartOf labels a definition as one of ours, or as one of nobody.
 func setPartOf(t *testing.T, api client.Client, name string, value any) {
 	t.Helper()
-	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{edpmv1.PartOfLabel: value}}})
 	if err != nil {
 		t.Fatal(err)
@@ -178,8 +188,33 @@ func setPartOf(t *testing.T, api client.Client, name string, value any) {
 	}
 }
 
+// cluster returns the API server as it was before other tests changed definitions and
+// webhooks.
+func cluster(t *testing.T) *envtest.Env {
+	t.Helper()
+	env := shared.Env(t)
+	define(t, env)
+	return env
+}
+
+// define makes the definitions those of the suite, and returns once its kinds can be
+// created: for a while the API server calls webhooks that no longer exist.
+func define(t *testing.T, env *envtest.Env) {
+	t.Helper()
+	crds := crenvtest.CRDInstallOptions{Paths: []string{envtest.File("config", "crd", "bases")}, ErrorIfPathMissing: true, MaxTime: time.Minute}
+	if _, err := crenvtest.InstallCRDs(env.Config, crds); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return env.Client.Create(ctx, builders.MakeTopology("any", namespace).Spread("zone").Obj(), client.DryRunAll) == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("creating a Topology: %v", err)
+	}
+}
+
 func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
-	env := envtest.Start(t, envtest.Options{})
+	env := cluster(t)
 	api := env.Client
 	// As if glance-operator had been there before.
 	setPartOf(t, api, "glances.glance.openstack.org", nil)
@@ -223,14 +258,13 @@ func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
 		}
 		return ""
 	})
-	time.Sleep(500 * time.Millisecond)
-	if diff := cmp.Diff(want, warnings(t, api, "manager-0")); diff != "" {
-		t.Errorf("the events differ (-want +got):\n%s", diff)
-	}
 
 	t.Log("The definition is replaced by ours: the manager ends to be started again")
 	setPartOf(t, api, "glances.glance.openstack.org", edpmv1.PartOf)
 	p.ends()
+	if diff := cmp.Diff(want, warnings(t, api, "manager-0")); diff != "" {
+		t.Errorf("the events differ (-want +got):\n%s", diff)
+	}
 	p = launch(t, env, "manager-0")
 	p.eventually(func() string {
 		if got := conditionOf(t, api, "manager-0"); got != "True/AllRunning: Running: ansibleee, core, dataplane, edpm, glance, neutron, nova, topology" {
@@ -243,13 +277,7 @@ func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
 	})
 
 	t.Log("The definition of the Topology goes: whoever follows one cannot work, and nothing is left")
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "topologies.topology.openstack.org"}}
-	if err := apiextensionsv1.AddToScheme(env.Scheme); err != nil {
-		t.Fatal(err)
-	}
-	if err := api.Delete(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	deleteDefinition(t, api, "topologies.topology.openstack.org")
 	p.ends()
 	p = launch(t, env, "manager-0")
 	p.eventually(func() string {
@@ -258,19 +286,18 @@ func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
 		}
 		return ""
 	})
-	select {
-	case err := <-p.done:
-		t.Errorf("the manager ended with %v; it should wait for definitions", err)
-	case <-time.After(time.Second):
+
+	t.Log("It waits for definitions, and ends to be started again when they are there")
+	define(t, env)
+	p.ends()
+	if !p.said("Restarting: the operators that can run") {
+		t.Errorf("the manager ended without definitions:\n%s", strings.Join(p.log, "\n"))
 	}
 }
 
 func TestTopologyRunsAloneWithoutTheKindsThatHoldIt(t *testing.T) {
-	env := envtest.Start(t, envtest.Options{})
+	env := cluster(t)
 	api := env.Client
-	if err := apiextensionsv1.AddToScheme(env.Scheme); err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range coexistence.Names(controllers.Operators) {
 		if name != "topologies.topology.openstack.org" && name != "novacells.nova.openstack.org" {
 			deleteDefinition(t, api, name)

@@ -31,12 +31,17 @@ const (
 	account   = "manager"
 )
 
-// create makes an object.
+// create makes an object that is there until the test ends.
 func create(t *testing.T, api client.Client, obj client.Object) {
 	t.Helper()
 	if err := api.Create(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := api.Delete(context.Background(), obj, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // roleOf makes the first ClusterRole of a file of config/rbac and returns its name.
@@ -150,7 +155,7 @@ func (r *reader) eventually(scheme, token string) (int, string) {
 }
 
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
-	env := envtest.Start(t, envtest.Options{})
+	env := cluster(t)
 	// The manager has the rights of its role, and no others.
 	bind(t, env.Client, account, roleOf(t, env.Client, "role.yaml"))
 	managers := rest.CopyConfig(env.Config)

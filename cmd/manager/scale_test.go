@@ -70,6 +70,7 @@ func TestALargeClusterCostsLittle(t *testing.T) {
 		text = smallScale
 	}
 	s := parseScale(t, text)
+	t.Parallel() // it waits most of the time
 	env := envtest.Start(t, envtest.Options{})
 	w := newCrowd(t, env, s)
 	w.fill()

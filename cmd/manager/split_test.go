@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -33,7 +34,8 @@ import (
 
 // deploy applies what kustomize makes of a directory of config, and returns the
 // Deployments, which nobody runs here. The resource definitions are there, and what
-// cert-manager would do a test does itself.
+// cert-manager would do a test does itself. It is all deleted when the test ends, but for
+// the Namespace, which needs a controller for that.
 func deploy(t *testing.T, api client.Client, dir string) []appsv1.Deployment {
 	t.Helper()
 	options := krusty.MakeDefaultOptions()
@@ -51,7 +53,12 @@ func deploy(t *testing.T, api client.Client, dir string) []appsv1.Deployment {
 		if r.GetKind() == "CustomResourceDefinition" || strings.HasPrefix(r.GetGvk().Group, "cert-manager") {
 			continue
 		}
-		create(t, api, &unstructured.Unstructured{Object: content})
+		obj := &unstructured.Unstructured{Object: content}
+		if r.GetKind() == "Namespace" {
+			makeNamespace(t, api, obj)
+			continue
+		}
+		create(t, api, obj)
 		if r.GetKind() == "Deployment" {
 			var d appsv1.Deployment
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &d); err != nil {
@@ -61,6 +68,22 @@ func deploy(t *testing.T, api client.Client, dir string) []appsv1.Deployment {
 		}
 	}
 	return found
+}
+
+// makeNamespace makes a Namespace, unless it exists, and empties it of what managers make
+// when the test ends.
+func makeNamespace(t *testing.T, api client.Client, namespace client.Object) {
+	t.Helper()
+	if err := api.Create(t.Context(), namespace); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, kind := range []client.Object{&coordinationv1.Lease{}, &corev1.Secret{}} {
+			if err := api.DeleteAllOf(context.Background(), kind, client.InNamespace(namespace.GetName())); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // freePort returns a port that nobody listens at.
@@ -156,7 +179,8 @@ func (p *process) idle() string {
 // TestEveryManagerOfItsOwnWorksWithItsRights : what an account may not do, its
 // manager says in its log.
 func TestEveryManagerOfItsOwnWorksWithItsRights(t *testing.T) {
-	env := envtest.Start(t, envtest.Options{})
+	t.Parallel() // with TestALargeClusterCostsLittle, which has another API server
+	env := cluster(t)
 	for _, d := range deploy(t, env.Client, "overlays/split/operators") {
 		t.Run(d.Name, func(t *testing.T) {
 			operator := strings.TrimSuffix(strings.TrimPrefix(d.Name, "edpm-operators-"), "-manager")
@@ -214,7 +238,7 @@ func writeCertificate(t *testing.T, dir, host string) *x509.CertPool {
 
 func TestWebhooksAreServedWithCertificatesOfOthers(t *testing.T) {
 	const host = "edpm-operators-webhook-service.edpm-operators-system.svc"
-	env := envtest.Start(t, envtest.Options{})
+	env := cluster(t)
 	dir, port := t.TempDir(), freePort(t)
 	d := deploy(t, env.Client, "overlays/cert-manager")[0]
 	roots := writeCertificate(t, dir, host)
