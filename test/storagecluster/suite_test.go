@@ -22,8 +22,11 @@ import (
 const (
 	// soon is for what takes a few reconciliations, on a busy machine.
 	soon = 60 * time.Second
-	// still is for what must not happen: longer than changes are gathered.
-	still = 3 * time.Second
+	// gather is how long the manager gathers changes.
+	gather = 100 * time.Millisecond
+	// still is for what must not happen: longer than changes are gathered, on a busy
+	// machine.
+	still = gather + time.Second
 )
 
 var (

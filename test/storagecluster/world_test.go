@@ -79,7 +79,7 @@ func (w *world) start() {
 	mgr, err := ctrl.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())
 	background, stop := context.WithCancel(context.Background())
-	Expect(controllers.Setup(background, mgr, controllers.Options{Operators: operators, Engine: edpm.DefaultOptions()})).To(Succeed())
+	Expect(controllers.Setup(background, mgr, controllers.Options{Operators: operators, Engine: edpm.DefaultOptions(), Gather: gather})).To(Succeed())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(background) }()
 	w.stop = sync.OnceFunc(func() {
