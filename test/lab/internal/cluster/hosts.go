@@ -178,10 +178,10 @@ func (l *Lab) startHost(ctx context.Context, m machine) (bool, error) {
 		return false, nil
 	}
 	if status == "created" || status == "exited" {
-		_, err = command(ctx, "podman", "--runtime", "runc", "start", m.Name)
+		_, err = l.podman(ctx, "--runtime", "runc", "start", m.Name)
 		return true, err
 	}
-	if _, err := command(ctx, "podman", "--runtime", "runc", "rm", "--force", "--time", "0", m.Name); err != nil {
+	if _, err := l.podman(ctx, "--runtime", "runc", "rm", "--force", "--time", "0", m.Name); err != nil {
 		return false, err
 	}
 	return true, l.createHost(ctx, m)
@@ -203,7 +203,7 @@ func runs(pid, container string) bool {
 }
 
 func (l *Lab) createHost(ctx context.Context, m machine) error {
-	args := []string{"--runtime", "runc", "run", "--detach", "--name", m.Name, "--hostname", m.Name, "--label", l.label(),
+	args := []string{"--runtime", "runc", "create", "--name", m.Name, "--hostname", m.Name, "--label", l.label(),
 		"--privileged", "--cgroupns=private",
 		"--network", hostsNetwork,
 	}
@@ -224,7 +224,10 @@ func (l *Lab) createHost(ctx context.Context, m machine) error {
 	args = append(args, systemdMode()...)
 	args = append(args, ulimits()...)
 	args = append(args, imageTag(m.image), "/sbin/init")
-	_, err := command(ctx, "podman", args...)
+	if _, err := command(ctx, "podman", args...); err != nil {
+		return err
+	}
+	_, err := l.podman(ctx, "--runtime", "runc", "start", m.Name)
 	return err
 }
 

@@ -71,10 +71,10 @@ func (l *Lab) Wipe(ctx context.Context, name string) error {
 	if err == nil && container != l.Dir+" "+imageTag(machineImage) {
 		return fmt.Errorf("podman has a container %s that is no machine of this lab", name)
 	}
-	if _, err := command(ctx, "podman", "rm", "--force", "--ignore", "--time", "0", name); err != nil {
+	if _, err := l.podman(ctx, "rm", "--force", "--ignore", "--time", "0", name); err != nil {
 		return err
 	}
-	if _, err := command(ctx, "podman", "volume", "rm", "--force", volumeOf(name)); err != nil {
+	if _, err := l.podman(ctx, "volume", "rm", "--force", volumeOf(name)); err != nil {
 		return err
 	}
 	return os.RemoveAll(l.path("machines", name))
