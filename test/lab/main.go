@@ -38,6 +38,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -47,6 +48,7 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/binaries"
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/cluster"
+	"github.com/edpm-operators/edpm-operators/test/progress"
 )
 
 const usage = `usage: lab <command>
@@ -105,11 +107,26 @@ func printBinaries(ctx context.Context, args []string) error {
 	case len(args) > 0:
 		return fmt.Errorf("binaries takes no argument %q: leave it out, or say olm", strings.Join(args, " "))
 	}
-	dir, err := ensureBinaries(ctx, set)
+	dir, err := showBinaries(ctx, set)
 	if err == nil {
 		fmt.Println(dir)
 	}
 	return err
+}
+
+// showBinaries builds the executables, or finds them built, and shows how far it is.
+func showBinaries(ctx context.Context, set binaries.Set) (string, error) {
+	b, err := builder()
+	if err != nil {
+		return "", err
+	}
+	dir, built, err := b.Find(set)
+	if err != nil || built {
+		return dir, err
+	}
+	return dir, progress.New("lab binaries").Run(ctx, []progress.Step{{
+		Name: set.Title, Run: func(ctx context.Context, _ io.Writer) error { _, err := b.Ensure(ctx, set); return err },
+	}})
 }
 
 func up(ctx context.Context, args []string) error {
@@ -121,14 +138,7 @@ func up(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if lab.Bin, err = ensureBinaries(ctx, binaries.Kubernetes()); err != nil {
-		return err
-	}
-	if o.OLM {
-		if lab.OLM, err = ensureBinaries(ctx, binaries.OLM()); err != nil {
-			return err
-		}
-	}
+	lab.Executables = ensureBinaries
 	return lab.Up(ctx, o)
 }
 
@@ -237,22 +247,18 @@ func withLab(f func(context.Context, *cluster.Lab, []string) error) func(context
 }
 
 func ensureBinaries(ctx context.Context, set binaries.Set) (string, error) {
-	source, err := cluster.SourceDir()
+	b, err := builder()
 	if err != nil {
 		return "", err
 	}
-	cache := os.Getenv("EDPM_CACHE")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		cache = filepath.Join(home, ".cache", "edpm-operators")
+	return b.Ensure(ctx, set)
+}
+
+func builder() (*binaries.Builder, error) {
+	source, err := cluster.SourceDir()
+	if err != nil {
+		return nil, err
 	}
-	builder := binaries.Builder{
-		Source: filepath.Join(source, "binaries"),
-		Cache:  filepath.Join(cache, "bin"),
-		Logf:   func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
-	}
-	return builder.Ensure(ctx, set)
+	cache, err := progress.CacheDir()
+	return &binaries.Builder{Source: filepath.Join(source, "binaries"), Cache: filepath.Join(cache, "bin")}, err
 }

@@ -37,7 +37,7 @@ func runner(t *testing.T, width int) (*Runner, *bytes.Buffer) {
 	return &Runner{title: "make test", screen: s}, printed
 }
 
-func TestStepsRunBesideEachOther(t *testing.T) {
+func TestStepsRunNextToEachOther(t *testing.T) {
 	r, printed := runner(t, 0)
 	synctest.Test(t, func(t *testing.T) {
 		steps := []Step{

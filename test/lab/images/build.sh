@@ -141,7 +141,7 @@ make_pause() {
   local dir
   need go golang
   dir=$(mktemp -d)
-  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$dir/pause" "$here/pause/main.go" >&2
+  CGO_ENABLED=0 go build -ldflags '-s -w' -o "$dir/pause" "$here/pause/main.go" >&2
   tar -C "$dir" --owner=0 --group=0 -c pause |
     podman import --quiet --change 'ENTRYPOINT ["/pause"]' --change 'USER 65535:65535' - localhost/pause:latest >&2
   rm -rf "$dir"

@@ -2,6 +2,10 @@
 // per set of pins: those of Kubernetes, and on demand those of OLM. No ready-made
 // binaries are downloaded, so the module proxy is the only thing a machine must
 // reach.
+//
+// Those of Kubernetes have the dependencies of this project in the same versions, and
+// are compiled with the flags that make test uses: what both have in common is compiled
+// once.
 package binaries
 
 import (
@@ -17,13 +21,12 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // The versions are those of the modules beside this package; a test holds them equal.
 const (
 	KubernetesVersion = "1.37.1"
-	EtcdVersion       = "3.6.8"
+	EtcdVersion       = "3.7.0" // the one that this Kubernetes is released with
 	KwokVersion       = "0.8.0"
 	OLMVersion        = "0.46.0"
 	OPMVersion        = "1.73.0"
@@ -52,12 +55,15 @@ var stageSources = []string{
 
 type target struct {
 	module, output, pkg, ldflags, tags string
+	cgo                                bool
 }
 
 // Set is executables that are built and cached together.
 type Set struct {
-	name, duration string
-	targets        []target
+	// Title is what people call it.
+	Title   string
+	name    string
+	targets []target
 	// finish adds what is not built.
 	finish func(ctx context.Context, b *Builder, dir string) error
 }
@@ -65,12 +71,12 @@ type Set struct {
 // Kubernetes returns etcd, the components of Kubernetes with kubectl, and KWOK.
 func Kubernetes() Set {
 	return Set{
-		name:     fmt.Sprintf("k8s%s-etcd%s-kwok%s", KubernetesVersion, EtcdVersion, KwokVersion),
-		duration: "10 min",
+		Title: "executables",
+		name:  fmt.Sprintf("k8s%s-etcd%s-kwok%s", KubernetesVersion, EtcdVersion, KwokVersion),
 		targets: []target{
-			{"etcd", "etcd", "go.etcd.io/etcd/server/v3", "", ""},
-			{"kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", "", ""},
-			{"kube", "kube", ".", "-X k8s.io/component-base/version.gitVersion=v" + KubernetesVersion, ""},
+			{module: "kube", output: "kube", pkg: ".", ldflags: "-X k8s.io/component-base/version.gitVersion=v" + KubernetesVersion},
+			{module: "kube", output: "etcd", pkg: "go.etcd.io/etcd/server/v3"},
+			{module: "kube", output: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
 		},
 		finish: finishKubernetes,
 	}
@@ -81,12 +87,12 @@ func Kubernetes() Set {
 func OLM() Set {
 	const manager = "github.com/operator-framework/operator-lifecycle-manager"
 	return Set{
-		name:     fmt.Sprintf("olm%s-opm%s", OLMVersion, OPMVersion),
-		duration: "5 min",
+		Title: "executables of OLM",
+		name:  fmt.Sprintf("olm%s-opm%s", OLMVersion, OPMVersion),
 		targets: []target{
-			{"olm", "catalog", manager + "/cmd/catalog", "", "json1"},
-			{"olm", "olm", manager + "/cmd/olm", "", "json1"},
-			{"olm", "opm", "github.com/operator-framework/operator-registry/cmd/opm", "", "json1,containers_image_openpgp"},
+			{module: "olm", output: "catalog", pkg: manager + "/cmd/catalog", tags: "json1", cgo: true},
+			{module: "olm", output: "olm", pkg: manager + "/cmd/olm", tags: "json1", cgo: true},
+			{module: "olm", output: "opm", pkg: "github.com/operator-framework/operator-registry/cmd/opm", tags: "json1,containers_image_openpgp", cgo: true},
 		},
 		finish: func(ctx context.Context, b *Builder, dir string) error {
 			return b.copyDefinitions(ctx, filepath.Join(dir, OLMDefinitions))
@@ -100,19 +106,21 @@ type Builder struct {
 	Source string
 	// Cache is the directory under which each set of pins gets its own.
 	Cache string
-	Logf  func(format string, args ...any)
+}
+
+// Find returns the directory of the executables of the set, and whether they are built.
+func (b *Builder) Find(set Set) (string, bool, error) {
+	dir, err := b.dir(set)
+	return dir, err == nil && isDir(dir), err
 }
 
 // Ensure returns the directory that holds the executables of the set, building
 // them first if this set of pins was never built: some minutes on two cores. It
 // needs no privilege, and may run in several processes at once.
 func (b *Builder) Ensure(ctx context.Context, set Set) (string, error) {
-	dir, err := b.dir(set)
-	if err != nil {
-		return "", err
-	}
-	if isDir(dir) {
-		return dir, nil
+	dir, built, err := b.Find(set)
+	if err != nil || built {
+		return dir, err
 	}
 	unlock, err := lock(dir + ".lock")
 	if err != nil {
@@ -156,7 +164,6 @@ func (b *Builder) buildInto(ctx context.Context, set Set, dir string) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	b.Logf("Building executables into %s (about %s the first time)", dir, set.duration)
 	for _, t := range set.targets {
 		if err := b.build(ctx, t, tmp); err != nil {
 			return err
@@ -210,13 +217,11 @@ func finishKubernetes(ctx context.Context, b *Builder, dir string) error {
 }
 
 func (b *Builder) build(ctx context.Context, t target, outDir string) error {
-	start := time.Now()
 	ldflags := strings.TrimSpace("-s -w " + t.ldflags)
-	_, err := b.goCommand(ctx, t.module, "build", "-tags", t.tags, "-ldflags", ldflags, "-o", filepath.Join(outDir, t.output), t.pkg)
+	_, err := b.goCommand(ctx, t.module, t.cgo, "build", "-tags", t.tags, "-ldflags", ldflags, "-o", filepath.Join(outDir, t.output), t.pkg)
 	if err != nil {
 		return fmt.Errorf("building %s: %w", t.output, err)
 	}
-	b.Logf("Built %s in %s", t.output, time.Since(start).Round(time.Second))
 	return nil
 }
 
@@ -248,7 +253,7 @@ func (b *Builder) copyDefinitions(ctx context.Context, dir string) error {
 
 // moduleDir returns where the source of a dependency is.
 func (b *Builder) moduleDir(ctx context.Context, module, dependency string) (string, error) {
-	out, err := b.goCommand(ctx, module, "list", "-m", "-f", "{{.Dir}}", dependency)
+	out, err := b.goCommand(ctx, module, false, "list", "-m", "-f", "{{.Dir}}", dependency)
 	if err != nil {
 		return "", fmt.Errorf("finding the source of %s: %w", dependency, err)
 	}
@@ -257,7 +262,7 @@ func (b *Builder) moduleDir(ctx context.Context, module, dependency string) (str
 
 // copyStages takes the stages out of the module itself: they match the executable.
 func (b *Builder) copyStages(ctx context.Context, path string) error {
-	dir, err := b.moduleDir(ctx, "kwok", "sigs.k8s.io/kwok")
+	dir, err := b.moduleDir(ctx, "kube", "sigs.k8s.io/kwok")
 	if err != nil {
 		return err
 	}
@@ -272,10 +277,15 @@ func (b *Builder) copyStages(ctx context.Context, path string) error {
 	return os.WriteFile(path, all.Bytes(), 0o644)
 }
 
-func (b *Builder) goCommand(ctx context.Context, module string, args ...string) (string, error) {
+// goCommand runs Go without C where C is not needed, as make does: with it, Go compiles
+// all that uses its package net another time.
+func (b *Builder) goCommand(ctx context.Context, module string, cgo bool, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(b.Source, module)
-	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if cgo {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

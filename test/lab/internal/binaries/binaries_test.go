@@ -9,25 +9,71 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 )
 
 const modules = "../../binaries"
 
 // The constants name the cache entry, so they must not drift from the pins.
 func TestVersionsAreThoseOfTheModules(t *testing.T) {
-	for module, line := range map[string]string{
-		"kube": "k8s.io/kubernetes v" + KubernetesVersion,
-		"etcd": "go.etcd.io/etcd/server/v3 v" + EtcdVersion,
-		"kwok": "sigs.k8s.io/kwok v" + KwokVersion,
-		"olm":  "github.com/operator-framework/operator-lifecycle-manager v" + OLMVersion,
+	kube, olm := requirements(t, "kube"), requirements(t, "olm")
+	for _, tc := range []struct {
+		module   map[string]string
+		path     string
+		constant string
+	}{
+		{kube, "k8s.io/kubernetes", KubernetesVersion},
+		{kube, "go.etcd.io/etcd/server/v3", EtcdVersion},
+		{kube, "sigs.k8s.io/kwok", KwokVersion},
+		{olm, "github.com/operator-framework/operator-lifecycle-manager", OLMVersion},
+		{olm, "github.com/operator-framework/operator-registry", OPMVersion},
 	} {
-		gomod, err := os.ReadFile(filepath.Join(modules, module, "go.mod"))
-		if err != nil {
-			t.Fatal(err)
+		if got := tc.module[tc.path]; got != "v"+tc.constant {
+			t.Errorf("go.mod has %s %s, and the constant is %s", tc.path, got, tc.constant)
 		}
-		if !strings.Contains(string(gomod), line) {
-			t.Errorf("go.mod of %s lacks %q", module, line)
+	}
+}
+
+// requirements returns the versions in the go.mod of a module, "../../.." for that of the
+// project.
+func requirements(t *testing.T, module string) map[string]string {
+	t.Helper()
+	file := filepath.Join(modules, module, "go.mod")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := modfile.Parse(file, content, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, r := range parsed.Require {
+		versions[r.Mod.Path] = r.Mod.Version
+	}
+	for _, r := range parsed.Replace {
+		versions[r.Old.Path] = r.New.Version
+	}
+	return versions
+}
+
+// Go compiles a package again if any of its dependencies has another version.
+func TestKubernetesSharesItsDependenciesWithTheProject(t *testing.T) {
+	project, kube := requirements(t, "../../.."), requirements(t, "kube")
+	shared := 0
+	for path, version := range project {
+		other, ok := kube[path]
+		if !ok {
+			continue
 		}
+		shared++
+		if other != version {
+			t.Errorf("%s is %s in go.mod, and %s in that of the lab's Kubernetes: both would be compiled. Raise the lower one: go get %[1]s@VERSION", path, version, other)
+		}
+	}
+	if shared < 50 {
+		t.Errorf("they share %d modules, which cannot be all", shared)
 	}
 }
 
@@ -45,14 +91,14 @@ func TestAnotherPinIsAnotherCacheEntry(t *testing.T) {
 		return path
 	}
 	kubernetes, olm := dir(Kubernetes()), dir(OLM())
-	if err := os.WriteFile(filepath.Join(source, "etcd", "go.sum"), []byte("changed"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(source, "kube", "go.sum"), []byte("changed"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if dir(Kubernetes()) == kubernetes {
 		t.Errorf("%s is used for two sets of pins", kubernetes)
 	}
 	if dir(OLM()) != olm {
-		t.Errorf("a pin of etcd has OLM built again")
+		t.Errorf("a pin of Kubernetes has OLM built again")
 	}
 }
 
@@ -67,7 +113,7 @@ func tiny(t *testing.T) (*Builder, Set) {
 		}
 	}
 	finish := func(context.Context, *Builder, string) error { return nil }
-	return &Builder{Source: source, Cache: t.TempDir(), Logf: t.Logf}, Set{name: "tiny", targets: []target{{"tiny", "tiny", ".", "", ""}}, finish: finish}
+	return &Builder{Source: source, Cache: t.TempDir()}, Set{name: "tiny", targets: []target{{module: "tiny", output: "tiny", pkg: "."}}, finish: finish}
 }
 
 // entries are the names in the cache but for locks.

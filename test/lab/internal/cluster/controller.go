@@ -11,10 +11,12 @@ import (
 // and OVN. Its address is part of its image, in etc/lab/environment.
 var controller = Host{Name: "edpm-controller-0", IP: "192.168.122.10"}
 
+const controllerImage = "edpm-controller"
+
 // controllerMachine is the controller with what starts on it, with neutron and OVN if
 // they are wanted.
 func controllerMachine(ovn bool) machine {
-	m := machine{Host: controller, image: "edpm-controller", ready: servicesStarted}
+	m := machine{Host: controller, image: controllerImage, ready: servicesStarted}
 	if ovn {
 		m.ready = networkStarted
 	}

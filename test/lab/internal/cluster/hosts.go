@@ -64,9 +64,6 @@ var authorizeScript string
 
 // hosts starts the hosts and waits until each takes Ansible's connections.
 func (l *Lab) hosts(ctx context.Context, o Options) error {
-	if !o.needsPodman() {
-		return nil
-	}
 	publicKey, err := l.sshKeyPair(ctx)
 	if err != nil {
 		return err
@@ -338,7 +335,7 @@ func (l *Lab) removeHosts(ctx context.Context) error {
 			return err
 		}
 		for _, id := range strings.Fields(ids) {
-			if _, err := command(ctx, "podman", append(kind.remove, id)...); err != nil {
+			if _, err := l.podman(ctx, append(kind.remove, id)...); err != nil {
 				return err
 			}
 		}

@@ -9,14 +9,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/edpm-operators/edpm-operators/test/progress"
 )
 
 // imageTag is what the host's image of that name is called.
 func imageTag(name string) string { return "localhost/" + name + ":latest" }
+
+// buildImage builds an image, or finds it built.
+func (l *Lab) buildImage(ctx context.Context, name string, log io.Writer) error {
+	return progress.Command(filepath.Join(l.Images, "build.sh"), name)(ctx, log)
+}
 
 // archives builds the named images, or finds them built, and returns the paths
 // of their archives in the same order.
@@ -32,15 +38,9 @@ func (l *Lab) archives(ctx context.Context, names []string) ([]string, error) {
 	return paths, nil
 }
 
-// imageScript runs a script of test/lab/images, with its progress on stderr.
+// imageScript runs a script of test/lab/images.
 func (l *Lab) imageScript(ctx context.Context, script string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(l.Images, script), args...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("running %s %s: %w", script, strings.Join(args, " "), err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	return command(ctx, filepath.Join(l.Images, script), args...)
 }
 
 // importImages makes the images of docker archives known to pods.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,17 +14,21 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/edpm-operators/edpm-operators/test/lab/internal/binaries"
 	"github.com/edpm-operators/edpm-operators/test/lab/internal/proc"
 )
 
 // Lab is one cluster on this machine.
 type Lab struct {
 	Layout
-	// Bin holds the Kubernetes executables, OLM those of OLM if they are needed,
-	// Images the image scripts.
+	// Images holds the image scripts, and once they are needed Bin the executables of
+	// Kubernetes and OLM those of OLM.
 	Bin, OLM, Images string
-	procs            *proc.Supervisor
-	start            time.Time
+	// Executables builds a set of them, or finds it built, and returns its directory.
+	Executables func(context.Context, binaries.Set) (string, error)
+	procs       *proc.Supervisor
+	start       time.Time
+	out         io.Writer
 }
 
 // New returns the lab of the given layout, running or not.
@@ -34,6 +39,7 @@ func New(layout Layout, bin, images string) *Lab {
 		Images: images,
 		procs:  &proc.Supervisor{RunDir: layout.path("run"), LogDir: layout.path("logs")},
 		start:  time.Now(),
+		out:    os.Stderr,
 	}
 }
 
@@ -44,7 +50,7 @@ func componentNames() []string {
 
 // logf prints one line of progress with the time since the command started.
 func (l *Lab) logf(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "[%5.1fs] %s\n", time.Since(l.start).Seconds(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(l.out, "[%5.1fs] %s\n", time.Since(l.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // lock keeps two commands from changing the lab at once. The kernel drops it

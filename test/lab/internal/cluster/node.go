@@ -19,7 +19,7 @@ import (
 
 // runtime starts the lab's own containerd: the system's, if there is one, is
 // neither used nor disturbed.
-func (l *Lab) runtime(ctx context.Context) error {
+func (l *Lab) runtime(ctx context.Context, _ Options) error {
 	if err := os.MkdirAll(l.containerdRoot(), 0o711); err != nil {
 		return err
 	}

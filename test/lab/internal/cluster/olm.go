@@ -17,11 +17,8 @@ import (
 // olmNamespace is that of OLM, whose catalogs all namespaces can use.
 const olmNamespace = "olm"
 
-// olmIfWanted defines the kinds of OLM and starts its two operators.
-func (l *Lab) olmIfWanted(ctx context.Context, o Options) error {
-	if !o.OLM {
-		return nil
-	}
+// olm defines the kinds of OLM and starts its two operators.
+func (l *Lab) olm(ctx context.Context, _ Options) error {
 	for _, args := range [][]string{
 		{"apply", "--server-side", "-f", filepath.Join(l.OLM, binaries.OLMDefinitions)},
 		{"wait", "--for=condition=Established", "--timeout=60s", "-f", filepath.Join(l.OLM, binaries.OLMDefinitions)},

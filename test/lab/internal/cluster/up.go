@@ -3,10 +3,15 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/edpm-operators/edpm-operators/test/lab/internal/binaries"
+	"github.com/edpm-operators/edpm-operators/test/progress"
 )
 
 // pauseImage is what every pod's sandbox runs.
@@ -96,8 +101,8 @@ func (l *Lab) afterReboot(ctx context.Context) error {
 	return l.adopt()
 }
 
-// startAll starts everything. The node's runtime and the hosts need no apiserver,
-// so they come up beside the control plane.
+// startAll starts everything, whatever does not need one another at once. Executables
+// and images that are there already take no time.
 func (l *Lab) startAll(ctx context.Context, o Options) error {
 	if err := l.freshLogs(); err != nil {
 		return err
@@ -110,45 +115,101 @@ func (l *Lab) startAll(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	return parallel(
-		func() error { return l.cluster(ctx, o) },
-		func() error { return l.hosts(ctx, o) },
-	)
+	runner := progress.New("lab up")
+	l.out = runner
+	return runner.Run(ctx, l.steps(o))
 }
 
-func (l *Lab) cluster(ctx context.Context, o Options) error {
-	err := parallel(
-		func() error { return l.controlPlane(ctx, o) },
-		func() error { return l.runtimeWithImages(ctx, o) },
-	)
-	if err != nil {
-		return err
+// step is one of [progress] that calls f.
+func (l *Lab) step(name string, o Options, f func(context.Context, Options) error, after ...string) progress.Step {
+	return progress.Step{Name: name, After: after, Run: func(ctx context.Context, _ io.Writer) error { return f(ctx, o) }}
+}
+
+func (l *Lab) steps(o Options) []progress.Step {
+	executables, executablesOfOLM := binaries.Kubernetes().Title, binaries.OLM().Title
+	forPods, forHosts := o.podImages(), o.hostImages()
+	steps := l.imageSteps(slices.Concat(forPods, forHosts))
+	steps = append(steps, l.step(executables, o, l.buildExecutables), l.step("control plane", o, l.controlPlane, executables),
+		l.step("KWOK", o, l.kwok, "control plane"))
+	if o.Kubelet {
+		steps = append(steps, l.step("containerd", o, l.runtime),
+			l.step("images for pods", o, l.importForPods, append(stepsOf(forPods), "containerd")...),
+			l.step("node", o, l.node, "control plane", "images for pods"))
 	}
-	return parallel(
-		func() error { return l.kwok(ctx, o) },
-		func() error { return l.nodeIfWanted(ctx, o) },
-		func() error { return l.olmIfWanted(ctx, o) },
-	)
+	if o.needsPodman() {
+		steps = append(steps, l.step("hosts", o, l.hosts, stepsOf(forHosts)...))
+	}
+	if o.OLM {
+		steps = append(steps, l.step(executablesOfOLM, o, l.buildOLM, executables),
+			l.step("OLM", o, l.olm, "control plane", executablesOfOLM))
+	}
+	return steps
 }
 
-func (l *Lab) runtimeWithImages(ctx context.Context, o Options) error {
+// podImages are names of test/lab/images for pods.
+func (o Options) podImages() []string {
 	if !o.Kubelet {
 		return nil
 	}
-	if err := l.runtime(ctx); err != nil {
-		return err
+	return append([]string{pauseImage}, o.Images...)
+}
+
+// hostImages are names of test/lab/images for hosts, and of those they are made of.
+func (o Options) hostImages() []string {
+	var names []string
+	if len(o.Hosts) > 0 {
+		names = append(o.storeImages(), hostImage)
 	}
-	archives, err := l.archives(ctx, append([]string{pauseImage}, o.Images...))
+	if o.OpenStack || o.OVN {
+		names = append(names, controllerImage)
+	}
+	if o.Machines {
+		names = append(append(names, o.storeImages()...), machineImage)
+	}
+	return names
+}
+
+// imageSteps builds each of the images once.
+func (l *Lab) imageSteps(names []string) []progress.Step {
+	slices.Sort(names)
+	var steps []progress.Step
+	for _, name := range slices.Compact(names) {
+		steps = append(steps, progress.Step{Name: imageStep(name), Run: func(ctx context.Context, out io.Writer) error {
+			return l.buildImage(ctx, name, out)
+		}})
+	}
+	return steps
+}
+
+func imageStep(name string) string { return "image " + name }
+
+func stepsOf(images []string) []string {
+	var names []string
+	for _, image := range images {
+		names = append(names, imageStep(image))
+	}
+	return names
+}
+
+func (l *Lab) buildExecutables(ctx context.Context, _ Options) (err error) {
+	l.Bin, err = l.Executables(ctx, binaries.Kubernetes())
+	return err
+}
+
+func (l *Lab) buildOLM(ctx context.Context, _ Options) (err error) {
+	l.OLM, err = l.Executables(ctx, binaries.OLM())
+	return err
+}
+
+func (l *Lab) importForPods(ctx context.Context, o Options) error {
+	archives, err := l.archives(ctx, o.podImages())
 	if err != nil {
 		return err
 	}
 	return l.importImages(ctx, append(archives, o.Archives...))
 }
 
-func (l *Lab) nodeIfWanted(ctx context.Context, o Options) error {
-	if !o.Kubelet {
-		return nil
-	}
+func (l *Lab) node(ctx context.Context, _ Options) error {
 	if err := l.kubelet(ctx); err != nil {
 		return err
 	}
