@@ -111,7 +111,7 @@ verify: ## Generate all generated files again, and fail if any of them differs.
 .PHONY: test
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
 	@$(LAB) binaries >/dev/null
-	+$(ALL_OF) test-stories test-pure test-served test-modules test-python
+	@go run ./test/progress/make 'make test' $(JOBS) test-stories test-pure test-served test-modules test-python
 
 # Those that wait the most come first, beside those that work the most.
 .PHONY: test-stories test-pure test-served test-modules test-python
