@@ -210,9 +210,8 @@ figures: lab-needs ## Measure what deployments and changes take on the lab's rea
 ##@ Try
 
 .PHONY: demo
-demo: lab-needs ## Run the demo, from an empty machine to a guest on each of two computes (root).
-	@hack/install-packages.sh openstack
-	test/demo/demo.sh
+demo: ## Run the demo, from an empty machine to a guest on each of two computes (root).
+	@go run ./test/demo
 
 .PHONY: demo-down
 demo-down: lab-down ## Remove everything that make demo created.

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Shows the main job for real: annotated data plane nodes become nova-computes on
-# hosts with systemd and podman, and each runs a guest. Brings the lab up with what
-# nova needs of others, deploys the manager into it, applies the samples, waits, shows
-# what came of it, and tries what must not work. It can be run again at any time;
-# demo-down takes everything away.
+# The steps of the demo in a lab that is up, each a function: main.go says in which
+# order.
+#
+#   demo.sh FUNCTION
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/demo/steps.sh
@@ -33,6 +32,8 @@ eventually() {
   done
 }
 
+apply_all() { apply_inputs openstack; }
+
 wait_all() {
   say 'Waiting for nova in pods, the nodes (phases -1 and 0), and then for the computes (phase 1)'
   wait_ready nova nova 900
@@ -51,7 +52,6 @@ show_objects() {
   show kubectl -n $namespace get osaee
   show kubectl -n $namespace get osaee -o 'jsonpath={range .items[*]}{.spec.step}{":"}{range .status.hosts[*]}{"  "}{.name}{" ok="}{.ok}{" changed="}{.changed}{" failed="}{.failed}{end}{"\n"}{end}'
   say 'Where the pods of the control plane are'
-  make --no-print-directory plugin
   show bin/kubectl-edpm topology map -n $namespace
 }
 
@@ -98,6 +98,7 @@ all_up() {
 }
 
 show_guests() {
+  log_in
   say 'Starting a guest on each compute'
   openstack flavor show guest >/dev/null 2>&1 || openstack flavor create --vcpus 1 --ram 128 --disk 1 guest >/dev/null
   for host in "${computes[@]}"; do guest_on "$host"; done
@@ -126,6 +127,7 @@ effective() {
 }
 
 show_nova() {
+  log_in
   say 'What nova says'
   eventually 90 all_up
   show openstack compute service list
@@ -146,22 +148,17 @@ try_to_move() {
   refused kubectl -n $namespace annotate --overwrite osdprole edpm-compute nova.openstack.org/cell=nova-cell2
 }
 
-scratch=$(mktemp -d)
-trap 'rm -r "$scratch"' EXIT
-bring_up --openstack --images ansibleee,glance
-deploy_manager
-apply_inputs openstack
-wait_all
-log_in
-show_guests
-show_objects
-show_hosts
-show_nova
-try_to_move
-say 'Done. Look around:'
-cat <<TXT
+look_around() {
+  say 'Done. Look around:'
+  cat <<TXT
   export KUBECONFIG=$KUBECONFIG
   export PATH=$(lab binaries):\$PATH
   source <(make -s lab-openrc)
   make demo-down    # takes everything away
 TXT
+}
+
+scratch=$(mktemp -d)
+trap 'rm -r "$scratch"' EXIT
+connect
+"$@"

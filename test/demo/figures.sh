@@ -57,7 +57,9 @@ trap 'rm -rf "$profiles"' EXIT
 lab down
 say 'One ansible-playbook on two hosts of its own'
 alone=$(bare)
-bring_up --images ansibleee,glance
+lab up --hosts --images ansibleee,glance
+connect
+make --no-print-directory image-manager
 deploy_manager >&2
 kubectl apply -f $demo/namespace.yaml >&2
 profile 'First deployment'

@@ -3,9 +3,8 @@
 
 namespace=openstack
 demo=test/demo
-started=$SECONDS
 
-say() { printf '\n\033[1m[%4ds] %s\033[0m\n' $((SECONDS - started)) "$*"; }
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 lab() { go run ./test/lab "$@"; }
 on() { local host=$1; shift; lab ssh "root@$host" -- "$@"; }
 
@@ -25,20 +24,18 @@ wait_ready() {
   printf '  %s %s: Ready\n' "$kind" "$name"
 }
 
-# bring_up FLAG...: the lab, with flags of "lab up" beside --hosts.
-bring_up() {
-  say 'Bringing up a Kubernetes with one real node, and three hosts'
-  lab up --hosts "$@"
+# connect has kubectl use the lab.
+connect() {
   KUBECONFIG=$(lab kubeconfig)
   PATH=$(lab binaries):$PATH
   export KUBECONFIG PATH
 }
 
+# deploy_manager deploys the image that make image-manager has made.
 deploy_manager() {
   say 'Deploying the manager as a pod'
   local there
   there=$(kubectl get deployment --ignore-not-found -n edpm-operators-system -o name edpm-operators-manager)
-  make --no-print-directory image-manager
   lab load bin/manager.tar
   kubectl apply --server-side --force-conflicts -k config/overlays/lab >/dev/null
   if [ -n "$there" ]; then # the tag stays the same when the image is built again
