@@ -34,7 +34,9 @@ func Command(name string, args ...string) func(context.Context, io.Writer) error
 	return func(ctx context.Context, out io.Writer) error {
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Stdout, cmd.Stderr = out, out
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		// What it has started ends with it: a shell does not pass a signal on.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 		cmd.WaitDelay = 10 * time.Second
 		return cmd.Run()
 	}

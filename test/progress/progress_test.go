@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -149,5 +151,35 @@ func TestAStepAfterNoneIsAnError(t *testing.T) {
 	err := r.Run(t.Context(), []Step{{Name: "hosts", After: []string{"images"}, Run: lasts(0, "", nil)}})
 	if err == nil || !strings.Contains(err.Error(), "images") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// notify is closed by the first text that is written to it.
+type notify chan struct{}
+
+func (n notify) Write(text []byte) (int, error) {
+	close(n)
+	return len(text), nil
+}
+
+func TestACommandEndsWithWhatItStarted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	file := filepath.Join(t.TempDir(), "pid")
+	started, ended := make(notify), make(chan error)
+	go func() {
+		ended <- Command("sh", "-c", "sleep 1000 & echo $! >"+file+"; echo; wait")(ctx, started)
+	}()
+	<-started
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a command that was ended has succeeded")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(text)), "stat"))
+	if err == nil && !strings.Contains(string(state), ") Z ") {
+		t.Errorf("the child of the command still runs: %s", state)
 	}
 }
