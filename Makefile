@@ -34,11 +34,12 @@ LAB := go run ./test/lab
 IMPORTS = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v '^[^ ]*/test/e2e'
 SERVED = $$($(IMPORTS) | grep /envtest | cut -d ' ' -f 1)
 PURE = $$($(IMPORTS) | grep -v /test/envtest | cut -d ' ' -f 1)
-# The longest of them, whose stories are told in several processes at a time. They wait
-# more than they work: as many packages and processes run at a time as keep two
-# processors busy, each with an API server of its own.
+# The longest of them, whose stories are told in several processes, which share an API
+# server. They wait more than they work: as many processes, and packages, run at a time as
+# keep two processors busy.
 STORIES = controllers
-AT_ONCE = 8
+PROCESSES = 8
+PACKAGES = 4
 # lint vets everything.
 GO_TEST = go test -vet=off -timeout 40m
 # The modules beside that of the root: every directory with a go.mod, but those that only pin what the lab compiles.
@@ -116,11 +117,11 @@ test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first 
 # Those that wait the most come first, beside those that work the most.
 .PHONY: test-stories test-pure test-served test-modules test-python
 test-stories:
-	KUBEBUILDER_ASSETS=$$($(LAB) binaries) $(TOOL) ginkgo run --procs $(AT_ONCE) --timeout 40m --no-color --succinct ./$(STORIES)
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) $(TOOL) ginkgo run --procs $(PROCESSES) --timeout 40m --no-color --succinct ./$(STORIES)
 test-pure:
 	env -u KUBEBUILDER_ASSETS $(GO_TEST) $(PURE)
 test-served:
-	KUBEBUILDER_ASSETS=$$($(LAB) binaries) $(GO_TEST) -p $(AT_ONCE) $$(echo "$(SERVED)" | grep -v '/$(STORIES)$$')
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) $(GO_TEST) -p $(PACKAGES) $$(echo "$(SERVED)" | grep -v '/$(STORIES)$$')
 test-modules:
 	for module in $(MODULES); do go -C "$$module" test -vet=off ./...; done
 test-python:
