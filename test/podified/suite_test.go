@@ -18,8 +18,11 @@ import (
 const (
 	// soon is for what takes a few reconciliations, on a busy machine.
 	soon = 90 * time.Second
-	// still is for what must not happen.
-	still = 4 * time.Second
+	// gather is how long the manager gathers changes.
+	gather = 500 * time.Millisecond
+	// still is for what must not happen: longer than changes are gathered, on a busy
+	// machine.
+	still = gather + time.Second
 )
 
 var (

@@ -83,7 +83,7 @@ func startManager() {
 	Expect(err).NotTo(HaveOccurred())
 	background, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
-	Expect(controllers.Setup(background, mgr, controllers.Options{Engine: edpm.DefaultOptions(), Images: images.Defaults{
+	Expect(controllers.Setup(background, mgr, controllers.Options{Engine: edpm.DefaultOptions(), Gather: gather, Images: images.Defaults{
 		GlanceAPI: "glance:1", NovaConductor: "conductor:1", NovaCompute: "compute:1", NovaAPI: "api:1", NovaScheduler: "scheduler:1", NovaNoVNC: "novnc:1",
 	}})).To(Succeed())
 	Expect(webhooks.SetupAll(mgr, controllers.Operators)).To(Succeed())
@@ -247,7 +247,7 @@ func quiet() {
 	GinkgoHelper()
 	Eventually(func() []string {
 		before := wire.mark()
-		time.Sleep(4 * time.Second)
+		time.Sleep(still)
 		return wire.since(before)
 	}).WithTimeout(3*time.Minute).Should(BeEmpty(), "the manager should come to rest")
 }
