@@ -17,17 +17,17 @@ import (
 )
 
 // calm expects that nobody reconciles in a loop and nothing is run, once what was under
-// way has come to its end.
+// way has come to its end, and computes have waited for others.
 func (w *world) calm() {
 	GinkgoHelper()
-	nothingHappens := func(g Gomega) {
+	nothingHappens := func(g Gomega, d time.Duration) {
 		before, executions := reconciliations(), len(w.hosts.Book())
-		time.Sleep(still)
-		g.Expect(reconciliations()-before).To(BeNumerically("<", 10), "reconciliations in %v in which nothing happens", still)
+		time.Sleep(d)
+		g.Expect(reconciliations()-before).To(BeNumerically("<", 10*float64(d)/float64(still)), "reconciliations in %v in which nothing happens", d)
 		g.Expect(w.hosts.Book()).To(HaveLen(executions))
 	}
-	Eventually(nothingHappens).Should(Succeed())
-	nothingHappens(Default)
+	Eventually(func(g Gomega) { nothingHappens(g, patience+still) }).WithTimeout(later).Should(Succeed())
+	nothingHappens(Default, still)
 }
 
 // plight is a wrong input and its remedy, in a cloud with role compute and node n.

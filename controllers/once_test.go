@@ -84,27 +84,29 @@ var _ = Describe("Exactly once", func() {
 		w.consistent(names...)
 	})
 
-	for death := range 16 {
-		It(fmt.Sprintf("is a host configured for a hash though the manager dies at any write (death %d)", death), func() {
-			rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
-			w := newCloud()
-			w.running.end()
-			at, answered := 1+rng.IntN(60), rng.IntN(2) == 0
-			By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
-			w.make(w.role("compute").Cell("cell1").Obj())
-			names := w.makeNodes(2, "compute")
-			w.running = startManager(w.ns, w.opts)
-			w.wire.cutAfter(at, answered).orUntil(func(g Gomega) {
-				for _, n := range names {
-					isReady(g, w.compute(n))
-				}
+	Context("is a host configured for a hash though the manager dies at any write", func() {
+		for death := range 16 {
+			It(fmt.Sprintf("(death %d)", death), func() {
+				rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
+				w := newCloud()
+				w.running.end()
+				at, answered := 1+rng.IntN(60), rng.IntN(2) == 0
+				By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
+				w.make(w.role("compute").Cell("cell1").Obj())
+				names := w.makeNodes(2, "compute")
+				w.running = startManager(w.ns, w.opts)
+				w.wire.cutAfter(at, answered).orUntil(func(g Gomega) {
+					for _, n := range names {
+						isReady(g, w.compute(n))
+					}
+				})
+				w.restart()
+				w.computesReady(names...)
+				w.exactlyOnce()
+				w.consistent(names...)
 			})
-			w.restart()
-			w.computesReady(names...)
-			w.exactlyOnce()
-			w.consistent(names...)
-		})
-	}
+		}
+	})
 
 	It("is a host configured for a hash through a thousand resyncs", long, func() {
 		w := newCloud()

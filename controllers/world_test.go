@@ -48,10 +48,13 @@ type world struct {
 	*running
 }
 
+// patience is how long stories have computes wait for others that are expected.
+const patience = 3 * time.Second
+
 // quick makes everything that waits wait only a little.
 func quick() controllers.Options {
 	opts := controllers.Options{Engine: edpm.DefaultOptions(), Images: defaultImages}
-	opts.Engine.Debounce, opts.Engine.Patience = 60*time.Millisecond, 3*time.Second
+	opts.Engine.Debounce, opts.Engine.Patience = 60*time.Millisecond, patience
 	opts.Gather = 100 * time.Millisecond
 	opts.Engine.Backoff = edpm.Backoff{Base: 300 * time.Millisecond, Max: time.Second}
 	return opts

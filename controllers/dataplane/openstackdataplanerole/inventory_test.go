@@ -25,6 +25,7 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 // bench is a role with nodes whose own variables have so many bytes.
@@ -137,7 +138,7 @@ func TestAnInventoryIsNotRenderedForStatusOfNodes(t *testing.T) {
 		key := types.NamespacedName{Namespace: "ns", Name: "r"}
 		first := b.published[key].at
 		for i := range 100 {
-			time.Sleep(gather)
+			time.Sleep(watch.DefaultGather)
 			ready := node(i, 10)
 			if err := b.Get(t.Context(), client.ObjectKeyFromObject(ready), ready); err != nil {
 				t.Fatal(err)
