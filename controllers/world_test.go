@@ -391,7 +391,8 @@ func (w *world) exactlyOnce() {
 }
 
 // quiet waits until the manager has written nothing for longer than changes are gathered
-// and computes are collected into a run, and is not at work. What it asks nova goes on.
+// and computes are collected into a run, and no reconciliation is active. Requests to nova
+// may continue.
 func (w *world) quiet() {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

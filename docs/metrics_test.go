@@ -116,7 +116,7 @@ func TestMetricsAreThoseOfTheManager(t *testing.T) {
 // TestMetricsOfTheAPIServer : what the alert on webhooks asks for is counted by a
 // real API server when webhooks do not answer.
 func TestMetricsOfTheAPIServer(t *testing.T) {
-	env := shared.Env(t) // and nobody serves its webhooks
+	env := shared.Env(t) // no webhook server runs
 	// The API server takes a while to know of webhooks.
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := env.Client.Create(ctx, builders.MakeTopology("t", "default").Spread("zone").Obj(), client.DryRunAll)

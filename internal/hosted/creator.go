@@ -207,9 +207,9 @@ func (p *post) ensure(ctx context.Context, obj Object, value string) error {
 	return p.show(ctx, applied)
 }
 
-// kept reports whether the node has its finalizer. Without it a node is deleted at once,
-// whatever it shows, and an object that belongs to it would be deleted after it: when
-// nobody knows any more how to reach the host.
+// kept reports whether the node has its finalizer. A node without one is deleted at once,
+// whatever its status, and its objects only after it, when the inventory that they need to
+// clean up the host no longer exists.
 func kept(node client.Object) bool {
 	return controllerutil.ContainsFinalizer(node, dataplanev1.NodeFinalizer)
 }

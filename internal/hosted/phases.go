@@ -58,9 +58,9 @@ func (s *Scope) lookUpService(ctx context.Context) error {
 }
 
 // recall is the phase that finds out whether the object was restored from a
-// backup without its status: then nobody knows whether its service is on the host. It
-// comes before everything that can end with a status, in which that would be missing
-// for good, and notes it also if the API server does not answer.
+// backup without its status: then it is unknown whether its service is on the host. It
+// comes before every phase that can end with a status write, which would record the
+// object as new, and marks it as unknown also if the API server does not answer.
 func (s *Scope) recall(ctx context.Context) error {
 	if !s.restored {
 		return nil

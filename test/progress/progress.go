@@ -71,7 +71,7 @@ type task struct {
 func (t *task) runs() bool      { return t.started && !t.done }
 func (t *task) succeeded() bool { return t.done && t.err == nil }
 
-// comesAfter returns whether all steps that it comes after have succeeded.
+// comesAfter reports whether all steps that it comes after have succeeded.
 func (t *task) comesAfter(succeeded map[string]bool) bool {
 	return !slices.ContainsFunc(t.After, func(name string) bool { return !succeeded[name] })
 }
@@ -149,7 +149,7 @@ func (x *run) start(ctx context.Context, news string) bool {
 	return running > 0
 }
 
-// hasRoom returns whether another step may run beside so many.
+// hasRoom reports whether another step may run next to those that are running.
 func (x *run) hasRoom(running int) bool { return x.AtOnce == 0 || running < x.AtOnce }
 
 // finish prints why a step failed, and returns that it has ended.
