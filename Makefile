@@ -17,9 +17,10 @@ REPLACES ?=
 BUNDLES ?= bundle
 export VERSION REPLACES
 
-# Without C, as the manager is released: one set of compiled packages serves the tests,
-# the manager and the components of the lab.
+# Without C, as the manager is released, and without what only debuggers read: one set of
+# compiled packages serves the tests, the manager and the components of the lab.
 export CGO_ENABLED = 0
+export GOFLAGS := $(filter-out -gcflags=%,$(shell go env GOFLAGS)) -gcflags=all=-dwarf=false
 
 # As many targets run beside each other as there are JOBS, and one that fails stops no other.
 JOBS ?= 2
@@ -108,6 +109,9 @@ lint-scripts:
 .PHONY: verify
 verify: ## Generate all generated files again, and fail if any of them differs.
 	hack/verify.sh
+
+# Tests, their compilers and API servers take memory rather than time to collect garbage.
+test test-stories test-pure test-served test-modules test-race lint: export GOGC = 400
 
 .PHONY: test
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.

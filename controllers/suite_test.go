@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/test/fakekube"
 )
 
 const (
@@ -47,6 +48,9 @@ func TestControllers(t *testing.T) {
 // The processes of the suite share one API server, which the first of them starts.
 var _ = SynchronizedBeforeSuite(func() []byte {
 	started := envtest.Start(GinkgoT(), envtest.Options{CRDPaths: []string{envtest.File("controllers", "testdata"), envtest.BareMetalHostCRD()}})
+	background, stop := context.WithCancel(context.Background())
+	DeferCleanup(stop)
+	Expect(fakekube.Collect(background, started.Config, started.Scheme)).To(Succeed())
 	kubeconfig, err := started.Kubeconfig()
 	Expect(err).NotTo(HaveOccurred())
 	return kubeconfig

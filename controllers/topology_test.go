@@ -216,7 +216,8 @@ var _ = Describe("A Topology", func() {
 				w.pod(spread, name, zone)
 			}
 		}
-		w.shows("spread", fmt.Sprintf("%d|zoneA=%d,zoneB=%d,zoneC=%d|0/1", many, many, many, many))
+		Eventually(w.columns).WithArguments("spread").WithTimeout(later).
+			Should(Equal(fmt.Sprintf("%d|zoneA=%d,zoneB=%d,zoneC=%d|0/1", many, many, many, many)))
 		w.quiet()
 		took, status, held := time.Since(start), 0, 0
 		for _, write := range w.wire.since(before) {

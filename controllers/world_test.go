@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
@@ -88,7 +87,7 @@ func startHosts(namespace string) *fakekube.Space {
 	GinkgoHelper()
 	background, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
-	hosts, err := fakekube.Start(background, env.Config, ctrl.Options{Scheme: env.Scheme}, namespace)
+	hosts, err := fakekube.Start(background, env.Config, api, namespace)
 	Expect(err).NotTo(HaveOccurred())
 	return hosts
 }

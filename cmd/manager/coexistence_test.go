@@ -71,12 +71,13 @@ func launch(t *testing.T, env *envtest.Env, pod string, flags ...string) *proces
 	return start(t, []string{"POD_NAMESPACE=" + namespace, "POD_NAME=" + pod}, flags...)
 }
 
-// start starts a manager with variables beside those of the test.
+// start starts a manager with variables beside those of the test, of which GOGC is for
+// tests only.
 func start(t *testing.T, variables []string, flags ...string) *process {
 	t.Helper()
 	p := &process{t: t, done: make(chan error, 1)}
 	p.cmd = exec.Command(os.Args[0], flags...)
-	p.cmd.Env = slices.Concat(os.Environ(), []string{asManager + "=1"}, variables)
+	p.cmd.Env = slices.Concat(os.Environ(), []string{asManager + "=1", "GOGC="}, variables)
 	out, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

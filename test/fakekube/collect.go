@@ -7,11 +7,13 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
@@ -43,10 +45,21 @@ var children = map[client.Object][]schema.GroupVersionKind{
 	&novav1.NovaCell{}:                    {secrets},
 }
 
-// collect makes the children of deleted objects go, as the garbage collector does.
-func (s *Space) collect(ctx context.Context, mgr manager.Manager) error {
+// Collect makes the children of deleted objects go, in all namespaces, as the garbage
+// collector does, until the context ends.
+func Collect(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) error {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	live, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	objects, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: live.RESTMapper(), DefaultTransform: cache.TransformStripManagedFields()})
+	if err != nil {
+		return err
+	}
 	for kind, owned := range children {
-		informer, err := mgr.GetCache().GetInformer(ctx, kind)
+		informer, err := objects.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return err
 		}
@@ -55,21 +68,25 @@ func (s *Space) collect(ctx context.Context, mgr manager.Manager) error {
 				obj = last.Obj
 			}
 			if owner, ok := obj.(client.Object); ok {
-				go s.orphans(ctx, owner, owned)
+				go orphans(ctx, live, owner, owned)
 			}
 		}})
 		if err != nil {
 			return err
 		}
 	}
+	go func() { _ = objects.Start(ctx) }()
+	if !objects.WaitForCacheSync(ctx) {
+		return ctx.Err()
+	}
 	return nil
 }
 
 // orphans deletes what the owner that has gone leaves behind.
-func (s *Space) orphans(ctx context.Context, owner client.Object, kinds []schema.GroupVersionKind) {
+func orphans(ctx context.Context, live client.Client, owner client.Object, kinds []schema.GroupVersionKind) {
 	for _, kind := range kinds {
 		for range 3 { // errors pass; the collector never gives up either
-			if err := s.orphansOfKind(ctx, owner, kind); err == nil {
+			if err := orphansOfKind(ctx, live, owner, kind); err == nil {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -77,11 +94,11 @@ func (s *Space) orphans(ctx context.Context, owner client.Object, kinds []schema
 	}
 }
 
-func (s *Space) orphansOfKind(ctx context.Context, owner client.Object, kind schema.GroupVersionKind) error {
+func orphansOfKind(ctx context.Context, live client.Client, owner client.Object, kind schema.GroupVersionKind) error {
 	list := &metav1.PartialObjectMetadataList{}
 	kind.Kind += "List"
 	list.SetGroupVersionKind(kind)
-	if err := s.live.List(ctx, list, client.InNamespace(owner.GetNamespace())); err != nil {
+	if err := live.List(ctx, list, client.InNamespace(owner.GetNamespace())); err != nil {
 		return err
 	}
 	for i := range list.Items {
@@ -90,7 +107,7 @@ func (s *Space) orphansOfKind(ctx context.Context, owner client.Object, kind sch
 		if len(refs) != 1 || refs[0].UID != owner.GetUID() {
 			continue
 		}
-		err := s.client.Delete(ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &child.UID})
+		err := live.Delete(ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &child.UID})
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -104,10 +121,10 @@ func (s *Space) finalize(ctx context.Context, job *batchv1.Job) error {
 	if !controllerutil.ContainsFinalizer(job, metav1.FinalizerDeleteDependents) {
 		return nil
 	}
-	if err := s.orphansOfKind(ctx, job, pods); err != nil {
+	if err := orphansOfKind(ctx, s.live, job, pods); err != nil {
 		return err
 	}
 	patched := job.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, metav1.FinalizerDeleteDependents)
-	return client.IgnoreNotFound(s.client.Patch(ctx, patched, client.MergeFrom(job)))
+	return client.IgnoreNotFound(s.live.Patch(ctx, patched, client.MergeFrom(job)))
 }

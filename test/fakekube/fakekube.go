@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -27,6 +29,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -69,8 +72,8 @@ type Rule func(host, step string) Outcome
 
 // Space is the stand-ins of one namespace.
 type Space struct {
-	client client.Client
-	live   client.Reader
+	jobs client.Reader
+	live client.Client
 
 	mu     sync.Mutex
 	active map[types.UID]bool
@@ -87,30 +90,27 @@ type Space struct {
 	overlaps []string
 }
 
-// Start starts the stand-ins of a namespace. They stop with the context.
-func Start(ctx context.Context, config *rest.Config, opts ctrl.Options, namespace string) (*Space, error) {
-	opts.Metrics = metricsserver.Options{BindAddress: "0"}
-	opts.Controller.SkipNameValidation = ptr.To(true)
-	opts.WebhookServer = nil
-	opts.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: map[string]cache.Config{namespace: {}}}
-	opts.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Pod{}}}
+// Start starts the stand-ins of a namespace. They stop with the context. live reads and
+// writes without a cache, as whoever the config authenticates.
+func Start(ctx context.Context, config *rest.Config, live client.Client, namespace string) (*Space, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	mgr, err := manager.New(config, opts)
+	mgr, err := manager.New(config, ctrl.Options{
+		Scheme: live.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return live.RESTMapper(), nil },
+		Cache:          cache.Options{DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+	})
 	if err != nil {
 		return nil, err
 	}
 	s := &Space{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), active: map[types.UID]bool{},
+		jobs: mgr.GetCache(), live: live, active: map[types.UID]bool{},
 		rule: func(string, string) Outcome { return OK }, busy: map[string]string{}, keys: map[string]string{}, gate: make(chan struct{}),
 	}
 	close(s.gate)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fake-jobs").For(&batchv1.Job{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).Complete(s)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.collect(ctx, mgr); err != nil {
 		return nil, err
 	}
 	go func() { _ = mgr.Start(ctx) }()
@@ -195,7 +195,7 @@ func (s *Space) Overlaps() []string {
 // Reconcile runs a Job, or cleans up behind one that is being deleted.
 func (s *Space) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	job := &batchv1.Job{}
-	if err := s.client.Get(ctx, req.NamespacedName, job); err != nil {
+	if err := s.jobs.Get(ctx, req.NamespacedName, job); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !job.DeletionTimestamp.IsZero() {
@@ -231,7 +231,7 @@ func (s *Space) run(ctx context.Context, job *batchv1.Job) {
 			return // the Job has gone
 		}
 		hosts, message, ok := s.play(ctx, job, pod)
-		if !s.alive(ctx, job) {
+		if !alive(ctx, s.live, job) {
 			s.close(job.Name, hosts, Cancelled)
 			return
 		}
@@ -250,9 +250,9 @@ func (s *Space) run(ctx context.Context, job *batchv1.Job) {
 	s.endJob(ctx, job, start, good, failures)
 }
 
-func (s *Space) alive(ctx context.Context, job *batchv1.Job) bool {
+func alive(ctx context.Context, reader client.Reader, job *batchv1.Job) bool {
 	now := &batchv1.Job{}
-	err := s.live.Get(ctx, client.ObjectKeyFromObject(job), now)
+	err := reader.Get(ctx, client.ObjectKeyFromObject(job), now)
 	return err == nil && now.UID == job.UID && now.DeletionTimestamp.IsZero()
 }
 
@@ -267,7 +267,7 @@ func (s *Space) createPod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, e
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
 	}, Spec: *job.Spec.Template.Spec.DeepCopy()}
 	maps.Copy(pod.Labels, job.Spec.Template.Labels)
-	return pod, s.client.Create(ctx, pod)
+	return pod, s.live.Create(ctx, pod)
 }
 
 // play waits for the inputs as a kubelet would, does the work on the hosts, and
@@ -336,7 +336,7 @@ func (s *Space) gone(ctx context.Context, job *batchv1.Job) <-chan struct{} {
 	out := make(chan struct{})
 	go func() {
 		defer close(out)
-		for s.alive(ctx, job) {
+		for alive(ctx, s.jobs, job) {
 			select {
 			case <-ctx.Done():
 				return
@@ -393,7 +393,7 @@ func (s *Space) inputs(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (
 		if err == nil {
 			return secret.Data, nil
 		}
-		if !apierrors.IsNotFound(err) || !s.alive(ctx, job) {
+		if !apierrors.IsNotFound(err) || !alive(ctx, s.live, job) {
 			return nil, err
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -456,7 +456,7 @@ func (s *Space) endPod(ctx context.Context, pod *corev1.Pod, message string, goo
 		Name: pod.Spec.Containers[0].Name, Image: "x", ImageID: "x",
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exit, Message: message, FinishedAt: metav1.Now()}},
 	}}
-	return s.client.Status().Update(ctx, pod)
+	return s.live.Status().Update(ctx, pod)
 }
 
 // endJob ends the Job in the way that the API server accepts: the criterion is
@@ -474,7 +474,7 @@ func (s *Space) endJob(ctx context.Context, job *batchv1.Job, start metav1.Time,
 	} else {
 		patched.Status.Conditions = []batchv1.JobCondition{end(batchv1.JobFailureTarget, "BackoffLimitExceeded"), end(batchv1.JobFailed, "BackoffLimitExceeded")}
 	}
-	if err := s.client.Status().Patch(ctx, patched, client.MergeFrom(job)); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+	if err := s.live.Status().Patch(ctx, patched, client.MergeFrom(job)); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		panic(fmt.Sprintf("the API server refuses the status of a Job: %v", err))
 	}
 }

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -26,7 +27,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) < 3 {
-		return fmt.Errorf("usage: make TITLE AT-ONCE TARGET...")
+		return errors.New("usage: make TITLE AT-ONCE TARGET [TARGET...]")
 	}
 	runner := progress.New(args[0])
 	var err error

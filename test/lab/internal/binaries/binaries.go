@@ -278,11 +278,12 @@ func (b *Builder) copyStages(ctx context.Context, path string) error {
 }
 
 // goCommand runs Go without C where C is not needed, as make does: with it, Go compiles
-// all that uses its package net another time.
+// all that uses its package net another time. It takes memory rather than the time to
+// collect garbage.
 func (b *Builder) goCommand(ctx context.Context, module string, cgo bool, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(b.Source, module)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOGC=400")
 	if cgo {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
 	}
