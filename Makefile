@@ -37,10 +37,11 @@ SERVED = $$($(IMPORTS) | grep /envtest | cut -d ' ' -f 1)
 PURE = $$($(IMPORTS) | grep -v /test/envtest | cut -d ' ' -f 1)
 # The longest of them, whose stories are told in several processes, which share an API
 # server. They wait more than they work: as many processes, and packages, run at a time as
-# keep two processors busy.
+# keep two processors busy. Of the others those that take longest come first.
 STORIES = controllers
 PROCESSES = 8
 PACKAGES = 4
+LONGEST = ./test/podified ./cmd/manager ./test/storagecluster ./internal/placement
 # lint vets everything.
 GO_TEST = go test -vet=off -timeout 40m
 # The modules beside that of the root: every directory with a go.mod, but those that only pin what the lab compiles.
@@ -116,7 +117,7 @@ test test-stories test-pure test-served test-modules test-race lint: export GOGC
 .PHONY: test
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
 	@$(LAB) binaries >/dev/null
-	@go run ./test/progress/make 'make test' $(JOBS) test-stories test-pure test-served test-modules test-python
+	@go run ./test/progress/make 'make test' 3 test-stories test-served test-python test-pure test-modules
 
 # Those that wait the most come first, beside those that work the most.
 .PHONY: test-stories test-pure test-served test-modules test-python
@@ -125,7 +126,7 @@ test-stories:
 test-pure:
 	env -u KUBEBUILDER_ASSETS $(GO_TEST) $(PURE)
 test-served:
-	KUBEBUILDER_ASSETS=$$($(LAB) binaries) $(GO_TEST) -p $(PACKAGES) $$(echo "$(SERVED)" | grep -v '/$(STORIES)$$')
+	KUBEBUILDER_ASSETS=$$($(LAB) binaries) $(GO_TEST) -p $(PACKAGES) $(LONGEST) $$(echo "$(SERVED)" | grep -v '/$(STORIES)$$')
 test-modules:
 	for module in $(MODULES); do go -C "$$module" test -vet=off ./...; done
 test-python:

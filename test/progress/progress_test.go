@@ -178,8 +178,16 @@ func TestACommandEndsWithWhatItStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(text)), "stat"))
-	if err == nil && !strings.Contains(string(state), ") Z ") {
-		t.Errorf("the child of the command still runs: %s", state)
+	// The signal takes effect when the child is next scheduled.
+	for deadline := time.Now().Add(time.Minute); running(strings.TrimSpace(string(text))); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the child of the command still runs")
+		}
 	}
+}
+
+// running reports whether there is a process that has not ended.
+func running(pid string) bool {
+	state, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	return err == nil && !strings.Contains(string(state), ") Z ")
 }
