@@ -13,6 +13,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 
 // maxInputs is the most bytes that the inputs of a run may have: a Secret holds
@@ -39,7 +40,6 @@ func runName(batch []*pendingTarget) string {
 		t.Machine = "" // names stay as they were before runs had machines
 		parts = append(parts, part{t, o.podKey})
 	}
-	const hashLength = 10
 	prefix := batch[0].Step.Name
 	if then := batch[0].then; len(then) > 0 {
 		prefix += "-to-" + then[len(then)-1].Name
@@ -47,32 +47,25 @@ func runName(batch []*pendingTarget) string {
 	if role := batch[0].Role; role != "" {
 		prefix = role + "-" + prefix
 	}
-	prefix = strings.ToLower(strings.ReplaceAll(prefix, ".", "-"))
-	if longest := 63 - 1 - hashLength; len(prefix) > longest {
-		prefix = prefix[:longest]
-	}
-	return strings.Trim(prefix, "-") + "-" + digest(parts)[:hashLength]
+	prefix = strings.Trim(strings.ToLower(strings.ReplaceAll(prefix, ".", "-")), "-")
+	return names.WithHash(prefix, digest(parts), names.MaxLabel)
 }
 
 // stepNames of a pending target, with a separator between them.
 func (o *pendingTarget) stepNames(separator string) string {
-	names := []string{o.Step.Name}
+	steps := []string{o.Step.Name}
 	for _, s := range o.then {
-		names = append(names, s.Name)
+		steps = append(steps, s.Name)
 	}
-	return strings.Join(names, separator)
+	return strings.Join(steps, separator)
 }
 
-// labels of a run: values that are no label values are left out.
+// labels of a run.
 func labels(o *pendingTarget) map[string]string {
-	l := map[string]string{}
-	if steps := o.stepNames("."); len(steps) <= 63 {
-		l[edpmv1.StepLabel] = steps
+	return map[string]string{
+		edpmv1.StepLabel: names.Fit(o.stepNames("."), names.MaxLabel),
+		edpmv1.RoleLabel: names.Fit(o.Role, names.MaxLabel),
 	}
-	if len(o.Role) <= 63 {
-		l[edpmv1.RoleLabel] = o.Role
-	}
-	return l
 }
 
 func newInputs(name string, first *pendingTarget, data map[string][]byte) *corev1.Secret {

@@ -235,10 +235,13 @@ func TestARunWithoutATopologyRefersToNone(t *testing.T) {
 	}
 }
 
-func TestLabelsLeaveOutWhatIsNoLabelValue(t *testing.T) {
-	o := pendingOf(target(func(t *Target) { t.Role = strings.Repeat("r", 64) }))
-	if _, ok := labels(o)[edpmv1.RoleLabel]; ok {
-		t.Error("a role of 64 characters is no label value")
+func TestLabelsAreLabelValues(t *testing.T) {
+	o := pendingOf(target(func(t *Target) { t.Role, t.Step.Name = strings.Repeat("r", 62)+".example.com", strings.Repeat("s", 63) }))
+	o.then = []nextStep{{Step: Step{Name: "another"}}}
+	for label, value := range labels(o) {
+		if errs := validation.IsValidLabelValue(value); len(errs) > 0 {
+			t.Errorf("%s: %q: %v", label, value, errs)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
@@ -110,16 +111,16 @@ func (c *creator) concerned(ctx context.Context, node *dataplanev1.OpenStackData
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var services []string
 	for _, obj := range objects {
-		names = append(names, c.serviceOf(obj))
+		services = append(services, c.serviceOf(obj))
 	}
 	for _, s := range node.Status.Services {
 		if s.Kind == c.name {
-			names = append(names, s.Name)
+			services = append(services, s.Name)
 		}
 	}
-	for _, name := range names {
+	for _, name := range services {
 		if !slices.ContainsFunc(offerings, func(o Offering) bool { return o.Name == name }) {
 			offerings = append(offerings, Offering{Name: name, Ending: true})
 		}
@@ -239,7 +240,7 @@ func (p *post) desired(value string) Object {
 	obj, node := p.empty(), p.node
 	obj.SetNamespace(node.Namespace)
 	obj.SetName(p.objectName(p.Offering.Name, node.Name))
-	obj.SetLabels(map[string]string{nodeLabel: labelValue(node.Name)})
+	obj.SetLabels(map[string]string{nodeLabel: names.Fit(node.Name, names.MaxLabel)})
 	spec, _ := obj.Hosted()
 	*spec = hostedv1.ServiceSpec{
 		DataplaneNodeName:      node.Name,
@@ -255,14 +256,6 @@ func (p *post) desired(value string) Object {
 		p.Choose(obj, value)
 	}
 	return obj
-}
-
-// labelValue cuts a name to the 63 characters of a label.
-func labelValue(name string) string {
-	if len(name) > 63 {
-		return name[:63]
-	}
-	return name
 }
 
 // entry of the service in the status of the node.

@@ -46,7 +46,7 @@ func (s *Scope) release(ctx context.Context) error {
 
 // forget withdraws the targets of the steps.
 func (s *Scope) forget(ctx context.Context, steps ...Step) error {
-	return s.Engine.Forget(ctx, s.name, s.Object.GetNamespace(), s.spec.DataplaneNodeName, names(steps...)...)
+	return s.Engine.Forget(ctx, s.name, s.Object.GetNamespace(), s.spec.DataplaneNodeName, namesOf(steps...)...)
 }
 
 // takenOver reports whether the object belongs to a node that no longer exists,
@@ -71,7 +71,7 @@ func (s *Scope) idle(ctx context.Context) error {
 	if s.SkipCleanup() {
 		return nil
 	}
-	run, err := s.Engine.Unfinished(ctx, s.name, s.Object, names(s.parts.Steps...)...)
+	run, err := s.Engine.Unfinished(ctx, s.name, s.Object, namesOf(s.parts.Steps...)...)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *Scope) idle(ctx context.Context) error {
 
 // Touched reports whether the service may be on the host.
 func (s *Scope) Touched(ctx context.Context) (bool, error) {
-	touched, err := s.Engine.Touched(ctx, s.name, &s.status.Ledger, s.Object, names(s.parts.Steps...)...)
+	touched, err := s.Engine.Touched(ctx, s.name, &s.status.Ledger, s.Object, namesOf(s.parts.Steps...)...)
 	// Of a node that was restored from a backup nobody knows what is on its host,
 	// also before the node says so.
 	return touched || s.Node != nil && (s.Node.Status.Unknown() || dataplane.Restored(s.Node)), err

@@ -2,8 +2,6 @@ package hosted
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -140,17 +139,11 @@ const maxName = 253
 // ObjectName returns the name of the object of a service on a node, where nodes have
 // several of a kind: <service>-<node>. One that is too long ends with a hash.
 func ObjectName(service, node string) string {
-	name := service + "-" + node
-	if len(name) <= maxName {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	suffix := "-" + hex.EncodeToString(sum[:5])
-	return strings.TrimRight(name[:maxName-len(suffix)], "-.") + suffix
+	return names.Fit(service+"-"+node, maxName)
 }
 
-// names of steps.
-func names(steps ...Step) []string {
+// namesOf steps.
+func namesOf(steps ...Step) []string {
 	var all []string
 	for _, step := range steps {
 		all = append(all, step.Name)

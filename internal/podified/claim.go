@@ -74,7 +74,7 @@ func (p *deployment) selectsAll() error {
 	}
 	return phase.Stalled(condition.DeploymentReadyCondition, edpmv1.ConflictReason,
 		"Pods %[1]s of StatefulSet %[2]s do not have the labels %[3]s, by which they are selected: add them (kubectl label pod %[4]s %[5]s). If a label has another value that the StatefulSet selects by, delete the StatefulSet",
-		placement.Enumerate(names(lacking)), p.Name, identity, strings.Join(names(lacking), " "), strings.ReplaceAll(identity.String(), ",", " "))
+		placement.Enumerate(podNames(lacking)), p.Name, identity, strings.Join(podNames(lacking), " "), strings.ReplaceAll(identity.String(), ",", " "))
 }
 
 // whole returns a StatefulSet that is ours with its spec, or nil if it is not ours.

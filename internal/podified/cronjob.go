@@ -14,6 +14,7 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -69,7 +70,7 @@ func cronJobName(name string) string {
 	if len(name) <= longestCronJob {
 		return name
 	}
-	return jobName(name[:longestCronJob-1-hashLength], inputs.Digest(map[string][]byte{"name": []byte(name)}))
+	return names.WithHash(name, inputs.Digest(map[string][]byte{"name": []byte(name)}), longestCronJob)
 }
 
 // claimCronJob checks that the name is free or ours. The cache does not have the

@@ -20,6 +20,7 @@ import (
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -36,10 +37,6 @@ const (
 	templateAnnotation = "edpm.openstack.org/job-template"
 	// jobSeconds is how long a Job that has succeeded stays, for its log to be read.
 	jobSeconds = 24 * 3600
-	// hashLength of the suffix of the name of a Job.
-	hashLength = 10
-	// longestJob is the longest name of a Job: it is a label of its pods.
-	longestJob = 63
 )
 
 // Job prepares what the pods of a service need, such as the schema of a database. It
@@ -147,20 +144,13 @@ func (j *Job) pod() corev1.PodSpec {
 func (r *jobRun) job() *batchv1.Job {
 	template := r.template()
 	template.Spec.Affinity = nil // there is one pod
-	meta := r.meta(jobName(r.Job.Name, r.hash))
+	meta := r.meta(names.WithHash(r.Job.Name, r.hash, names.MaxLabel))
 	meta.Annotations = map[string]string{nameAnnotation: r.Job.Name, templateAnnotation: digestOf(template)}
 	return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
 		BackoffLimit: ptr.To[int32](math.MaxInt32), TTLSecondsAfterFinished: ptr.To[int32](jobSeconds),
 		// Never two pods at once: a schema must not be changed by both.
 		PodReplacementPolicy: ptr.To(batchv1.Failed), Template: template,
 	}}
-}
-
-func jobName(name, hash string) string {
-	if longest := longestJob - 1 - hashLength; len(name) > longest {
-		name = strings.TrimRight(name[:longest], "-.")
-	}
-	return name + "-" + hash[:hashLength]
 }
 
 func digestOf(template corev1.PodTemplateSpec) string {

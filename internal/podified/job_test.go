@@ -161,19 +161,6 @@ func TestAJobRunsAgainForWhatItReadsAlone(t *testing.T) {
 	}
 }
 
-func TestNamesOfJobsFit(t *testing.T) {
-	hash := strings.Repeat("0123456789", 4)
-	for name, want := range map[string]string{
-		"nova-api-db-sync":       "nova-api-db-sync-0123456789",
-		strings.Repeat("a", 80):  strings.Repeat("a", 52) + "-0123456789",
-		strings.Repeat("b-", 40): strings.TrimRight(strings.Repeat("b-", 26), "-") + "-0123456789",
-	} {
-		if got := jobName(name, hash); got != want || len(got) > 63 {
-			t.Errorf("the name is %s, of %d characters; want %s", got, len(got), want)
-		}
-	}
-}
-
 // Every reason that a script can leave is a reason of the API.
 func TestEveryCauseSaysWhatToDo(t *testing.T) {
 	for _, c := range causes {

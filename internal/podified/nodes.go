@@ -112,13 +112,13 @@ func asked(pod *corev1.Pod) time.Time {
 // waiting is said before pods are evicted.
 func (l *lostNode) waiting() string {
 	return fmt.Sprintf("Node %s, which %s, has %s. Kubernetes evicts pods when their tolerations of the node's taints end, by default after 5 minutes.",
-		l.name, l.state, placement.Enumerate(names(l.pods)))
+		l.name, l.state, placement.Enumerate(podNames(l.pods)))
 }
 
 // stuck is said when pods cannot end, with the three ways out (Kubernetes,
 // "Force Delete StatefulSet Pods" and "Non-graceful node shutdown").
 func (l *lostNode) stuck(pods []*corev1.Pod) string {
-	all := names(pods)
+	all := podNames(pods)
 	return fmt.Sprintf("Node %[1]s %[2]s, and %[3]s on it is Terminating since %[4]s. The StatefulSet creates no pod of the same name while it is unknown whether the old one is still running. "+
 		"To resolve this, bring node %[1]s back; or, if it is permanently off, delete the Node or taint it (kubectl taint node %[1]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute); "+
 		"or, if you know that the pods are no longer running, kubectl delete pod --force --grace-period=0 %[5]s.",

@@ -75,7 +75,7 @@ func (p *deployment) problems(ctx context.Context, remakes bool) ([]placement.Pr
 		Template: p.want.Spec.Template, ClaimTemplates: p.want.Spec.VolumeClaimTemplates,
 	}
 	if !remakes {
-		workload.Kept = names(filter(p.pods, func(pod *corev1.Pod) bool { return !p.toBeMade(pod.Name) }))
+		workload.Kept = podNames(filter(p.pods, func(pod *corev1.Pod) bool { return !p.toBeMade(pod.Name) }))
 	}
 	if !remakes && p.settled() {
 		problems, err := workload.InertSelectors()

@@ -47,7 +47,7 @@ func unplaced(pods []*corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The scheduler finds no node for %s: %s", placement.Enumerate(names(pods)), statusOf(pods[0], corev1.PodScheduled).Message)
+	return fmt.Sprintf("The scheduler finds no node for %s: %s", placement.Enumerate(podNames(pods)), statusOf(pods[0], corev1.PodScheduled).Message)
 }
 
 // unscheduled reports whether the scheduler has looked at a pod in vain.
@@ -77,7 +77,7 @@ func why(pods []*corev1.Pod) string {
 	if message := statusOf(pods[0], corev1.PodReady).Message; message != "" {
 		return "; " + pods[0].Name + ": " + message
 	}
-	return "; waiting for " + placement.Enumerate(names(pods))
+	return "; waiting for " + placement.Enumerate(podNames(pods))
 }
 
 func filter(pods []*corev1.Pod, keep func(*corev1.Pod) bool) []*corev1.Pod {

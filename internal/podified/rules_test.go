@@ -69,7 +69,7 @@ func TestPodsAreTakenInTheOrderOfTheirOrdinals(t *testing.T) {
 	for _, name := range []string{"s-10", "s-2", "s-a", "s-1-0", "other-0", "s-0"} {
 		items = append(items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	if diff := cmp.Diff([]string{"s-0", "s-2", "s-10"}, names(byOrdinal("s", items))); diff != "" {
+	if diff := cmp.Diff([]string{"s-0", "s-2", "s-10"}, podNames(byOrdinal("s", items))); diff != "" {
 		t.Errorf("the pods differ (-want +got):\n%s", diff)
 	}
 }

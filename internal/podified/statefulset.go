@@ -162,7 +162,7 @@ func ordinal(set string, pod *corev1.Pod) int {
 	return n
 }
 
-func names(pods []*corev1.Pod) []string {
+func podNames(pods []*corev1.Pod) []string {
 	out := make([]string, 0, len(pods))
 	for _, pod := range pods {
 		out = append(out, pod.Name)
