@@ -86,6 +86,8 @@ type wire struct {
 	// held reports whether a write waits for gate to be closed.
 	held func(*http.Request) bool
 	gate chan struct{}
+	// arrived reports whether one does, or did.
+	arrived bool
 	// lost reports whether a read is not answered.
 	lost func(*http.Request) bool
 }
@@ -165,10 +167,18 @@ func (w *wire) await(r *http.Request) {
 	w.mu.Lock()
 	gate := w.gate
 	held := r.Method != http.MethodGet && w.held != nil && w.held(r)
+	w.arrived = w.arrived || held
 	w.mu.Unlock()
 	if held {
 		<-gate
 	}
+}
+
+// waiting reports whether a write waits that hold delays, or did.
+func (w *wire) waiting() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.arrived
 }
 
 // note counts a request, and reports whether it is the last one that goes through

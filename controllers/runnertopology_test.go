@@ -1,7 +1,8 @@
 package controllers_test
 
 import (
-	"fmt"
+	"net/http"
+	"path"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,7 +18,6 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
-	"github.com/edpm-operators/edpm-operators/internal/topology"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
 )
@@ -53,10 +53,15 @@ func (w *world) heldBy(name string) []string {
 	return slices.Sorted(slices.Values(t.Finalizers))
 }
 
-const (
-	roleHolds = "openstack.org/openstackdataplanerole-compute"
-	nodeHolds = "openstack.org/openstackdataplanenodes-compute"
-)
+// users are the consumers that a Topology shows, as kind/name.
+func (w *world) users(name string) []string {
+	GinkgoHelper()
+	var users []string
+	for _, c := range get(Default, w.topology(name)).Status.Consumers {
+		users = append(users, c.Kind+"/"+c.Name)
+	}
+	return users
+}
 
 var _ = Describe("Where runs are made from", func() {
 	It("is where the Topology of the role says, for every step, unless the node says otherwise", func() {
@@ -78,8 +83,10 @@ var _ = Describe("Where runs are made from", func() {
 		w.condition(w.node("n001"), condition.TopologyReadyCondition, "True/Ready/", "edge-b")
 		w.condition(MakeRole("compute", w.ns).Obj(), condition.TopologyReadyCondition, "True/Ready/", "edge-a")
 		Expect(get(Default, w.node("n002")).Status.Conditions.Get(condition.TopologyReadyCondition)).To(BeNil())
-		Expect(w.heldBy("edge-a")).To(Equal([]string{roleHolds}))
-		Expect(w.heldBy("edge-b")).To(Equal([]string{nodeHolds}))
+		Eventually(func() []string { return w.users("edge-a") }).Should(Equal([]string{"OpenStackDataPlaneRole/compute"}))
+		Eventually(func() []string { return w.users("edge-b") }).Should(Equal([]string{"OpenStackDataPlaneNodes/compute"}))
+		Expect(w.heldBy("edge-a")).To(Equal([]string{topologyv1.Finalizer}))
+		Expect(w.heldBy("edge-b")).To(Equal([]string{topologyv1.Finalizer}))
 	})
 
 	It("is part of what makes hosts share a run", func() {
@@ -117,8 +124,8 @@ var _ = Describe("Where runs are made from", func() {
 		w.nodesReady("n000")
 
 		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.TopologyRef.Name = "edge-b" })
-		Eventually(func() []string { return w.heldBy("edge-b") }).Should(Equal([]string{roleHolds}))
-		Eventually(func() []string { return w.heldBy("edge-a") }).Should(BeEmpty())
+		Eventually(func() []string { return w.users("edge-b") }).Should(Equal([]string{"OpenStackDataPlaneRole/compute"}))
+		Eventually(func() []string { return w.users("edge-a") }).Should(BeEmpty())
 		w.nothingRuns()
 		annotate(w.node("n000"), edpmv1.RerunAnnotation, "2")
 		Eventually(func() []string { return w.zonesOf("n000", "install-os") }).Should(Equal([]string{"A", "A2", "B"}))
@@ -158,26 +165,6 @@ var _ = Describe("Where runs are made from", func() {
 		Expect(w.zonesOf("n001", "install-os")).To(Equal([]string{"B"}))
 	})
 
-	It("is awaited while as many objects hold the Topology as it takes, until one releases it", func() {
-		w := newCloud()
-		full := MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj()
-		for i := range topology.MaxHolders {
-			full.Finalizers = append(full.Finalizers, fmt.Sprintf("example.org/holder-%d", i))
-		}
-		w.make(full, w.role("compute").Cell("cell1").Obj(), MakeNode("n000", w.ns).Role("compute").Host("10.0.0.0").Topology("edge-a").Obj())
-		w.condition(w.node("n000"), condition.TopologyReadyCondition, "False/TopologyFull/Warning", "1000 objects", "create another")
-		Eventually(func(g Gomega) {
-			t := get(g, w.topology("edge-a"))
-			t.Finalizers = t.Finalizers[1:]
-			g.Expect(api.Update(ctx, t)).To(Succeed())
-		}).Should(Succeed())
-		w.computesReady("n000")
-		w.condition(w.node("n000"), condition.TopologyReadyCondition, "True/Ready/", "edge-a")
-		Expect(w.zonesOf("n000", "install-os")).To(Equal([]string{"A"}))
-
-		change(w.topology("edge-a"), func(t *topologyv1.Topology) { t.Finalizers = nil })
-	})
-
 	It("stays where it was until everything is off the hosts, and then lets go of the Topology", func() {
 		w := newCloud()
 		w.make(MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj(), MakeTopology("edge-b", w.ns).Pin("zone", "B").Obj())
@@ -192,7 +179,7 @@ var _ = Describe("Where runs are made from", func() {
 		Expect(w.zonesOf("n001", "nova-cleanup")).To(Equal([]string{"B"}))
 
 		remove(w.topology("edge-a"))
-		Consistently(func() []string { return w.heldBy("edge-a") }).Should(Equal([]string{roleHolds}))
+		Consistently(func() []string { return w.heldBy("edge-a") }).Should(Equal([]string{topologyv1.Finalizer}))
 		remove(w.node("n000"))
 		gone(w.node("n000"))
 		Expect(w.zonesOf("n000", "nova-cleanup")).To(Equal([]string{"A"}))
@@ -216,6 +203,61 @@ var _ = Describe("Where runs are made from", func() {
 		change(other, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.TopologyRef = nil })
 		w.ready(other)
 		Eventually(func() []string { return get(Default, other).Finalizers }).Should(BeEmpty())
+	})
+
+	Context("that is deleted while a role begins to use it, with another manager than that of Topologies", func() {
+		// apart has a manager of everything but Topologies, and one of these.
+		apart := func() (w *world, topologies *running) {
+			w = newCloud(func(o *controllers.Options) {
+				o.Operators = slices.DeleteFunc(slices.Clone(controllers.Operators), func(name string) bool { return name == "topology" })
+			})
+			opts := w.opts
+			opts.Operators = []string{"topology"}
+			topologies = startManager(w.ns, opts)
+			DeferCleanup(topologies.end)
+			w.make(MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj())
+			return w, topologies
+		}
+		ofTopology := func(r *http.Request) bool {
+			return r.Method == http.MethodPatch && path.Base(r.URL.Path) == "edge-a"
+		}
+		role := func(w *world) *dataplanev1.OpenStackDataPlaneRole { return w.role("compute").Topology("edge-a").Obj() }
+
+		It("is refused if the deletion came first", func() {
+			w, _ := apart()
+			change(w.topology("edge-a"), func(t *topologyv1.Topology) { t.Finalizers = []string{"example.com/backup"} })
+			begin := w.wire.hold(ofTopology)
+			w.make(role(w))
+			Eventually(w.wire.waiting).Should(BeTrue())
+			remove(w.topology("edge-a"))
+			begin()
+			w.halted(role(w), condition.TopologyReadyCondition, topologyv1.TopologyDeletingReason, "is being deleted")
+			change(w.topology("edge-a"), func(t *topologyv1.Topology) { t.Finalizers = nil })
+			gone(w.topology("edge-a"))
+		})
+
+		It("is refused if the finalizer is being removed", func() {
+			w, topologies := apart()
+			change(w.topology("edge-a"), func(t *topologyv1.Topology) { t.Finalizers = []string{topologyv1.Finalizer} })
+			end := topologies.wire.hold(ofTopology)
+			remove(w.topology("edge-a"))
+			Eventually(topologies.wire.waiting).Should(BeTrue())
+			w.make(role(w))
+			w.halted(role(w), condition.TopologyReadyCondition, topologyv1.TopologyDeletingReason, "is being deleted")
+			end()
+			gone(w.topology("edge-a"))
+			w.halted(role(w), condition.TopologyReadyCondition, topologyv1.TopologyMissingReason, "does not exist")
+		})
+
+		It("keeps it if the use came first", func() {
+			w, _ := apart()
+			w.make(role(w))
+			w.condition(role(w), condition.TopologyReadyCondition, "True/Ready/", "edge-a")
+			remove(w.topology("edge-a"))
+			Consistently(func() []string { return w.heldBy("edge-a") }).Should(Equal([]string{topologyv1.Finalizer}))
+			change(role(w), func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.TopologyRef = nil })
+			gone(w.topology("edge-a"))
+		})
 	})
 
 	It("can be said of a run that a person makes", func() {

@@ -210,7 +210,7 @@ func (s *setup) dataPlane(ctx context.Context) error {
 		return err
 	}
 	return (&openstackdataplanenode.Reconciler{
-		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("dataplane-node"), Gather: s.Gather, Inputs: s.inputs, Engine: s.engine, RunnerImage: s.Images.AnsibleEE,
+		Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("dataplane-node"), Inputs: s.inputs, Engine: s.engine, RunnerImage: s.Images.AnsibleEE,
 	}).SetupWithManager(ctx, s.Manager)
 }
 

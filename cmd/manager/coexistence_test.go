@@ -31,7 +31,6 @@ import (
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/coexistence"
-	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
@@ -306,10 +305,7 @@ func TestTopologyRunsAloneWithoutTheKindsThatHoldIt(t *testing.T) {
 	}
 	makePod(t, api, "manager-0")
 	held := builders.MakeTopology("held", namespace).Spread("zone").Obj()
-	held.Finalizers = []string{
-		topology.Consumer{Kind: "GlanceAPI", Name: "of-a-kind-that-went"}.Finalizer(),
-		topology.Consumer{Kind: "NovaCell", Name: "gone"}.Finalizer(),
-	}
+	held.Finalizers = []string{"openstack.org/glanceapi-of-a-kind-that-went", "openstack.org/novacell-gone"}
 	create(t, api, held)
 
 	p := launch(t, env, "manager-0", "--operators=topology")

@@ -116,8 +116,7 @@ func topologyRef() Table {
 		{Type: condition.TopologyReadyCondition, Means: "the Topology that the object refers to can be used. Present only if the object refers to one", Reasons: []Reason{
 			{topologyv1.TopologyMissingReason, "the Topology does not exist in the namespace. Running pods continue", "create it, or refer to another one; it continues automatically"},
 			{topologyv1.TopologyDeletingReason, "the Topology is being deleted and accepts no new users. Running pods continue", "refer to another Topology, or to none"},
-			{topologyv1.TopologyHeldReason, "the Topology, or its last change, has `enforcement: Hold`, and pods would be unschedulable. Pods keep using the Topology that the message names, whose finalizer is kept", "do what `PlacementReady` says, set `enforcement: Warn`, or refer to the previous Topology again"},
-			{topologyv1.TopologyFullReason, "1,000 objects use the Topology; all nodes of a role count as one", "create another Topology with the same spec, and refer to that"},
+			{topologyv1.TopologyHeldReason, "the Topology, or its last change, has `enforcement: Hold`, and pods would be unschedulable. Pods keep using the Topology that the message names, which is not removed", "do what `PlacementReady` says, set `enforcement: Warn`, or refer to the previous Topology again"},
 		}},
 	}}
 }

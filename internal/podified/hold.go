@@ -2,7 +2,6 @@ package podified
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -11,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
@@ -30,28 +28,19 @@ func (p *deployment) scale(ctx context.Context) error {
 	return nil
 }
 
-// follow gets the Topology that is wanted, and holds it. What the pods follow until
-// then is released by settle.
+// follow gets the Topology that is wanted. What the pods follow until then stays noted.
 func (p *deployment) follow(ctx context.Context) error {
-	t, err := topology.Hold(ctx, p.Client, p.owner, p.TopologyRef)
+	t, err := topology.Use(ctx, p.Client, p.owner, p.TopologyRef, p.Status.LastAppliedTopology)
 	p.topology = t
 	return err
 }
 
-// settle notes which Topology the pods follow, keeps that from going, and releases
-// all others but the one that is held back: it is the next, and the former is the
-// way back.
-func (p *deployment) settle(ctx context.Context) error {
+// settle notes which Topology the pods follow. If another one is held back that is the
+// next, and the one that is noted is the way back.
+func (p *deployment) settle(context.Context) error {
 	follows := p.TopologyRef
 	if p.held {
 		follows = p.followed()
-		var halt *phase.Halt
-		if _, err := topology.Hold(ctx, p.Client, p.owner, follows); err != nil && !errors.As(err, &halt) {
-			return err
-		}
-	}
-	if err := topology.ReleaseOthers(ctx, p.Client, p.owner, append(p.siblings, p.TopologyRef, follows), p.Status.LastAppliedTopology); err != nil {
-		return err
 	}
 	p.Status.LastAppliedTopology = follows
 	p.tellTopology(topology.NameOf(follows))

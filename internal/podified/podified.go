@@ -139,8 +139,6 @@ type deployment struct {
 	*Service
 	owner    phase.Object
 	topology *topologyv1.Topology // nil for none
-	// siblings are the references of the other services of the owner.
-	siblings []*topologyv1.TopologyRef
 	// conditions are those of this service alone.
 	conditions condition.Conditions
 	set        *appsv1.StatefulSet // as it is; nil when there is none
@@ -162,7 +160,7 @@ func (d *Deployer) Deploy(ctx context.Context, owner phase.Object, services ...*
 	var halts []*phase.Halt
 	for _, service := range services {
 		p := &deployment{
-			Deployer: d, Service: service.labelled(d.identity(owner, service.Component)), owner: owner, siblings: others(services, service),
+			Deployer: d, Service: service.labelled(d.identity(owner, service.Component)), owner: owner,
 		}
 		var halt *phase.Halt
 		if err := p.deploy(ctx); errors.As(err, &halt) {

@@ -11,25 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
-	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
 // Release lets an object that is being deleted go, once nothing is left behind:
-// neither pods that are nobody's, nor its hold on Topologies. The StatefulSets of
-// its services go with it; the references are what was applied and what is
-// in force. While a StatefulSet that was to be recreated is still there, nothing
-// happens; its end wakes the owner.
-func (d *Deployer) Release(ctx context.Context, owner client.Object, services []*Service, refs ...*topologyv1.TopologyRef) error {
+// no pods that are nobody's. The StatefulSets of its services go with it. While a
+// StatefulSet that was to be recreated is still there, nothing happens; its end wakes
+// the owner.
+func (d *Deployer) Release(ctx context.Context, owner client.Object, services []*Service) error {
 	if !controllerutil.ContainsFinalizer(owner, d.Finalizer) {
 		return nil
 	}
 	for _, s := range services {
-		if s.Status != nil {
-			refs = append(refs, s.Status.LastAppliedTopology)
-		}
-		refs = append(refs, s.TopologyRef)
 		replaced, err := d.replaced(ctx, owner, s.Name)
 		if err != nil || replaced {
 			return err
@@ -37,9 +30,6 @@ func (d *Deployer) Release(ctx context.Context, owner client.Object, services []
 		if err := d.collect(ctx, owner, s); err != nil {
 			return err
 		}
-	}
-	if err := topology.Release(ctx, d.Client, owner, refs...); err != nil {
-		return err
 	}
 	for _, s := range services {
 		d.predictions.forget(owner.GetNamespace(), s.Name)

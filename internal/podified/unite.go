@@ -7,21 +7,8 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 
-	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
-
-// others returns the references to Topologies of all services but one: those that
-// are wanted, and those that their pods still follow.
-func others(services []*Service, one *Service) []*topologyv1.TopologyRef {
-	var refs []*topologyv1.TopologyRef
-	for _, service := range services {
-		if service != one {
-			refs = append(refs, service.TopologyRef, service.Status.LastAppliedTopology)
-		}
-	}
-	return refs
-}
 
 // unite gives an object the conditions of its services, and returns the halt that
 // it shows: that of the worst condition.

@@ -105,8 +105,6 @@ type Kind struct {
 	Name string
 	New  func() phase.Object
 	List func() client.ObjectList
-	// Refs returns the references to Topologies that an object has itself.
-	Refs func(client.Object) []*topologyv1.TopologyRef
 	// Networks returns the network attachments that an object names.
 	Networks func(client.Object) []string
 	// CronJobs reports whether the kind has any.
@@ -124,8 +122,7 @@ func GeneratedSet(name string) []string {
 // Index adds the indexes of a kind that Watch uses.
 func (k Kind) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for name, extract := range map[string]client.IndexerFunc{
-		networksIndex:     k.Networks,
-		topology.RefIndex: func(obj client.Object) []string { return topology.NamesOf(k.Refs(obj)...) },
+		networksIndex: k.Networks, topology.RefIndex: topology.Referred,
 	} {
 		if err := indexer.IndexField(ctx, k.New(), name, extract); err != nil {
 			return err
@@ -152,7 +149,6 @@ func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
 		Watches(&corev1.Service{}, generators("Service"), builder.WithPredicates(watch.Freed)).
 		Watches(&policyv1.PodDisruptionBudget{}, generators("PodDisruptionBudget"), builder.WithPredicates(watch.Freed)).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(users), builder.WithPredicates(topology.Changes)).
-		Watches(&topologyv1.Topology{}, topology.Unheld(k.Name, users)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfPod), builder.WithPredicates(podChanges)).
 		Owns(&batchv1.Job{}, builder.WithPredicates(jobChanges)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.ownerOfJobPod), builder.WithPredicates(jobPodChanges)).

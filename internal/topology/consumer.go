@@ -11,22 +11,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
-const (
-	finalizerPrefix = "openstack.org/"
-	// maxFinalizer is the longest name that may follow the prefix.
-	maxFinalizer = 63
-	hashLength   = 10
-)
+// NodesKind is the kind of the consumer that stands for all nodes of a role that
+// refer to a Topology themselves: its name is that of the role.
+const NodesKind = "OpenStackDataPlaneNodes"
 
-// Consumer is an object that refers to a Topology.
+// Consumer is an object that uses a Topology.
 type Consumer struct{ Kind, Name string }
 
-// ConsumerOf returns the object as a consumer. The error says that the scheme
+// ConsumerOf returns as whom the object uses Topologies. The error says that the scheme
 // does not know its kind.
 func ConsumerOf(scheme *runtime.Scheme, obj client.Object) (Consumer, error) {
+	if node, ok := obj.(*dataplanev1.OpenStackDataPlaneNode); ok {
+		return NodesOf(node.Spec.Role), nil
+	}
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
 		return Consumer{}, fmt.Errorf("naming the consumer of a Topology: %w", err)
@@ -34,49 +35,11 @@ func ConsumerOf(scheme *runtime.Scheme, obj client.Object) (Consumer, error) {
 	return Consumer{Kind: gvk.Kind, Name: obj.GetName()}, nil
 }
 
+// NodesOf returns the consumer that stands for the nodes of a role.
+func NodesOf(role string) Consumer { return Consumer{Kind: NodesKind, Name: role} }
+
 // String is Kind/name.
 func (c Consumer) String() string { return c.Kind + "/" + c.Name }
-
-// Finalizer returns the finalizer by which the consumer holds its Topology. It
-// is that of the OpenStack operators, openstack.org/<kind>-<name>; a longer one
-// than a finalizer may be is cut and ends with a hash.
-func (c Consumer) Finalizer() string {
-	name := strings.ToLower(c.Kind) + "-" + c.Name
-	if len(name) > maxFinalizer {
-		sum := sha256.Sum256([]byte(name))
-		name = name[:maxFinalizer-hashLength-1] + "-" + hex.EncodeToString(sum[:])[:hashLength]
-	}
-	return finalizerPrefix + name
-}
-
-// ConsumersOf returns the consumers that hold the Topology, by their finalizers,
-// in the order of these. Kinds that the scheme does not know stay in lower case.
-func ConsumersOf(scheme *runtime.Scheme, t *topologyv1.Topology) []Consumer {
-	var consumers []Consumer
-	kinds := knownKinds(scheme)
-	for _, f := range t.Finalizers {
-		kind, name, ok := consumerOf(f)
-		if !ok {
-			continue
-		}
-		if known, ok := kinds[kind]; ok {
-			kind = known
-		}
-		consumers = append(consumers, Consumer{Kind: kind, Name: name})
-	}
-	return consumers
-}
-
-// knownKinds are the kinds of the suite by their names in lower case.
-func knownKinds(scheme *runtime.Scheme) map[string]string {
-	kinds := map[string]string{strings.ToLower(NodesKind): NodesKind}
-	for gvk := range scheme.AllKnownTypes() {
-		if strings.HasSuffix(gvk.Group, ".openstack.org") {
-			kinds[strings.ToLower(gvk.Kind)] = gvk.Kind
-		}
-	}
-	return kinds
-}
 
 // ParseConsumers returns the consumers that Apply noted on a pod.
 func ParseConsumers(pod client.Object) []Consumer {
@@ -89,17 +52,50 @@ func ParseConsumers(pod client.Object) []Consumer {
 	return consumers
 }
 
-// OtherFinalizers returns the finalizers of a Topology that are no consumer's.
-func OtherFinalizers(t *topologyv1.Topology) []string {
-	return slices.DeleteFunc(slices.Clone(t.Finalizers), func(f string) bool {
-		_, _, ours := consumerOf(f)
-		return ours
-	})
+// Versions up to 0.1 had a finalizer on the Topology for each consumer,
+// openstack.org/<kind>-<name>, as the OpenStack operators have. Objects of other
+// operators that have those of their own kinds keep them.
+const (
+	oldPrefix = "openstack.org/"
+	oldLength = 63 // of what follows the prefix
+	hashed    = 10 // characters of a longer one that are a hash
+)
+
+// oldFinalizer returns the finalizer by which versions up to 0.1 held a Topology for the
+// consumer.
+func (c Consumer) oldFinalizer() string {
+	name := strings.ToLower(c.Kind) + "-" + c.Name
+	if len(name) > oldLength {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:oldLength-hashed-1] + "-" + hex.EncodeToString(sum[:])[:hashed]
+	}
+	return oldPrefix + name
 }
 
-// consumerOf returns the kind in lower case and the name that a finalizer has.
-func consumerOf(finalizer string) (kind, name string, ok bool) {
-	rest, ours := strings.CutPrefix(finalizer, finalizerPrefix)
-	kind, name, named := strings.Cut(rest, "-")
-	return kind, name, ours && named
+// isOldFinalizer reports whether versions up to 0.1 set a finalizer for an object of one
+// of the kinds that use Topologies.
+func isOldFinalizer(finalizer string) bool {
+	rest, ours := strings.CutPrefix(finalizer, oldPrefix)
+	kind, _, named := strings.Cut(rest, "-")
+	return ours && named && (kind == strings.ToLower(NodesKind) ||
+		slices.ContainsFunc(Kinds, func(k Kind) bool { return kind == strings.ToLower(k.Name) }))
+}
+
+// IsStale reports whether versions up to 0.1 set a finalizer for a consumer that is none
+// of those that use the Topology.
+func IsStale(finalizer string, used map[Consumer]bool) bool {
+	if !isOldFinalizer(finalizer) {
+		return false
+	}
+	for who := range used {
+		if who.oldFinalizer() == finalizer {
+			return false
+		}
+	}
+	return true
+}
+
+// IsOurs reports whether a finalizer of a Topology was set by a version of this project.
+func IsOurs(finalizer string) bool {
+	return finalizer == topologyv1.Finalizer || isOldFinalizer(finalizer)
 }

@@ -1,17 +1,21 @@
 package topology_test
 
 import (
-	"strings"
+	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
@@ -188,45 +192,71 @@ func TestApplyNotesWhoseThePodsAre(t *testing.T) {
 	}
 }
 
-func TestFinalizersAreValidAndUnique(t *testing.T) {
-	long := strings.Repeat("a", 200)
-	seen := map[string]topology.Consumer{}
-	for _, c := range []topology.Consumer{
-		{Kind: "GlanceAPI", Name: "glance-default-internal"}, {Kind: "GlanceAPI", Name: "glance-default-external"}, {Kind: "Glance", Name: "glance-default-internal"},
-		{Kind: "GlanceAPI", Name: long}, {Kind: "GlanceAPI", Name: long + "b"}, {Kind: "NovaCell", Name: long}, {Kind: "OpenStackDataPlaneNode", Name: "edpm-compute-0.example.com"},
-		{Kind: "GlanceAPI", Name: strings.Repeat("a.", 100) + "a"}, {Kind: "GlanceAPI", Name: strings.Repeat("-a", 30)},
-	} {
-		f := c.Finalizer()
-		if other, taken := seen[f]; taken {
-			t.Errorf("%v and %v have the same finalizer %s", c, other, f)
-		}
-		seen[f] = c
-		if problems := validation.IsQualifiedName(f); len(problems) > 0 {
-			t.Errorf("the API server would refuse finalizer %s of %v: %v", f, c, problems)
-		}
-	}
-	if got, want := (topology.Consumer{Kind: "GlanceAPI", Name: "glance-azone-edge"}).Finalizer(), "openstack.org/glanceapi-glance-azone-edge"; got != want {
-		t.Errorf("the finalizer is %s; want %s, as the OpenStack operators have it", got, want)
-	}
-}
-
-func TestConsumersOf(t *testing.T) {
+func TestConsumerOf(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := dataplanev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	topo := &topologyv1.Topology{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{
-		"foregroundDeletion", "openstack.org/openstackdataplanerole-edge-compute", "example.com/other-x", "openstack.org/keystoneapi-keystone", "openstack.org/odd",
-	}}}
-	want := []topology.Consumer{{Kind: "OpenStackDataPlaneRole", Name: "edge-compute"}, {Kind: "keystoneapi", Name: "keystone"}}
-	if diff := cmp.Diff(want, topology.ConsumersOf(scheme, topo)); diff != "" {
-		t.Errorf("consumers (-want +got):\n%s", diff)
-	}
-	got, err := topology.ConsumerOf(scheme, &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: metav1.ObjectMeta{Name: "edge-compute"}})
-	if err != nil || got != want[0] {
-		t.Errorf("the role is consumer %v (error %v); want %v", got, err, want[0])
+	meta := metav1.ObjectMeta{Name: "edge-compute"}
+	for want, obj := range map[topology.Consumer]client.Object{
+		{Kind: "OpenStackDataPlaneRole", Name: "edge-compute"}: &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta},
+		topology.NodesOf("compute"):                            &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: meta, Spec: dataplanev1.OpenStackDataPlaneNodeSpec{Role: "compute"}},
+	} {
+		if got, err := topology.ConsumerOf(scheme, obj); err != nil || got != want {
+			t.Errorf("%T is consumer %v (error %v); want %v", obj, got, err, want)
+		}
 	}
 	if _, err := topology.ConsumerOf(scheme, &corev1.Pod{}); err == nil {
 		t.Error("an object of a kind that the scheme does not know is a consumer without an error")
+	}
+}
+
+func TestWhichFinalizersAreOurs(t *testing.T) {
+	used := map[topology.Consumer]bool{{Kind: "GlanceAPI", Name: "a"}: true, topology.NodesOf("compute"): true}
+	for finalizer, want := range map[string]struct{ ours, stale bool }{
+		topologyv1.Finalizer:                            {true, false},
+		"openstack.org/glanceapi-a":                     {true, false},
+		"openstack.org/glanceapi-b":                     {true, true},
+		"openstack.org/openstackdataplanenodes-compute": {true, false},
+		"openstack.org/openstackdataplanenodes-other":   {true, true},
+		"openstack.org/openstackdataplanenode-n1":       {true, true},
+		"openstack.org/nova-nova":                       {true, true},
+		"openstack.org/cinderapi-a":                     {false, false},
+		"openstack.org/odd":                             {false, false},
+		"example.com/glanceapi-b":                       {false, false},
+		"foregroundDeletion":                            {false, false},
+	} {
+		if ours, stale := topology.IsOurs(finalizer), topology.IsStale(finalizer, used); ours != want.ours || stale != want.stale {
+			t.Errorf("%s: ours %v, stale %v; want %+v", finalizer, ours, stale, want)
+		}
+	}
+}
+
+// Every kind with a topologyRef is one that a Topology is protected for.
+func TestWhatObjectsReferToAndUse(t *testing.T) {
+	one, two, three := ref("one"), ref("two"), ref("three")
+	service := func(r *topologyv1.TopologyRef) *podifiedv1.Status { return &podifiedv1.Status{LastAppliedTopology: r} }
+	cell := &novav1.NovaCell{}
+	cell.Spec.TopologyRef, cell.Spec.ConductorServiceTemplate.TopologyRef = one, two
+	cell.Status.Conductor, cell.Status.NoVNCProxy = service(three), service(one)
+	nova := &novav1.Nova{}
+	nova.Spec.TopologyRef, nova.Status.API, nova.Status.Scheduler = one, service(two), service(three)
+	for want, obj := range map[string]client.Object{
+		"[one two] [one three two]": cell,
+		"[one] [one three two]":     nova,
+		"[one] [one two]":           &glancev1.GlanceAPI{Spec: glancev1.GlanceAPISpec{APIService: glancev1.APIService{TopologyRef: one}}, Status: glancev1.GlanceAPIStatus{Status: *service(two)}},
+		"[] [two]":                  &novav1.NovaCompute{Spec: novav1.NovaComputeSpec{TopologyRef: ref("")}, Status: novav1.NovaComputeStatus{Status: *service(two)}},
+		"[two] [two]":               &dataplanev1.OpenStackDataPlaneRole{Spec: dataplanev1.OpenStackDataPlaneRoleSpec{TopologyRef: two}, Status: dataplanev1.OpenStackDataPlaneRoleStatus{LastAppliedTopology: two}},
+		"[] []":                     &dataplanev1.OpenStackDataPlaneNode{},
+	} {
+		if got := fmt.Sprint(topology.Referred(obj), topology.Used(obj)); got != want {
+			t.Errorf("%T: refers to and uses %s; want %s", obj, got, want)
+		}
+	}
+	for _, kind := range topology.Kinds {
+		obj, list := kind.Object(), kind.List()
+		if name := reflect.TypeOf(obj).Elem().Name(); name != kind.Name || reflect.TypeOf(list).Elem().Name() != name+"List" {
+			t.Errorf("kind %s has objects of %T and lists of %T", kind.Name, obj, list)
+		}
 	}
 }

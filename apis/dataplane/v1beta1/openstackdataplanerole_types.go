@@ -7,9 +7,6 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
-// RoleFinalizer keeps a role that refers to a Topology until it has released it.
-const RoleFinalizer = "dataplane.openstack.org/role"
-
 // OpenStackDataPlaneRoleStatus sums up the nodes of the role.
 type OpenStackDataPlaneRoleStatus struct {
 	// ObservedGeneration of the spec that the status describes.

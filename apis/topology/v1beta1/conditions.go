@@ -2,6 +2,10 @@ package v1beta1
 
 import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
+// Finalizer keeps a Topology while objects use it, as kubernetes.io/pvc-protection keeps
+// a PersistentVolumeClaim.
+const Finalizer = "topology.openstack.org/in-use"
+
 // Conditions of Topology beside Ready. Objects that refer to a Topology have
 // lib-common's TopologyReady.
 const (
@@ -36,8 +40,6 @@ const (
 	// TopologyHeldReason : the Topology, or its last change, is held back by
 	// enforcement Hold, and the pods follow what was there before.
 	TopologyHeldReason condition.Reason = "TopologyHeld"
-	// TopologyFullReason : as many objects hold the Topology as one object can note.
-	TopologyFullReason condition.Reason = "TopologyFull"
 )
 
 // PlacementReadyCondition of objects with pods: every pod has a node, or would find

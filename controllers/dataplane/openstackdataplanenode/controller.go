@@ -3,7 +3,6 @@ package openstackdataplanenode
 
 import (
 	"context"
-	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -50,12 +49,8 @@ type Reconciler struct {
 	Live client.Reader
 	// RunnerImage of services that name none.
 	RunnerImage string
-	// Gather is how long changes of nodes are gathered before the Topologies that they
-	// held are released: all nodes of a role are often changed together.
-	Gather time.Duration
 
-	topologies topology.Shared
-	metal      *metalHosts
+	metal *metalHosts
 }
 
 // scope is what one reconciliation works on.
@@ -116,9 +111,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			return obj.(*dataplanev1.OpenStackDataPlaneNode).GetLedger()
 		},
 	})
-	if err := r.releaseTopologies(mgr); err != nil {
-		return err
-	}
 	var err error
 	if r.metal, err = newMetalHosts(mgr); err != nil {
 		return err

@@ -183,11 +183,10 @@ func (s *scope) provision(ctx context.Context) error {
 }
 
 // topology is the phase that ensures that runs have the Topology that they
-// are to follow. The one that the node refers to itself is held in common with
-// other nodes of its role; that of its role is held by the role.
+// are to follow. That of its role is protected by the role.
 func (s *scope) topology(ctx context.Context) error {
 	own := topology.Nearest(s.node.Spec.TopologyRef)
-	if err := s.topologies.Hold(ctx, s.Client, topology.NodesOf(s.node.Spec.Role), s.node.Namespace, own, s.node.Status.LastAppliedTopology); err != nil {
+	if _, err := topology.Use(ctx, s.Client, s.node, own, s.node.Status.LastAppliedTopology); err != nil {
 		return err
 	}
 	s.node.Status.LastAppliedTopology = own

@@ -49,15 +49,10 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{service, inputIndex, func(o client.Object) []string {
 			return serviceInputs(o.(*dataplanev1.OpenStackDataPlaneService).Spec)
 		}},
-		{node, topology.RefIndex, func(o client.Object) []string {
-			return topology.NamesOf(o.(*dataplanev1.OpenStackDataPlaneNode).Spec.TopologyRef)
-		}},
+		{node, topology.RefIndex, topology.Referred},
 		{node, metalIndex, indexMetal},
-		{node, heldIndex, func(o client.Object) []string { return topologiesOf(o.(*dataplanev1.OpenStackDataPlaneNode)) }},
 		// The controller of roles uses it as well.
-		{role, topology.RefIndex, func(o client.Object) []string {
-			return topology.NamesOf(o.(*dataplanev1.OpenStackDataPlaneRole).Spec.TopologyRef)
-		}},
+		{role, topology.RefIndex, topology.Referred},
 	} {
 		if err := indexer.IndexField(ctx, i.obj, i.name, i.extract); err != nil {
 			return err

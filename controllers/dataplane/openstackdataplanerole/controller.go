@@ -14,11 +14,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -49,6 +51,9 @@ type scope struct {
 	again time.Duration
 }
 
+// oldFinalizer kept a role that referred to a Topology in versions up to 0.1.
+const oldFinalizer = "dataplane.openstack.org/role"
+
 var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.NodesReadyCondition}
 
 // Reconcile sums one role up.
@@ -58,10 +63,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		delete(r.published, req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	s := &scope{Reconciler: r, role: role}
-	if !role.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, s.release(ctx)
+	if err := apply.Finalizer(ctx, r.Client, role, oldFinalizer, controllerutil.RemoveFinalizer); err != nil || !role.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	s := &scope{Reconciler: r, role: role}
 	result, err := r.Runner.Run(ctx, role, conditions, s.listNodes, s.count, s.topology, s.inventory, s.ready)
 	if err == nil && result.RequeueAfter == 0 {
 		result.RequeueAfter = s.again
@@ -85,7 +90,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&dataplanev1.OpenStackDataPlaneRole{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(roleOfInventory), builder.OnlyMetadata).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(topology.Existence)).
-		Watches(&topologyv1.Topology{}, topology.Unheld("OpenStackDataPlaneRole", usersOf)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(r.Gather, roleOf), builder.WithPredicates(watch.SpecOrReadyChanges)).
 		Complete(r)
 }

@@ -54,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !api.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.Pods.Release(ctx, api, []*podified.Service{{Name: setName(api)}}, api.Status.LastAppliedTopology, api.Spec.TopologyRef)
+		return ctrl.Result{}, r.Pods.Release(ctx, api, []*podified.Service{{Name: setName(api)}})
 	}
 	s := &scope{Reconciler: r, api: api}
 	types := append([]condition.Type{condition.InputReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...)
@@ -64,12 +64,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // SetupWithManager adds the controller and its indexes.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	kind := podified.Kind{
-		Name: "GlanceAPI",
-		New:  func() phase.Object { return &glancev1.GlanceAPI{} },
-		List: func() client.ObjectList { return &glancev1.GlanceAPIList{} },
-		Refs: func(obj client.Object) []*topologyv1.TopologyRef {
-			return []*topologyv1.TopologyRef{obj.(*glancev1.GlanceAPI).Spec.TopologyRef}
-		},
+		Name:      "GlanceAPI",
+		New:       func() phase.Object { return &glancev1.GlanceAPI{} },
+		List:      func() client.ObjectList { return &glancev1.GlanceAPIList{} },
 		Networks:  func(obj client.Object) []string { return obj.(*glancev1.GlanceAPI).Spec.NetworkAttachments },
 		Generated: generated,
 	}

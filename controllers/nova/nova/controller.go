@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
@@ -118,9 +117,6 @@ var kind = podified.Kind{
 	Name: "Nova",
 	New:  func() phase.Object { return &novav1.Nova{} },
 	List: func() client.ObjectList { return &novav1.NovaList{} },
-	Refs: func(obj client.Object) []*topologyv1.TopologyRef {
-		return []*topologyv1.TopologyRef{obj.(*novav1.Nova).Spec.TopologyRef}
-	},
 	Networks: func(obj client.Object) []string {
 		spec := obj.(*novav1.Nova).Spec
 		return slices.Concat(spec.APIServiceTemplate.NetworkAttachments, spec.SchedulerServiceTemplate.NetworkAttachments)

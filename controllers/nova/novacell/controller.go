@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
@@ -109,10 +108,6 @@ var kind = podified.Kind{
 	Name: "NovaCell",
 	New:  func() phase.Object { return &novav1.NovaCell{} },
 	List: func() client.ObjectList { return &novav1.NovaCellList{} },
-	Refs: func(obj client.Object) []*topologyv1.TopologyRef {
-		spec := obj.(*novav1.NovaCell).Spec
-		return []*topologyv1.TopologyRef{spec.TopologyRef, spec.ConductorServiceTemplate.TopologyRef}
-	},
 	Networks: func(obj client.Object) []string {
 		spec := obj.(*novav1.NovaCell).Spec
 		return slices.Concat(spec.ConductorServiceTemplate.NetworkAttachments, spec.MetadataServiceTemplate.NetworkAttachments, spec.NoVNCProxyServiceTemplate.NetworkAttachments)

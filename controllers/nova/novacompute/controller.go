@@ -68,19 +68,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if err := s.lookUpCell(ctx); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{}, r.Pods.Release(ctx, compute, []*podified.Service{{Name: compute.Name}}, compute.Status.LastAppliedTopology, s.ref())
+		return ctrl.Result{}, r.Pods.Release(ctx, compute, []*podified.Service{{Name: compute.Name}})
 	}
 	return r.Runner.Run(ctx, compute, conditions, s.lookUpCell, s.cellReady, s.serviceConfig, s.deploy)
 }
 
 // kind of the computes.
 var kind = podified.Kind{
-	Name: "NovaCompute",
-	New:  func() phase.Object { return &novav1.NovaCompute{} },
-	List: func() client.ObjectList { return &novav1.NovaComputeList{} },
-	Refs: func(obj client.Object) []*topologyv1.TopologyRef {
-		return []*topologyv1.TopologyRef{obj.(*novav1.NovaCompute).Spec.TopologyRef}
-	},
+	Name:      "NovaCompute",
+	New:       func() phase.Object { return &novav1.NovaCompute{} },
+	List:      func() client.ObjectList { return &novav1.NovaComputeList{} },
 	Networks:  func(obj client.Object) []string { return obj.(*novav1.NovaCompute).Spec.NetworkAttachments },
 	Generated: func(obj client.Object) []string { return podified.GeneratedSet(obj.GetName()) },
 }
@@ -102,8 +99,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		For(&novav1.NovaCompute{}, builder.WithPredicates(watch.SpecChanges)).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell), builder.WithPredicates(watch.SpecOr(configuresComputes))).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofSecret))).
-		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.heirs(ofCell)), builder.WithPredicates(topology.Changes)).
-		Watches(&topologyv1.Topology{}, topology.Unheld(kind.Name, r.heirs(ofCell)))
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.heirs(ofCell)), builder.WithPredicates(topology.Changes))
 	return r.Pods.Watch(b, kind).Complete(r)
 }
 

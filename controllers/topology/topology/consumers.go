@@ -16,8 +16,7 @@ import (
 // maxNamed is how many consumers a condition names.
 const maxNamed = 10
 
-// consumers is the phase that shows who holds the Topology, by the finalizers,
-// and with how many pods.
+// consumers is the phase that shows who uses the Topology, and with how many pods.
 func (s *scope) consumers(context.Context) error {
 	all := s.consumersWithPods()
 	status := &s.topology.Status
@@ -35,23 +34,17 @@ func (s *scope) consumers(context.Context) error {
 	return nil
 }
 
-// consumersWithPods returns the consumers by kind and name. Pods tell the whole
-// name of one whose finalizer is cut.
+// consumersWithPods returns the consumers by kind and name.
 func (s *scope) consumersWithPods() []topologyv1.Consumer {
-	pods, names := map[string]int32{}, map[string]topology.Consumer{}
+	pods := map[topology.Consumer]int32{}
 	for _, pod := range s.own {
 		for _, c := range topology.ParseConsumers(pod) {
-			pods[c.Finalizer()]++
-			names[c.Finalizer()] = c
+			pods[c]++
 		}
 	}
 	var all []topologyv1.Consumer
-	for _, c := range topology.ConsumersOf(s.Scheme(), s.topology) {
-		finalizer := c.Finalizer()
-		if named, ok := names[finalizer]; ok {
-			c = named
-		}
-		all = append(all, topologyv1.Consumer{Kind: c.Kind, Name: c.Name, Pods: pods[finalizer]})
+	for c := range s.used {
+		all = append(all, topologyv1.Consumer{Kind: c.Kind, Name: c.Name, Pods: pods[c]})
 	}
 	slices.SortFunc(all, func(a, b topologyv1.Consumer) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
@@ -59,15 +52,16 @@ func (s *scope) consumersWithPods() []topologyv1.Consumer {
 	return all
 }
 
-// holders names what keeps a deleted Topology: consumers, and finalizers that
-// are nobody's.
+// holders names what keeps a deleted Topology: consumers, and finalizers of others.
 func (s *scope) holders(all []topologyv1.Consumer) string {
 	var names []string
 	for _, c := range all {
 		names = append(names, c.Kind+"/"+c.Name)
 	}
-	for _, f := range topology.OtherFinalizers(s.topology) {
-		names = append(names, "finalizer "+f)
+	for _, f := range s.topology.Finalizers {
+		if !topology.IsOurs(f) {
+			names = append(names, "finalizer "+f)
+		}
 	}
 	if more := len(names) - maxNamed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)

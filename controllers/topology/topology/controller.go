@@ -1,5 +1,5 @@
-// Package topology shows of each Topology who uses it, and how the pods are
-// spread over the domains of its constraints.
+// Package topology keeps each Topology while it is used, and shows who uses it and how
+// the pods are spread over the domains of its constraints.
 package topology
 
 import (
@@ -16,6 +16,7 @@ import (
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
@@ -35,6 +36,9 @@ type Reconciler struct {
 	// Gather is how long changes of pods, nodes and consumers are gathered into one
 	// summary: a roll-out changes many of them.
 	Gather time.Duration
+
+	// kinds whose objects use Topologies and that the cluster has.
+	kinds []topology.Kind
 }
 
 // scope is what one reconciliation works on. Nodes and pods are those of the
@@ -43,6 +47,8 @@ type scope struct {
 	*Reconciler
 	topology *topologyv1.Topology
 	nodes    []*corev1.Node
+	// used are the consumers that use the Topology.
+	used map[topology.Consumer]bool
 	// pods of the namespace, and those of them that were made with the Topology.
 	pods, own []*corev1.Pod
 }
@@ -51,12 +57,12 @@ var conditions = []condition.Type{topologyv1.ConsumersReadyCondition, topologyv1
 
 // Reconcile sums one Topology up.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	topology := &topologyv1.Topology{}
-	if err := r.Get(ctx, req.NamespacedName, topology); err != nil {
+	t := &topologyv1.Topology{}
+	if err := r.Get(ctx, req.NamespacedName, t); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	s := &scope{Reconciler: r, topology: topology}
-	return r.Runner.Run(ctx, topology, conditions, s.orphans, s.look, s.consumers, s.spread)
+	s := &scope{Reconciler: r, topology: t}
+	return r.Runner.Run(ctx, t, conditions, s.findUsers, s.protect, s.look, s.consumers, s.spread)
 }
 
 // SetupWithManager adds the controller and its index.
@@ -70,7 +76,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&corev1.Pod{}, watch.Gather(r.Gather, r.topologiesOfPod), builder.WithPredicates(podChanges)).
 		Watches(&corev1.Node{}, watch.Gather(r.Gather, r.topologiesOfNode), builder.WithPredicates(nodeChanges)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2})
-	if err := r.watchHolders(mgr, b); err != nil {
+	if err := r.watchUsers(ctx, mgr, b); err != nil {
 		return err
 	}
 	return b.Complete(r)

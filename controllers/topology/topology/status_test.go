@@ -8,8 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -38,9 +36,9 @@ func TestAStatusHasBounds(t *testing.T) {
 }
 
 func TestConsumersHaveBoundsAndAreAllCounted(t *testing.T) {
-	s := &scope{Reconciler: &Reconciler{Client: schemeOnly{}}, topology: &topologyv1.Topology{}}
+	s := &scope{topology: &topologyv1.Topology{}, used: map[topology.Consumer]bool{}}
 	for i := range 300 {
-		s.topology.Finalizers = append(s.topology.Finalizers, topology.Consumer{Kind: "GlanceAPI", Name: fmt.Sprintf("api-%03d", i)}.Finalizer())
+		s.used[topology.Consumer{Kind: "GlanceAPI", Name: fmt.Sprintf("api-%03d", i)}] = true
 	}
 	now := metav1.Now()
 	s.topology.DeletionTimestamp = &now
@@ -57,11 +55,10 @@ func TestConsumersHaveBoundsAndAreAllCounted(t *testing.T) {
 	}
 }
 
-func TestPodsTellTheNameThatAFinalizerCuts(t *testing.T) {
+func TestConsumersShowTheirPods(t *testing.T) {
 	long := topology.Consumer{Kind: "GlanceAPI", Name: strings.Repeat("edge-", 20) + "api"}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{topologyv1.ConsumersAnnotation: long.String()}}}
-	s := &scope{Reconciler: &Reconciler{Client: schemeOnly{}}, topology: &topologyv1.Topology{}, own: []*corev1.Pod{pod, pod}}
-	s.topology.Finalizers = []string{long.Finalizer()}
+	s := &scope{topology: &topologyv1.Topology{}, own: []*corev1.Pod{pod, pod}, used: map[topology.Consumer]bool{long: true}}
 	got := s.consumersWithPods()
 	if want := (topologyv1.Consumer{Kind: "GlanceAPI", Name: long.Name, Pods: 2}); len(got) != 1 || got[0] != want {
 		t.Errorf("the consumers are %+v; want %+v", got, want)
@@ -160,8 +157,3 @@ func TestTheOrderOfPodsDoesNotMatter(t *testing.T) {
 		t.Errorf("in one order it is %s, in the other %s", skews[0], skews[1])
 	}
 }
-
-// schemeOnly is a client that knows kinds and nothing else.
-type schemeOnly struct{ client.Client }
-
-func (schemeOnly) Scheme() *runtime.Scheme { return runtime.NewScheme() }

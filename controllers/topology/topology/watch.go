@@ -30,7 +30,7 @@ func itself(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{watch.Request(obj.GetNamespace(), obj.GetName())}
 }
 
-// finalizerChanges lets through that consumers come and go, which For does not.
+// finalizerChanges lets through that finalizers come and go, which For does not.
 var finalizerChanges = predicate.Funcs{
 	CreateFunc:  func(event.CreateEvent) bool { return false },
 	DeleteFunc:  func(event.DeleteEvent) bool { return false },
@@ -87,11 +87,6 @@ func (r *Reconciler) topologies(ctx context.Context, concerned func(*topologyv1.
 		}
 	}
 	return requests
-}
-
-// holds returns whether a Topology is held by a finalizer.
-func holds(finalizer string) func(*topologyv1.Topology) bool {
-	return func(t *topologyv1.Topology) bool { return slices.Contains(t.Finalizers, finalizer) }
 }
 
 func selects(t *topologyv1.Topology, of map[string]string) bool {
