@@ -14,9 +14,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"github.com/prometheus/common/expfmt"
-	"go.opentelemetry.io/otel"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -171,9 +168,6 @@ func unnamed(ns string) []string {
 
 var _ = DescribeTable("The text of a Secret shows nowhere, whatever names it and whatever it is:",
 	func(secret secretText) {
-		traces, before := tracetest.NewInMemoryExporter(), otel.GetTracerProvider()
-		otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(traces)))
-		DeferCleanup(func() { otel.SetTracerProvider(before) })
 		w := newWorld()
 		data := map[string][]byte{}
 		for _, key := range keys {
@@ -204,8 +198,6 @@ var _ = DescribeTable("The text of a Secret shows nowhere, whatever names it and
 		shown := everything(w.ns)
 		shown["log"], shown["metrics"] = CurrentSpecReport().CapturedGinkgoWriterOutput, metricsText()
 		Expect(shown["log"]).NotTo(BeEmpty(), "the log of the manager is part of it")
-		shown["traces"] = fmt.Sprintf("%+v", traces.GetSpans())
-		Expect(shown["traces"]).To(ContainSubstring("reconcile GlanceAPI"))
 		for where, text := range shown {
 			for _, part := range secret.parts {
 				if at := strings.Index(text, part); at >= 0 {

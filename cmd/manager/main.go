@@ -37,7 +37,6 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/upgradeable"
 	"github.com/edpm-operators/edpm-operators/internal/coexistence"
 	"github.com/edpm-operators/edpm-operators/internal/images"
-	"github.com/edpm-operators/edpm-operators/internal/tracing"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
 
@@ -125,13 +124,9 @@ func newManager(ctx context.Context, config *rest.Config, opts *options, decisio
 	if err != nil {
 		return nil, err
 	}
-	tracing.SetupTransport(config)
 	mgr, err := ctrl.NewManager(config, managerOptions(opts, scheme, decision.Running))
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
-	}
-	if err := tracing.SetupWithManager(ctx, mgr); err != nil {
-		return nil, err
 	}
 	if len(decision.Running) > 0 {
 		setup := controllers.Options{Operators: decision.Running, Engine: opts.engine, Secrets: opts.secrets, Images: images.Env(), RunnerResources: opts.runner}

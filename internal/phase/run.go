@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	"go.opentelemetry.io/otel/attribute"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	"github.com/edpm-operators/edpm-operators/internal/tracing"
 )
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -60,9 +55,7 @@ type Runner struct {
 // the conditions (each of types, and Ready as the worst of them), writes the
 // status once if it changed, and emits an event for each problem that appears, and
 // when an object with a problem is Ready again. The error of a fault is returned, that of a Halt is not.
-func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, phases ...Func) (_ ctrl.Result, failed error) {
-	ctx, end := traced(ctx, obj)
-	defer func() { end(failed) }()
+func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, phases ...Func) (ctrl.Result, error) {
 	if r.written.newerThan(obj) {
 		return ctrl.Result{RequeueAfter: staleDelay}, nil
 	}
@@ -88,36 +81,11 @@ func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, ph
 
 func runAll(ctx context.Context, phases []Func) error {
 	for _, run := range phases {
-		ctx, end := tracing.Start(ctx, run.name())
-		err := run(ctx)
-		end(trouble(err))
-		if err != nil {
+		if err := run(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// trouble is the error of a phase, unless it only waits.
-func trouble(err error) error {
-	var halt *Halt
-	if errors.As(err, &halt) && halt.Severity == condition.SeverityInfo {
-		return nil
-	}
-	return err
-}
-
-// traced begins the span of a reconciliation.
-func traced(ctx context.Context, obj Object) (context.Context, func(error)) {
-	kind := reflect.TypeOf(obj).Elem().Name() // TypeMeta is empty in what a cache gives
-	return tracing.Start(ctx, "reconcile "+kind,
-		attribute.String("k8s.namespace.name", obj.GetNamespace()), attribute.String("k8s.object.name", obj.GetName()), attribute.Int64("k8s.object.generation", obj.GetGeneration()))
-}
-
-// name of a phase, which is a method of a scope: "inputs" of package.(*scope).inputs-fm.
-func (f Func) name() string {
-	name := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
-	return strings.TrimSuffix(name[strings.LastIndex(name, ".")+1:], "-fm")
 }
 
 // conflictDelay is how long the cache is given to show a newer object.

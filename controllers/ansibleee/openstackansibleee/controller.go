@@ -78,12 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !run.DeletionTimestamp.IsZero() {
 		return r.Runner.Run(ctx, run, conditions(run), s.cancel)
 	}
-	ended := run.Status.CompletionTime
-	result, err := r.Runner.Run(ctx, run, conditions(run), s.inputs, s.networks, s.ensureJob, s.placed, s.outcome)
-	if err == nil && !ended.Equal(run.Status.CompletionTime) {
-		record(ctx, run)
-	}
-	return result, err
+	return r.Runner.Run(ctx, run, conditions(run), s.inputs, s.networks, s.ensureJob, s.placed, s.outcome)
 }
 
 func conditions(run *ansibleeev1.OpenStackAnsibleEE) []condition.Type {
