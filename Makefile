@@ -117,7 +117,7 @@ test test-stories test-pure test-served test-modules test-race lint: export GOGC
 .PHONY: test
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
 	@$(LAB) binaries >/dev/null
-	@go run ./test/progress/make 'make test' 3 test-stories test-served test-python test-pure test-modules
+	@go run ./test/progress/make 'make test' $(JOBS) test-stories test-served test-python test-pure test-modules
 
 # Those that wait the most come first, beside those that work the most.
 .PHONY: test-stories test-pure test-served test-modules test-python
@@ -148,6 +148,13 @@ SEED ?= 1
 .PHONY: compare-scheduler
 compare-scheduler: ## Compare predictions with kube-scheduler in DRAWS random clusters from SEED; 20000 take hours.
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test ./internal/placement -run TestAgreesWithKubeScheduler -count=1 -timeout 0 -v -draws $(DRAWS) -seed $(SEED)
+
+# Steps that the model of the engine takes.
+STEPS ?= 1000000
+
+.PHONY: test-model
+test-model: ## Let everything happen to the engine's model in STEPS steps.
+	go test ./internal/edpm -run TestTheEngineKeepsItsPromisesWhateverHappens -count=1 -timeout 0 -v -model.steps $(STEPS)
 
 .PHONY: test-monitoring
 test-monitoring: ## Run the tests of rules and dashboard alone, with the code of Prometheus.
@@ -203,7 +210,7 @@ e2e-ovn: ## Run those with a real OVN and neutron (root): networks and metadata 
 e2e-all: export E2E_LONG = 1
 e2e-all: JOBS = 1
 e2e-all: DRAWS = 2000
-e2e-all: e2e test-python e2e-olm e2e-docs e2e-openstack e2e-ovn test-race compare-scheduler ## Everything: before a release, and when the subject of one of them changes (root).
+e2e-all: e2e test-python e2e-olm e2e-docs e2e-openstack e2e-ovn test-race test-model compare-scheduler ## Everything: before a release, and when the subject of one of them changes (root).
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.

@@ -38,7 +38,7 @@ var (
 func TestStorageCluster(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(soon)
-	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	SetDefaultConsistentlyDuration(still)
 	SetDefaultConsistentlyPollingInterval(100 * time.Millisecond)
 	RunSpecs(t, "StorageCluster")
