@@ -193,7 +193,7 @@ spec:
 		Expect(get(Default, w.api("glance-none-single")).Status.LastAppliedTopology).To(BeNil())
 		Expect(w.pods()).To(ContainElements("glance-edge-edge-api-0@zoneB", "glance-inherits-single-0@zoneA"))
 		Expect(w.pod("glance-none-single-0").Spec.Affinity.NodeAffinity).To(BeNil())
-		Expect(get(Default, w.topology("plane")).Finalizers).To(ConsistOf("openstack.org/glanceapi-glance-inherits-single"))
+		Eventually(w.users).WithArguments("plane").Should(ConsistOf("GlanceAPI/glance-inherits-single"))
 		quiet()
 
 		By("changing the reference of the control plane: what refers to another is not touched")
@@ -204,13 +204,13 @@ spec:
 		ready(w.glance())
 		Expect(w.births()).To(And(HaveKeyWithValue("glance-edge-edge-api-0", before["glance-edge-edge-api-0"]), HaveKeyWithValue("glance-none-single-0", before["glance-none-single-0"])))
 		Expect(wire.since(mark, "statefulsets")).To(HaveLen(1))
-		Expect(get(Default, w.topology("plane")).Finalizers).To(BeEmpty())
+		Eventually(w.users).WithArguments("plane").Should(BeEmpty())
 
 		By("removing it: the default comes back")
 		change(&corev1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}, func(p *corev1.OpenStackControlPlane) { p.Spec.TopologyRef = nil })
 		Eventually(func(g Gomega) {
 			g.Expect(get(g, w.set("glance-inherits-single")).Spec.Template.Spec.Affinity.NodeAffinity).To(BeNil())
-			g.Expect(get(g, w.topology("other")).Finalizers).To(BeEmpty())
+			g.Expect(w.users("other")).To(BeEmpty())
 		}).Should(Succeed())
 	})
 

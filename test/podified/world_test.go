@@ -158,6 +158,16 @@ func (w world) topology(name string) *topologyv1.Topology {
 	return &topologyv1.Topology{ObjectMeta: w.meta(name)}
 }
 
+// users are the consumers that a Topology shows, as kind/name.
+func (w world) users(name string) []string {
+	GinkgoHelper()
+	var users []string
+	for _, c := range get(Default, w.topology(name)).Status.Consumers {
+		users = append(users, c.Kind+"/"+c.Name)
+	}
+	return users
+}
+
 func (w world) set(name string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: w.meta(name)}
 }

@@ -7,6 +7,9 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
+// OldRoleFinalizer kept a role that referred to a Topology in versions up to 0.1.
+const OldRoleFinalizer = "dataplane.openstack.org/role"
+
 // OpenStackDataPlaneRoleStatus sums up the nodes of the role.
 type OpenStackDataPlaneRoleStatus struct {
 	// ObservedGeneration of the spec that the status describes.

@@ -51,9 +51,6 @@ type scope struct {
 	again time.Duration
 }
 
-// oldFinalizer kept a role that referred to a Topology in versions up to 0.1.
-const oldFinalizer = "dataplane.openstack.org/role"
-
 var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.NodesReadyCondition}
 
 // Reconcile sums one role up.
@@ -63,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		delete(r.published, req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if err := apply.Finalizer(ctx, r.Client, role, oldFinalizer, controllerutil.RemoveFinalizer); err != nil || !role.DeletionTimestamp.IsZero() {
+	if err := apply.Finalizer(ctx, r.Client, role, dataplanev1.OldRoleFinalizer, controllerutil.RemoveFinalizer); err != nil || !role.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{Reconciler: r, role: role}

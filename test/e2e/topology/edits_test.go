@@ -66,7 +66,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 		edit(ctx, `glanceAPIs: {three: {topologyRef: {name: shared}}}`)
 		Eventually(current(ctx, api(bystander))).Should(expect.Problem(condition.TopologyReadyCondition, topologyv1.TopologyDeletingReason, shared))
 		Consistently(identities("glance-")).WithContext(ctx).Should(Equal(before))
-		Expect(topologyFinalizers(ctx, other)).To(ConsistOf("openstack.org/glanceapi-"+bystander), "the old one is held until there is a new one")
+		Eventually(topologyUsers).WithContext(ctx).WithArguments(other).Should(ConsistOf("GlanceAPI/"+bystander), "the old one is in use until there is a new one")
 
 		edit(ctx, `glanceAPIs: {three: {topologyRef: {name: other}}}`)
 		Eventually(current(ctx, api(bystander))).Should(expect.Ready())
@@ -79,7 +79,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 			Eventually(current(ctx, api(name))).Should(expect.Problem(condition.TopologyReadyCondition, topologyv1.TopologyMissingReason, late))
 		}
 		Consistently(identities("glance-")).WithContext(ctx).Should(Equal(before), "pods of an API that waits for a Topology run on")
-		Expect(topologyFinalizers(ctx, shared)).To(ConsistOf("openstack.org/glanceapi-"+users[0], "openstack.org/glanceapi-"+users[1]))
+		Eventually(topologyUsers).WithContext(ctx).WithArguments(shared).Should(ConsistOf("GlanceAPI/"+users[0], "GlanceAPI/"+users[1]))
 		Expect(current(ctx, api(bystander))()).To(expect.Ready(), "only those wait that refer to it")
 
 		Expect(k8s.Create(ctx, softly(late))).To(Succeed())
@@ -103,12 +103,12 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 				Expect(pod(ctx, name+"-api"+ordinal).Spec.Affinity).To(Equal(&corev1.Affinity{PodAntiAffinity: defaultAntiAffinity()}))
 			}
 		}
-		Eventually(topologyFinalizers).WithContext(ctx).WithArguments(late).Should(BeEmpty())
+		Eventually(topologyUsers).WithContext(ctx).WithArguments(late).Should(BeEmpty())
 	}, SpecTimeout(2*time.Minute))
 
 	It("of the control plane is that of the APIs that neither have their own nor opt out", func(ctx SpecContext) {
 		change(ctx, controlPlane(), func(p *openstackv1.OpenStackControlPlane) { p.Spec.TopologyRef = &topologyv1.TopologyRef{Name: late} })
-		Eventually(topologyFinalizers).WithContext(ctx).WithArguments(late).Should(ConsistOf("openstack.org/glanceapi-" + users[0]))
+		Eventually(topologyUsers).WithContext(ctx).WithArguments(late).Should(ConsistOf("GlanceAPI/" + users[0]))
 		Eventually(getPod).WithContext(ctx).WithArguments(users[0] + "-api-0").Should(HaveField("Spec.TopologySpreadConstraints", HaveLen(1)))
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
 		Expect(pod(ctx, users[1]+"-api-0").Spec.TopologySpreadConstraints).To(BeEmpty())

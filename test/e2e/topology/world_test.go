@@ -186,9 +186,13 @@ func current[T phase.Object](ctx context.Context, obj T) func() (phase.Object, e
 	return expect.Read(ctx, k8s, obj)
 }
 
-// topologyFinalizers are those of a Topology.
-func topologyFinalizers(ctx context.Context, name string) ([]string, error) {
+// topologyUsers are the consumers that a Topology shows, as kind/name.
+func topologyUsers(ctx context.Context, name string) ([]string, error) {
 	t := topology(name)
 	err := k8s.Get(ctx, client.ObjectKeyFromObject(t), t)
-	return t.Finalizers, err
+	users := []string{}
+	for _, c := range t.Status.Consumers {
+		users = append(users, c.Kind+"/"+c.Name)
+	}
+	return users, err
 }
