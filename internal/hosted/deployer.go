@@ -82,9 +82,9 @@ func (d *deployer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if !obj.GetDeletionTimestamp().IsZero() {
-		return d.runner.Run(ctx, obj, d.conditions(), s.recall, s.lookUpNode, s.lookUpService, s.release)
+		return d.runner.Run(ctx, obj, phase.Deleting(s.phases(), condition.DeploymentReadyCondition, s.recall, s.lookUpNode, s.lookUpService, s.release)...)
 	}
-	return d.runner.Run(ctx, obj, d.conditions(), s.phases()...)
+	return d.runner.Run(ctx, obj, s.phases()...)
 }
 
 func (d *deployer) scope(obj Object) *Scope {
@@ -97,16 +97,14 @@ func (d *deployer) scope(obj Object) *Scope {
 	return s
 }
 
-func (d *deployer) conditions() []condition.Type {
+func (s *Scope) phases() []phase.Phase {
 	return slices.Concat(
-		[]condition.Type{condition.InputReadyCondition}, d.Needs,
-		[]condition.Type{hostedv1.DataPlaneNodeReadyCondition, condition.ServiceConfigReadyCondition, condition.DeploymentReadyCondition}, d.Reports)
-}
-
-func (s *Scope) phases() []phase.Func {
-	return slices.Concat(
-		[]phase.Func{s.recall, s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.readInputs}, s.parts.Inputs,
-		[]phase.Func{s.nodeReady, s.serviceConfig, s.deploy}, s.parts.Deployed)
+		[]phase.Phase{phase.Of(condition.InputReadyCondition, s.recall, s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.readInputs)}, s.parts.Inputs,
+		[]phase.Phase{
+			phase.Of(hostedv1.DataPlaneNodeReadyCondition, s.nodeReady),
+			phase.Of(condition.ServiceConfigReadyCondition, s.serviceConfig),
+			phase.Of(condition.DeploymentReadyCondition, s.deploy),
+		}, s.parts.Deployed)
 }
 
 // withdraw takes back what the object waited for when it cannot say any more what

@@ -96,7 +96,6 @@ func (s *Scope) readInputs(ctx context.Context) error {
 	}
 	s.strategy = strategy
 	s.strategy.Deploy = ptr.Deref(s.spec.Deploy, true)
-	s.status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 
@@ -209,7 +208,6 @@ func (s *Scope) serviceConfig(context.Context) error {
 	if _, err := oslo.Parse(s.spec.CustomServiceConfig); err != nil {
 		return phase.Stalled(condition.ServiceConfigReadyCondition, hostedv1.InvalidConfigReason, "spec.customServiceConfig: %v", err)
 	}
-	s.status.Conditions.MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
 	return nil
 }
 
@@ -227,7 +225,6 @@ func (s *Scope) deploy(ctx context.Context) error {
 	if state.Phase != edpm.Converged {
 		return edpm.Halt(condition.DeploymentReadyCondition, state)
 	}
-	s.status.Conditions.MarkTrue(condition.DeploymentReadyCondition, condition.DeploymentReadyMessage)
 	return nil
 }
 

@@ -63,8 +63,6 @@ type Service struct {
 	// nothing: each as "Secret/name" or "ConfigMap/name". Changes wake the object.
 	Reads func(obj Object) []string
 
-	// Needs are the conditions of Parts.Inputs, Reports those of Parts.Deployed.
-	Needs, Reports []condition.Type
 	// Bind returns what the kind adds to the phases of one object.
 	Bind func(*Scope) Parts
 	// Watch adds indexes and watches to the controller of the objects, nil for none.
@@ -78,11 +76,11 @@ type Parts struct {
 	// Cell of the object in metrics. Objects of different cells share no run.
 	Cell string
 	// Inputs are phases before the service waits for its node.
-	Inputs []phase.Func
+	Inputs []phase.Phase
 	// Steps that bring the service to the host, in order.
 	Steps []Step
 	// Deployed are phases once the steps have run.
-	Deployed []phase.Func
+	Deployed []phase.Phase
 
 	// Drain are phases of a deleted object before its host is cleaned up. They see to it
 	// that nobody uses the service.

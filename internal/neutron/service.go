@@ -3,7 +3,6 @@ package neutron
 import (
 	"context"
 
-	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +25,6 @@ type Object interface {
 // are woken by changes of the object of the other kind on their host.
 func Service(s hosted.Service, other client.Object, changes predicate.Predicate) hosted.Service {
 	s.Annotation = neutronv1.OVNAnnotation
-	s.Needs = append([]condition.Type{neutronv1.OVNConfigReadyCondition}, s.Needs...)
 	s.Choose = func(obj hosted.Object, secret string) {
 		obj.(Object).OVN().Spec.OVNConfigSecretName = secret
 	}

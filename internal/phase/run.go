@@ -37,11 +37,6 @@ func ReadyMessage(obj Object) string {
 	return "it has not been checked yet"
 }
 
-// Func is one phase. It works on its receiver's scope, marks its own condition
-// True when it is through, and returns a *Halt to stop with a reason, or any
-// other error for a fault that is to be retried.
-type Func func(context.Context) error
-
 // Runner reports the outcome of reconciliations.
 type Runner struct {
 	Client client.Client
@@ -52,22 +47,22 @@ type Runner struct {
 }
 
 // Run runs the phases in order until one ends with an error. It then computes
-// the conditions (each of types, and Ready as the worst of them), writes the
+// the conditions (that of each phase, and Ready as the worst of them), writes the
 // status once if it changed, and emits an event for each problem that appears, and
 // when an object with a problem is Ready again. The error of a fault is returned, that of a Halt is not.
-func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, phases ...Func) (ctrl.Result, error) {
+func (r *Runner) Run(ctx context.Context, obj Object, phases ...Phase) (ctrl.Result, error) {
 	if r.written.newerThan(obj) {
 		return ctrl.Result{RequeueAfter: staleDelay}, nil
 	}
 	before := obj.DeepCopyObject().(Object)
-	begin(obj, types)
-	err := runAll(ctx, phases)
+	begin(obj, Conditions(phases))
+	at, err := runAll(ctx, obj, phases)
 	if apierrors.IsConflict(err) {
 		// Somebody else wrote first: no fault, the newer object is on its way.
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	told := repeated(err)
-	result, err := report(obj, types, err)
+	result, err := report(obj, at, err)
 	finish(obj, *before.GetConditions())
 	werr := r.write(ctx, obj, before, told)
 	switch {
@@ -79,13 +74,14 @@ func (r *Runner) Run(ctx context.Context, obj Object, types []condition.Type, ph
 	return result, err
 }
 
-func runAll(ctx context.Context, phases []Func) error {
-	for _, run := range phases {
-		if err := run(ctx); err != nil {
-			return err
+// runAll returns the condition of the phase that failed, with its error.
+func runAll(ctx context.Context, obj Object, phases []Phase) (condition.Type, error) {
+	for _, p := range phases {
+		if err := p.run(ctx, obj); err != nil {
+			return p.condition, err
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // conflictDelay is how long the cache is given to show a newer object.
@@ -109,8 +105,9 @@ func begin(obj Object, types []condition.Type) {
 	obj.SetObservedGeneration(obj.GetGeneration())
 }
 
-// report turns the error of the phases into a condition.
-func report(obj Object, types []condition.Type, err error) (ctrl.Result, error) {
+// report turns the error of a phase into a condition: that of the phase, unless the error
+// names another.
+func report(obj Object, at condition.Type, err error) (ctrl.Result, error) {
 	var halt *Halt
 	switch {
 	case err == nil:
@@ -119,18 +116,8 @@ func report(obj Object, types []condition.Type, err error) (ctrl.Result, error) 
 		obj.GetConditions().MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
 		return ctrl.Result{RequeueAfter: halt.After}, nil
 	}
-	obj.GetConditions().MarkFalse(firstUnknown(obj, types), condition.ErrorReason, condition.SeverityWarning, "Retrying after an error: %v", err)
+	obj.GetConditions().MarkFalse(at, condition.ErrorReason, condition.SeverityWarning, "Retrying after an error: %v", err)
 	return ctrl.Result{}, err
-}
-
-// firstUnknown is the condition of the phase that was running.
-func firstUnknown(obj Object, types []condition.Type) condition.Type {
-	for _, t := range types {
-		if obj.GetConditions().IsUnknown(t) {
-			return t
-		}
-	}
-	return types[len(types)-1]
 }
 
 // finish adds Ready, keeps the times of conditions that stayed as they were,

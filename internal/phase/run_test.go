@@ -29,8 +29,6 @@ const (
 	second condition.Type = "SecondReady"
 )
 
-var types = []condition.Type{first, second}
-
 // stage is a runner, one object and what became of them.
 type stage struct {
 	*Runner
@@ -73,12 +71,18 @@ func (s *stage) read(t *testing.T) {
 }
 
 // run reconciles what is stored and reads it back.
-func (s *stage) run(t *testing.T, phases ...Func) (ctrl.Result, error) {
+func (s *stage) run(t *testing.T, funcs ...Func) (ctrl.Result, error) {
 	t.Helper()
 	s.read(t)
-	result, err := s.Run(context.Background(), s.cell, types, phases...)
+	result, err := s.Run(context.Background(), s.cell, phasesOf(funcs)...)
 	s.read(t)
 	return result, err
+}
+
+// phasesOf are a phase for each of the conditions: the first function is that of the
+// first, all others are those of the second.
+func phasesOf(funcs []Func) []Phase {
+	return []Phase{Of(first, funcs[:1]...), Of(second, funcs[1:]...)}
 }
 
 // said returns the events since the last call.
@@ -390,7 +394,7 @@ func TestALedgerIsNotWrittenOverANewerOne(t *testing.T) {
 		stale.Status.Set("nova", "old", edpmv1.RunRecord{Name: "late"})
 		return nil
 	}
-	if result, err := s.Run(t.Context(), stale, types, late); err != nil || result.RequeueAfter == 0 {
+	if result, err := s.Run(t.Context(), stale, phasesOf([]Func{late})...); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("Run = %v, %v; want it to be looked at again", result, err)
 	}
 	if got := s.compute(t).Status.Hash["nova"]; got != "new" {
@@ -410,7 +414,7 @@ func TestAStatusOlderThanTheWrittenOneIsNotJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.cell = ready // as the cache still shows it
-	if result, err := s.Run(t.Context(), s.cell, types, s.mark(first), s.mark(second)); err != nil || result.RequeueAfter == 0 {
+	if result, err := s.Run(t.Context(), s.cell, phasesOf([]Func{s.mark(first), s.mark(second)})...); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("Run = %v, %v; want it to be looked at again", result, err)
 	}
 	if result, err := s.run(t, s.mark(first), s.mark(second)); err != nil || !result.IsZero() {
@@ -418,5 +422,52 @@ func TestAStatusOlderThanTheWrittenOneIsNotJudged(t *testing.T) {
 	}
 	if !s.cell.Status.Conditions.IsTrue(condition.ReadyCondition) {
 		t.Errorf("what came back is not reported: %v", s.standing())
+	}
+}
+
+func TestAPhaseOwnsItsCondition(t *testing.T) {
+	broken := errors.New("boom")
+	const extra condition.Type = "ExtraReady"
+	for name, c := range map[string]struct {
+		phases func(*stage) []Phase
+		want   map[condition.Type]string
+	}{
+		"a function that sets nothing leaves it True": {
+			func(s *stage) []Phase { return []Phase{Of(first, ends(nil)), Of(second, s.mark(second))} },
+			map[condition.Type]string{"Ready": "True/Ready: Setup complete", first: "True/Ready: Setup complete", second: "True/Ready: Fine"},
+		},
+		"a fault shows where it happened, not on the first that is Unknown": {
+			func(s *stage) []Phase { return []Phase{Of(first), Of(second, ends(broken))} },
+			map[condition.Type]string{"Ready": "False/Error: Retrying after an error: boom", first: "Unknown", second: "False/Error: Retrying after an error: boom"},
+		},
+		"also on a condition that the object does not always have": {
+			func(s *stage) []Phase {
+				return []Phase{Of(first, ends(nil)), OptionalOf(extra, ends(broken)), Of(second, ends(nil))}
+			},
+			map[condition.Type]string{
+				"Ready": "False/Error: Retrying after an error: boom", first: "True/Ready: Setup complete", extra: "False/Error: Retrying after an error: boom", second: "Unknown",
+			},
+		},
+		"which is not there if nothing sets it": {
+			func(s *stage) []Phase {
+				return []Phase{Of(first, ends(nil)), OptionalOf(extra, ends(nil)), Of(second, ends(nil))}
+			},
+			map[condition.Type]string{"Ready": "True/Ready: Setup complete", first: "True/Ready: Setup complete", second: "True/Ready: Setup complete"},
+		},
+		"of an object that is being deleted one is worked on": {
+			func(s *stage) []Phase {
+				return Deleting([]Phase{Of(first, ends(broken)), OptionalOf(extra, ends(broken)), Of(second, ends(broken))}, second, ends(Waiting(second, "Busy", "not yet")))
+			},
+			map[condition.Type]string{"Ready": "False/Busy: not yet", first: "Unknown", second: "False/Busy: not yet"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			if _, err := s.Run(t.Context(), s.cell, c.phases(s)...); err != nil && !errors.Is(err, broken) {
+				t.Fatal(err)
+			}
+			s.read(t)
+			s.expect(t, c.want)
+		})
 	}
 }

@@ -133,6 +133,13 @@ func (d *Deployer) identity(owner client.Object, component string) map[string]st
 // TopologyReady as well, and with networks NetworkAttachmentsReady.
 var Conditions = []condition.Type{topologyv1.PlacementReadyCondition, condition.DeploymentReadyCondition, podifiedv1.PodNodesReadyCondition}
 
+// Phases returns the phases of these Conditions for an object whose function deploys.
+func Phases(deploy phase.Func) []phase.Phase {
+	return []phase.Phase{
+		phase.Of(topologyv1.PlacementReadyCondition), phase.Of(podifiedv1.PodNodesReadyCondition), phase.Of(condition.DeploymentReadyCondition, deploy),
+	}
+}
+
 // deployment is one service in one reconciliation.
 type deployment struct {
 	*Deployer

@@ -76,20 +76,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{Reconciler: r, run: run, said: run.Status.Conditions.Get(ansibleeev1.JobReadyCondition).DeepCopy()}
 	if !run.DeletionTimestamp.IsZero() {
-		return r.Runner.Run(ctx, run, conditions(run), s.cancel)
+		return r.Runner.Run(ctx, run, phase.Deleting(s.phases(), ansibleeev1.JobReadyCondition, s.cancel)...)
 	}
-	return r.Runner.Run(ctx, run, conditions(run), s.inputs, s.networks, s.ensureJob, s.placed, s.outcome)
+	return r.Runner.Run(ctx, run, s.phases()...)
 }
 
-func conditions(run *ansibleeev1.OpenStackAnsibleEE) []condition.Type {
-	types := []condition.Type{condition.InputReadyCondition}
-	if len(run.Spec.NetworkAttachments) > 0 {
-		types = append(types, ansibleeev1.NetworkAttachmentsReadyCondition)
+func (s *scope) phases() []phase.Phase {
+	phases := []phase.Phase{phase.Of(condition.InputReadyCondition, s.inputs)}
+	if len(s.run.Spec.NetworkAttachments) > 0 {
+		phases = append(phases, phase.Of(ansibleeev1.NetworkAttachmentsReadyCondition, s.networks))
 	}
-	if topology.Nearest(run.Spec.TopologyRef) != nil {
-		types = append(types, condition.TopologyReadyCondition)
+	if topology.Nearest(s.run.Spec.TopologyRef) != nil {
+		phases = append(phases, phase.Of(condition.TopologyReadyCondition))
 	}
-	return append(types, ansibleeev1.JobReadyCondition)
+	return append(phases, phase.Of(ansibleeev1.JobReadyCondition, s.ensureJob, s.placed, s.outcome))
 }
 
 // SetupWithManager adds the controller and its indexes.

@@ -52,7 +52,6 @@ func (s *scope) inputs(ctx context.Context) error {
 	if err := s.environment(ctx, hash); err != nil {
 		return err
 	}
-	s.run.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 

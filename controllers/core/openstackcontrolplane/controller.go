@@ -51,15 +51,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	s := &scope{Reconciler: r, plane: plane}
-	return r.Runner.Run(ctx, plane, conditions(plane), s.services, s.topology)
-}
-
-func conditions(plane *corev1.OpenStackControlPlane) []condition.Type {
-	types := []condition.Type{}
-	if topology.Nearest(plane.Spec.TopologyRef) != nil {
-		types = append(types, condition.TopologyReadyCondition)
-	}
-	return append(types, corev1.GlanceReadyCondition, corev1.NovaReadyCondition)
+	return r.Runner.Run(ctx, plane,
+		phase.Of(corev1.GlanceReadyCondition), phase.Of(corev1.NovaReadyCondition),
+		phase.OptionalOf(corev1.GlanceReadyCondition, s.services),
+		phase.OptionalOf(condition.TopologyReadyCondition, s.topology))
 }
 
 // SetupWithManager adds the controller and its index.

@@ -47,8 +47,6 @@ type scope struct {
 	rejections
 }
 
-var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.NodesReadyCondition}
-
 // Reconcile brings the roles and nodes of one data plane up to date. Those that
 // it no longer describes are deleted; a node then has its services removed.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -60,7 +58,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	s := &scope{Reconciler: r, plane: plane}
-	return r.Runner.Run(ctx, plane, conditions, s.applyRoles, s.applyNodes, s.removeOthers, s.count, s.inputs, s.ready)
+	return r.Runner.Run(ctx, plane,
+		phase.Of(condition.InputReadyCondition, s.applyRoles, s.applyNodes, s.removeOthers, s.count, s.inputs),
+		phase.Of(dataplanev1.NodesReadyCondition, s.ready))
 }
 
 // SetupWithManager adds the controller and its index.
@@ -173,7 +173,6 @@ func (s *scope) inputs(context.Context) error {
 	if halt := s.halt(len(s.plane.Spec.Roles) + len(s.plane.Spec.Nodes)); halt != nil {
 		return halt
 	}
-	s.plane.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 

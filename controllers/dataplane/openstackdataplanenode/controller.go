@@ -70,8 +70,6 @@ type scope struct {
 	deploying bool
 }
 
-var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.ProvisionReadyCondition, condition.DeploymentReadyCondition}
-
 // Reconcile brings one node forward.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	node := &dataplanev1.OpenStackDataPlaneNode{}
@@ -84,10 +82,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !node.DeletionTimestamp.IsZero() {
-		return r.Runner.Run(ctx, node, conditions, s.recall, s.keepInventory, s.remove)
+		return r.Runner.Run(ctx, node, phase.Deleting(s.phases(), condition.DeploymentReadyCondition, s.recall, s.keepInventory, s.remove)...)
 	}
-	return r.Runner.Run(ctx, node, conditions,
-		s.recall, s.lookUpRole, s.ensureFinalizer, s.inheritVars, s.trust, s.inventory, s.machine, s.sshKey, s.lookUpServices, s.buildTargets, s.provision, s.topology, s.deploy)
+	return r.Runner.Run(ctx, node, s.phases()...)
+}
+
+// phases of a node. ProvisionReady is set by the last one, which knows what the host said.
+func (s *scope) phases() []phase.Phase {
+	return []phase.Phase{
+		phase.Of(condition.InputReadyCondition,
+			s.recall, s.lookUpRole, s.ensureFinalizer, s.inheritVars, s.trust, s.inventory, s.machine, s.sshKey, s.lookUpServices, s.buildTargets),
+		phase.Of(dataplanev1.ProvisionReadyCondition),
+		phase.OptionalOf(dataplanev1.ProvisionReadyCondition, s.provisionMetal),
+		phase.OptionalOf(condition.TopologyReadyCondition, s.topology),
+		phase.Of(condition.DeploymentReadyCondition, s.deploy),
+	}
 }
 
 // withdraw takes back what the node waited for when it cannot say any more what

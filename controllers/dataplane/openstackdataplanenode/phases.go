@@ -174,14 +174,6 @@ func (s *scope) sshKey(ctx context.Context) error {
 	return inputs.Halt(condition.InputReadyCondition, err)
 }
 
-// provision is phase -1. Hosts that run already need nothing of it; that they
-// answer is found out by the first run, which is made from the network that
-// reaches them.
-func (s *scope) provision(ctx context.Context) error {
-	s.node.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
-	return s.provisionMetal(ctx)
-}
-
 // topology is the phase that ensures that runs have the Topology that they
 // are to follow. That of its role is protected by the role.
 func (s *scope) topology(ctx context.Context) error {
@@ -226,7 +218,6 @@ func (s *scope) deploy(ctx context.Context) error {
 	}
 	if state.Phase == edpm.Converged {
 		s.forgetOldServices()
-		conditions.MarkTrue(condition.DeploymentReadyCondition, condition.DeploymentReadyMessage)
 		return nil
 	}
 	return edpm.Halt(condition.DeploymentReadyCondition, state)

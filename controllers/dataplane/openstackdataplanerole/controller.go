@@ -51,8 +51,6 @@ type scope struct {
 	again time.Duration
 }
 
-var conditions = []condition.Type{condition.InputReadyCondition, dataplanev1.NodesReadyCondition}
-
 // Reconcile sums one role up.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	role := &dataplanev1.OpenStackDataPlaneRole{}
@@ -64,7 +62,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{Reconciler: r, role: role}
-	result, err := r.Runner.Run(ctx, role, conditions, s.listNodes, s.count, s.topology, s.inventory, s.ready)
+	result, err := r.Runner.Run(ctx, role,
+		phase.OptionalOf(dataplanev1.NodesReadyCondition, s.listNodes, s.count),
+		phase.OptionalOf(condition.TopologyReadyCondition, s.topology),
+		phase.Of(condition.InputReadyCondition, s.inventory),
+		phase.Of(dataplanev1.NodesReadyCondition, s.ready))
 	if err == nil && result.RequeueAfter == 0 {
 		result.RequeueAfter = s.again
 	}

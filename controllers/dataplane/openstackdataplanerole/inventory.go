@@ -89,7 +89,6 @@ func (s *scope) inventory(ctx context.Context) error {
 		s.role.Status.Conditions.MarkTrue(condition.InputReadyCondition, "Input data complete, but %s, so it is not published; runs do not need it. Shorten ansibleVars of the nodes, or spread the %d nodes over several roles", last.problem, len(s.nodes))
 		return nil
 	}
-	s.role.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 

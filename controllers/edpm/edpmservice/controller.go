@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -60,8 +59,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 			Of:     func(obj hosted.Object) string { return obj.(*edpmservicev1.EDPMService).Spec.ClassName },
 			Assign: func(obj hosted.Object, class string) { obj.(*edpmservicev1.EDPMService).Spec.ClassName = class },
 		},
-		Needs: []condition.Type{edpmservicev1.ServiceClassReadyCondition, edpmservicev1.PrecedingServicesReadyCondition},
-		Bind:  bind,
+		Bind: bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 			return watches(ctx, mgr, shared, b)
 		},

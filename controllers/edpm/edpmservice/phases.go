@@ -33,7 +33,7 @@ func bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, service: h.Object.(*edpmservicev1.EDPMService)}
 	name := s.service.Spec.ClassName
 	return hosted.Parts{
-		Inputs:    []phase.Func{s.readClass, s.preceding},
+		Inputs:    []phase.Phase{phase.Of(edpmservicev1.ServiceClassReadyCondition, s.readClass), phase.Of(edpmservicev1.PrecedingServicesReadyCondition, s.preceding)},
 		Steps:     []hosted.Step{{Step: edpm.Step{Name: name}, Complete: s.install}},
 		Drain:     []phase.Func{s.knowCleanup},
 		Cleanup:   hosted.Step{Step: edpm.Step{Name: edpmservicev1.CleanupStep(name), Removal: true}, Complete: s.remove},

@@ -51,8 +51,6 @@ type scope struct {
 	services []edpmservicev1.EDPMService
 }
 
-var conditions = []condition.Type{condition.InputReadyCondition, edpmservicev1.ServicesReadyCondition}
-
 // Reconcile sums one class up.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	class := &edpmservicev1.EDPMServiceClass{}
@@ -61,9 +59,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{Reconciler: r, class: class}
 	if !class.DeletionTimestamp.IsZero() {
-		return r.Runner.Run(ctx, class, conditions, s.count, s.release)
+		return r.Runner.Run(ctx, class, phase.Deleting(s.phases(), edpmservicev1.ServicesReadyCondition, s.count, s.release)...)
 	}
-	return r.Runner.Run(ctx, class, conditions, s.ensureFinalizer, s.count, s.ready, s.input)
+	return r.Runner.Run(ctx, class, s.phases()...)
+}
+
+func (s *scope) phases() []phase.Phase {
+	return []phase.Phase{
+		phase.Of(edpmservicev1.ServicesReadyCondition, s.ensureFinalizer, s.count, s.ready),
+		phase.Of(condition.InputReadyCondition, s.input),
+	}
 }
 
 // SetupWithManager adds the controller. The indexes are those of package edpmservice.
@@ -154,7 +159,6 @@ func (s *scope) input(ctx context.Context) error {
 	if _, err := rules.Files(ctx, s.Inputs, s.class); err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
-	s.class.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 

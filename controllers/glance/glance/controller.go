@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -63,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	s := &scope{Reconciler: r, glance: glance}
-	return r.Runner.Run(ctx, glance, []condition.Type{glancev1.GlanceAPIReadyCondition}, s.applyAPIs, s.removeOthers, s.sumUp)
+	return r.Runner.Run(ctx, glance, phase.Of(glancev1.GlanceAPIReadyCondition, s.applyAPIs, s.removeOthers, s.sumUp))
 }
 
 // SetupWithManager adds the controller and its index.

@@ -57,8 +57,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.Pods.Release(ctx, api, []*podified.Service{{Name: setName(api)}})
 	}
 	s := &scope{Reconciler: r, api: api}
-	types := append([]condition.Type{condition.InputReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...)
-	return r.Runner.Run(ctx, api, types, s.readInputs, s.serviceConfig, s.syncDatabase, s.deploy)
+	return r.Runner.Run(ctx, api, append([]phase.Phase{
+		phase.Of(condition.InputReadyCondition, s.readInputs),
+		phase.Of(condition.ServiceConfigReadyCondition, s.serviceConfig),
+		phase.OptionalOf(condition.DBSyncReadyCondition, s.syncDatabase),
+	}, podified.Phases(s.deploy)...)...)
 }
 
 // SetupWithManager adds the controller and its indexes.

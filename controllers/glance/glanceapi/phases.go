@@ -35,7 +35,6 @@ func (s *scope) readInputs(ctx context.Context) error {
 	if err := s.database(ctx); err != nil {
 		return err
 	}
-	s.api.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 

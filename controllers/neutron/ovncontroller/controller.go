@@ -52,7 +52,7 @@ type scope struct {
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, object: h.Object.(*neutronv1.OVNController)}
 	return hosted.Parts{
-		Inputs:    []phase.Func{s.readConfig},
+		Inputs:    []phase.Phase{phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig)},
 		Steps:     []hosted.Step{{Step: deployStep, Complete: s.complete}},
 		Drain:     []phase.Func{s.agentGone},
 		Cleanup:   hosted.Step{Step: cleanupStep},

@@ -9,7 +9,6 @@ import (
 	"context"
 	"maps"
 
-	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +40,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	return hosted.Setup(ctx, mgr, shared, neutron.Service(hosted.Service{
 		Object: &neutronv1.OVNMetadataAgent{}, Name: "ovn-metadata", Finalizer: neutronv1.OVNMetadataAgentFinalizer,
 		Creator: "neutron-ovnmetadataagent", RunnerImage: r.Images.AnsibleEE, Bind: r.bind,
-		Needs: []condition.Type{neutronv1.OVNControllerReadyCondition},
 	}, &neutronv1.OVNController{}, watch.SpecOrReadyChanges))
 }
 
@@ -56,7 +54,7 @@ type scope struct {
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, agent: h.Object.(*neutronv1.OVNMetadataAgent)}
 	return hosted.Parts{
-		Inputs:    []phase.Func{s.readConfig, s.controllerReady},
+		Inputs:    []phase.Phase{phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig), phase.Of(neutronv1.OVNControllerReadyCondition, s.controllerReady)},
 		Steps:     []hosted.Step{{Step: deployStep, Complete: s.complete}},
 		Cleanup:   hosted.Step{Step: cleanupStep},
 		Leftovers: "unit edpm_ovn_metadata_agent, network namespaces ovnmeta-*, and /var/lib/openstack/ovn-metadata with the shared secret",

@@ -83,9 +83,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.Services.Forget(req.NamespacedName)
 		return ctrl.Result{}, r.Pods.Release(ctx, obj, nova.Bare(s.components()))
 	}
-	conditions := []condition.Type{condition.InputReadyCondition, novav1.NovaAllCellsReadyCondition, novav1.NovaAPIReadyCondition}
-	return r.Runner.Run(ctx, obj, conditions, s.readInputs, s.askAPI,
-		s.applyCells, s.removeCells, s.sumUp, s.apiInputs, s.syncDatabase, s.mapCells, s.purgeDatabases, s.computeServices, s.deploy)
+	return r.Runner.Run(ctx, obj,
+		phase.Of(condition.InputReadyCondition, s.readInputs, s.askAPI),
+		phase.Of(novav1.NovaAllCellsReadyCondition, s.applyCells, s.removeCells, s.sumUp),
+		phase.Of(novav1.NovaAPIReadyCondition, s.apiInputs),
+		phase.OptionalOf(condition.DBSyncReadyCondition, s.syncDatabase),
+		phase.OptionalOf(novav1.NovaCellMappingsReadyCondition, s.mapCells),
+		phase.OptionalOf(novav1.NovaDBPurgeReadyCondition, s.purgeDatabases),
+		phase.OptionalOf(novav1.NovaComputeServicesReadyCondition, s.computeServices),
+		phase.OptionalOf(condition.DeploymentReadyCondition, s.deploy))
 }
 
 // SetupWithManager adds the controller and its index.
@@ -195,7 +201,6 @@ func (s *scope) readInputs(ctx context.Context) error {
 	if err := s.readOptional(ctx); err != nil {
 		return err
 	}
-	s.nova.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 

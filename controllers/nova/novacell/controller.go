@@ -63,22 +63,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !cell.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.Pods.Release(ctx, cell, nova.Bare(s.components()))
 	}
-	if cell.ShortName() == novav1.Cell0Name {
-		return r.Runner.Run(ctx, cell, s.conditions(), s.readInputs, s.databases, s.syncDatabase, s.deploy)
-	}
-	return r.Runner.Run(ctx, cell, s.conditions(), s.readInputs, s.computeConfig, s.databases, s.syncDatabase, s.deploy)
+	return r.Runner.Run(ctx, cell, s.phases()...)
 }
 
-func (s *scope) conditions() []condition.Type {
-	types := []condition.Type{condition.InputReadyCondition}
+func (s *scope) phases() []phase.Phase {
+	phases := []phase.Phase{phase.Of(condition.InputReadyCondition, s.readInputs)}
 	if s.cell.ShortName() != novav1.Cell0Name {
-		types = append(types, novav1.NovaComputeServiceConfigReadyCondition)
+		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig))
 	}
-	types = append(types, novav1.NovaConductorReadyCondition)
+	phases = append(phases, phase.Of(novav1.NovaConductorReadyCondition, s.databases))
 	if s.withoutConductor() != "" {
-		return types
+		return append(phases, phase.OptionalOf(condition.DBSyncReadyCondition, s.syncDatabase), phase.OptionalOf(condition.DeploymentReadyCondition, s.deploy))
 	}
-	return append(append(types, condition.DBSyncReadyCondition, condition.ServiceConfigReadyCondition), podified.Conditions...)
+	phases = append(phases, phase.Of(condition.DBSyncReadyCondition, s.syncDatabase), phase.Of(condition.ServiceConfigReadyCondition))
+	return append(phases, podified.Phases(s.deploy)...)
 }
 
 // SetupWithManager adds the controller and its index.
@@ -137,7 +135,6 @@ func (s *scope) readInputs(ctx context.Context) error {
 	if err := s.readSecrets(ctx); err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
-	s.cell.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 

@@ -53,10 +53,6 @@ type scope struct {
 	files     map[string][]byte
 }
 
-var conditions = append([]condition.Type{
-	condition.InputReadyCondition, novav1.NovaCellReadyCondition, condition.ServiceConfigReadyCondition,
-}, podified.Conditions...)
-
 // Reconcile brings one compute forward.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	compute := &novav1.NovaCompute{}
@@ -70,7 +66,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, r.Pods.Release(ctx, compute, []*podified.Service{{Name: compute.Name}})
 	}
-	return r.Runner.Run(ctx, compute, conditions, s.lookUpCell, s.cellReady, s.serviceConfig, s.deploy)
+	return r.Runner.Run(ctx, compute, append([]phase.Phase{
+		phase.Of(condition.InputReadyCondition, s.lookUpCell),
+		phase.Of(novav1.NovaCellReadyCondition, s.cellReady),
+		phase.Of(condition.ServiceConfigReadyCondition, s.serviceConfig),
+	}, podified.Phases(s.deploy)...)...)
 }
 
 // kind of the computes.

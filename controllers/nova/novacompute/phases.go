@@ -54,7 +54,6 @@ func (s *scope) lookUpCell(ctx context.Context) error {
 	} else if !apierrors.IsNotFound(err) {
 		return err
 	}
-	s.compute.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 
@@ -93,7 +92,6 @@ func (s *scope) serviceConfig(ctx context.Context) error {
 		return phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "spec.keystone of NovaCell %s: %v", s.cell.Name, err)
 	}
 	s.files = snippets.Files("nova", text.String())
-	s.compute.Status.Conditions.MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
 	return nil
 }
 

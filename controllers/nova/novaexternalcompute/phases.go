@@ -40,9 +40,9 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	service := registration.New(h, r.Services)
 	return hosted.Parts{
 		Cell:      s.compute.Spec.CellName,
-		Inputs:    []phase.Func{service.Observe, s.cell},
+		Inputs:    []phase.Phase{phase.OptionalOf(novav1.ComputeServiceReadyCondition, service.Observe), phase.Of(novav1.NovaCellReadyCondition, s.cell)},
 		Steps:     []hosted.Step{{Step: libvirtStep, Complete: s.libvirt}, {Step: novaStep, Complete: s.nova}},
-		Deployed:  []phase.Func{service.Ready},
+		Deployed:  []phase.Phase{phase.Of(novav1.ComputeServiceReadyCondition, service.Ready)},
 		Drain:     []phase.Func{service.Drain},
 		Cleanup:   hosted.Step{Step: cleanupStep},
 		Leftovers: "units edpm_nova_compute and edpm_libvirt_*, and /var/lib/openstack/nova with passwords",

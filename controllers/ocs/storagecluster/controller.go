@@ -69,10 +69,6 @@ type scope struct {
 	decision *osd.Decision
 }
 
-var conditions = []condition.Type{
-	condition.InputReadyCondition, ocsv1.NodesReadyCondition, ocsv1.FailureDomainReadyCondition, topologyv1.PlacementReadyCondition, ocsv1.CephClusterReadyCondition,
-}
-
 // Reconcile brings one storage cluster forward. A deleted one is left alone: a
 // CephCluster that was made for it is collected with it, as Rook allows.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -86,5 +82,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	s := &scope{Reconciler: r, cluster: cluster, before: cluster.DeepCopy().Status.DeviceSets}
-	return r.Runner.Run(ctx, cluster, conditions, s.inputs, s.findNodes, s.failureDomain, s.look, s.decide, s.project, s.write)
+	return r.Runner.Run(ctx, cluster,
+		phase.Of(condition.InputReadyCondition, s.inputs),
+		phase.Of(ocsv1.NodesReadyCondition, s.findNodes),
+		phase.Of(ocsv1.FailureDomainReadyCondition, s.failureDomain),
+		phase.OptionalOf(ocsv1.CephClusterReadyCondition, s.look, s.decide),
+		phase.Of(topologyv1.PlacementReadyCondition, s.project),
+		phase.Of(ocsv1.CephClusterReadyCondition, s.write))
 }

@@ -25,7 +25,6 @@ func (s *scope) inputs(context.Context) error {
 	if err := osd.Check(&s.cluster.Spec); err != nil {
 		return phase.Stalled(condition.InputReadyCondition, ocsv1.InvalidSpecReason, "%v", err)
 	}
-	s.cluster.Status.Conditions.MarkTrue(condition.InputReadyCondition, condition.InputReadyMessage)
 	return nil
 }
 

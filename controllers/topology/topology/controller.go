@@ -6,7 +6,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -53,8 +52,6 @@ type scope struct {
 	pods, own []*corev1.Pod
 }
 
-var conditions = []condition.Type{topologyv1.ConsumersReadyCondition, topologyv1.SpreadReadyCondition}
-
 // Reconcile sums one Topology up.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t := &topologyv1.Topology{}
@@ -62,7 +59,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{Reconciler: r, topology: t}
-	return r.Runner.Run(ctx, t, conditions, s.findUsers, s.protect, s.look, s.consumers, s.spread)
+	return r.Runner.Run(ctx, t,
+		phase.Of(topologyv1.ConsumersReadyCondition, s.findUsers, s.protect, s.look, s.consumers),
+		phase.Of(topologyv1.SpreadReadyCondition, s.spread))
 }
 
 // SetupWithManager adds the controller and its index.
