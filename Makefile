@@ -117,7 +117,7 @@ test test-stories test-pure test-served test-modules test-race lint: export GOGC
 .PHONY: test
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
 	@$(LAB) binaries >/dev/null
-	@go run ./test/progress/make 'make test' $(JOBS) test-stories test-served test-python test-pure test-modules
+	@go run ./test/progress/make 'make test' 3 test-stories test-served test-python test-pure test-modules
 
 # Those that wait the most come first, beside those that work the most.
 .PHONY: test-stories test-pure test-served test-modules test-python

@@ -23,6 +23,8 @@ version=${1:-}
 out=$(realpath -m "${OUT:-bin/release}")
 url=${URL:-https://github.com/edpm-operators/edpm-operators/releases/download/$version}
 export IMG=${IMG:-localhost/edpm-operators:$version}
+# What make compiles for tests is not what is released.
+export GOFLAGS=${GOFLAGS//-gcflags=all=-dwarf=false/}
 
 say() { go -C hack/release run . "$@"; }
 
