@@ -143,20 +143,6 @@ func Delete(ctx context.Context, c client.Client, owner, child client.Object, op
 	return nil
 }
 
-// Differs reports whether Child would write, given the present state of the object.
-func Differs(c client.Client, owner, desired, existing client.Object) (bool, error) {
-	a, err := newApplication(c, "", owner, nil)
-	if err != nil {
-		return false, err
-	}
-	want, err := a.configuration(desired)
-	if err != nil {
-		return false, err
-	}
-	same, err := a.upToDate(existing, want)
-	return !same, err
-}
-
 // Finalizer adds or removes a finalizer of an object that somebody else writes
 // as well: change is controllerutil.AddFinalizer or RemoveFinalizer. The object
 // gets the new finalizers and keeps its resource version, so that a status write

@@ -72,38 +72,3 @@ func From(lookup func(string) (string, bool)) Defaults {
 
 // Env returns the defaults of the environment of the process, which is read once.
 var Env = sync.OnceValue(func() Defaults { return From(os.LookupEnv) })
-
-// NovaComputeDefault returns the image of nova-compute.
-func NovaComputeDefault() string { return Env().NovaCompute }
-
-// NovaLibvirtDefault returns the image of the libvirt daemons.
-func NovaLibvirtDefault() string { return Env().NovaLibvirt }
-
-// NovaAnsibleEEDefault returns the execution environment of nova's runs; empty if
-// none is set.
-func NovaAnsibleEEDefault() string { return Env().NovaAnsibleEE }
-
-// AnsibleEEDefault returns the execution environment of all other runs; empty if
-// none is set.
-func AnsibleEEDefault() string { return Env().AnsibleEE }
-
-// NovaConductorDefault returns the image of nova-conductor.
-func NovaConductorDefault() string { return Env().NovaConductor }
-
-// NovaAPIDefault returns the image of the API and of the metadata service of nova.
-func NovaAPIDefault() string { return Env().NovaAPI }
-
-// NovaSchedulerDefault returns the image of nova-scheduler.
-func NovaSchedulerDefault() string { return Env().NovaScheduler }
-
-// NovaNoVNCDefault returns the image of the console proxy.
-func NovaNoVNCDefault() string { return Env().NovaNoVNC }
-
-// GlanceAPIDefault returns the image of glance-api.
-func GlanceAPIDefault() string { return Env().GlanceAPI }
-
-// OVNControllerDefault returns the image of ovn-controller on hosts.
-func OVNControllerDefault() string { return Env().OVNController }
-
-// OVNMetadataAgentDefault returns the image of the OVN metadata agent on hosts.
-func OVNMetadataAgentDefault() string { return Env().OVNMetadataAgent }

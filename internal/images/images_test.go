@@ -75,19 +75,6 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-func TestEveryDefaultIsOfItsOwnKind(t *testing.T) {
-	got := images.Defaults{
-		NovaCompute: images.NovaComputeDefault(), NovaLibvirt: images.NovaLibvirtDefault(),
-		NovaAnsibleEE: images.NovaAnsibleEEDefault(), AnsibleEE: images.AnsibleEEDefault(),
-		NovaConductor: images.NovaConductorDefault(), NovaAPI: images.NovaAPIDefault(),
-		NovaScheduler: images.NovaSchedulerDefault(), NovaNoVNC: images.NovaNoVNCDefault(), GlanceAPI: images.GlanceAPIDefault(),
-		OVNController: images.OVNControllerDefault(), OVNMetadataAgent: images.OVNMetadataAgentDefault(),
-	}
-	if diff := cmp.Diff(images.Env(), got); diff != "" {
-		t.Errorf("defaults (-want +got):\n%s", diff)
-	}
-}
-
 func TestWhereTheRunnerCanBeNamed(t *testing.T) {
 	for _, want := range []string{"RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT", "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT", "RUNNER_IMG", "spec.image"} {
 		if got := images.MissingRunner("spec.image"); !strings.Contains(got, want) {

@@ -118,13 +118,3 @@ func Deprovisioned(host *metal3v1.BareMetalHost) bool {
 	}
 	return false
 }
-
-// Started reports whether baremetal-operator has begun to write the image, so that
-// what the host was given is no longer only a plan.
-func Started(host *metal3v1.BareMetalHost) bool {
-	switch host.Status.Provisioning.State {
-	case metal3v1.StateProvisioning, metal3v1.StateProvisioned, metal3v1.StateExternallyProvisioned, metal3v1.StateDeprovisioning, metal3v1.StatePoweringOff, metal3v1.StateDeleting:
-		return true
-	}
-	return false
-}

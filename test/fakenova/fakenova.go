@@ -155,9 +155,6 @@ func (s *Server) change(names []string, f func(*host)) {
 // Break has something not work from now on.
 func (s *Server) Break(f Fault) { s.set(func() { s.fault = f }) }
 
-// SetPassword changes the password of the user.
-func (s *Server) SetPassword(password string) { s.set(func() { s.password = password }) }
-
 // DownAfter is how long a service that does not report is shown up.
 func (s *Server) DownAfter(d time.Duration) { s.set(func() { s.downAfter = d }) }
 
