@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -65,7 +66,7 @@ func enter(ctx context.Context) {
 // objects of every kind, which takes longer than most stories. Services are deleted
 // first, with their pods.
 func leave(ctx SpecContext) {
-	removeAll(ctx, namespace, &openstackv1.OpenStackControlPlane{}, &glancev1.Glance{})
+	removeAll(ctx, namespace, &openstackv1.OpenStackControlPlane{}, &glancev1.Glance{}, &dataplanev1.OpenStackDataPlaneRole{})
 	Eventually(pods).WithContext(ctx).WithTimeout(3*time.Minute).Should(BeEmpty(), "pods are deleted with their service")
 	removeAll(ctx, namespace, &glancev1.GlanceAPI{}, &appsv1.StatefulSet{}, &corev1.Service{}, &corev1.Secret{},
 		&corev1.PersistentVolumeClaim{}, &topologyv1.Topology{})
