@@ -112,7 +112,7 @@ verify: ## Generate all generated files again, and fail if any of them differs.
 	hack/verify.sh
 
 # Tests, their compilers and API servers take memory rather than time to collect garbage.
-test test-stories test-pure test-served test-modules test-race lint: export GOGC = 400
+test test-fast test-stories test-pure test-served test-modules test-race lint: export GOGC = 400
 
 .PHONY: test
 test: ## Run the tests. Needs no root; builds etcd and kube-apiserver the first time.
