@@ -135,7 +135,7 @@ var _ = Describe("Exactly once", func() {
 		w.exactlyOnce()
 	})
 
-	It("is a host configured for a hash though its runs are deleted after their success", func() {
+	It("configures a host once per hash even if its runs are deleted after they succeeded", func() {
 		w := newCloud()
 		w.make(w.role("compute").Cell("cell1").Obj())
 		names := w.makeNodes(3, "compute")

@@ -70,8 +70,8 @@ func launch(t *testing.T, env *envtest.Env, pod string, flags ...string) *proces
 	return start(t, []string{"POD_NAMESPACE=" + namespace, "POD_NAME=" + pod}, flags...)
 }
 
-// start starts a manager with variables beside those of the test, of which GOGC is for
-// tests only.
+// start starts a manager with the environment of the test, without its GOGC, and more
+// variables.
 func start(t *testing.T, variables []string, flags ...string) *process {
 	t.Helper()
 	p := &process{t: t, done: make(chan error, 1)}

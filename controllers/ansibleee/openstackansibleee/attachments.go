@@ -7,13 +7,9 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/attachments"
 )
 
-// networks is the phase that checks that the network attachments exist.
+// networks is the phase of a run with network attachments that checks that they exist.
 func (s *scope) networks(ctx context.Context) error {
-	names := s.run.Spec.NetworkAttachments
-	if len(names) == 0 {
-		return nil
-	}
-	if err := attachments.Check(ctx, s.Client, s.attachments, s.run.Namespace, names); err != nil {
+	if err := attachments.Check(ctx, s.Client, s.attachments, s.run.Namespace, s.run.Spec.NetworkAttachments); err != nil {
 		return err
 	}
 	s.run.Status.Conditions.MarkTrue(ansibleeev1.NetworkAttachmentsReadyCondition, "Every network attachment definition exists")

@@ -49,10 +49,7 @@ func (s *scope) inputs(ctx context.Context) error {
 	metav1.SetMetaDataAnnotation(&job.ObjectMeta, hashAnnotation, hash)
 	job.Spec.Template.Spec.Containers[0].Resources = s.Resources
 	s.want = job
-	if err := s.environment(ctx, hash); err != nil {
-		return err
-	}
-	return nil
+	return s.environment(ctx, hash)
 }
 
 // environment checks that what the environment is made from exists, before the

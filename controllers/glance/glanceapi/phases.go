@@ -32,10 +32,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 	if err := s.identity(ctx); err != nil {
 		return err
 	}
-	if err := s.database(ctx); err != nil {
-		return err
-	}
-	return nil
+	return s.database(ctx)
 }
 
 // identity reads the password of the service user.

@@ -198,10 +198,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	s.passwords = map[string][]byte{novav1.ServicePasswordKey: password}
-	if err := s.readOptional(ctx); err != nil {
-		return err
-	}
-	return nil
+	return s.readOptional(ctx)
 }
 
 // readOptional takes what is there of what only services in pods need: they run with

@@ -104,8 +104,8 @@ func (s *scope) users(ctx context.Context, reader client.Reader, opts ...client.
 }
 
 // protect is the phase that keeps the Topology while it is used: the finalizer is added
-// if it was removed by hand, and removed from one that is being deleted once nobody uses
-// it. The cache may be late, so the API server is asked before that. What versions up to
+// if it was removed manually, and removed from one that is being deleted once no object
+// uses it. The cache can be stale, so the API server is asked before that. What versions up to
 // 0.1 set goes with the object that it was for; each user replaces its own (topology.Use).
 func (s *scope) protect(ctx context.Context) error {
 	t := s.topology

@@ -86,8 +86,8 @@ func TestManyLinesTakeTimeInProportion(t *testing.T) {
 	}
 }
 
-// quickest returns the least of several times of a processor that a text of so many
-// bytes takes. Other work on the machine does not count.
+// quickest returns the lowest CPU time of several runs over a text of the given size.
+// Other processes do not change it.
 func quickest(piece string, size int) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -100,7 +100,7 @@ func quickest(piece string, size int) time.Duration {
 	return best
 }
 
-// threadTime is the time that the processor has spent on this thread.
+// threadTime returns the CPU time of the calling thread.
 func threadTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &used); err != nil {
