@@ -246,7 +246,7 @@ var _ = Describe("Exactly once", func() {
 		w := newCloud()
 		ill := w.sick(map[string]fakekube.Outcome{"n": fakekube.Unreachable})
 		w.make(w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
-		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "False/HostUnreachable/Warning", "attempt 1")
+		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "False/HostUnreachable/Warning", "attempt ")
 		for range 3 {
 			for _, r := range w.runs() {
 				Expect(client.IgnoreNotFound(api.Delete(ctx, &r))).To(Succeed())

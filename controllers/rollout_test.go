@@ -162,8 +162,9 @@ var _ = Describe("A rollout", func() {
 		Expect(w.hosts.Book()[:4]).To(HaveEach(HaveField("Job", w.hosts.Book()[0].Job)), "the four should have been in one run")
 
 		By("showing further attempts")
-		w.condition(w.node("n001"), condition.DeploymentReadyCondition, "False/Failed/Warning", "attempt 3")
-		w.condition(w.node("n002"), dataplanev1.ProvisionReadyCondition, "False/HostUnreachable/Warning", "attempt 3")
+		third := MatchRegexp(`attempt ([3-9]|\d\d)`)
+		w.reads(w.node("n001"), condition.DeploymentReadyCondition, "False/Failed/Warning", third)
+		w.reads(w.node("n002"), dataplanev1.ProvisionReadyCondition, "False/HostUnreachable/Warning", third)
 		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(ContainSubstring("Warning Failed")))
 		Eventually(func() []string { return w.events("n002") }).Should(ContainElement(ContainSubstring("Warning HostUnreachable")))
 		Expect(w.repeated("n001", "n002")).To(BeEmpty(), "only the first attempt is reported")

@@ -283,12 +283,21 @@ func shown(g Gomega, obj judged, t condition.Type) string {
 // message has all the parts.
 func (w *world) condition(obj judged, t condition.Type, want string, parts ...string) {
 	GinkgoHelper()
+	all := make([]OmegaMatcher, len(parts))
+	for i, p := range parts {
+		all[i] = ContainSubstring(p)
+	}
+	w.reads(obj, t, want, And(all...))
+}
+
+// reads waits until a condition reads so: status/reason/severity, and its message
+// matches. What is shown for a moment only, as the number of an attempt, may be missed.
+func (w *world) reads(obj judged, t condition.Type, want string, message OmegaMatcher) {
+	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		got := shown(g, obj, t)
 		g.Expect(got).To(HavePrefix(want+":"), "%s of %s: %+v", t, obj.GetName(), obj.GetConditions())
-		for _, p := range parts {
-			g.Expect(got).To(ContainSubstring(p))
-		}
+		g.Expect(got).To(message)
 	}).Should(Succeed())
 }
 
