@@ -407,7 +407,9 @@ func (w *world) quiet() {
 		before := len(w.wire.since(0))
 		time.Sleep(still + w.opts.Gather + w.opts.Engine.Debounce)
 		g.Expect(w.wire.since(before)).To(BeEmpty())
-		g.Expect(activeWorkers()).To(BeZero())
+		// A manager that starts sets the gauges of its controllers to zero, also those of
+		// another manager that is in the middle of a reconciliation: they are below it then.
+		g.Expect(activeWorkers()).To(BeNumerically("<=", 0))
 	}).WithTimeout(later).Should(Succeed(), "the manager should come to rest")
 }
 

@@ -6,6 +6,7 @@ package envtest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/user"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -114,11 +116,16 @@ func start(opts Options) (env *Env, stop func() error, err error) {
 		return nil, nil, err
 	}
 	server := newServer(opts, scheme)
+	token, remove, err := newToken(server.ControlPlane.GetAPIServer())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer remove()
 	config, err := server.Start()
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("starting the API server: %w", err), server.Stop())
 	}
-	env, err = connect(config, scheme)
+	env, err = connect(withToken(config, token), scheme)
 	if err != nil {
 		return nil, nil, errors.Join(err, server.Stop())
 	}
@@ -143,6 +150,30 @@ func newServer(opts Options, scheme *apiruntime.Scheme) *crenvtest.Environment {
 	return server
 }
 
+// newToken lets an API server that is to be started take a token from an administrator,
+// which remove removes once it has read it. The certificate of a client would be
+// verified with every request.
+func newToken(server *crenvtest.APIServer) (token string, remove func(), err error) {
+	token = rand.Text()
+	file, err := os.CreateTemp("", "tokens-*.csv")
+	if err != nil {
+		return "", nil, err
+	}
+	_, err = fmt.Fprintf(file, "%s,administrator,administrator,%s\n", token, user.SystemPrivilegedGroup)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", nil, errors.Join(err, os.Remove(file.Name()))
+	}
+	server.Configure().Set("token-auth-file", file.Name())
+	return token, func() { _ = os.Remove(file.Name()) }, nil
+}
+
+// withToken is the configuration of a client with a token in place of a certificate.
+func withToken(config *rest.Config, token string) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.BearerToken, config.CertData, config.KeyData = token, nil, nil
+	return config
+}
+
 // Join returns the Env of an API server that another process of the suite has started:
 // kubeconfig is what its [Env.Kubeconfig] returned. Of the options only AddToScheme
 // counts.
@@ -164,7 +195,11 @@ func Join(t T, kubeconfig []byte, opts Options) *Env {
 }
 
 func connect(config *rest.Config, scheme *apiruntime.Scheme) (*Env, error) {
-	admin, err := client.New(config, client.Options{Scheme: scheme})
+	mapper, err := newMapper(config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kinds of the API server: %w", err)
+	}
+	admin, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
@@ -184,12 +219,12 @@ func (e *Env) WriteKubeconfig(path string, account ...string) error {
 // ServiceAccounts are called, the administrator acts as that and has its rights only.
 func (e *Env) Kubeconfig(account ...string) ([]byte, error) {
 	cluster := &clientcmdapi.Cluster{Server: e.Config.Host, CertificateAuthorityData: e.Config.CAData}
-	user := &clientcmdapi.AuthInfo{ClientCertificateData: e.Config.CertData, ClientKeyData: e.Config.KeyData}
+	info := &clientcmdapi.AuthInfo{Token: e.Config.BearerToken}
 	if len(account) > 0 {
-		user.Impersonate, user.ImpersonateGroups = account[0], []string{"system:serviceaccounts", "system:authenticated"}
+		info.Impersonate, info.ImpersonateGroups = account[0], []string{"system:serviceaccounts", "system:authenticated"}
 	}
 	return clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"c": cluster}, AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": user},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": cluster}, AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": info},
 		Contexts: map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}}, CurrentContext: "x",
 	})
 }
