@@ -1,22 +1,17 @@
 package edpm
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
@@ -26,21 +21,6 @@ import (
 // The webhook of runs asks who may set their targets. The Secrets have their inputs.
 // +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees/targets,verbs=update
 // +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=get;list;create;delete
-
-// Owner is a kind whose objects own targets.
-type Owner struct {
-	// Kind of the objects.
-	Kind string
-	// New returns an empty object, List an empty list of them.
-	New  func() client.Object
-	List func() client.ObjectList
-	// Ledger of an object.
-	Ledger func(client.Object) *edpmv1.Ledger
-	// Host of an object; nil where objects are named like their hosts.
-	Host func(client.Object) string
-	// HostIndex is a field index of the hosts of the objects, where Host is set.
-	HostIndex string
-}
 
 // Options of the engine. The zero value is not useful; see DefaultOptions.
 type Options struct {
@@ -74,72 +54,42 @@ func DefaultOptions() Options {
 }
 
 // Engine gathers targets into runs. Register owners before the manager starts.
+//
+// It coordinates parts that have no lock and, but for the two that have no state, no
+// client: each can be read alone.
 type Engine struct {
 	Options
-	client client.Client
-	live   client.Reader
-	owners map[string]Owner
-	wake   map[string]chan event.GenericEvent
+	runs   runStore
+	owners owners
 	states *states
 
-	mu     sync.Mutex
-	groups map[Group]*group
-	// pendingIn says where an owner waits for a run.
-	pendingIn map[ownerID]place
-	// barriers of the roles with owners that are expected, which expected has.
-	barriers map[roleKey]*barrier
-	expected map[ownerID]expectedOwner
-	// judged is the newest run that each owner has heard of, of those that failed on its host.
-	judged map[Key]string
-	// created are runs that were created and that the cache has not shown yet.
-	created map[Key]createdRun
-	// refused are runs that have not started and that the owner does not want.
-	refused map[Key]string
-	// reserved is how many runs are about to be started for the groups that are
-	// being planned, queued those that wait for other runs to end.
-	reserved map[Group]int
-	queued   map[Group]bool
+	// mu guards what follows.
+	mu sync.Mutex
+	// planner has the targets that wait for a run, barriers the owners that may be
+	// about to have some.
+	planner  planner
+	barriers barriers
+	// started are the runs that the cache is expected to show.
+	started startedRuns
+	// verdicts are what owners have said of runs.
+	verdicts verdicts
 	queue    workqueue.TypedRateLimitingInterface[Group]
-}
-
-// place of a pending target: the host in a group.
-type place struct {
-	Group
-	host string
-}
-
-type group struct {
-	pending map[string]*pendingTarget // by host
-	// first and last time that a target joined since none waited for others.
-	first, last time.Time
-	held        map[string]string
-	// named are the hosts that held has the names of.
-	named map[string]naming
-}
-
-type createdRun struct {
-	run
-	group Group
-	owner ownerID
-	at    time.Time
 }
 
 // New returns an engine that writes with c and checks expectations with live, a
 // reader that does not cache.
 func New(c client.Client, live client.Reader, opts Options) *Engine {
-	return &Engine{
-		Options: opts, client: c, live: live,
-		owners: map[string]Owner{}, wake: map[string]chan event.GenericEvent{}, states: newStates(),
-		groups: map[Group]*group{}, pendingIn: map[ownerID]place{}, judged: map[Key]string{}, created: map[Key]createdRun{}, refused: map[Key]string{}, reserved: map[Group]int{}, queued: map[Group]bool{},
-		barriers: map[roleKey]*barrier{}, expected: map[ownerID]expectedOwner{},
+	e := &Engine{
+		Options: opts, runs: runStore{client: c, live: live}, owners: newOwners(c), states: newStates(),
+		started: startedRuns{}, verdicts: newVerdicts(),
 	}
+	e.planner = newPlanner(&e.Options, e.enqueue)
+	e.barriers = newBarriers(&e.Options, e.planner.wakeRole)
+	return e
 }
 
 // Register makes a kind known whose objects own targets.
-func (e *Engine) Register(o Owner) {
-	e.owners[o.Kind] = o
-	e.wake[o.Kind] = make(chan event.GenericEvent, 1024)
-}
+func (e *Engine) Register(o Owner) { e.owners.register(o) }
 
 // Converge brings a host through the given steps in order. It writes into the
 // ledger what has run successfully and when a failed step is tried again, makes the
@@ -180,7 +130,7 @@ func (e *Engine) firstDue(ctx context.Context, ledger *edpmv1.Ledger, targets []
 	}
 	for _, a := range all {
 		e.states.set(a.Key(), a.Cell, a.state.Phase, e.Clock.Now())
-		e.hasHeard(a.Key(), a.last)
+		e.acknowledge(a.Key(), a.last)
 	}
 	switch {
 	case len(due) > 0:
@@ -223,11 +173,11 @@ func (e *Engine) assess(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (
 	if err != nil {
 		return nil, err
 	}
-	runs := had(all)
+	runs := effective(all)
 	if t.HostKey != "" {
 		ledger.HostKey = t.HostKey
 	}
-	note(ledger, t.Step.Name, runs)
+	recordRuns(ledger, t.Step.Name, runs)
 	w := want{hash: t.Hash(), access: t.Access(), rerun: t.Rerun, limited: t.Strategy.limited(), tokens: t.Tokens}
 	state := judge(ledger, t.Step.Name, runs, w, e.Backoff)
 	state.Step = t.Step.Name
@@ -241,20 +191,15 @@ func (e *Engine) assess(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (
 	}, nil
 }
 
-// hasHeard notes that an owner knows how its last run has ended. Its host
+// acknowledge notes that an owner knows how its last run has ended. Its host
 // waits again if it is to be tried again now. If it is not, a run that failed no
 // longer holds others back: they are planned again.
-func (e *Engine) hasHeard(key Key, last *run) {
+func (e *Engine) acknowledge(key Key, last *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if last == nil || !last.finished || last.converged() {
-		delete(e.judged, key)
-		return
-	}
-	if e.judged[key] != last.name {
+	if e.verdicts.acknowledge(key, last) {
 		e.enqueue(groupOf(last.object), e.Debounce)
 	}
-	e.judged[key] = last.name
 }
 
 // act adds a host to those that wait for a run of the steps that are due, or takes it back.
@@ -308,29 +253,7 @@ func restriction(t *Target, state *State) (Phase, error) {
 func (e *Engine) addPending(o *pendingTarget) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	g := o.Group()
-	at := place{g, o.Host}
-	if old, ok := e.pendingIn[o.owner()]; ok && old != at {
-		e.drop(o.owner())
-	}
-	if e.groups[g] == nil {
-		e.groups[g] = &group{pending: map[string]*pendingTarget{}, held: map[string]string{}}
-	}
-	grp, now := e.groups[g], e.Clock.Now()
-	if old := grp.pending[o.Host]; old == nil || o.joinsAnew(old) {
-		if grp.first.IsZero() {
-			grp.first = now
-		}
-		grp.last = e.expected[o.owner()].joins(grp.last, now, e.Debounce)
-		e.enqueue(g, e.Debounce)
-	} else if !old.notBefore.Equal(o.notBefore) || !reflect.DeepEqual(old.Strategy, o.Strategy) {
-		e.enqueue(g, 0)
-	}
-	if old := grp.pending[o.Host]; old != nil && o.runsAs(old) {
-		o.denied = old.denied
-	}
-	grp.pending[o.Host], e.pendingIn[o.owner()] = o, at
-	return cmp.Or(grp.held[o.Host], o.denied)
+	return e.planner.add(o, e.barriers.expected[o.owner()])
 }
 
 // Withdraw takes back whatever the owner waits for. Owners call it when they
@@ -344,7 +267,7 @@ func (e *Engine) Withdraw(kind, namespace, owner string) {
 func (e *Engine) Await(kind, namespace, owner string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.drop(ownerID{kind, namespace, owner})
+	e.planner.drop(ownerID{kind, namespace, owner})
 }
 
 // conclude notes that an owner has been looked at, and takes back what it waited
@@ -353,67 +276,42 @@ func (e *Engine) conclude(id ownerID, pending bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !pending {
-		e.drop(id)
+		e.planner.drop(id)
 	}
-	e.reported(id)
-}
-
-// waiting returns what an owner waits for, nil if it does not. The caller holds the lock.
-func (e *Engine) waiting(id ownerID) *pendingTarget {
-	if at, ok := e.pendingIn[id]; ok {
-		return e.groups[at.Group].pending[at.host]
-	}
-	return nil
-}
-
-// drop forgets a pending target. The caller holds the lock.
-func (e *Engine) drop(id ownerID) {
-	at, ok := e.pendingIn[id]
-	if !ok {
-		return
-	}
-	g := at.Group
-	delete(e.pendingIn, id)
-	delete(e.groups[g].pending, at.host)
-	delete(e.groups[g].held, at.host)
-	switch {
-	case len(e.groups[g].pending) == 0:
-		delete(e.groups, g)
-		if e.queued[g] { // and others because of it
-			e.enqueue(g, 0)
-		}
-	case len(e.groups[g].held) > 0: // perhaps because of this host
-		e.enqueue(g, e.Debounce)
-	}
+	e.barriers.reported(id)
 }
 
 // Forget takes back everything that was wanted for the given steps of a host.
 // Owners call it when they are about to be removed.
 func (e *Engine) Forget(ctx context.Context, kind, namespace, host string, steps ...string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	for _, step := range steps {
 		key := Key{namespace, kind, step, host}
-		runs, err := e.runsOf(ctx, key)
+		runs, err := e.runs.ofStep(ctx, key)
 		if err != nil {
-			return fmt.Errorf("listing the runs of %s on %s: %w", step, host, err)
+			return err
 		}
-		for i := range runs {
-			e.refuse(key, &runs[i], true)
-		}
-		e.states.remove(key)
-		delete(e.judged, key)
-		for g, grp := range e.groups {
-			if !key.in(g) {
-				continue
-			}
-			e.enqueue(g, e.Debounce) // others may be held because the host had failed
-			if o := grp.pending[host]; o.has(step) {
-				e.drop(o.owner())
-			}
-		}
+		e.forget(key, runs)
 	}
 	return nil
+}
+
+func (e *Engine) forget(key Key, runs []ansibleeev1.OpenStackAnsibleEE) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range runs {
+		e.refuse(key, &runs[i], true)
+	}
+	e.states.remove(key)
+	e.verdicts.forget(key)
+	e.planner.forget(key)
+}
+
+// refuse notes whether the owner of a target does not want a run, which is then taken
+// back if it can be. The caller holds the lock.
+func (e *Engine) refuse(key Key, run *ansibleeev1.OpenStackAnsibleEE, refused bool) {
+	if e.verdicts.refuse(key, run, refused) {
+		e.enqueue(groupOf(run), e.Debounce)
+	}
 }
 
 // requeue lets the group be planned again, for example because a run can be pruned.
@@ -438,38 +336,46 @@ func (e *Engine) enqueue(g Group, after time.Duration) {
 func (e *Engine) Touched(ctx context.Context, kind string, ledger *edpmv1.Ledger, owner client.Object, steps ...string) (bool, error) {
 	touched := ledger.Unknown()
 	for _, step := range steps {
-		runs, err := e.history(ctx, e.keyOf(kind, owner, step), owner.GetUID())
+		runs, err := e.history(ctx, e.owners.keyOf(kind, owner, step), owner.GetUID())
 		if err != nil {
 			return true, err
 		}
-		note(ledger, step, runs)
-		touched = touched || len(had(runs)) > 0 || lastSerial(ledger, step) > 0
+		recordRuns(ledger, step, runs)
+		touched = touched || len(effective(runs)) > 0 || lastSerial(ledger, step) > 0
 	}
 	return touched, nil
 }
 
-// keyOf a step of an owner.
-func (e *Engine) keyOf(kind string, owner client.Object, step string) Key {
-	host := owner.GetName()
-	if of := e.owners[kind].Host; of != nil {
-		host = of(owner)
+// Unfinished returns the name of a run of one of the steps for the owner that has
+// not ended; empty if there is none.
+func (e *Engine) Unfinished(ctx context.Context, kind string, owner client.Object, steps ...string) (string, error) {
+	for _, step := range steps {
+		runs, err := e.history(ctx, e.owners.keyOf(kind, owner, step), owner.GetUID())
+		if err != nil {
+			return "", err
+		}
+		for _, r := range runs {
+			if !r.finished {
+				return r.name, nil
+			}
+		}
 	}
-	return Key{owner.GetNamespace(), kind, step, host}
+	return "", nil
 }
 
 // Others returns the objects of other kinds that own targets on the host, and for
 // which something was run or is being run there, as kind/name.
 func (e *Engine) Others(ctx context.Context, kind, namespace, host string) ([]string, error) {
-	running, err := e.list(ctx, namespace, busyIndex, host)
+	running, err := e.runs.list(ctx, namespace, busyIndex, host)
 	if err != nil {
 		return nil, fmt.Errorf("listing the runs on %s: %w", host, err)
 	}
 	var found []string
-	for _, other := range slices.Sorted(maps.Keys(e.owners)) {
+	for _, other := range slices.Sorted(maps.Keys(e.owners.kinds)) {
 		if other == kind {
 			continue
 		}
-		objects, err := e.onHost(ctx, other, namespace, host)
+		objects, err := e.owners.onHost(ctx, other, namespace, host)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s of %s: %w", other, host, err)
 		}
@@ -478,7 +384,7 @@ func (e *Engine) Others(ctx context.Context, kind, namespace, host string) ([]st
 				t, _ := r.Target(host)
 				return r.Spec.OwnerKind == other && t.OwnerName() == obj.GetName()
 			})
-			if busy || len(e.owners[other].Ledger(obj).Runs) > 0 {
+			if busy || len(e.owners.kinds[other].Ledger(obj).Runs) > 0 {
 				found = append(found, other+"/"+obj.GetName())
 			}
 		}
@@ -486,40 +392,16 @@ func (e *Engine) Others(ctx context.Context, kind, namespace, host string) ([]st
 	return found, nil
 }
 
-// onHost returns the objects of a kind that own targets on the host.
-func (e *Engine) onHost(ctx context.Context, kind, namespace, host string) ([]client.Object, error) {
-	owner := e.owners[kind]
-	if owner.Host == nil {
-		obj := owner.New()
-		err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: host}, obj)
-		if err != nil {
-			return nil, client.IgnoreNotFound(err)
-		}
-		return []client.Object{obj}, nil
-	}
-	list := owner.List()
-	err := e.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{owner.HostIndex: host})
-	if err != nil {
-		return nil, err
-	}
-	var objects []client.Object
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		objects = append(objects, item.(client.Object))
-		return nil
-	})
-	return objects, err
-}
-
 // history returns the runs of a step of a host for its present owner, the oldest
 // first. A run that was just created counts before the cache shows it.
 func (e *Engine) history(ctx context.Context, key Key, owner types.UID) ([]*run, error) {
-	objects, err := e.runsOf(ctx, key)
-	if err != nil {
-		return nil, fmt.Errorf("listing the runs of %s on %s: %w", key.Step, key.Host, err)
-	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	l, unseen := e.created[key]
+	l, unseen := e.started[key] // before the cache is read, which may show it at any time
+	e.mu.Unlock()
+	objects, err := e.runs.ofStep(ctx, key)
+	if err != nil {
+		return nil, err
+	}
 	var runs []*run
 	for i := range objects {
 		if r := newRun(&objects[i], key.Step, key.Host); r.target.OwnerUID == owner {

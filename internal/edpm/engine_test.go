@@ -45,6 +45,8 @@ type yard struct {
 	createRun func(create func() error) error
 	// blind hides runs from the cache.
 	blind bool
+	// afterList, if set, happens after the cache was read.
+	afterList func()
 }
 
 var group1 = Group{Namespace: "ns", Kind: kind, Role: "role"}
@@ -85,6 +87,9 @@ func (y *yard) start() {
 			return create()
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if y.afterList != nil {
+				defer y.afterList()
+			}
 			if y.blind {
 				return nil
 			}
@@ -122,7 +127,7 @@ func wantedOf(host string, change func(*Target)) Target {
 
 func (y *yard) converge(ledger *edpmv1.Ledger, targets ...Target) State {
 	y.t.Helper()
-	if y.owners[targets[0].OwnerKind].Kind != "" { // without its owner a run would be taken back
+	if y.owners.kinds[targets[0].OwnerKind].Kind != "" { // without its owner a run would be taken back
 		owner := compute(targets[0].Host, targets[0].OwnerUID, edpmv1.Ledger{})
 		if err := y.api.Create(ctx, owner); err != nil && !apierrors.IsAlreadyExists(err) {
 			y.t.Fatal(err)
@@ -311,7 +316,7 @@ func TestTheRunsOfAnOwnerOfTheSameNameBeforeDoNotCount(t *testing.T) {
 func TestTouchedRemembersARunThatFailedAndIsGone(t *testing.T) {
 	y := newYard(t)
 	ledger := &edpmv1.Ledger{}
-	note(ledger, "nova", []*run{{finished: true, known: true, result: badHost, target: ansibleeev1.Target{Serial: 1}}})
+	recordRuns(ledger, "nova", []*run{{finished: true, known: true, result: badHost, target: ansibleeev1.Target{Serial: 1}}})
 	owner := &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u"}}
 	if touched, err := y.Touched(ctx, kind, ledger, owner, "nova"); err != nil || !touched {
 		t.Errorf("Touched = %v, %v; a failed run has left something on the host", touched, err)
@@ -329,7 +334,7 @@ func TestTouchedNotesWhatARunDidSoThatItCanBeDeleted(t *testing.T) {
 	if touched, err := y.Touched(ctx, kind, ledger, owner, "nova"); err != nil || !touched {
 		t.Errorf("Touched = %v, %v; want true, nil", touched, err)
 	}
-	if !recorded(ledger, "nova", newRun(run, "nova", "a")) {
+	if !isRecorded(ledger, "nova", newRun(run, "nova", "a")) {
 		t.Errorf("the ledger is %+v; it has to tell of the run, which else cannot be deleted while the host is cleaned up", *ledger)
 	}
 }
@@ -345,7 +350,7 @@ func TestRunsOfLaterStepsAreNotedWhileAnEarlierOneWaits(t *testing.T) {
 	if s := y.converge(ledger, paused, wantedOf("a", nil)); s.Phase != Paused || s.Step != "libvirt" {
 		t.Fatalf("the state is %+v; want libvirt DeployDisabled", s)
 	}
-	if !recorded(ledger, "nova", newRun(run, "nova", "a")) {
+	if !isRecorded(ledger, "nova", newRun(run, "nova", "a")) {
 		t.Errorf("the ledger is %+v; it has to tell of the run, which else cannot be deleted until libvirt is deployed", *ledger)
 	}
 }
@@ -397,7 +402,7 @@ func TestNothingIsRunForAnOwnerThatTookItBack(t *testing.T) {
 					t.Errorf("there is a run of %v", run.StepNames())
 				}
 			}
-			if y.groups[group1] != nil {
+			if y.planner.groups[group1] != nil {
 				t.Error("the group is kept although nobody waits in it")
 			}
 		})
@@ -418,7 +423,21 @@ func TestAnOwnerThatMovedToAnotherRoleWaitsThere(t *testing.T) {
 	}
 }
 
-// planWhile plans the group, and lets something happen after the snapshot.
+func TestARunCountsThatTheCacheShowsDuringAPlan(t *testing.T) {
+	y := newYard(t)
+	strict := func(t *Target) { t.Strategy.MaxUnavailable = 1 }
+	y.converge(&edpmv1.Ledger{}, wantedOf("a", strict))
+	y.plan(group1)
+	y.blind = true
+	y.converge(&edpmv1.Ledger{}, wantedOf("b", strict))
+	y.afterList = func() {
+		y.afterList, y.blind = nil, false
+		y.seen()
+	}
+	y.plan(group1)
+	y.onlyRun()
+}
+
 func TestAnOfferThatChangedDuringThePlanIsPlannedAgain(t *testing.T) {
 	y := newYard(t)
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
@@ -484,15 +503,15 @@ func TestThoseHeldAreWoken(t *testing.T) {
 	}
 	y.plan(group1)
 	var woken []string
-	for len(y.wake[kind]) > 0 {
-		woken = append(woken, (<-y.wake[kind]).Object.GetName())
+	for len(y.owners.wakeups[kind]) > 0 {
+		woken = append(woken, (<-y.owners.wakeups[kind]).Object.GetName())
 	}
 	slices.Sort(woken)
 	if diff := cmp.Diff([]string{"b", "c"}, woken); diff != "" {
 		t.Errorf("who was woken differs (-want +got):\n%s", diff)
 	}
 	y.plan(group1)
-	if n := len(y.wake[kind]); n > 0 {
+	if n := len(y.owners.wakeups[kind]); n > 0 {
 		t.Errorf("%d owners were woken though nothing changed for them", n)
 	}
 }
@@ -574,7 +593,7 @@ func TestACreationThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 			if want := map[bool]Phase{true: Running, false: Pending}[c.happens]; s.Phase != want {
 				t.Errorf("after the doubt the state is %+v; want %s", s, want)
 			}
-			if y.created[Key{"ns", kind, "nova", "a"}].name != "" {
+			if y.started[Key{"ns", kind, "nova", "a"}].name != "" {
 				t.Error("the doubt is not resolved: the host would be busy for ever")
 			}
 		})
@@ -592,8 +611,8 @@ func TestAnOwnerIsWokenWhenItsRunTurnsOutNotToExist(t *testing.T) {
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil)) // it believes to be running
 	y.clock.SetTime(noon.Add(time.Hour))
 	y.plan(group1)
-	if len(y.wake[kind]) != 1 {
-		t.Errorf("%d owners were woken; want 1, or the host would be taken for running for ever", len(y.wake[kind]))
+	if len(y.owners.wakeups[kind]) != 1 {
+		t.Errorf("%d owners were woken; want 1, or the host would be taken for running for ever", len(y.owners.wakeups[kind]))
 	}
 }
 
@@ -617,7 +636,7 @@ func TestARunThatExistedAlreadyIsTaken(t *testing.T) {
 	}
 	y.clock.SetTime(noon.Add(time.Hour))
 	y.plan(group1)
-	if len(y.created) > 0 {
+	if len(y.started) > 0 {
 		t.Error("the run is still taken for unseen: its host would be busy for ever")
 	}
 }
@@ -726,7 +745,7 @@ func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.plan(group1) // a run is started
 	y.end(y.onlyRun(), failed("a"))
-	tellEnd(t.Context(), y.onlyRun())
+	countEnd(t.Context(), y.onlyRun())
 	y.states.set(Key{"ns", kind, "nova", "b"}, "cell1", Pending, noon)
 	y.states.set(Key{"ns", kind, "nova", "b"}, "cell1", Converged, noon.Add(time.Minute))
 	registry := prometheus.NewPedanticRegistry()

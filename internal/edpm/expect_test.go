@@ -82,8 +82,8 @@ func TestARunDoesNotWaitForAnOwnerThatStaysSilent(t *testing.T) {
 	if hosts := y.runs()[y.onlyRun().Name]; !slices.Equal(hosts, []string{"a"}) {
 		t.Errorf("the run is of %v; want a", hosts)
 	}
-	if len(y.expected)+len(y.barriers) > 0 {
-		t.Errorf("owners are still expected: %v", y.expected)
+	if len(y.barriers.expected)+len(y.barriers.byRole) > 0 {
+		t.Errorf("owners are still expected: %v", y.barriers.expected)
 	}
 }
 
@@ -127,8 +127,8 @@ func TestAnOwnerIsExpectedNoMoreOnceItWasReconciled(t *testing.T) {
 	h := y.Following(kind, role, owners, func(_, _ client.Object) bool { return true })
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: node, ObjectNew: node}, q)
 	h.Delete(t.Context(), event.DeleteEvent{Object: node}, q)
-	if len(y.expected)+len(y.barriers) > 0 {
-		t.Errorf("owners are still expected: %v", y.expected)
+	if len(y.barriers.expected)+len(y.barriers.byRole) > 0 {
+		t.Errorf("owners are still expected: %v", y.barriers.expected)
 	}
 	if want := map[string]int{"a": 2, "b": 2}; !maps.Equal(reconciled, want) {
 		t.Errorf("reconciled %v; want %v, once for each event", reconciled, want)
@@ -141,8 +141,8 @@ func TestNothingIsKeptOfOwnersThatWereHeardOf(t *testing.T) {
 	y.wakened("a")
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.Withdraw(kind, group1.Namespace, "b")
-	if len(y.expected)+len(y.barriers) > 0 {
-		t.Errorf("owners are still expected: %v", y.expected)
+	if len(y.barriers.expected)+len(y.barriers.byRole) > 0 {
+		t.Errorf("owners are still expected: %v", y.barriers.expected)
 	}
 }
 

@@ -101,28 +101,28 @@ func limitedKey(step string) string { return step + "@limited" }
 // as long as no such run came later.
 func touchedKey(step string) string { return step + "@touched" }
 
-// note writes what the runs, the oldest first, did to the host into the ledger.
+// recordRuns writes what the runs, the oldest first, did to the host into the ledger.
 // It does so whatever is wanted now: the ledger says what is true of the host,
 // also once the runs are gone.
-func note(l *edpmv1.Ledger, step string, runs []*run) {
+func recordRuns(l *edpmv1.Ledger, step string, runs []*run) {
 	for _, r := range runs {
 		if l.HostKey == "" {
 			l.HostKey = r.result.HostKey
 		}
-		if !r.finished || recorded(l, step, r) {
+		if !r.finished || isRecorded(l, step, r) {
 			continue
 		}
 		record := r.record(lastSerial(l, step) + 1)
 		switch {
 		case !r.converged():
-			touch(l, step, record)
+			recordTouch(l, step, record)
 		case r.limited == "":
-			succeed(l, step, r.target.Hash, record)
+			recordSuccess(l, step, r.target.Hash, record)
 		default:
 			if l.Hash[step] != r.target.Hash {
-				touch(l, step, record)
+				recordTouch(l, step, record)
 			}
-			succeed(l, limitedKey(step), r.target.Hash+" "+r.limited, record)
+			recordSuccess(l, limitedKey(step), r.target.Hash+" "+r.limited, record)
 		}
 	}
 }
@@ -136,13 +136,13 @@ func (r *run) record(next int64) edpmv1.RunRecord {
 	return record
 }
 
-// succeed records a successful run, and keeps the tokens that earlier ones honoured.
-func succeed(l *edpmv1.Ledger, key, hash string, record edpmv1.RunRecord) {
+// recordSuccess records a successful run, and keeps the tokens that earlier ones honoured.
+func recordSuccess(l *edpmv1.Ledger, key, hash string, record edpmv1.RunRecord) {
 	record.Tokens = merged(l.Runs[key].Tokens, record.Tokens)
 	l.Set(key, hash, record)
 }
 
-func touch(l *edpmv1.Ledger, step string, record edpmv1.RunRecord) {
+func recordTouch(l *edpmv1.Ledger, step string, record edpmv1.RunRecord) {
 	if l.Runs == nil {
 		l.Runs = map[string]edpmv1.RunRecord{}
 	}
@@ -163,20 +163,20 @@ func lastSerial(l *edpmv1.Ledger, step string) int64 {
 	return last
 }
 
-// recorded reports whether the ledger has the finished run, or need not have it.
-func recorded(l *edpmv1.Ledger, step string, r *run) bool {
+// isRecorded reports whether the ledger has the finished run, or need not have it.
+func isRecorded(l *edpmv1.Ledger, step string, r *run) bool {
 	if r.result.HostKey != "" && l.HostKey == "" {
 		return false
 	}
-	return r.void || r.known && r.result.Untouched() || r.target.Serial <= lastSerial(l, step) && !r.came(l, step)
+	return r.void || r.known && r.result.Untouched() || r.target.Serial <= lastSerial(l, step) && !r.isNews(l, step)
 }
 
-// came reports whether a run whose serial number is not a new one came after all
+// isNews reports whether a run whose serial number is not a new one came after all
 // that the ledger has. It has the number of another run, or was created after the
 // last one had ended: two leaders whose terms overlapped gave out the numbers,
 // neither of them knowing of the other's runs. The runs themselves did not
 // overlap, so that their ends are in order.
-func (r *run) came(l *edpmv1.Ledger, step string) bool {
+func (r *run) isNews(l *edpmv1.Ledger, step string) bool {
 	twin, last := r.twin, time.Time{}
 	for _, record := range records(l, step) {
 		if record.Name == r.name && (record.End == nil || !r.end.After(record.End.Time)) {
@@ -212,7 +212,7 @@ func inOrder(runs []*run) {
 	}
 }
 
-// judge says where a target stands, given the ledger (after note) and the runs
+// judge says where a target stands, given the ledger (after recordRuns) and the runs
 // of the step on the host, the oldest first.
 func judge(l *edpmv1.Ledger, step string, runs []*run, w want, backoff Backoff) State {
 	for _, r := range runs {
@@ -222,20 +222,20 @@ func judge(l *edpmv1.Ledger, step string, runs []*run, w want, backoff Backoff) 
 	}
 	last := newest(runs)
 	switch {
-	case clean(l, step) && satisfied(l, step, w.hash, w.rerun):
+	case isUntouched(l, step) && isSatisfied(l, step, w.hash, w.rerun):
 		return State{Phase: Converged}
-	case w.limited != "" && partly(l, step, w):
+	case w.limited != "" && isPartlyDone(l, step, w):
 		return State{Phase: Limited, Run: l.Runs[limitedKey(step)].Name}
-	case last != nil && !last.converged() && asked(last, w):
+	case last != nil && !last.converged() && isAskedFor(last, w):
 		s := failure(last, w, backoff)
-		s.Repeated = repeated(runs, s)
+		s.Repeated = isRepeated(runs, s)
 		return s
 	}
 	return State{Phase: Pending}
 }
 
-// had are the runs that may have touched the host.
-func had(runs []*run) []*run {
+// effective are the runs that may have touched the host.
+func effective(runs []*run) []*run {
 	return slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.void })
 }
 
@@ -247,26 +247,26 @@ func newest(runs []*run) *run {
 	return runs[len(runs)-1]
 }
 
-// satisfied reports whether the ledger has what is wanted under the key.
-func satisfied(l *edpmv1.Ledger, key, hash, rerun string) bool {
+// isSatisfied reports whether the ledger has what is wanted under the key.
+func isSatisfied(l *edpmv1.Ledger, key, hash, rerun string) bool {
 	return l.Hash[key] == hash && honoured(l.Runs[key].Rerun, l.Runs[key].Tokens, rerun)
 }
 
-// clean reports whether nothing has touched the host since what the ledger says.
-func clean(l *edpmv1.Ledger, step string) bool {
+// isUntouched reports whether nothing has touched the host since what the ledger says.
+func isUntouched(l *edpmv1.Ledger, step string) bool {
 	return l.Runs[touchedKey(step)].Serial <= l.Runs[step].Serial
 }
 
-// partly reports whether the part that the tags select has run, and nothing else since.
-func partly(l *edpmv1.Ledger, step string, w want) bool {
+// isPartlyDone reports whether the part that the tags select has run, and nothing else since.
+func isPartlyDone(l *edpmv1.Ledger, step string, w want) bool {
 	serial := l.Runs[limitedKey(step)].Serial
-	return satisfied(l, limitedKey(step), w.hash+" "+w.limited, w.rerun) &&
+	return isSatisfied(l, limitedKey(step), w.hash+" "+w.limited, w.rerun) &&
 		serial >= l.Runs[touchedKey(step)].Serial && serial > l.Runs[step].Serial
 }
 
-// asked reports whether the run was started for what is wanted. A rerun token
+// isAskedFor reports whether the run was started for what is wanted. A rerun token
 // that was taken back asks for nothing.
-func asked(r *run, w want) bool {
+func isAskedFor(r *run, w want) bool {
 	return r.target.Hash == w.hash && honoured(r.target.Rerun, r.target.Tokens, w.rerun) && r.limited == w.limited
 }
 
@@ -284,10 +284,10 @@ func failure(r *run, w want, backoff Backoff) State {
 	return s
 }
 
-// repeated reports whether the attempt before the last failed as this one did: the
+// isRepeated reports whether the attempt before the last failed as this one did: the
 // host answered both times, or neither time. Of an attempt whose run is gone
 // already the same is believed.
-func repeated(runs []*run, s State) bool {
+func isRepeated(runs []*run, s State) bool {
 	if s.Attempt <= 1 || len(runs) < 2 {
 		return s.Attempt > 1
 	}

@@ -42,7 +42,7 @@ func newHost(t *testing.T) *host {
 
 // look notes and judges, as a reconciliation does.
 func (h *host) look() State {
-	note(h.ledger, step, h.runs)
+	recordRuns(h.ledger, step, h.runs)
 	s := judge(h.ledger, step, h.runs, h.want, slow)
 	s.remember(h.ledger, step, h.want.tokens)
 	return s
@@ -86,7 +86,7 @@ func (r *run) ends(result ansibleeev1.HostStatus) {
 func (h *host) forget() *host {
 	h.t.Helper()
 	for _, r := range h.runs {
-		if !recorded(h.ledger, step, r) {
+		if !isRecorded(h.ledger, step, r) {
 			h.t.Fatalf("%s is not recorded, so its finalizer would keep it", r.name)
 		}
 	}
@@ -470,7 +470,7 @@ func play(t *testing.T, seed uint64, rng *rand.Rand) {
 		case 3: // somebody deletes what may be deleted
 			kept := []*run{}
 			for _, r := range h.runs {
-				if !r.finished || !recorded(&stored, step, r) {
+				if !r.finished || !isRecorded(&stored, step, r) {
 					kept = append(kept, r)
 				}
 			}

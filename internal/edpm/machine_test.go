@@ -108,7 +108,7 @@ func TestGroupsThatWaitForAMachineAreFound(t *testing.T) {
 	defer y.mu.Unlock()
 	for machine, want := range map[string]int{"10.0.0.1:22": 1, "10.0.0.2:22": 0, "": 0} {
 		n := 0
-		for range y.waitingFor("ns", []ansibleeev1.Target{{Host: "a", Machine: machine}}) {
+		for range y.planner.waitingFor("ns", []ansibleeev1.Target{{Host: "a", Machine: machine}}) {
 			n++
 		}
 		if n != want {

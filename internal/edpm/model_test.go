@@ -589,7 +589,7 @@ func (m *manager) lastFailed(o *modelOwner, step string) bool {
 		return false
 	}
 	return slices.ContainsFunc(targetsOf(o), func(t Target) bool {
-		return t.Step.Name == step && asked(last, want{hash: t.Hash(), rerun: t.Rerun, tokens: t.Tokens, limited: t.Strategy.limited()})
+		return t.Step.Name == step && isAskedFor(last, want{hash: t.Hash(), rerun: t.Rerun, tokens: t.Tokens, limited: t.Strategy.limited()})
 	})
 }
 
@@ -646,8 +646,8 @@ func (w *world) checkRest() {
 				}
 			}
 		}
-		if len(m.created) > 0 {
-			w.t.Fatalf("%s still waits for the cache to show %v", m.name(), m.created)
+		if len(m.started) > 0 {
+			w.t.Fatalf("%s still waits for the cache to show %v", m.name(), m.started)
 		}
 	}
 	before := w.api.version

@@ -201,8 +201,8 @@ func (m *manager) handleOwner(c change) {
 // drainWakeups moves what the engine has woken into the queues of the owners.
 func (m *manager) drainWakeups() {
 	for _, kind := range m.world.operators[m.operator] {
-		for len(m.wake[kind]) > 0 {
-			obj := (<-m.wake[kind]).Object
+		for len(m.Engine.owners.wakeups[kind]) > 0 {
+			obj := (<-m.Engine.owners.wakeups[kind]).Object
 			m.owners.Add(ownerID{kind, obj.GetNamespace(), obj.GetName()})
 		}
 	}

@@ -71,7 +71,7 @@ func TestRunsOfOverlappingLeaders(t *testing.T) {
 					t.Errorf("looking again changed the ledger from %+v to %+v", *before, *h.ledger)
 				}
 				for _, r := range c.runs {
-					if !recorded(h.ledger, step, r) {
+					if !isRecorded(h.ledger, step, r) {
 						t.Errorf("%s is not recorded, so its finalizer would keep it", r.name)
 					}
 				}

@@ -25,9 +25,9 @@ func service(name, host string) Target {
 func newCrowd(t *testing.T) *yard {
 	t.Helper()
 	y := newYard(t)
-	owner := y.owners[kind]
+	owner := y.owners.kinds[kind]
 	owner.Host = func(o client.Object) string { return o.GetLabels()["host"] }
-	y.owners[kind] = owner
+	y.owners.kinds[kind] = owner
 	for _, name := range []string{"x", "y"} {
 		for _, host := range []string{"a", "b"} {
 			of := service(name, host)
@@ -86,7 +86,7 @@ func TestTheRunsOfAnOwnerAreFoundByTheHostItNames(t *testing.T) {
 	y.converges(service("x", "a"))
 	y.plan(groupOfService("x"))
 	run := y.onlyRun()
-	owner, err := y.ownerOf(ctx, run, run.Spec.Targets[0])
+	owner, err := y.owners.of(ctx, run, run.Spec.Targets[0])
 	if err != nil || owner == nil || owner.GetName() != "x-a" {
 		t.Fatalf("the owner is %v (%v), want x-a", owner, err)
 	}

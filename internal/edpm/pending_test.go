@@ -69,7 +69,7 @@ func TestARunOfSeveralStepsSaysWhatEachBringsTheHostTo(t *testing.T) {
 	one := named("one", nil)
 	two := named("two", func(t *Target) { t.Vars["more"], t.Files = 1, map[string][]byte{"f": []byte("y")} })
 	ledger := &edpmv1.Ledger{}
-	note(ledger, "two", []*run{{finished: true, known: true, result: badHost, target: ansibleeev1.Target{Serial: 6}}})
+	recordRuns(ledger, "two", []*run{{finished: true, known: true, result: badHost, target: ansibleeev1.Target{Serial: 6}}})
 	y.converge(ledger, one, two)
 	y.plan(group1)
 	run := y.onlyRun()

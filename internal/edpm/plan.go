@@ -35,37 +35,8 @@ func (t *Target) suspect(l *edpmv1.Ledger, last *run) suspicion {
 	return suspicion{run: last.name, most: (last.lost + 1) / 2}
 }
 
-// ownerID names an object that owns targets.
-type ownerID struct{ kind, namespace, name string }
-
 func (t *Target) owner() ownerID {
 	return ownerID{t.OwnerKind, t.Namespace, cmp.Or(t.Owner, t.Host)}
-}
-
-// snapshot is the state of a group at which a plan is made.
-type snapshot struct {
-	now time.Time
-	// first and last time that a target joined since none waited for others.
-	first, last time.Time
-	// awaited is until when hosts of the role are expected; zero if none is.
-	awaited time.Time
-	// debounce is how long no target may be pending before a run is started
-	// that is not full; after patience it is started in any case.
-	debounce, patience time.Duration
-	// inFlight are the hosts of the group that are in a run.
-	inFlight map[string]bool
-	// retrying are those of them that have failed before.
-	retrying map[string]bool
-	// failed are hosts that have failed and are not pending yet: their owners
-	// have not heard of it.
-	failed map[string]bool
-	// members is how many hosts the role has.
-	members int
-	// busy are the hosts that are in a run of any step, by themselves or as the
-	// machine of another name.
-	busy map[string]bool
-	// named are the hosts that messages name by now, by limit.
-	named map[string]naming
 }
 
 // naming is some of the failed hosts because of which a limit holds others back.
@@ -131,7 +102,7 @@ func (p *plan) selectDue(pending []*pendingTarget, m snapshot) []*pendingTarget 
 	var due []*pendingTarget
 	for _, o := range pending {
 		switch {
-		case m.busy[o.Host]:
+		case m.isBusy(o):
 		case o.notBefore.After(m.now):
 			p.wakeAt(o.notBefore, m.now)
 		default:

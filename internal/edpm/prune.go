@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,27 +17,42 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
-// prune deletes finished runs beyond the history, and lets go of deleted ones,
-// in both cases only once their results are recorded. Runs of owners that this
+// everyGroup stands in the queue for the history of all groups together.
+var everyGroup = Group{}
+
+// pruneDelay is how long ends of runs are gathered into one look at all of them.
+const pruneDelay = 30 * time.Second
+
+// pruner removes finished runs, once their results are recorded. It has no state.
+type pruner struct {
+	client client.Client
+	owners owners
+	// history of a step of a host for an owner, as Engine.history returns it.
+	history func(context.Context, Key, types.UID) ([]*run, error)
+}
+
+func (e *Engine) pruner() pruner { return pruner{e.runs.client, e.owners, e.history} }
+
+// prune deletes finished runs beyond the history, takes back those that are not wanted,
+// and lets go of deleted ones, once their results are recorded. Runs of owners that this
 // manager does not look after are left to the one that does.
 func (e *Engine) prune(ctx context.Context, g Group) error {
-	runs, err := e.list(ctx, g.Namespace, groupIndex, g.index())
+	runs, err := e.runs.ofGroup(ctx, g)
 	if err != nil {
-		return fmt.Errorf("listing the runs of %s: %w", g, err)
+		return err
 	}
 	sort.Slice(runs, func(i, j int) bool { return runs[j].CreationTimestamp.Before(&runs[i].CreationTimestamp) })
 	for i := range runs {
 		run := &runs[i]
-		_, mine := e.owners[run.Spec.OwnerKind]
 		switch {
-		case !mine:
-		case unstarted(run):
+		case !e.owners.manages(run):
+		case isUnstarted(run):
 			err = errors.Join(err, e.takeBack(ctx, run))
 		case !run.Finished():
 		case !run.DeletionTimestamp.IsZero():
 			err = errors.Join(err, e.release(ctx, g, run))
 		case i >= e.History:
-			_, derr := e.discard(ctx, run)
+			_, derr := e.pruner().discard(ctx, run)
 			err = errors.Join(err, derr)
 		}
 	}
@@ -51,169 +63,105 @@ func (e *Engine) prune(ctx context.Context, g Group) error {
 // long as one is not, or the cache does not show it, the run is looked at again:
 // the status of owners does not wake the engine.
 func (e *Engine) release(ctx context.Context, g Group, run *ansibleeev1.OpenStackAnsibleEE) error {
-	for _, t := range run.Spec.Targets {
-		recorded, err := e.recorded(ctx, run, t)
-		if err != nil {
-			return err
-		}
-		if !recorded {
-			e.requeue(g)
-			return nil
-		}
+	recorded, err := e.pruner().isRecorded(ctx, run)
+	if err == nil && !recorded {
+		e.requeue(g)
+	}
+	if err != nil || !recorded {
+		return err
 	}
 	patched := run.DeepCopy()
 	if !controllerutil.RemoveFinalizer(patched, edpmv1.ResultsFinalizer) {
 		return nil
 	}
-	err := e.client.Patch(ctx, patched, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{}))
+	err = e.runs.client.Patch(ctx, patched, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return nil // the newer object comes by itself
 	}
 	return client.IgnoreNotFound(err)
 }
 
+// pruneOldest deletes the oldest finished runs while there are more than
+// total of them, except those that are needed. The history of a group
+// bounds them by roles and steps; their Pods count for the whole cluster, which
+// removes finished ones, needed or not, from 12,500 on
+// (kube-controller-manager, --terminated-pod-gc-threshold).
+func (p pruner) pruneOldest(ctx context.Context, total int) error {
+	list := &ansibleeev1.OpenStackAnsibleEEList{}
+	if err := p.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing all runs: %w", err)
+	}
+	var kept []*ansibleeev1.OpenStackAnsibleEE
+	for i := range list.Items {
+		run := &list.Items[i]
+		if p.owners.manages(run) && len(run.Spec.Targets) > 0 && run.Finished() && run.DeletionTimestamp.IsZero() {
+			kept = append(kept, run)
+		}
+	}
+	slices.SortFunc(kept, func(a, b *ansibleeev1.OpenStackAnsibleEE) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	excess := len(kept) - total
+	for _, run := range kept {
+		if excess <= 0 {
+			break
+		}
+		deleted, err := p.discard(ctx, run)
+		if err != nil {
+			return err
+		}
+		if deleted {
+			excess--
+		}
+	}
+	return nil
+}
+
 // discard deletes a run that nothing needs any more, and reports whether it did.
-func (e *Engine) discard(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) (bool, error) {
+func (p pruner) discard(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) (bool, error) {
 	for _, t := range run.Spec.Targets {
-		if needed, err := e.needed(ctx, run, t); err != nil || needed {
+		if needed, err := p.isNeeded(ctx, run, t); err != nil || needed {
 			return false, err
 		}
 	}
-	if err := client.IgnoreNotFound(e.client.Delete(ctx, run)); err != nil {
+	if err := client.IgnoreNotFound(p.client.Delete(ctx, run)); err != nil {
 		return false, fmt.Errorf("deleting OpenStackAnsibleEE %s: %w", run.Name, err)
 	}
 	return true, nil
 }
 
-// recorded reports whether what the run did to the host of a target is in its
-// owner's ledger, or will never be: the owner is gone.
-func (e *Engine) recorded(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
-	ledger, err := e.ledger(ctx, aee, t)
-	if err != nil || ledger == nil {
-		return err == nil, err
-	}
-	for _, step := range aee.StepNames() {
-		if !recorded(ledger, step, newRun(aee, step, t.Host)) {
-			return false, nil
+// isRecorded reports whether what the run did to its hosts is in the ledgers of their
+// owners, or will never be: an owner is gone.
+func (p pruner) isRecorded(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE) (bool, error) {
+	for _, t := range aee.Spec.Targets {
+		ledger, err := p.owners.ledger(ctx, aee, t)
+		if err != nil {
+			return false, err
+		}
+		for _, step := range aee.StepNames() {
+			if ledger != nil && !isRecorded(ledger, step, newRun(aee, step, t.Host)) {
+				return false, nil
+			}
 		}
 	}
 	return true, nil
 }
 
-// needed reports whether the run is the newest of a step for a host that failed in it,
+// isNeeded reports whether the run is the newest of a step for a host that failed in it,
 // or is not recorded yet.
-func (e *Engine) needed(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
-	ledger, err := e.ledger(ctx, aee, t)
+func (p pruner) isNeeded(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (bool, error) {
+	ledger, err := p.owners.ledger(ctx, aee, t)
 	if err != nil || ledger == nil {
 		return false, err
 	}
 	for _, key := range keysOf(aee, t.Host) {
-		if !recorded(ledger, key.Step, newRun(aee, key.Step, t.Host)) {
+		if !isRecorded(ledger, key.Step, newRun(aee, key.Step, t.Host)) {
 			return true, nil
 		}
-		runs, err := e.history(ctx, key, t.OwnerUID)
-		if last := newest(had(runs)); err != nil || last != nil && last.name == aee.Name && !last.converged() {
+		runs, err := p.history(ctx, key, t.OwnerUID)
+		if last := newest(effective(runs)); err != nil || last != nil && last.name == aee.Name && !last.converged() {
 			return true, err
 		}
 	}
 	return false, nil
-}
-
-// ledger of the owner of a target of the run; nil when the owner is gone.
-func (e *Engine) ledger(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (*edpmv1.Ledger, error) {
-	owner, err := e.ownerOf(ctx, aee, t)
-	if err != nil || owner == nil {
-		return nil, err
-	}
-	return e.owners[aee.Spec.OwnerKind].Ledger(owner), nil
-}
-
-// ownerOf a target of the run; nil when it is gone.
-func (e *Engine) ownerOf(ctx context.Context, aee *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (client.Object, error) {
-	owner, ok := e.owners[aee.Spec.OwnerKind]
-	if !ok {
-		return nil, nil
-	}
-	obj := owner.New()
-	err := e.client.Get(ctx, types.NamespacedName{Namespace: aee.Namespace, Name: t.OwnerName()}, obj)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", aee.Spec.OwnerKind, t.OwnerName(), err)
-	}
-	if obj.GetUID() != t.OwnerUID {
-		return nil, nil
-	}
-	return obj, nil
-}
-
-// sweeper removes, once after a start, inputs whose run was never created
-// because the manager died in between. It looks in the namespaces of owners: the
-// manager need not have a right on the Secrets of others.
-type sweeper struct{ *Engine }
-
-// sweepAge spares inputs whose run may be about to be created.
-const sweepAge = 10 * time.Minute
-
-// NeedLeaderElection is true: only the leader creates runs.
-func (sweeper) NeedLeaderElection() bool { return true }
-
-// Start sweeps and returns.
-func (s sweeper) Start(ctx context.Context) error {
-	namespaces, err := s.namespaces(ctx)
-	if err != nil {
-		return err
-	}
-	for namespace := range namespaces {
-		if err := s.sweepNamespace(ctx, namespace); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// namespaces are those of the owners.
-func (s sweeper) namespaces(ctx context.Context) (map[string]bool, error) {
-	found := map[string]bool{}
-	for kind, owner := range s.owners {
-		list := owner.List()
-		if err := s.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing every %s: %w", kind, err)
-		}
-		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function never fails
-			found[item.(client.Object).GetNamespace()] = true
-			return nil
-		})
-	}
-	return found, nil
-}
-
-func (s sweeper) sweepNamespace(ctx context.Context, namespace string) error {
-	secrets := &metav1.PartialObjectMetadataList{}
-	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	err := s.live.List(ctx, secrets, client.InNamespace(namespace), client.HasLabels{edpmv1.RunInputsLabel})
-	if apierrors.IsForbidden(err) {
-		return nil // the owners say so in their conditions
-	}
-	if err != nil {
-		return fmt.Errorf("listing the inputs of runs in namespace %s: %w", namespace, err)
-	}
-	for i := range secrets.Items {
-		if err := s.sweep(ctx, &secrets.Items[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s sweeper) sweep(ctx context.Context, secret *metav1.PartialObjectMetadata) error {
-	if s.Clock.Since(secret.CreationTimestamp.Time) < sweepAge {
-		return nil
-	}
-	err := s.live.Get(ctx, client.ObjectKeyFromObject(secret), &ansibleeev1.OpenStackAnsibleEE{})
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	return client.IgnoreNotFound(s.client.Delete(ctx, secret))
 }

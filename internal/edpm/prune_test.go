@@ -166,7 +166,7 @@ func TestTheSweeperRemovesInputsWithoutARun(t *testing.T) {
 	y := newYard(t, elsewhere, compute("a", "uid-a", edpmv1.Ledger{}),
 		secret("left-behind", time.Hour, edpmv1.RunInputsLabel), secret("about-to-be-used", time.Minute, edpmv1.RunInputsLabel),
 		secret("run-a-1", time.Hour, edpmv1.RunInputsLabel), secret("somebodys", time.Hour, "other"), aRun("a", 1, ok("a")))
-	if err := (sweeper{y.Engine}).Start(ctx); err != nil {
+	if err := (sweeper{runs: y.Engine.runs, owners: y.owners, clock: y.clock}).Start(ctx); err != nil {
 		t.Fatal(err)
 	}
 	list := &corev1.SecretList{}

@@ -223,3 +223,24 @@ func (s State) Describe() string {
 	}
 	return "Every step has run with the current inputs"
 }
+
+// lastOf returns the run of each step of each host that was created last.
+func lastOf(runs []ansibleeev1.OpenStackAnsibleEE) map[Key]*run {
+	last := map[Key]*run{}
+	for i := range runs {
+		for _, t := range runs[i].Spec.Targets {
+			for _, key := range keysOf(&runs[i], t.Host) {
+				if r := newRun(&runs[i], key.Step, key.Host); !r.void && r.after(last[key]) {
+					last[key] = r
+				}
+			}
+		}
+	}
+	return last
+}
+
+// after reports whether a run of a step on a host was created after another one, if there is one.
+func (r *run) after(old *run) bool {
+	return old == nil || !r.object.CreationTimestamp.Before(&old.object.CreationTimestamp) &&
+		(old.target.OwnerUID != r.target.OwnerUID || old.target.Serial < r.target.Serial)
+}

@@ -212,7 +212,7 @@ func TestARunThatTheAPIServerRefusesIsToldOfAndLeavesNoSecretBehind(t *testing.T
 		t.Fatal("planning should fail, so that it is tried again")
 	}
 	select {
-	case <-y.wake[kind]:
+	case <-y.owners.wakeups[kind]:
 	default:
 		t.Error("the owner does not learn of it")
 	}
@@ -224,7 +224,7 @@ func TestARunThatTheAPIServerRefusesIsToldOfAndLeavesNoSecretBehind(t *testing.T
 		t.Fatal("the second try should fail too")
 	}
 	select {
-	case <-y.wake[kind]:
+	case <-y.owners.wakeups[kind]:
 		t.Error("the owner gets the same message twice")
 	default:
 	}
@@ -243,7 +243,7 @@ func TestInputsThatSomebodyElsePutThereAreNotUsed(t *testing.T) {
 	y := newYard(t)
 	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
 	y.clock.SetTime(y.clock.Now().Add(y.Debounce))
-	for _, grp := range y.groups {
+	for _, grp := range y.planner.groups {
 		batch := slices.Collect(maps.Values(grp.pending))
 		planted := newInputs(runName(batch), batch[0], map[string][]byte{inventoryKey: []byte("all: {hosts: {evil: }}")})
 		if err := y.api.Create(ctx, planted); err != nil {
@@ -277,7 +277,7 @@ func inTheWay(t *testing.T, theirs func(name string) client.Object, message stri
 	y.converge(ledger, wanted)
 	y.clock.SetTime(y.clock.Now().Add(y.Debounce))
 	var obj client.Object
-	for _, grp := range y.groups {
+	for _, grp := range y.planner.groups {
 		obj = theirs(runName(slices.Collect(maps.Values(grp.pending))))
 	}
 	if err := y.api.Create(ctx, obj); err != nil {

@@ -2,13 +2,74 @@ package edpm
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 )
+
+// slots shares the runs that may be under way at the same time out to the groups.
+type slots struct {
+	// reserved is how many runs are about to be started for the groups that are
+	// being planned, queued those that wait for other runs to end.
+	reserved map[Group]int
+	queued   map[Group]bool
+	opts     *Options
+	enqueue  func(Group, time.Duration)
+}
+
+func newSlots(opts *Options, enqueue func(Group, time.Duration)) slots {
+	return slots{reserved: map[Group]int{}, queued: map[Group]bool{}, opts: opts, enqueue: enqueue}
+}
+
+// reserve returns how many of the runs that a group could start it may start now.
+// Groups that have less come first. The reservation counts until it is ended.
+func (s *slots) reserve(g Group, wanted int, use *usage) int {
+	for other, n := range s.reserved {
+		use.add(other, n)
+	}
+	granted := 0
+	for granted < wanted && use.total < s.opts.MaxRuns && s.before(g, use) < s.opts.MaxRuns-use.total {
+		granted++
+		use.add(g, 1)
+	}
+	s.reserved[g] = granted
+	if granted < wanted {
+		s.queued[g] = true
+	} else if s.queued[g] { // others may have waited for this one
+		delete(s.queued, g)
+		s.wakeQueued()
+	}
+	return granted
+}
+
+// before counts the groups that come before this one.
+func (s *slots) before(g Group, use *usage) int {
+	n := 0
+	for other := range s.queued {
+		if use.less(other, g) {
+			n++
+		}
+	}
+	return n
+}
+
+// release ends a reservation: what has become of it is known.
+func (s *slots) release(g Group) {
+	if s.reserved[g] > 0 {
+		s.wakeQueued()
+	}
+	delete(s.reserved, g)
+}
+
+// wakeQueued plans the groups again that wait for others to have fewer runs.
+func (s *slots) wakeQueued() {
+	for g := range s.queued {
+		s.enqueue(g, 0)
+	}
+}
 
 // usage is how many runs are under way.
 type usage struct {
@@ -17,6 +78,35 @@ type usage struct {
 	byNamespace map[string]int
 	// again is when a run ceases to count that has not started; zero if none does.
 	again time.Time
+}
+
+// countUsage counts the runs of all namespaces that have not ended, those that the
+// cache does not show yet among them. One that does not start in time does not
+// count: a namespace with runs that cannot start must not keep others from
+// running.
+func countUsage(active []ansibleeev1.OpenStackAnsibleEE, unseen startedRuns, now time.Time) *usage {
+	use := &usage{byGroup: map[Group]int{}, byNamespace: map[string]int{}}
+	counted := map[types.NamespacedName]bool{}
+	for i := range active {
+		run := &active[i]
+		counted[types.NamespacedName{Namespace: run.Namespace, Name: run.Name}] = true
+		if late := run.CreationTimestamp.Add(stuckAfter); !isUnstarted(run) {
+			use.add(groupOf(run), 1)
+		} else if late.After(now) {
+			use.add(groupOf(run), 1)
+			if use.again.IsZero() || late.Before(use.again) {
+				use.again = late
+			}
+		}
+	}
+	for key, r := range unseen {
+		name := types.NamespacedName{Namespace: key.Namespace, Name: r.name}
+		if !counted[name] {
+			counted[name] = true
+			use.add(r.group, 1)
+		}
+	}
+	return use
 }
 
 func (u *usage) add(g Group, n int) {
@@ -29,101 +119,6 @@ func (u *usage) add(g Group, n int) {
 // runs, or the group itself.
 func (u *usage) less(a, b Group) bool {
 	return cmp.Or(cmp.Compare(u.byNamespace[a.Namespace], u.byNamespace[b.Namespace]), cmp.Compare(u.byGroup[a], u.byGroup[b])) < 0
-}
-
-// reserve returns how many of the runs that a group could start it may start now,
-// and when to ask again at the latest. Groups that have less come first. The
-// reservation counts until it is ended.
-func (e *Engine) reserve(ctx context.Context, g Group, wanted int) (int, time.Time, error) {
-	if e.MaxRuns <= 0 {
-		return wanted, time.Time{}, nil
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	use, err := e.usage(ctx)
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	granted := 0
-	for granted < wanted && use.total < e.MaxRuns && e.before(g, use) < e.MaxRuns-use.total {
-		granted++
-		use.add(g, 1)
-	}
-	e.reserved[g] = granted
-	if granted < wanted {
-		e.queued[g] = true
-		return granted, use.again, nil
-	}
-	if e.queued[g] { // others may have waited for this one
-		delete(e.queued, g)
-		e.wakeQueued()
-	}
-	return granted, time.Time{}, nil
-}
-
-// before counts the groups that come before this one. The caller holds the lock.
-func (e *Engine) before(g Group, use *usage) int {
-	n := 0
-	for other := range e.queued {
-		if use.less(other, g) {
-			n++
-		}
-	}
-	return n
-}
-
-// unreserve ends a reservation: what has become of it is known.
-func (e *Engine) unreserve(g Group) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.reserved[g] > 0 {
-		e.wakeQueued()
-	}
-	delete(e.reserved, g)
-}
-
-// wakeQueued plans the groups again that wait for others to have fewer runs. The
-// caller holds the lock.
-func (e *Engine) wakeQueued() {
-	for g := range e.queued {
-		e.enqueue(g, 0)
-	}
-}
-
-// usage counts the runs of all namespaces that have not ended, those that the
-// cache does not show yet among them. One that does not start in time does not
-// count: a namespace with runs that cannot start must not keep others from
-// running. The caller holds the lock.
-func (e *Engine) usage(ctx context.Context) (*usage, error) {
-	use := &usage{byGroup: map[Group]int{}, byNamespace: map[string]int{}}
-	runs, err := e.list(ctx, metav1.NamespaceAll, activeIndex, active)
-	if err != nil {
-		return nil, fmt.Errorf("listing the runs that are under way: %w", err)
-	}
-	seen := map[types.NamespacedName]bool{}
-	for i := range runs {
-		run := &runs[i]
-		seen[types.NamespacedName{Namespace: run.Namespace, Name: run.Name}] = true
-		if late := run.CreationTimestamp.Add(stuckAfter); !unstarted(run) {
-			use.add(groupOf(run), 1)
-		} else if late.After(e.Clock.Now()) {
-			use.add(groupOf(run), 1)
-			if use.again.IsZero() || late.Before(use.again) {
-				use.again = late
-			}
-		}
-	}
-	for key, l := range e.created {
-		name := types.NamespacedName{Namespace: key.Namespace, Name: l.name}
-		if !seen[name] {
-			seen[name] = true
-			use.add(l.group, 1)
-		}
-	}
-	for g, n := range e.reserved {
-		use.add(g, n)
-	}
-	return use, nil
 }
 
 // postpone omits the batches beyond what may be started now.

@@ -185,8 +185,8 @@ func TestAGroupThatWithdrawsDoesNotKeepOthersWaiting(t *testing.T) {
 	if n := y.underWay(stays); n != 1 {
 		t.Errorf("%d runs are under way; want that of the group that is left", n)
 	}
-	if len(y.queued)+len(y.reserved) > 0 {
-		t.Errorf("groups are still queued: %v, reserved: %v", y.queued, y.reserved)
+	if len(y.planner.slots.queued)+len(y.planner.slots.reserved) > 0 {
+		t.Errorf("groups are still queued: %v, reserved: %v", y.planner.slots.queued, y.planner.slots.reserved)
 	}
 }
 

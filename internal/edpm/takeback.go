@@ -3,7 +3,6 @@ package edpm
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,9 +12,9 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
-// unstarted reports whether a run can be withdrawn: its Pod has not begun to run,
+// isUnstarted reports whether a run can be withdrawn: its Pod has not begun to run,
 // for example because an image or a network does not exist.
-func unstarted(run *ansibleeev1.OpenStackAnsibleEE) bool {
+func isUnstarted(run *ansibleeev1.OpenStackAnsibleEE) bool {
 	pending := run.Status.JobStatus == "" || run.Status.JobStatus == ansibleeev1.JobPending
 	return pending && run.DeletionTimestamp.IsZero()
 }
@@ -26,7 +25,7 @@ func (e *Engine) review(l *edpmv1.Ledger, t *Target, w want, runs []*run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, r := range runs {
-		if r.object != nil && unstarted(r.object) {
+		if r.object != nil && isUnstarted(r.object) {
 			e.refuse(t.Key(), r.object, !t.stillWants(l, w, r, runs))
 		}
 	}
@@ -34,7 +33,7 @@ func (e *Engine) review(l *edpmv1.Ledger, t *Target, w want, runs []*run) {
 
 // stillWants reports whether a run of the target would be started as this one is.
 func (t *Target) stillWants(l *edpmv1.Ledger, w want, r *run, runs []*run) bool {
-	if !asked(r, w) || r.target.Access != w.access || !t.fits(r.object) {
+	if !isAskedFor(r, w) || r.target.Access != w.access || !t.fits(r.object) {
 		return false
 	}
 	var ended []*run
@@ -49,20 +48,6 @@ func (t *Target) stillWants(l *edpmv1.Ledger, w want, r *run, runs []*run) bool 
 	}
 	restricted, err := restriction(t, &State{})
 	return err != nil || restricted == ""
-}
-
-// refuse notes whether the owner of a target refuses a run. The caller holds the lock.
-func (e *Engine) refuse(key Key, run *ansibleeev1.OpenStackAnsibleEE, refused bool) {
-	was := e.refused[key] == run.Name
-	switch {
-	case refused && unstarted(run):
-		e.refused[key] = run.Name
-		if !was {
-			e.enqueue(groupOf(run), e.Debounce)
-		}
-	case was:
-		delete(e.refused, key)
-	}
 }
 
 const (
@@ -97,7 +82,7 @@ func (e *Engine) takeBack(ctx context.Context, run *ansibleeev1.OpenStackAnsible
 		}
 	}
 	// Not if its status has changed: it may have started.
-	err = e.client.Delete(ctx, run, client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion})
+	err = e.runs.client.Delete(ctx, run, client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion})
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("withdrawing OpenStackAnsibleEE %s: %w", run.Name, err)
 	}
@@ -108,12 +93,12 @@ func (e *Engine) takeBack(ctx context.Context, run *ansibleeev1.OpenStackAnsible
 // among them whose owners no longer exist or are about to be deleted.
 func (e *Engine) refusals(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) (refusing, leaving int, err error) {
 	for _, t := range run.Spec.Targets {
-		owner, err := e.ownerOf(ctx, run, t)
+		owner, err := e.owners.of(ctx, run, t)
 		if err != nil {
 			return 0, 0, err
 		}
 		e.mu.Lock()
-		refused := slices.ContainsFunc(keysOf(run, t.Host), func(key Key) bool { return e.refused[key] == run.Name })
+		refused := e.verdicts.refuses(run, t.Host)
 		e.mu.Unlock()
 		if owner == nil || refused {
 			refusing++
@@ -123,21 +108,4 @@ func (e *Engine) refusals(ctx context.Context, run *ansibleeev1.OpenStackAnsible
 		}
 	}
 	return refusing, leaving, nil
-}
-
-// Unfinished returns the name of a run of one of the steps for the owner that has
-// not ended; empty if there is none.
-func (e *Engine) Unfinished(ctx context.Context, kind string, owner client.Object, steps ...string) (string, error) {
-	for _, step := range steps {
-		runs, err := e.history(ctx, e.keyOf(kind, owner, step), owner.GetUID())
-		if err != nil {
-			return "", err
-		}
-		for _, r := range runs {
-			if !r.finished {
-				return r.name, nil
-			}
-		}
-	}
-	return "", nil
 }

@@ -144,7 +144,7 @@ func TestARunThatStartsInTheMeantimeIsNotTakenBack(t *testing.T) {
 	stale := y.onlyRun()
 	y.hasJob(y.onlyRun(), ansibleeev1.JobRunning)
 	for host := range ledgers {
-		y.refused[Key{"ns", kind, "nova", host}] = stale.Name
+		y.verdicts.unwanted[Key{"ns", kind, "nova", host}] = stale.Name
 	}
 	if err := y.takeBack(ctx, stale); err != nil {
 		t.Fatal(err)
@@ -180,8 +180,8 @@ func TestARunThatWasTakenBackLeavesNoTrace(t *testing.T) {
 	if next.Name == run.Name || next.Spec.NetworkAttachments[0] != "right" || len(next.Spec.Targets) != 2 {
 		t.Errorf("the next run is %s %+v; want one with the right network", next.Name, next.Spec)
 	}
-	if len(y.refused) > 0 {
-		t.Errorf("runs that are gone are still refused: %v", y.refused)
+	if len(y.verdicts.unwanted) > 0 {
+		t.Errorf("runs that are gone are still refused: %v", y.verdicts.unwanted)
 	}
 }
 

@@ -68,6 +68,11 @@ func (s Strategy) unavailableLimit(members int) int {
 	return max(1, (members*s.MaxUnavailablePercent+99)/100)
 }
 
+// hasLimits reports whether failed or unavailable hosts can hold others back.
+func (s Strategy) hasLimits() bool {
+	return s.MaxFailures != nil || s.MaxUnavailable > 0 || s.MaxUnavailablePercent > 0
+}
+
 // unavailableText is maxUnavailable as a person wrote it.
 func (s Strategy) unavailableText() string {
 	if s.MaxUnavailablePercent == 0 {
