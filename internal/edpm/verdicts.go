@@ -27,9 +27,6 @@ func (v *verdicts) acknowledge(key Key, last *run) bool {
 	return news
 }
 
-// knows reports whether an owner knows that the run failed on its host.
-func (v *verdicts) knows(key Key, r *run) bool { return v.failed[key] == r.name }
-
 // refuse notes whether the owner of a target does not want a run, and reports whether
 // it is news that it does not.
 func (v *verdicts) refuse(key Key, run *ansibleeev1.OpenStackAnsibleEE, refused bool) bool {
