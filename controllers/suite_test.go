@@ -62,12 +62,12 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 })
 
 // newClient returns a client of an administrator. The managers of the stories have its
-// mapper of kinds, which asks the API server for each once.
+// mapper of kinds.
 func newClient() client.Client {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: env.Scheme})
+	c, err := client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }

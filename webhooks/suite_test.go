@@ -68,7 +68,7 @@ var _ = BeforeSuite(func() {
 	config := rest.CopyConfig(env.Config)
 	config.WarningHandler = warnings
 	var err error
-	api, err = client.New(config, client.Options{Scheme: env.Scheme})
+	api, err = client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 
 	mgr, err := ctrl.NewManager(env.AsManager(GinkgoT()), env.ManagerOptions())

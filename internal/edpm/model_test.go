@@ -21,7 +21,7 @@ import (
 )
 
 // modelSteps is how many steps the model takes in all; make test-model has it take more.
-var modelSteps = flag.Int("model.steps", 250_000, "steps that the model of the engine takes (a twentieth of it with -short or -race)")
+var modelSteps = flag.Int("model.steps", 100_000, "steps that the model of the engine takes (a twentieth of it with -short or -race)")
 
 // modelSeed is where the model starts unless it is told otherwise: a test of a change
 // is to fail because of the change. modelRandom is for those who look for more.

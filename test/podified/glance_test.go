@@ -265,9 +265,9 @@ var _ = Describe("A Topology that is edited", func() {
 		Expect(w.births()).To(HaveKeyWithValue("glance-c-single-0", before["glance-c-single-0"]))
 	})
 
-	It("writes 300 StatefulSets once each", func() {
+	It("writes 100 StatefulSets once each", func() {
 		w := newWorld()
-		const n = 300
+		const n = 100
 		g := &glancev1.Glance{ObjectMeta: w.meta("glance"), Spec: glancev1.GlanceSpec{
 			TopologyRef: &topologyv1.TopologyRef{Name: "shared"}, GlanceAPIs: map[string]glancev1.GlanceAPITemplate{},
 		}}
@@ -278,7 +278,7 @@ var _ = Describe("A Topology that is edited", func() {
 		w.apply(pin("shared", "zoneA"))
 		Expect(api.Create(ctx, g)).To(Succeed())
 		Eventually(func(g Gomega) {
-			g.Expect(get(g, w.glance()).Status.APIsSummary).To(Equal("300/300"))
+			g.Expect(get(g, w.glance()).Status.APIsSummary).To(Equal("100/100"))
 		}).WithTimeout(4 * soon).Should(Succeed())
 		quiet()
 		mark := wire.mark()

@@ -47,7 +47,7 @@ var _ = BeforeSuite(func() {
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
 	var err error
-	api, err = client.New(config, client.Options{Scheme: env.Scheme})
+	api, err = client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	cluster = startKubernetes()
 	startManager()

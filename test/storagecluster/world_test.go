@@ -179,7 +179,7 @@ func newClient() client.Client {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: env.Scheme})
+	c, err := client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
