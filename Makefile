@@ -64,7 +64,8 @@ help: ## Show this list.
 ##@ Generate
 
 .PHONY: manifests
-manifests: ## Generate the resource definitions and the manager's roles from the code.
+manifests: ## Generate the resource definitions, webhooks and roles from the code.
+	go run ./hack/kinds
 	$(TOOL) controller-gen crd:generateEmbeddedObjectMeta=true "paths=$(OWN_KINDS)" output:crd:dir=config/crd/bases
 	$(TOOL) controller-gen rbac:roleName=manager-role "paths=$(RIGHTS)" output:rbac:dir=config/rbac
 	$(TOOL) controller-gen rbac:roleName=edpm-operators-manager-ocs-role 'paths=./controllers/ocs/...' output:rbac:dir=config/overlays/ocs

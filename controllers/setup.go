@@ -10,20 +10,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
-	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
-	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
-	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/upgradeable"
 	"github.com/edpm-operators/edpm-operators/controllers/core/openstackcontrolplane"
@@ -47,6 +41,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/kinds"
 	"github.com/edpm-operators/edpm-operators/internal/metrics"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -104,14 +99,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 		engine: edpm.New(mgr.GetClient(), mgr.GetAPIReader(), opts.Engine),
 	}
 	steps := []func(context.Context) error{s.shared}
-	var kinds []phase.Object
+	var all []phase.Object
 	for _, operator := range known() {
 		if s.runs(operator) {
+			objects, err := counted(mgr.GetScheme(), operator)
+			if err != nil {
+				return err
+			}
+			all = append(all, objects...)
 			steps = append(steps, map[string]func(context.Context) error{
 				"ansibleee": s.ansibleEE, "core": s.core, "dataplane": s.dataPlane, "edpm": s.edpm, "glance": s.glance, "neutron": s.neutron, "nova": s.nova,
 				"ocs": s.ocs, "topology": s.topology,
 			}[operator])
-			kinds = append(kinds, kindsOf[operator]...)
 		}
 	}
 	for _, step := range steps {
@@ -119,20 +118,23 @@ func Setup(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 			return err
 		}
 	}
-	return metrics.SetupWithManager(mgr, kinds...)
+	return metrics.SetupWithManager(mgr, all...)
 }
 
-// kindsOf are the kinds that each operator looks after and that are counted.
-var kindsOf = map[string][]phase.Object{
-	"ansibleee": {&ansibleeev1.OpenStackAnsibleEE{}},
-	"core":      {&corev1beta1.OpenStackControlPlane{}},
-	"dataplane": {&dataplanev1.OpenStackDataPlane{}, &dataplanev1.OpenStackDataPlaneRole{}, &dataplanev1.OpenStackDataPlaneNode{}},
-	"edpm":      {&edpmservicev1.EDPMServiceClass{}, &edpmservicev1.EDPMService{}},
-	"glance":    {&glancev1.Glance{}, &glancev1.GlanceAPI{}},
-	"neutron":   {&neutronv1.OVNController{}, &neutronv1.OVNMetadataAgent{}},
-	"nova":      {&novav1.Nova{}, &novav1.NovaCell{}, &novav1.NovaCompute{}, &novav1.NovaExternalCompute{}},
-	"ocs":       {&ocsv1.StorageCluster{}},
-	"topology":  {&topologyv1.Topology{}},
+// counted returns the kinds of an operator of which metrics count the objects: those
+// with conditions.
+func counted(scheme *runtime.Scheme, operator string) ([]phase.Object, error) {
+	var objects []phase.Object
+	for _, kind := range kinds.Of(operator) {
+		obj, err := scheme.New(kind.GroupVersionKind)
+		if err != nil {
+			return nil, err
+		}
+		if o, ok := obj.(phase.Object); ok {
+			objects = append(objects, o)
+		}
+	}
+	return objects, nil
 }
 
 func (s *setup) runs(operator string) bool {

@@ -1,6 +1,6 @@
-// Package webhooks serves admission for all kinds. What is called when is
-// config/webhook/manifests.yaml, and config/overlays/ocs/webhooks.yaml for the
-// kind that is not deployed everywhere.
+// Package webhooks serves admission for all kinds. What is called when is decided in
+// internal/kinds, of which make manifests makes config/webhook/manifests.yaml, and
+// config/overlays/ocs/webhooks.yaml for the kind that is not deployed everywhere.
 package webhooks
 
 import (

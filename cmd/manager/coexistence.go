@@ -25,9 +25,6 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/coexistence"
 )
 
-// The definitions are those of internal/coexistence; a test holds both equal. Each
-// is watched by its name, which is all that a right on names allows.
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=openstackansibleees.ansibleee.openstack.org;openstackcontrolplanes.core.openstack.org;openstackdataplanenodes.dataplane.openstack.org;openstackdataplaneroles.dataplane.openstack.org;openstackdataplanes.dataplane.openstack.org;openstackdataplaneservices.dataplane.openstack.org;edpmserviceclasses.edpm.openstack.org;edpmservices.edpm.openstack.org;glanceapis.glance.openstack.org;glances.glance.openstack.org;ovncontrollers.neutron.openstack.org;ovnmetadataagents.neutron.openstack.org;nova.nova.openstack.org;novacells.nova.openstack.org;novacomputes.nova.openstack.org;novaexternalcomputes.nova.openstack.org;storageclusters.ocs.openshift.io;topologies.topology.openstack.org,verbs=list;watch
 // +kubebuilder:rbac:groups="",namespace=system,resources=pods,verbs=get
 // +kubebuilder:rbac:groups="",namespace=system,resources=pods/status,verbs=patch
 

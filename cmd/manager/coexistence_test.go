@@ -336,9 +336,8 @@ func deleteDefinition(t *testing.T, api client.Client, name string) {
 	t.Fatalf("definition %s is not gone", name)
 }
 
-// TestTheRightOnDefinitions : the marker beside the code cannot be computed.
-func TestTheRightOnDefinitions(t *testing.T) {
-	source, err := os.ReadFile("coexistence.go")
+func TestThePermissionOnDefinitionsIsForThoseThatAreWatched(t *testing.T) {
+	source, err := os.ReadFile("zz_generated.permission.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -265,7 +265,7 @@ func TestTheAlertOnWebhooksNamesAllOfThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?m)^- name: (\S+)$`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^  name: (\S+[.]kb[.]io)$`).FindAllStringSubmatch(string(text), -1) {
 			names = append(names, m[1])
 		}
 	}

@@ -12,13 +12,12 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/kinds"
 )
 
-// needs of an operator in a cluster.
+// needs of an operator in a cluster, besides its own kinds, which nobody else may look
+// after.
 type needs struct {
-	// owns are the resource definitions of its kinds, which nobody else may look
-	// after.
-	owns []string
 	// operators that it cannot work without: it makes their objects, or waits for
 	// what they say. They may run in another manager.
 	operators []string
@@ -29,41 +28,23 @@ type needs struct {
 	watches []string
 }
 
-const topologies = "topologies.topology.openstack.org"
+var topologies = kinds.Definitions(kinds.Of("topology"))
 
 // needsOf is what each operator needs.
 var needsOf = map[string]needs{
-	"ansibleee": {owns: []string{"openstackansibleees.ansibleee.openstack.org"}, reads: []string{topologies}},
-	"core": {
-		owns: []string{"openstackcontrolplanes.core.openstack.org"}, operators: []string{"glance", "nova"}, reads: []string{topologies},
-	},
-	"dataplane": {
-		owns: []string{
-			"openstackdataplanenodes.dataplane.openstack.org", "openstackdataplaneroles.dataplane.openstack.org",
-			"openstackdataplanes.dataplane.openstack.org", "openstackdataplaneservices.dataplane.openstack.org",
-		},
-		operators: []string{"ansibleee"}, reads: []string{topologies},
-	},
-	"edpm": {
-		owns:      []string{"edpmserviceclasses.edpm.openstack.org", "edpmservices.edpm.openstack.org"},
-		operators: []string{"ansibleee", "dataplane"}, reads: []string{topologies},
-	},
-	"glance": {owns: []string{"glanceapis.glance.openstack.org", "glances.glance.openstack.org"}, reads: []string{topologies}},
-	"neutron": {
-		owns:      []string{"ovncontrollers.neutron.openstack.org", "ovnmetadataagents.neutron.openstack.org"},
-		operators: []string{"ansibleee", "dataplane"}, reads: []string{topologies},
-	},
-	"nova": {
-		owns: []string{
-			"nova.nova.openstack.org", "novacells.nova.openstack.org", "novacomputes.nova.openstack.org", "novaexternalcomputes.nova.openstack.org",
-		},
-		operators: []string{"ansibleee", "dataplane"}, reads: []string{topologies},
-	},
-	"ocs": {owns: []string{"storageclusters.ocs.openshift.io"}},
-	"topology": {owns: []string{topologies}, watches: []string{
-		"glanceapis.glance.openstack.org", "novacells.nova.openstack.org", "novacomputes.nova.openstack.org", "openstackdataplaneroles.dataplane.openstack.org",
-	}},
+	"ansibleee": {reads: topologies},
+	"core":      {operators: []string{"glance", "nova"}, reads: topologies},
+	"dataplane": {operators: []string{"ansibleee"}, reads: topologies},
+	"edpm":      {operators: []string{"ansibleee", "dataplane"}, reads: topologies},
+	"glance":    {reads: topologies},
+	"neutron":   {operators: []string{"ansibleee", "dataplane"}, reads: topologies},
+	"nova":      {operators: []string{"ansibleee", "dataplane"}, reads: topologies},
+	"ocs":       {},
+	"topology":  {watches: kinds.Definitions(kinds.UsingTopologies())},
 }
+
+// owns returns the definitions of the kinds of an operator.
+func owns(operator string) []string { return kinds.Definitions(kinds.Of(operator)) }
 
 // Definitions are the resource definitions of a cluster: by name whether one is
 // that of the suite. Those that do not exist are omitted.
@@ -98,7 +79,7 @@ func Names(operators []string) []string {
 	var names []string
 	for _, o := range operators {
 		n := needsOf[o]
-		names = slices.Concat(names, n.owns, n.reads, n.watches, Names(n.operators))
+		names = slices.Concat(names, owns(o), n.reads, n.watches, Names(n.operators))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -130,13 +111,13 @@ func (found Definitions) existing(names []string) []string {
 // leaves returns why an operator is disabled, nil if it is not.
 func (found Definitions) leaves(operator string) *LeftOut {
 	n := needsOf[operator]
-	for _, name := range n.owns {
+	for _, name := range owns(operator) {
 		if ours, exists := found[name]; exists && !ours {
 			return &LeftOut{operator, edpmv1.ForeignDefinitionReason, fmt.Sprintf(
 				"definition %s belongs to another operator: set --operators without %s, or remove that operator and its definition and apply the definition of this project", name, operator)}
 		}
 	}
-	for _, name := range slices.Concat(n.owns, n.reads) {
+	for _, name := range slices.Concat(owns(operator), n.reads) {
 		if _, exists := found[name]; !exists {
 			return &LeftOut{operator, edpmv1.MissingDefinitionReason, fmt.Sprintf("definition %s does not exist: apply config/crd", name)}
 		}

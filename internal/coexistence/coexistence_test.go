@@ -98,8 +98,8 @@ func TestDecideWatched(t *testing.T) {
 		except []string
 		want   string
 	}{
-		"all that exist":         {[]string{"topology"}, nil, "glanceapis novacells novacomputes openstackdataplaneroles"},
-		"others' as well":        {[]string{"topology"}, []string{"!glanceapis.glance.openstack.org", "-novacells.nova.openstack.org"}, "glanceapis novacomputes openstackdataplaneroles"},
+		"all that exist":         {[]string{"topology"}, nil, "glanceapis nova novacells novacomputes openstackdataplanenodes openstackdataplaneroles"},
+		"others' as well":        {[]string{"topology"}, []string{"!glanceapis.glance.openstack.org", "-novacells.nova.openstack.org"}, "glanceapis nova novacomputes openstackdataplanenodes openstackdataplaneroles"},
 		"nobody who looks":       {[]string{"ocs"}, nil, ""},
 		"who looks does not run": {[]string{"topology"}, []string{"!topologies.topology.openstack.org"}, ""},
 	} {
@@ -160,13 +160,13 @@ func TestDefinitions(t *testing.T) {
 			t.Errorf("%s has labels %v: the type needs the marker +kubebuilder:metadata:labels that the others have", crd.Name, crd.Labels)
 		}
 	}
-	for operator, n := range needsOf {
-		got[operator] = slices.Sorted(slices.Values(n.owns))
+	for operator := range needsOf {
+		got[operator] = slices.Sorted(slices.Values(owns(operator)))
 	}
 	for operator := range want {
 		slices.Sort(want[operator])
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("who looks after which definition differs (-config +needsOf):\n%s", diff)
+		t.Errorf("who looks after which definition differs (-config +kinds):\n%s", diff)
 	}
 }

@@ -15,34 +15,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
-	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/kinds"
 )
 
-var (
-	secrets    = corev1.SchemeGroupVersion.WithKind("Secret")
-	configMaps = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	pods       = corev1.SchemeGroupVersion.WithKind("Pod")
-	jobs       = batchv1.SchemeGroupVersion.WithKind("Job")
-	nodes      = dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneNode")
-	roles      = dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneRole")
-	computes   = novav1.GroupVersion.WithKind("NovaExternalCompute")
-	ovns       = neutronv1.GroupVersion.WithKind("OVNController")
-	agents     = neutronv1.GroupVersion.WithKind("OVNMetadataAgent")
-	cells      = novav1.GroupVersion.WithKind("NovaCell")
-)
+var pods = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// children are the kinds that an object of a kind can own.
-var children = map[client.Object][]schema.GroupVersionKind{
-	&ansibleeev1.OpenStackAnsibleEE{}:     {jobs, secrets},
-	&batchv1.Job{}:                        {pods},
-	&dataplanev1.OpenStackDataPlaneNode{}: {computes, ovns, agents, configMaps},
-	&dataplanev1.OpenStackDataPlaneRole{}: {configMaps},
-	&dataplanev1.OpenStackDataPlane{}:     {roles, nodes},
-	&novav1.Nova{}:                        {cells, secrets},
-	&novav1.NovaCell{}:                    {secrets},
+// children returns the kinds that an object of a kind can own.
+func children(scheme *runtime.Scheme) (map[client.Object][]schema.GroupVersionKind, error) {
+	owned := map[client.Object][]schema.GroupVersionKind{&batchv1.Job{}: {pods}}
+	for _, kind := range kinds.Table {
+		if len(kind.Owns) == 0 {
+			continue
+		}
+		obj, err := scheme.New(kind.GroupVersionKind)
+		if err != nil {
+			return nil, err
+		}
+		owned[obj.(client.Object)] = kind.Owns
+	}
+	return owned, nil
 }
 
 // Collect makes the children of deleted objects go, in all namespaces, as the garbage
@@ -58,7 +49,11 @@ func Collect(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) e
 	if err != nil {
 		return err
 	}
-	for kind, owned := range children {
+	owners, err := children(scheme)
+	if err != nil {
+		return err
+	}
+	for kind, owned := range owners {
 		informer, err := objects.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return err

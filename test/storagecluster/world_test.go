@@ -179,7 +179,7 @@ func newClient() client.Client {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Client.RESTMapper()})
+	c, err := client.New(config, client.Options{Scheme: env.Scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }

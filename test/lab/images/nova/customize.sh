@@ -15,8 +15,8 @@ chroot "$root" usermod -a -G libvirt,kvm nova
 
 # The owner of the state of emulated TPMs. nova-compute does not start with
 # [libvirt] swtpm_enabled where this user does not exist.
-chroot "$root" groupadd --system tss
-chroot "$root" useradd --system --gid tss --no-create-home --home-dir /dev/null --shell /usr/sbin/nologin tss
+chroot "$root" getent group tss >/dev/null || chroot "$root" groupadd --system tss
+chroot "$root" getent passwd tss >/dev/null || chroot "$root" useradd --system --gid tss --no-create-home --home-dir /dev/null --shell /usr/sbin/nologin tss
 
 # The compiler suite comes in through dependencies of nova-compute-kvm and is
 # of no use at run time.
