@@ -80,6 +80,10 @@ TRUST = "-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=%s -o HashKno
 SSH_ARGS = "-C -o ControlMaster=auto -o ControlPersist=60s -o ConnectTimeout=15 -o ServerAliveInterval=15 " \
     "-o ServerAliveCountMax=4 -o PreferredAuthentications=publickey"
 
+# Releases of ansible-core with which the tests of the collection have been run, the
+# oldest and the newest. Another one may write other files than ours.
+SUPPORTED = ((2, 14), (2, 22))
+
 MATERIALISED = {
     "RUNNER_PLAYBOOK": "project/playbook.yaml",
     "RUNNER_INVENTORY": "inventory/inventory.yaml",
@@ -178,6 +182,33 @@ def check_syntax():
             log("%s is not valid YAML%s" % (path, mark and ": line %d, column %d" % (mark.line + 1, mark.column + 1) or ""))
             return sentence
     return None
+
+
+def ansible_version():
+    """Returns the version of ansible-core as text, or None if there is none."""
+    try:
+        from ansible.release import __version__
+        return __version__
+    except ImportError:
+        pass
+    try:  # of an interpreter of its own
+        output = subprocess.run([PLAYBOOK_COMMAND, "--version"], check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    except OSError:
+        return None
+    found = re.match(r"\S+ \[?(?:core )?(\d[^\]\s]*)", output.decode("utf-8", "replace"))
+    return found.group(1) if found else None
+
+
+def check_version(version):
+    """Returns what is wrong with this version of ansible-core, or None."""
+    numbers = re.match(r"(\d+)\.(\d+)", version or "")
+    if not numbers:
+        return None  # without Ansible there is no run
+    oldest, newest = SUPPORTED
+    if oldest <= tuple(int(number) for number in numbers.groups()) <= newest:
+        return None
+    return "ansible-core %s of the execution environment is not supported, but %d.%d to %d.%d. Choose another image in the object " \
+        "(image, ansibleEEContainerImage) or in the manager (RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT)" % ((version,) + oldest + newest)
 
 
 def know_user(environ):
@@ -342,7 +373,7 @@ def main(command):
         know_hosts()
         configure(environ)
         precede_ansible(environ)
-        wrong = check_syntax()
+        wrong = check_version(ansible_version()) or check_syntax()
         if wrong:
             write_recap(json.dumps({"v": 1, "hosts": {}, "error": wrong}))
             return 4

@@ -2,10 +2,12 @@
 
 import base64
 import grp
+import hashlib
 import os
 import pwd
 import unittest
 
+import modules
 import runs
 
 SECRET = "S3cretPass"
@@ -174,6 +176,24 @@ class ConfigFilesTest(unittest.TestCase):
         self.assertNotEqual(run.code, 0)
         self.assertIn("/nonexistent/b", run.output)
 
+
+@runs.needs_ansible
+class UnrenderedTest(modules.ModuleTest):
+    """What the module does with what an action sends that has rendered nothing."""
+
+    MODULE = "config_files"
+
+    def test_a_template_that_was_not_rendered_is_never_written(self):
+        template, plain = "x = {{ x }}\n", "x = 1\n"
+        for content, source, refused in ((template, template, True), (template, None, False), (plain, template, False), (plain, plain, False)):
+            with self.subTest(content=content, source=source):
+                path = self.write("file", "old")
+                answer = self.module(**{
+                    "owner": pwd.getpwuid(os.getuid()).pw_name, "group": grp.getgrgid(os.getgid()).gr_name,
+                    "files": [{"path": path, "template": source and hashlib.sha256(source.encode()).hexdigest()}],
+                    "contents": {path: base64.b64encode(content.encode()).decode()}})
+                self.assertEqual(self.read("file"), "old" if refused else content, answer)
+                self.assertEqual("would be the template itself" in answer.get("msg", ""), refused, answer)
 
 if __name__ == "__main__":
     unittest.main()

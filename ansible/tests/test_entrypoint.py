@@ -98,6 +98,24 @@ class EntrypointTest(unittest.TestCase):
                 self.assertEqual(code, 4)
                 self.assertEqual(json.loads(self.read("recap")), {"v": 1, "hosts": {}, "error": expected})
 
+    def test_a_release_of_ansible_that_is_not_supported_is_named(self):
+        check = load().check_version
+        for version in ("2.14.0", "2.16.14", "2.19.11", "2.22.0b2", None, "unknown"):
+            self.assertIsNone(check(version), version)
+        for version in ("2.9.27", "2.13.13", "2.23.0rc1", "3.0.0"):
+            self.assertRegex(check(version), r"^ansible-core %s of the execution environment is not supported, but 2.14 to 2.22\. .*image" % version)
+
+    def test_a_release_of_ansible_that_is_not_supported_ends_the_run_before_it_begins(self):
+        packages = os.path.join(self.directory, "packages")
+        os.makedirs(os.path.join(packages, "ansible"))
+        for name, text in (("__init__.py", ""), ("release.py", "__version__ = '2.9.27'")):
+            with open(os.path.join(packages, "ansible", name), "w", encoding="utf-8") as file:
+                file.write(text)
+        code, output = self.run_script("echo ran", PYTHONPATH=packages)
+        self.assertEqual(code, 4)
+        self.assertIn("ansible-core 2.9.27 of the execution environment", json.loads(self.read("recap"))["error"])
+        self.assertNotIn("ran", output)
+
     def test_syntax_errors_are_found_without_showing_content(self):
         for variable, expected in (("RUNNER_INVENTORY", "the inventory cannot be read"),
                                    ("RUNNER_EXTRA_VARS", "the extra variables are not valid")):

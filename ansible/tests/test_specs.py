@@ -132,11 +132,12 @@ class AnsibleTest(unittest.TestCase):
     def test_ansible_doc_prints_every_variable(self):
         names = ["edpm.operators." + role for role in NAMES]
         ran = self.ansible("ansible-doc", "-t", "role", *names)
-        self.assertEqual((ran.returncode, "WARNING" in ran.stdout), (0, False), ran.stdout)
+        # Of its own collection ansible-core 2.22 says that it has no version.
+        self.assertEqual((ran.returncode, re.findall(r"WARNING(?!.*/_protomatter)", ran.stdout)), (0, []), ran.stdout)
         for role in NAMES:
             for entry in entry_points(role).values():
                 for name in entry["options"]:
-                    self.assertRegex(ran.stdout, r"(?m)^[-=] %s$" % name)
+                    self.assertRegex(ran.stdout, r"(?m)^(?:[-=]|  ) (?:\x1b\[\d+m)?%s\b" % name)
 
     def test_ansible_doc_explains_every_module(self):
         names = sorted("edpm.operators." + name[:-3] for name in os.listdir(os.path.join(runs.COLLECTION, "plugins", "modules")) if name.endswith(".py"))

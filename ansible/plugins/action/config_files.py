@@ -6,12 +6,18 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import base64
+import hashlib
 import os
 
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.common.text.converters import to_bytes, to_text
 from ansible.plugins.action import ActionBase
 from ansible.utils.unsafe_proxy import wrap_var
+
+try:  # Since 2.19 only text that is trusted is a template.
+    from ansible.template import trust_as_template
+except ImportError:
+    trust_as_template = None
 
 # What an entry of templates and texts says of its file; the module has the same options.
 OF_A_FILE = ("mode", "validate", "secret")
@@ -38,7 +44,8 @@ class ActionModule(ActionBase):
                 self.add("%s/%s" % (self.directory, name), self.joined(sources), {"secret": True})
             for source, value in (arguments.pop("templates", None) or {}).items():
                 for entry in entries_of(value):
-                    self.add(entry["name"], self.rendered(source, entry, task_vars), entry)
+                    template = self.source(source, "templates")
+                    self.add(entry["name"], self.rendered(source, template, entry, task_vars), entry, template)
             for entry in arguments.pop("texts", None) or []:
                 self.add(entry["name"], to_bytes(entry["text"]), entry)
         except (AnsibleError, EnvironmentError) as error:
@@ -47,10 +54,12 @@ class ActionModule(ActionBase):
         result.update(self._execute_module(module_args=arguments, task_vars=task_vars))
         return result
 
-    def add(self, name, content, entry):
-        """Adds a file of the host."""
+    def add(self, name, content, entry, template=None):
+        """Adds a file of the host. Of a template the module gets the digest, so that it can tell whether it was rendered."""
         path = os.path.normpath(os.path.join(self.directory, name))
         self.files.append(dict([("path", path)] + [(key, entry[key]) for key in OF_A_FILE if entry.get(key) is not None]))
+        if template is not None:
+            self.files[-1]["template"] = hashlib.sha256(template).hexdigest()
         self.contents[path] = to_text(base64.b64encode(content))
 
     def joined(self, sources):
@@ -70,11 +79,15 @@ class ActionModule(ActionBase):
         finally:
             self._loader.cleanup_tmp_file(path)
 
-    def rendered(self, name, entry, task_vars):
+    def rendered(self, name, template, entry, task_vars):
         """Returns what a template on the runner becomes."""
-        text = to_text(self.source(name, "templates"))
         # What the task gave is a value already, and no template.
         variables = dict(task_vars, **wrap_var(entry.get("vars") or {}))
-        templar = self._templar.copy_with_new_env(searchpath=[os.path.dirname(self._find_needle("templates", name))], trim_blocks=True,
-                                                  available_variables=variables)
-        return to_bytes(templar.do_template(text, preserve_trailing_newlines=True, escape_backslashes=False))
+        searchpath = [os.path.dirname(self._find_needle("templates", name))]
+        text = to_text(template)
+        if trust_as_template is None:
+            templar = self._templar.copy_with_new_env(searchpath=searchpath, trim_blocks=True, available_variables=variables)
+            return to_bytes(templar.do_template(text, preserve_trailing_newlines=True, escape_backslashes=False))
+        templar = self._templar.copy_with_new_env(searchpath=searchpath, available_variables=variables)
+        result = templar.template(trust_as_template(text), escape_backslashes=False, overrides={"trim_blocks": True})
+        return to_bytes("" if result is None else result, nonstring="simplerepr")

@@ -146,6 +146,7 @@ changes:
 """
 
 import base64
+import hashlib
 import os
 import re
 import shutil
@@ -156,6 +157,15 @@ from ansible_collections.edpm.operators.plugins.module_utils.mask import mask
 
 # In the command of a task that checks files.
 COPIES = "%(copies)s"
+
+
+# What begins an expression, a statement or a comment of a template.
+MARKS = (b"{{", b"{%", b"{#")
+
+
+def is_unrendered(content, template):
+    """Reports whether content is the template with this digest itself, although it has something to render."""
+    return bool(template) and any(mark in content for mark in MARKS) and hashlib.sha256(content).hexdigest() == template
 
 
 def read(path):
@@ -327,6 +337,10 @@ def bring(module):
     """Does everything in its order, and returns what it changed."""
     tree, options = Tree(module), module.params
     contents = dict((path, base64.b64decode(content)) for path, content in options["contents"].items())
+    for entry in options["files"]:
+        if is_unrendered(contents[entry["path"]], entry["template"]):
+            module.fail_json(msg="Refused, nothing was changed: %s would be the template itself, which this ansible-core has not rendered. "
+                                 "Use an execution environment with a supported version." % entry["path"])
     check(tree, contents)
     for entry in options["directories"]:
         tree.directory(entry)
@@ -349,7 +363,8 @@ def main():
         directories=dict(type="list", elements="dict", default=[], options=dict(attributes, path=dict(type="path", required=True))),
         # The action makes these of copies, templates and texts. Encoded, a secret is in no other text that the module returns or logs.
         files=dict(type="list", elements="dict", default=[], options=dict(
-            path=dict(type="path", required=True), mode=dict(type="raw"), validate=dict(type="str"), secret=dict(type="bool", default=False))),
+            path=dict(type="path", required=True), mode=dict(type="raw"), validate=dict(type="str"), secret=dict(type="bool", default=False),
+            template=dict(type="str"))),
         contents=dict(type="dict", default={}, no_log=True),
         edits=dict(type="list", elements="dict", default=[], options=dict(
             path=dict(type="path", required=True), create=dict(type="bool", default=False), validate=dict(type="str"),
