@@ -131,7 +131,9 @@ func (p *deployment) securityContext() *corev1.PodSecurityContext {
 // complete adds to a container what all have.
 func (p *deployment) complete(c *corev1.Container, hash string) {
 	c.ImagePullPolicy = corev1.PullIfNotPresent
-	c.Env = append(c.Env, corev1.EnvVar{Name: hashVariable, Value: hash})
+	// The user of the Pod need not be in the image's passwd. From Python 3.13 on a program that
+	// asks for its name fails then, as PyMySQL does, unless the environment has it.
+	c.Env = append(c.Env, corev1.EnvVar{Name: hashVariable, Value: hash}, corev1.EnvVar{Name: "USER", Value: p.Names.Service})
 	c.VolumeMounts = append(c.VolumeMounts,
 		corev1.VolumeMount{Name: configVolume, MountPath: p.ConfigDir, ReadOnly: true}, corev1.VolumeMount{Name: "tmp", MountPath: "/tmp"})
 	c.SecurityContext = &corev1.SecurityContext{

@@ -3,18 +3,19 @@
 # prints the path of each on standard output. What is already there is kept: the
 # file name carries a hash of everything the image is made of.
 #
-#   build.sh NAME...     NAME: pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova, glance,
+#   build.sh NAME...     NAME: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, glance,
 #                        node-exporter, sriov-agent, cinder-volume, ovn
 #
 # EDPM_CACHE          where files are kept (default ~/.cache/edpm-operators)
-# EDPM_DEBIAN_SUITE   release to build from (default bookworm)
+# EDPM_CONTROL_PLANE_SUITE, EDPM_RUNNER_SUITE, EDPM_HOST_SUITE
+#                     Debian releases of the control plane and the services (default trixie), the
+#                     execution environment (default trixie), and hosts (default bookworm)
 # EDPM_DEBIAN_MIRROR  mirror to build from (default: those of mmdebstrap)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd "$here/../../.." && pwd)
 cache=${EDPM_CACHE:-$HOME/.cache/edpm-operators}/images
-suite=${EDPM_DEBIAN_SUITE:-bookworm}
 mirror=${EDPM_DEBIAN_MIRROR:-}
 keep=3    # finished files kept for each name
 room=4096 # MB that must be free before an image is built
@@ -23,6 +24,16 @@ log() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() {
   log "$*"
   exit 1
+}
+
+# suite_of NAME: the release that an image is made of.
+suite_of() {
+  case $1 in
+    ansibleee) echo "${EDPM_RUNNER_SUITE:-trixie}" ;;
+    edpm-host | edpm-machine) echo "${EDPM_HOST_SUITE:-bookworm}" ;;
+    ansible-newest) echo forky ;;
+    *) echo "${EDPM_CONTROL_PLANE_SUITE:-trixie}" ;;
+  esac
 }
 
 # need TOOL PACKAGE...
@@ -85,6 +96,8 @@ bootstrap() {
     --dpkgopt='path-exclude=/usr/share/doc/*'
     --dpkgopt='path-include=/usr/share/doc/*/copyright')
   if [ -n "$2" ]; then options+=(--customize-hook="$2"); fi
+  # The list of packages of testing is not always renewed in time.
+  if [ "$suite" = forky ]; then options+=(--aptopt='Acquire::Check-Valid-Until "false"'); fi
   if [ -n "$mirror" ]; then
     mmdebstrap "${options[@]}" "$suite" "$3" "$mirror"
   else
@@ -152,6 +165,12 @@ make_ansibleee() {
   tags=(localhost/edpm-ansibleee:latest)
   base ansibleee "$repo/ansible/execution-environment/packages.txt" "$here/ansibleee/customize.sh"
   layer "$repo/ansible" "$repo/ansible/execution-environment/Containerfile" "${tags[@]}"
+}
+
+make_ansible-newest() {
+  tags=(localhost/edpm-ansible-newest:latest)
+  base ansible-newest "$here/ansible-newest/packages.txt"
+  podman tag "$base_image" "${tags[@]}"
 }
 
 make_edpm-host() {
@@ -235,15 +254,16 @@ inputs_of() {
       local ansible=$repo/ansible
       printf '%s\n' "$here/ansibleee" "$ansible"/{galaxy.yml,README.md,meta,roles,playbooks,plugins,execution-environment}
       ;;
-    pause | edpm-host | nova | glance | node-exporter | sriov-agent | cinder-volume | ovn) echo "$here/$1" ;;
+    pause | ansible-newest | edpm-host | nova | glance | node-exporter | sriov-agent | cinder-volume | ovn) echo "$here/$1" ;;
     edpm-machine) printf '%s\n' "$here/edpm-machine" "$here/edpm-host" ;;
     edpm-controller) printf '%s\n' "$here/edpm-controller" "$here/edpm-host/rootfs" ;;
-    *) die "unknown image $1: pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova, glance, node-exporter, sriov-agent, cinder-volume and ovn are known" ;;
+    *) die "unknown image $1: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, glance, node-exporter, sriov-agent, cinder-volume and ovn are known" ;;
   esac
 }
 
 build() {
-  local name=$1 inputs hash tar tags base_image
+  local name=$1 inputs hash tar tags base_image suite
+  suite=$(suite_of "$name")
   mapfile -t inputs < <(inputs_of "$name")
   hash=$(echo "$suite $mirror $(hash_of "${inputs[@]}")" "$(declare -f bootstrap)" "$(declare -f "make_$name")" | sha256sum | cut -c1-16)
   tar=$cache/$name-$hash.tar
@@ -266,7 +286,7 @@ build() {
   echo "$tar"
 }
 
-[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, edpm-host, edpm-machine, edpm-controller, nova, glance, node-exporter, sriov-agent, cinder-volume, ovn)"
+[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, glance, node-exporter, sriov-agent, cinder-volume, ovn)"
 for name in "$@"; do inputs_of "$name" >/dev/null; done
 [ "$(id -u)" = 0 ] || die "run as root: root file systems have files of many users"
 need podman podman
