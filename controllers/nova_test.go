@@ -4,6 +4,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
@@ -159,6 +160,30 @@ var _ = Describe("A cell", func() {
 		By("somebody changing the Secret by hand")
 		w.setSecret("c-compute-config", "01-nova.conf", "mine")
 		Eventually(config).Should(ContainSubstring("enabled = True"))
+	})
+
+	It("has quorum queues, and keeps them while its virtual host is the same", func() {
+		c := make("x", "rabbit://u:p@h/one")
+		w.ready(c)
+		quorum := ContainSubstring("\nrabbit_quorum_queue = true\n")
+		Expect(config(Default)).To(quorum)
+
+		By("its Secret asking for classic queues")
+		classic := func(url string) {
+			change(MakeSecret("c-bus", w.ns, "", ""), func(s *corev1.Secret) {
+				s.Data = map[string][]byte{"transport_url": []byte(url), "quorumqueues": []byte("false")}
+			})
+		}
+		classic("rabbit://u:changed@h/one")
+		w.halted(c, condition.InputReadyCondition, novav1.QueueTypeChangedReason, "Secret c-bus", "is in use with quorum queues", "set transport_url to another virtual host, or quorumqueues to true")
+		Expect(config(Default)).To(And(quorum, ContainSubstring("u:p@h/one")))
+		Expect(asText(get(Default, c))).NotTo(ContainSubstring("changed"))
+		w.calm()
+
+		By("giving it another virtual host")
+		classic("rabbit://u:changed@h/two")
+		w.ready(c)
+		Expect(config(Default)).To(And(ContainSubstring("\namqp_durable_queues = false\n"), Not(ContainSubstring("quorum"))))
 	})
 
 	DescribeTable("refuses what would become other configuration",

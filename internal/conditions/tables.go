@@ -251,6 +251,7 @@ func ofNova() Table {
 		}},
 		{Type: novav1.NovaAPIReadyCondition, Means: "the inputs of the API are ready, or no API is run; the message says which", Like: podifiedTable, Reasons: []Reason{
 			{novav1.InvalidSpecReason, "the API database, `cell0` or an image is not configured", "set what the message names, or `spec.apiServiceTemplate.replicas: 0`"},
+			{novav1.CellNotReadyReason, "cell0 has not read the Secret of its message bus yet", "see the condition `InputReady` of the NovaCell that the message names"},
 			{novav1.DatabaseConflictReason, "a database is that of another Nova with an API in the namespace, which was created before, or is used twice; nothing is changed", "set `apiDatabaseName`, and `cellDatabaseName` of each cell, to other databases"},
 			{edpmv1.SecretMissingReason, "the Secret with the message bus of cell0 does not exist", createSecret},
 			{edpmv1.SecretKeyMissingReason, "the Secret of `spec.secret` does not have the password of a database, or that with the message bus of cell0 not the key `transport_url`", createSecret},
@@ -297,6 +298,7 @@ func ofNovaCell() Table {
 	return Table{Name: novaCell, Kinds: []string{novaCell}, Link: "novacell.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the inputs of computes are ready", Reasons: []Reason{
 			{novav1.InvalidSpecReason, "a field that computes need is empty", "set the field that the message names"},
+			{novav1.QueueTypeChangedReason, "the Secret with the message bus asks for other queues (`quorumqueues`) in a virtual host that is in use; computes and pods keep their configuration", "set `transport_url` to another virtual host, or `quorumqueues` to the value that the message names"},
 			{edpmv1.SecretMissingReason, "a Secret does not exist", createSecret},
 			{edpmv1.SecretKeyMissingReason, "a Secret does not have a key", createSecret},
 			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},

@@ -27,8 +27,10 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{"oslo": os
 // Config is what the configuration of computes and of services is made from.
 type Config struct {
 	// Owner is the Nova or NovaCell that the configuration is for, as Kind name.
-	Owner             string
-	TransportURL      string
+	Owner        string
+	TransportURL string
+	// QuorumQueues reports whether the queues on the message bus are quorum queues.
+	QuorumQueues      bool
 	ServicePassword   string
 	KeystoneAuthURL   string
 	ServiceUser       string

@@ -56,6 +56,8 @@ const (
 	CellHasHostsReason condition.Reason = "CellHasHosts"
 	// CellHasInstancesReason : a cell that is to be removed has instances.
 	CellHasInstancesReason condition.Reason = "CellHasInstances"
+	// QueueTypeChangedReason : other queues are asked for in a virtual host that is in use.
+	QueueTypeChangedReason condition.Reason = "QueueTypeChanged"
 	// DatabaseConflictReason : a database is that of another Nova.
 	DatabaseConflictReason condition.Reason = "DatabaseConflict"
 	// NotObservedReason : no API is asked for the state of the service of a compute.

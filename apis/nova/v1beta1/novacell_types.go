@@ -198,10 +198,26 @@ type NovaCellStatus struct {
 	// +optional
 	NoVNCProxy *podified.Status `json:"noVNCProxy,omitempty"`
 
+	// MessageBus is how the cell uses its message bus, from the first time that its
+	// configuration was made.
+	// +optional
+	MessageBus *MessageBusStatus `json:"messageBus,omitempty"`
+
 	// Jobs has the hash of the inputs with which each Job succeeded last, by its
 	// name. A Job does not run again with the same inputs.
 	// +optional
 	Jobs map[string]string `json:"jobs,omitempty"`
+}
+
+// MessageBusStatus is how a cell uses its message bus.
+type MessageBusStatus struct {
+	// VirtualHostHash is a hash of what names the virtual host of RabbitMQ, the hosts and
+	// the path of transport_url, which is secret.
+	VirtualHostHash string `json:"virtualHostHash"`
+
+	// QuorumQueues reports whether the queues are quorum queues. RabbitMQ does not change
+	// queues and exchanges that exist, so that it does not change in a virtual host.
+	QuorumQueues bool `json:"quorumQueues"`
 }
 
 // NovaCell is a cell of nova: a message bus, a database and the computes on them.

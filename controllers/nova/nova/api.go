@@ -99,7 +99,7 @@ func (s *scope) apiInputs(ctx context.Context) error {
 		return err
 	}
 	spec := s.nova.Spec
-	config, err := s.cellConfig(ctx, novav1.Cell0Name)
+	config, err := s.cellConfig(ctx, novav1.NovaAPIReadyCondition, novav1.Cell0Name)
 	if err != nil {
 		return inputs.Halt(novav1.NovaAPIReadyCondition, err)
 	}
@@ -109,21 +109,37 @@ func (s *scope) apiInputs(ctx context.Context) error {
 }
 
 // cellConfig is the configuration with the message bus and the database of a cell,
-// and with the API database.
-func (s *scope) cellConfig(ctx context.Context, cell string) (nova.Config, error) {
+// and with the API database. What it waits for shows on condition t.
+func (s *scope) cellConfig(ctx context.Context, t condition.Type, cell string) (nova.Config, error) {
 	spec, template := s.nova.Spec, s.nova.Spec.CellTemplates[cell]
 	transport, err := s.Inputs.SecretKey(ctx, s.nova.Namespace, s.bus(cell, template), transportKey)
 	if err != nil {
 		return nova.Config{}, err
 	}
+	url := strings.TrimRight(string(transport), "\r\n")
+	queues := s.queues(cell, url)
+	if queues == nil {
+		return nova.Config{}, phase.Waiting(t, novav1.CellNotReadyReason,
+			"Waiting until NovaCell %s knows which queues its message bus has: see its condition InputReady", novav1.CellName(s.nova.Name, cell))
+	}
 	database := cmp.Or(template.CellDatabaseName, novav1.CellDatabaseName(cell))
 	return nova.Config{
-		Owner: "Nova " + s.nova.Name, TransportURL: strings.TrimRight(string(transport), "\r\n"),
+		Owner: "Nova " + s.nova.Name, TransportURL: url, QuorumQueues: queues.QuorumQueues,
 		ServicePassword: strings.TrimRight(string(s.passwords[novav1.ServicePasswordKey]), "\r\n"),
 		KeystoneAuthURL: spec.KeystoneAuthURL, ServiceUser: spec.ServiceUser, Keystone: spec.Keystone,
 		Connection:    podified.MySQL(s.host(template.CellDatabaseInstance), cmp.Or(template.CellDatabaseUser, "nova"), string(s.passwords[novav1.CellDatabasePasswordKey]), database),
 		APIConnection: podified.MySQL(s.host(spec.APIDatabaseInstance), spec.APIDatabaseUser, string(s.passwords[novav1.APIDatabasePasswordKey]), spec.APIDatabaseName),
 	}, nil
+}
+
+// queues returns how a cell uses its message bus, nil if it has not said so yet.
+func (s *scope) queues(cell, transportURL string) *novav1.MessageBusStatus {
+	for _, c := range s.cells {
+		if c.ShortName() == cell {
+			return nova.UsedQueues(c, transportURL)
+		}
+	}
+	return nil
 }
 
 // configured reports whether the API is to run.

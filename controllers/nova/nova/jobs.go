@@ -103,7 +103,7 @@ func (s *scope) mapCell(ctx context.Context, cell string) error {
 		return phase.Waiting(novav1.NovaCellMappingsReadyCondition, novav1.CellNotReadyReason,
 			"Waiting until the database of NovaCell %s is up to date: see its condition %s", novav1.CellName(s.nova.Name, cell), condition.DBSyncReadyCondition)
 	}
-	config, err := s.cellConfig(ctx, cell)
+	config, err := s.cellConfig(ctx, novav1.NovaCellMappingsReadyCondition, cell)
 	if err != nil {
 		return inputs.Halt(novav1.NovaCellMappingsReadyCondition, err)
 	}
@@ -158,7 +158,7 @@ func (s *scope) purgeDatabases(ctx context.Context) error {
 }
 
 func (s *scope) purgeDatabase(ctx context.Context, cell string) error {
-	config, err := s.cellConfig(ctx, cell)
+	config, err := s.cellConfig(ctx, novav1.NovaDBPurgeReadyCondition, cell)
 	if err != nil {
 		return inputs.Halt(novav1.NovaDBPurgeReadyCondition, err)
 	}

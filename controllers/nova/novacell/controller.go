@@ -135,6 +135,24 @@ func (s *scope) readInputs(ctx context.Context) error {
 	if err := s.readSecrets(ctx); err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
+	if spec.CellMessageBusSecretName == "" {
+		return nil // as in readSecrets
+	}
+	return s.chooseQueues(ctx)
+}
+
+// chooseQueues decides which queues the cell uses, and notes it.
+func (s *scope) chooseQueues(ctx context.Context) error {
+	name := s.cell.Spec.CellMessageBusSecretName
+	bus, err := s.Inputs.Secret(ctx, s.cell.Namespace, name)
+	if err != nil {
+		return inputs.Halt(condition.InputReadyCondition, err)
+	}
+	queues, err := nova.Queues(nova.UsedQueues(s.cell, s.config.TransportURL), s.config.TransportURL, string(bus[nova.QuorumQueuesKey]))
+	if err != nil {
+		return phase.Stalled(condition.InputReadyCondition, novav1.QueueTypeChangedReason, "Secret %s: %v", name, err)
+	}
+	s.cell.Status.MessageBus, s.config.QuorumQueues = queues, queues.QuorumQueues
 	return nil
 }
 

@@ -1,0 +1,72 @@
+package nova
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// QuorumQueuesKey of the Secret of a message bus says whether its users use quorum
+// queues. The infra operator writes it.
+const QuorumQueuesKey = "quorumqueues"
+
+// UsedQueues returns how a cell has used its message bus so far, nil for a new one. An
+// earlier version, which did not note it, gave every cell classic queues.
+func UsedQueues(cell *novav1.NovaCell, transportURL string) *novav1.MessageBusStatus {
+	status := cell.Status
+	if status.MessageBus == nil && (status.ComputeConfigSecretName != "" || status.Conductor != nil || len(status.Jobs) > 0) {
+		return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL)}
+	}
+	return status.MessageBus
+}
+
+// Queues returns how a cell uses its message bus. used is how it has used it so far: nil
+// for a new cell, which has quorum queues unless the Secret says otherwise. wanted is the
+// value of QuorumQueuesKey, empty where the Secret has none: then nothing changes.
+//
+// RabbitMQ rejects a queue or an exchange that exists with other arguments
+// (https://www.rabbitmq.com/docs/queues#property-equivalence): the error says what to do
+// about a change in a virtual host that is in use.
+func Queues(used *novav1.MessageBusStatus, transportURL, wanted string) (*novav1.MessageBusStatus, error) {
+	bus := &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL), QuorumQueues: used == nil || used.QuorumQueues}
+	if wanted = strings.TrimSpace(wanted); wanted != "" {
+		quorum, err := strconv.ParseBool(strings.ToLower(wanted))
+		if err != nil {
+			return nil, fmt.Errorf("%s is %q: set it to true or false", QuorumQueuesKey, wanted)
+		}
+		bus.QuorumQueues = quorum
+	}
+	if used != nil && used.VirtualHostHash == bus.VirtualHostHash && used.QuorumQueues != bus.QuorumQueues {
+		return nil, fmt.Errorf("%s is %t, but the virtual host of transport_url is in use with %s queues, and RabbitMQ does not change queues "+
+			"that exist: set transport_url to another virtual host, or %s to %t",
+			QuorumQueuesKey, bus.QuorumQueues, queueType(used.QuorumQueues), QuorumQueuesKey, used.QuorumQueues)
+	}
+	return bus, nil
+}
+
+func queueType(quorum bool) string {
+	if quorum {
+		return "quorum"
+	}
+	return "classic"
+}
+
+// virtualHostHash is equal for equal hosts, in whatever order, and paths of a transport_url:
+// users and passwords are no part of it.
+func virtualHostHash(transportURL string) string {
+	_, rest, _ := strings.Cut(transportURL, "://")
+	rest, _, _ = strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	hosts := strings.Split(authority, ",")
+	for i, host := range hosts {
+		hosts[i] = host[strings.LastIndex(host, "@")+1:]
+	}
+	slices.Sort(hosts)
+	sum := sha256.Sum256([]byte(strings.Join(hosts, ",") + "/" + path))
+	return hex.EncodeToString(sum[:16])
+}
