@@ -16,11 +16,13 @@ import (
 const QuorumQueuesKey = "quorumqueues"
 
 // UsedQueues returns how a cell has used its message bus so far, nil for a new one. An
-// earlier version, which did not note it, gave every cell classic queues.
-func UsedQueues(cell *novav1.NovaCell, transportURL string) *novav1.MessageBusStatus {
+// earlier version, which did not note it, gave every cell classic queues, whatever the
+// Secret said.
+func UsedQueues(cell *novav1.NovaCell, transportURL, wanted string) *novav1.MessageBusStatus {
 	status := cell.Status
 	if status.MessageBus == nil && (status.ComputeConfigSecretName != "" || status.Conductor != nil || len(status.Jobs) > 0) {
-		return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL)}
+		requested, _ := parseQueues(wanted) // Queues names what is wrong
+		return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL), Requested: requested}
 	}
 	return status.MessageBus
 }
@@ -33,20 +35,36 @@ func UsedQueues(cell *novav1.NovaCell, transportURL string) *novav1.MessageBusSt
 // (https://www.rabbitmq.com/docs/queues#property-equivalence): the error says what to do
 // about a change in a virtual host that is in use.
 func Queues(used *novav1.MessageBusStatus, transportURL, wanted string) (*novav1.MessageBusStatus, error) {
-	bus := &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL), QuorumQueues: used == nil || used.QuorumQueues}
-	if wanted = strings.TrimSpace(wanted); wanted != "" {
-		quorum, err := strconv.ParseBool(strings.ToLower(wanted))
-		if err != nil {
-			return nil, fmt.Errorf("%s is %q: set it to true or false", QuorumQueuesKey, wanted)
-		}
-		bus.QuorumQueues = quorum
+	requested, err := parseQueues(wanted)
+	if err != nil {
+		return nil, err
 	}
-	if used != nil && used.VirtualHostHash == bus.VirtualHostHash && used.QuorumQueues != bus.QuorumQueues {
-		return nil, fmt.Errorf("%s is %t, but the virtual host of transport_url is in use with %s queues, and RabbitMQ does not change queues "+
-			"that exist: set transport_url to another virtual host, or %s to %t",
-			QuorumQueuesKey, bus.QuorumQueues, queueType(used.QuorumQueues), QuorumQueuesKey, used.QuorumQueues)
+	bus := &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL), QuorumQueues: used == nil || used.QuorumQueues, Requested: requested}
+	switch {
+	case requested == nil, *requested == bus.QuorumQueues && used != nil:
+		return bus, nil
+	case used == nil || used.VirtualHostHash != bus.VirtualHostHash:
+		bus.QuorumQueues = *requested
+		return bus, nil
+	case used.Requested != nil && *used.Requested == *requested:
+		return bus, nil
 	}
-	return bus, nil
+	return nil, fmt.Errorf("%s is %t, but the virtual host of transport_url is in use with %s queues, and RabbitMQ does not change queues "+
+		"that exist: set transport_url to another virtual host, or %s to %t",
+		QuorumQueuesKey, *requested, queueType(used.QuorumQueues), QuorumQueuesKey, used.QuorumQueues)
+}
+
+// parseQueues returns what a Secret says of quorum queues, nil if it says nothing.
+func parseQueues(wanted string) (*bool, error) {
+	wanted = strings.TrimSpace(wanted)
+	if wanted == "" {
+		return nil, nil
+	}
+	quorum, err := strconv.ParseBool(strings.ToLower(wanted))
+	if err != nil {
+		return nil, fmt.Errorf("%s is %q: set it to true or false", QuorumQueuesKey, wanted)
+	}
+	return &quorum, nil
 }
 
 func queueType(quorum bool) string {

@@ -5,14 +5,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 )
 
 func TestQueues(t *testing.T) {
 	const url = "rabbit://u:p@b:5671,u:p@a:5671/cell1?ssl=1"
-	bus := func(path string, quorum bool) *novav1.MessageBusStatus {
-		return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash("rabbit://x:y@a:5671,z@b:5671/" + path), QuorumQueues: quorum}
+	yes, no := ptr.To(true), ptr.To(false)
+	bus := func(path string, quorum bool, requested *bool) *novav1.MessageBusStatus {
+		return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash("rabbit://x:y@a:5671,z@b:5671/" + path), QuorumQueues: quorum, Requested: requested}
 	}
 	const here, old = "cell1", "old"
 	for name, c := range map[string]struct {
@@ -21,15 +24,17 @@ func TestQueues(t *testing.T) {
 		want   *novav1.MessageBusStatus
 		err    string
 	}{
-		"a new cell has quorum queues":                      {nil, "", bus(here, true), ""},
-		"a new cell has what the Secret says":               {nil, "false\n", bus(here, false), ""},
-		"a cell keeps what it has":                          {bus(here, false), "", bus(here, false), ""},
-		"a cell that has what the Secret says":              {bus(here, true), "True", bus(here, true), ""},
-		"another virtual host has what the Secret says":     {bus(old, false), "true", bus(here, true), ""},
-		"another virtual host without a word is as the old": {bus(old, false), "", bus(here, false), ""},
-		"no change in a virtual host that is in use": {bus(here, false), "true", nil,
+		"a new cell has quorum queues":                      {nil, "", bus(here, true, nil), ""},
+		"a new cell has what the Secret says":               {nil, "false\n", bus(here, false, no), ""},
+		"a cell keeps what it has":                          {bus(here, false, nil), "", bus(here, false, nil), ""},
+		"a cell that has what the Secret says":              {bus(here, true, nil), "True", bus(here, true, yes), ""},
+		"another virtual host has what the Secret says":     {bus(old, false, nil), "true", bus(here, true, yes), ""},
+		"another virtual host without a word is as the old": {bus(old, false, nil), "", bus(here, false, nil), ""},
+		"what an earlier version did not read is no change": {bus(here, false, yes), "true", bus(here, false, yes), ""},
+		"no change in a virtual host that is in use": {bus(here, false, no), "true", nil,
 			"quorumqueues is true, but the virtual host of transport_url is in use with classic queues"},
-		"nor back":                  {bus(here, true), "false", nil, "set transport_url to another virtual host, or quorumqueues to true"},
+		"none from no word":         {bus(here, false, nil), "true", nil, "set transport_url to another virtual host, or quorumqueues to false"},
+		"nor back":                  {bus(here, true, yes), "false", nil, "set transport_url to another virtual host, or quorumqueues to true"},
 		"a value that says nothing": {nil, "maybe", nil, `quorumqueues is "maybe": set it to true or false`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,5 +49,32 @@ func TestQueues(t *testing.T) {
 				t.Errorf("the error has a part of the URL: %v", err)
 			}
 		})
+	}
+}
+
+func TestACellOfAnEarlierVersionKeepsItsQueues(t *testing.T) {
+	const url = "rabbit://u:p@h/cell1"
+	for name, status := range map[string]novav1.NovaCellStatus{
+		"with computes":    {ComputeConfigSecretName: "c"},
+		"with a conductor": {Conductor: &podifiedv1.Status{}},
+		"with a database":  {Jobs: map[string]string{"j": "h"}},
+	} {
+		used := UsedQueues(&novav1.NovaCell{Status: status}, url, "true")
+		if got, err := Queues(used, url, "true"); err != nil || got.QuorumQueues {
+			t.Errorf("%s it gets %+v (%v); want classic queues", name, got, err)
+		}
+	}
+	if used := UsedQueues(&novav1.NovaCell{}, url, "true"); used != nil {
+		t.Errorf("a new cell has used %+v", used)
+	}
+}
+
+// An update of the operators must not configure computes again.
+func TestClassicQueuesAreConfiguredAsByEarlierVersions(t *testing.T) {
+	const earlier = "\n[oslo_messaging_rabbit]\namqp_durable_queues = false\namqp_auto_delete = false\nheartbeat_in_pthread = false\n\n[oslo_messaging_notifications]\n"
+	for name, render := range map[string]func() (string, error){"computes": Config{}.Compute, "services": Config{}.Service} {
+		if text, err := render(); err != nil || !strings.Contains(text, earlier) {
+			t.Errorf("the configuration of %s (%v) is\n%s\nwithout\n%s", name, err, text, earlier)
+		}
 	}
 }

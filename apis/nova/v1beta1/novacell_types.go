@@ -218,6 +218,11 @@ type MessageBusStatus struct {
 	// QuorumQueues reports whether the queues are quorum queues. RabbitMQ does not change
 	// queues and exchanges that exist, so that it does not change in a virtual host.
 	QuorumQueues bool `json:"quorumQueues"`
+
+	// Requested is what the Secret said of quorum queues when the cell was configured, if it
+	// said anything. An earlier version did not read it: only a change is a request.
+	// +optional
+	Requested *bool `json:"requested,omitempty"`
 }
 
 // NovaCell is a cell of nova: a message bus, a database and the computes on them.

@@ -148,7 +148,8 @@ func (s *scope) chooseQueues(ctx context.Context) error {
 	if err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
-	queues, err := nova.Queues(nova.UsedQueues(s.cell, s.config.TransportURL), s.config.TransportURL, string(bus[nova.QuorumQueuesKey]))
+	url, wanted := s.config.TransportURL, string(bus[nova.QuorumQueuesKey])
+	queues, err := nova.Queues(nova.UsedQueues(s.cell, url, wanted), url, wanted)
 	if err != nil {
 		return phase.Stalled(condition.InputReadyCondition, novav1.QueueTypeChangedReason, "Secret %s: %v", name, err)
 	}
