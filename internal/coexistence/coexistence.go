@@ -15,8 +15,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/kinds"
 )
 
-// needs of an operator in a cluster, besides its own kinds, which nobody else may look
-// after.
+// needs of an operator in a cluster, in addition to its own kinds, which no other operator
+// may manage.
 type needs struct {
 	// operators that it cannot work without: it makes their objects, or waits for
 	// what they say. They may run in another manager.

@@ -298,6 +298,7 @@ func ofNovaCell() Table {
 	return Table{Name: novaCell, Kinds: []string{novaCell}, Link: "novacell.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the inputs of computes are ready", Reasons: []Reason{
 			{novav1.InvalidSpecReason, "a field that computes need is empty", "set the field that the message names"},
+			{novav1.InvalidConfigReason, "the key `quorumqueues` of the Secret with the message bus is neither `true` nor `false`", "correct or remove it"},
 			{novav1.QueueTypeChangedReason, "the Secret with the message bus asks for other queues (`quorumqueues`) in a virtual host that is in use; computes and pods keep their configuration", "set `transport_url` to another virtual host, or `quorumqueues` to the value that the message names"},
 			{edpmv1.SecretMissingReason, "a Secret does not exist", createSecret},
 			{edpmv1.SecretKeyMissingReason, "a Secret does not have a key", createSecret},

@@ -17,28 +17,23 @@ const QuorumQueuesKey = "quorumqueues"
 
 // UsedQueues returns how a cell has used its message bus so far, nil for a new one. An
 // earlier version, which did not note it, gave every cell classic queues, whatever the
-// Secret said.
-func UsedQueues(cell *novav1.NovaCell, transportURL, wanted string) *novav1.MessageBusStatus {
+// Secret said: requested.
+func UsedQueues(cell *novav1.NovaCell, transportURL string, requested *bool) *novav1.MessageBusStatus {
 	status := cell.Status
 	if status.MessageBus == nil && (status.ComputeConfigSecretName != "" || status.Conductor != nil || len(status.Jobs) > 0) {
-		requested, _ := parseQueues(wanted) // Queues names what is wrong
 		return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL), Requested: requested}
 	}
 	return status.MessageBus
 }
 
 // Queues returns how a cell uses its message bus. used is how it has used it so far: nil
-// for a new cell, which has quorum queues unless the Secret says otherwise. wanted is the
-// value of QuorumQueuesKey, empty where the Secret has none: then nothing changes.
+// for a new cell, which has quorum queues unless the Secret says otherwise. requested is
+// what the Secret says, nil where it says nothing: then nothing changes.
 //
 // RabbitMQ rejects a queue or an exchange that exists with other arguments
 // (https://www.rabbitmq.com/docs/queues#property-equivalence): the error says what to do
 // about a change in a virtual host that is in use.
-func Queues(used *novav1.MessageBusStatus, transportURL, wanted string) (*novav1.MessageBusStatus, error) {
-	requested, err := parseQueues(wanted)
-	if err != nil {
-		return nil, err
-	}
+func Queues(used *novav1.MessageBusStatus, transportURL string, requested *bool) (*novav1.MessageBusStatus, error) {
 	bus := &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL), QuorumQueues: used == nil || used.QuorumQueues, Requested: requested}
 	switch {
 	case requested == nil, *requested == bus.QuorumQueues && used != nil:
@@ -54,15 +49,16 @@ func Queues(used *novav1.MessageBusStatus, transportURL, wanted string) (*novav1
 		QuorumQueuesKey, *requested, queueType(used.QuorumQueues), QuorumQueuesKey, used.QuorumQueues)
 }
 
-// parseQueues returns what a Secret says of quorum queues, nil if it says nothing.
-func parseQueues(wanted string) (*bool, error) {
-	wanted = strings.TrimSpace(wanted)
-	if wanted == "" {
+// ParseQueues returns what the value of QuorumQueuesKey says, nil if it is empty. The error
+// does not have the value, which is from a Secret.
+func ParseQueues(value string) (*bool, error) {
+	value = strings.TrimSpace(value)
+	if value == "" {
 		return nil, nil
 	}
-	quorum, err := strconv.ParseBool(strings.ToLower(wanted))
+	quorum, err := strconv.ParseBool(strings.ToLower(value))
 	if err != nil {
-		return nil, fmt.Errorf("%s is %q: set it to true or false", QuorumQueuesKey, wanted)
+		return nil, fmt.Errorf("%s is neither true nor false: correct or remove it", QuorumQueuesKey)
 	}
 	return &quorum, nil
 }

@@ -35,18 +35,22 @@ func TestQueues(t *testing.T) {
 			"quorumqueues is true, but the virtual host of transport_url is in use with classic queues"},
 		"none from no word":         {bus(here, false, nil), "true", nil, "set transport_url to another virtual host, or quorumqueues to false"},
 		"nor back":                  {bus(here, true, yes), "false", nil, "set transport_url to another virtual host, or quorumqueues to true"},
-		"a value that says nothing": {nil, "maybe", nil, `quorumqueues is "maybe": set it to true or false`},
+		"a value that says nothing": {nil, "maybe", nil, "quorumqueues is neither true nor false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Queues(c.used, url, c.wanted)
+			requested, err := ParseQueues(c.wanted)
+			var got *novav1.MessageBusStatus
+			if err == nil {
+				got, err = Queues(c.used, url, requested)
+			}
 			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("the error is %v; want %q", err, c.err)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("the queues (-want +got):\n%s", diff)
 			}
-			if err != nil && strings.Contains(err.Error(), "5671") {
-				t.Errorf("the error has a part of the URL: %v", err)
+			if err != nil && (strings.Contains(err.Error(), "5671") || strings.Contains(err.Error(), "maybe")) {
+				t.Errorf("the error has a part of the Secret: %v", err)
 			}
 		})
 	}
@@ -54,17 +58,18 @@ func TestQueues(t *testing.T) {
 
 func TestACellOfAnEarlierVersionKeepsItsQueues(t *testing.T) {
 	const url = "rabbit://u:p@h/cell1"
+	yes := ptr.To(true)
 	for name, status := range map[string]novav1.NovaCellStatus{
 		"with computes":    {ComputeConfigSecretName: "c"},
 		"with a conductor": {Conductor: &podifiedv1.Status{}},
 		"with a database":  {Jobs: map[string]string{"j": "h"}},
 	} {
-		used := UsedQueues(&novav1.NovaCell{Status: status}, url, "true")
-		if got, err := Queues(used, url, "true"); err != nil || got.QuorumQueues {
+		used := UsedQueues(&novav1.NovaCell{Status: status}, url, yes)
+		if got, err := Queues(used, url, yes); err != nil || got.QuorumQueues {
 			t.Errorf("%s it gets %+v (%v); want classic queues", name, got, err)
 		}
 	}
-	if used := UsedQueues(&novav1.NovaCell{}, url, "true"); used != nil {
+	if used := UsedQueues(&novav1.NovaCell{}, url, yes); used != nil {
 		t.Errorf("a new cell has used %+v", used)
 	}
 }

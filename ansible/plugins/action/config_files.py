@@ -55,7 +55,7 @@ class ActionModule(ActionBase):
         return result
 
     def add(self, name, content, entry, template=None):
-        """Adds a file of the host. Of a template the module gets the digest, so that it can tell whether it was rendered."""
+        """Adds a file of the host. The module gets the digest of its template, to check that it was rendered."""
         path = os.path.normpath(os.path.join(self.directory, name))
         self.files.append(dict([("path", path)] + [(key, entry[key]) for key in OF_A_FILE if entry.get(key) is not None]))
         if template is not None:

@@ -219,8 +219,8 @@ type MessageBusStatus struct {
 	// queues and exchanges that exist, so that it does not change in a virtual host.
 	QuorumQueues bool `json:"quorumQueues"`
 
-	// Requested is what the Secret said of quorum queues when the cell was configured, if it
-	// said anything. An earlier version did not read it: only a change is a request.
+	// Requested is the value of quorumqueues in the Secret when the cell was configured last.
+	// Earlier versions ignored it: only another value is a request.
 	// +optional
 	Requested *bool `json:"requested,omitempty"`
 }

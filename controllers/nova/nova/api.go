@@ -136,7 +136,7 @@ func (s *scope) cellConfig(ctx context.Context, t condition.Type, cell string) (
 func (s *scope) queues(cell, transportURL string) *novav1.MessageBusStatus {
 	for _, c := range s.cells {
 		if c.ShortName() == cell {
-			return nova.UsedQueues(c, transportURL, "")
+			return nova.UsedQueues(c, transportURL, nil)
 		}
 	}
 	return nil

@@ -148,8 +148,12 @@ func (s *scope) chooseQueues(ctx context.Context) error {
 	if err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
-	url, wanted := s.config.TransportURL, string(bus[nova.QuorumQueuesKey])
-	queues, err := nova.Queues(nova.UsedQueues(s.cell, url, wanted), url, wanted)
+	requested, err := nova.ParseQueues(string(bus[nova.QuorumQueuesKey]))
+	if err != nil {
+		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidConfigReason, "Secret %s: %v", name, err)
+	}
+	url := s.config.TransportURL
+	queues, err := nova.Queues(nova.UsedQueues(s.cell, url, requested), url, requested)
 	if err != nil {
 		return phase.Stalled(condition.InputReadyCondition, novav1.QueueTypeChangedReason, "Secret %s: %v", name, err)
 	}
