@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
 )
@@ -58,9 +58,9 @@ var _ = Describe("A run that a person makes", func() {
 	It("waits, and says for what, until its environment can be made", func() {
 		run.Spec.Env = []corev1.EnvVar{envFromSecret("TOKEN", "env", "token"), envFromConfigMap("PROXY", "env", "proxy")}
 		w.make(run)
-		w.halted(run, condition.InputReadyCondition, edpmv1.SecretMissingReason, `Secret "env" does not exist`)
+		w.halted(run, condition.InputReadyCondition, common.SecretMissingReason, `Secret "env" does not exist`)
 		w.make(MakeSecret("env", w.ns, "token", ""))
-		w.halted(run, condition.InputReadyCondition, edpmv1.ConfigMapMissingReason, `ConfigMap "env" does not exist`)
+		w.halted(run, condition.InputReadyCondition, common.ConfigMapMissingReason, `ConfigMap "env" does not exist`)
 		w.make(MakeConfigMap("env", w.ns, "proxy", "p"))
 		w.ready(run)
 		w.setSecret("env", "token", "another")
@@ -109,15 +109,15 @@ var _ = Describe("A run that a person makes", func() {
 		w.make(run)
 		w.ready(run)
 		first := uid(Default)
-		annotate(run, edpmv1.RerunAnnotation, "A")
+		annotate(run, common.RerunAnnotation, "A")
 		Eventually(uid).ShouldNot(Equal(first))
 		w.ready(run)
 		change(run, func(r *ansibleeev1.OpenStackAnsibleEE) { r.Annotations = nil })
 		w.calm()
-		annotate(run, edpmv1.RerunAnnotation, "A")
+		annotate(run, common.RerunAnnotation, "A")
 		w.calm()
 		Expect(w.hosts.Pods()).To(Equal(2))
-		annotate(run, edpmv1.RerunAnnotation, "B")
+		annotate(run, common.RerunAnnotation, "B")
 		Eventually(w.hosts.Pods).Should(Equal(3))
 		w.ready(run)
 	})
@@ -128,7 +128,7 @@ var _ = Describe("A run that a person makes", func() {
 		w.make(run)
 		w.halted(run, ansibleeev1.JobReadyCondition, ansibleeev1.JobFailedReason)
 		ill.heal("localhost")
-		annotate(run, edpmv1.RerunAnnotation, "A")
+		annotate(run, common.RerunAnnotation, "A")
 		w.ready(run)
 	})
 
@@ -228,7 +228,7 @@ var _ = Describe("A run that a person makes", func() {
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		w.make(theirs, run)
-		w.halted(run, ansibleeev1.JobReadyCondition, edpmv1.ConflictReason, `Job "r" exists already and was not created for OpenStackAnsibleEE/r: delete it if nothing needs it`)
+		w.halted(run, ansibleeev1.JobReadyCondition, common.ConflictReason, `Job "r" exists already and was not created for OpenStackAnsibleEE/r: delete it if nothing needs it`)
 		Expect(api.Delete(ctx, theirs, backgroundDeletion)).To(Succeed())
 		release()
 		w.ready(run)

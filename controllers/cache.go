@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
 	"github.com/edpm-operators/edpm-operators/controllers/ocs/storagecluster"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
@@ -107,8 +107,8 @@ func identity(o *metav1.ObjectMeta) metav1.ObjectMeta {
 	if owner := metav1.GetControllerOf(o); owner != nil {
 		kept.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
-	if owner, found := o.Annotations[edpmv1.OwnerAnnotation]; found && len(owner) <= longAnnotation {
-		kept.Annotations = map[string]string{edpmv1.OwnerAnnotation: owner}
+	if owner, found := o.Annotations[common.OwnerAnnotation]; found && len(owner) <= longAnnotation {
+		kept.Annotations = map[string]string{common.OwnerAnnotation: owner}
 	}
 	return kept
 }

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
@@ -39,9 +39,9 @@ var _ = Describe("The key of a host", func() {
 		Expect(get(Default, w.compute("n")).Status.HostKey).To(Equal(first), "the compute knows the host from its node")
 
 		w.hosts.Show("n", second)
-		annotate(w.node("n"), edpmv1.RerunAnnotation, "again")
+		annotate(w.node("n"), common.RerunAnnotation, "again")
 		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, "no route to host")
-		annotate(w.node("n"), edpmv1.HostKeyAnnotation, second+" root@n")
+		annotate(w.node("n"), common.HostKeyAnnotation, second+" root@n")
 		w.nodesReady("n")
 		w.computesReady("n")
 		Eventually(func(g Gomega) {
@@ -53,7 +53,7 @@ var _ = Describe("The key of a host", func() {
 	It("that is none is refused", func() {
 		w := newCloud()
 		node := MakeNode("n", w.ns).Role("plain").Obj()
-		node.Annotations = map[string]string{edpmv1.HostKeyAnnotation: "SHA256:abc"}
+		node.Annotations = map[string]string{common.HostKeyAnnotation: "SHA256:abc"}
 		w.make(w.role("plain").Obj(), node)
 		w.halted(w.node("n"), condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "edpm.openstack.org/host-key", "ssh_host_ed25519_key.pub")
 	})

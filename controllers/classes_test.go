@@ -11,20 +11,20 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
 )
 
 // class is an empty object to read a class into.
-func (w *world) class(name string) *edpmservicev1.EDPMServiceClass {
+func (w *world) class(name string) *edpmv1.EDPMServiceClass {
 	return MakeServiceClass(name, w.ns).Obj()
 }
 
-func (w *world) service(class, node string) *edpmservicev1.EDPMService {
+func (w *world) service(class, node string) *edpmv1.EDPMService {
 	return MakeEDPMService(class, node, w.ns)
 }
 
@@ -38,7 +38,7 @@ func (w *world) servicesReady(class string, nodes ...string) {
 
 // services are the names of all EDPMServices of the world.
 func (w *world) services(g Gomega) []string {
-	list := &edpmservicev1.EDPMServiceList{}
+	list := &edpmv1.EDPMServiceList{}
 	g.Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
 	var names []string
 	for _, s := range list.Items {
@@ -99,7 +99,7 @@ var _ = Describe("A service class", func() {
 		first := w.did("n000", "agent")[0]
 		Expect(first.Vars).To(And(HaveKeyWithValue("edpm_service_name", "agent"), HaveKeyWithValue("edpm_service_image", "agent:1"), HaveKeyWithValue("ansible_host", "10.0.0.000")))
 		Expect(first.Files).To(BeEmpty(), "a class without configuration has no files")
-		w.condition(w.class("agent"), edpmservicev1.ServicesReadyCondition, "True/Ready/", "12/12 nodes")
+		w.condition(w.class("agent"), edpmv1.ServicesReadyCondition, "True/Ready/", "12/12 nodes")
 		Eventually(func(g Gomega) {
 			g.Expect(get(g, w.class("agent")).Status).To(And(HaveField("Nodes", int32(12)), HaveField("ReadyNodes", int32(12))))
 		}).Should(Succeed())
@@ -144,8 +144,8 @@ var _ = Describe("A service class", func() {
 		w.condition(w.class("agent"), condition.ReadyCondition, "True/Ready/")
 		release := w.wire.hold(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/edpmservices/") })
 		DeferCleanup(release)
-		change(w.class("agent"), func(c *edpmservicev1.EDPMServiceClass) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = True\n" })
-		w.condition(w.class("agent"), edpmservicev1.ServicesReadyCondition, "False/ServicesNotReady/Info", "0/1 nodes")
+		change(w.class("agent"), func(c *edpmv1.EDPMServiceClass) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = True\n" })
+		w.condition(w.class("agent"), edpmv1.ServicesReadyCondition, "False/ServicesNotReady/Info", "0/1 nodes")
 		release()
 		w.condition(w.class("agent"), condition.ReadyCondition, "True/Ready/")
 		Expect(w.times("n", "agent")).To(Equal(2))
@@ -170,7 +170,7 @@ var _ = Describe("A service class", func() {
 		w.servicesReady("third", "n000", "n001")
 		w.servicesReady("second", "n001")
 		w.condition(w.service("first", "n000"), condition.DeploymentReadyCondition, "False/Failed/Warning")
-		w.halted(w.service("second", "n000"), edpmservicev1.PrecedingServicesReadyCondition, edpmservicev1.PrecedingNotReadyReason, "Waiting for service first of OpenStackDataPlaneNode n000")
+		w.halted(w.service("second", "n000"), edpmv1.PrecedingServicesReadyCondition, edpmv1.PrecedingNotReadyReason, "Waiting for service first of OpenStackDataPlaneNode n000")
 		Expect(w.times("n000", "second")).To(BeZero())
 		Expect(w.did("n001", "second")[0].Vars).NotTo(HaveKey("own"))
 		ill.heal("n000/first")
@@ -186,8 +186,8 @@ var _ = Describe("A service class", func() {
 	It("waits for a service that the node does not have, and names it", func() {
 		w := newPlane("agent")
 		w.make(MakeServiceClass("agent", w.ns).After("nova").Obj(), MakeNode("n", w.ns).Role("edge").Obj())
-		w.halted(w.service("agent", "n"), edpmservicev1.PrecedingServicesReadyCondition, edpmservicev1.PrecedingMissingReason, "service nova, which OpenStackDataPlaneNode n does not have", "spec.after of EDPMServiceClass agent")
-		change(w.class("agent"), func(c *edpmservicev1.EDPMServiceClass) { c.Spec.After = nil })
+		w.halted(w.service("agent", "n"), edpmv1.PrecedingServicesReadyCondition, edpmv1.PrecedingMissingReason, "service nova, which OpenStackDataPlaneNode n does not have", "spec.after of EDPMServiceClass agent")
+		change(w.class("agent"), func(c *edpmv1.EDPMServiceClass) { c.Spec.After = nil })
 		w.servicesReady("agent", "n")
 	})
 
@@ -195,8 +195,8 @@ var _ = Describe("A service class", func() {
 		w := newPlane("a", "b")
 		w.make(MakeServiceClass("a", w.ns).After("b").Obj(), MakeServiceClass("b", w.ns).After("a").Obj(), MakeNode("n", w.ns).Role("edge").Obj())
 		w.condition(w.class("a"), condition.InputReadyCondition, "False/AfterCycle/Error", "a comes after b comes after a")
-		w.halted(w.service("b", "n"), edpmservicev1.PrecedingServicesReadyCondition, edpmservicev1.AfterCycleReason, "b comes after a comes after b")
-		change(w.class("a"), func(c *edpmservicev1.EDPMServiceClass) { c.Spec.After = nil })
+		w.halted(w.service("b", "n"), edpmv1.PrecedingServicesReadyCondition, edpmv1.AfterCycleReason, "b comes after a comes after b")
+		change(w.class("a"), func(c *edpmv1.EDPMServiceClass) { c.Spec.After = nil })
 		w.servicesReady("a", "n")
 		w.servicesReady("b", "n")
 		w.condition(w.class("b"), condition.InputReadyCondition, "True/Ready/")
@@ -213,7 +213,7 @@ var _ = Describe("A service class", func() {
 		Expect(files()).To(Equal(want))
 
 		By("overriding it on one node")
-		change(w.service("agent", "n000"), func(s *edpmservicev1.EDPMService) { s.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		change(w.service("agent", "n000"), func(s *edpmv1.EDPMService) { s.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
 		Eventually(func() int { return w.times("n000", "agent") }).Should(Equal(2))
 		want["02-agent-override.conf"] = "[DEFAULT]\ndebug = true\n"
 		Expect(files()).To(Equal(want))
@@ -236,7 +236,7 @@ var _ = Describe("A service class", func() {
 		w.make(MakeServiceClass("agent", w.ns).Obj())
 		names := w.makeNodes(6, "edge")
 		w.servicesReady("agent", names...)
-		change(w.class("agent"), func(c *edpmservicev1.EDPMServiceClass) { c.Spec.Image = "agent:2" })
+		change(w.class("agent"), func(c *edpmv1.EDPMServiceClass) { c.Spec.Image = "agent:2" })
 		for _, n := range names {
 			Eventually(func() int { return w.times(n, "agent") }).Should(Equal(2))
 			Expect(w.did(n, "agent")[1].Vars).To(HaveKeyWithValue("edpm_service_image", "agent:2"))
@@ -250,10 +250,10 @@ var _ = Describe("A service class", func() {
 	It("names what it lacks, and continues when that is there", func() {
 		w := newPlane("agent")
 		w.make(MakeServiceClass("agent", w.ns).SecretFile("peer.txt", "peer", "password").Obj(), MakeNode("n", w.ns).Role("edge").Obj())
-		w.halted(w.service("agent", "n"), edpmservicev1.ServiceClassReadyCondition, edpmv1.SecretMissingReason, `Secret "peer" does not exist`)
+		w.halted(w.service("agent", "n"), edpmv1.ServiceClassReadyCondition, common.SecretMissingReason, `Secret "peer" does not exist`)
 		w.condition(w.class("agent"), condition.InputReadyCondition, "False/SecretMissing/Warning", `Secret "peer" does not exist`)
 		w.make(MakeSecret("peer", w.ns, "other", "x"))
-		w.halted(w.service("agent", "n"), edpmservicev1.ServiceClassReadyCondition, edpmv1.SecretKeyMissingReason, `Secret "peer" has no key "password"`)
+		w.halted(w.service("agent", "n"), edpmv1.ServiceClassReadyCondition, common.SecretKeyMissingReason, `Secret "peer" has no key "password"`)
 		w.setSecret("peer", "password", "p")
 		w.servicesReady("agent", "n")
 		w.condition(w.class("agent"), condition.InputReadyCondition, "True/Ready/")
@@ -262,12 +262,12 @@ var _ = Describe("A service class", func() {
 	It("with its own strategy rolls out as it says, and deploy false runs nothing", func() {
 		w := newPlane("agent")
 		class := MakeServiceClass("agent", w.ns).Obj()
-		class.Spec.DeployStrategy = edpmservicev1.ServiceDeployStrategy{Deploy: ptr.To(false), BatchSize: ptr.To[int32](2)}
+		class.Spec.DeployStrategy = edpmv1.ServiceDeployStrategy{Deploy: ptr.To(false), BatchSize: ptr.To[int32](2)}
 		w.make(class)
 		names := w.makeNodes(6, "edge")
 		w.halted(w.service("agent", "n000"), condition.DeploymentReadyCondition, "DeployDisabled")
 		w.nothingRuns()
-		change(class, func(c *edpmservicev1.EDPMServiceClass) { c.Spec.DeployStrategy.Deploy = nil })
+		change(class, func(c *edpmv1.EDPMServiceClass) { c.Spec.DeployStrategy.Deploy = nil })
 		w.servicesReady("agent", names...)
 		for _, r := range w.runs() {
 			if r.Spec.Service == "agent" {
@@ -283,7 +283,7 @@ var _ = Describe("A service class", func() {
 		names := w.makeNodes(3, "edge")
 		w.servicesReady("agent", names...)
 		remove(w.class("agent"))
-		w.condition(w.class("agent"), edpmservicev1.ServicesReadyCondition, "False/ServiceClassInUse/Warning", "3 nodes have the service: n000, n001, n002", "Remove annotation example.org/agent", `"false"`)
+		w.condition(w.class("agent"), edpmv1.ServicesReadyCondition, "False/ServiceClassInUse/Warning", "3 nodes have the service: n000, n001, n002", "Remove annotation example.org/agent", `"false"`)
 		w.make(MakeNode("late", w.ns).Role("edge").Obj())
 		w.nodesReady("late")
 		Consistently(w.services).Should(HaveLen(3), "a class that ends gets no further node")
@@ -302,7 +302,7 @@ var _ = Describe("A service class", func() {
 	It("that no node uses goes at once", func() {
 		w := newPlane()
 		w.make(MakeServiceClass("agent", w.ns).Obj())
-		w.condition(w.class("agent"), edpmservicev1.ServicesReadyCondition, "True/Ready/", "No node has annotation example.org/agent")
+		w.condition(w.class("agent"), edpmv1.ServicesReadyCondition, "True/Ready/", "No node has annotation example.org/agent")
 		remove(w.class("agent"))
 		gone(w.class("agent"))
 	})
@@ -345,7 +345,7 @@ var _ = Describe("The service of a class on a node", func() {
 		w.sick(map[string]fakekube.Outcome{"n": fakekube.Unreachable})
 		remove(w.node("n"))
 		w.halted(w.service("agent", "n"), condition.DeploymentReadyCondition, hostedv1.CleanupFailedReason, "Cannot clean up host n", "Left on it: unit edpm_agent, and /var/lib/agent", "edpm.openstack.org/skip-cleanup")
-		annotate(w.service("agent", "n"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.service("agent", "n"), common.SkipCleanupAnnotation, "true")
 		gone(w.node("n"))
 	})
 
@@ -390,7 +390,7 @@ var _ = Describe("The service of a class on a node", func() {
 	It("without its class waits for it, also to be removed", func() {
 		w := newPlane("agent")
 		w.make(MakeNode("n", w.ns).Role("edge").Obj(), w.service("agent", "n"))
-		w.halted(w.service("agent", "n"), edpmservicev1.ServiceClassReadyCondition, edpmservicev1.ClassMissingReason, `EDPMServiceClass "agent" does not exist`)
+		w.halted(w.service("agent", "n"), edpmv1.ServiceClassReadyCondition, edpmv1.ClassMissingReason, `EDPMServiceClass "agent" does not exist`)
 		w.make(MakeServiceClass("agent", w.ns).Obj())
 		w.servicesReady("agent", "n")
 
@@ -411,9 +411,9 @@ var _ = Describe("The service of a class on a node", func() {
 		w.make(MakeServiceClass("agent", w.ns).Obj(), MakeServiceClass("other", w.ns).Obj(), MakeNode("n", w.ns).Role("edge").Obj())
 		w.servicesReady("agent", "n")
 		w.servicesReady("other", "n")
-		annotate(w.service("agent", "n"), edpmv1.RerunAnnotation, "1")
+		annotate(w.service("agent", "n"), common.RerunAnnotation, "1")
 		Eventually(func() int { return w.times("n", "agent") }).Should(Equal(2))
-		annotate(w.node("n"), edpmv1.RerunAnnotation, "2")
+		annotate(w.node("n"), common.RerunAnnotation, "2")
 		Eventually(func() int { return w.times("n", "other") }).Should(Equal(2))
 		w.servicesReady("other", "n")
 		Expect(w.times("n", "agent")).To(Equal(2), "its own token wins")
@@ -423,7 +423,7 @@ var _ = Describe("The service of a class on a node", func() {
 		w := newPlane("agent")
 		class := MakeServiceClass("agent", w.ns).Vars(`{"ansible_connection": "local"}`).Obj()
 		w.make(class, MakeNode("n", w.ns).Role("edge").Obj())
-		w.halted(w.service("agent", "n"), edpmservicev1.ServiceClassReadyCondition, edpmservicev1.InvalidClassReason, "ansible_connection")
+		w.halted(w.service("agent", "n"), edpmv1.ServiceClassReadyCondition, edpmv1.InvalidClassReason, "ansible_connection")
 		w.condition(w.class("agent"), condition.InputReadyCondition, "False/InvalidServiceClass/Error", "ansible_connection")
 		Expect(w.times("n", "agent")).To(BeZero())
 	})

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
@@ -145,14 +145,14 @@ var _ = Describe("A node that is deleted", func() {
 			time.Sleep(2 * time.Second) // longer than another attempt would be away
 			Expect(w.times("n", cleanup)).To(Equal(5))
 			Expect(w.repeated("n")).To(ConsistOf(ContainSubstring("attempt 5, the last")), "the first and the last attempt are reported")
-			annotate(w.node("n"), edpmv1.SkipCleanupAnnotation, "true")
+			annotate(w.node("n"), common.SkipCleanupAnnotation, "true")
 			gone(w.node("n"))
 			gone(w.compute("n"))
 			Expect(w.times("n", cleanup)).To(Equal(5))
 		})
 
 		It("is let go by the annotation on the compute as well", func() {
-			annotate(w.compute("n"), edpmv1.SkipCleanupAnnotation, "true")
+			annotate(w.compute("n"), common.SkipCleanupAnnotation, "true")
 			gone(w.node("n"))
 		})
 
@@ -173,7 +173,7 @@ var _ = Describe("A node that is deleted", func() {
 		It("is tried again after the last attempt on demand", func() {
 			w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/CleanupFailed/Error", "attempt 5, the last")
 			ill.heal("n")
-			annotate(w.node("n"), edpmv1.RerunAnnotation, "again")
+			annotate(w.node("n"), common.RerunAnnotation, "again")
 			gone(w.node("n"))
 			Expect(w.times("n", cleanup)).To(Equal(6))
 		})

@@ -5,8 +5,8 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
@@ -19,11 +19,11 @@ var _ = Describe("A manager to which nobody named an execution environment", fun
 		w := newCloud(withoutRunner)
 		own := MakeService("own", w.ns)
 		w.make(own, w.role("compute").Services("own").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
-		w.halted(w.node("n"), condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT", "OpenStackDataPlaneService own")
+		w.halted(w.node("n"), condition.InputReadyCondition, common.RunnerImageMissingReason, "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT", "OpenStackDataPlaneService own")
 		w.calm()
 		change(own, func(s *dataplanev1.OpenStackDataPlaneService) { s.Spec.OpenStackAnsibleEERunnerImage = "mine:1" })
 		w.nodesReady("n")
-		w.halted(w.compute("n"), condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT", "spec.ansibleEEContainerImage")
+		w.halted(w.compute("n"), condition.InputReadyCondition, common.RunnerImageMissingReason, "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT", "spec.ansibleEEContainerImage")
 		w.calm()
 		change(w.compute("n"), func(c *novav1.NovaExternalCompute) { c.Spec.AnsibleEEContainerImage = "mine:1" })
 		w.computesReady("n")
@@ -34,7 +34,7 @@ var _ = Describe("A manager to which nobody named an execution environment", fun
 		run := MakeRun("r", w.ns)
 		run.Spec.Image = ""
 		w.make(run)
-		w.halted(run, condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "RUNNER_IMG", "spec.image")
+		w.halted(run, condition.InputReadyCondition, common.RunnerImageMissingReason, "RUNNER_IMG", "spec.image")
 		w.nothingRuns()
 		change(run, func(r *ansibleeev1.OpenStackAnsibleEE) { r.Spec.Image = "mine:1" })
 		w.ready(run)

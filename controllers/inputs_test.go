@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
@@ -86,7 +86,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other"
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "other" does not exist: create it`},
+		shows: condition.InputReadyCondition, reason: common.SecretMissingReason, says: []string{`Secret "other" does not exist: create it`},
 		fix: func(w *world) { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
 	}),
 	Entry("no key in the ssh key Secret", plight{
@@ -94,14 +94,14 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.make(MakeSecret("other", w.ns, "id_rsa", "key"))
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other"
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.SecretKeyMissingReason, says: []string{`Secret "other" has no key "ssh-privatekey"`, "add it"},
+		shows: condition.InputReadyCondition, reason: common.SecretKeyMissingReason, says: []string{`Secret "other" has no key "ssh-privatekey"`, "add it"},
 		fix: func(w *world) { w.setSecret("other", "ssh-privatekey", "key") },
 	}),
 	Entry("no ssh key named", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = ""
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{"set ansibleSSHPrivateKeySecret in spec.node, or in spec.nodeTemplate of role compute"},
+		shows: condition.InputReadyCondition, reason: common.SecretMissingReason, says: []string{"set ansibleSSHPrivateKeySecret in spec.node, or in spec.nodeTemplate of role compute"},
 		fix: func(w *world) {
 			w.changeNode(func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleSSHPrivateKeySecret = "ssh-key" })
 		},
@@ -133,7 +133,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.Env = []corev1.EnvVar{envFromSecret("TOKEN", "env", "token")}
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "env" does not exist: create it`},
+		shows: condition.InputReadyCondition, reason: common.SecretMissingReason, says: []string{`Secret "env" does not exist: create it`},
 		fix: func(w *world) { w.make(MakeSecret("env", w.ns, "token", "t")) },
 	}),
 	Entry("no key in the ConfigMap of the environment", plight{
@@ -141,7 +141,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.make(MakeConfigMap("env", w.ns, "other", "o"))
 			n.Spec.Env = []corev1.EnvVar{envFromConfigMap("PROXY", "env", "proxy")}
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.ConfigMapKeyMissingReason, says: []string{`ConfigMap "env" has no key "proxy"`},
+		shows: condition.InputReadyCondition, reason: common.ConfigMapKeyMissingReason, says: []string{`ConfigMap "env" has no key "proxy"`},
 		fix: func(w *world) { w.setConfigMap("env", "proxy", "http://proxy") },
 	}),
 	Entry("no ConfigMap of a service", plight{
@@ -151,7 +151,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.make(own)
 			r.Spec.Services = []string{"own"}
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.ConfigMapMissingReason, says: []string{`ConfigMap "files" does not exist: create it`},
+		shows: condition.InputReadyCondition, reason: common.ConfigMapMissingReason, says: []string{`ConfigMap "files" does not exist: create it`},
 		fix: func(w *world) { w.make(MakeConfigMap("files", w.ns, "a", "b")) },
 	}),
 	Entry("no Secret of a service", plight{
@@ -161,14 +161,14 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.make(own)
 			r.Spec.Services = []string{"own"}
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "files" does not exist: create it`},
+		shows: condition.InputReadyCondition, reason: common.SecretMissingReason, says: []string{`Secret "files" does not exist: create it`},
 		fix: func(w *world) { w.make(MakeSecret("files", w.ns, "a", "b")) },
 	}),
 	Entry("no Secret of an extra mount", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.ExtraMounts = MakeRole("", "").Mount("ceph").Spec.NodeTemplate.ExtraMounts
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "ceph" does not exist`},
+		shows: condition.InputReadyCondition, reason: common.SecretMissingReason, says: []string{`Secret "ceph" does not exist`},
 		fix: func(w *world) { w.make(MakeSecret("ceph", w.ns, "a", "b")) },
 	}),
 	Entry("variables of the role that are no mapping", plight{
@@ -214,7 +214,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			theirs.OwnerReferences = ownedBy(cell.Name, string(cell.UID), "nova.openstack.org/v1beta1", "NovaCell")
 			w.make(theirs)
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.ConflictReason, says: []string{`ConfigMap "dataplanenode-n" belongs to NovaCell/cell1: delete it if nothing needs it`},
+		shows: condition.InputReadyCondition, reason: common.ConflictReason, says: []string{`ConfigMap "dataplanenode-n" belongs to NovaCell/cell1: delete it if nothing needs it`},
 		fix: func(w *world) {
 			remove(MakeConfigMap("dataplanenode-n", w.ns, "", ""))
 			annotate(w.node("n"), "look", "again")
@@ -292,20 +292,20 @@ var _ = Describe("A compute whose inventory or key is wrong", func() {
 			w.computesReady("n")
 		},
 		Entry("no key in the ConfigMap", foreign("other", "x"), removeForeign,
-			edpmv1.ConfigMapKeyMissingReason, `ConfigMap "dataplanenode-n" has no key "inventory"`),
+			common.ConfigMapKeyMissingReason, `ConfigMap "dataplanenode-n" has no key "inventory"`),
 		Entry("no YAML", foreign("inventory", "[all]\nn\n"), removeForeign,
 			novav1.InvalidInventoryReason, `ConfigMap "dataplanenode-n", key "inventory": not a YAML inventory`),
 		Entry("another host", foreign("inventory", "all: {hosts: {x: }}"), removeForeign,
 			novav1.InvalidInventoryReason, `host "n" is not in the inventory: add it under all.hosts`),
 		Entry("no Secret", func() { role.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other" },
 			func() { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
-			edpmv1.SecretMissingReason, `Secret "other" does not exist`),
+			common.SecretMissingReason, `Secret "other" does not exist`),
 		Entry("no key in the Secret", func() {
 			w.make(MakeSecret("other", w.ns, "x", "y"))
 			role.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "other"
 		},
 			func() { w.setSecret("other", "ssh-privatekey", "key") },
-			edpmv1.SecretKeyMissingReason, `Secret "other" has no key "ssh-privatekey"`),
+			common.SecretKeyMissingReason, `Secret "other" has no key "ssh-privatekey"`),
 		Entry("no key named", func() { role.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "" },
 			func() {
 				change(role, func(r *dataplanev1.OpenStackDataPlaneRole) {
@@ -331,7 +331,7 @@ var _ = Describe("A compute whose inventory or key is wrong", func() {
 		change(node, func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = JSON(`"a: ["`) })
 		w.halted(node, condition.InputReadyCondition, dataplanev1.InvalidVarsReason)
 		remove(MakeConfigMap("dataplanenode-n", w.ns, "", ""))
-		w.halted(w.compute("n"), condition.InputReadyCondition, edpmv1.ConfigMapMissingReason, `ConfigMap "dataplanenode-n" does not exist`)
+		w.halted(w.compute("n"), condition.InputReadyCondition, common.ConfigMapMissingReason, `ConfigMap "dataplanenode-n" does not exist`)
 		change(node, func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = nil })
 		w.computesReady("n")
 		w.exactlyOnce()
@@ -341,7 +341,7 @@ var _ = Describe("A compute whose inventory or key is wrong", func() {
 		w.make(role, node)
 		w.computesReady("n")
 		remove(MakeSecret("ssh-key", w.ns, "", ""))
-		w.halted(w.compute("n"), condition.InputReadyCondition, edpmv1.SecretMissingReason)
+		w.halted(w.compute("n"), condition.InputReadyCondition, common.SecretMissingReason)
 		w.make(MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"))
 		w.computesReady("n")
 		w.exactlyOnce()

@@ -5,8 +5,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
@@ -19,7 +19,7 @@ const (
 
 var _ = Describe("Two nodes that are one machine", func() {
 	var w *world
-	const skip = edpmv1.SkipCleanupAnnotation
+	const skip = common.SkipCleanupAnnotation
 
 	BeforeEach(func() {
 		w = newCloud()
@@ -42,7 +42,7 @@ var _ = Describe("Two nodes that are one machine", func() {
 		w.make(MakeNode("b", w.ns).Role("compute").Host("EDPM-0.example.com.").Obj())
 		conflict("a", "OpenStackDataPlaneNode b is the same machine: both have address edpm-0.example.com:22", "Nothing is run for either", skip)
 		conflict("b", "OpenStackDataPlaneNode a is the same machine")
-		annotate(w.role("compute").Obj(), edpmv1.RerunAnnotation, "all")
+		annotate(w.role("compute").Obj(), common.RerunAnnotation, "all")
 		w.nothingRuns()
 		Expect(w.steps("b")).To(BeEmpty())
 
@@ -78,7 +78,7 @@ var _ = Describe("Two nodes that are one machine", func() {
 		conflict("a", "OpenStackDataPlaneNode b is the same machine: both have host key SHA256:")
 		conflict("b", "OpenStackDataPlaneNode a is the same machine: both have host key SHA256:")
 		Expect(w.times("b", "nova")).To(BeZero())
-		annotate(w.node("b"), edpmv1.HostKeyAnnotation, keyTwo)
+		annotate(w.node("b"), common.HostKeyAnnotation, keyTwo)
 		w.hosts.Show("b", keyTwo)
 		w.computesReady("a", "b")
 	})
@@ -130,7 +130,7 @@ var _ = Describe("Two nodes that are one machine", func() {
 				"OpenStackDataPlaneNode b is deployed on the same machine (both have address 10.0.0.1:22)", skip)
 			ill.heal("a")
 			w.setSecret("ssh-key", "ssh-privatekey", "key-2")
-			annotate(w.node("a"), edpmv1.RerunAnnotation, "again")
+			annotate(w.node("a"), common.RerunAnnotation, "again")
 			w.nothingRuns()
 			Expect(w.times("a", cleanup)).To(Equal(5))
 

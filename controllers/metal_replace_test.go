@@ -7,8 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
@@ -23,7 +23,7 @@ func (w *world) replace(node, token string) {
 		if n.Annotations == nil {
 			n.Annotations = map[string]string{}
 		}
-		n.Annotations[edpmv1.ReplaceHostAnnotation] = token
+		n.Annotations[common.ReplaceHostAnnotation] = token
 	})
 }
 
@@ -79,7 +79,7 @@ var _ = Describe("A machine that is replaced", func() {
 		w, operator := newMetal("m0")
 		operator.Fail("m0", fakemetal.ProvisioningError, "the disk\x1b[2J is broken")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
-		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalErrorReason, "provisioning error: the disk [2J is broken", edpmv1.ReplaceHostAnnotation)
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalErrorReason, "provisioning error: the disk [2J is broken", common.ReplaceHostAnnotation)
 		w.replace("n", "1")
 		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalNoneFreeReason, "m0 is the machine that n had before")
 		w.machine(operator, "m1", 1)
@@ -105,7 +105,7 @@ var _ = Describe("A machine that is replaced", func() {
 		w, _ := newMetal("m0", "m1")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		remove(w.provisioned("n"))
-		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostLostReason, edpmv1.ReplaceHostAnnotation)
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostLostReason, common.ReplaceHostAnnotation)
 		w.replace("n", "1")
 		Expect(w.moved("n", "m0").Name).To(Equal("m1"))
 	})
@@ -130,9 +130,9 @@ var _ = Describe("A machine that is replaced", func() {
 		}, "set baremetalSetTemplate"),
 		Entry("when a person has set the key of the present one", func(w *world) {
 			change(w.node("n"), func(n *dataplanev1.OpenStackDataPlaneNode) {
-				n.Annotations = map[string]string{edpmv1.HostKeyAnnotation: n.Status.HostKey}
+				n.Annotations = map[string]string{common.HostKeyAnnotation: n.Status.HostKey}
 			})
-		}, edpmv1.HostKeyAnnotation),
+		}, common.HostKeyAnnotation),
 	)
 
 	It("is not replaced again when a node is restored with an annotation that was followed", func() {
@@ -212,7 +212,7 @@ var _ = Describe("A node that was restored without its status", func() {
 		w.nodesReady("n")
 		ill := w.sick(map[string]fakekube.Outcome{"n": fakekube.Unreachable})
 		change(w.node("n"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.AnsibleHost = "10.0.0.10" })
-		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "False/HostUnreachable/Warning", "No BareMetalHost was claimed", edpmv1.ReplaceHostAnnotation)
+		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "False/HostUnreachable/Warning", "No BareMetalHost was claimed", common.ReplaceHostAnnotation)
 		ill.heal("n")
 		w.nodesReady("n")
 		w.quiet()

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
@@ -146,7 +146,7 @@ var _ = Describe("A role from bare metal", func() {
 		w, _ := newMetal("m0")
 		theirs := MakeSecret(metal.SecretName("n"), w.ns, metal.HostKeyKey, "a key that somebody else knows")
 		w.make(theirs, MakeNode("n", w.ns).Role("compute").Obj())
-		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, edpmv1.ConflictReason, theirs.Name)
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, common.ConflictReason, theirs.Name)
 		w.quiet()
 		Expect(w.claims()).To(BeEmpty())
 		Expect(get(Default, w.node("n")).Status.HostKey).To(BeEmpty())
@@ -236,7 +236,7 @@ var _ = Describe("The machine of a node", func() {
 		host := w.provisioned("n")
 		w.restart()
 		w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) { t.Image.URL = "http://images.example/other.qcow2" })
-		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "True/Ready/", "have changed since BareMetalHost "+host.Name+" was provisioned", edpmv1.ReplaceHostAnnotation)
+		w.condition(w.node("n"), dataplanev1.ProvisionReadyCondition, "True/Ready/", "have changed since BareMetalHost "+host.Name+" was provisioned", common.ReplaceHostAnnotation)
 		node := get(Default, w.node("n"))
 		node.Status = dataplanev1.OpenStackDataPlaneNodeStatus{}
 		w.running.end()
@@ -330,7 +330,7 @@ var _ = Describe("The machine of a node", func() {
 		w.halted(w.node("other"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalNoneFreeReason, "m0 is claimed by OpenStackDataPlaneNode n, which does not exist")
 		remove(MakeSecret(metal.SecretName("n"), w.ns, "", "")) // nothing collects garbage here
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
-		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostKeyUnknownReason, edpmv1.HostKeyAnnotation)
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostKeyUnknownReason, common.HostKeyAnnotation)
 	})
 })
 

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
@@ -30,7 +30,7 @@ var _ = Describe("Nova", func() {
 	It("makes a NovaCell of each cell, with its passwords, and is Ready once they are", func() {
 		w.make(nova)
 		w.halted(nova, novav1.NovaAllCellsReadyCondition, novav1.CellsNotReadyReason, "0/2 cells are Ready", "NovaCell nova-cell0 is not")
-		w.halted(cell("nova-cell1"), condition.InputReadyCondition, edpmv1.SecretMissingReason, `Secret "rabbitmq-transport-url-nova-cell1-transport" does not exist`)
+		w.halted(cell("nova-cell1"), condition.InputReadyCondition, common.SecretMissingReason, `Secret "rabbitmq-transport-url-nova-cell1-transport" does not exist`)
 		bus("cell0")
 		bus("cell1")
 		w.ready(nova, cell("nova-cell0"), cell("nova-cell1"))
@@ -65,9 +65,9 @@ var _ = Describe("Nova", func() {
 	It("says what is wrong with its Secret, and heals", func() {
 		nova.Spec.Secret = "other"
 		w.make(nova)
-		w.halted(nova, condition.InputReadyCondition, edpmv1.SecretMissingReason, `Secret "other" does not exist`)
+		w.halted(nova, condition.InputReadyCondition, common.SecretMissingReason, `Secret "other" does not exist`)
 		w.make(MakeSecret("other", w.ns, "x", "y"))
-		w.halted(nova, condition.InputReadyCondition, edpmv1.SecretKeyMissingReason, `Secret "other" has no key "NovaPassword"`)
+		w.halted(nova, condition.InputReadyCondition, common.SecretKeyMissingReason, `Secret "other" has no key "NovaPassword"`)
 		w.calm()
 		w.setSecret("other", "NovaPassword", "p")
 		bus("cell0")
@@ -114,7 +114,7 @@ var _ = Describe("Nova", func() {
 		theirs.OwnerReferences = ownedBy("osp-secret", string(owner.UID), "v1", "Secret")
 		nova.Spec.CellTemplates["cell2"] = novav1.NovaCellTemplate{}
 		w.make(theirs, nova)
-		w.halted(nova, novav1.NovaAllCellsReadyCondition, edpmv1.ConflictReason, `NovaCell "nova-cell1" belongs to Secret/osp-secret`)
+		w.halted(nova, novav1.NovaAllCellsReadyCondition, common.ConflictReason, `NovaCell "nova-cell1" belongs to Secret/osp-secret`)
 		get(Default, cell("nova-cell2"))
 		w.calm()
 		remove(theirs)

@@ -19,9 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
@@ -259,13 +259,13 @@ var _ = Describe("An OVN configuration", func() {
 			w.halted(w.controller("n"), neutronv1.OVNConfigReadyCondition, reason, parts...)
 			w.halted(w.agent("n"), neutronv1.OVNConfigReadyCondition, reason, parts...)
 		}
-		both(edpmv1.SecretMissingReason, `Secret "ovn" does not exist: create it`)
+		both(common.SecretMissingReason, `Secret "ovn" does not exist: create it`)
 		w.make(w.secret("ovn", map[string]string{neutronv1.SouthboundKey: "192.0.2.1"}))
 		both(neutronv1.InvalidOVNConfigReason, `Secret "ovn", key "southbound": remote 1 of 1 must be tcp:<IP>:<port>`)
 		w.set("ovn", neutronv1.SouthboundKey, "ssl:192.0.2.1:6642")
-		both(edpmv1.SecretKeyMissingReason, `Secret "ovn" has no key "tls-secret"`)
+		both(common.SecretKeyMissingReason, `Secret "ovn" has no key "tls-secret"`)
 		w.set("ovn", neutronv1.TLSSecretKey, "ovn-tls")
-		both(edpmv1.SecretMissingReason, `Secret "ovn-tls" does not exist`)
+		both(common.SecretMissingReason, `Secret "ovn-tls" does not exist`)
 		broken := certificate()
 		broken["ca.crt"] = "none"
 		w.make(w.secret("ovn-tls", broken))
@@ -274,7 +274,7 @@ var _ = Describe("An OVN configuration", func() {
 		Expect(w.steps("n")).To(Equal([]string{"install-os"}))
 		w.set("ovn-tls", "ca.crt", broken["tls.crt"])
 		w.ready(w.controller("n"))
-		w.halted(w.agent("n"), neutronv1.OVNConfigReadyCondition, edpmv1.SecretKeyMissingReason, `Secret "ovn" has no key "nova-metadata-host"`)
+		w.halted(w.agent("n"), neutronv1.OVNConfigReadyCondition, common.SecretKeyMissingReason, `Secret "ovn" has no key "nova-metadata-host"`)
 		w.set("ovn", neutronv1.NovaMetadataHostKey, "nova.example", neutronv1.MetadataSharedSecretKey, "hunter2")
 		w.up("n")
 		w.exactlyOnce()
@@ -343,7 +343,7 @@ var _ = Describe("The services of OVN on a host", func() {
 	})
 
 	It("go without clean-up when a person says so", func() {
-		annotate(w.node("n"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.node("n"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n"))
 		gone(w.node("n"))
 		gone(w.agent("n"))

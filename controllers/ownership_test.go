@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
@@ -59,8 +59,8 @@ func (s stack) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: s.ns, Name: name}
 }
 
-func (s stack) plane() *corev1.OpenStackControlPlane {
-	return &corev1.OpenStackControlPlane{ObjectMeta: s.meta("openstack")}
+func (s stack) plane() *openstackv1.OpenStackControlPlane {
+	return &openstackv1.OpenStackControlPlane{ObjectMeta: s.meta("openstack")}
 }
 func (s stack) glance() *glancev1.Glance { return &glancev1.Glance{ObjectMeta: s.meta("glance")} }
 func (s stack) glanceAPI() *glancev1.GlanceAPI {
@@ -94,7 +94,7 @@ func (s stack) generated() []generated {
 	theirGlance, theirNova, theirAPI := s.glance(), MakeNova("nova", s.ns, "theirs"), s.glanceAPI()
 	theirAPI.Spec.APIName, theirAPI.Spec.APIType = "theirs", glancev1.APISingle
 	all := []generated{
-		{theirGlance, s.plane(), corev1.GlanceReadyCondition},
+		{theirGlance, s.plane(), openstackv1.GlanceReadyCondition},
 		{theirAPI, s.glance(), glancev1.GlanceAPIReadyCondition},
 		{s.secret("glance-default-single" + config), s.glanceAPI(), deployed},
 		{s.service("glance-default-single"), s.glanceAPI(), deployed},
@@ -102,7 +102,7 @@ func (s stack) generated() []generated {
 		{s.service("glance-default-internal"), s.glanceAPI(), deployed},
 		{s.set("glance-default-single"), s.glanceAPI(), deployed},
 		{s.budget("glance-default-single"), s.glanceAPI(), deployed},
-		{theirNova, s.plane(), corev1.NovaReadyCondition},
+		{theirNova, s.plane(), openstackv1.NovaReadyCondition},
 	}
 	for _, name := range []string{"nova-cell0", "nova-cell1"} {
 		all = append(all,
@@ -156,11 +156,11 @@ func (s stack) deploy() {
 	}
 	plane := s.plane()
 	plane.Spec.Secret = "osp-secret"
-	plane.Spec.Glance = &corev1.GlanceSection{Template: glancev1.GlanceSpec{GlanceAPIs: map[string]glancev1.GlanceAPITemplate{"default": {Type: glancev1.LayoutSingle}}}}
+	plane.Spec.Glance = &openstackv1.GlanceSection{Template: glancev1.GlanceSpec{GlanceAPIs: map[string]glancev1.GlanceAPITemplate{"default": {Type: glancev1.LayoutSingle}}}}
 	plane.Spec.Glance.Template.Storage.External = ptr.To(true)
 	nova := MakeNova("nova", s.ns, "osp-secret", "cell1").Spec
 	nova.CellTemplates["cell1"] = novav1.NovaCellTemplate{CellDatabaseInstance: "db", CellDatabaseUser: "nova"}
-	plane.Spec.Nova = &corev1.NovaSection{Template: nova}
+	plane.Spec.Nova = &openstackv1.NovaSection{Template: nova}
 	inPods := s.inPods()
 	inPods.Spec.CellName, inPods.Spec.ComputeDriver = "nova-cell1", "fake.FakeDriver"
 	data := MakeDataPlane("plane", s.ns)
@@ -232,7 +232,7 @@ var _ = Describe("An object that is not ours", func() {
 		w := newCloud()
 		theirs := MakeConfigMap("dataplanenode-n", w.ns, "theirs", "x")
 		w.make(theirs, w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
-		w.halted(w.node("n"), condition.InputReadyCondition, edpmv1.ConflictReason, `ConfigMap "dataplanenode-n"`)
+		w.halted(w.node("n"), condition.InputReadyCondition, common.ConflictReason, `ConfigMap "dataplanenode-n"`)
 		remove(w.node("n"))
 		gone(w.node("n"))
 		Expect(get(Default, theirs).Data).To(Equal(map[string]string{"theirs": "x"}))
@@ -244,7 +244,7 @@ var _ = Describe("An object that is not ours", func() {
 		nova := MakeNova("osp", w.ns, "osp-secret")
 		nova.Spec.CellTemplates = map[string]novav1.NovaCellTemplate{"secret": {}}
 		w.make(passwords, nova)
-		w.halted(nova, novav1.NovaAllCellsReadyCondition, edpmv1.ConflictReason, `Secret "osp-secret"`)
+		w.halted(nova, novav1.NovaAllCellsReadyCondition, common.ConflictReason, `Secret "osp-secret"`)
 		remove(nova)
 		gone(nova)
 		w.calm()
@@ -286,7 +286,7 @@ func (s stack) told(by judged) []string {
 	Expect(api.List(ctx, list, client.InNamespace(s.ns))).To(Succeed())
 	var told []string
 	for _, e := range list.Items {
-		if e.InvolvedObject.UID == by.GetUID() && e.Reason == string(edpmv1.ConflictReason) {
+		if e.InvolvedObject.UID == by.GetUID() && e.Reason == string(common.ConflictReason) {
 			t, _, _ := strings.Cut(e.Message, ":")
 			told = append(told, t)
 		}

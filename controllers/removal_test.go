@@ -9,8 +9,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakenova"
@@ -53,7 +53,7 @@ var _ = Describe("A compute that nova knows", func() {
 	It("is kept as long as nova has instances on it, and says how many", func() {
 		server.Boot("n000", 2)
 		remove(w.node("n000"))
-		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances", edpmv1.SkipCleanupAnnotation)
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances", common.SkipCleanupAnnotation)
 		Expect(server.Host("n000").Disabled).To(BeTrue())
 		w.quiet()
 		Expect(w.times("n000", cleanup)).To(BeZero(), "nothing should be removed from the host")
@@ -82,7 +82,7 @@ var _ = Describe("A compute that nova knows", func() {
 		server.Stop("n000")
 		remove(w.node("n000"))
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason)
-		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		gone(w.compute("n000"))
 		gone(w.node("n000"))
 		state := server.Host("n000")
@@ -119,7 +119,7 @@ var _ = Describe("A compute that nova knows", func() {
 		remove(w.node("n000"))
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason)
 		w.running.end()
-		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		w.running = startManager(w.ns, w.opts)
 		gone(w.compute("n000"))
 		Expect(server.Host("n000").ForcedDown).To(BeTrue())
@@ -127,7 +127,7 @@ var _ = Describe("A compute that nova knows", func() {
 
 	It("whose host is dead and empty is deleted in nova without clean-up", func() {
 		server.Stop("n000")
-		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
 		gone(w.node("n000"))
 		Expect(server.Host("n000")).To(Equal(fakenova.State{}))
@@ -138,7 +138,7 @@ var _ = Describe("A compute that nova knows", func() {
 		server.DownAfter(time.Minute)
 		server.Boot("n000", 3)
 		server.Stop("n000")
-		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
 		gone(w.node("n000"))
 		state := server.Host("n000")
@@ -148,7 +148,7 @@ var _ = Describe("A compute that nova knows", func() {
 	})
 
 	It("leaves no ghost when it is deleted without clean-up while nova-compute runs", func() {
-		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
 		gone(w.node("n000"))
 		state := server.Host("n000")
@@ -159,7 +159,7 @@ var _ = Describe("A compute that nova knows", func() {
 	It("leaves no ghost when the manager was killed after it had forced the service down", func() {
 		server.Disable("n000", true, "edpm-operators: the compute is being removed")
 		server.ForceDown("n000")
-		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
 		gone(w.node("n000"))
 		Expect(server.Host("n000").Service).To(BeTrue(), "nova-compute may still run")
@@ -168,10 +168,10 @@ var _ = Describe("A compute that nova knows", func() {
 	})
 
 	It("that its node has disabled leaves no ghost when its finalizer is removed in a second attempt", func() {
-		annotate(w.node("n000"), edpmv1.DisableAnnotation, "scale-in")
+		annotate(w.node("n000"), common.DisableAnnotation, "scale-in")
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason)
 		server.ForceDown("n000") // as the first attempt did
-		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
 		gone(w.node("n000"))
 		state := server.Host("n000")
@@ -183,7 +183,7 @@ var _ = Describe("A compute that nova knows", func() {
 	It("whose host is dead is forced down in nova when nova refuses to delete its service", func() {
 		server.Migrate("n000", true)
 		server.Stop("n000")
-		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
 		gone(w.node("n000"))
 		state := server.Host("n000")
@@ -195,18 +195,18 @@ var _ = Describe("A compute that nova knows", func() {
 		server.Break(fakenova.KeystoneDown)
 		w.restart() // the token is lost
 		remove(w.node("n000"))
-		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.KeystoneUnreachableReason, "Deleting: the service is to be disabled and deleted in nova, but keystone", edpmv1.SkipCleanupAnnotation)
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.KeystoneUnreachableReason, "Deleting: the service is to be disabled and deleted in nova, but keystone", common.SkipCleanupAnnotation)
 		Expect(w.times("n000", cleanup)).To(BeZero())
-		annotate(w.node("n000"), edpmv1.SkipCleanupAnnotation, "true")
+		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		gone(w.node("n000"))
 		Eventually(func() []string { return w.events("n000") }).Should(ContainElement(ContainSubstring("was left in nova as it is: keystone")))
 	})
 
 	It("is disabled with the reason of its node, and enabled again only if it was not disabled by somebody else", func() {
-		annotate(w.node("n000"), edpmv1.DisableAnnotation, "new memory")
+		annotate(w.node("n000"), common.DisableAnnotation, "new memory")
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, "annotation edpm.openstack.org/disable of the node disables its service (new memory)")
 		Expect(server.Host("n000").Reason).To(Equal("new memory"))
-		annotate(w.node("n000"), edpmv1.DisableAnnotation, "newer memory")
+		annotate(w.node("n000"), common.DisableAnnotation, "newer memory")
 		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("newer memory"))
 		w.quiet()
 		writes := server.Requests("PUT")
@@ -214,7 +214,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Requests("PUT")).To(Equal(writes))
 		enable := func() {
 			GinkgoHelper()
-			change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { delete(n.Annotations, edpmv1.DisableAnnotation) })
+			change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { delete(n.Annotations, common.DisableAnnotation) })
 		}
 		enable()
 		w.computesReady("n000")
@@ -224,7 +224,7 @@ var _ = Describe("A compute that nova knows", func() {
 		server.Disable("n000", true, "mine")
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, "(mine)", "compute service set --enable n000")
 		writes = server.Requests("PUT")
-		annotate(w.node("n000"), edpmv1.DisableAnnotation, "maintenance")
+		annotate(w.node("n000"), common.DisableAnnotation, "maintenance")
 		w.quiet()
 		enable()
 		w.quiet()
@@ -236,11 +236,11 @@ var _ = Describe("A compute that nova knows", func() {
 		w.opts.Services.Interval = time.Hour
 		w.restart()
 		w.computesReady("n000")
-		annotate(w.node("n000"), edpmv1.DisableAnnotation, "new memory")
+		annotate(w.node("n000"), common.DisableAnnotation, "new memory")
 		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("new memory"))
 		w.quiet()
 		server.Disable("n000", true, "bad DIMM")
-		change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { delete(n.Annotations, edpmv1.DisableAnnotation) })
+		change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { delete(n.Annotations, common.DisableAnnotation) })
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, "its service is disabled (bad DIMM)")
 		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true, Disabled: true, Reason: "bad DIMM"}))
 	})
@@ -250,7 +250,7 @@ var _ = Describe("A compute that nova knows", func() {
 		change(w.compute("n000"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true" })
 		w.condition(w.compute("n000"), condition.DeploymentReadyCondition, "False/DeployDisabled/Info")
 		server.Break(fakenova.NovaDown)
-		annotate(w.node("n000"), edpmv1.DisableAnnotation, "new memory")
+		annotate(w.node("n000"), common.DisableAnnotation, "new memory")
 		w.condition(w.compute("n000"), novav1.ComputeServiceReadyCondition, "False/NovaAPIUnreachable/Warning", "The service is to be disabled or enabled, but nova's API")
 		server.Break(fakenova.None)
 		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("new memory"))

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
@@ -95,8 +95,8 @@ var _ = Describe("What was restored from a backup without its status", func() {
 	It("is cleaned up although the class of a service was restored after the service", func() {
 		role := w.role("edge").Annotation("example.org/agent", "true").Obj()
 		role.Spec.DeployStrategy.Deploy = ptr.To(false)
-		w.make(role, restored(w.service("agent", "n"), edpmservicev1.EDPMServiceFinalizer), MakeNode("n", w.ns).Role("edge").Obj())
-		w.halted(w.service("agent", "n"), edpmservicev1.ServiceClassReadyCondition, edpmservicev1.ClassMissingReason)
+		w.make(role, restored(w.service("agent", "n"), edpmv1.EDPMServiceFinalizer), MakeNode("n", w.ns).Role("edge").Obj())
+		w.halted(w.service("agent", "n"), edpmv1.ServiceClassReadyCondition, edpmv1.ClassMissingReason)
 		w.make(MakeServiceClass("agent", w.ns).Obj())
 		Eventually(func(g Gomega) *metav1.OwnerReference { return metav1.GetControllerOf(get(g, w.service("agent", "n"))) }).ShouldNot(BeNil())
 		remove(w.node("n"))

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
@@ -21,7 +21,7 @@ var _ = Describe("Without a right on the Secrets of a namespace", func() {
 			MakeNova("nova", w.ns, "osp-secret"), MakeSecret("osp-secret", w.ns, "NovaPassword", "p"), MakeSecret("nova-bus", w.ns, "transport_url", "x"),
 			w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
 		for _, object := range []judged{w.node("n"), w.compute("n"), MakeCell("cell1", w.ns).Obj(), MakeNova("nova", w.ns, "")} {
-			w.halted(object, condition.InputReadyCondition, edpmv1.SecretForbiddenReason,
+			w.halted(object, condition.InputReadyCondition, common.SecretForbiddenReason,
 				"cannot be read", "no permissions for Secrets in namespace "+w.ns, "docs/install.md")
 		}
 		w.calm()

@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
@@ -324,13 +324,13 @@ var _ = Describe("A rollout", func() {
 			}
 			return out
 		}
-		annotate(w.node("n000"), edpmv1.RerunAnnotation, "A")
+		annotate(w.node("n000"), common.RerunAnnotation, "A")
 		Eventually(w.book).Should(Equal(all(2, 1)), "the token of a node is that of its services too")
 		w.computesReady(nodeNames(2)...)
-		annotate(role, edpmv1.RerunAnnotation, "B")
+		annotate(role, common.RerunAnnotation, "B")
 		Eventually(w.book).Should(Equal(all(2, 2)), "the token of the node wins over that of the role")
 		w.computesReady(nodeNames(2)...)
-		annotate(w.compute("n001"), edpmv1.RerunAnnotation, "C")
+		annotate(w.compute("n001"), common.RerunAnnotation, "C")
 		want := all(2, 2)
 		want["n001/libvirt"], want["n001/nova"] = 3, 3
 		Eventually(w.book).Should(Equal(want), "the token of a compute is its own")
@@ -339,8 +339,8 @@ var _ = Describe("A rollout", func() {
 		By("taking the token of the node back, and then all of them")
 		change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Annotations = nil })
 		w.nothingRuns()
-		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { delete(r.Annotations, edpmv1.RerunAnnotation) })
-		change(w.compute("n001"), func(c *novav1.NovaExternalCompute) { delete(c.Annotations, edpmv1.RerunAnnotation) })
+		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { delete(r.Annotations, common.RerunAnnotation) })
+		change(w.compute("n001"), func(c *novav1.NovaExternalCompute) { delete(c.Annotations, common.RerunAnnotation) })
 		w.nothingRuns()
 		w.computesReady(nodeNames(2)...)
 		Expect(w.book()).To(Equal(want), "no token asks for nothing")

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
@@ -119,7 +119,7 @@ var _ = Describe("Where runs are made from", func() {
 			t.Spec.Affinity = MakeTopology("x", w.ns).Pin("zone", "A2").Spec.Affinity
 		})
 		w.nothingRuns()
-		annotate(w.node("n000"), edpmv1.RerunAnnotation, "1")
+		annotate(w.node("n000"), common.RerunAnnotation, "1")
 		Eventually(func() []string { return w.zonesOf("n000", "install-os") }).Should(Equal([]string{"A", "A2"}))
 		w.nodesReady("n000")
 
@@ -127,7 +127,7 @@ var _ = Describe("Where runs are made from", func() {
 		Eventually(func() []string { return w.users("edge-b") }).Should(Equal([]string{"OpenStackDataPlaneRole/compute"}))
 		Eventually(func() []string { return w.users("edge-a") }).Should(BeEmpty())
 		w.nothingRuns()
-		annotate(w.node("n000"), edpmv1.RerunAnnotation, "2")
+		annotate(w.node("n000"), common.RerunAnnotation, "2")
 		Eventually(func() []string { return w.zonesOf("n000", "install-os") }).Should(Equal([]string{"A", "A2", "B"}))
 	})
 
@@ -194,7 +194,7 @@ var _ = Describe("Where runs are made from", func() {
 		w.makeNodes(1, "compute")
 		w.nodesReady("n000")
 		remove(w.topology("edge-a"))
-		annotate(w.node("n000"), edpmv1.RerunAnnotation, "1")
+		annotate(w.node("n000"), common.RerunAnnotation, "1")
 		Eventually(func() []string { return w.zonesOf("n000", "install-os") }).Should(Equal([]string{"A", "A"}))
 
 		other := w.role("other").Topology("edge-a").Obj()

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
@@ -89,9 +89,9 @@ func takers(ns string) []client.Object {
 	glance.Spec.KeystoneAuthURL, glance.Spec.DatabaseHostname = "http://keystone.example:5000", "db"
 	glance.Spec.Storage.External = ptr.To(true)
 	glance.Spec.GlanceAPIs = map[string]glancev1.GlanceAPITemplate{"default": {}, "plain": {}}
-	plane := &corev1beta1.OpenStackControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "plane"}}
-	plane.Spec.Glance = &corev1beta1.GlanceSection{Template: *glance.Spec.DeepCopy()}
-	plane.Spec.Nova = &corev1beta1.NovaSection{Template: *nova.Spec.DeepCopy()}
+	plane := &openstackv1.OpenStackControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "plane"}}
+	plane.Spec.Glance = &openstackv1.GlanceSection{Template: *glance.Spec.DeepCopy()}
+	plane.Spec.Nova = &openstackv1.NovaSection{Template: *nova.Spec.DeepCopy()}
 	run := MakeRun("r", ns)
 	run.Spec.Env, run.Spec.ExtraMounts = vars, mounts
 

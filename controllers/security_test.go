@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
@@ -37,7 +37,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 		wrong: func(_ *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "default/ssh-key"
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "default/ssh-key" does not exist`, "same namespace"},
+		shows: condition.InputReadyCondition, reason: common.SecretMissingReason, says: []string{`Secret "default/ssh-key" does not exist`, "same namespace"},
 		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) {
 				r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = "ssh-key"
@@ -48,7 +48,7 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 		wrong: func(_ *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.ExtraMounts = []ansibleeev1.ExtraMount{{Volumes: []ansibleeev1.ExtraVolume{{Name: "v", Secret: &corev1.SecretVolumeSource{SecretName: "../default/ssh-key"}}}}}
 		},
-		shows: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, says: []string{`Secret "../default/ssh-key" does not exist`},
+		shows: condition.InputReadyCondition, reason: common.SecretMissingReason, says: []string{`Secret "../default/ssh-key" does not exist`},
 		fix: func(w *world) {
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.NodeTemplate.ExtraMounts = nil })
 		},
@@ -185,7 +185,7 @@ var _ = Describe("A rerun token of 200 KB", func() {
 		w.make(w.role("compute").Obj())
 		names := w.makeNodes(3, "compute")
 		w.nodesReady(names...)
-		annotate(MakeRole("compute", w.ns).Obj(), edpmv1.RerunAnnotation, strings.Repeat("x", 200<<10))
+		annotate(MakeRole("compute", w.ns).Obj(), common.RerunAnnotation, strings.Repeat("x", 200<<10))
 		for _, name := range names {
 			Eventually(func() int { return w.times(name, "install-os") }).Should(Equal(2))
 		}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
@@ -305,7 +305,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		Expect(get(Default, w.compute("n000")).Status.ComputeService.Host).To(Equal("n000"))
 
 		By("disabling and deleting it")
-		annotate(w.node("n000"), edpmv1.DisableAnnotation, "new memory")
+		annotate(w.node("n000"), common.DisableAnnotation, "new memory")
 		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("new memory"))
 		server.Boot("n000", 1)
 		remove(w.node("n000"))
@@ -324,7 +324,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.computesReady("n000")
 		w.make(MakeNode("n001", w.ns).Role("compute").Host("10.0.0.1").Vars(`{"edpm_nova_host": "n000"}`).Obj())
 		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason, "n001 and n000 are both host n000 in nova", "correct edpm_nova_host")
-		annotate(w.node("n001"), edpmv1.DisableAnnotation, "new memory")
+		annotate(w.node("n001"), common.DisableAnnotation, "new memory")
 		w.quiet()
 		w.computesReady("n000")
 		Expect(server.Requests("PUT")).To(BeZero())
@@ -345,8 +345,8 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason)
 		Eventually(func() int { return w.times("n001", "nova") }).Should(Equal(1))
 		remove(w.node("n001"))
-		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason, "Deleting: ", "n001 and n000 are both host n000", edpmv1.SkipCleanupAnnotation)
-		annotate(w.node("n001"), edpmv1.SkipCleanupAnnotation, "true")
+		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason, "Deleting: ", "n001 and n000 are both host n000", common.SkipCleanupAnnotation)
+		annotate(w.node("n001"), common.SkipCleanupAnnotation, "true")
 		gone(w.compute("n001"))
 		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(And(
 			ContainSubstring("Warning ComputeServiceLeft The service nova-compute of the host was left in nova as it is: "), Not(ContainSubstring("service delete")))))

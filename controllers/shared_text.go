@@ -7,8 +7,8 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
@@ -22,7 +22,7 @@ func shareText(obj any) {
 	if o, ok := obj.(interface{ GetConditions() *condition.Conditions }); ok {
 		shareConditions(o.GetConditions())
 	}
-	if o, ok := obj.(interface{ GetLedger() *edpmv1.Ledger }); ok {
+	if o, ok := obj.(interface{ GetLedger() *common.Ledger }); ok {
 		shareLedger(o.GetLedger())
 	}
 	if o, ok := obj.(interface {
@@ -72,7 +72,7 @@ func shareConditions(conditions *condition.Conditions) {
 	}
 }
 
-func shareLedger(l *edpmv1.Ledger) {
+func shareLedger(l *common.Ledger) {
 	l.Hash = sharedKeys(l.Hash)
 	l.Runs = sharedKeys(l.Runs)
 	for step, run := range l.Runs {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 )
@@ -29,7 +29,7 @@ func readyCompute(t *testing.T, n int) *novav1.NovaExternalCompute {
 	compute.Spec.NovaComputeContainerImage = "quay.io/podified-antelope-centos9/openstack-nova-compute:current-podified"
 	compute.Spec.NovaLibvirtContainerImage = "quay.io/podified-antelope-centos9/openstack-nova-libvirt:current-podified"
 	for _, step := range []string{"libvirt", "nova"} {
-		compute.Status.Set(step, fmt.Sprintf("%064d", n), edpmv1.RunRecord{Name: "edpm-compute-libvirt-nova-0123456789abcdef", Serial: 1, End: &metav1.Time{Time: time.Unix(1, 0)}})
+		compute.Status.Set(step, fmt.Sprintf("%064d", n), common.RunRecord{Name: "edpm-compute-libvirt-nova-0123456789abcdef", Serial: 1, End: &metav1.Time{Time: time.Unix(1, 0)}})
 	}
 	for _, of := range []string{"Ready", "InputReady", "NovaCellReady", "DataPlaneNodeReady", "ServiceConfigReady", "DeploymentReady"} {
 		c := condition.TrueCondition(condition.Type(of), "What is said of this is the same for each of them")

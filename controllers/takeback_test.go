@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 // unfinished are the runs that have not ended.
@@ -24,7 +24,7 @@ func (w *world) unfinished(g Gomega) []ansibleeev1.OpenStackAnsibleEE {
 // inputsOfRuns are the names of the Secrets that runs left.
 func (w *world) inputsOfRuns(g Gomega) []string {
 	list := &corev1.SecretList{}
-	g.Expect(api.List(ctx, list, client.InNamespace(w.ns), client.HasLabels{edpmv1.RunInputsLabel})).To(Succeed())
+	g.Expect(api.List(ctx, list, client.InNamespace(w.ns), client.HasLabels{common.RunInputsLabel})).To(Succeed())
 	var names []string
 	for _, s := range list.Items {
 		names = append(names, s.Name)
@@ -99,9 +99,9 @@ var _ = Describe("A run that cannot start", func() {
 		attach("right")
 		w.computesReady(nodeNames(2)...)
 		attach("typo")
-		annotate(w.compute("n000"), edpmv1.RerunAnnotation, "again")
+		annotate(w.compute("n000"), common.RerunAnnotation, "again")
 		stuck()
-		annotate(w.compute("n000"), edpmv1.RerunAnnotation, "")
+		annotate(w.compute("n000"), common.RerunAnnotation, "")
 		Eventually(w.unfinished).Should(BeEmpty())
 		w.computesReady(nodeNames(2)...)
 		w.exactlyOnce()

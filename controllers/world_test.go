@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -230,7 +230,7 @@ type judged interface {
 // observed reports whether the status is that of the current spec.
 func observed(obj judged) bool {
 	switch o := obj.(type) {
-	case *corev1beta1.OpenStackControlPlane:
+	case *openstackv1.OpenStackControlPlane:
 		return o.Status.ObservedGeneration == o.Generation
 	case *glancev1.Glance:
 		return o.Status.ObservedGeneration == o.Generation
@@ -254,9 +254,9 @@ func observed(obj judged) bool {
 		return o.Status.ObservedGeneration == o.Generation
 	case *neutronv1.OVNMetadataAgent:
 		return o.Status.ObservedGeneration == o.Generation
-	case *edpmservicev1.EDPMServiceClass:
+	case *edpmv1.EDPMServiceClass:
 		return o.Status.ObservedGeneration == o.Generation
-	case *edpmservicev1.EDPMService:
+	case *edpmv1.EDPMService:
 		return o.Status.ObservedGeneration == o.Generation
 	case *topologyv1.Topology:
 		return o.Status.ObservedGeneration == o.Generation

@@ -5,7 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 )
 
@@ -25,7 +25,7 @@ var _ = Describe("The layout of a glance API", func() {
 		Expect(g.Spec.GlanceAPIs["c"].Type).To(Equal(glancev1.LayoutEdge))
 	})
 	It("is decided in a control plane too", func() {
-		p := with(w, "OpenStackControlPlane", `glance: {template: {glanceAPIs: {a: {}}}}`).(*corev1beta1.OpenStackControlPlane)
+		p := with(w, "OpenStackControlPlane", `glance: {template: {glanceAPIs: {a: {}}}}`).(*openstackv1.OpenStackControlPlane)
 		create(p)
 		Expect(p.Spec.Glance.Template.GlanceAPIs["a"].Type).To(Equal(glancev1.LayoutSingle))
 	})

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	"github.com/edpm-operators/edpm-operators/webhooks/core"
 )
 
@@ -44,10 +44,10 @@ func (serving) GetLogger() logr.Logger             { return logr.Discard() }
 // TestAForgedReviewIsToldNothing : who reaches the webhooks is no API server yet.
 func TestAForgedReviewIsToldNothing(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := corev1beta1.AddToScheme(scheme); err != nil {
+	if err := openstackv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	theirs := &corev1beta1.OpenStackControlPlane{}
+	theirs := &openstackv1.OpenStackControlPlane{}
 	theirs.Name, theirs.Namespace = "their-cloud", "theirs"
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(theirs).Build()
 	ask := func(wrap func(ctrl.Manager) ctrl.Manager, review, object string) string {

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
@@ -43,7 +43,7 @@ var kinds = map[string]func(world) client.Object{
 	"Glance":    func(w world) client.Object { return &glancev1.Glance{ObjectMeta: w.meta("glance", "-")} },
 	"GlanceAPI": func(w world) client.Object { return &glancev1.GlanceAPI{ObjectMeta: w.meta("x", "-")} },
 	"OpenStackControlPlane": func(w world) client.Object {
-		return &corev1beta1.OpenStackControlPlane{ObjectMeta: w.meta("openstack", "-")}
+		return &openstackv1.OpenStackControlPlane{ObjectMeta: w.meta("openstack", "-")}
 	},
 	"EDPMServiceClass": func(w world) client.Object { return MakeServiceClass("x", string(w)).Obj() },
 	"EDPMService":      func(w world) client.Object { return MakeEDPMService("x", "n", string(w)) },
@@ -365,9 +365,9 @@ func (w world) warningsFor(name, host string) []string {
 var _ = Describe("The key of a host", func() {
 	It("that is none is refused with field, value and remedy, and one is taken", func() {
 		node := newWorld().newNode("edpm-0", "", "-")
-		node.Annotations = map[string]string{edpmv1.HostKeyAnnotation: "SHA256:abc"}
+		node.Annotations = map[string]string{common.HostKeyAnnotation: "SHA256:abc"}
 		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/host-key]", `"SHA256:abc"`, "ssh_host_ed25519_key.pub")
-		node.Annotations[edpmv1.HostKeyAnnotation] = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl root@edpm-0"
+		node.Annotations[common.HostKeyAnnotation] = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl root@edpm-0"
 		create(node)
 	})
 })

@@ -13,9 +13,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 )
@@ -26,7 +26,7 @@ func newServices(t *testing.T) *kubectl {
 	k := newDataPlane(t)
 	k.makeClass("agent")
 	k.makeService1("edpm-compute-0", k.ofClass("agent", "edpm-compute-0"),
-		is(edpmservicev1.PrecedingServicesReadyCondition, edpmservicev1.PrecedingNotReadyReason, "Waiting for service nova of OpenStackDataPlaneNode edpm-compute-0 to become Ready"))
+		is(edpmv1.PrecedingServicesReadyCondition, edpmv1.PrecedingNotReadyReason, "Waiting for service nova of OpenStackDataPlaneNode edpm-compute-0 to become Ready"))
 	k.makeService1("edpm-compute-1", k.ofClass("agent", "edpm-compute-1"), condition.Condition{})
 	controller, agent := &neutronv1.OVNController{ObjectMeta: k.meta("edpm-compute-1")}, &neutronv1.OVNMetadataAgent{ObjectMeta: k.meta("edpm-compute-1")}
 	for _, of := range []*neutronv1.OVNService{controller.OVN(), agent.OVN()} {
@@ -43,21 +43,21 @@ func newServices(t *testing.T) *kubectl {
 func (k *kubectl) makeClass(name string) {
 	k.t.Helper()
 	k.make(&corev1.Secret{ObjectMeta: k.meta(name + "-secret"), StringData: map[string]string{"key": agentKey}})
-	class := &edpmservicev1.EDPMServiceClass{ObjectMeta: k.meta(name)}
+	class := &edpmv1.EDPMServiceClass{ObjectMeta: k.meta(name)}
 	class.Spec.Annotation = "example.org/" + name
 	class.Spec.Play = "- hosts: all\n  vars:\n    agent_password: in-the-play-7\n    agent_key: " + agentKey + "\n"
 	class.Spec.CleanupPlaybook = "example.agent.absent"
 	class.Spec.CustomServiceConfig = "[DEFAULT]\ntransport_url = rabbit://agent:by-hand-8@host:5671/\n"
 	class.Spec.Vars = &apiextensionsv1.JSON{Raw: []byte(`{"agent_token": "in-the-vars", "agent_password": 48151623}`)}
-	class.Spec.ConfigFiles = []edpmservicev1.ConfigFile{{Name: "key", Secret: &edpmservicev1.FileSource{Name: name + "-secret"}}}
+	class.Spec.ConfigFiles = []edpmv1.ConfigFile{{Name: "key", Secret: &edpmv1.FileSource{Name: name + "-secret"}}}
 	k.make(class)
 }
 
 // agentKey is in a Secret that a class names.
 const agentKey = "sesame-open-sesame"
 
-func (k *kubectl) ofClass(class, node string) *edpmservicev1.EDPMService {
-	s := &edpmservicev1.EDPMService{ObjectMeta: k.meta(class + "-" + node)}
+func (k *kubectl) ofClass(class, node string) *edpmv1.EDPMService {
+	s := &edpmv1.EDPMService{ObjectMeta: k.meta(class + "-" + node)}
 	s.Spec.ClassName, s.Spec.DataplaneNodeName = class, node
 	s.Spec.CustomServiceConfig = "[agent]\npassword = by-hand-6\n"
 	return s
@@ -80,7 +80,7 @@ func (k *kubectl) makeService1(node string, obj hosted.Object, problem condition
 	k.writeStatus(obj)
 	entry := dataplanev1.NodeServiceStatus{Ready: problem.Type == "", ObjectName: obj.GetName()}
 	switch s := obj.(type) {
-	case *edpmservicev1.EDPMService:
+	case *edpmv1.EDPMService:
 		entry.Name, entry.Kind = s.Spec.ClassName, "EDPMService"
 	case *neutronv1.OVNController:
 		entry.Name, entry.Kind = "ovn-controller", "OVNController"
@@ -195,7 +195,7 @@ func (k *kubectl) tokens(objects []client.Object) []string {
 	var tokens []string
 	for _, obj := range objects {
 		k.read(obj)
-		tokens = append(tokens, obj.GetAnnotations()[edpmv1.RerunAnnotation])
+		tokens = append(tokens, obj.GetAnnotations()[common.RerunAnnotation])
 	}
 	return tokens
 }

@@ -15,7 +15,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/nodeview"
 )
 
@@ -122,8 +122,8 @@ func (c *connection) views(ctx context.Context, r client.Reader, s subject) ([]n
 
 // classes returns the classes of services of the namespace: none where the kind does not
 // exist or may not be read.
-func (c *connection) classes(ctx context.Context) ([]edpmservicev1.EDPMServiceClass, error) {
-	list := &edpmservicev1.EDPMServiceClassList{}
+func (c *connection) classes(ctx context.Context) ([]edpmv1.EDPMServiceClass, error) {
+	list := &edpmv1.EDPMServiceClassList{}
 	err := c.list(ctx, c.client, list)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil

@@ -32,8 +32,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/nodeview"
 )
@@ -297,7 +297,7 @@ func TestRerun(t *testing.T) {
 			if err := k.client.Get(context.Background(), client.ObjectKeyFromObject(obj), obj); err != nil {
 				t.Fatal(err)
 			}
-			token := obj.GetAnnotations()[edpmv1.RerunAnnotation]
+			token := obj.GetAnnotations()[common.RerunAnnotation]
 			list = append(list, token != before[obj])
 			before[obj] = token
 		}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 // rerunCommand is one call of kubectl edpm rerun.
@@ -30,7 +30,7 @@ func newRerun(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rerun <node|role>", Short: "Run Ansible again although nothing has changed", Args: cobra.ExactArgs(1),
 		Long: "Run phase 0 again, and then the services of phase 1, on a node or on all nodes of a\nrole; with --step only one service of phase 1. This sets a new token in the\nannotation " +
-			edpmv1.RerunAnnotation + ". Objects below with a token of their own\nget the new token too, because they would ignore the one above them.",
+			common.RerunAnnotation + ". Objects below with a token of their own\nget the new token too, because they would ignore the one above them.",
 		Example: "  kubectl edpm rerun edpm-compute-0\n  kubectl edpm rerun role/edpm-compute --step nova",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.run(cmd.Context(), cmd.OutOrStdout(), args[0])
@@ -60,7 +60,7 @@ func (r *rerunCommand) run(ctx context.Context, out io.Writer, arg string) error
 		if err := r.annotate(ctx, obj, token); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s/%s runs again (%s=%s)\n", obj.Kind, obj.Name, edpmv1.RerunAnnotation, token)
+		fmt.Fprintf(out, "%s/%s runs again (%s=%s)\n", obj.Kind, obj.Name, common.RerunAnnotation, token)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (r *rerunCommand) annotate(ctx context.Context, obj *metav1.PartialObjectMe
 	if obj.Annotations == nil {
 		obj.Annotations = map[string]string{}
 	}
-	obj.Annotations[edpmv1.RerunAnnotation] = token
+	obj.Annotations[common.RerunAnnotation] = token
 	kind := obj.GroupVersionKind()
 	if err := r.client.Patch(ctx, obj, client.MergeFrom(before), client.FieldOwner("kubectl-edpm")); err != nil {
 		return fmt.Errorf("annotating %s %s: %w", kind.Kind, obj.Name, err)
@@ -112,7 +112,7 @@ func (r *rerunCommand) objects(ctx context.Context, s subject) ([]*metav1.Partia
 }
 
 func hasToken(obj client.Object) bool {
-	_, has := obj.GetAnnotations()[edpmv1.RerunAnnotation]
+	_, has := obj.GetAnnotations()[common.RerunAnnotation]
 	return has
 }
 

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/coexistence"
 )
 
@@ -150,7 +150,7 @@ func (r *podReport) write(ctx context.Context) error {
 // setCondition reports whether the condition of the Pod had to be changed.
 func setCondition(pod *corev1.Pod, decision coexistence.Decision) bool {
 	isTrue, reason, message := decision.Condition()
-	c := corev1.PodCondition{Type: corev1.PodConditionType(edpmv1.OperatorsRunningCondition), Status: corev1.ConditionFalse, Reason: string(reason), Message: message}
+	c := corev1.PodCondition{Type: corev1.PodConditionType(common.OperatorsRunningCondition), Status: corev1.ConditionFalse, Reason: string(reason), Message: message}
 	if isTrue {
 		c.Status = corev1.ConditionTrue
 	}

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/coexistence"
@@ -152,7 +152,7 @@ func conditionOf(t *testing.T, api client.Client, pod string) string {
 		t.Fatal(err)
 	}
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodConditionType(edpmv1.OperatorsRunningCondition) {
+		if c.Type == corev1.PodConditionType(common.OperatorsRunningCondition) {
 			return fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
 		}
 	}
@@ -179,7 +179,7 @@ func warnings(t *testing.T, api client.Client, pod string) []string {
 func setPartOf(t *testing.T, api client.Client, name string, value any) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{edpmv1.PartOfLabel: value}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{common.PartOfLabel: value}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
 	})
 
 	t.Log("The definition is replaced by ours: the manager ends to be started again")
-	setPartOf(t, api, "glances.glance.openstack.org", edpmv1.PartOf)
+	setPartOf(t, api, "glances.glance.openstack.org", common.PartOf)
 	p.ends()
 	if diff := cmp.Diff(want, warnings(t, api, "manager-0")); diff != "" {
 		t.Errorf("the events differ (-want +got):\n%s", diff)

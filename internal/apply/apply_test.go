@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -149,7 +149,7 @@ func controlled(name, uid string) []metav1.OwnerReference {
 }
 
 func TestOnlyWhatIsOursIsWritten(t *testing.T) {
-	ofMe := map[string]string{edpmv1.OwnerAnnotation: "Pod/me"}
+	ofMe := map[string]string{common.OwnerAnnotation: "Pod/me"}
 	hashOnly := map[string]string{appliedAnnotation: "0123456789abcdef"}
 	for name, c := range map[string]struct {
 		owners      []metav1.OwnerReference
@@ -168,7 +168,7 @@ func TestOnlyWhatIsOursIsWritten(t *testing.T) {
 		"nobody's":                             {want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
 		"nobody's, and to be adopted":          {options: []Option{Adopt}},
 		"nobody's, made for the owner":         {annotations: ofMe},
-		"nobody's, made for another":           {annotations: map[string]string{edpmv1.OwnerAnnotation: "Pod/other"}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
+		"nobody's, made for another":           {annotations: map[string]string{common.OwnerAnnotation: "Pod/other"}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
 		"nobody's, with a hash only":           {annotations: hashOnly, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
 		"left by an earlier version":           {annotations: hashOnly, options: []Option{Orphan}},
 		"nobody's, and to be left":             {options: []Option{Orphan}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
@@ -241,7 +241,7 @@ func TestAnUpgradeWritesNothing(t *testing.T) {
 	d.expect(t, map[string]string{"a": "1"}, 0)
 	d.child(t, map[string]string{"a": "2"})
 	d.expect(t, map[string]string{"a": "2"}, 1)
-	if got := d.stored(t).Annotations[edpmv1.OwnerAnnotation]; got != "Pod/me" {
+	if got := d.stored(t).Annotations[common.OwnerAnnotation]; got != "Pod/me" {
 		t.Errorf("the mark is %q; the next change adds it", got)
 	}
 }
@@ -276,7 +276,7 @@ func secret(data string, owners []metav1.OwnerReference) *corev1.Secret {
 
 func TestASecretIsWrittenOnlyIfItIsOursAndDiffers(t *testing.T) {
 	marked := secret("1", nil)
-	marked.Annotations = map[string]string{edpmv1.OwnerAnnotation: "Pod/me"}
+	marked.Annotations = map[string]string{common.OwnerAnnotation: "Pod/me"}
 	for name, c := range map[string]struct {
 		present  *corev1.Secret
 		writes   int
@@ -312,7 +312,7 @@ func TestASecretIsWrittenOnlyIfItIsOursAndDiffers(t *testing.T) {
 
 func TestASecretHasNothingButWhatIsWanted(t *testing.T) {
 	theirs := secret("2", nil)
-	theirs.Annotations, theirs.Data["b"] = map[string]string{edpmv1.OwnerAnnotation: "Pod/me"}, []byte("x")
+	theirs.Annotations, theirs.Data["b"] = map[string]string{common.OwnerAnnotation: "Pod/me"}, []byte("x")
 	d := newDesk(theirs)
 	if err := Secret(ctx, d, "manager", owner("me"), secret("1", nil), theirs); err != nil {
 		t.Fatal(err)
@@ -365,9 +365,9 @@ func TestOnlyWhatIsOursIsDeleted(t *testing.T) {
 		"controlled by something else":    {owners: controlled("other", "uid-other")},
 		"of an owner of that name before": {owners: controlled("me", "uid-before")},
 		"nobody's":                        {},
-		"nobody's, made for the owner":    {annotations: map[string]string{edpmv1.OwnerAnnotation: "Pod/me"}},
-		"left behind by the owner":        {annotations: map[string]string{edpmv1.OwnerAnnotation: "Pod/me"}, options: []Option{Orphan}, deleted: true},
-		"left behind by another":          {annotations: map[string]string{edpmv1.OwnerAnnotation: "Pod/other"}, options: []Option{Orphan}},
+		"nobody's, made for the owner":    {annotations: map[string]string{common.OwnerAnnotation: "Pod/me"}},
+		"left behind by the owner":        {annotations: map[string]string{common.OwnerAnnotation: "Pod/me"}, options: []Option{Orphan}, deleted: true},
+		"left behind by another":          {annotations: map[string]string{common.OwnerAnnotation: "Pod/other"}, options: []Option{Orphan}},
 		"left by an earlier version":      {annotations: map[string]string{appliedAnnotation: "0"}, options: []Option{Orphan}, deleted: true},
 		"nobody's, where some are left":   {options: []Option{Orphan}},
 	} {

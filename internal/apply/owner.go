@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -32,7 +32,7 @@ type ConflictError struct {
 	// Foreign reports that Owner is For, and that another operator, which knows
 	// the kind of For too, created the object.
 	Foreign bool
-	// Mark is the value of edpmv1.OwnerAnnotation that hands the object over to
+	// Mark is the value of common.OwnerAnnotation that hands the object over to
 	// For; empty when nothing but its owner decides.
 	Mark string
 	// Others are further objects in the same situation, each as Kind "name".
@@ -43,7 +43,7 @@ type ConflictError struct {
 func (e *ConflictError) Error() string {
 	remedy := "delete it if nothing needs it, or rename one of the two"
 	if e.Mark != "" {
-		remedy += fmt.Sprintf(", or hand it over with the annotation %s=%s", edpmv1.OwnerAnnotation, e.Mark)
+		remedy += fmt.Sprintf(", or hand it over with the annotation %s=%s", common.OwnerAnnotation, e.Mark)
 	}
 	if len(e.Others) > 0 {
 		remedy += ". The same applies to " + strings.Join(e.Others, ", ")
@@ -99,9 +99,9 @@ func Halt(t condition.Type, err error) error {
 	case !errors.As(err, &conflict):
 		return err
 	case conflict.Former:
-		return phase.Waiting(t, edpmv1.ConflictReason, "%v", conflict)
+		return phase.Waiting(t, common.ConflictReason, "%v", conflict)
 	}
-	return phase.Stalled(t, edpmv1.ConflictReason, "%v", conflict)
+	return phase.Stalled(t, common.ConflictReason, "%v", conflict)
 }
 
 // Option changes which existing objects count as ours, or what becomes of them.
@@ -242,7 +242,7 @@ func Applied(existing client.Object) bool { return existing.GetAnnotations()[app
 // only the hash.
 func (a *application) marked(existing client.Object) bool {
 	annotations := existing.GetAnnotations()
-	owner, found := annotations[edpmv1.OwnerAnnotation]
+	owner, found := annotations[common.OwnerAnnotation]
 	if !found && a.orphan {
 		return Applied(existing)
 	}
@@ -253,7 +253,7 @@ func (a *application) marked(existing client.Object) bool {
 // is itself no reason to write: objects of earlier versions stay as they are.
 func (a *application) mark(want *unstructured.Unstructured) {
 	if a.owner != nil {
-		annotate(want, edpmv1.OwnerAnnotation, a.ownerName())
+		annotate(want, common.OwnerAnnotation, a.ownerName())
 	}
 }
 

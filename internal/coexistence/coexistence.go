@@ -11,7 +11,7 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/kinds"
 )
 
@@ -51,7 +51,7 @@ func owns(operator string) []string { return kinds.Definitions(kinds.Of(operator
 type Definitions map[string]bool
 
 // Ours reports by its labels whether a resource definition is that of the suite.
-func Ours(labels map[string]string) bool { return labels[edpmv1.PartOfLabel] == edpmv1.PartOf }
+func Ours(labels map[string]string) bool { return labels[common.PartOfLabel] == common.PartOf }
 
 // Decision says which operators run.
 type Decision struct {
@@ -113,13 +113,13 @@ func (found Definitions) leaves(operator string) *LeftOut {
 	n := needsOf[operator]
 	for _, name := range owns(operator) {
 		if ours, exists := found[name]; exists && !ours {
-			return &LeftOut{operator, edpmv1.ForeignDefinitionReason, fmt.Sprintf(
+			return &LeftOut{operator, common.ForeignDefinitionReason, fmt.Sprintf(
 				"definition %s belongs to another operator: set --operators without %s, or remove that operator and its definition and apply the definition of this project", name, operator)}
 		}
 	}
 	for _, name := range slices.Concat(owns(operator), n.reads) {
 		if _, exists := found[name]; !exists {
-			return &LeftOut{operator, edpmv1.MissingDefinitionReason, fmt.Sprintf("definition %s does not exist: apply config/crd", name)}
+			return &LeftOut{operator, common.MissingDefinitionReason, fmt.Sprintf("definition %s does not exist: apply config/crd", name)}
 		}
 	}
 	for _, other := range n.operators {
@@ -134,13 +134,13 @@ func (found Definitions) leaves(operator string) *LeftOut {
 // message of the condition OperatorsRunning.
 func (d Decision) Condition() (isTrue bool, reason condition.Reason, message string) {
 	if len(d.LeftOut) == 0 {
-		return true, edpmv1.AllRunningReason, "Running: " + strings.Join(d.Running, ", ")
+		return true, common.AllRunningReason, "Running: " + strings.Join(d.Running, ", ")
 	}
 	parts := []string{"Running: " + cmp.Or(strings.Join(d.Running, ", "), "none")}
-	reason = edpmv1.MissingDefinitionReason
+	reason = common.MissingDefinitionReason
 	for _, out := range d.LeftOut {
 		parts = append(parts, fmt.Sprintf("%s is disabled: %s", out.Operator, out.Message))
-		if out.Reason == edpmv1.ForeignDefinitionReason {
+		if out.Reason == common.ForeignDefinitionReason {
 			reason = out.Reason
 		}
 	}

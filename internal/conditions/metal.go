@@ -1,8 +1,8 @@
 package conditions
 
 import (
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 const metalTable = "metal"
@@ -12,11 +12,11 @@ func ofMachine() Table {
 	return Table{Name: metalTable, Title: "reasons of a machine", Kinds: []string{node}, Link: "openstackdataplanenode.md#bare-metal", Conditions: []Condition{
 		{Type: dataplanev1.ProvisionReadyCondition, Means: "the BareMetalHost of the node runs its image, and a run has reached it", Reasons: []Reason{
 			{dataplanev1.InvalidSpecReason, "`baremetalSetTemplate`, or the user data or network data that it refers to, cannot be used; the message names the field", "correct the field, or set `preProvisioned: true` if the hosts run already"},
-			{edpmv1.SecretMissingReason, "a Secret with user data, network data or certificates does not exist", createInput},
-			{edpmv1.SecretKeyMissingReason, "the Secret does not have the key that the message names", createInput},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
-			{edpmv1.ConflictReason, "a Secret with the name of the one that the machine boots with exists already, and was not created for this node", removeOwn},
+			{common.SecretMissingReason, "a Secret with user data, network data or certificates does not exist", createInput},
+			{common.SecretKeyMissingReason, "the Secret does not have the key that the message names", createInput},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
+			{common.ConflictReason, "a Secret with the name of the one that the machine boots with exists already, and was not created for this node", removeOwn},
 			{dataplanev1.MetalKindMissingReason, "the resource definition of BareMetalHost does not exist", "install baremetal-operator (Metal3), or set `preProvisioned: true` in the role; it continues automatically"},
 			{dataplanev1.MetalNoneFreeReason, "no BareMetalHost of the namespace is free and fits; the message says how many there are, and what is wrong with each", "register machines, or correct what the message names; it continues automatically when one is free"},
 			{dataplanev1.MetalHostLostReason, "the BareMetalHost of the node no longer exists, is being deleted, or is no longer claimed by the node. The machine is left alone", "restore the object or its `spec.consumerRef`, or set annotation `edpm.openstack.org/replace-host` to have another machine"},

@@ -4,16 +4,16 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 )
@@ -74,7 +74,7 @@ func name(p edpm.Phase) condition.Reason { return condition.Reason(p) }
 // Tables returns all tables, those for many kinds first.
 func Tables() []Table {
 	return []Table{
-		common(), step(), topologyRef(),
+		ofEveryKind(), step(), topologyRef(),
 		ofDataPlane(), ofRole(), ofNode(), ofMachine(), ofAnsibleEE(),
 		hosted(), ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(), ofOVNController(), ofMetadataAgent(),
 		ofServiceClass(), ofEDPMService(),
@@ -82,8 +82,8 @@ func Tables() []Table {
 	}
 }
 
-// common is what internal/phase reports for every kind.
-func common() Table {
+// ofEveryKind is what internal/phase reports for every kind.
+func ofEveryKind() Table {
 	return Table{Name: "common", Kinds: []string{everyKind}, Link: "conditions.md", Conditions: []Condition{
 		{Type: condition.ReadyCondition, Means: "all other conditions are True; else it repeats the worst of them", Reasons: []Reason{
 			{condition.InitReason, "a phase has not been checked yet, because an earlier one is not complete", "see the conditions that are False"},
@@ -124,7 +124,7 @@ func topologyRef() Table {
 func ofDataPlane() Table {
 	return Table{Name: dataPlane, Kinds: []string{dataPlane}, Link: "openstackdataplane.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "roles and nodes match the spec", Reasons: []Reason{
-			{edpmv1.ConflictReason, "roles or nodes with these names exist already, and were not created by this data plane; the others are up to date", removeOwn},
+			{common.ConflictReason, "roles or nodes with these names exist already, and were not created by this data plane; the others are up to date", removeOwn},
 			{dataplanev1.RejectedReason, "the API server or a webhook rejects roles or nodes, or their deletion; the message names up to ten of them with the reasons. The others are up to date", "correct what the message names; it is retried every minute"},
 		}},
 		nodesReady(),
@@ -141,7 +141,7 @@ func ofRole() Table {
 	return Table{Name: role, Kinds: []string{role}, Link: "openstackdataplanerole.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the role is valid and its inventory is published, or the message says why it is too large to be published", Reasons: []Reason{
 			{dataplanev1.InvalidVarsReason, "`nodeTemplate.ansibleVars` is neither a mapping nor a string with a YAML mapping", "correct the field"},
-			{edpmv1.ConflictReason, "a ConfigMap with the name of the inventory exists already, and was not created for this object", removeOwn},
+			{common.ConflictReason, "a ConfigMap with the name of the inventory exists already, and was not created for this object", removeOwn},
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can use the Topology of the role", Like: consumersTable},
 		nodesReady(),
@@ -152,17 +152,17 @@ func ofNode() Table {
 	return Table{Name: node, Kinds: []string{node}, Link: "openstackdataplanenode.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the inputs of phase 0 are ready", Reasons: []Reason{
 			{dataplanev1.RoleMissingReason, "`spec.role` is empty, or the role does not exist", "set `spec.role`, or create the role"},
-			{edpmv1.SecretMissingReason, "no Secret with an SSH key is set, or a Secret of a service, mount or `env` does not exist", createInput},
-			{edpmv1.SecretKeyMissingReason, "the Secret does not have the key that the message names", "add the key to the Secret; it continues automatically"},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
-			{edpmv1.ConfigMapMissingReason, "a ConfigMap of a service, mount or `env` does not exist", createInput},
-			{edpmv1.ConfigMapKeyMissingReason, "a ConfigMap does not have the key that `env` refers to", createInput},
+			{common.SecretMissingReason, "no Secret with an SSH key is set, or a Secret of a service, mount or `env` does not exist", createInput},
+			{common.SecretKeyMissingReason, "the Secret does not have the key that the message names", "add the key to the Secret; it continues automatically"},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
+			{common.ConfigMapMissingReason, "a ConfigMap of a service, mount or `env` does not exist", createInput},
+			{common.ConfigMapKeyMissingReason, "a ConfigMap does not have the key that `env` refers to", createInput},
 			{dataplanev1.ServiceMissingReason, "the role names a service that is not built in and for which no OpenStackDataPlaneService exists", "create the OpenStackDataPlaneService, or remove the name from the role"},
 			{dataplanev1.InvalidVarsReason, "`ansibleVars` is neither a mapping nor a string with a YAML mapping, or it or `env` has a variable that changes how hosts are [reached and trusted](security.md#how-hosts-are-reached)", "correct the field or remove the variable that the message names"},
-			{edpmv1.RunnerImageMissingReason, noImage, setImage},
+			{common.RunnerImageMissingReason, noImage, setImage},
 			{dataplanev1.InvalidSpecReason, "a field is invalid, or is too long for the inventory; the message names it", "correct the field"},
-			{edpmv1.ConflictReason, "a ConfigMap with the name of the inventory exists already, and was not created for this object", removeOwn},
+			{common.ConflictReason, "a ConfigMap with the name of the inventory exists already, and was not created for this object", removeOwn},
 			{dataplanev1.MachineConflictReason, "another node has the same address and port, or the same host key; the message names it. Nothing is run for either", "correct `ansibleHost` of one of them, or delete one: see [one host, two nodes](how-to/replace-a-host.md#one-host-two-nodes)"},
 		}},
 		{Type: condition.TopologyReadyCondition, Means: "runs can use the Topology of the node or of its role", Like: consumersTable},
@@ -183,18 +183,18 @@ func hosted() Table {
 			{hostedv1.NodeMissingReason, "the node does not exist", "create the node, or delete the object"},
 			{hostedv1.AnnotationMissingReason, "neither the node nor its role has the annotation that gives nodes the service; nothing is run", "set the annotation that the message names on the node or its role, or delete the object"},
 			{hostedv1.InvalidSpecReason, "a field that is copied from the node is still empty, or the `deployStrategy` of the node is invalid", "set `ansibleSSHPrivateKeySecret` on the node or its role, or correct what the message names"},
-			{edpmv1.ConfigMapMissingReason, "the inventory does not exist", "see the conditions of the node, for which it is generated"},
-			{edpmv1.ConfigMapKeyMissingReason, "the ConfigMap does not have the key `inventory`", "see the conditions of the node, for which it is generated"},
+			{common.ConfigMapMissingReason, "the inventory does not exist", "see the conditions of the node, for which it is generated"},
+			{common.ConfigMapKeyMissingReason, "the ConfigMap does not have the key `inventory`", "see the conditions of the node, for which it is generated"},
 			{hostedv1.InvalidInventoryReason, "the inventory is invalid, does not have the host, or has a variable that changes how hosts are [reached and trusted](security.md#how-hosts-are-reached)", "correct `inventoryConfigMapName`, or the ConfigMap if you created it"},
-			{edpmv1.RunnerImageMissingReason, noImage, setImage},
-			{edpmv1.SecretMissingReason, "the Secret with the SSH key does not exist", createSecret},
-			{edpmv1.SecretKeyMissingReason, "the Secret does not have the key `ssh-privatekey`", createSecret},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{common.RunnerImageMissingReason, noImage, setImage},
+			{common.SecretMissingReason, "the Secret with the SSH key does not exist", createSecret},
+			{common.SecretKeyMissingReason, "the Secret does not have the key `ssh-privatekey`", createSecret},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: hostedv1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are complete", Reasons: []Reason{
 			{hostedv1.NodeNotReadyReason, "phase 0 of the node is not complete, or the node is being deleted", "see the conditions of the node: `kubectl edpm status <node>`"},
-			{edpmv1.ConflictReason, "the object is owned by another object than the node, so nothing is run", "delete the object; a new one is created for the node"},
+			{common.ConflictReason, "the object is owned by another object than the node, so nothing is run", "delete the object; a new one is created for the node"},
 		}},
 		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` is valid", Reasons: []Reason{
 			{hostedv1.InvalidConfigReason, "`customServiceConfig` is invalid; the message has the line", "correct it: see [how-to](how-to/custom-service-config.md)"},
@@ -211,13 +211,13 @@ func ofAnsibleEE() Table {
 	return Table{Name: ansibleEE, Kinds: []string{ansibleEE}, Link: "openstackansibleee.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "a Job can be created from the spec", Reasons: []Reason{
 			{ansibleeev1.InvalidSpecReason, "no Job can be created from the spec", "correct the field that the message names"},
-			{edpmv1.RunnerImageMissingReason, noImage, setImage},
-			{edpmv1.SecretMissingReason, "a Secret that `env` refers to does not exist", createInput},
-			{edpmv1.SecretKeyMissingReason, "a Secret does not have the key that `env` refers to", createInput},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
-			{edpmv1.ConfigMapMissingReason, "a ConfigMap that `env` refers to does not exist", createInput},
-			{edpmv1.ConfigMapKeyMissingReason, "a ConfigMap does not have the key that `env` refers to", createInput},
+			{common.RunnerImageMissingReason, noImage, setImage},
+			{common.SecretMissingReason, "a Secret that `env` refers to does not exist", createInput},
+			{common.SecretKeyMissingReason, "a Secret does not have the key that `env` refers to", createInput},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
+			{common.ConfigMapMissingReason, "a ConfigMap that `env` refers to does not exist", createInput},
+			{common.ConfigMapKeyMissingReason, "a ConfigMap does not have the key that `env` refers to", createInput},
 		}},
 		{Type: ansibleeev1.NetworkAttachmentsReadyCondition, Means: "the network attachments exist. Present only if the spec names some", Reasons: []Reason{
 			{ansibleeev1.NetworkAttachmentMissingReason, "a network attachment definition, or the kind itself, does not exist", createInput},
@@ -226,7 +226,7 @@ func ofAnsibleEE() Table {
 		{Type: ansibleeev1.JobReadyCondition, Means: "the Job has succeeded on every host", Reasons: []Reason{
 			{ansibleeev1.JobRunningReason, "the Job is in progress", "nothing: it continues automatically. `kubectl logs -f job/<run>` follows its output"},
 			{ansibleeev1.JobHostsBusyReason, "another run uses a host of this one, possibly under another name, and comes first: a host is in one run at a time", "nothing: it continues when the run that the message names has finished or is deleted"},
-			{edpmv1.ConflictReason, "a Job or Secret with that name exists already, and was not created for this run", removeOwn},
+			{common.ConflictReason, "a Job or Secret with that name exists already, and was not created for this run", removeOwn},
 			{ansibleeev1.JobFailedReason, "at least one host failed; the message names the first", "`status.hosts` has every host, `kubectl logs job/<run>` the whole output. A run that an operator created is not retried: its owner starts another one for the failed hosts"},
 			{ansibleeev1.JobLostReason, "the Pod ended without leaving results, for example because it was evicted. The outcome is unknown", "the most frequent cause is a lack of memory: raise the limit of the namespace, or lower `batchSize`. The owners run these hosts again automatically"},
 			{ansibleeev1.JobNotStartedReason, "the run was deleted before it had a Job: no host was touched", "nothing: its owners start new runs if they still need them"},
@@ -239,36 +239,36 @@ func ofAnsibleEE() Table {
 func ofNova() Table {
 	return Table{Name: nova, Kinds: []string{nova}, Link: "nova.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the passwords exist", Reasons: []Reason{
-			{edpmv1.SecretMissingReason, "the Secret of `spec.secret` does not exist", createSecret},
-			{edpmv1.SecretKeyMissingReason, "the Secret of `spec.secret` does not have the key with the service password", createSecret},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{common.SecretMissingReason, "the Secret of `spec.secret` does not exist", createSecret},
+			{common.SecretKeyMissingReason, "the Secret of `spec.secret` does not have the key with the service password", createSecret},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: novav1.NovaAllCellsReadyCondition, Means: "every cell is Ready", Reasons: []Reason{
 			{novav1.CellsNotReadyReason, "some cells are not Ready; the message names the first", "see the conditions of that NovaCell: the most frequent cause is a missing Secret of the message bus"},
-			{edpmv1.ConflictReason, "a NovaCell or Secret with the name of a cell exists already, and was not created by this Nova", removeOrGive},
+			{common.ConflictReason, "a NovaCell or Secret with the name of a cell exists already, and was not created by this Nova", removeOrGive},
 			{novav1.ComputesRemainingReason, "a cell was removed from `cellTemplates` but still has computes", "delete their nodes and NovaComputes first, or add the cell to `cellTemplates` again"},
 		}},
 		{Type: novav1.NovaAPIReadyCondition, Means: "the inputs of the API are ready, or no API is run; the message says which", Like: podifiedTable, Reasons: []Reason{
 			{novav1.InvalidSpecReason, "the API database, `cell0` or an image is not configured", "set what the message names, or `spec.apiServiceTemplate.replicas: 0`"},
 			{novav1.CellNotReadyReason, "cell0 has not read the Secret of its message bus yet", "see the condition `InputReady` of the NovaCell that the message names"},
 			{novav1.DatabaseConflictReason, "a database is that of another Nova with an API in the namespace, which was created before, or is used twice; nothing is changed", "set `apiDatabaseName`, and `cellDatabaseName` of each cell, to other databases"},
-			{edpmv1.SecretMissingReason, "the Secret with the message bus of cell0 does not exist", createSecret},
-			{edpmv1.SecretKeyMissingReason, "the Secret of `spec.secret` does not have the password of a database, or that with the message bus of cell0 not the key `transport_url`", createSecret},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{common.SecretMissingReason, "the Secret with the message bus of cell0 does not exist", createSecret},
+			{common.SecretKeyMissingReason, "the Secret of `spec.secret` does not have the password of a database, or that with the message bus of cell0 not the key `transport_url`", createSecret},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: condition.DBSyncReadyCondition, Means: "the schema of the API database is up to date. Present only if an API is run", Like: jobTable},
 		{Type: novav1.NovaCellMappingsReadyCondition, Means: "the API knows the database and the message bus of every cell, and no cell that is to be removed. Present only if an API is run", Like: jobTable, Reasons: []Reason{
 			{novav1.CellHasHostsReason, "a cell was removed from `cellTemplates`, and hosts are mapped to it; the NovaCell is kept", "delete their compute services in nova, or add the cell to `cellTemplates` again; the Job is retried within five minutes"},
 			{novav1.CellHasInstancesReason, "a cell was removed from `cellTemplates`, and has instances; the NovaCell is kept", "delete the instances, or add the cell to `cellTemplates` again; the Job is retried within five minutes"},
 			{novav1.CellNotReadyReason, "the database of a cell is not up to date yet; the other cells can be used", "see the condition `DBSyncReady` of the NovaCell that the message names"},
-			{edpmv1.SecretMissingReason, "the Secret with the message bus of a cell does not exist; the other cells can be used", createSecret},
-			{edpmv1.SecretKeyMissingReason, "the Secret with the message bus of a cell does not have the key `transport_url`", createSecret},
+			{common.SecretMissingReason, "the Secret with the message bus of a cell does not exist; the other cells can be used", createSecret},
+			{common.SecretKeyMissingReason, "the Secret with the message bus of a cell does not have the key `transport_url`", createSecret},
 		}},
 		{Type: novav1.NovaDBPurgeReadyCondition, Means: "rows of deleted instances are [removed](nova.md#deleted-instances) from the database of each cell as scheduled. Present only if an API is run", Like: jobTable, Reasons: []Reason{
-			{edpmv1.SecretMissingReason, "the Secret with the message bus of a cell does not exist", createSecret},
-			{edpmv1.SecretKeyMissingReason, "the Secret with the message bus of a cell does not have the key `transport_url`", createSecret},
+			{common.SecretMissingReason, "the Secret with the message bus of a cell does not exist", createSecret},
+			{common.SecretKeyMissingReason, "the Secret with the message bus of a cell does not have the key `transport_url`", createSecret},
 			{novav1.InvalidConfigReason, "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"},
 		}},
 		{Type: novav1.NovaComputeServicesReadyCondition, Means: "the API can be asked for the services of computes, or there are none, and maps new hosts. Present only if an API is run", Like: jobTable, Reasons: unasked()},
@@ -289,7 +289,7 @@ func job() Table {
 			{podifiedv1.PodsPendingReason, "the scheduler finds no node for the pod of the Job; the message is the scheduler's", "see [my pod is Pending](pod-pending.md)"},
 			{podifiedv1.InvalidConfigReason, "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"},
 			{podifiedv1.RefusedReason, "the API server rejects the Job", "correct what the message names"},
-			{edpmv1.ConflictReason, "a Job or Secret with that name exists already, and was not created for this object", removeOrGive},
+			{common.ConflictReason, "a Job or Secret with that name exists already, and was not created for this object", removeOrGive},
 		}},
 	}}
 }
@@ -300,21 +300,21 @@ func ofNovaCell() Table {
 			{novav1.InvalidSpecReason, "a field that computes need is empty", "set the field that the message names"},
 			{novav1.InvalidConfigReason, "the key `quorumqueues` of the Secret with the message bus is neither `true` nor `false`", "correct or remove it"},
 			{novav1.QueueTypeChangedReason, "the Secret with the message bus asks for other queues (`quorumqueues`) in a virtual host that is in use; computes and pods keep their configuration", "set `transport_url` to another virtual host, or `quorumqueues` to the value that the message names"},
-			{edpmv1.SecretMissingReason, "a Secret does not exist", createSecret},
-			{edpmv1.SecretKeyMissingReason, "a Secret does not have a key", createSecret},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{common.SecretMissingReason, "a Secret does not exist", createSecret},
+			{common.SecretKeyMissingReason, "a Secret does not have a key", createSecret},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: novav1.NovaComputeServiceConfigReadyCondition, Means: "the configuration of the computes is generated", Reasons: []Reason{
 			{novav1.InvalidConfigReason, "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"},
-			{edpmv1.ConflictReason, "a Secret with the name of the configuration exists already, and was not created for this cell", removeOrGive},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
+			{common.ConflictReason, "a Secret with the name of the configuration exists already, and was not created for this cell", removeOrGive},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
 		}},
 		{Type: novav1.NovaConductorReadyCondition, Means: "the inputs of the conductor are ready, or the conductor is disabled; the message says which", Like: podifiedTable, Reasons: []Reason{
-			{edpmv1.SecretMissingReason, "the Secret with the passwords of the databases does not exist", createSecret},
-			{edpmv1.SecretKeyMissingReason, "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service", createSecret},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{common.SecretMissingReason, "the Secret with the passwords of the databases does not exist", createSecret},
+			{common.SecretKeyMissingReason, "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service", createSecret},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: condition.DBSyncReadyCondition, Means: "the schema of the database of the cell is up to date. Present only if the cell has a conductor", Like: jobTable},
 	}}
@@ -330,8 +330,8 @@ func ofCompute() Table {
 			{novav1.CellMissingReason, "the cell does not exist", "create it, for example through a [Nova](nova.md); it continues automatically"},
 			{novav1.CellNotReadyReason, "the cell does not provide the configuration of its computes yet", "see the conditions of the cell"},
 			{novav1.CellZeroReason, "the annotation names cell0, which has no computes", "delete the node and create it again with another cell"},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: hostedv1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are complete", Like: hostedTable},
 		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` is valid", Like: hostedTable},
@@ -365,12 +365,12 @@ func unasked() []Reason {
 func ofServiceClass() Table {
 	return Table{Name: serviceClass, Kinds: []string{serviceClass}, Link: "edpmserviceclass.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the class is valid, and the Secrets and ConfigMaps that it names exist", Reasons: append([]Reason{
-			{edpmservicev1.InvalidClassReason, "a field of the class is invalid; the message names it. Admission was off when it was written", "correct the field"},
-			{edpmservicev1.AfterCycleReason, "classes come after each other, so that none of them can start; the message names them", "remove one of the names from `spec.after`"},
+			{edpmv1.InvalidClassReason, "a field of the class is invalid; the message names it. Admission was off when it was written", "correct the field"},
+			{edpmv1.AfterCycleReason, "classes come after each other, so that none of them can start; the message names them", "remove one of the names from `spec.after`"},
 		}, filesMissing()...)},
-		{Type: edpmservicev1.ServicesReadyCondition, Means: "the service is Ready on every node that the class selects", Reasons: []Reason{
-			{edpmservicev1.ServicesNotReadyReason, "the service is not Ready on some nodes; the message names the first", "see the conditions of the EDPMService that the message names"},
-			{edpmservicev1.ClassInUseReason, "the class is being deleted, and nodes have its service; the message has their number and names up to ten", "remove the annotation of the class from these nodes and their roles, or set it to `false`: the service is removed from their hosts, and then the class"},
+		{Type: edpmv1.ServicesReadyCondition, Means: "the service is Ready on every node that the class selects", Reasons: []Reason{
+			{edpmv1.ServicesNotReadyReason, "the service is not Ready on some nodes; the message names the first", "see the conditions of the EDPMService that the message names"},
+			{edpmv1.ClassInUseReason, "the class is being deleted, and nodes have its service; the message has their number and names up to ten", "remove the annotation of the class from these nodes and their roles, or set it to `false`: the service is removed from their hosts, and then the class"},
 		}},
 	}}
 }
@@ -378,26 +378,26 @@ func ofServiceClass() Table {
 // filesMissing are the reasons why configFiles of a class cannot be read.
 func filesMissing() []Reason {
 	return []Reason{
-		{edpmv1.SecretMissingReason, "a Secret of `configFiles` does not exist", createInput},
-		{edpmv1.SecretKeyMissingReason, "a Secret of `configFiles` does not have the key", "add the key to the Secret; it continues automatically"},
-		{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-		{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
-		{edpmv1.ConfigMapMissingReason, "a ConfigMap of `configFiles` does not exist", createInput},
-		{edpmv1.ConfigMapKeyMissingReason, "a ConfigMap of `configFiles` does not have the key", createInput},
+		{common.SecretMissingReason, "a Secret of `configFiles` does not exist", createInput},
+		{common.SecretKeyMissingReason, "a Secret of `configFiles` does not have the key", "add the key to the Secret; it continues automatically"},
+		{common.SecretForbiddenReason, noRight, grantSecrets},
+		{common.SecretLimitReason, noRoom, fewerSecrets},
+		{common.ConfigMapMissingReason, "a ConfigMap of `configFiles` does not exist", createInput},
+		{common.ConfigMapKeyMissingReason, "a ConfigMap of `configFiles` does not have the key", createInput},
 	}
 }
 
 func ofEDPMService() Table {
 	return Table{Name: edpmService, Kinds: []string{edpmService}, Link: "edpmservice.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "node, inventory and SSH key exist", Like: hostedTable},
-		{Type: edpmservicev1.ServiceClassReadyCondition, Means: "the class exists, is valid, and has its files", Reasons: append([]Reason{
-			{edpmservicev1.ClassMissingReason, "the class does not exist in the namespace; nothing is run", "create the class, or delete the object"},
-			{edpmservicev1.InvalidClassReason, "a field of the class is invalid; the message names it", "correct the class"},
+		{Type: edpmv1.ServiceClassReadyCondition, Means: "the class exists, is valid, and has its files", Reasons: append([]Reason{
+			{edpmv1.ClassMissingReason, "the class does not exist in the namespace; nothing is run", "create the class, or delete the object"},
+			{edpmv1.InvalidClassReason, "a field of the class is invalid; the message names it", "correct the class"},
 		}, filesMissing()...)},
-		{Type: edpmservicev1.PrecedingServicesReadyCondition, Means: "the services of the node that the class comes after are Ready", Reasons: []Reason{
-			{edpmservicev1.PrecedingNotReadyReason, "a service of `spec.after` is not Ready on the node; the message names it", "see `status.services` of the node: `kubectl edpm status <node>`"},
-			{edpmservicev1.PrecedingMissingReason, "the node does not have a service of `spec.after`; the message names it", "give the service to the node, or remove its name from `spec.after` of the class"},
-			{edpmservicev1.AfterCycleReason, "classes come after each other; the message names them", "remove one of the names from `spec.after`"},
+		{Type: edpmv1.PrecedingServicesReadyCondition, Means: "the services of the node that the class comes after are Ready", Reasons: []Reason{
+			{edpmv1.PrecedingNotReadyReason, "a service of `spec.after` is not Ready on the node; the message names it", "see `status.services` of the node: `kubectl edpm status <node>`"},
+			{edpmv1.PrecedingMissingReason, "the node does not have a service of `spec.after`; the message names it", "give the service to the node, or remove its name from `spec.after` of the class"},
+			{edpmv1.AfterCycleReason, "classes come after each other; the message names them", "remove one of the names from `spec.after`"},
 		}},
 		{Type: hostedv1.DataPlaneNodeReadyCondition, Means: "phases -1 and 0 of the node are complete", Like: hostedTable},
 		{Type: condition.ServiceConfigReadyCondition, Means: "`customServiceConfig` is valid", Like: hostedTable},
@@ -411,8 +411,8 @@ func ofNovaCompute() Table {
 			{novav1.CellMissingReason, "the NovaCell does not exist", "create it, for example through a [Nova](nova.md); it continues automatically"},
 			{novav1.CellNotReadyReason, "the cell does not provide the configuration of its computes yet", "see the conditions of the cell"},
 			{novav1.CellZeroReason, "`cell0` has no computes", "delete the NovaCompute and create it in another cell"},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 	}}
 }
@@ -445,11 +445,11 @@ func ofMetadataAgent() Table {
 
 func ovnConfigReady(keys string) Condition {
 	return Condition{Type: neutronv1.OVNConfigReadyCondition, Means: "the [OVN configuration](how-to/ovn-on-hosts.md#the-ovn-configuration) is valid", Reasons: []Reason{
-		{edpmv1.SecretMissingReason, "the Secret with the OVN configuration, or the one that its key `tls-secret` names, does not exist", createSecret},
-		{edpmv1.SecretKeyMissingReason, "a Secret does not have a key, or it is empty. Required are " + keys, "add the key that the message names; it continues automatically"},
+		{common.SecretMissingReason, "the Secret with the OVN configuration, or the one that its key `tls-secret` names, does not exist", createSecret},
+		{common.SecretKeyMissingReason, "a Secret does not have a key, or it is empty. Required are " + keys, "add the key that the message names; it continues automatically"},
 		{neutronv1.InvalidOVNConfigReason, "a key has an invalid value; the message has the Secret, the key and what is valid, and never the value", "correct the key; it continues automatically"},
-		{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-		{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+		{common.SecretForbiddenReason, noRight, grantSecrets},
+		{common.SecretLimitReason, noRoom, fewerSecrets},
 	}}
 }
 
@@ -457,7 +457,7 @@ func ofGlance() Table {
 	return Table{Name: glance, Kinds: []string{glance}, Link: "glance.md#conditions", Conditions: []Condition{
 		{Type: glancev1.GlanceAPIReadyCondition, Means: "every GlanceAPI is Ready", Reasons: []Reason{
 			{glancev1.APIsNotReadyReason, "a GlanceAPI is not Ready; the message names the first and says why", "see the conditions of that GlanceAPI"},
-			{edpmv1.ConflictReason, "a GlanceAPI with that name exists already, and was not created by this Glance", removeOrGive},
+			{common.ConflictReason, "a GlanceAPI with that name exists already, and was not created by this Glance", removeOrGive},
 		}},
 	}}
 }
@@ -467,10 +467,10 @@ func podified() Table {
 	return Table{Name: podifiedTable, Title: "as of every service in pods", Kinds: []string{glanceAPI, nova, novaCompute, novaCell}, Link: "glance.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the inputs of the pods are ready", Reasons: []Reason{
 			{podifiedv1.InvalidSpecReason, "a field is missing", "set the field that the message names"},
-			{edpmv1.SecretMissingReason, "a Secret does not exist", createSecret},
-			{edpmv1.SecretKeyMissingReason, "a Secret does not have a key", createSecret},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{common.SecretMissingReason, "a Secret does not exist", createSecret},
+			{common.SecretKeyMissingReason, "a Secret does not have a key", createSecret},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: condition.ServiceConfigReadyCondition, Means: "the configuration is generated", Reasons: []Reason{
 			{podifiedv1.InvalidConfigReason, "oslo.config would reject a snippet, or a password cannot be written into a file", "correct what the message names: see [how-to](how-to/custom-service-config.md)"},
@@ -486,10 +486,10 @@ func podified() Table {
 			{podifiedv1.PodsNotReadyReason, "pods are scheduled but not ready; the message names a container that does not stay up", "see the log with the command in the message, or `kubectl describe pod` of the pod that it names"},
 			{podifiedv1.HeldReason, "a change is held back because of `PlacementReady`, as the Topology has `enforcement: Hold`", "do what `PlacementReady` says, or set `enforcement: Warn`"},
 			{podifiedv1.ReplacingReason, "the StatefulSet is being recreated, because an immutable field has changed or because it was handed over from another operator; its pods keep running", patience},
-			{edpmv1.ConflictReason, "a StatefulSet, Service, PodDisruptionBudget or Secret with that name exists already, and was not created for this object or was created by another operator; or pods do not have the labels by which they are selected, and the message has the command that sets them", removeOrGive},
+			{common.ConflictReason, "a StatefulSet, Service, PodDisruptionBudget or Secret with that name exists already, and was not created for this object or was created by another operator; or pods do not have the labels by which they are selected, and the message has the command that sets them", removeOrGive},
 			{podifiedv1.RefusedReason, "the API server rejects the StatefulSet or a Service", "correct what the message names"},
-			{edpmv1.SecretForbiddenReason, noRight, grantSecrets},
-			{edpmv1.SecretLimitReason, noRoom, fewerSecrets},
+			{common.SecretForbiddenReason, noRight, grantSecrets},
+			{common.SecretLimitReason, noRoom, fewerSecrets},
 		}},
 		{Type: podifiedv1.PodNodesReadyCondition, Means: "no pod is on a node that does not answer", Reasons: []Reason{
 			{podifiedv1.NodeNotReadyReason, "pods are on a node that does not answer", "bring the node back; its pods are evicted if it stays unavailable"},
@@ -511,13 +511,13 @@ func placementReady() Condition {
 
 func ofControlPlane() Table {
 	reasons := []Reason{
-		{corev1.ServiceNotReadyReason, "the service is not Ready; the message says why", "see the conditions of the service"},
-		{edpmv1.ConflictReason, "an object with that name exists already, and was not created by this control plane", removeOrGive},
-		{corev1.InvalidSpecReason, "the API server rejects the service that the template describes", "correct the field of the template that the message names"},
+		{openstackv1.ServiceNotReadyReason, "the service is not Ready; the message says why", "see the conditions of the service"},
+		{common.ConflictReason, "an object with that name exists already, and was not created by this control plane", removeOrGive},
+		{openstackv1.InvalidSpecReason, "the API server rejects the service that the template describes", "correct the field of the template that the message names"},
 	}
 	return Table{Name: controlPlane, Kinds: []string{controlPlane}, Link: "controlplane.md#conditions", Conditions: []Condition{
-		{Type: corev1.GlanceReadyCondition, Means: "the Glance is Ready", Reasons: reasons},
-		{Type: corev1.NovaReadyCondition, Means: "the Nova is Ready", Reasons: reasons},
+		{Type: openstackv1.GlanceReadyCondition, Means: "the Glance is Ready", Reasons: reasons},
+		{Type: openstackv1.NovaReadyCondition, Means: "the Nova is Ready", Reasons: reasons},
 		{Type: condition.TopologyReadyCondition, Means: "the Topology of `spec.topologyRef` exists", Like: consumersTable},
 	}}
 }
@@ -556,7 +556,7 @@ func ofStorageCluster() Table {
 			{ocsv1.LegacyPlacementReason, "more than the count of a device set with OSDs that was found in the CephCluster has changed, which would recreate their pods with another placement. The CephCluster is not changed", "restore the device set, or set the annotation that the message names"},
 			{ocsv1.EncryptionUnsetReason, "a new device set would be unencrypted while others are encrypted, and the spec does not set `encrypted`. The CephCluster is not changed", "set `encrypted` of the device set"},
 			{ocsv1.EncryptionDiffersReason, "`encrypted` in the spec differs from device sets of the CephCluster. The CephCluster is not changed", "set `encrypted` as the message says, or add a device set"},
-			{edpmv1.ConflictReason, "the CephCluster is owned by another object, or existed before and was not handed over", "hand it over with the annotation that the message names, or choose another name for the StorageCluster; it continues automatically"},
+			{common.ConflictReason, "the CephCluster is owned by another object, or existed before and was not handed over", "hand it over with the annotation that the message names, or choose another name for the StorageCluster; it continues automatically"},
 			{ocsv1.RefusedReason, "the API server rejects the CephCluster; the message has its error", "correct what the message names"},
 		}},
 	}}
@@ -565,10 +565,10 @@ func ofStorageCluster() Table {
 // ofManager is what the manager reports about itself.
 func ofManager() Table {
 	return Table{Name: "manager", Kinds: []string{managerPod}, Link: "coexistence.md#what-it-says", Conditions: []Condition{
-		{Type: edpmv1.OperatorsRunningCondition, Means: "all selected operators are running; the message names them", Reasons: []Reason{
-			{edpmv1.AllRunningReason, "(True) no operator is disabled", "nothing"},
-			{edpmv1.ForeignDefinitionReason, "a resource definition belongs to another operator; the message names the definition, and the operators that are disabled because of it", "nothing, to keep the other operator. Otherwise remove it and its definition, and apply the definition of this project: the manager restarts automatically"},
-			{edpmv1.MissingDefinitionReason, "a resource definition that an operator needs does not exist; the message names it", "apply all definitions with `kubectl apply --server-side -k config/crd`, or only the missing one; the manager restarts automatically"},
+		{Type: common.OperatorsRunningCondition, Means: "all selected operators are running; the message names them", Reasons: []Reason{
+			{common.AllRunningReason, "(True) no operator is disabled", "nothing"},
+			{common.ForeignDefinitionReason, "a resource definition belongs to another operator; the message names the definition, and the operators that are disabled because of it", "nothing, to keep the other operator. Otherwise remove it and its definition, and apply the definition of this project: the manager restarts automatically"},
+			{common.MissingDefinitionReason, "a resource definition that an operator needs does not exist; the message names it", "apply all definitions with `kubectl apply --server-side -k config/crd`, or only the missing one; the manager restarts automatically"},
 		}},
 	}}
 }

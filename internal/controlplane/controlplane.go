@@ -4,7 +4,7 @@ package controlplane
 
 import (
 	"cmp"
-	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/glance"
@@ -14,7 +14,7 @@ import (
 // plane says where the template says nothing. The template is not changed. The
 // layout of each API is decided here, so that admission has nothing to add to an
 // API that is removed later.
-func Glance(plane corev1.OpenStackControlPlaneSpec) glancev1.GlanceSpec {
+func Glance(plane openstackv1.OpenStackControlPlaneSpec) glancev1.GlanceSpec {
 	spec := *plane.Glance.Template.DeepCopy()
 	if spec.Secret == "" {
 		spec.Secret = plane.Secret
@@ -32,7 +32,7 @@ func Glance(plane corev1.OpenStackControlPlaneSpec) glancev1.GlanceSpec {
 
 // Nova returns the spec of the Nova: its template, with what the control plane
 // says where the template says nothing. The template is not changed.
-func Nova(plane corev1.OpenStackControlPlaneSpec) novav1.NovaSpec {
+func Nova(plane openstackv1.OpenStackControlPlaneSpec) novav1.NovaSpec {
 	spec := *plane.Nova.Template.DeepCopy()
 	if spec.Secret == "" {
 		spec.Secret = plane.Secret

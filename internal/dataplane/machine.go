@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -45,7 +45,7 @@ func HostOf(node *dataplanev1.OpenStackDataPlaneNode, vars map[string]any) Host 
 
 // hostKey is the one that a person has set, else the recorded one.
 func hostKey(node *dataplanev1.OpenStackDataPlaneNode) string {
-	if key := BareKey(node.Annotations[edpmv1.HostKeyAnnotation]); key != "" {
+	if key := BareKey(node.Annotations[common.HostKeyAnnotation]); key != "" {
 		return key
 	}
 	return BareKey(node.Status.HostKey)
@@ -311,10 +311,10 @@ var MachineChanges = watch.SpecOr(func(obj client.Object) string {
 func (r *Rival) ConflictMessage() string {
 	if !r.Node.DeletionTimestamp.IsZero() {
 		return fmt.Sprintf("%s, which is being deleted, is the same machine: both have %s. Nothing is run until it no longer exists: wait until its clean-up is complete, or set annotation %s: \"true\" on it",
-			capital(r.Name()), r.Shared, edpmv1.SkipCleanupAnnotation)
+			capital(r.Name()), r.Shared, common.SkipCleanupAnnotation)
 	}
 	return fmt.Sprintf("%s is the same machine: both have %s. Nothing is run for either: correct the address or the key of one of them, or delete one, with annotation %s: \"true\" if its services are to stay on the host",
-		capital(r.Name()), r.Shared, edpmv1.SkipCleanupAnnotation)
+		capital(r.Name()), r.Shared, common.SkipCleanupAnnotation)
 }
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

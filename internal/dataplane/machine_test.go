@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 )
 
@@ -33,7 +33,7 @@ func nodeAt(namespace, name, address string, change ...func(*node)) *node {
 	return n
 }
 
-func deployed(n *node) { n.Status.Set("install-os", "hash", edpmv1.RunRecord{Name: "r", Serial: 1}) }
+func deployed(n *node) { n.Status.Set("install-os", "hash", common.RunRecord{Name: "r", Serial: 1}) }
 func restored(n *node) { n.Status.SetUnknown() }
 func shows(key string) func(*node) {
 	return func(n *node) { n.Status.HostKey = key }

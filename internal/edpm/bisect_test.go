@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // fleet is a role whose hosts are all converged by engines that live as long as a
 // test wants.
 type fleet struct {
 	*yard
-	ledgers map[string]*edpmv1.Ledger
+	ledgers map[string]*common.Ledger
 	change  func(*Target)
 	// kills are the hosts that end a run without a result.
 	kills []string
@@ -29,9 +29,9 @@ type fleet struct {
 }
 
 func newFleet(t *testing.T, hosts int, kills ...string) *fleet {
-	f := &fleet{yard: newYard(t), ledgers: map[string]*edpmv1.Ledger{}, kills: kills, took: map[string]int{}}
+	f := &fleet{yard: newYard(t), ledgers: map[string]*common.Ledger{}, kills: kills, took: map[string]int{}}
 	for _, h := range numbered(hosts) {
-		f.ledgers[h] = &edpmv1.Ledger{}
+		f.ledgers[h] = &common.Ledger{}
 	}
 	return f
 }
@@ -134,7 +134,7 @@ func TestAHostThatKillsRunsEndsUpAlone(t *testing.T) {
 func TestHostsUnderSuspicionDoNotTakeOthersWithThem(t *testing.T) {
 	f := newFleet(t, 4, "h000")
 	f.round()
-	f.ledgers["new"] = &edpmv1.Ledger{}
+	f.ledgers["new"] = &common.Ledger{}
 	f.round()
 	for _, run := range f.all() {
 		if _, found := run.Target("new"); found && len(run.Spec.Targets) > 1 {

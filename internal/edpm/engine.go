@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // +kubebuilder:rbac:groups=ansibleee.openstack.org,resources=openstackansibleees,verbs=get;list;watch;create;delete;patch
@@ -97,7 +97,7 @@ func (e *Engine) Register(o Owner) { e.owners.register(o) }
 // state of the first step that is to be run or is running. When there is none it is
 // that of the first step that was restricted by tags, else of the last one. All
 // targets are of one host.
-func (e *Engine) Converge(ctx context.Context, ledger *edpmv1.Ledger, targets ...Target) (State, error) {
+func (e *Engine) Converge(ctx context.Context, ledger *common.Ledger, targets ...Target) (State, error) {
 	state, err := e.firstDue(ctx, ledger, targets)
 	if len(targets) > 0 {
 		e.conclude(targets[0].owner(), state.pending)
@@ -106,7 +106,7 @@ func (e *Engine) Converge(ctx context.Context, ledger *edpmv1.Ledger, targets ..
 	return state, err
 }
 
-func (e *Engine) firstDue(ctx context.Context, ledger *edpmv1.Ledger, targets []Target) (State, error) {
+func (e *Engine) firstDue(ctx context.Context, ledger *common.Ledger, targets []Target) (State, error) {
 	result := State{Phase: Converged}
 	var all, due []*assessment
 	for i := range targets {
@@ -167,7 +167,7 @@ type assessment struct {
 // assess notes what runs of a step did, whether or not it is the one that comes next:
 // as long as that is missing, such runs stay when somebody deletes them, and the
 // failed ones hold other hosts back.
-func (e *Engine) assess(ctx context.Context, ledger *edpmv1.Ledger, t *Target) (*assessment, error) {
+func (e *Engine) assess(ctx context.Context, ledger *common.Ledger, t *Target) (*assessment, error) {
 	t.Rerun, t.Tokens = ShortToken(t.Rerun), shortTokens(t.Tokens)
 	all, err := e.history(ctx, t.Key(), t.OwnerUID)
 	if err != nil {
@@ -203,7 +203,7 @@ func (e *Engine) acknowledge(key Key, last *run) {
 }
 
 // act adds a host to those that wait for a run of the steps that are due, or takes it back.
-func (e *Engine) act(ledger *edpmv1.Ledger, due []*assessment) error {
+func (e *Engine) act(ledger *common.Ledger, due []*assessment) error {
 	if len(due) == 0 {
 		return nil
 	}
@@ -333,7 +333,7 @@ func (e *Engine) enqueue(g Group, after time.Duration) {
 //
 // It notes in the ledger what the runs did: as long as that is missing, runs that
 // somebody deletes stay.
-func (e *Engine) Touched(ctx context.Context, kind string, ledger *edpmv1.Ledger, owner client.Object, steps ...string) (bool, error) {
+func (e *Engine) Touched(ctx context.Context, kind string, ledger *common.Ledger, owner client.Object, steps ...string) (bool, error) {
 	touched := ledger.Unknown()
 	for _, step := range steps {
 		runs, err := e.history(ctx, e.owners.keyOf(kind, owner, step), owner.GetUID())

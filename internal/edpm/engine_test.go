@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/metrics"
 )
@@ -110,7 +110,7 @@ func (y *yard) start() {
 	y.Register(Owner{
 		Kind: kind, New: func() client.Object { return &novav1.NovaExternalCompute{} },
 		List:   func() client.ObjectList { return &novav1.NovaExternalComputeList{} },
-		Ledger: func(o client.Object) *edpmv1.Ledger { return &o.(*novav1.NovaExternalCompute).Status.Ledger },
+		Ledger: func(o client.Object) *common.Ledger { return &o.(*novav1.NovaExternalCompute).Status.Ledger },
 	})
 }
 
@@ -125,10 +125,10 @@ func wantedOf(host string, change func(*Target)) Target {
 	})
 }
 
-func (y *yard) converge(ledger *edpmv1.Ledger, targets ...Target) State {
+func (y *yard) converge(ledger *common.Ledger, targets ...Target) State {
 	y.t.Helper()
 	if y.owners.kinds[targets[0].OwnerKind].Kind != "" { // without its owner a run would be taken back
-		owner := compute(targets[0].Host, targets[0].OwnerUID, edpmv1.Ledger{})
+		owner := compute(targets[0].Host, targets[0].OwnerUID, common.Ledger{})
 		if err := y.api.Create(ctx, owner); err != nil && !apierrors.IsAlreadyExists(err) {
 			y.t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func failed(host string) ansibleeev1.HostStatus {
 func TestHostsThatComeTogetherGoTogether(t *testing.T) {
 	y := newYard(t)
 	for _, h := range []string{"c", "a", "b"} {
-		if s := y.converge(&edpmv1.Ledger{}, wantedOf(h, nil)); s.Phase != Pending {
+		if s := y.converge(&common.Ledger{}, wantedOf(h, nil)); s.Phase != Pending {
 			t.Fatalf("%s is %s; want Pending", h, s.Phase)
 		}
 	}
@@ -228,7 +228,7 @@ func TestHostsThatComeTogetherGoTogether(t *testing.T) {
 		t.Errorf("the hosts differ (-want +got):\n%s", diff)
 	}
 	for _, h := range []string{"a", "b", "c"} {
-		if s := y.converge(&edpmv1.Ledger{}, wantedOf(h, nil)); s.Phase != Running {
+		if s := y.converge(&common.Ledger{}, wantedOf(h, nil)); s.Phase != Running {
 			t.Errorf("%s is %s; want Running", h, s.Phase)
 		}
 	}
@@ -236,10 +236,10 @@ func TestHostsThatComeTogetherGoTogether(t *testing.T) {
 
 func TestARunCountsBeforeTheCacheShowsIt(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	y.blind = true
-	if s := y.converge(&edpmv1.Ledger{}, wantedOf("a", nil)); s.Phase != Running || s.Run != y.onlyRun().Name {
+	if s := y.converge(&common.Ledger{}, wantedOf("a", nil)); s.Phase != Running || s.Run != y.onlyRun().Name {
 		t.Errorf("the state is %+v; want Running in %s", s, y.onlyRun().Name)
 	}
 	y.plan(group1)
@@ -250,7 +250,7 @@ func TestARunCountsBeforeTheCacheShowsIt(t *testing.T) {
 
 func TestStepsGoInOrder(t *testing.T) {
 	y := newYard(t)
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	libvirt := wantedOf("a", func(t *Target) { t.Step = Step{Name: "libvirt", PlaybookContents: "- hosts: all"} })
 	nova := wantedOf("a", nil)
 	if s := y.converge(ledger, libvirt, nova); s.Phase != Pending || s.Step != "libvirt" {
@@ -278,10 +278,10 @@ func TestStepsGoInOrder(t *testing.T) {
 
 func TestAHostIsInOneRunAtATime(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	other := wantedOf("a", func(t *Target) { t.Step.Name, t.OwnerKind = "other", "Other" })
-	y.converge(&edpmv1.Ledger{}, other)
+	y.converge(&common.Ledger{}, other)
 	g := Group{Namespace: "ns", Kind: "Other", Role: "role"}
 	y.plan(g)
 	y.seen()
@@ -298,24 +298,24 @@ func TestAHostIsInOneRunAtATime(t *testing.T) {
 
 func TestTheRunsOfAnOwnerOfTheSameNameBeforeDoNotCount(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	y.end(y.onlyRun(), ok("a"))
 	again := wantedOf("a", func(t *Target) { t.OwnerUID = "uid-new" })
-	if s := y.converge(&edpmv1.Ledger{}, again); s.Phase != Pending {
+	if s := y.converge(&common.Ledger{}, again); s.Phase != Pending {
 		t.Errorf("the state is %+v; an object that was created again starts from nothing", s)
 	}
-	if touched, err := y.Touched(ctx, kind, &edpmv1.Ledger{}, &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-new"}}, "nova"); err != nil || touched {
+	if touched, err := y.Touched(ctx, kind, &common.Ledger{}, &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-new"}}, "nova"); err != nil || touched {
 		t.Errorf("Touched = %v, %v; nothing was run for the new object", touched, err)
 	}
-	if touched, err := y.Touched(ctx, kind, &edpmv1.Ledger{}, &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a"}}, "nova"); err != nil || !touched {
+	if touched, err := y.Touched(ctx, kind, &common.Ledger{}, &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a"}}, "nova"); err != nil || !touched {
 		t.Errorf("Touched = %v, %v; a run was made for the old object", touched, err)
 	}
 }
 
 func TestTouchedRemembersARunThatFailedAndIsGone(t *testing.T) {
 	y := newYard(t)
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	recordRuns(ledger, "nova", []*run{{finished: true, known: true, result: badHost, target: ansibleeev1.Target{Serial: 1}}})
 	owner := &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u"}}
 	if touched, err := y.Touched(ctx, kind, ledger, owner, "nova"); err != nil || !touched {
@@ -325,11 +325,11 @@ func TestTouchedRemembersARunThatFailedAndIsGone(t *testing.T) {
 
 func TestTouchedNotesWhatARunDidSoThatItCanBeDeleted(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	run := y.onlyRun()
 	y.end(run, failed("a"))
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	owner := &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a"}}
 	if touched, err := y.Touched(ctx, kind, ledger, owner, "nova"); err != nil || !touched {
 		t.Errorf("Touched = %v, %v; want true, nil", touched, err)
@@ -341,12 +341,12 @@ func TestTouchedNotesWhatARunDidSoThatItCanBeDeleted(t *testing.T) {
 
 func TestRunsOfLaterStepsAreNotedWhileAnEarlierOneWaits(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	run := y.onlyRun()
 	y.end(run, ok("a"))
 	paused := wantedOf("a", func(t *Target) { t.Step.Name, t.Strategy.Deploy = "libvirt", false })
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	if s := y.converge(ledger, paused, wantedOf("a", nil)); s.Phase != Paused || s.Step != "libvirt" {
 		t.Fatalf("the state is %+v; want libvirt DeployDisabled", s)
 	}
@@ -366,8 +366,8 @@ func TestWhatMayNotRunSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
-			y.converge(&edpmv1.Ledger{}, wantedOf("a", nil)) // it was allowed before
-			if s := y.converge(&edpmv1.Ledger{}, wantedOf("a", c.change)); s.Phase != c.want {
+			y.converge(&common.Ledger{}, wantedOf("a", nil)) // it was allowed before
+			if s := y.converge(&common.Ledger{}, wantedOf("a", c.change)); s.Phase != c.want {
 				t.Errorf("the state is %+v; want %s", s, c.want)
 			}
 			y.plan(group1)
@@ -377,7 +377,7 @@ func TestWhatMayNotRunSaysWhy(t *testing.T) {
 		})
 	}
 	y := newYard(t)
-	if _, err := y.Converge(ctx, &edpmv1.Ledger{}, wantedOf("a", func(t *Target) { t.Strategy.Limit = "[" })); err == nil {
+	if _, err := y.Converge(ctx, &common.Ledger{}, wantedOf("a", func(t *Target) { t.Strategy.Limit = "[" })); err == nil {
 		t.Error("a limit that cannot be read is no error")
 	}
 }
@@ -386,15 +386,15 @@ func TestNothingIsRunForAnOwnerThatTookItBack(t *testing.T) {
 	for name, takeBack := range map[string]func(*yard){
 		"it withdraws":              func(y *yard) { y.Withdraw(kind, "ns", "a") },
 		"it forgets the step":       func(y *yard) { _ = y.Forget(ctx, kind, "ns", "a", "nova") },
-		"it wants only other steps": func(y *yard) { y.converge(&edpmv1.Ledger{}, wantedOf("a", func(t *Target) { t.Step.Name = "other" })) },
+		"it wants only other steps": func(y *yard) { y.converge(&common.Ledger{}, wantedOf("a", func(t *Target) { t.Step.Name = "other" })) },
 		"it wants only what is done": func(y *yard) {
 			other := wantedOf("a", func(t *Target) { t.Step.Name = "other" })
-			y.converge(&edpmv1.Ledger{Hash: map[string]string{"other": other.Hash()}}, other)
+			y.converge(&common.Ledger{Hash: map[string]string{"other": other.Hash()}}, other)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
-			y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+			y.converge(&common.Ledger{}, wantedOf("a", nil))
 			takeBack(y)
 			y.plan(group1)
 			for _, run := range y.all() {
@@ -411,8 +411,8 @@ func TestNothingIsRunForAnOwnerThatTookItBack(t *testing.T) {
 
 func TestAnOwnerThatMovedToAnotherRoleWaitsThere(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", func(t *Target) { t.Role = "other" }))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", func(t *Target) { t.Role = "other" }))
 	y.plan(group1)
 	if len(y.runs()) > 0 {
 		t.Error("it runs in the old role")
@@ -426,10 +426,10 @@ func TestAnOwnerThatMovedToAnotherRoleWaitsThere(t *testing.T) {
 func TestARunCountsThatTheCacheShowsDuringAPlan(t *testing.T) {
 	y := newYard(t)
 	strict := func(t *Target) { t.Strategy.MaxUnavailable = 1 }
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", strict))
+	y.converge(&common.Ledger{}, wantedOf("a", strict))
 	y.plan(group1)
 	y.blind = true
-	y.converge(&edpmv1.Ledger{}, wantedOf("b", strict))
+	y.converge(&common.Ledger{}, wantedOf("b", strict))
 	y.afterList = func() {
 		y.afterList, y.blind = nil, false
 		y.seen()
@@ -440,13 +440,13 @@ func TestARunCountsThatTheCacheShowsDuringAPlan(t *testing.T) {
 
 func TestAnOfferThatChangedDuringThePlanIsPlannedAgain(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.clock.SetTime(noon.Add(time.Minute))
 	stale, _, err := y.takeSnapshot(ctx, group1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil)) // a resync: the same again
+	y.converge(&common.Ledger{}, wantedOf("a", nil)) // a resync: the same again
 	for y.queue.Len() > 0 {
 		g, _ := y.queue.Get()
 		y.queue.Done(g)
@@ -480,17 +480,17 @@ func TestLimitsThatAreRelaxedLetGo(t *testing.T) {
 	y := newYard(t)
 	strict := func(t *Target) { t.Strategy.MaxUnavailable = 1 }
 	for _, h := range []string{"a", "b"} {
-		y.converge(&edpmv1.Ledger{}, wantedOf(h, strict))
+		y.converge(&common.Ledger{}, wantedOf(h, strict))
 	}
 	y.plan(group1)
-	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", strict)); s.Phase != RolloutHeld || !strings.Contains(s.Message, "maxUnavailable is 1") {
+	if s := y.converge(&common.Ledger{}, wantedOf("b", strict)); s.Phase != RolloutHeld || !strings.Contains(s.Message, "maxUnavailable is 1") {
 		t.Fatalf("the state is %+v; want RolloutHeld", s)
 	}
 	for y.queue.Len() > 0 {
 		g, _ := y.queue.Get()
 		y.queue.Done(g)
 	}
-	y.converge(&edpmv1.Ledger{}, wantedOf("b", nil))
+	y.converge(&common.Ledger{}, wantedOf("b", nil))
 	if y.queue.Len() == 0 {
 		t.Error("the group is not planned again, so the host stays held")
 	}
@@ -499,7 +499,7 @@ func TestLimitsThatAreRelaxedLetGo(t *testing.T) {
 func TestThoseHeldAreWoken(t *testing.T) {
 	y := newYard(t)
 	for _, h := range []string{"a", "b", "c"} {
-		y.converge(&edpmv1.Ledger{}, wantedOf(h, func(t *Target) { t.Strategy.MaxUnavailable = 1 }))
+		y.converge(&common.Ledger{}, wantedOf(h, func(t *Target) { t.Strategy.MaxUnavailable = 1 }))
 	}
 	y.plan(group1)
 	var woken []string
@@ -518,16 +518,16 @@ func TestThoseHeldAreWoken(t *testing.T) {
 
 func TestALingeringFailureDoesNotSpoilTheDebounce(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("bad", nil))
+	y.converge(&common.Ledger{}, wantedOf("bad", nil))
 	y.plan(group1)
 	y.end(y.onlyRun(), failed("bad"))
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	y.converge(ledger, wantedOf("bad", nil))
 	y.plan(group1)
 	y.clock.SetTime(noon.Add(8 * time.Second)) // long, but before its next attempt
 	y.plan(group1)
 	for _, h := range []string{"a", "b", "c"} {
-		y.converge(&edpmv1.Ledger{}, wantedOf(h, nil))
+		y.converge(&common.Ledger{}, wantedOf(h, nil))
 		if _, err := y.reconcile(ctx, group1); err != nil {
 			t.Fatal(err)
 		}
@@ -564,18 +564,18 @@ func TestACreationThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 				}
 				return c.answer
 			}
-			y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+			y.converge(&common.Ledger{}, wantedOf("a", nil))
 			y.clock.SetTime(noon.Add(time.Minute))
 			if _, err := y.reconcile(ctx, group1); err == nil {
 				t.Fatal("the fault is not returned, so it is not retried")
 			}
 			y.createRun, y.blind = nil, true // the cache is late, too
-			s := y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+			s := y.converge(&common.Ledger{}, wantedOf("a", nil))
 			if running := s.Phase == Running; running != c.runsOnce {
 				t.Fatalf("the state is %+v", s)
 			}
 			// Another host joins, so that a second run would have another name.
-			y.converge(&edpmv1.Ledger{}, wantedOf("b", nil))
+			y.converge(&common.Ledger{}, wantedOf("b", nil))
 			y.plan(group1)
 			for name, hosts := range y.runs() {
 				if slices.Contains(hosts, "a") && slices.Contains(hosts, "b") && c.happens {
@@ -589,7 +589,7 @@ func TestACreationThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 			y.blind = false
 			y.clock.SetTime(y.clock.Now().Add(2 * staleAfter))
 			y.plan(group1)
-			s = y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+			s = y.converge(&common.Ledger{}, wantedOf("a", nil))
 			if want := map[bool]Phase{true: Running, false: Pending}[c.happens]; s.Phase != want {
 				t.Errorf("after the doubt the state is %+v; want %s", s, want)
 			}
@@ -603,12 +603,12 @@ func TestACreationThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 func TestAnOwnerIsWokenWhenItsRunTurnsOutNotToExist(t *testing.T) {
 	y := newYard(t)
 	y.createRun = func(func() error) error { return errors.New("lost") }
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.clock.SetTime(noon.Add(time.Minute))
 	if _, err := y.reconcile(ctx, group1); err == nil {
 		t.Fatal("the fault is not returned")
 	}
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil)) // it believes to be running
+	y.converge(&common.Ledger{}, wantedOf("a", nil)) // it believes to be running
 	y.clock.SetTime(noon.Add(time.Hour))
 	y.plan(group1)
 	if len(y.owners.wakeups[kind]) != 1 {
@@ -618,7 +618,7 @@ func TestAnOwnerIsWokenWhenItsRunTurnsOutNotToExist(t *testing.T) {
 
 func TestARunThatExistedAlreadyIsTaken(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	pending, _, err := y.takeSnapshot(ctx, group1)
 	if err != nil {
 		t.Fatal(err)
@@ -644,7 +644,7 @@ func TestARunThatExistedAlreadyIsTaken(t *testing.T) {
 func TestInputsThatAreTooLargeAreSpreadOverMoreRuns(t *testing.T) {
 	y := newYard(t)
 	for i := range 4 {
-		y.converge(&edpmv1.Ledger{}, wantedOf(fmt.Sprint("h", i), func(t *Target) { t.Files = map[string][]byte{"f": []byte(strings.Repeat(t.Host, 200<<10))} }))
+		y.converge(&common.Ledger{}, wantedOf(fmt.Sprint("h", i), func(t *Target) { t.Files = map[string][]byte{"f": []byte(strings.Repeat(t.Host, 200<<10))} }))
 	}
 	y.plan(group1)
 	if n := len(y.runs()); n != 2 {
@@ -656,12 +656,12 @@ func TestTheInputsOfARunAreThereBeforeIt(t *testing.T) {
 	y := newYard(t)
 	y.createRun = func(create func() error) error {
 		secrets := &corev1.SecretList{}
-		if err := y.api.List(ctx, secrets, client.HasLabels{edpmv1.RunInputsLabel}); err != nil || len(secrets.Items) != 1 {
+		if err := y.api.List(ctx, secrets, client.HasLabels{common.RunInputsLabel}); err != nil || len(secrets.Items) != 1 {
 			t.Errorf("there are %d Secrets (%v) when the run is created; want one", len(secrets.Items), err)
 		}
 		return create()
 	}
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	if got := y.onlyRun(); got.Spec.InputsSecretName != got.Name {
 		t.Errorf("the run names the inputs %q; want %q", got.Spec.InputsSecretName, got.Name)
@@ -670,7 +670,7 @@ func TestTheInputsOfARunAreThereBeforeIt(t *testing.T) {
 
 func TestGivingUp(t *testing.T) {
 	y := newYard(t)
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	twice := func(key string) Target {
 		return wantedOf("a", func(t *Target) { t.MaxAttempts, t.SSHKeyDigest = 2, key })
 	}
@@ -716,9 +716,9 @@ func TestGivingUp(t *testing.T) {
 func TestStatesAreCounted(t *testing.T) {
 	y := newYard(t)
 	done := wantedOf("a", nil)
-	y.converge(&edpmv1.Ledger{Hash: map[string]string{"nova": done.Hash()}}, done)
-	y.converge(&edpmv1.Ledger{}, wantedOf("b", nil))
-	y.converge(&edpmv1.Ledger{}, wantedOf("c", nil))
+	y.converge(&common.Ledger{Hash: map[string]string{"nova": done.Hash()}}, done)
+	y.converge(&common.Ledger{}, wantedOf("b", nil))
+	y.converge(&common.Ledger{}, wantedOf("c", nil))
 	_ = y.Forget(ctx, kind, "ns", "c", "nova")
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(y.states)
@@ -742,7 +742,7 @@ func TestStatesAreCounted(t *testing.T) {
 
 func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.plan(group1) // a run is started
 	y.end(y.onlyRun(), failed("a"))
 	countEnd(t.Context(), y.onlyRun())
@@ -807,30 +807,30 @@ func TestAFailureCountsBeforeItsOwnerHasHeardOfIt(t *testing.T) {
 	start := func(t *testing.T, owner *novav1.NovaExternalCompute) *yard {
 		t.Helper()
 		y := newYard(t, owner)
-		y.converge(&edpmv1.Ledger{}, wantedOf("a", canary))
+		y.converge(&common.Ledger{}, wantedOf("a", canary))
 		y.plan(group1)
-		y.converge(&edpmv1.Ledger{}, wantedOf("a", canary)) // it knows of its run
-		y.converge(&edpmv1.Ledger{}, wantedOf("b", canary))
+		y.converge(&common.Ledger{}, wantedOf("a", canary)) // it knows of its run
+		y.converge(&common.Ledger{}, wantedOf("b", canary))
 		y.end(y.onlyRun(), failed("a"))
 		return y
 	}
-	y := start(t, compute("a", "uid-a", edpmv1.Ledger{}))
+	y := start(t, compute("a", "uid-a", common.Ledger{}))
 	y.plan(group1) // a has not reconciled yet
 	if n := len(y.runs()); n != 1 {
 		t.Fatalf("there are %d runs; b has to wait, as a failed", n)
 	}
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", canary))
+	y.converge(&common.Ledger{}, wantedOf("a", canary))
 	y.plan(group1)
 	if n := len(y.runs()); n != 1 {
 		t.Fatalf("there are %d runs; b has to wait for a to be tried again", n)
 	}
-	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", canary)); s.Phase != RolloutHeld {
+	if s := y.converge(&common.Ledger{}, wantedOf("b", canary)); s.Phase != RolloutHeld {
 		t.Errorf("the state of b is %+v; want RolloutHeld", s)
 	}
 
-	y = start(t, compute("a", "uid-a", edpmv1.Ledger{}))
+	y = start(t, compute("a", "uid-a", common.Ledger{}))
 	remove(y, "a")
-	if err := y.api.Create(ctx, compute("a", "uid-new", edpmv1.Ledger{})); err != nil {
+	if err := y.api.Create(ctx, compute("a", "uid-new", common.Ledger{})); err != nil {
 		t.Fatal(err)
 	}
 	y.plan(group1)

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 var role1 = roleKey{group1.Namespace, group1.Role}
@@ -31,13 +31,13 @@ func (y *yard) pass(d time.Duration) { y.clock.SetTime(y.clock.Now().Add(d)) }
 func TestARunWaitsForOwnersThatWereWoken(t *testing.T) {
 	y := newYard(t)
 	y.wakened("a", "b", "c")
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.pass(y.Patience - 2*time.Second)
 	y.plan(group1)
 	if n := len(y.runs()); n > 0 {
 		t.Fatalf("there are %d runs though owners are expected", n)
 	}
-	y.converge(&edpmv1.Ledger{}, wantedOf("b", nil))
+	y.converge(&common.Ledger{}, wantedOf("b", nil))
 	y.Withdraw(kind, group1.Namespace, "c") // it has been looked at and wants nothing
 	y.plan(group1)
 	if hosts := slices.Sorted(slices.Values(y.runs()[y.onlyRun().Name])); !slices.Equal(hosts, []string{"a", "b"}) {
@@ -48,14 +48,14 @@ func TestARunWaitsForOwnersThatWereWoken(t *testing.T) {
 func TestARunWaitsForAnOwnerThatIsAboutToBeCreated(t *testing.T) {
 	y := newYard(t)
 	y.wakened("a", "created")
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.Await(kind, group1.Namespace, "created")
 	y.pass(y.Patience - 2*time.Second)
 	y.plan(group1)
 	if n := len(y.runs()); n > 0 {
 		t.Fatalf("there are %d runs though an owner is being created", n)
 	}
-	y.converge(&edpmv1.Ledger{}, wantedOf("created", nil))
+	y.converge(&common.Ledger{}, wantedOf("created", nil))
 	y.plan(group1)
 	if hosts := slices.Sorted(slices.Values(y.runs()[y.onlyRun().Name])); !slices.Equal(hosts, []string{"a", "created"}) {
 		t.Errorf("the run is of %v; want a and created", hosts)
@@ -64,7 +64,7 @@ func TestARunWaitsForAnOwnerThatIsAboutToBeCreated(t *testing.T) {
 
 func TestAnOwnerThatIsCreatedAgainWaitsForNothing(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.Await(kind, group1.Namespace, "a")
 	y.pass(y.Patience)
 	y.plan(group1)
@@ -76,7 +76,7 @@ func TestAnOwnerThatIsCreatedAgainWaitsForNothing(t *testing.T) {
 func TestARunDoesNotWaitForAnOwnerThatStaysSilent(t *testing.T) {
 	y := newYard(t)
 	y.wakened("a", "silent")
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.pass(y.Patience)
 	y.plan(group1)
 	if hosts := y.runs()[y.onlyRun().Name]; !slices.Equal(hosts, []string{"a"}) {
@@ -90,7 +90,7 @@ func TestARunDoesNotWaitForAnOwnerThatStaysSilent(t *testing.T) {
 func TestARunDoesNotWaitForOwnersOfAnotherRole(t *testing.T) {
 	y := newYard(t)
 	y.expect(expectedOwner{roleKey: roleKey{group1.Namespace, "other"}}, ownerID{kind, group1.Namespace, "x"})
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	y.onlyRun()
 }
@@ -99,7 +99,7 @@ func TestAnExpectedOwnerThatMovedToAnotherRoleIsNotWaitedForInTheOld(t *testing.
 	y := newYard(t)
 	y.wakened("x")
 	y.expect(expectedOwner{roleKey: roleKey{group1.Namespace, "other"}}, ownerID{kind, group1.Namespace, "x"})
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.plan(group1)
 	y.onlyRun()
 }
@@ -139,7 +139,7 @@ func TestNothingIsKeptOfOwnersThatWereHeardOf(t *testing.T) {
 	y := newYard(t)
 	y.wakened("a", "b")
 	y.wakened("a")
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.Withdraw(kind, group1.Namespace, "b")
 	if len(y.barriers.expected)+len(y.barriers.byRole) > 0 {
 		t.Errorf("owners are still expected: %v", y.barriers.expected)
@@ -151,12 +151,12 @@ func TestWhatFollowsARunDoesNotWaitForMoreHosts(t *testing.T) {
 	for _, h := range []string{"a", "b"} {
 		y.expect(expectedOwner{roleKey: role1, ran: true}, ownerID{kind, group1.Namespace, h})
 	}
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.planNow(group1)
 	if n := len(y.runs()); n > 0 {
 		t.Fatalf("there are %d runs before the other host of the last run is heard of", n)
 	}
-	y.converge(&edpmv1.Ledger{}, wantedOf("b", nil))
+	y.converge(&common.Ledger{}, wantedOf("b", nil))
 	y.planNow(group1)
 	if hosts := slices.Sorted(slices.Values(y.runs()[y.onlyRun().Name])); !slices.Equal(hosts, []string{"a", "b"}) {
 		t.Errorf("the run is of %v; want a and b", hosts)
@@ -166,8 +166,8 @@ func TestWhatFollowsARunDoesNotWaitForMoreHosts(t *testing.T) {
 func TestAHostThatWasInNoRunIsWaitedForWithOthers(t *testing.T) {
 	y := newYard(t)
 	y.expect(expectedOwner{roleKey: role1, ran: true}, ownerID{kind, group1.Namespace, "a"})
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
-	y.converge(&edpmv1.Ledger{}, wantedOf("new", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("new", nil))
 	y.planNow(group1)
 	if n := len(y.runs()); n > 0 {
 		t.Fatalf("there are %d runs though a host has just joined", n)
@@ -181,7 +181,7 @@ func TestHostsThatFollowWaitForOneAnotherAFifthOfTheDebounce(t *testing.T) {
 	follow := func(host string) {
 		y.expect(expectedOwner{roleKey: role1, follows: true}, ownerID{kind, group1.Namespace, host})
 		y.wakened(host) // by the same update
-		y.converge(&edpmv1.Ledger{}, wantedOf(host, nil))
+		y.converge(&common.Ledger{}, wantedOf(host, nil))
 	}
 	follow("a")
 	y.planNow(group1)
@@ -200,9 +200,9 @@ func TestHostsThatFollowWaitForOneAnotherAFifthOfTheDebounce(t *testing.T) {
 
 func TestAHostThatFollowsDoesNotHurryOthers(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("new", nil))
+	y.converge(&common.Ledger{}, wantedOf("new", nil))
 	y.expect(expectedOwner{roleKey: role1, follows: true}, ownerID{kind, group1.Namespace, "a"})
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.pass(y.Debounce / 2)
 	y.planNow(group1)
 	if n := len(y.runs()); n > 0 {

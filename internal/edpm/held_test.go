@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
@@ -18,15 +18,15 @@ func strict(t *Target) { t.Strategy.MaxUnavailable, t.Strategy.MaxFailures = 1, 
 // holding is a yard in which a has failed and b is held because of it.
 func holding(t *testing.T) *yard {
 	t.Helper()
-	y := newYard(t, compute("a", "uid-a", edpmv1.Ledger{}), compute("b", "uid-b", edpmv1.Ledger{}))
+	y := newYard(t, compute("a", "uid-a", common.Ledger{}), compute("b", "uid-b", common.Ledger{}))
 	y.Debounce = 10 * time.Millisecond
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", strict))
+	y.converge(&common.Ledger{}, wantedOf("a", strict))
 	y.plan(group1)
 	y.end(y.onlyRun(), failed("a"))
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", strict))
-	y.converge(&edpmv1.Ledger{}, wantedOf("b", strict))
+	y.converge(&common.Ledger{}, wantedOf("a", strict))
+	y.converge(&common.Ledger{}, wantedOf("b", strict))
 	y.plan(group1)
-	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", strict)); s.Phase != RolloutHeld || s.Message != "maxFailures is 0, and more hosts have failed: a" {
+	if s := y.converge(&common.Ledger{}, wantedOf("b", strict)); s.Phase != RolloutHeld || s.Message != "maxFailures is 0, and more hosts have failed: a" {
 		t.Fatalf("b is %+v; want RolloutHeld because of a", s)
 	}
 	y.idle()
@@ -78,10 +78,10 @@ func TestThoseHeldStartWhenTheFailedHostIsGone(t *testing.T) {
 		},
 		"it cannot say what it wants any more": func(y *yard) { y.Withdraw(kind, "ns", "a") },
 		"it is not to be deployed": func(y *yard) {
-			y.converge(&edpmv1.Ledger{}, wantedOf("a", func(t *Target) { strict(t); t.Strategy.Deploy = false }))
+			y.converge(&common.Ledger{}, wantedOf("a", func(t *Target) { strict(t); t.Strategy.Deploy = false }))
 		},
 		"it moves to another role": func(y *yard) {
-			y.converge(&edpmv1.Ledger{}, wantedOf("a", func(t *Target) { strict(t); t.Role = "other" }))
+			y.converge(&common.Ledger{}, wantedOf("a", func(t *Target) { strict(t); t.Role = "other" }))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func remove(y *yard, host string, finalizers ...string) {
 func TestAHostThatFailedDoesNotCountInTheRoleThatItLeft(t *testing.T) {
 	y := holding(t)
 	moved := wantedOf("a", func(t *Target) { strict(t); t.Role = "other" })
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	y.converge(ledger, moved)
 	y.pass(time.Hour)
 	y.plan(moved.Group())
@@ -126,9 +126,9 @@ func TestAHostThatFailedDoesNotCountInTheRoleThatItLeft(t *testing.T) {
 			y = y.successor()
 		}
 		y.converge(ledger, moved)
-		y.converge(&edpmv1.Ledger{}, wantedOf("b", strict))
+		y.converge(&common.Ledger{}, wantedOf("b", strict))
 		y.plan(group1)
-		if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", strict)); s.Phase != Running {
+		if s := y.converge(&common.Ledger{}, wantedOf("b", strict)); s.Phase != Running {
 			t.Errorf("b is %+v; a failed in this role, but left it. A new manager: %v", s, restarted)
 		}
 	}
@@ -177,17 +177,17 @@ func sortedKeys(m map[string]bool) []string {
 func TestAFailureOfALaterStepHoldsNobodyForever(t *testing.T) {
 	y := newYard(t)
 	y.Debounce = 10 * time.Millisecond
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", strict))
+	y.converge(&common.Ledger{}, wantedOf("a", strict))
 	y.plan(group1)
 	y.end(y.onlyRun(), failed("a"))
-	y.converge(&edpmv1.Ledger{}, wantedOf("b", strict))
+	y.converge(&common.Ledger{}, wantedOf("b", strict))
 	y.plan(group1)
-	if s := y.converge(&edpmv1.Ledger{}, wantedOf("b", strict)); s.Phase != RolloutHeld {
+	if s := y.converge(&common.Ledger{}, wantedOf("b", strict)); s.Phase != RolloutHeld {
 		t.Fatalf("b is %+v; want RolloutHeld, as a failed and has not heard of it", s)
 	}
 	y.idle()
 	paused := wantedOf("a", func(t *Target) { strict(t); t.Step.Name, t.Strategy.Deploy = "libvirt", false })
-	if s := y.converge(&edpmv1.Ledger{}, paused, wantedOf("a", strict)); s.Phase != Paused {
+	if s := y.converge(&common.Ledger{}, paused, wantedOf("a", strict)); s.Phase != Paused {
 		t.Fatalf("a is %+v; want Paused", s)
 	}
 	y.woken(group1)

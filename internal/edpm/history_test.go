@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // inRole is a run of a role of its own, so that the history of no group ends.
@@ -24,7 +24,7 @@ func TestTheHistoryIsBoundedByTheCluster(t *testing.T) {
 		result, ledger := ok(host), recordedUpTo(i+1)
 		switch i {
 		case 0:
-			ledger = edpmv1.Ledger{} // not recorded
+			ledger = common.Ledger{} // not recorded
 		case 1:
 			result = failed(host) // the last run of a host that failed
 		}

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 )
@@ -104,7 +104,7 @@ func touchedKey(step string) string { return step + "@touched" }
 // recordRuns writes what the runs, the oldest first, did to the host into the ledger.
 // It does so whatever is wanted now: the ledger says what is true of the host,
 // also once the runs are gone.
-func recordRuns(l *edpmv1.Ledger, step string, runs []*run) {
+func recordRuns(l *common.Ledger, step string, runs []*run) {
 	for _, r := range runs {
 		if l.HostKey == "" {
 			l.HostKey = r.result.HostKey
@@ -128,8 +128,8 @@ func recordRuns(l *edpmv1.Ledger, step string, runs []*run) {
 }
 
 // record of the run, with a serial number that is not below the given one.
-func (r *run) record(next int64) edpmv1.RunRecord {
-	record := edpmv1.RunRecord{Name: r.name, Serial: max(r.target.Serial, next), Rerun: r.target.Rerun, Tokens: r.target.Tokens}
+func (r *run) record(next int64) common.RunRecord {
+	record := common.RunRecord{Name: r.name, Serial: max(r.target.Serial, next), Rerun: r.target.Rerun, Tokens: r.target.Tokens}
 	if !r.end.IsZero() {
 		record.End = &metav1.Time{Time: r.end}
 	}
@@ -137,25 +137,25 @@ func (r *run) record(next int64) edpmv1.RunRecord {
 }
 
 // recordSuccess records a successful run, and keeps the tokens that earlier ones honoured.
-func recordSuccess(l *edpmv1.Ledger, key, hash string, record edpmv1.RunRecord) {
+func recordSuccess(l *common.Ledger, key, hash string, record common.RunRecord) {
 	record.Tokens = merged(l.Runs[key].Tokens, record.Tokens)
 	l.Set(key, hash, record)
 }
 
-func recordTouch(l *edpmv1.Ledger, step string, record edpmv1.RunRecord) {
+func recordTouch(l *common.Ledger, step string, record common.RunRecord) {
 	if l.Runs == nil {
-		l.Runs = map[string]edpmv1.RunRecord{}
+		l.Runs = map[string]common.RunRecord{}
 	}
 	l.Runs[touchedKey(step)] = record
 }
 
 // records of the step in the ledger.
-func records(l *edpmv1.Ledger, step string) [3]edpmv1.RunRecord {
-	return [3]edpmv1.RunRecord{l.Runs[step], l.Runs[limitedKey(step)], l.Runs[touchedKey(step)]}
+func records(l *common.Ledger, step string) [3]common.RunRecord {
+	return [3]common.RunRecord{l.Runs[step], l.Runs[limitedKey(step)], l.Runs[touchedKey(step)]}
 }
 
 // lastSerial of the runs of the step on the host that the ledger knows of.
-func lastSerial(l *edpmv1.Ledger, step string) int64 {
+func lastSerial(l *common.Ledger, step string) int64 {
 	last := int64(0)
 	for _, record := range records(l, step) {
 		last = max(last, record.Serial)
@@ -164,7 +164,7 @@ func lastSerial(l *edpmv1.Ledger, step string) int64 {
 }
 
 // isRecorded reports whether the ledger has the finished run, or need not have it.
-func isRecorded(l *edpmv1.Ledger, step string, r *run) bool {
+func isRecorded(l *common.Ledger, step string, r *run) bool {
 	if r.result.HostKey != "" && l.HostKey == "" {
 		return false
 	}
@@ -176,7 +176,7 @@ func isRecorded(l *edpmv1.Ledger, step string, r *run) bool {
 // last one had ended: two leaders whose terms overlapped gave out the numbers,
 // neither of them knowing of the other's runs. The runs themselves did not
 // overlap, so that their ends are in order.
-func (r *run) isNews(l *edpmv1.Ledger, step string) bool {
+func (r *run) isNews(l *common.Ledger, step string) bool {
 	twin, last := r.twin, time.Time{}
 	for _, record := range records(l, step) {
 		if record.Name == r.name && (record.End == nil || !r.end.After(record.End.Time)) {
@@ -214,7 +214,7 @@ func inOrder(runs []*run) {
 
 // judge says where a target stands, given the ledger (after recordRuns) and the runs
 // of the step on the host, the oldest first.
-func judge(l *edpmv1.Ledger, step string, runs []*run, w want, backoff Backoff) State {
+func judge(l *common.Ledger, step string, runs []*run, w want, backoff Backoff) State {
 	for _, r := range runs {
 		if !r.finished {
 			return State{Phase: Running, Run: r.name, Message: r.problem}
@@ -248,17 +248,17 @@ func newest(runs []*run) *run {
 }
 
 // isSatisfied reports whether the ledger has what is wanted under the key.
-func isSatisfied(l *edpmv1.Ledger, key, hash, rerun string) bool {
+func isSatisfied(l *common.Ledger, key, hash, rerun string) bool {
 	return l.Hash[key] == hash && honoured(l.Runs[key].Rerun, l.Runs[key].Tokens, rerun)
 }
 
 // isUntouched reports whether nothing has touched the host since what the ledger says.
-func isUntouched(l *edpmv1.Ledger, step string) bool {
+func isUntouched(l *common.Ledger, step string) bool {
 	return l.Runs[touchedKey(step)].Serial <= l.Runs[step].Serial
 }
 
 // isPartlyDone reports whether the part that the tags select has run, and nothing else since.
-func isPartlyDone(l *edpmv1.Ledger, step string, w want) bool {
+func isPartlyDone(l *common.Ledger, step string, w want) bool {
 	serial := l.Runs[limitedKey(step)].Serial
 	return isSatisfied(l, limitedKey(step), w.hash+" "+w.limited, w.rerun) &&
 		serial >= l.Runs[touchedKey(step)].Serial && serial > l.Runs[step].Serial
@@ -295,7 +295,7 @@ func isRepeated(runs []*run, s State) bool {
 }
 
 // nextSerial of a run on the host.
-func nextSerial(l *edpmv1.Ledger, step string, runs []*run) int64 {
+func nextSerial(l *common.Ledger, step string, runs []*run) int64 {
 	n := lastSerial(l, step)
 	if last := newest(runs); last != nil {
 		n = max(n, last.target.Serial)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 const step = "nova"
@@ -30,14 +30,14 @@ var (
 // were made, and what the ledger in the API has.
 type host struct {
 	t      *testing.T
-	ledger *edpmv1.Ledger
+	ledger *common.Ledger
 	runs   []*run
 	want   want
 	made   int
 }
 
 func newHost(t *testing.T) *host {
-	return &host{t: t, ledger: &edpmv1.Ledger{}, want: want{access: "key-1"}}
+	return &host{t: t, ledger: &common.Ledger{}, want: want{access: "key-1"}}
 }
 
 // look notes and judges, as a reconciliation does.
@@ -102,7 +102,7 @@ func TestExactlyOnce(t *testing.T) {
 			h.is(Converged, "the run succeeded")
 			record := h.ledger.Runs[step]
 			h.is(Converged, "looking again changes nothing")
-			if diff := cmp.Diff(edpmv1.RunRecord{Name: "run-1", Serial: 1, End: &metav1.Time{Time: noon}}, record); diff != "" {
+			if diff := cmp.Diff(common.RunRecord{Name: "run-1", Serial: 1, End: &metav1.Time{Time: noon}}, record); diff != "" {
 				h.t.Errorf("the record differs (-want +got):\n%s", diff)
 			}
 			h.forget().is(Converged, "the ledger remembers a run that is gone")
@@ -456,7 +456,7 @@ type truth struct {
 
 func play(t *testing.T, seed uint64, rng *rand.Rand) {
 	h, real := newHost(t), &truth{tokens: map[string]bool{}}
-	stored := edpmv1.Ledger{} // what is in the API
+	stored := common.Ledger{} // what is in the API
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 	h.wants("H1")
 	for range 30 {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 func TestMachine(t *testing.T) {
@@ -46,10 +46,10 @@ func at(address string) func(*Target) {
 
 func TestTwoHostsThatAreOneMachineAreNotInOneRun(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", at("10.0.0.1")))
-	y.converge(&edpmv1.Ledger{}, wantedOf("b", at("10.0.0.1.")))
-	y.converge(&edpmv1.Ledger{}, wantedOf("c", at("::ffff:10.0.0.1")))
-	y.converge(&edpmv1.Ledger{}, wantedOf("d", at("10.0.0.2")))
+	y.converge(&common.Ledger{}, wantedOf("a", at("10.0.0.1")))
+	y.converge(&common.Ledger{}, wantedOf("b", at("10.0.0.1.")))
+	y.converge(&common.Ledger{}, wantedOf("c", at("::ffff:10.0.0.1")))
+	y.converge(&common.Ledger{}, wantedOf("d", at("10.0.0.2")))
 	y.plan(group1)
 	run := y.onlyRun()
 	var got []string
@@ -83,8 +83,8 @@ func TestAHostThatIsHeldDoesNotKeepItsMachineFromAnother(t *testing.T) {
 func TestAMachineIsBusyInEveryNamespace(t *testing.T) {
 	y := newYard(t)
 	other := func(t *Target) { t.Namespace = "other"; at("10.0.0.1")(t) }
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", at("10.0.0.1")))
-	y.converge(&edpmv1.Ledger{}, wantedOf("b", other))
+	y.converge(&common.Ledger{}, wantedOf("a", at("10.0.0.1")))
+	y.converge(&common.Ledger{}, wantedOf("b", other))
 	y.plan(group1)
 	run := y.onlyRun()
 	elsewhere := group1
@@ -103,7 +103,7 @@ func TestAMachineIsBusyInEveryNamespace(t *testing.T) {
 
 func TestGroupsThatWaitForAMachineAreFound(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("b", func(t *Target) { t.Namespace = "other"; at("10.0.0.1")(t) }))
+	y.converge(&common.Ledger{}, wantedOf("b", func(t *Target) { t.Namespace = "other"; at("10.0.0.1")(t) }))
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	for machine, want := range map[string]int{"10.0.0.1:22": 1, "10.0.0.2:22": 0, "": 0} {

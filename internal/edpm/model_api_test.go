@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // The API server of the model: objects that are never changed in place, and for
@@ -39,7 +39,7 @@ type modelOwner struct {
 	metav1.ObjectMeta
 	kind   string
 	spec   modelSpec
-	ledger edpmv1.Ledger
+	ledger common.Ledger
 	// phase that its controller has written.
 	phase Phase
 }

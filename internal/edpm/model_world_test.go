@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/hostlock"
 )
 
@@ -131,7 +131,7 @@ func newManager(w *world, operator int) *manager {
 	for _, kind := range w.operators[operator] {
 		m.Register(Owner{
 			Kind: kind, New: func() client.Object { return &modelOwner{kind: kind} },
-			Ledger: func(o client.Object) *edpmv1.Ledger { return &o.(*modelOwner).ledger },
+			Ledger: func(o client.Object) *common.Ledger { return &o.(*modelOwner).ledger },
 		})
 		m.handled[modelHandler{runKind, kind}] = m.cache.shown[runKind]
 		m.handled[modelHandler{kind, kind}] = m.cache.shown[kind]
@@ -339,7 +339,7 @@ func (m *manager) release(owner *modelOwner) error {
 // writeStatus patches what has changed since the cache showed the owner: a ledger
 // only as it was seen, as phase.Runner does. It is not modelled that an old leader
 // overwrites the phase that a new one shows: the next look at the object fixes it.
-func (m *manager) writeStatus(seen *modelOwner, ledger *edpmv1.Ledger, phase Phase) error {
+func (m *manager) writeStatus(seen *modelOwner, ledger *common.Ledger, phase Phase) error {
 	patch := ledgerPatch(&seen.ledger, ledger)
 	if len(patch) == 0 && phase == seen.phase {
 		return nil
@@ -375,10 +375,10 @@ func versionOf(o *modelOwner) (n int) {
 }
 
 // ledgerPatch is the merge patch from one ledger to another, field by field.
-func ledgerPatch(from, to *edpmv1.Ledger) (patch []func(*edpmv1.Ledger)) {
+func ledgerPatch(from, to *common.Ledger) (patch []func(*common.Ledger)) {
 	for step, hash := range to.Hash {
 		if from.Hash[step] != hash {
-			patch = append(patch, func(l *edpmv1.Ledger) { l.Set(step, hash, l.Runs[step]) })
+			patch = append(patch, func(l *common.Ledger) { l.Set(step, hash, l.Runs[step]) })
 		}
 	}
 	for step, run := range to.Runs {
@@ -386,9 +386,9 @@ func ledgerPatch(from, to *edpmv1.Ledger) (patch []func(*edpmv1.Ledger)) {
 		if reflect.DeepEqual(old, run) {
 			continue
 		}
-		patch = append(patch, func(l *edpmv1.Ledger) {
+		patch = append(patch, func(l *common.Ledger) {
 			if l.Runs == nil {
-				l.Runs = map[string]edpmv1.RunRecord{}
+				l.Runs = map[string]common.RunRecord{}
 			}
 			r := l.Runs[step]
 			patchField(&r.Name, old.Name, run.Name)

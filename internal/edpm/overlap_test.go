@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 )
@@ -83,7 +83,7 @@ func TestRunsOfOverlappingLeaders(t *testing.T) {
 // TestALedgerWithoutEndsIsReadAsBefore : it was written by a release of before.
 func TestALedgerWithoutEndsIsReadAsBefore(t *testing.T) {
 	h := newHost(t).wants("H")
-	h.ledger.Set(step, "H", edpmv1.RunRecord{Name: "x", Serial: 3})
+	h.ledger.Set(step, "H", common.RunRecord{Name: "x", Serial: 3})
 	h.runs = []*run{ended("w", 2, "H", 5, badHost), ended("x", 3, "H", 10, okHost)}
 	h.is(Converged, "x is what the ledger has")
 	if r := h.ledger.Runs[step]; r.Serial != 3 || r.End != nil {
@@ -107,7 +107,7 @@ func TestARunThatIsCreatedLateIsNoticed(t *testing.T) {
 	} {
 		for _, named := range []string{"x", "z"} { // also with the name of the run that the ledger has
 			h := newHost(t).wants("H")
-			h.ledger.Set(step, "H", edpmv1.RunRecord{Name: "z", Serial: 2, End: &metav1.Time{Time: noon.Add(10 * time.Second)}})
+			h.ledger.Set(step, "H", common.RunRecord{Name: "z", Serial: 2, End: &metav1.Time{Time: noon.Add(10 * time.Second)}})
 			r := ended(named, 1, c.hash, 20, c.result)
 			r.object = &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(c.created) * time.Second))}}
 			h.runs = []*run{r}

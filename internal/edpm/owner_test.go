@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // service is a target of the host whose owner has a name of its own, as one of
@@ -31,7 +31,7 @@ func newCrowd(t *testing.T) *yard {
 	for _, name := range []string{"x", "y"} {
 		for _, host := range []string{"a", "b"} {
 			of := service(name, host)
-			obj := compute(of.Owner, of.OwnerUID, edpmv1.Ledger{})
+			obj := compute(of.Owner, of.OwnerUID, common.Ledger{})
 			obj.Labels = map[string]string{"host": host}
 			if err := y.api.Create(ctx, obj); err != nil {
 				t.Fatal(err)
@@ -48,7 +48,7 @@ func groupOfService(name string) Group {
 func (y *yard) converges(targets ...Target) {
 	y.t.Helper()
 	for i := range targets {
-		if _, err := y.Converge(ctx, &edpmv1.Ledger{}, targets[i]); err != nil {
+		if _, err := y.Converge(ctx, &common.Ledger{}, targets[i]); err != nil {
 			y.t.Fatal(err)
 		}
 	}
@@ -93,13 +93,13 @@ func TestTheRunsOfAnOwnerAreFoundByTheHostItNames(t *testing.T) {
 	if name, err := y.Unfinished(ctx, kind, owner, "x"); err != nil || name != run.Name {
 		t.Errorf("Unfinished is %q (%v), want %q", name, err, run.Name)
 	}
-	other := compute("y-a", "uid-y-a", edpmv1.Ledger{})
+	other := compute("y-a", "uid-y-a", common.Ledger{})
 	other.Labels = map[string]string{"host": "a"}
 	if name, err := y.Unfinished(ctx, kind, other, "y"); err != nil || name != "" {
 		t.Errorf("Unfinished of another service is %q (%v), want none", name, err)
 	}
 	y.end(run, ansibleeev1.HostStatus{Name: "a", OK: 1})
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	if touched, err := y.Touched(ctx, kind, ledger, owner, "x"); err != nil || !touched || ledger.Runs["x"].Name != run.Name {
 		t.Errorf("Touched is %t (%v), ledger %+v", touched, err, ledger)
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // Owner is a kind whose objects own targets.
@@ -25,7 +25,7 @@ type Owner struct {
 	New  func() client.Object
 	List func() client.ObjectList
 	// Ledger of an object.
-	Ledger func(client.Object) *edpmv1.Ledger
+	Ledger func(client.Object) *common.Ledger
 	// Host of an object; nil where objects are named like their hosts.
 	Host func(client.Object) string
 	// HostIndex is a field index of the hosts of the objects, where Host is set.
@@ -100,7 +100,7 @@ func (o owners) of(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE, t a
 }
 
 // ledger of the owner of a target of the run; nil when the owner is gone.
-func (o owners) ledger(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (*edpmv1.Ledger, error) {
+func (o owners) ledger(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE, t ansibleeev1.Target) (*common.Ledger, error) {
 	owner, err := o.of(ctx, run, t)
 	if err != nil || owner == nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // named returns a target of host a for a step; change can alter it.
@@ -56,7 +56,7 @@ func TestWhatIsDueGoesIntoOneRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			// The host has been met before.
-			y.converge(&edpmv1.Ledger{HostKey: "ssh-ed25519 KEY"}, named("one", nil), named("two", c.second), named("three", nil))
+			y.converge(&common.Ledger{HostKey: "ssh-ed25519 KEY"}, named("one", nil), named("two", c.second), named("three", nil))
 			if got := y.stepsOfNextRun(); !slices.Equal(got, c.want) {
 				t.Errorf("the run has the steps %v; want %v", got, c.want)
 			}
@@ -68,7 +68,7 @@ func TestARunOfSeveralStepsSaysWhatEachBringsTheHostTo(t *testing.T) {
 	y := newYard(t)
 	one := named("one", nil)
 	two := named("two", func(t *Target) { t.Vars["more"], t.Files = 1, map[string][]byte{"f": []byte("y")} })
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	recordRuns(ledger, "two", []*run{{finished: true, known: true, result: badHost, target: ansibleeev1.Target{Serial: 6}}})
 	y.converge(ledger, one, two)
 	y.plan(group1)
@@ -109,7 +109,7 @@ func due(t Target) *assessment {
 }
 
 // ended makes the run of a one-step-after-the-other story end, and converges.
-func (y *yard) ended(ledger *edpmv1.Ledger, result *ansibleeev1.HostStatus, targets ...Target) State {
+func (y *yard) ended(ledger *common.Ledger, result *ansibleeev1.HostStatus, targets ...Target) State {
 	y.t.Helper()
 	for _, run := range y.all() {
 		switch {
@@ -124,7 +124,7 @@ func (y *yard) ended(ledger *edpmv1.Ledger, result *ansibleeev1.HostStatus, targ
 }
 
 func TestWhatFailedIsTriedAgainFromThere(t *testing.T) {
-	y, ledger := newYard(t), &edpmv1.Ledger{}
+	y, ledger := newYard(t), &common.Ledger{}
 	steps := []Target{named("one", nil), named("two", nil), named("three", nil)}
 	y.converge(ledger, steps...)
 	y.plan(group1)
@@ -150,7 +150,7 @@ func TestWhatFailedIsTriedAgainFromThere(t *testing.T) {
 }
 
 func TestARunWithoutAResultIsTakenApart(t *testing.T) {
-	y, ledger := newYard(t), &edpmv1.Ledger{}
+	y, ledger := newYard(t), &common.Ledger{}
 	steps := []Target{named("one", nil), named("two", nil)}
 	y.converge(ledger, steps...)
 	y.plan(group1)
@@ -167,7 +167,7 @@ func TestARunWithoutAResultIsTakenApart(t *testing.T) {
 }
 
 func TestARunThatHasNotStartedIsRefusedForAnyOfItsSteps(t *testing.T) {
-	y, ledger := newYard(t), &edpmv1.Ledger{}
+	y, ledger := newYard(t), &common.Ledger{}
 	y.converge(ledger, named("one", nil), named("two", nil))
 	y.plan(group1)
 	y.seen()
@@ -191,11 +191,11 @@ func TestAFailureInALaterStepHoldsOthersBack(t *testing.T) {
 		}
 		return steps
 	}
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	y.converge(ledger, careful("a")...)
 	y.plan(group1)
 	y.end(y.onlyRun(), ansibleeev1.HostStatus{Name: "a", OK: 5, Failed: 1, StepsDone: ptr.To[int32](1)})
-	y.converge(&edpmv1.Ledger{}, careful("b")...)
+	y.converge(&common.Ledger{}, careful("b")...)
 	y.plan(group1)
 	if n := len(y.runs()); n != 1 {
 		t.Errorf("there are %d runs; b has to wait for a, which has failed in step two", n)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // suspicion is what is known of a host whose last run ended without a result: one
@@ -26,7 +26,7 @@ type suspicion struct {
 // suspect is the suspicion that the last run of a host leaves, if any. A run that
 // would have another Pod now, for example of another image, leaves none: the Pod
 // may have been the cause.
-func (t *Target) suspect(l *edpmv1.Ledger, last *run) suspicion {
+func (t *Target) suspect(l *common.Ledger, last *run) suspicion {
 	touched := l.Runs[touchedKey(t.Step.Name)]
 	if last == nil || last.lost == 0 || !t.fits(last.object) ||
 		touched.Name != last.name || touched.Serial < lastSerial(l, t.Step.Name) { // a later one is gone already

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // everyGroup stands in the queue for the history of all groups together.
@@ -71,7 +71,7 @@ func (e *Engine) release(ctx context.Context, g Group, run *ansibleeev1.OpenStac
 		return err
 	}
 	patched := run.DeepCopy()
-	if !controllerutil.RemoveFinalizer(patched, edpmv1.ResultsFinalizer) {
+	if !controllerutil.RemoveFinalizer(patched, common.ResultsFinalizer) {
 		return nil
 	}
 	err = e.runs.client.Patch(ctx, patched, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{}))

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
@@ -25,15 +25,15 @@ func aRun(host string, serial int64, result ansibleeev1.HostStatus) *ansibleeev1
 	return r
 }
 
-func compute(name string, uid types.UID, ledger edpmv1.Ledger) *novav1.NovaExternalCompute {
+func compute(name string, uid types.UID, ledger common.Ledger) *novav1.NovaExternalCompute {
 	c := &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid}}
 	c.Status.Ledger = ledger
 	return c
 }
 
-func recordedUpTo(serial int64) edpmv1.Ledger {
-	l := edpmv1.Ledger{}
-	l.Set("nova", "H", edpmv1.RunRecord{Serial: serial})
+func recordedUpTo(serial int64) common.Ledger {
+	l := common.Ledger{}
+	l.Set("nova", "H", common.RunRecord{Serial: serial})
 	return l
 }
 
@@ -70,12 +70,12 @@ func TestPruneKeepsWhatIsNeeded(t *testing.T) {
 		kept  bool
 	}{
 		"a recorded success is not needed":              {compute("old", "uid-old", recordedUpTo(1)), aRun("old", 1, ok("old")), false},
-		"a success that is not recorded is":             {compute("old", "uid-old", edpmv1.Ledger{}), aRun("old", 1, ok("old")), true},
+		"a success that is not recorded is":             {compute("old", "uid-old", common.Ledger{}), aRun("old", 1, ok("old")), true},
 		"the last failure of a host is":                 {compute("old", "uid-old", recordedUpTo(1)), aRun("old", 1, failed("old")), true},
-		"a failure that is not recorded is":             {compute("old", "uid-old", edpmv1.Ledger{}), aRun("old", 1, failed("old")), true},
-		"what its owner left behind is not needed":      {compute("other", "x", edpmv1.Ledger{}), aRun("old", 1, failed("old")), false},
-		"what an owner of that name before is not":      {compute("old", "uid-new", edpmv1.Ledger{}), aRun("old", 1, failed("old")), false},
-		"a run that nobody has finished is":             {compute("old", "uid-old", edpmv1.Ledger{}), unfinished(aRun("old", 1, ok("old"))), true},
+		"a failure that is not recorded is":             {compute("old", "uid-old", common.Ledger{}), aRun("old", 1, failed("old")), true},
+		"what its owner left behind is not needed":      {compute("other", "x", common.Ledger{}), aRun("old", 1, failed("old")), false},
+		"what an owner of that name before is not":      {compute("old", "uid-new", common.Ledger{}), aRun("old", 1, failed("old")), false},
+		"a run that nobody has finished is":             {compute("old", "uid-old", common.Ledger{}), unfinished(aRun("old", 1, ok("old"))), true},
 		"a run of an owner that is not ours is left to": {compute("old", "uid-old", recordedUpTo(1)), ofAnotherKind(aRun("old", 1, ok("old"))), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestADeletedRunGoesOnlyOnceItIsRecorded(t *testing.T) {
 	for name, c := range map[string]struct {
 		result ansibleeev1.HostStatus
 		change func(*ansibleeev1.OpenStackAnsibleEE) *ansibleeev1.OpenStackAnsibleEE
-		ledger edpmv1.Ledger
+		ledger common.Ledger
 		uid    types.UID
 		goes   bool
 	}{
@@ -141,7 +141,7 @@ func TestADeletedRunGoesOnlyOnceItIsRecorded(t *testing.T) {
 // would wake the group.
 func TestADeletedRunThatIsNotRecordedIsLookedAtAgain(t *testing.T) {
 	r := aRun("a", 1, ok("a"))
-	y := newYard(t, compute("a", "uid-a", edpmv1.Ledger{}), r)
+	y := newYard(t, compute("a", "uid-a", common.Ledger{}), r)
 	y.Debounce = time.Millisecond
 	y.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Group]())
 	defer y.queue.ShutDown()
@@ -161,11 +161,11 @@ func TestTheSweeperRemovesInputsWithoutARun(t *testing.T) {
 			Namespace: "ns", Name: name, Labels: map[string]string{label: "true"}, CreationTimestamp: metav1.NewTime(noon.Add(-age)),
 		}}
 	}
-	elsewhere := secret("of-nobody-here", time.Hour, edpmv1.RunInputsLabel)
+	elsewhere := secret("of-nobody-here", time.Hour, common.RunInputsLabel)
 	elsewhere.Namespace = "elsewhere"
-	y := newYard(t, elsewhere, compute("a", "uid-a", edpmv1.Ledger{}),
-		secret("left-behind", time.Hour, edpmv1.RunInputsLabel), secret("about-to-be-used", time.Minute, edpmv1.RunInputsLabel),
-		secret("run-a-1", time.Hour, edpmv1.RunInputsLabel), secret("somebodys", time.Hour, "other"), aRun("a", 1, ok("a")))
+	y := newYard(t, elsewhere, compute("a", "uid-a", common.Ledger{}),
+		secret("left-behind", time.Hour, common.RunInputsLabel), secret("about-to-be-used", time.Minute, common.RunInputsLabel),
+		secret("run-a-1", time.Hour, common.RunInputsLabel), secret("somebodys", time.Hour, "other"), aRun("a", 1, ok("a")))
 	if err := (sweeper{runs: y.Engine.runs, owners: y.owners, clock: y.clock}).Start(ctx); err != nil {
 		t.Fatal(err)
 	}

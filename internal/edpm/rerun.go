@@ -3,7 +3,7 @@ package edpm
 import (
 	"maps"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // honoured reports whether a run with this token in force, and these tokens of
@@ -23,7 +23,7 @@ func honoured(rerun string, tokens map[string]string, wanted string) bool {
 // remember notes the tokens of a host that has what is wanted. Among them are
 // those that another one overrides: when that one is removed they are in force,
 // and ask for nothing.
-func (s State) remember(l *edpmv1.Ledger, step string, tokens map[string]string) {
+func (s State) remember(l *common.Ledger, step string, tokens map[string]string) {
 	key, ok := map[Phase]string{Converged: step, Limited: limitedKey(step)}[s.Phase]
 	record, has := l.Runs[key]
 	news := false

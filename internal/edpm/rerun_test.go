@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // asks sets the tokens of the sources, of which the nearest is in force.
@@ -89,7 +89,7 @@ func TestTokensOfALedgerOfBefore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t).wants("H1").asks(c.now)
-			h.ledger.Set(step, "H1", edpmv1.RunRecord{Name: "run", Serial: 1, Rerun: c.recorded})
+			h.ledger.Set(step, "H1", common.RunRecord{Name: "run", Serial: 1, Rerun: c.recorded})
 			h.is(c.want, "the ledger is of a release of before")
 			if wrote := h.ledger.Runs[step].Tokens != nil; wrote != c.writes {
 				t.Errorf("whether the ledger changes is %v; want %v", wrote, c.writes)
@@ -104,7 +104,7 @@ func TestTokensOfALedgerOfBefore(t *testing.T) {
 
 func TestTagsReachEveryStep(t *testing.T) {
 	y := newYard(t)
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	var targets []Target
 	for _, name := range []string{"one", "two", "three"} {
 		targets = append(targets, wantedOf("a", func(t *Target) { t.Step.Name, t.Strategy.Tags = name, "config" }))
@@ -125,8 +125,8 @@ func TestTagsReachEveryStep(t *testing.T) {
 	if want := "Steps one, two, three ran, the first in " + ran + " restricted by tags; remove ansibleTags and ansibleSkipTags to run the rest"; s.Describe() != want {
 		t.Errorf("it says %q; want %q", s.Describe(), want)
 	}
-	ledger.Set("one", targets[0].Hash(), edpmv1.RunRecord{Serial: 9})
-	ledger.Set("two", targets[1].Hash(), edpmv1.RunRecord{Serial: 9})
+	ledger.Set("one", targets[0].Hash(), common.RunRecord{Serial: 9})
+	ledger.Set("two", targets[1].Hash(), common.RunRecord{Serial: 9})
 	if s := y.converge(ledger, targets...); s.Phase != Limited || s.Step != "three" || len(s.More) > 0 {
 		t.Errorf("the state is %+v; want the third step restricted by tags", s)
 	}
@@ -138,7 +138,7 @@ func TestOwnersOfDifferentKindsDoNotShareAStep(t *testing.T) {
 		t.Step.Name, t.OwnerKind, t.OwnerUID = "libvirt", "OpenStackDataPlaneNode", "uid-node"
 	})
 	compute := wantedOf("a", func(t *Target) { t.Step.Name = "libvirt" })
-	nodes, computes := &edpmv1.Ledger{}, &edpmv1.Ledger{}
+	nodes, computes := &common.Ledger{}, &common.Ledger{}
 	y.converge(nodes, node)
 	y.converge(computes, compute)
 	y.plan(node.Group())

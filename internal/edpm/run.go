@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/names"
 )
@@ -63,14 +63,14 @@ func (o *pendingTarget) stepNames(separator string) string {
 // labels of a run.
 func labels(o *pendingTarget) map[string]string {
 	return map[string]string{
-		edpmv1.StepLabel: names.Fit(o.stepNames("."), names.MaxLabel),
-		edpmv1.RoleLabel: names.Fit(o.Role, names.MaxLabel),
+		common.StepLabel: names.Fit(o.stepNames("."), names.MaxLabel),
+		common.RoleLabel: names.Fit(o.Role, names.MaxLabel),
 	}
 }
 
 func newInputs(name string, first *pendingTarget, data map[string][]byte) *corev1.Secret {
 	l := labels(first)
-	l[edpmv1.RunInputsLabel] = "true"
+	l[common.RunInputsLabel] = "true"
 	immutable := true
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: first.Namespace, Labels: l},
@@ -85,7 +85,7 @@ func newAnsibleEE(name string, batch []*pendingTarget) *ansibleeev1.OpenStackAns
 	aee := &ansibleeev1.OpenStackAnsibleEE{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: first.Namespace, Labels: labels(first),
-			Finalizers: []string{edpmv1.ResultsFinalizer},
+			Finalizers: []string{common.ResultsFinalizer},
 		},
 		Spec: ansibleeev1.OpenStackAnsibleEESpec{
 			Image: first.Image,

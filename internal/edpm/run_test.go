@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -207,14 +207,14 @@ func TestNewAnsibleEE(t *testing.T) {
 	if diff := cmp.Diff(want, got.Spec); diff != "" {
 		t.Errorf("the spec differs (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{edpmv1.ResultsFinalizer}, got.Finalizers); diff != "" {
+	if diff := cmp.Diff([]string{common.ResultsFinalizer}, got.Finalizers); diff != "" {
 		t.Errorf("the finalizers differ (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{edpmv1.StepLabel: "nova", edpmv1.RoleLabel: "role"}, got.Labels); diff != "" {
+	if diff := cmp.Diff(map[string]string{common.StepLabel: "nova", common.RoleLabel: "role"}, got.Labels); diff != "" {
 		t.Errorf("the labels differ (-want +got):\n%s", diff)
 	}
 	secret := newInputs("run-1", a, map[string][]byte{"inventory": []byte("x")})
-	if !ptr.Deref(secret.Immutable, false) || secret.Labels[edpmv1.RunInputsLabel] != "true" || secret.Name != "run-1" {
+	if !ptr.Deref(secret.Immutable, false) || secret.Labels[common.RunInputsLabel] != "true" || secret.Name != "run-1" {
 		t.Errorf("the inputs are %+v; want an immutable Secret run-1 with its label", secret.ObjectMeta)
 	}
 }

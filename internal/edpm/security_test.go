@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/test/needs"
 )
@@ -160,7 +160,7 @@ func TestWhatIsTooLargeIsNamedAndNotOffered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
-			state := y.converge(&edpmv1.Ledger{}, wantedOf("a", tt.change))
+			state := y.converge(&common.Ledger{}, wantedOf("a", tt.change))
 			if state.Phase != TooLarge || !strings.Contains(state.Describe(), tt.want) || len(state.Describe()) > 400 {
 				t.Errorf("state %s: %.500s; want one that says %q", state.Phase, state.Describe(), tt.want)
 			}
@@ -172,7 +172,7 @@ func TestWhatIsTooLargeIsNamedAndNotOffered(t *testing.T) {
 	}
 	y := newYard(t)
 	fits := wantedOf("a", func(t *Target) { t.Files = map[string][]byte{"a": []byte(large[:maxTargetInputs-4<<10])} })
-	if state := y.converge(&edpmv1.Ledger{}, fits); state.Phase != Pending {
+	if state := y.converge(&common.Ledger{}, fits); state.Phase != Pending {
 		t.Fatalf("what just fits is %s: %s", state.Phase, state.Describe())
 	}
 	y.plan(group1)
@@ -185,7 +185,7 @@ func TestWhatIsTooLargeIsNamedAndNotOffered(t *testing.T) {
 func TestALongRerunTokenStaysShortInARun(t *testing.T) {
 	y := newYard(t)
 	token := strings.Repeat("x", 200<<10)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", func(t *Target) { t.Rerun = token }))
+	y.converge(&common.Ledger{}, wantedOf("a", func(t *Target) { t.Rerun = token }))
 	y.plan(group1)
 	list := &ansibleeev1.OpenStackAnsibleEEList{}
 	if err := y.api.List(ctx, list); err != nil || len(list.Items) != 1 {
@@ -205,7 +205,7 @@ func TestARunThatTheAPIServerRefusesIsToldOfAndLeavesNoSecretBehind(t *testing.T
 	y.createRun = func(func() error) error {
 		return apierrors.NewForbidden(resource, "x", apierrors.NewBadRequest("spec.env[0].value: too long"))
 	}
-	ledger, wanted := &edpmv1.Ledger{}, wantedOf("a", nil)
+	ledger, wanted := &common.Ledger{}, wantedOf("a", nil)
 	y.converge(ledger, wanted)
 	y.clock.SetTime(y.clock.Now().Add(y.Debounce))
 	if _, err := y.reconcile(ctx, group1); err == nil {
@@ -241,7 +241,7 @@ func TestARunThatTheAPIServerRefusesIsToldOfAndLeavesNoSecretBehind(t *testing.T
 
 func TestInputsThatSomebodyElsePutThereAreNotUsed(t *testing.T) {
 	y := newYard(t)
-	y.converge(&edpmv1.Ledger{}, wantedOf("a", nil))
+	y.converge(&common.Ledger{}, wantedOf("a", nil))
 	y.clock.SetTime(y.clock.Now().Add(y.Debounce))
 	for _, grp := range y.planner.groups {
 		batch := slices.Collect(maps.Values(grp.pending))
@@ -273,7 +273,7 @@ func TestInputsThatSomebodyElsePutThereAreNotUsed(t *testing.T) {
 // once it is gone. The object is made of the name of the run.
 func inTheWay(t *testing.T, theirs func(name string) client.Object, message string) {
 	t.Helper()
-	y, ledger, wanted := newYard(t), &edpmv1.Ledger{}, wantedOf("a", nil)
+	y, ledger, wanted := newYard(t), &common.Ledger{}, wantedOf("a", nil)
 	y.converge(ledger, wanted)
 	y.clock.SetTime(y.clock.Now().Add(y.Debounce))
 	var obj client.Object

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // tenant has hosts in a namespace, each of which needs a run of its own.
@@ -23,7 +23,7 @@ func (y *yard) tenant(namespace, role string, hosts int) Group {
 
 func (y *yard) wantsOne(namespace, role, host string) State {
 	y.t.Helper()
-	return y.converge(&edpmv1.Ledger{}, wantedOf(role+"-"+host, func(t *Target) {
+	return y.converge(&common.Ledger{}, wantedOf(role+"-"+host, func(t *Target) {
 		t.Namespace, t.Role, t.OwnerKind, t.Strategy.BatchSize = namespace, role, "Other", 1
 	}))
 }
@@ -193,7 +193,7 @@ func TestAGroupThatWithdrawsDoesNotKeepOthersWaiting(t *testing.T) {
 func TestAFailedHostThatWaitsForOtherRunsSaysBoth(t *testing.T) {
 	y := newYard(t)
 	y.MaxRuns = 1
-	ledger := &edpmv1.Ledger{}
+	ledger := &common.Ledger{}
 	y.converge(ledger, wantedOf("a", nil))
 	y.plan(group1)
 	y.end(y.onlyRun(), failed("a"))

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 )
 
@@ -167,7 +167,7 @@ func (s runStore) reuseInputs(ctx context.Context, secret *corev1.Secret) error 
 	if err := s.live.Get(ctx, key, present); err != nil {
 		return err
 	}
-	if present.Labels[edpmv1.RunInputsLabel] != "true" {
+	if present.Labels[common.RunInputsLabel] != "true" {
 		return &apply.ConflictError{Kind: "Secret", Name: secret.Name, For: "the inputs of a run"}
 	}
 	if len(present.OwnerReferences) == 0 && maps.EqualFunc(present.Data, secret.Data, bytes.Equal) {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // sweeper removes, once after a start, inputs whose run was never created
@@ -47,7 +47,7 @@ func (s sweeper) Start(ctx context.Context) error {
 func (s sweeper) sweepNamespace(ctx context.Context, namespace string) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	err := s.runs.live.List(ctx, secrets, client.InNamespace(namespace), client.HasLabels{edpmv1.RunInputsLabel})
+	err := s.runs.live.List(ctx, secrets, client.InNamespace(namespace), client.HasLabels{common.RunInputsLabel})
 	if apierrors.IsForbidden(err) {
 		return nil // the owners say so in their conditions
 	}

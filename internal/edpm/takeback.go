@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // isUnstarted reports whether a run can be withdrawn: its Pod has not begun to run,
@@ -21,7 +21,7 @@ func isUnstarted(run *ansibleeev1.OpenStackAnsibleEE) bool {
 
 // review notes which of the runs that have not started the owner of the target
 // wants no more as they are.
-func (e *Engine) review(l *edpmv1.Ledger, t *Target, w want, runs []*run) {
+func (e *Engine) review(l *common.Ledger, t *Target, w want, runs []*run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, r := range runs {
@@ -32,7 +32,7 @@ func (e *Engine) review(l *edpmv1.Ledger, t *Target, w want, runs []*run) {
 }
 
 // stillWants reports whether a run of the target would be started as this one is.
-func (t *Target) stillWants(l *edpmv1.Ledger, w want, r *run, runs []*run) bool {
+func (t *Target) stillWants(l *common.Ledger, w want, r *run, runs []*run) bool {
 	if !isAskedFor(r, w) || r.target.Access != w.access || !t.fits(r.object) {
 		return false
 	}

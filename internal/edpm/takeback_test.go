@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // waiting is a yard with a run of a and b whose Pod has not started.
-func waiting(t *testing.T) (*yard, map[string]*edpmv1.Ledger) {
+func waiting(t *testing.T) (*yard, map[string]*common.Ledger) {
 	t.Helper()
-	y, ledgers := newYard(t), map[string]*edpmv1.Ledger{"a": {}, "b": {}}
+	y, ledgers := newYard(t), map[string]*common.Ledger{"a": {}, "b": {}}
 	for host, ledger := range ledgers {
 		y.converge(ledger, wantedOf(host, nil))
 	}
@@ -55,20 +55,20 @@ func (y *yard) neverRan(run *ansibleeev1.OpenStackAnsibleEE) {
 }
 
 func TestWhenARunIsTakenBack(t *testing.T) {
-	all := func(change func(*Target)) func(*yard, map[string]*edpmv1.Ledger) {
-		return func(y *yard, ledgers map[string]*edpmv1.Ledger) {
+	all := func(change func(*Target)) func(*yard, map[string]*common.Ledger) {
+		return func(y *yard, ledgers map[string]*common.Ledger) {
 			for host, ledger := range ledgers {
 				y.converge(ledger, wantedOf(host, change))
 			}
 		}
 	}
-	one := func(change func(*Target)) func(*yard, map[string]*edpmv1.Ledger) {
-		return func(y *yard, ledgers map[string]*edpmv1.Ledger) {
+	one := func(change func(*Target)) func(*yard, map[string]*common.Ledger) {
+		return func(y *yard, ledgers map[string]*common.Ledger) {
 			y.converge(ledgers["a"], wantedOf("a", change))
 			y.converge(ledgers["b"], wantedOf("b", nil))
 		}
 	}
-	deleted := func(y *yard, _ map[string]*edpmv1.Ledger) {
+	deleted := func(y *yard, _ map[string]*common.Ledger) {
 		remove(y, "a", "keep/it")
 		if err := y.Forget(ctx, kind, "ns", "a", "nova"); err != nil {
 			y.t.Fatal(err)
@@ -77,7 +77,7 @@ func TestWhenARunIsTakenBack(t *testing.T) {
 	image := func(t *Target) { t.Image = "another" }
 	for name, c := range map[string]struct {
 		job    ansibleeev1.JobStatus // "" is none
-		change func(*yard, map[string]*edpmv1.Ledger)
+		change func(*yard, map[string]*common.Ledger)
 		after  time.Duration
 		want   bool
 	}{
@@ -156,7 +156,7 @@ func TestARunThatStartsInTheMeantimeIsNotTakenBack(t *testing.T) {
 
 func TestARunThatWasTakenBackLeavesNoTrace(t *testing.T) {
 	y, ledgers := waiting(t)
-	ledgers["a"].Set("nova", "old", edpmv1.RunRecord{Name: "before", Serial: 7})
+	ledgers["a"].Set("nova", "old", common.RunRecord{Name: "before", Serial: 7})
 	change := func(t *Target) { t.NetworkAttachments = []string{"right"} }
 	for host, ledger := range ledgers {
 		y.converge(ledger, wantedOf(host, change))
@@ -172,7 +172,7 @@ func TestARunThatWasTakenBackLeavesNoTrace(t *testing.T) {
 	if r := ledgers["a"].Runs; len(r) != 1 || r["nova"].Serial != 7 {
 		t.Errorf("the ledger became %+v; the host was not touched", r)
 	}
-	if touched, err := y.Touched(ctx, kind, &edpmv1.Ledger{}, compute("b", "uid-b", edpmv1.Ledger{}), "nova"); err != nil || touched {
+	if touched, err := y.Touched(ctx, kind, &common.Ledger{}, compute("b", "uid-b", common.Ledger{}), "nova"); err != nil || touched {
 		t.Errorf("Touched = %v, %v; nothing was run", touched, err)
 	}
 	y.plan(group1) // drops the finalizer, and starts the next run

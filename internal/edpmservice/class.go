@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
@@ -26,7 +26,7 @@ const (
 
 // Reads returns the Secrets and ConfigMaps that a class names, each as "Secret/name" or
 // "ConfigMap/name".
-func Reads(class *edpmservicev1.EDPMServiceClass) []string {
+func Reads(class *edpmv1.EDPMServiceClass) []string {
 	var all []string
 	for _, f := range class.Spec.ConfigFiles {
 		if f.Secret != nil {
@@ -41,7 +41,7 @@ func Reads(class *edpmservicev1.EDPMServiceClass) []string {
 
 // Files reads the files of a class: its configFiles, and customServiceConfig if there is
 // any. Errors are those of the reader.
-func Files(ctx context.Context, r *inputs.Reader, class *edpmservicev1.EDPMServiceClass) (map[string][]byte, error) {
+func Files(ctx context.Context, r *inputs.Reader, class *edpmv1.EDPMServiceClass) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, f := range class.Spec.ConfigFiles {
 		content, err := file(ctx, r, class.Namespace, f)
@@ -51,12 +51,12 @@ func Files(ctx context.Context, r *inputs.Reader, class *edpmservicev1.EDPMServi
 		files[f.Name] = content
 	}
 	if text := class.Spec.CustomServiceConfig; text != "" {
-		files[edpmservicev1.DefaultsFile(class.Name)] = []byte(text)
+		files[edpmv1.DefaultsFile(class.Name)] = []byte(text)
 	}
 	return files, nil
 }
 
-func file(ctx context.Context, r *inputs.Reader, namespace string, f edpmservicev1.ConfigFile) ([]byte, error) {
+func file(ctx context.Context, r *inputs.Reader, namespace string, f edpmv1.ConfigFile) ([]byte, error) {
 	if f.Secret != nil {
 		return r.SecretKey(ctx, namespace, f.Secret.Name, cmp.Or(f.Secret.Key, f.Name))
 	}
@@ -74,7 +74,7 @@ func file(ctx context.Context, r *inputs.Reader, namespace string, f edpmservice
 // Vars returns the variables of the playbooks of a class on a host that has variables of
 // its own: these win over the vars of the class, and what the class says of its service
 // wins over both.
-func Vars(class *edpmservicev1.EDPMServiceClass, host map[string]any) (map[string]any, error) {
+func Vars(class *edpmv1.EDPMServiceClass, host map[string]any) (map[string]any, error) {
 	vars, err := inherit.Vars(class.Spec.Vars)
 	if err != nil {
 		return nil, fmt.Errorf("spec.vars: %w", err)
@@ -89,7 +89,7 @@ func Vars(class *edpmservicev1.EDPMServiceClass, host map[string]any) (map[strin
 
 // Rollout returns how the service of a class is rolled out over nodes with the given
 // strategy.
-func Rollout(class *edpmservicev1.EDPMServiceClass, node dataplanev1.DeployStrategySection) (edpm.Strategy, error) {
+func Rollout(class *edpmv1.EDPMServiceClass, node dataplanev1.DeployStrategySection) (edpm.Strategy, error) {
 	own := class.Spec.DeployStrategy
 	section := inherit.MergeStrategy(dataplanev1.DeployStrategySection{
 		BatchSize: own.BatchSize, MaxUnavailable: own.MaxUnavailable, MaxFailures: own.MaxFailures,

@@ -7,7 +7,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
@@ -19,7 +19,7 @@ var reserved = []string{"edpm.openstack.org", "kubernetes.io", "k8s.io"}
 // ClassErrors returns what is wrong with a class, beside what its definition refuses. The
 // playbooks and variables of a class may do what those of a run may that a user of the
 // namespace creates, and no more.
-func ClassErrors(class *edpmservicev1.EDPMServiceClass) field.ErrorList {
+func ClassErrors(class *edpmv1.EDPMServiceClass) field.ErrorList {
 	spec, at := class.Spec, field.NewPath("spec")
 	errs := annotationErrors(at.Child("annotation"), spec.Annotation)
 	errs = append(errs, playErrors(at, "playbook", spec.Playbook, "play", spec.Play)...)
@@ -57,14 +57,14 @@ func playErrors(at *field.Path, name, playbook, textName, text string) field.Err
 	return append(errs, validate.EnvText(at.Child(textName), text)...)
 }
 
-func fileErrors(at *field.Path, class *edpmservicev1.EDPMServiceClass) field.ErrorList {
+func fileErrors(at *field.Path, class *edpmv1.EDPMServiceClass) field.ErrorList {
 	var errs field.ErrorList
 	for i, f := range class.Spec.ConfigFiles {
 		at := at.Index(i)
-		if f.Name == edpmservicev1.DefaultsFile(class.Name) || f.Name == edpmservicev1.OverrideFile(class.Name) {
+		if f.Name == edpmv1.DefaultsFile(class.Name) || f.Name == edpmv1.OverrideFile(class.Name) {
 			errs = append(errs, field.Forbidden(at.Child("name"), fmt.Sprintf("%s holds a customServiceConfig: choose another name, for example 00-%s", f.Name, f.Name[len("01-"):])))
 		}
-		for source, from := range map[string]*edpmservicev1.FileSource{"secret": f.Secret, "configMap": f.ConfigMap} {
+		for source, from := range map[string]*edpmv1.FileSource{"secret": f.Secret, "configMap": f.ConfigMap} {
 			if from != nil {
 				errs = append(errs, validate.RequiredName(at.Child(source, "name"), from.Name)...)
 			}
@@ -82,7 +82,7 @@ var whereVars = []string{
 }
 
 // varErrors refuses variables that say where hosts are or change how they are reached.
-func varErrors(at *field.Path, class *edpmservicev1.EDPMServiceClass) field.ErrorList {
+func varErrors(at *field.Path, class *edpmv1.EDPMServiceClass) field.ErrorList {
 	errs := validate.AnsibleVars(at, class.Spec.Vars)
 	vars, err := inherit.Vars(class.Spec.Vars)
 	if err != nil {
@@ -102,7 +102,7 @@ func varErrors(at *field.Path, class *edpmservicev1.EDPMServiceClass) field.Erro
 }
 
 // NameErrors returns what is wrong with the name of a service.
-func NameErrors(service *edpmservicev1.EDPMService) field.ErrorList {
+func NameErrors(service *edpmv1.EDPMService) field.ErrorList {
 	want := hosted.ObjectName(service.Spec.ClassName, service.Spec.DataplaneNodeName)
 	if service.Name == want {
 		return nil

@@ -10,14 +10,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 )
 
 // agent is a class without fault.
-func agent() *edpmservicev1.EDPMServiceClass {
-	c := &edpmservicev1.EDPMServiceClass{}
+func agent() *edpmv1.EDPMServiceClass {
+	c := &edpmv1.EDPMServiceClass{}
 	c.Namespace, c.Name = "ns", "agent"
-	c.Spec = edpmservicev1.EDPMServiceClassSpec{
+	c.Spec = edpmv1.EDPMServiceClassSpec{
 		Annotation: "example.org/agent", Playbook: "example.agents.install", CleanupPlay: "- hosts: all\n", Image: "agent:1",
 	}
 	return c
@@ -25,33 +25,33 @@ func agent() *edpmservicev1.EDPMServiceClass {
 
 func TestClassesAreRefusedWithFieldAndRemedy(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*edpmservicev1.EDPMServiceClassSpec)
+		change func(*edpmv1.EDPMServiceClassSpec)
 		want   []string // parts of the only error; none for no error
 	}{
-		"one without fault":              {func(*edpmservicev1.EDPMServiceClassSpec) {}, nil},
-		"an annotation without a domain": {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Annotation = "agent" }, []string{"spec.annotation", "example.org/agent"}},
-		"an annotation that is none":     {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Annotation = "example.org/a b" }, []string{"spec.annotation", "is not the key of an annotation"}},
-		"an annotation of the suite":     {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Annotation = "edpm.openstack.org/rerun" }, []string{"spec.annotation", "a meaning of their own", "example.org/agent"}},
-		"an annotation of Kubernetes": {func(s *edpmservicev1.EDPMServiceClassSpec) {
+		"one without fault":              {func(*edpmv1.EDPMServiceClassSpec) {}, nil},
+		"an annotation without a domain": {func(s *edpmv1.EDPMServiceClassSpec) { s.Annotation = "agent" }, []string{"spec.annotation", "example.org/agent"}},
+		"an annotation that is none":     {func(s *edpmv1.EDPMServiceClassSpec) { s.Annotation = "example.org/a b" }, []string{"spec.annotation", "is not the key of an annotation"}},
+		"an annotation of the suite":     {func(s *edpmv1.EDPMServiceClassSpec) { s.Annotation = "edpm.openstack.org/rerun" }, []string{"spec.annotation", "a meaning of their own", "example.org/agent"}},
+		"an annotation of Kubernetes": {func(s *edpmv1.EDPMServiceClassSpec) {
 			s.Annotation = "kubectl.kubernetes.io/last-applied-configuration"
 		}, []string{"spec.annotation", "kubernetes.io"}},
-		"the annotation of another service":     {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Annotation = "nova.openstack.org/cell" }, nil},
-		"a playbook of the runner itself":       {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Playbook = "/etc/install.yaml" }, []string{"spec.playbook", "namespace.collection.playbook"}},
-		"a playbook outside the project":        {func(s *edpmservicev1.EDPMServiceClassSpec) { s.CleanupPlaybook, s.CleanupPlay = "../x.yaml", "" }, []string{"spec.cleanupPlaybook", "/runner/project"}},
-		"a play that is no list":                {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Playbook, s.Play = "", "hosts: all" }, []string{"spec.play", "list of plays"}},
-		"a clean-up play that is no list":       {func(s *edpmservicev1.EDPMServiceClassSpec) { s.CleanupPlay = "hosts: all" }, []string{"spec.cleanupPlay", "list of plays"}},
-		"customServiceConfig that is none":      {func(s *edpmservicev1.EDPMServiceClassSpec) { s.CustomServiceConfig = "debug = true\n" }, []string{"spec.customServiceConfig", "line 1"}},
-		"a variable of the connection":          {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`{"ansible_connection": "local"}`) }, []string{"spec.vars", "ansible_connection"}},
-		"a variable that says where hosts are":  {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`{"ansible_ssh_host": "10.0.0.9"}`) }, []string{"spec.vars[ansible_ssh_host]", "ansibleVars of the node or its role"}},
-		"one that says who logs in, as text":    {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`"ansible_user: root"`) }, []string{"spec.vars[ansible_user]", "ansibleVars of the node or its role"}},
-		"one as text":                           {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`"ansible_ssh_common_args: -o X"`) }, []string{"spec.vars", "ansible_ssh_common_args"}},
-		"a mistyped variable of the collection": {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`{"edpm_service_mount": []}`) }, []string{"spec.vars", "edpm_service_mounts"}},
-		"the variable that spec.image sets":     {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`{"edpm_service_image": "x"}`) }, []string{"spec.vars[edpm_service_image]", "set spec.image instead"}},
-		"the variable that the name sets":       {func(s *edpmservicev1.EDPMServiceClassSpec) { s.Vars = vars(`"edpm_service_name: x"`) }, []string{"spec.vars[edpm_service_name]", "name of the class"}},
-		"a file in the place of the defaults":   {func(s *edpmservicev1.EDPMServiceClassSpec) { s.ConfigFiles = files("01-agent.conf", "peer") }, []string{"spec.configFiles[0].name", "customServiceConfig", "00-agent.conf"}},
-		"a file in the place of the override":   {func(s *edpmservicev1.EDPMServiceClassSpec) { s.ConfigFiles = files("02-agent-override.conf", "peer") }, []string{"spec.configFiles[0].name", "customServiceConfig"}},
-		"a file of a Secret with a bad name":    {func(s *edpmservicev1.EDPMServiceClassSpec) { s.ConfigFiles = files("a", "Peer_1") }, []string{"spec.configFiles[0].secret.name", "Peer_1"}},
-		"a preceding service with a bad name":   {func(s *edpmservicev1.EDPMServiceClassSpec) { s.After = []string{"nova", "No va"} }, []string{"spec.after[1]", "No va"}},
+		"the annotation of another service":     {func(s *edpmv1.EDPMServiceClassSpec) { s.Annotation = "nova.openstack.org/cell" }, nil},
+		"a playbook of the runner itself":       {func(s *edpmv1.EDPMServiceClassSpec) { s.Playbook = "/etc/install.yaml" }, []string{"spec.playbook", "namespace.collection.playbook"}},
+		"a playbook outside the project":        {func(s *edpmv1.EDPMServiceClassSpec) { s.CleanupPlaybook, s.CleanupPlay = "../x.yaml", "" }, []string{"spec.cleanupPlaybook", "/runner/project"}},
+		"a play that is no list":                {func(s *edpmv1.EDPMServiceClassSpec) { s.Playbook, s.Play = "", "hosts: all" }, []string{"spec.play", "list of plays"}},
+		"a clean-up play that is no list":       {func(s *edpmv1.EDPMServiceClassSpec) { s.CleanupPlay = "hosts: all" }, []string{"spec.cleanupPlay", "list of plays"}},
+		"customServiceConfig that is none":      {func(s *edpmv1.EDPMServiceClassSpec) { s.CustomServiceConfig = "debug = true\n" }, []string{"spec.customServiceConfig", "line 1"}},
+		"a variable of the connection":          {func(s *edpmv1.EDPMServiceClassSpec) { s.Vars = vars(`{"ansible_connection": "local"}`) }, []string{"spec.vars", "ansible_connection"}},
+		"a variable that says where hosts are":  {func(s *edpmv1.EDPMServiceClassSpec) { s.Vars = vars(`{"ansible_ssh_host": "10.0.0.9"}`) }, []string{"spec.vars[ansible_ssh_host]", "ansibleVars of the node or its role"}},
+		"one that says who logs in, as text":    {func(s *edpmv1.EDPMServiceClassSpec) { s.Vars = vars(`"ansible_user: root"`) }, []string{"spec.vars[ansible_user]", "ansibleVars of the node or its role"}},
+		"one as text":                           {func(s *edpmv1.EDPMServiceClassSpec) { s.Vars = vars(`"ansible_ssh_common_args: -o X"`) }, []string{"spec.vars", "ansible_ssh_common_args"}},
+		"a mistyped variable of the collection": {func(s *edpmv1.EDPMServiceClassSpec) { s.Vars = vars(`{"edpm_service_mount": []}`) }, []string{"spec.vars", "edpm_service_mounts"}},
+		"the variable that spec.image sets":     {func(s *edpmv1.EDPMServiceClassSpec) { s.Vars = vars(`{"edpm_service_image": "x"}`) }, []string{"spec.vars[edpm_service_image]", "set spec.image instead"}},
+		"the variable that the name sets":       {func(s *edpmv1.EDPMServiceClassSpec) { s.Vars = vars(`"edpm_service_name: x"`) }, []string{"spec.vars[edpm_service_name]", "name of the class"}},
+		"a file in the place of the defaults":   {func(s *edpmv1.EDPMServiceClassSpec) { s.ConfigFiles = files("01-agent.conf", "peer") }, []string{"spec.configFiles[0].name", "customServiceConfig", "00-agent.conf"}},
+		"a file in the place of the override":   {func(s *edpmv1.EDPMServiceClassSpec) { s.ConfigFiles = files("02-agent-override.conf", "peer") }, []string{"spec.configFiles[0].name", "customServiceConfig"}},
+		"a file of a Secret with a bad name":    {func(s *edpmv1.EDPMServiceClassSpec) { s.ConfigFiles = files("a", "Peer_1") }, []string{"spec.configFiles[0].secret.name", "Peer_1"}},
+		"a preceding service with a bad name":   {func(s *edpmv1.EDPMServiceClassSpec) { s.After = []string{"nova", "No va"} }, []string{"spec.after[1]", "No va"}},
 	} {
 		class := agent()
 		c.change(&class.Spec)
@@ -80,12 +80,12 @@ func TestTheErrorsOfAClassHideTheValuesOfItsTexts(t *testing.T) {
 
 func vars(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }
 
-func files(name, secret string) []edpmservicev1.ConfigFile {
-	return []edpmservicev1.ConfigFile{{Name: name, Secret: &edpmservicev1.FileSource{Name: secret}}}
+func files(name, secret string) []edpmv1.ConfigFile {
+	return []edpmv1.ConfigFile{{Name: name, Secret: &edpmv1.FileSource{Name: secret}}}
 }
 
 func TestTheNameOfAServiceIsMadeOfItsClassAndNode(t *testing.T) {
-	service := &edpmservicev1.EDPMService{}
+	service := &edpmv1.EDPMService{}
 	service.Name, service.Spec.ClassName, service.Spec.DataplaneNodeName = "agent-n", "agent", "n"
 	if errs := NameErrors(service); len(errs) > 0 {
 		t.Errorf("errors are %v, want none", errs)
@@ -112,7 +112,7 @@ func TestVariablesOfTheHostWinOverThoseOfTheClass(t *testing.T) {
 func TestTheStrategyOfAClassWinsFieldByField(t *testing.T) {
 	class := agent()
 	node := dataplanev1.DeployStrategySection{BatchSize: ptr.To[int32](10), MaxFailures: ptr.To[int32](3), AnsibleTags: "x"}
-	class.Spec.DeployStrategy = edpmservicev1.ServiceDeployStrategy{BatchSize: ptr.To[int32](2), MaxUnavailable: ptr.To(intstr.FromString("10%"))}
+	class.Spec.DeployStrategy = edpmv1.ServiceDeployStrategy{BatchSize: ptr.To[int32](2), MaxUnavailable: ptr.To(intstr.FromString("10%"))}
 	got, err := Rollout(class, node)
 	if err != nil || got.BatchSize != 2 || got.MaxUnavailablePercent != 10 || *got.MaxFailures != 3 || got.Tags != "x" || !got.Deploy {
 		t.Errorf("strategy is %+v (%v)", got, err)
@@ -155,7 +155,7 @@ func TestCycle(t *testing.T) {
 
 func TestAClassReadsWhatItsFilesName(t *testing.T) {
 	class := agent()
-	class.Spec.ConfigFiles = append(files("a", "peer"), edpmservicev1.ConfigFile{Name: "b", ConfigMap: &edpmservicev1.FileSource{Name: "settings"}})
+	class.Spec.ConfigFiles = append(files("a", "peer"), edpmv1.ConfigFile{Name: "b", ConfigMap: &edpmv1.FileSource{Name: "settings"}})
 	if diff := cmp.Diff([]string{"Secret/peer", "ConfigMap/settings"}, Reads(class)); diff != "" {
 		t.Errorf("inputs (-want +got):\n%s", diff)
 	}

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
@@ -199,7 +199,7 @@ func (p *post) ensure(ctx context.Context, obj Object, value string) error {
 	var conflict *apply.ConflictError
 	switch {
 	case errors.As(err, &conflict):
-		return p.refuse(ctx, edpmv1.ConflictReason, conflict.Error())
+		return p.refuse(ctx, common.ConflictReason, conflict.Error())
 	case apierrors.IsInvalid(err):
 		return p.refuse(ctx, hostedv1.InvalidSpecReason, err.Error())
 	case err != nil:
@@ -218,11 +218,11 @@ func kept(node client.Object) bool {
 // unfit returns why the object cannot be that of the node, with an empty reason if it can.
 func (p *post) unfit(obj Object, value string) (condition.Reason, string) {
 	if spec, _ := obj.Hosted(); spec.DataplaneNodeName != p.node.Name {
-		return edpmv1.ConflictReason, fmt.Sprintf(
+		return common.ConflictReason, fmt.Sprintf(
 			"%s %q is for node %q (spec.dataplaneNodeName): if nothing needs it, delete it, and one is created for this node", p.name, obj.GetName(), spec.DataplaneNodeName)
 	}
 	if service := p.serviceOf(obj); service != p.Offering.Name {
-		return edpmv1.ConflictReason, fmt.Sprintf(
+		return common.ConflictReason, fmt.Sprintf(
 			"%s %q is for service %q: if nothing needs it, delete it, and one is created for service %q", p.name, obj.GetName(), service, p.Offering.Name)
 	}
 	halt := p.mismatch(obj, p.Offering, value)

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
@@ -181,7 +181,7 @@ func (d *deployer) setup(ctx context.Context, mgr ctrl.Manager) error {
 	owner := edpm.Owner{
 		Kind: d.name, List: d.list,
 		New:    func() client.Object { return d.empty() },
-		Ledger: func(obj client.Object) *edpmv1.Ledger { return obj.(Object).GetLedger() },
+		Ledger: func(obj client.Object) *common.Ledger { return obj.(Object).GetLedger() },
 	}
 	if d.Several != nil {
 		owner.Host, owner.HostIndex = nodeOf, NodeIndex

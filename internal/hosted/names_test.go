@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // telemetryOnEdge is the object of service telemetry on node edge-0, which has run. Service
@@ -14,7 +14,7 @@ func telemetryOnEdge() *agent {
 	obj := newAgent("x")
 	obj.Name, obj.Labels = "telemetry-edge-0", map[string]string{"service": "telemetry"}
 	obj.Spec.DataplaneNodeName = "edge-0"
-	obj.Status.Set("telemetry", "hash", edpmv1.RunRecord{Name: "r", Serial: 1})
+	obj.Status.Set("telemetry", "hash", common.RunRecord{Name: "r", Serial: 1})
 	return obj
 }
 

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
@@ -113,7 +113,7 @@ func (s *Scope) selected() *phase.Halt {
 // variables and the key.
 func (s *Scope) access(ctx context.Context) error {
 	if s.runnerImage() == "" {
-		return phase.Stalled(condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "%s", images.MissingRunner("spec.ansibleEEContainerImage"))
+		return phase.Stalled(condition.InputReadyCondition, common.RunnerImageMissingReason, "%s", images.MissingRunner("spec.ansibleEEContainerImage"))
 	}
 	for field, value := range map[string]string{"spec.inventoryConfigMapName": s.spec.InventoryConfigMapName, "spec.sshKeySecretName": s.spec.SSHKeySecretName} {
 		if value == "" {
@@ -141,7 +141,7 @@ func (s *Scope) access(ctx context.Context) error {
 // is about to generate. A person has nothing to do then.
 func (s *Scope) inventoryComes(err error) bool {
 	var halt *phase.Halt
-	return errors.As(err, &halt) && halt.Reason == edpmv1.ConfigMapMissingReason &&
+	return errors.As(err, &halt) && halt.Reason == common.ConfigMapMissingReason &&
 		!s.Node.IsReady() && s.Node.Status.InventoryConfigMapName == "" && s.spec.InventoryConfigMapName == dataplane.InventoryName(s.Node.Name)
 }
 
@@ -196,7 +196,7 @@ func (s *Scope) belongs() *phase.Halt {
 	case owner == nil:
 		return phase.Waiting(hostedv1.DataPlaneNodeReadyCondition, hostedv1.NodeNotReadyReason, "Waiting until OpenStackDataPlaneNode %s is set as the owner of this object", s.Node.Name)
 	case owner.UID != s.Node.UID:
-		return phase.Stalled(hostedv1.DataPlaneNodeReadyCondition, edpmv1.ConflictReason,
+		return phase.Stalled(hostedv1.DataPlaneNodeReadyCondition, common.ConflictReason,
 			"This object is owned by %s/%s, not by OpenStackDataPlaneNode %s: delete it, and a new one is created for the node", owner.Kind, owner.Name, s.Node.Name)
 	}
 	return nil
@@ -264,16 +264,16 @@ func (s *Scope) roleName() string {
 
 // rerun is the token on the object, else on its node, else on the role.
 func (s *Scope) rerun() string {
-	if token, ok := s.Object.GetAnnotations()[edpmv1.RerunAnnotation]; ok {
+	if token, ok := s.Object.GetAnnotations()[common.RerunAnnotation]; ok {
 		return token
 	}
-	return inherit.Annotation(s.Node, s.Role, edpmv1.RerunAnnotation)
+	return inherit.Annotation(s.Node, s.Role, common.RerunAnnotation)
 }
 
 // tokens are those of the object, its node and the role.
 func (s *Scope) tokens() map[string]string {
 	tokens := inherit.RerunTokens(s.Node, s.Role)
-	if token := s.Object.GetAnnotations()[edpmv1.RerunAnnotation]; token != "" {
+	if token := s.Object.GetAnnotations()[common.RerunAnnotation]; token != "" {
 		tokens["service"] = token
 	}
 	return tokens

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
@@ -60,10 +60,10 @@ func (s *Scope) takenOver() bool {
 
 // SkipCleanup reports whether the object or its node is deleted without clean-up.
 func (s *Scope) SkipCleanup() bool {
-	if s.Object.GetAnnotations()[edpmv1.SkipCleanupAnnotation] == "true" {
+	if s.Object.GetAnnotations()[common.SkipCleanupAnnotation] == "true" {
 		return true
 	}
-	return s.Node != nil && s.Node.Annotations[edpmv1.SkipCleanupAnnotation] == "true"
+	return s.Node != nil && s.Node.Annotations[common.SkipCleanupAnnotation] == "true"
 }
 
 // idle returns nil once no run of the object is in progress.
@@ -145,7 +145,7 @@ func (s *Scope) unoccupied(ctx context.Context) error {
 	}
 	return phase.Stalled(condition.DeploymentReadyCondition, hostedv1.MachineConflictReason,
 		"Cannot clean up: %s is deployed on the same machine (both have %s) and would lose its services. Set annotation %s: \"true\" to delete this object without clean-up, or delete the other node first",
-		other.Name(), other.Shared, edpmv1.SkipCleanupAnnotation)
+		other.Name(), other.Shared, common.SkipCleanupAnnotation)
 }
 
 // leftBehind says why the host cannot be cleaned up and what is left on it.
@@ -153,5 +153,5 @@ func (s *Scope) leftBehind(err error) *phase.Halt {
 	host, _ := s.Vars["ansible_host"].(string)
 	return phase.Stalled(condition.DeploymentReadyCondition, hostedv1.CleanupFailedReason,
 		"Cannot clean up host %s: %v. Left on it: %s. Fix the access to the host and set annotation %s to a new value to try again, or skip clean-up with annotation %s: \"true\"",
-		cmp.Or(host, s.spec.DataplaneNodeName), err, cmp.Or(s.offering.Leftovers, s.parts.Leftovers), edpmv1.RerunAnnotation, edpmv1.SkipCleanupAnnotation)
+		cmp.Or(host, s.spec.DataplaneNodeName), err, cmp.Or(s.offering.Leftovers, s.parts.Leftovers), common.RerunAnnotation, common.SkipCleanupAnnotation)
 }

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -32,7 +32,7 @@ func (a *agent) DeepCopyObject() runtime.Object {
 }
 func (a *agent) GetConditions() *condition.Conditions                     { return &a.Status.Conditions }
 func (a *agent) SetObservedGeneration(g int64)                            { a.Status.ObservedGeneration = g }
-func (a *agent) GetLedger() *edpmv1.Ledger                                { return &a.Status.Ledger }
+func (a *agent) GetLedger() *common.Ledger                                { return &a.Status.Ledger }
 func (a *agent) Hosted() (*hostedv1.ServiceSpec, *hostedv1.ServiceStatus) { return &a.Spec, &a.Status }
 
 // newScope is an agent on node n, which is annotated with the agent.
@@ -79,7 +79,7 @@ func TestAnyValueOfTheAnnotationSelectsAKindWithoutRule(t *testing.T) {
 
 func TestATargetHasWhatAllHaveAndWhatTheStepAdds(t *testing.T) {
 	s := newScope(Parts{Cell: "c"})
-	s.Object.SetAnnotations(map[string]string{edpmv1.RerunAnnotation: "again"})
+	s.Object.SetAnnotations(map[string]string{common.RerunAnnotation: "again"})
 	target := s.target(Step{edpm.Step{Name: "agent"}, func(t *edpm.Target) { t.Vars["image"] = "agent:1" }})
 	want := edpm.Target{
 		Namespace: "ns", Host: "n", OwnerKind: "Agent", OwnerUID: "uid-a", Step: edpm.Step{Name: "agent"}, Role: "r", Cell: "c",

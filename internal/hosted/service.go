@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
@@ -26,7 +26,7 @@ import (
 // Several of its kind.
 type Object interface {
 	phase.Object
-	GetLedger() *edpmv1.Ledger
+	GetLedger() *common.Ledger
 	// Hosted returns what all services have in spec and status, to be changed in place.
 	Hosted() (*hostedv1.ServiceSpec, *hostedv1.ServiceStatus)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -27,8 +27,8 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) reason() condition.Reason {
 	return map[[2]bool]condition.Reason{
-		{true, true}: edpmv1.SecretMissingReason, {true, false}: edpmv1.SecretKeyMissingReason,
-		{false, true}: edpmv1.ConfigMapMissingReason, {false, false}: edpmv1.ConfigMapKeyMissingReason,
+		{true, true}: common.SecretMissingReason, {true, false}: common.SecretKeyMissingReason,
+		{false, true}: common.ConfigMapMissingReason, {false, false}: common.ConfigMapKeyMissingReason,
 	}[[2]bool{e.Kind == "Secret", e.Key == ""}]
 }
 
@@ -65,9 +65,9 @@ func Halt(t condition.Type, err error) error {
 	case errors.As(err, &missing):
 		return phase.Failing(t, missing.reason(), "%v", missing)
 	case errors.As(err, &forbidden):
-		return phase.Failing(t, edpmv1.SecretForbiddenReason, "%v", forbidden)
+		return phase.Failing(t, common.SecretForbiddenReason, "%v", forbidden)
 	case errors.As(err, &limit):
-		return phase.Failing(t, edpmv1.SecretLimitReason, "%v", limit)
+		return phase.Failing(t, common.SecretLimitReason, "%v", limit)
 	}
 	return err
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
@@ -34,7 +34,7 @@ func Judge(host *metal3v1.BareMetalHost, before bool) Verdict {
 	switch {
 	case state == metal3v1.StateProvisioned && host.Spec.Image == nil && host.Spec.CustomDeploy == nil, state == metal3v1.StateDeprovisioning:
 		return stopped(host, dataplanev1.MetalDeprovisionedReason,
-			"is being deprovisioned, and this node did not ask for it: find out who removed spec.image. The node does not provision it again; set its annotation "+edpmv1.ReplaceHostAnnotation+" to have another machine")
+			"is being deprovisioned, and this node did not ask for it: find out who removed spec.image. The node does not provision it again; set its annotation "+common.ReplaceHostAnnotation+" to have another machine")
 	case state == metal3v1.StateProvisioned && !host.Status.PoweredOn:
 		return off(host)
 	case state == metal3v1.StateProvisioned, state == metal3v1.StateExternallyProvisioned && before:
@@ -43,7 +43,7 @@ func Judge(host *metal3v1.BareMetalHost, before bool) Verdict {
 		return stopped(host, dataplanev1.MetalDeprovisionedReason, "is externally provisioned since it was claimed: undo spec.externallyProvisioned, or set preProvisioned: true in the role")
 	case before:
 		return stopped(host, dataplanev1.MetalDeprovisionedReason,
-			fmt.Sprintf("was provisioned and is %q now: wait if baremetal-operator reads a restored object again, else find out who deprovisioned it. The node does not provision it again; set its annotation %s to have another machine", state, edpmv1.ReplaceHostAnnotation))
+			fmt.Sprintf("was provisioned and is %q now: wait if baremetal-operator reads a restored object again, else find out who deprovisioned it. The node does not provision it again; set its annotation %s to have another machine", state, common.ReplaceHostAnnotation))
 	}
 	return onItsWay(host, state)
 }
@@ -52,13 +52,13 @@ func Judge(host *metal3v1.BareMetalHost, before bool) Verdict {
 func troubled(host *metal3v1.BareMetalHost) Verdict {
 	switch {
 	case !host.DeletionTimestamp.IsZero():
-		return stopped(host, dataplanev1.MetalHostLostReason, "is being deleted while this node uses it: baremetal-operator deprovisions it. Delete the node too, or set annotation "+edpmv1.ReplaceHostAnnotation+" to have another machine")
+		return stopped(host, dataplanev1.MetalHostLostReason, "is being deleted while this node uses it: baremetal-operator deprovisions it. Delete the node too, or set annotation "+common.ReplaceHostAnnotation+" to have another machine")
 	case has(host, metal3v1.PausedAnnotation):
 		return stopped(host, dataplanev1.MetalPausedReason, "is paused: baremetal-operator does nothing. Remove annotation "+metal3v1.PausedAnnotation)
 	case host.Status.OperationalStatus == metal3v1.StatusError || host.Status.ErrorType != "":
 		return Verdict{dataplanev1.MetalErrorReason, condition.SeverityWarning, fmt.Sprintf(
 			"BareMetalHost %s: %s. baremetal-operator tries again; correct what the message names, or set annotation %s of the node to have another machine",
-			host.Name, Complaint(host), edpmv1.ReplaceHostAnnotation)}
+			host.Name, Complaint(host), common.ReplaceHostAnnotation)}
 	}
 	return Verdict{}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -100,7 +100,7 @@ func TestSouthboundThatIsWrong(t *testing.T) {
 	_, err := parse(of("southbound", "tcp:192.0.2.1:6642,tcp:bad:1,x"))
 	refused(t, err, neutronv1.InvalidOVNConfigReason, secret{}, "remote 2 of 3")
 	_, err = parse(of("southbound", "\n"))
-	refused(t, err, edpmv1.SecretKeyMissingReason, secret{}, `Secret "ovn" has no key "southbound", or it is empty: add it`)
+	refused(t, err, common.SecretKeyMissingReason, secret{}, `Secret "ovn" has no key "southbound", or it is empty: add it`)
 }
 
 // pair returns a key and a certificate of it, in PEM.
@@ -134,9 +134,9 @@ func TestCertificate(t *testing.T) {
 		parts  []string
 	}{
 		"all of it":                 {of("tls.crt", certificate, "tls.key", key, "ca.crt", certificate), "", nil},
-		"no authority":              {of("tls.crt", certificate, "tls.key", key), edpmv1.SecretKeyMissingReason, []string{`has no key "ca.crt"`}},
-		"no key":                    {of("tls.crt", certificate, "ca.crt", certificate), edpmv1.SecretKeyMissingReason, []string{`has no key "tls.key"`}},
-		"nothing":                   {of(), edpmv1.SecretKeyMissingReason, []string{`has no key "tls.crt"`}},
+		"no authority":              {of("tls.crt", certificate, "tls.key", key), common.SecretKeyMissingReason, []string{`has no key "ca.crt"`}},
+		"no key":                    {of("tls.crt", certificate, "ca.crt", certificate), common.SecretKeyMissingReason, []string{`has no key "tls.key"`}},
+		"nothing":                   {of(), common.SecretKeyMissingReason, []string{`has no key "tls.crt"`}},
 		"the key of another one":    {of("tls.crt", certificate, "tls.key", otherKey, "ca.crt", certificate), neutronv1.InvalidOVNConfigReason, []string{`key "tls.crt"`, "matches the private key tls.key: replace both"}},
 		"a key that is none":        {of("tls.crt", certificate, "tls.key", "hunter2", "ca.crt", certificate), neutronv1.InvalidOVNConfigReason, []string{`key "tls.crt"`}},
 		"an authority that is none": {of("tls.crt", certificate, "tls.key", key, "ca.crt", "hunter2"), neutronv1.InvalidOVNConfigReason, []string{`key "ca.crt"`, "replace it"}},
@@ -221,9 +221,9 @@ func TestWhatTheMetadataAgentCannotUse(t *testing.T) {
 		reason     condition.Reason
 		want       string
 	}{
-		"no shared secret":              {"metadata-shared-secret", "", edpmv1.SecretKeyMissingReason, "add it"},
+		"no shared secret":              {"metadata-shared-secret", "", common.SecretKeyMissingReason, "add it"},
 		"a shared secret of two lines":  {"metadata-shared-secret", "hunter2\ndebug = True", neutronv1.InvalidOVNConfigReason, "one line without control characters"},
-		"no host":                       {"nova-metadata-host", "", edpmv1.SecretKeyMissingReason, "add it"},
+		"no host":                       {"nova-metadata-host", "", common.SecretKeyMissingReason, "add it"},
 		"a host with its port":          {"nova-metadata-host", "192.0.2.9:8775", neutronv1.InvalidOVNConfigReason, "an IP address or a DNS name"},
 		"a host that is a URL":          {"nova-metadata-host", "http://nova", neutronv1.InvalidOVNConfigReason, "an IP address or a DNS name"},
 		"a host with another option":    {"nova-metadata-host", "nova\ndebug = True", neutronv1.InvalidOVNConfigReason, "an IP address or a DNS name"},

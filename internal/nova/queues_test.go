@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
 )
 
 func TestQueues(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -178,7 +178,7 @@ func released(obj, before Object) bool {
 }
 
 // recorder is an object whose status tells what was run for it.
-type recorder interface{ GetLedger() *edpmv1.Ledger }
+type recorder interface{ GetLedger() *common.Ledger }
 
 // statusPatch patches the status by name, with two exceptions. An object that is
 // being deleted can be replaced by another one of its name at any time, so it is

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
@@ -386,12 +386,12 @@ func TestTheStatusOfADeletedObjectIsNotWrittenIntoItsSuccessor(t *testing.T) {
 func TestALedgerIsNotWrittenOverANewerOne(t *testing.T) {
 	s := newStage(t)
 	stale, newer := s.compute(t), s.compute(t)
-	newer.Status.Set("nova", "new", edpmv1.RunRecord{Name: "right"})
+	newer.Status.Set("nova", "new", common.RunRecord{Name: "right"})
 	if err := s.api.Status().Update(t.Context(), newer); err != nil {
 		t.Fatal(err)
 	}
 	late := func(context.Context) error {
-		stale.Status.Set("nova", "old", edpmv1.RunRecord{Name: "late"})
+		stale.Status.Set("nova", "old", common.RunRecord{Name: "late"})
 		return nil
 	}
 	if result, err := s.Run(t.Context(), stale, phasesOf([]Func{late})...); err != nil || result.RequeueAfter == 0 {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -72,7 +72,7 @@ func (p *deployment) selectsAll() error {
 	if len(lacking) == 0 {
 		return nil
 	}
-	return phase.Stalled(condition.DeploymentReadyCondition, edpmv1.ConflictReason,
+	return phase.Stalled(condition.DeploymentReadyCondition, common.ConflictReason,
 		"Pods %[1]s of StatefulSet %[2]s do not have the labels %[3]s, by which they are selected: add them (kubectl label pod %[4]s %[5]s). If a label has another value that the StatefulSet selects by, delete the StatefulSet",
 		placement.Enumerate(podNames(lacking)), p.Name, identity, strings.Join(podNames(lacking), " "), strings.ReplaceAll(identity.String(), ",", " "))
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -84,7 +84,7 @@ func TestASelectorStaysAsLongAsItSelects(t *testing.T) {
 
 func TestASetOfAnotherOperatorIsMadeAgain(t *testing.T) {
 	p := serving(identity, identity)
-	p.set.Annotations = map[string]string{edpmv1.OwnerAnnotation: "GlanceAPI.glance.openstack.org/glance-a"}
+	p.set.Annotations = map[string]string{common.OwnerAnnotation: "GlanceAPI.glance.openstack.org/glance-a"}
 	p.want = p.statefulSet()
 	if got := p.obsolete(); got != "it was handed over by another operator" {
 		t.Errorf("it is obsolete since %q: containers of the other operator would stay", got)
@@ -107,7 +107,7 @@ func TestAPodThatNothingWouldSelectStopsEverything(t *testing.T) {
 	}
 	err := serving(identity, identity, map[string]string{ServiceLabel: "glance"}).selectsAll()
 	var halt *phase.Halt
-	if !errors.As(err, &halt) || halt.Reason != edpmv1.ConflictReason {
+	if !errors.As(err, &halt) || halt.Reason != common.ConflictReason {
 		t.Fatalf("the error is %v; want a halt for Conflict", err)
 	}
 	for _, part := range []string{"s-0", "StatefulSet s", "kubectl label pod s-0 owner=glance-a service=glance"} {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -32,7 +32,7 @@ func TestAJobOfSomebodyElseIsLeftAlone(t *testing.T) {
 		condition: condition.DBSyncReadyCondition, want: &batchv1.Job{ObjectMeta: theirs.ObjectMeta},
 	}
 	err := r.claimJob(t.Context())
-	if halt := (*phase.Halt)(nil); !errors.As(err, &halt) || halt.Reason != edpmv1.ConflictReason || halt.Type != condition.DBSyncReadyCondition {
+	if halt := (*phase.Halt)(nil); !errors.As(err, &halt) || halt.Reason != common.ConflictReason || halt.Type != condition.DBSyncReadyCondition {
 		t.Errorf("the claim ends with %v; want a Conflict", err)
 	}
 	after := &batchv1.Job{}

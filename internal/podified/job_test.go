@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 )
 
 // play runs the commands as a Job does, and returns what it leaves as its

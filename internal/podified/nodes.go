@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 

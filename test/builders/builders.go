@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -230,17 +230,17 @@ func ovnService(node, secret string) neutronv1.OVNService {
 }
 
 // ServiceClassWrapper builds an EDPMServiceClass.
-type ServiceClassWrapper struct{ edpmservicev1.EDPMServiceClass }
+type ServiceClassWrapper struct{ edpmv1.EDPMServiceClass }
 
 // MakeServiceClass returns a class that the annotation example.org/<name> selects.
 func MakeServiceClass(name, ns string) *ServiceClassWrapper {
-	return &ServiceClassWrapper{edpmservicev1.EDPMServiceClass{ObjectMeta: meta(name, ns), Spec: edpmservicev1.EDPMServiceClassSpec{
+	return &ServiceClassWrapper{edpmv1.EDPMServiceClass{ObjectMeta: meta(name, ns), Spec: edpmv1.EDPMServiceClassSpec{
 		Annotation: "example.org/" + name, Play: "- hosts: all\n", CleanupPlay: "- hosts: all\n  gather_facts: false\n", Image: name + ":1",
 	}}}
 }
 
 // Obj returns the class.
-func (w *ServiceClassWrapper) Obj() *edpmservicev1.EDPMServiceClass { return &w.EDPMServiceClass }
+func (w *ServiceClassWrapper) Obj() *edpmv1.EDPMServiceClass { return &w.EDPMServiceClass }
 
 // After sets the services that come before.
 func (w *ServiceClassWrapper) After(names ...string) *ServiceClassWrapper {
@@ -262,20 +262,20 @@ func (w *ServiceClassWrapper) Vars(text string) *ServiceClassWrapper {
 
 // SecretFile adds a file of an entry of a Secret.
 func (w *ServiceClassWrapper) SecretFile(name, secret, key string) *ServiceClassWrapper {
-	w.Spec.ConfigFiles = append(w.Spec.ConfigFiles, edpmservicev1.ConfigFile{Name: name, Secret: &edpmservicev1.FileSource{Name: secret, Key: key}})
+	w.Spec.ConfigFiles = append(w.Spec.ConfigFiles, edpmv1.ConfigFile{Name: name, Secret: &edpmv1.FileSource{Name: secret, Key: key}})
 	return w
 }
 
 // ConfigMapFile adds a file of the entry of its name of a ConfigMap.
 func (w *ServiceClassWrapper) ConfigMapFile(name, configMap string) *ServiceClassWrapper {
-	w.Spec.ConfigFiles = append(w.Spec.ConfigFiles, edpmservicev1.ConfigFile{Name: name, ConfigMap: &edpmservicev1.FileSource{Name: configMap}})
+	w.Spec.ConfigFiles = append(w.Spec.ConfigFiles, edpmv1.ConfigFile{Name: name, ConfigMap: &edpmv1.FileSource{Name: configMap}})
 	return w
 }
 
 // MakeEDPMService returns the service of a class on a node, as a person would make it
 // beforehand.
-func MakeEDPMService(class, node, ns string) *edpmservicev1.EDPMService {
-	return &edpmservicev1.EDPMService{ObjectMeta: meta(class+"-"+node, ns), Spec: edpmservicev1.EDPMServiceSpec{
+func MakeEDPMService(class, node, ns string) *edpmv1.EDPMService {
+	return &edpmv1.EDPMService{ObjectMeta: meta(class+"-"+node, ns), Spec: edpmv1.EDPMServiceSpec{
 		ServiceSpec: hostedv1.ServiceSpec{DataplaneNodeName: node}, ClassName: class,
 	}}
 }

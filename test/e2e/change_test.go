@@ -11,8 +11,8 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
@@ -64,12 +64,12 @@ func changeStories() {
 		again := func(name, value string) {
 			mustChange(ctx, nodeNamed(samplesNS, compute1.Name), func(n *dataplanev1.OpenStackDataPlaneNode) { annotated(n, name, value) })
 		}
-		again(edpmv1.RerunAnnotation, "host key")
+		again(common.RerunAnnotation, "host key")
 		Eventually(current(ctx, nodeNamed(samplesNS, compute1.Name))).WithTimeout(time.Minute).Should(
-			haveProblem(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, "shows another key", "SHA256:", edpmv1.HostKeyAnnotation))
+			haveProblem(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, "shows another key", "SHA256:", common.HostKeyAnnotation))
 		before.untouched(ctx, compute1)
 
-		again(edpmv1.HostKeyAnnotation, key()+" root@"+compute1.Name)
+		again(common.HostKeyAnnotation, key()+" root@"+compute1.Name)
 		Eventually(current(ctx, nodeNamed(samplesNS, compute1.Name))).WithTimeout(2 * time.Minute).Should(beReady())
 		Eventually(current(ctx, computeNamed(samplesNS, compute1.Name))).WithTimeout(2 * time.Minute).Should(beReady())
 		Expect(known()).To(Equal(key()))

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
@@ -23,8 +23,8 @@ func classStories() {
 		exporter = "node-exporter"
 		agent    = "sriov-nic-agent"
 	)
-	service := func(class string) *edpmservicev1.EDPMService {
-		return &edpmservicev1.EDPMService{ObjectMeta: named(classesNS, class+"-"+compute1.Name)}
+	service := func(class string) *edpmv1.EDPMService {
+		return &edpmv1.EDPMService{ObjectMeta: named(classesNS, class+"-"+compute1.Name)}
 	}
 	annotateRole := func(ctx context.Context, key, value string) {
 		mustChange(ctx, roleNamed(classesNS, role), func(r *dataplanev1.OpenStackDataPlaneRole) { annotated(r, key, value) })
@@ -60,10 +60,10 @@ func classStories() {
 	}, SpecTimeout(8*time.Minute))
 
 	It("run once for a change of the class, and the service is what it says", tier.Long, func(ctx SpecContext) {
-		class := &edpmservicev1.EDPMServiceClass{ObjectMeta: named(classesNS, exporter)}
+		class := &edpmv1.EDPMServiceClass{ObjectMeta: named(classesNS, exporter)}
 		runs := func() int { return len(runsOfService(ctx, classesNS, exporter)) }
 		was := runs()
-		mustChange(ctx, class, func(c *edpmservicev1.EDPMServiceClass) {
+		mustChange(ctx, class, func(c *edpmv1.EDPMServiceClass) {
 			c.Spec.Vars = jsonVars(map[string]any{"node_exporter_address": ":9109"})
 		})
 		Eventually(func() string { return metricsOn(ctx, compute1, "9109") }).WithTimeout(2 * time.Minute).Should(ContainSubstring("node_uname_info{"))
@@ -78,7 +78,7 @@ func classStories() {
 		Expect(metricsOn(ctx, compute1, "9100")).To(BeEmpty())
 		Expect(metricsOn(ctx, compute1, "9109")).To(BeEmpty(), "where the long stories have moved it")
 		Expect(left(ctx, exporter)).To(BeEmpty())
-		class := &edpmservicev1.EDPMServiceClass{ObjectMeta: named(classesNS, exporter)}
+		class := &edpmv1.EDPMServiceClass{ObjectMeta: named(classesNS, exporter)}
 		Expect(k8s.Delete(ctx, class)).To(Succeed())
 		Eventually(gone(ctx, class)).WithTimeout(time.Minute).Should(BeTrue())
 	}, SpecTimeout(4*time.Minute))

@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
@@ -61,12 +61,12 @@ func deletionStories() {
 		Expect(k8s.Delete(ctx, nodeNamed(samplesNS, compute0.Name))).To(Succeed())
 		Eventually(current(ctx, computeNamed(samplesNS, compute0.Name))).WithTimeout(2 * time.Minute).Should(
 			haveProblem(condition.DeploymentReadyCondition, novav1.CleanupFailedReason,
-				compute0.IP, "edpm_nova_compute", "/var/lib/openstack/nova", edpmv1.SkipCleanupAnnotation, "refused"))
+				compute0.IP, "edpm_nova_compute", "/var/lib/openstack/nova", common.SkipCleanupAnnotation, "refused"))
 		Expect(current(ctx, nodeNamed(samplesNS, compute0.Name))()).To(
 			haveProblem(condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason, "nova", compute0.Name))
 
 		mustChange(ctx, nodeNamed(samplesNS, compute0.Name), func(n *dataplanev1.OpenStackDataPlaneNode) {
-			annotated(n, edpmv1.SkipCleanupAnnotation, "true")
+			annotated(n, common.SkipCleanupAnnotation, "true")
 		})
 		Eventually(gone(ctx, nodeNamed(samplesNS, compute0.Name))).WithTimeout(time.Minute).Should(BeTrue())
 		Expect(gone(ctx, computeNamed(samplesNS, compute0.Name))()).To(BeTrue())

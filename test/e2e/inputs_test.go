@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -95,7 +95,7 @@ func accessMistakes() []wrongInput {
 		},
 		{
 			what: "no secret with the key", spoil: key("later-key"),
-			condition: condition.InputReadyCondition, reason: edpmv1.SecretMissingReason, words: []string{"later-key", "create it"},
+			condition: condition.InputReadyCondition, reason: common.SecretMissingReason, words: []string{"later-key", "create it"},
 			fix: func(ctx context.Context) {
 				secret := sshKey(inputsNS)
 				secret.Name = "later-key"
@@ -104,7 +104,7 @@ func accessMistakes() []wrongInput {
 		},
 		{
 			what: "no key in the secret", spoil: key("empty-key"),
-			condition: condition.InputReadyCondition, reason: edpmv1.SecretKeyMissingReason, words: []string{"empty-key", "ssh-privatekey"},
+			condition: condition.InputReadyCondition, reason: common.SecretKeyMissingReason, words: []string{"empty-key", "ssh-privatekey"},
 			fix: rightKey("empty-key"),
 		},
 	}
@@ -126,7 +126,7 @@ func dataPlaneMistakes() []wrongInput {
 		},
 		{
 			what: "no such configmap", role: "with-later-configmap",
-			condition: input, reason: edpmv1.ConfigMapMissingReason, words: []string{"later-configmap"},
+			condition: input, reason: common.ConfigMapMissingReason, words: []string{"later-configmap"},
 			fix: func(ctx context.Context) {
 				create(ctx, &corev1.ConfigMap{ObjectMeta: named(inputsNS, "later-configmap"), Data: map[string]string{"a": "b"}})
 			},

@@ -8,8 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
@@ -46,7 +46,7 @@ func machineStories() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, nodeNamed(machineNS, "before"))).To(Succeed())
 		Eventually(current(ctx, computeNamed(machineNS, "before"))).WithTimeout(2 * time.Minute).Should(
-			haveProblem(condition.DeploymentReadyCondition, novav1.CleanupFailedReason, edpmv1.SkipCleanupAnnotation))
+			haveProblem(condition.DeploymentReadyCondition, novav1.CleanupFailedReason, common.SkipCleanupAnnotation))
 
 		By("adding it again: its node waits for the one of before")
 		create(ctx, newNamed("after"))
@@ -58,7 +58,7 @@ func machineStories() {
 		Expect(err).NotTo(HaveOccurred())
 		before := historyOf(ctx, compute1)
 		mustChange(ctx, nodeNamed(machineNS, "before"), func(n *dataplanev1.OpenStackDataPlaneNode) {
-			annotated(n, edpmv1.RerunAnnotation, "the host is up")
+			annotated(n, common.RerunAnnotation, "the host is up")
 		})
 		Eventually(gone(ctx, nodeNamed(machineNS, "before"))).WithTimeout(2 * time.Minute).Should(BeTrue())
 		Eventually(current(ctx, computeNamed(machineNS, "after"))).WithTimeout(3 * time.Minute).Should(beReady())

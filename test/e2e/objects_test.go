@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
 )
@@ -185,7 +185,7 @@ func mustChange[T client.Object](ctx context.Context, obj T, mutate func(T)) {
 
 // rerun asks for one more run.
 func rerun(ctx context.Context, obj client.Object, token string) {
-	mustChange(ctx, obj, func(o client.Object) { annotated(o, edpmv1.RerunAnnotation, token) })
+	mustChange(ctx, obj, func(o client.Object) { annotated(o, common.RerunAnnotation, token) })
 }
 
 func node(ctx context.Context, ns, name string) *dataplanev1.OpenStackDataPlaneNode {

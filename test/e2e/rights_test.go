@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 const managerAccount = "system:serviceaccount:" + systemNS + ":edpm-operators-manager"
@@ -140,7 +140,7 @@ func secretRightsStories() {
 
 	It("a namespace without them is reported in a condition", func(ctx SpecContext) {
 		Eventually(current(ctx, nodeNamed(unboundNS, "unbound"))).WithTimeout(time.Minute).
-			Should(haveProblem(condition.InputReadyCondition, edpmv1.SecretForbiddenReason, "no permissions for Secrets in namespace "+unboundNS))
+			Should(haveProblem(condition.InputReadyCondition, common.SecretForbiddenReason, "no permissions for Secrets in namespace "+unboundNS))
 	}, SpecTimeout(2*time.Minute))
 
 	It("granted later, all continues", func(ctx SpecContext) {

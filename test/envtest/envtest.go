@@ -29,9 +29,9 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
-	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
@@ -283,7 +283,7 @@ func File(elements ...string) string {
 func NewScheme(more ...func(*apiruntime.Scheme) error) (*apiruntime.Scheme, error) {
 	scheme := apiruntime.NewScheme()
 	add := append([]func(*apiruntime.Scheme) error{
-		clientgoscheme.AddToScheme, dataplanev1.AddToScheme, edpmservicev1.AddToScheme, neutronv1.AddToScheme, novav1.AddToScheme, ansibleeev1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, corev1beta1.AddToScheme,
+		clientgoscheme.AddToScheme, dataplanev1.AddToScheme, edpmv1.AddToScheme, neutronv1.AddToScheme, novav1.AddToScheme, ansibleeev1.AddToScheme, topologyv1.AddToScheme, glancev1.AddToScheme, openstackv1.AddToScheme,
 		ocsv1.AddToScheme, cephv1.AddToScheme, metal3v1.AddToScheme,
 	}, more...)
 	for _, f := range add {

@@ -35,7 +35,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
@@ -278,7 +278,7 @@ func (s *Space) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (in
 		return nil, "", false
 	}
 	hosts := []string{"localhost"}
-	if list := pod.Annotations[edpmv1.HostsAnnotation]; list != "" {
+	if list := pod.Annotations[common.HostsAnnotation]; list != "" {
 		hosts = strings.Split(list, ",")
 	}
 	s.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -199,7 +199,7 @@ spec:
 		By("changing the reference of the control plane: what refers to another is not touched")
 		mark, before := wire.mark(), w.births()
 		w.apply(pin("other", "zoneC"))
-		change(&corev1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}, func(p *corev1.OpenStackControlPlane) { p.Spec.TopologyRef.Name = "other" })
+		change(&openstackv1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}, func(p *openstackv1.OpenStackControlPlane) { p.Spec.TopologyRef.Name = "other" })
 		Eventually(w.pods).Should(ContainElement("glance-inherits-single-0@zoneC"))
 		ready(w.glance())
 		Expect(w.births()).To(And(HaveKeyWithValue("glance-edge-edge-api-0", before["glance-edge-edge-api-0"]), HaveKeyWithValue("glance-none-single-0", before["glance-none-single-0"])))
@@ -207,7 +207,7 @@ spec:
 		Eventually(w.users).WithArguments("plane").Should(BeEmpty())
 
 		By("removing it: the default comes back")
-		change(&corev1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}, func(p *corev1.OpenStackControlPlane) { p.Spec.TopologyRef = nil })
+		change(&openstackv1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}, func(p *openstackv1.OpenStackControlPlane) { p.Spec.TopologyRef = nil })
 		Eventually(func(g Gomega) {
 			g.Expect(get(g, w.set("glance-inherits-single")).Spec.Template.Spec.Affinity.NodeAffinity).To(BeNil())
 			g.Expect(w.users("other")).To(BeEmpty())
@@ -217,7 +217,7 @@ spec:
 	It("to one that does not exist stops only its consumers, and heals when it comes", func() {
 		w.apply(pin("near", "zoneB") + "\n---\n" + controlPlane)
 		shows(w.api("glance-inherits-single"), condition.TopologyReadyCondition, "False/TopologyMissing/Warning", `"plane"`, "create it")
-		plane := &corev1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}
+		plane := &openstackv1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}
 		shows(plane, condition.TopologyReadyCondition, "False/TopologyMissing/Warning", `"plane"`)
 		ready(w.api("glance-edge-edge"), w.api("glance-none-single"))
 		Expect(apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(w.set("glance-inherits-single")), w.set("glance-inherits-single")))).To(BeTrue())

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/rights"
 )
@@ -31,7 +31,7 @@ spec:
 		for _, s := range services {
 			Eventually(func() error { return api.Get(ctx, client.ObjectKeyFromObject(s), s) }).Should(Succeed())
 		}
-		change(&corev1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}, func(p *corev1.OpenStackControlPlane) {
+		change(&openstackv1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}, func(p *openstackv1.OpenStackControlPlane) {
 			p.Spec.Glance.Enabled, p.Spec.Nova.Enabled = ptr.To(false), ptr.To(false)
 		})
 		for _, s := range services {

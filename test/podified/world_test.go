@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -105,7 +105,7 @@ func newWorld() world {
 
 // clear removes all that takes room, so that stories do not meet.
 func (w world) clear() {
-	for _, list := range []client.Object{&corev1.OpenStackControlPlane{}, &glancev1.Glance{}, &glancev1.GlanceAPI{}, &novav1.Nova{}, &novav1.NovaCell{}, &novav1.NovaCompute{}} {
+	for _, list := range []client.Object{&openstackv1.OpenStackControlPlane{}, &glancev1.Glance{}, &glancev1.GlanceAPI{}, &novav1.Nova{}, &novav1.NovaCell{}, &novav1.NovaCompute{}} {
 		Expect(api.DeleteAllOf(ctx, list, client.InNamespace(string(w)))).To(Succeed())
 	}
 	Eventually(func(g Gomega) {

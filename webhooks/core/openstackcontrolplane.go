@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/controlplane"
 	inherit "github.com/edpm-operators/edpm-operators/internal/glance"
@@ -24,13 +24,13 @@ import (
 	"github.com/edpm-operators/edpm-operators/webhooks/nova"
 )
 
-var kind = corev1.GroupVersion.WithKind("OpenStackControlPlane").GroupKind()
+var kind = openstackv1.GroupVersion.WithKind("OpenStackControlPlane").GroupKind()
 
 // SetupOpenStackControlPlaneWithManager serves the defaults and rules of
 // OpenStackControlPlane. The reader must read from the API server.
 func SetupOpenStackControlPlaneWithManager(mgr ctrl.Manager, reader client.Reader) error {
-	own := hook.Rules[*corev1.OpenStackControlPlane]{Kind: kind, Errors: planeErrors, Warnings: planeWarnings}
-	return ctrl.NewWebhookManagedBy(mgr, &corev1.OpenStackControlPlane{}).
+	own := hook.Rules[*openstackv1.OpenStackControlPlane]{Kind: kind, Errors: planeErrors, Warnings: planeWarnings}
+	return ctrl.NewWebhookManagedBy(mgr, &openstackv1.OpenStackControlPlane{}).
 		WithDefaulter(layouts{}).WithValidator(validator{own, reader}).Complete()
 }
 
@@ -38,7 +38,7 @@ func SetupOpenStackControlPlaneWithManager(mgr ctrl.Manager, reader client.Reade
 type layouts struct{}
 
 // Default sets the layouts that the template of the Glance leaves out.
-func (layouts) Default(_ context.Context, plane *corev1.OpenStackControlPlane) error {
+func (layouts) Default(_ context.Context, plane *openstackv1.OpenStackControlPlane) error {
 	if plane.Spec.Glance != nil {
 		inherit.DecideLayouts(&plane.Spec.Glance.Template)
 	}
@@ -48,13 +48,13 @@ func (layouts) Default(_ context.Context, plane *corev1.OpenStackControlPlane) e
 // validator adds to the rules of the object itself that it is the only one: its
 // services have fixed names.
 type validator struct {
-	hook.Rules[*corev1.OpenStackControlPlane]
+	hook.Rules[*openstackv1.OpenStackControlPlane]
 	reader client.Reader
 }
 
 // ValidateCreate refuses a second control plane in a namespace.
-func (v validator) ValidateCreate(ctx context.Context, plane *corev1.OpenStackControlPlane) (admission.Warnings, error) {
-	others := &corev1.OpenStackControlPlaneList{}
+func (v validator) ValidateCreate(ctx context.Context, plane *openstackv1.OpenStackControlPlane) (admission.Warnings, error) {
+	others := &openstackv1.OpenStackControlPlaneList{}
 	if err := v.reader.List(ctx, others, client.InNamespace(plane.Namespace), client.Limit(1)); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -65,7 +65,7 @@ func (v validator) ValidateCreate(ctx context.Context, plane *corev1.OpenStackCo
 	return v.Rules.ValidateCreate(ctx, plane)
 }
 
-func planeErrors(plane *corev1.OpenStackControlPlane) field.ErrorList {
+func planeErrors(plane *openstackv1.OpenStackControlPlane) field.ErrorList {
 	spec, at := plane.Spec, field.NewPath("spec")
 	errs := validate.ObjectName(at.Child("secret"), spec.Secret)
 	errs = append(errs, validate.ObjectName(at.Child("storageClass"), spec.StorageClass)...)
@@ -74,7 +74,7 @@ func planeErrors(plane *corev1.OpenStackControlPlane) field.ErrorList {
 	if spec.Glance != nil {
 		inherited := spec.Glance.Template
 		inherited.Secret = controlplane.Glance(spec).Secret // what is wrong with the rest is said where it is written
-		errs = append(errs, glance.SpecErrors(at.Child("glance", "template"), plane.Namespace, corev1.GlanceName, inherited)...)
+		errs = append(errs, glance.SpecErrors(at.Child("glance", "template"), plane.Namespace, openstackv1.GlanceName, inherited)...)
 	}
 	if spec.Nova != nil {
 		template := at.Child("nova", "template")
@@ -86,7 +86,7 @@ func planeErrors(plane *corev1.OpenStackControlPlane) field.ErrorList {
 	return errs
 }
 
-func planeWarnings(_ context.Context, old, plane *corev1.OpenStackControlPlane) []string {
+func planeWarnings(_ context.Context, old, plane *openstackv1.OpenStackControlPlane) []string {
 	if plane.Spec.Glance == nil {
 		return nil
 	}

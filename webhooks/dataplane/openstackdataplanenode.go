@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
@@ -34,8 +34,8 @@ func nodeRules(reader client.Reader) hook.Rules[*dataplanev1.OpenStackDataPlaneN
 
 func nodeErrors(node *dataplanev1.OpenStackDataPlaneNode) field.ErrorList {
 	errs := nodeSpec(field.NewPath("spec"), node.Namespace, node.Spec)
-	key := field.NewPath("metadata", "annotations").Key(edpmv1.HostKeyAnnotation)
-	if _, wrong := validate.HostKey(key, node.Annotations[edpmv1.HostKeyAnnotation]); wrong != nil {
+	key := field.NewPath("metadata", "annotations").Key(common.HostKeyAnnotation)
+	if _, wrong := validate.HostKey(key, node.Annotations[common.HostKeyAnnotation]); wrong != nil {
 		errs = append(errs, wrong)
 	}
 	return errs

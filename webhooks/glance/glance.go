@@ -47,7 +47,7 @@ func (layouts) Default(_ context.Context, g *glancev1.Glance) error {
 // wherever it is written.
 func SpecErrors(at *field.Path, namespace, name string, spec glancev1.GlanceSpec) field.ErrorList {
 	errs := backing(at, spec.Backing)
-	errs = append(errs, service(at, namespace, common{
+	errs = append(errs, service(at, namespace, serviceFields{
 		nodeSelector: spec.NodeSelector, topologyRef: spec.TopologyRef, config: spec.CustomServiceConfig, secrets: spec.CustomServiceConfigSecrets,
 	})...)
 	errs = append(errs, request(at.Child("storage"), spec.Storage)...)

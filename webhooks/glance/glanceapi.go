@@ -55,23 +55,23 @@ func backing(at *field.Path, b glancev1.Backing) field.ErrorList {
 	return errs
 }
 
-// common are the fields that a Glance and its APIs have alike.
-type common struct {
+// serviceFields are the fields that a Glance and its APIs have alike.
+type serviceFields struct {
 	nodeSelector *map[string]string
 	topologyRef  *topologyv1.TopologyRef
 	config       string
 	secrets      []string
 }
 
-func service(at *field.Path, namespace string, c common) field.ErrorList {
-	errs := validate.NodeSelector(at.Child("nodeSelector"), c.nodeSelector)
-	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), c.topologyRef, namespace)...)
-	errs = append(errs, validate.ServiceConfig(at.Child("customServiceConfig"), c.config)...)
-	return append(errs, validate.ObjectNames(at.Child("customServiceConfigSecrets"), c.secrets)...)
+func service(at *field.Path, namespace string, f serviceFields) field.ErrorList {
+	errs := validate.NodeSelector(at.Child("nodeSelector"), f.nodeSelector)
+	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), f.topologyRef, namespace)...)
+	errs = append(errs, validate.ServiceConfig(at.Child("customServiceConfig"), f.config)...)
+	return append(errs, validate.ObjectNames(at.Child("customServiceConfigSecrets"), f.secrets)...)
 }
 
 func apiService(at *field.Path, namespace string, s glancev1.APIService) field.ErrorList {
-	errs := service(at, namespace, common{s.NodeSelector, s.TopologyRef, s.CustomServiceConfig, s.CustomServiceConfigSecrets})
+	errs := service(at, namespace, serviceFields{s.NodeSelector, s.TopologyRef, s.CustomServiceConfig, s.CustomServiceConfigSecrets})
 	errs = append(errs, request(at.Child("storage"), s.Storage)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), s.NetworkAttachments)...)
 }

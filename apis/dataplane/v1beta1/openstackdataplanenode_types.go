@@ -4,7 +4,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -91,7 +91,7 @@ type OpenStackDataPlaneNodeStatus struct {
 	Conditions condition.Conditions `json:"conditions,omitempty"`
 
 	// Ledger of what ran successfully, by service of phase 0.
-	edpm.Ledger `json:",inline"`
+	common.Ledger `json:",inline"`
 
 	// BareMetalHost is the machine of a node that is provisioned from bare metal.
 	// +optional
@@ -160,7 +160,7 @@ func (n *OpenStackDataPlaneNode) GetConditions() *condition.Conditions { return 
 func (n *OpenStackDataPlaneNode) SetObservedGeneration(g int64) { n.Status.ObservedGeneration = g }
 
 // GetLedger returns what ran successfully for the node.
-func (n *OpenStackDataPlaneNode) GetLedger() *edpm.Ledger { return &n.Status.Ledger }
+func (n *OpenStackDataPlaneNode) GetLedger() *common.Ledger { return &n.Status.Ledger }
 
 func init() {
 	register(&OpenStackDataPlaneNode{}, &OpenStackDataPlaneNodeList{})

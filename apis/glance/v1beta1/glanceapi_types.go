@@ -4,7 +4,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/edpm-operators/edpm-operators/apis/podified"
+	"github.com/edpm-operators/edpm-operators/apis/common/podified"
 )
 
 // GlanceAPIFinalizer keeps a GlanceAPI until it has released its Topology and no

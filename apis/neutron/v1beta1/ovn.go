@@ -3,8 +3,8 @@ package v1beta1
 import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-	"github.com/edpm-operators/edpm-operators/apis/edpm"
-	"github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	"github.com/edpm-operators/edpm-operators/apis/common/hosted"
 )
 
 // OVNAnnotation on an OpenStackDataPlaneNode, or on its role, gives the node
@@ -98,4 +98,4 @@ func (s *OVNService) GetConditions() *condition.Conditions { return &s.Status.Co
 func (s *OVNService) SetObservedGeneration(g int64) { s.Status.ObservedGeneration = g }
 
 // GetLedger returns what ran successfully on the host.
-func (s *OVNService) GetLedger() *edpm.Ledger { return &s.Status.Ledger }
+func (s *OVNService) GetLedger() *common.Ledger { return &s.Status.Ledger }

@@ -3,7 +3,7 @@ package v1beta1
 import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-	"github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/apis/common/hosted"
 )
 
 // CellAnnotation on an OpenStackDataPlaneNode, or on its role, makes the node a

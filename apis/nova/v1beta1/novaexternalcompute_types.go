@@ -4,8 +4,8 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/edpm-operators/edpm-operators/apis/edpm"
-	"github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	"github.com/edpm-operators/edpm-operators/apis/common/hosted"
 )
 
 // NovaExternalComputeFinalizer keeps a compute until its services are off the host.
@@ -86,7 +86,7 @@ func (c *NovaExternalCompute) GetConditions() *condition.Conditions { return &c.
 func (c *NovaExternalCompute) SetObservedGeneration(g int64) { c.Status.ObservedGeneration = g }
 
 // GetLedger returns what ran successfully for the compute.
-func (c *NovaExternalCompute) GetLedger() *edpm.Ledger { return &c.Status.Ledger }
+func (c *NovaExternalCompute) GetLedger() *common.Ledger { return &c.Status.Ledger }
 
 // Hosted returns what the compute has in common with all services on hosts.
 func (c *NovaExternalCompute) Hosted() (*hosted.ServiceSpec, *hosted.ServiceStatus) {

@@ -5,7 +5,7 @@
 package v1beta1
 
 import (
-	"github.com/edpm-operators/edpm-operators/apis/podified"
+	"github.com/edpm-operators/edpm-operators/apis/common/podified"
 	topologyv1beta1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"k8s.io/apimachinery/pkg/runtime"

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -105,7 +105,7 @@ func (s *scope) neverStarted(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading the inputs of the run: %w", err)
 	}
-	if len(inputs.OwnerReferences) > 0 || inputs.Labels[edpmv1.RunInputsLabel] != "true" {
+	if len(inputs.OwnerReferences) > 0 || inputs.Labels[common.RunInputsLabel] != "true" {
 		return false, nil
 	}
 	return true, s.dropInputs(ctx)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -37,7 +37,7 @@ func (s *scope) adoptInputs(ctx context.Context) error {
 		return err
 	}
 	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/labels/" + strings.ReplaceAll(edpmv1.RunInputsLabel, "/", "~1"), "value": "true"},
+		{"op": "test", "path": "/metadata/labels/" + strings.ReplaceAll(common.RunInputsLabel, "/", "~1"), "value": "true"},
 		{"op": "add", "path": "/metadata/ownerReferences", "value": secret.OwnerReferences},
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *scope) dropInputs(ctx context.Context) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: s.run.Spec.InputsSecretName}, secret)
-	if err == nil && secret.Labels[edpmv1.RunInputsLabel] == "true" {
+	if err == nil && secret.Labels[common.RunInputsLabel] == "true" {
 		err = s.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
 	}
 	if err = client.IgnoreNotFound(err); err != nil {

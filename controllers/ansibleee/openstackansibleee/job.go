@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/attachments"
 )
 
@@ -119,7 +119,7 @@ func podAnnotations(run *ansibleeev1.OpenStackAnsibleEE) map[string]string {
 		for _, t := range run.Spec.Targets {
 			hosts = append(hosts, t.Host)
 		}
-		annotations[edpmv1.HostsAnnotation] = strings.Join(hosts, ",")
+		annotations[common.HostsAnnotation] = strings.Join(hosts, ",")
 	}
 	return annotations
 }
@@ -228,7 +228,7 @@ func secretVolume(name, secret string, keys ...string) corev1.Volume {
 // rerunToken is the token on the run, or the last one that was honoured: taking
 // it away asks for nothing.
 func rerunToken(run *ansibleeev1.OpenStackAnsibleEE) string {
-	return orDefault(run.Annotations[edpmv1.RerunAnnotation], run.Status.Hash[rerunKey])
+	return orDefault(run.Annotations[common.RerunAnnotation], run.Status.Hash[rerunKey])
 }
 
 // inputHash changes when the Job has to be run again: when a person has changed

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
@@ -67,7 +67,7 @@ func (s *scope) environment(ctx context.Context, hash string) error {
 // again by the rules of another version.
 func (s *scope) admissible() error {
 	if orDefault(s.run.Spec.Image, s.DefaultImage) == "" {
-		return phase.Stalled(condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "%s", images.MissingRunner("spec.image"))
+		return phase.Stalled(condition.InputReadyCondition, common.RunnerImageMissingReason, "%s", images.MissingRunner("spec.image"))
 	}
 	at, spec := field.NewPath("spec"), s.run.Spec
 	errs := validate.ReachEnv(at.Child("env"), spec.Env)

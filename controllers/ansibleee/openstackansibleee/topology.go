@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
@@ -34,8 +34,8 @@ func (s *scope) placed(context.Context) error {
 // runners, of the same role if the run has one.
 func runners(run *ansibleeev1.OpenStackAnsibleEE) *metav1.LabelSelector {
 	labels := map[string]string{RunnerLabel: "true"}
-	if role, ok := run.Labels[edpmv1.RoleLabel]; ok {
-		labels[edpmv1.RoleLabel] = role
+	if role, ok := run.Labels[common.RoleLabel]; ok {
+		labels[common.RoleLabel] = role
 	}
 	return &metav1.LabelSelector{MatchLabels: labels}
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -37,13 +37,13 @@ type Reconciler struct {
 
 type scope struct {
 	*Reconciler
-	plane *corev1.OpenStackControlPlane
+	plane *openstackv1.OpenStackControlPlane
 }
 
 // Reconcile brings the services of one control plane up to date. One service
 // that cannot be does not keep the others.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	plane := &corev1.OpenStackControlPlane{}
+	plane := &openstackv1.OpenStackControlPlane{}
 	if err := r.Get(ctx, req.NamespacedName, plane); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -52,26 +52,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{Reconciler: r, plane: plane}
 	return r.Runner.Run(ctx, plane,
-		phase.Of(corev1.GlanceReadyCondition), phase.Of(corev1.NovaReadyCondition),
-		phase.OptionalOf(corev1.GlanceReadyCondition, s.services),
+		phase.Of(openstackv1.GlanceReadyCondition), phase.Of(openstackv1.NovaReadyCondition),
+		phase.OptionalOf(openstackv1.GlanceReadyCondition, s.services),
 		phase.OptionalOf(condition.TopologyReadyCondition, s.topology))
 }
 
 // SetupWithManager adds the controller and its index.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	err := topology.IndexRefs(ctx, mgr.GetFieldIndexer(), &corev1.OpenStackControlPlane{}, func(obj client.Object) []string {
-		return topology.NamesOf(obj.(*corev1.OpenStackControlPlane).Spec.TopologyRef)
+	err := topology.IndexRefs(ctx, mgr.GetFieldIndexer(), &openstackv1.OpenStackControlPlane{}, func(obj client.Object) []string {
+		return topology.NamesOf(obj.(*openstackv1.OpenStackControlPlane).Spec.TopologyRef)
 	})
 	if err != nil {
 		return err
 	}
-	if err := watch.IndexGenerated(ctx, mgr.GetFieldIndexer(), &corev1.OpenStackControlPlane{}, generated); err != nil {
+	if err := watch.IndexGenerated(ctx, mgr.GetFieldIndexer(), &openstackv1.OpenStackControlPlane{}, generated); err != nil {
 		return err
 	}
-	list := func() client.ObjectList { return &corev1.OpenStackControlPlaneList{} }
+	list := func() client.ObjectList { return &openstackv1.OpenStackControlPlaneList{} }
 	users := topology.Users(mgr.GetClient(), list)
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&corev1.OpenStackControlPlane{}, builder.WithPredicates(watch.SpecChanges)).
+		For(&openstackv1.OpenStackControlPlane{}, builder.WithPredicates(watch.SpecChanges)).
 		Owns(&glancev1.Glance{}, builder.WithPredicates(watch.SpecOrMessageChanges)).
 		Owns(&novav1.Nova{}, builder.WithPredicates(watch.SpecOrMessageChanges)).
 		Watches(&glancev1.Glance{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), list, "Glance")), builder.WithPredicates(watch.Freed)).
@@ -82,7 +82,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 
 // generated are the services of a control plane, whichever it has.
 func generated(client.Object) []string {
-	return []string{watch.Generated("Glance", corev1.GlanceName), watch.Generated("Nova", corev1.NovaName)}
+	return []string{watch.Generated("Glance", openstackv1.GlanceName), watch.Generated("Nova", openstackv1.NovaName)}
 }
 
 // topology is the phase that says whether the Topology is there. Those who use

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
@@ -27,21 +27,21 @@ type service interface {
 func (s *scope) glance(ctx context.Context) error {
 	section := s.plane.Spec.Glance
 	wanted := section != nil && ptr.Deref(section.Enabled, true)
-	desired := &glancev1.Glance{ObjectMeta: s.meta(corev1.GlanceName)}
+	desired := &glancev1.Glance{ObjectMeta: s.meta(openstackv1.GlanceName)}
 	if wanted {
 		desired.Spec = controlplane.Glance(s.plane.Spec)
 	}
-	return s.ensure(ctx, corev1.GlanceReadyCondition, "Glance", wanted, desired, &glancev1.Glance{})
+	return s.ensure(ctx, openstackv1.GlanceReadyCondition, "Glance", wanted, desired, &glancev1.Glance{})
 }
 
 func (s *scope) nova(ctx context.Context) error {
 	section := s.plane.Spec.Nova
 	wanted := section != nil && ptr.Deref(section.Enabled, true)
-	desired := &novav1.Nova{ObjectMeta: s.meta(corev1.NovaName)}
+	desired := &novav1.Nova{ObjectMeta: s.meta(openstackv1.NovaName)}
 	if wanted {
 		desired.Spec = controlplane.Nova(s.plane.Spec)
 	}
-	return s.ensure(ctx, corev1.NovaReadyCondition, "Nova", wanted, desired, &novav1.Nova{})
+	return s.ensure(ctx, openstackv1.NovaReadyCondition, "Nova", wanted, desired, &novav1.Nova{})
 }
 
 func (s *scope) meta(name string) metav1.ObjectMeta {
@@ -56,11 +56,11 @@ func (s *scope) ensure(ctx context.Context, t condition.Type, kind string, wante
 	err := apply.Child(ctx, s.Client, fieldManager, s.plane, desired, present, apply.Own)
 	switch {
 	case apierrors.IsInvalid(err):
-		return phase.Stalled(t, corev1.InvalidSpecReason, "The API server rejects %s %s: %v", kind, desired.GetName(), err)
+		return phase.Stalled(t, openstackv1.InvalidSpecReason, "The API server rejects %s %s: %v", kind, desired.GetName(), err)
 	case err != nil:
 		return apply.Halt(t, err)
 	case !present.IsReady():
-		return phase.Waiting(t, corev1.ServiceNotReadyReason, "Waiting for %s %s to become Ready: %s", kind, present.GetName(), phase.ReadyMessage(present))
+		return phase.Waiting(t, openstackv1.ServiceNotReadyReason, "Waiting for %s %s to become Ready: %s", kind, present.GetName(), phase.ReadyMessage(present))
 	}
 	s.plane.Status.Conditions.MarkTrue(t, "%s %s is Ready", kind, present.GetName())
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -64,7 +64,7 @@ func (r *rejections) halt(all int) error {
 	}
 	reason, more := dataplanev1.RejectedReason, ""
 	if r.conflicts == n {
-		reason = edpmv1.ConflictReason
+		reason = common.ConflictReason
 	}
 	if n > maxNamed {
 		more = fmt.Sprintf("; and %d more", n-maxNamed)

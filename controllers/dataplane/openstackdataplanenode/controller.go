@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
@@ -116,7 +116,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Kind: Kind,
 		New:  func() client.Object { return &dataplanev1.OpenStackDataPlaneNode{} },
 		List: func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneNodeList{} },
-		Ledger: func(obj client.Object) *edpmv1.Ledger {
+		Ledger: func(obj client.Object) *common.Ledger {
 			return obj.(*dataplanev1.OpenStackDataPlaneNode).GetLedger()
 		},
 	})

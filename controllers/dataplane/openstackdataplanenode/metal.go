@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
@@ -421,7 +421,7 @@ func (s *scope) followHost(ctx context.Context) error {
 	}
 	if claimed = s.node.Status.BareMetalHost; host == nil {
 		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostLostReason,
-			"BareMetalHost %s no longer exists, or its spec.consumerRef is no longer this node. The machine is left alone: restore the object or the field, or set annotation %s of the node to have another machine", cmp.Or(claimed.Name, "of this node"), edpmv1.ReplaceHostAnnotation)
+			"BareMetalHost %s no longer exists, or its spec.consumerRef is no longer this node. The machine is left alone: restore the object or the field, or set annotation %s of the node to have another machine", cmp.Or(claimed.Name, "of this node"), common.ReplaceHostAnnotation)
 	}
 	if err := s.recallBootData(ctx, host); err != nil {
 		return err

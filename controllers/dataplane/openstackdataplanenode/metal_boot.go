@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
@@ -108,7 +108,7 @@ func (s *scope) given(ctx context.Context, ref *corev1.SecretReference, key stri
 // given, when the status was lost. Without the key the first host that answers would
 // be trusted.
 func (s *scope) recallBootData(ctx context.Context, host *metal3v1.BareMetalHost) error {
-	claimed, trusted := s.node.Status.BareMetalHost, s.node.Status.HostKey != "" || s.node.Annotations[edpmv1.HostKeyAnnotation] != ""
+	claimed, trusted := s.node.Status.BareMetalHost, s.node.Status.HostKey != "" || s.node.Annotations[common.HostKeyAnnotation] != ""
 	if trusted && claimed.InputHash != "" {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (s *scope) recallBootData(ctx context.Context, host *metal3v1.BareMetalHost
 	}
 	return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostKeyUnknownReason,
 		"Secret %s, which had the key that was generated for BareMetalHost %s, is lost: copy the public key from the console of the machine (/etc/ssh/ssh_host_ed25519_key.pub), and set annotation %s of the node to it",
-		metal.SecretName(s.node.Name), host.Name, edpmv1.HostKeyAnnotation)
+		metal.SecretName(s.node.Name), host.Name, common.HostKeyAnnotation)
 }
 
 // metalNote says that what the machine was given is no longer what is wanted. It
@@ -148,5 +148,5 @@ func (s *scope) metalNote(ctx context.Context) string {
 	if hash, err := plan.Hash(); err != nil || hash == claimed.InputHash {
 		return ""
 	}
-	return fmt.Sprintf(". Image, user data or network data have changed since BareMetalHost %s was provisioned: they take effect on another machine: set annotation %s of the node to have one", claimed.Name, edpmv1.ReplaceHostAnnotation)
+	return fmt.Sprintf(". Image, user data or network data have changed since BareMetalHost %s was provisioned: they take effect on another machine: set annotation %s of the node to have one", claimed.Name, common.ReplaceHostAnnotation)
 }

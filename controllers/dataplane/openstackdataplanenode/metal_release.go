@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
 )
@@ -54,7 +54,7 @@ func (s *scope) releaseHost(ctx context.Context, host *metal3v1.BareMetalHost, p
 	return s.deprovision(ctx, host, why)
 }
 
-func (s *scope) letGo() bool { return s.node.Annotations[edpmv1.SkipCleanupAnnotation] == "true" }
+func (s *scope) letGo() bool { return s.node.Annotations[common.SkipCleanupAnnotation] == "true" }
 
 // lastPolicy is that of the role, else what it said last. Where nobody knows, nothing
 // is done to the machine.
@@ -91,7 +91,7 @@ func (s *scope) deprovision(ctx context.Context, host *metal3v1.BareMetalHost, w
 	}
 	return s.waitFor(metal.Verdict{Reason: dataplanev1.MetalReleasingReason, Severity: condition.SeverityInfo, Message: fmt.Sprintf(
 		"%s: waiting until BareMetalHost %s is deprovisioned, %s. If this does not end, see its events, or set annotation %s: \"true\" on the node to wait no longer",
-		why, host.Name, progress, edpmv1.SkipCleanupAnnotation)})
+		why, host.Name, progress, common.SkipCleanupAnnotation)})
 }
 
 // patchHost patches a host as it was read; afterwards it is as the API server

@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -14,7 +14,7 @@ import (
 
 // replaceToken is that of the annotation, empty without one.
 func (s *scope) replaceToken() string {
-	return edpm.ShortToken(s.node.Annotations[edpmv1.ReplaceHostAnnotation])
+	return edpm.ShortToken(s.node.Annotations[common.ReplaceHostAnnotation])
 }
 
 // former is the machine that the node had before it was replaced.
@@ -34,7 +34,7 @@ func (s *scope) replaceMachine(ctx context.Context) error {
 		return nil
 	}
 	if problem := s.irreplaceable(); problem != "" {
-		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalReplaceRefusedReason, "Annotation %s: the machine is not replaced: %s", edpmv1.ReplaceHostAnnotation, problem)
+		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalReplaceRefusedReason, "Annotation %s: the machine is not replaced: %s", common.ReplaceHostAnnotation, problem)
 	}
 	if err := s.needKind(ctx); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *scope) noMachineNote() string {
 	if s.node.Status.BareMetalHost != nil || !metal.Asked(s.role) {
 		return ""
 	}
-	return fmt.Sprintf(". No BareMetalHost was claimed, because something ran on the host before role %s asked for one, or the node was restored without its status: set annotation %s to have one", s.role.Name, edpmv1.ReplaceHostAnnotation)
+	return fmt.Sprintf(". No BareMetalHost was claimed, because something ran on the host before role %s asked for one, or the node was restored without its status: set annotation %s to have one", s.role.Name, common.ReplaceHostAnnotation)
 }
 
 // irreplaceable returns what has to be changed before the machine can be replaced.
@@ -70,8 +70,8 @@ func (s *scope) irreplaceable() string {
 		return "role " + s.role.Name + " does not provision from bare metal: set baremetalSetTemplate and preProvisioned: false in it"
 	case s.policy() == dataplanev1.ReclaimRetain:
 		return "baremetalSetTemplate.reclaimPolicy of role " + s.role.Name + " is Retain, so the machine stays claimed: set Deprovision or Detach"
-	case s.node.Annotations[edpmv1.HostKeyAnnotation] != "":
-		return "annotation " + edpmv1.HostKeyAnnotation + " has the key of the present machine: remove it. The key of the new one is generated"
+	case s.node.Annotations[common.HostKeyAnnotation] != "":
+		return "annotation " + common.HostKeyAnnotation + " has the key of the present machine: remove it. The key of the new one is generated"
 	}
 	return ""
 }

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
@@ -45,7 +45,7 @@ func indexMetal(obj client.Object) []string {
 	node := obj.(*dataplanev1.OpenStackDataPlaneNode)
 	claimed := node.Status.BareMetalHost
 	switch {
-	case claimed == nil && dataplane.Deployed(node) && node.Annotations[edpmv1.ReplaceHostAnnotation] == "":
+	case claimed == nil && dataplane.Deployed(node) && node.Annotations[common.ReplaceHostAnnotation] == "":
 		return nil
 	case claimed == nil || claimed.Name == "":
 		return []string{metalWaiting}

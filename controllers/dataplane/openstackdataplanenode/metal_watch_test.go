@@ -4,14 +4,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 // A node that would claim a machine is found before its condition says that none is
 // free: a host that is freed while the status is written must wake it.
 func TestNodesThatWaitAreKnownByWhatTheyHave(t *testing.T) {
-	ran := edpmv1.Ledger{Runs: map[string]edpmv1.RunRecord{"configure-network": {}}}
+	ran := common.Ledger{Runs: map[string]common.RunRecord{"configure-network": {}}}
 	for name, tc := range map[string]struct {
 		status      dataplanev1.OpenStackDataPlaneNodeStatus
 		annotations map[string]string
@@ -23,7 +23,7 @@ func TestNodesThatWaitAreKnownByWhatTheyHave(t *testing.T) {
 		"replaced":                {status: dataplanev1.OpenStackDataPlaneNodeStatus{BareMetalHost: &dataplanev1.ClaimedHost{Former: "m0", Replacement: "1"}}, want: []string{"waiting"}},
 		"restored":                {status: dataplanev1.OpenStackDataPlaneNodeStatus{BareMetalHost: &dataplanev1.ClaimedHost{Claimed: true}}, want: []string{"waiting"}},
 		"configured without one":  {status: dataplanev1.OpenStackDataPlaneNodeStatus{Ledger: ran}},
-		"configured and asked to": {status: dataplanev1.OpenStackDataPlaneNodeStatus{Ledger: ran}, annotations: map[string]string{edpmv1.ReplaceHostAnnotation: "1"}, want: []string{"waiting"}},
+		"configured and asked to": {status: dataplanev1.OpenStackDataPlaneNodeStatus{Ledger: ran}, annotations: map[string]string{common.ReplaceHostAnnotation: "1"}, want: []string{"waiting"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := &dataplanev1.OpenStackDataPlaneNode{Status: tc.status}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
@@ -167,7 +167,7 @@ func (s *scope) machine(ctx context.Context) error {
 // sshKey is the phase that checks the key with which Ansible logs in.
 func (s *scope) sshKey(ctx context.Context) error {
 	if s.eff.SSHKeySecret == "" {
-		return phase.Stalled(condition.InputReadyCondition, edpmv1.SecretMissingReason,
+		return phase.Stalled(condition.InputReadyCondition, common.SecretMissingReason,
 			"No SSH key: set ansibleSSHPrivateKeySecret in spec.node, or in spec.nodeTemplate of role %s", s.role.Name)
 	}
 	_, err := s.Inputs.SecretKey(ctx, s.node.Namespace, s.eff.SSHKeySecret, dataplane.SSHKeyKey)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
@@ -71,7 +71,7 @@ func (s *scope) buildTargets(ctx context.Context) error {
 			t.Image, t.ImageChosen = svc.Spec.OpenStackAnsibleEERunnerImage, true
 		}
 		if t.Image == "" {
-			return phase.Stalled(condition.InputReadyCondition, edpmv1.RunnerImageMissingReason, "%s",
+			return phase.Stalled(condition.InputReadyCondition, common.RunnerImageMissingReason, "%s",
 				images.MissingRunner("spec.openStackAnsibleEERunnerImage of an OpenStackDataPlaneService "+svc.Name))
 		}
 		if t.Files, err = s.files(ctx, svc); err != nil {
@@ -82,7 +82,7 @@ func (s *scope) buildTargets(ctx context.Context) error {
 	return nil
 }
 
-var hostKeyPath = field.NewPath("metadata", "annotations").Key(edpmv1.HostKeyAnnotation)
+var hostKeyPath = field.NewPath("metadata", "annotations").Key(common.HostKeyAnnotation)
 
 // baseTarget is what all services of the node have in common.
 func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
@@ -98,7 +98,7 @@ func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 	if err != nil {
 		return edpm.Target{}, err
 	}
-	hostKey, wrong := validate.HostKey(hostKeyPath, s.node.Annotations[edpmv1.HostKeyAnnotation])
+	hostKey, wrong := validate.HostKey(hostKeyPath, s.node.Annotations[common.HostKeyAnnotation])
 	if wrong != nil {
 		return edpm.Target{}, phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "%v", wrong)
 	}
@@ -108,7 +108,7 @@ func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 	}
 	return edpm.Target{
 		Namespace: s.node.Namespace, Host: s.node.Name, OwnerKind: Kind, OwnerUID: s.node.UID, Role: s.role.Name, Strategy: strategy,
-		Rerun: inherit.Annotation(s.node, s.role, edpmv1.RerunAnnotation), Tokens: inherit.RerunTokens(s.node, s.role), Replacement: dataplane.Replacement(s.node), Image: s.RunnerImage,
+		Rerun: inherit.Annotation(s.node, s.role, common.RerunAnnotation), Tokens: inherit.RerunTokens(s.node, s.role), Replacement: dataplane.Replacement(s.node), Image: s.RunnerImage,
 		SSHKeySecret: s.eff.SSHKeySecret, SSHKeyDigest: inputs.Digest(key), HostKey: hostKey,
 		NetworkAttachments: s.eff.NetworkAttachments, Topology: topology.NameOf(s.eff.TopologyRef), Env: s.eff.Env, ExtraMounts: s.eff.ExtraMounts, MountDigests: mounted,
 		EnvDigests: environment,

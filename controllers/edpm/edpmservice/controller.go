@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpmservice"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -45,10 +45,10 @@ type Reconciler struct {
 // SetupWithManager adds the controllers of services.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared) error {
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
-		Object: &edpmservicev1.EDPMService{}, Finalizer: edpmservicev1.EDPMServiceFinalizer,
+		Object: &edpmv1.EDPMService{}, Finalizer: edpmv1.EDPMServiceFinalizer,
 		Creator: "edpmservice-node", RunnerImage: r.Images.AnsibleEE,
 		Several: &hosted.Several{
-			Definition: &edpmservicev1.EDPMServiceClass{},
+			Definition: &edpmv1.EDPMServiceClass{},
 			All: func(ctx context.Context, namespace string) ([]hosted.Offering, error) {
 				return offerings(ctx, shared.Client, namespace)
 			},
@@ -56,8 +56,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 				class, err := find(ctx, shared.Client, namespace, name)
 				return offering(class), err
 			},
-			Of:     func(obj hosted.Object) string { return obj.(*edpmservicev1.EDPMService).Spec.ClassName },
-			Assign: func(obj hosted.Object, class string) { obj.(*edpmservicev1.EDPMService).Spec.ClassName = class },
+			Of:     func(obj hosted.Object) string { return obj.(*edpmv1.EDPMService).Spec.ClassName },
+			Assign: func(obj hosted.Object, class string) { obj.(*edpmv1.EDPMService).Spec.ClassName = class },
 		},
 		Bind: bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
@@ -67,7 +67,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 }
 
 // offering is what nodes can have of a class.
-func offering(class *edpmservicev1.EDPMServiceClass) hosted.Offering {
+func offering(class *edpmv1.EDPMServiceClass) hosted.Offering {
 	return hosted.Offering{
 		Name: class.Name, Annotation: class.Spec.Annotation, RunnerImage: class.Spec.OpenStackAnsibleEERunnerImage,
 		Leftovers: class.Spec.Leftovers, Ending: !class.DeletionTimestamp.IsZero(),
@@ -76,7 +76,7 @@ func offering(class *edpmservicev1.EDPMServiceClass) hosted.Offering {
 
 // offerings are those of all classes of a namespace.
 func offerings(ctx context.Context, c client.Reader, namespace string) ([]hosted.Offering, error) {
-	classes := &edpmservicev1.EDPMServiceClassList{}
+	classes := &edpmv1.EDPMServiceClassList{}
 	if err := c.List(ctx, classes, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the service classes of namespace %s: %w", namespace, err)
 	}
@@ -88,11 +88,11 @@ func offerings(ctx context.Context, c client.Reader, namespace string) ([]hosted
 }
 
 // find returns a class, and a *phase.Halt if it does not exist.
-func find(ctx context.Context, c client.Reader, namespace, name string) (*edpmservicev1.EDPMServiceClass, error) {
-	class := &edpmservicev1.EDPMServiceClass{}
+func find(ctx context.Context, c client.Reader, namespace, name string) (*edpmv1.EDPMServiceClass, error) {
+	class := &edpmv1.EDPMServiceClass{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, class)
 	if apierrors.IsNotFound(err) {
-		return class, phase.Failing(edpmservicev1.ServiceClassReadyCondition, edpmservicev1.ClassMissingReason,
+		return class, phase.Failing(edpmv1.ServiceClassReadyCondition, edpmv1.ClassMissingReason,
 			"spec.className: EDPMServiceClass %q does not exist in namespace %s: create it, or delete this object", name, namespace)
 	}
 	return class, err
@@ -101,20 +101,20 @@ func find(ctx context.Context, c client.Reader, namespace, name string) (*edpmse
 // watches wake services when their class changes or what it names, and when other
 // services of their node do.
 func watches(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared, b *builder.Builder) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &edpmservicev1.EDPMService{}, ClassIndex, func(obj client.Object) []string {
-		return []string{obj.(*edpmservicev1.EDPMService).Spec.ClassName}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &edpmv1.EDPMService{}, ClassIndex, func(obj client.Object) []string {
+		return []string{obj.(*edpmv1.EDPMService).Spec.ClassName}
 	}); err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &edpmservicev1.EDPMServiceClass{}, InputIndex, func(obj client.Object) []string {
-		return edpmservice.Reads(obj.(*edpmservicev1.EDPMServiceClass))
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &edpmv1.EDPMServiceClass{}, InputIndex, func(obj client.Object) []string {
+		return edpmservice.Reads(obj.(*edpmv1.EDPMServiceClass))
 	}); err != nil {
 		return err
 	}
-	list := func() client.ObjectList { return &edpmservicev1.EDPMServiceList{} }
+	list := func() client.ObjectList { return &edpmv1.EDPMServiceList{} }
 	ofClass := watch.Users(mgr.GetClient(), list, ClassIndex, watch.ByName)
 	onNode := watch.Users(mgr.GetClient(), list, hosted.NodeIndex, watch.ByName)
-	b.Watches(&edpmservicev1.EDPMServiceClass{}, handler.EnqueueRequestsFromMapFunc(ofClass), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+	b.Watches(&edpmv1.EDPMServiceClass{}, handler.EnqueueRequestsFromMapFunc(ofClass), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, handler.EnqueueRequestsFromMapFunc(onNode), builder.WithPredicates(watch.SpecOr(readyServices))).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(users(mgr.GetClient(), "ConfigMap", ofClass))).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users(mgr.GetClient(), "Secret", ofClass))))
@@ -132,7 +132,7 @@ func readyServices(obj client.Object) string {
 
 // ClassesOf maps a Secret or ConfigMap to the classes that name it.
 func ClassesOf(c client.Reader, kind string) handler.MapFunc {
-	return watch.Users(c, func() client.ObjectList { return &edpmservicev1.EDPMServiceClassList{} }, InputIndex,
+	return watch.Users(c, func() client.ObjectList { return &edpmv1.EDPMServiceClassList{} }, InputIndex,
 		func(o client.Object) string { return kind + "/" + o.GetName() })
 }
 
@@ -142,7 +142,7 @@ func users(c client.Reader, kind string, ofClass handler.MapFunc) handler.MapFun
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		var requests []reconcile.Request
 		for _, r := range classes(ctx, obj) {
-			class := &edpmservicev1.EDPMServiceClass{}
+			class := &edpmv1.EDPMServiceClass{}
 			class.Namespace, class.Name = r.Namespace, r.Name
 			requests = append(requests, ofClass(ctx, class)...)
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/edpmservice"
@@ -23,20 +23,20 @@ import (
 // scope is one service in one reconciliation.
 type scope struct {
 	*hosted.Scope
-	service  *edpmservicev1.EDPMService
-	class    *edpmservicev1.EDPMServiceClass
+	service  *edpmv1.EDPMService
+	class    *edpmv1.EDPMServiceClass
 	files    map[string][]byte
 	strategy edpm.Strategy
 }
 
 func bind(h *hosted.Scope) hosted.Parts {
-	s := &scope{Scope: h, service: h.Object.(*edpmservicev1.EDPMService)}
+	s := &scope{Scope: h, service: h.Object.(*edpmv1.EDPMService)}
 	name := s.service.Spec.ClassName
 	return hosted.Parts{
-		Inputs:    []phase.Phase{phase.Of(edpmservicev1.ServiceClassReadyCondition, s.readClass), phase.Of(edpmservicev1.PrecedingServicesReadyCondition, s.preceding)},
+		Inputs:    []phase.Phase{phase.Of(edpmv1.ServiceClassReadyCondition, s.readClass), phase.Of(edpmv1.PrecedingServicesReadyCondition, s.preceding)},
 		Steps:     []hosted.Step{{Step: edpm.Step{Name: name}, Complete: s.install}},
 		Drain:     []phase.Func{s.knowCleanup},
-		Cleanup:   hosted.Step{Step: edpm.Step{Name: edpmservicev1.CleanupStep(name), Removal: true}, Complete: s.remove},
+		Cleanup:   hosted.Step{Step: edpm.Step{Name: edpmv1.CleanupStep(name), Removal: true}, Complete: s.remove},
 		Leftovers: "what the playbook of EDPMServiceClass " + name + " put there",
 	}
 }
@@ -52,10 +52,10 @@ func (s *scope) readClass(ctx context.Context) (err error) {
 		return s.invalid(errs.ToAggregate())
 	}
 	if s.files, err = edpmservice.Files(ctx, s.Inputs, s.class); err != nil {
-		return inputs.Halt(edpmservicev1.ServiceClassReadyCondition, err)
+		return inputs.Halt(edpmv1.ServiceClassReadyCondition, err)
 	}
 	if text := s.service.Spec.CustomServiceConfig; text != "" {
-		s.files[edpmservicev1.OverrideFile(s.class.Name)] = []byte(text)
+		s.files[edpmv1.OverrideFile(s.class.Name)] = []byte(text)
 	}
 	var section dataplanev1.DeployStrategySection
 	if s.Role != nil {
@@ -64,12 +64,12 @@ func (s *scope) readClass(ctx context.Context) (err error) {
 	if s.strategy, err = edpmservice.Rollout(s.class, inherit.MergeStrategy(s.Node.Spec.DeployStrategy, section)); err != nil {
 		return s.invalid(err)
 	}
-	s.service.Status.Conditions.MarkTrue(edpmservicev1.ServiceClassReadyCondition, "EDPMServiceClass %s and its files are complete", s.class.Name)
+	s.service.Status.Conditions.MarkTrue(edpmv1.ServiceClassReadyCondition, "EDPMServiceClass %s and its files are complete", s.class.Name)
 	return nil
 }
 
 func (s *scope) invalid(err error) error {
-	return phase.Stalled(edpmservicev1.ServiceClassReadyCondition, edpmservicev1.InvalidClassReason, "EDPMServiceClass %s: %v", s.class.Name, err)
+	return phase.Stalled(edpmv1.ServiceClassReadyCondition, edpmv1.InvalidClassReason, "EDPMServiceClass %s: %v", s.class.Name, err)
 }
 
 // preceding is the phase that waits for the services that the class comes after.
@@ -87,13 +87,13 @@ func (s *scope) preceding(ctx context.Context) error {
 			return err
 		}
 		if !has {
-			return phase.Waiting(edpmservicev1.PrecedingServicesReadyCondition, edpmservicev1.PrecedingMissingReason,
+			return phase.Waiting(edpmv1.PrecedingServicesReadyCondition, edpmv1.PrecedingMissingReason,
 				"Waiting for service %s, which OpenStackDataPlaneNode %s does not have: give it to the node, or remove it from spec.after of EDPMServiceClass %s", name, s.Node.Name, s.class.Name)
 		}
-		return phase.Waiting(edpmservicev1.PrecedingServicesReadyCondition, edpmservicev1.PrecedingNotReadyReason,
+		return phase.Waiting(edpmv1.PrecedingServicesReadyCondition, edpmv1.PrecedingNotReadyReason,
 			"Waiting for service %s of OpenStackDataPlaneNode %s to become Ready: see status.services of the node", name, s.Node.Name)
 	}
-	s.service.Status.Conditions.MarkTrue(edpmservicev1.PrecedingServicesReadyCondition, "The services that come before are Ready")
+	s.service.Status.Conditions.MarkTrue(edpmv1.PrecedingServicesReadyCondition, "The services that come before are Ready")
 	return nil
 }
 
@@ -103,12 +103,12 @@ func (s *scope) cycle(ctx context.Context) error {
 	if err != nil || path == nil {
 		return err
 	}
-	return phase.Stalled(edpmservicev1.PrecedingServicesReadyCondition, edpmservicev1.AfterCycleReason, "%s", CycleMessage(path))
+	return phase.Stalled(edpmv1.PrecedingServicesReadyCondition, edpmv1.AfterCycleReason, "%s", CycleMessage(path))
 }
 
 // CycleOf returns the services by which a class comes after itself, nil if it does not.
-func CycleOf(ctx context.Context, c client.Reader, class *edpmservicev1.EDPMServiceClass) ([]string, error) {
-	classes := &edpmservicev1.EDPMServiceClassList{}
+func CycleOf(ctx context.Context, c client.Reader, class *edpmv1.EDPMServiceClass) ([]string, error) {
+	classes := &edpmv1.EDPMServiceClassList{}
 	if err := c.List(ctx, classes, client.InNamespace(class.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (s *scope) knowCleanup(ctx context.Context) error {
 	if errors.As(err, &missing) {
 		return phase.Stalled(condition.DeploymentReadyCondition, hostedv1.CleanupFailedReason,
 			"Cannot clean up the host of OpenStackDataPlaneNode %s: EDPMServiceClass %q, which says how, does not exist. Create it again, or skip clean-up with annotation %s: \"true\"",
-			s.service.Spec.DataplaneNodeName, s.service.Spec.ClassName, edpmv1.SkipCleanupAnnotation)
+			s.service.Spec.DataplaneNodeName, s.service.Spec.ClassName, common.SkipCleanupAnnotation)
 	}
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (s *scope) knowCleanup(ctx context.Context) error {
 	if errs := edpmservice.ClassErrors(s.class); len(errs) > 0 {
 		return phase.Stalled(condition.DeploymentReadyCondition, hostedv1.CleanupFailedReason,
 			"Cannot clean up the host of OpenStackDataPlaneNode %s: EDPMServiceClass %s: %v. Correct the class, or skip clean-up with annotation %s: \"true\"",
-			s.service.Spec.DataplaneNodeName, s.class.Name, errs.ToAggregate(), edpmv1.SkipCleanupAnnotation)
+			s.service.Spec.DataplaneNodeName, s.class.Name, errs.ToAggregate(), common.SkipCleanupAnnotation)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers/edpm/edpmservice"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	rules "github.com/edpm-operators/edpm-operators/internal/edpmservice"
@@ -47,26 +47,26 @@ type Reconciler struct {
 // scope is one class in one reconciliation.
 type scope struct {
 	*Reconciler
-	class    *edpmservicev1.EDPMServiceClass
-	services []edpmservicev1.EDPMService
+	class    *edpmv1.EDPMServiceClass
+	services []edpmv1.EDPMService
 }
 
 // Reconcile sums one class up.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	class := &edpmservicev1.EDPMServiceClass{}
+	class := &edpmv1.EDPMServiceClass{}
 	if err := r.Get(ctx, req.NamespacedName, class); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{Reconciler: r, class: class}
 	if !class.DeletionTimestamp.IsZero() {
-		return r.Runner.Run(ctx, class, phase.Deleting(s.phases(), edpmservicev1.ServicesReadyCondition, s.count, s.release)...)
+		return r.Runner.Run(ctx, class, phase.Deleting(s.phases(), edpmv1.ServicesReadyCondition, s.count, s.release)...)
 	}
 	return r.Runner.Run(ctx, class, s.phases()...)
 }
 
 func (s *scope) phases() []phase.Phase {
 	return []phase.Phase{
-		phase.Of(edpmservicev1.ServicesReadyCondition, s.ensureFinalizer, s.count, s.ready),
+		phase.Of(edpmv1.ServicesReadyCondition, s.ensureFinalizer, s.count, s.ready),
 		phase.Of(condition.InputReadyCondition, s.input),
 	}
 }
@@ -74,22 +74,22 @@ func (s *scope) phases() []phase.Phase {
 // SetupWithManager adds the controller. The indexes are those of package edpmservice.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&edpmservicev1.EDPMServiceClass{}, builder.WithPredicates(watch.SpecChanges)).
-		Watches(&edpmservicev1.EDPMService{}, watch.Gather(r.Gather, classOf), builder.WithPredicates(watch.SpecOr(stateOf))).
-		Watches(&edpmservicev1.EDPMServiceClass{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(watch.SpecChanges)).
+		For(&edpmv1.EDPMServiceClass{}, builder.WithPredicates(watch.SpecChanges)).
+		Watches(&edpmv1.EDPMService{}, watch.Gather(r.Gather, classOf), builder.WithPredicates(watch.SpecOr(stateOf))).
+		Watches(&edpmv1.EDPMServiceClass{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(watch.SpecChanges)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(edpmservice.ClassesOf(mgr.GetClient(), "ConfigMap"))).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(edpmservice.ClassesOf(mgr.GetClient(), "Secret")))).
 		Complete(r)
 }
 
 func classOf(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{watch.Request(obj.GetNamespace(), obj.(*edpmservicev1.EDPMService).Spec.ClassName)}
+	return []reconcile.Request{watch.Request(obj.GetNamespace(), obj.(*edpmv1.EDPMService).Spec.ClassName)}
 }
 
 // neighbours maps a class to those of its namespace that come after others: a change of
 // one can make a cycle of them, or end one.
 func (r *Reconciler) neighbours(ctx context.Context, obj client.Object) []reconcile.Request {
-	classes := &edpmservicev1.EDPMServiceClassList{}
+	classes := &edpmv1.EDPMServiceClassList{}
 	if err := r.List(ctx, classes, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache has stopped
 	}
@@ -104,18 +104,18 @@ func (r *Reconciler) neighbours(ctx context.Context, obj client.Object) []reconc
 
 // ensureFinalizer makes sure that a class cannot go while nodes have its service.
 func (s *scope) ensureFinalizer(ctx context.Context) error {
-	return apply.Finalizer(ctx, s.Client, s.class, edpmservicev1.EDPMServiceClassFinalizer, controllerutil.AddFinalizer)
+	return apply.Finalizer(ctx, s.Client, s.class, edpmv1.EDPMServiceClassFinalizer, controllerutil.AddFinalizer)
 }
 
 // count is the phase that counts the nodes that have the service.
 func (s *scope) count(ctx context.Context) error {
-	services := &edpmservicev1.EDPMServiceList{}
+	services := &edpmv1.EDPMServiceList{}
 	err := s.List(ctx, services, client.InNamespace(s.class.Namespace), client.MatchingFields{edpmservice.ClassIndex: s.class.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
 	s.services = services.Items
-	slices.SortFunc(s.services, func(a, b edpmservicev1.EDPMService) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.services, func(a, b edpmv1.EDPMService) int { return strings.Compare(a.Name, b.Name) })
 	status := &s.class.Status
 	status.Nodes, status.ReadyNodes = int32(len(s.services)), 0 //nolint:gosec // bounded by the nodes of a namespace
 	for i := range s.services {
@@ -128,7 +128,7 @@ func (s *scope) count(ctx context.Context) error {
 }
 
 // has reports whether the node has the service as the object and the class say now.
-func (s *scope) has(service *edpmservicev1.EDPMService) bool {
+func (s *scope) has(service *edpmv1.EDPMService) bool {
 	return stateOf(service) == state{true, service.Generation, s.class.Generation}
 }
 
@@ -140,21 +140,21 @@ type state struct {
 }
 
 func stateOf(obj client.Object) state {
-	status := obj.(*edpmservicev1.EDPMService).Status
+	status := obj.(*edpmv1.EDPMService).Status
 	return state{status.Conditions.IsTrue(condition.ReadyCondition), status.ObservedGeneration, status.ObservedClassGeneration}
 }
 
 // input is the phase that checks what the class says and names.
 func (s *scope) input(ctx context.Context) error {
 	if errs := rules.ClassErrors(s.class); len(errs) > 0 {
-		return phase.Stalled(condition.InputReadyCondition, edpmservicev1.InvalidClassReason, "%v", errs.ToAggregate())
+		return phase.Stalled(condition.InputReadyCondition, edpmv1.InvalidClassReason, "%v", errs.ToAggregate())
 	}
 	path, err := edpmservice.CycleOf(ctx, s.Client, s.class)
 	if err != nil {
 		return err
 	}
 	if path != nil {
-		return phase.Stalled(condition.InputReadyCondition, edpmservicev1.AfterCycleReason, "%s", edpmservice.CycleMessage(path))
+		return phase.Stalled(condition.InputReadyCondition, edpmv1.AfterCycleReason, "%s", edpmservice.CycleMessage(path))
 	}
 	if _, err := rules.Files(ctx, s.Inputs, s.class); err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
@@ -168,16 +168,16 @@ func (s *scope) ready(context.Context) error {
 	status := &s.class.Status
 	for i := range s.services {
 		if service := &s.services[i]; !s.has(service) {
-			status.Conditions.MarkFalse(edpmservicev1.ServicesReadyCondition, edpmservicev1.ServicesNotReadyReason, condition.SeverityInfo,
+			status.Conditions.MarkFalse(edpmv1.ServicesReadyCondition, edpmv1.ServicesNotReadyReason, condition.SeverityInfo,
 				"The service is Ready on %s nodes; on %s it is not: see the conditions of EDPMService %s", status.NodesSummary, service.Spec.DataplaneNodeName, service.Name)
 			return nil
 		}
 	}
 	if status.Nodes == 0 {
-		status.Conditions.MarkTrue(edpmservicev1.ServicesReadyCondition, "No node has annotation %s, and no role has it", s.class.Spec.Annotation)
+		status.Conditions.MarkTrue(edpmv1.ServicesReadyCondition, "No node has annotation %s, and no role has it", s.class.Spec.Annotation)
 		return nil
 	}
-	status.Conditions.MarkTrue(edpmservicev1.ServicesReadyCondition, "The service is Ready on %s nodes", status.NodesSummary)
+	status.Conditions.MarkTrue(edpmv1.ServicesReadyCondition, "The service is Ready on %s nodes", status.NodesSummary)
 	return nil
 }
 
@@ -185,16 +185,16 @@ func (s *scope) ready(context.Context) error {
 // its service. The cache may be late, so the API server is asked before that.
 func (s *scope) release(ctx context.Context) error {
 	if len(s.services) == 0 {
-		live := &edpmservicev1.EDPMServiceList{}
+		live := &edpmv1.EDPMServiceList{}
 		if err := s.Live.List(ctx, live, client.InNamespace(s.class.Namespace), client.MatchingFields{edpmservice.ClassIndex: s.class.Name}); err != nil {
 			return err
 		}
 		s.services = live.Items
 	}
 	if len(s.services) == 0 {
-		return client.IgnoreNotFound(apply.Finalizer(ctx, s.Client, s.class, edpmservicev1.EDPMServiceClassFinalizer, controllerutil.RemoveFinalizer))
+		return client.IgnoreNotFound(apply.Finalizer(ctx, s.Client, s.class, edpmv1.EDPMServiceClassFinalizer, controllerutil.RemoveFinalizer))
 	}
-	return phase.Failing(edpmservicev1.ServicesReadyCondition, edpmservicev1.ClassInUseReason,
+	return phase.Failing(edpmv1.ServicesReadyCondition, edpmv1.ClassInUseReason,
 		"Deleting: %d nodes have the service: %s. The class says how it is removed from them. Remove annotation %s from these nodes and their roles, or set it to \"false\": the service is removed from their hosts, and then the class",
 		len(s.services), s.named(), s.class.Spec.Annotation)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/podified"
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	"github.com/edpm-operators/edpm-operators/internal/glance"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"

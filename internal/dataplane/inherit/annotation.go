@@ -3,8 +3,8 @@ package inherit
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 )
 
 // Annotation returns the value of the annotation on the node, else that on its
@@ -23,11 +23,11 @@ func Annotation(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.Open
 // "role". That of the node is in force if there is one.
 func RerunTokens(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) map[string]string {
 	tokens := map[string]string{}
-	if node != nil && node.Annotations[edpmv1.RerunAnnotation] != "" {
-		tokens["node"] = node.Annotations[edpmv1.RerunAnnotation]
+	if node != nil && node.Annotations[common.RerunAnnotation] != "" {
+		tokens["node"] = node.Annotations[common.RerunAnnotation]
 	}
-	if role != nil && role.Annotations[edpmv1.RerunAnnotation] != "" {
-		tokens["role"] = role.Annotations[edpmv1.RerunAnnotation]
+	if role != nil && role.Annotations[common.RerunAnnotation] != "" {
+		tokens["role"] = role.Annotations[common.RerunAnnotation]
 	}
 	return tokens
 }

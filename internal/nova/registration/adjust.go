@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 )
@@ -58,9 +58,9 @@ func (s *Registration) change(ctx context.Context, deployed bool) error {
 func (s *Registration) due(deployed bool) (computeservice.Change, string) {
 	status, reason, wanted := s.compute.Status.ComputeService, "", false
 	if s.Node != nil {
-		reason, wanted = s.Node.Annotations[edpmv1.DisableAnnotation]
+		reason, wanted = s.Node.Annotations[common.DisableAnnotation]
 	}
-	change, reason := adjustment(status, wanted, computeservice.Shorten(cmp.Or(reason, edpmv1.DisableAnnotation)), deployed)
+	change, reason := adjustment(status, wanted, computeservice.Shorten(cmp.Or(reason, common.DisableAnnotation)), deployed)
 	if change == nil {
 		status.DisabledFor = reason
 	}

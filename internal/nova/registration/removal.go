@@ -8,7 +8,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
@@ -192,7 +192,7 @@ func (s *Registration) unaskable(err error) error {
 		return err
 	}
 	halt := phase.Failing(novav1.ComputeServiceReadyCondition, trouble.Reason,
-		"Deleting: the service is to be disabled and deleted in nova, but %s. It is tried again automatically; to delete the compute without it, set annotation %s: \"true\"", trouble.Message, edpmv1.SkipCleanupAnnotation)
+		"Deleting: the service is to be disabled and deleted in nova, but %s. It is tried again automatically; to delete the compute without it, set annotation %s: \"true\"", trouble.Message, common.SkipCleanupAnnotation)
 	halt.After = s.services.Interval()
 	return halt
 }
@@ -201,7 +201,7 @@ func (s *Registration) unaskable(err error) error {
 func (s *Registration) occupied() error {
 	halt := phase.Stalled(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason,
 		"Deleting: host %s has %d instances, and gets no new ones. Migrate or delete them, and it continues automatically. If the host is dead, set annotation %s: \"true\": its service is then forced down in nova, and the instances can be evacuated",
-		s.leaving.service.Host, s.leaving.instances, edpmv1.SkipCleanupAnnotation)
+		s.leaving.service.Host, s.leaving.instances, common.SkipCleanupAnnotation)
 	halt.After = s.services.Interval()
 	return halt
 }

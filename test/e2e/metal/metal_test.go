@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
@@ -31,9 +31,9 @@ var _ = Describe("Machines that are registered", Ordered, tier.Long, func() {
 		broken := holder(ctx, "machine-1")
 		n := node(broken)
 		Eventually(expect.Read(ctx, k8s, n)).WithTimeout(2 * time.Minute).Should(
-			expect.Problem(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalErrorReason, "provisioning error: the disk is broken", edpmv1.ReplaceHostAnnotation))
+			expect.Problem(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalErrorReason, "provisioning error: the disk is broken", common.ReplaceHostAnnotation))
 		followPages(ctx)
-		change(ctx, n, func() { n.Annotations = map[string]string{edpmv1.ReplaceHostAnnotation: "1"} })
+		change(ctx, n, func() { n.Annotations = map[string]string{common.ReplaceHostAnnotation: "1"} })
 		killManager(ctx)
 		Eventually(claims).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(HaveKeyWithValue("machine-2", nodeName(broken)))
 		Expect(claims(ctx)).To(HaveLen(2))

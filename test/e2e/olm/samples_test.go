@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
+	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -58,7 +58,7 @@ func samplesBecomeReady(ctx SpecContext) {
 	})
 
 	for _, list := range []client.ObjectList{
-		&topologyv1.TopologyList{}, &corev1beta1.OpenStackControlPlaneList{}, &glancev1.GlanceList{}, &glancev1.GlanceAPIList{},
+		&topologyv1.TopologyList{}, &openstackv1.OpenStackControlPlaneList{}, &glancev1.GlanceList{}, &glancev1.GlanceAPIList{},
 		&novav1.NovaCellList{}, &novav1.NovaComputeList{},
 	} {
 		Eventually(items).WithArguments(ctx, list).Should(And(Not(BeEmpty()), HaveEach(expect.Ready())), "%T", list)

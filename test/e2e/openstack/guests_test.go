@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 )
@@ -149,7 +149,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 func rerun(ctx context.Context, token string) {
 	GinkgoHelper()
 	Expect(change(ctx, &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name)}, func(node *dataplanev1.OpenStackDataPlaneNode) {
-		metav1.SetMetaDataAnnotation(&node.ObjectMeta, edpmv1.RerunAnnotation, token)
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, common.RerunAnnotation, token)
 	})).To(Succeed())
 	Eventually(func() (string, error) {
 		obj := external()

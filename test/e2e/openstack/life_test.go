@@ -13,8 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 )
@@ -91,13 +91,13 @@ func change[T client.Object](ctx context.Context, obj T, f func(T)) error {
 func annotate(ctx context.Context, reason string) error {
 	return change(ctx, &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name)}, func(node *dataplanev1.OpenStackDataPlaneNode) {
 		if reason == "" {
-			delete(node.Annotations, edpmv1.DisableAnnotation)
+			delete(node.Annotations, common.DisableAnnotation)
 			return
 		}
 		if node.Annotations == nil {
 			node.Annotations = map[string]string{}
 		}
-		node.Annotations[edpmv1.DisableAnnotation] = reason
+		node.Annotations[common.DisableAnnotation] = reason
 	})
 }
 

@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
@@ -50,7 +50,7 @@ func scaleStories() {
 		before := look(ctx)
 		remove(ctx, host())
 		Expect(change(ctx, further, func(node *dataplanev1.OpenStackDataPlaneNode) {
-			metav1.SetMetaDataAnnotation(&node.ObjectMeta, edpmv1.SkipCleanupAnnotation, "true")
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, common.SkipCleanupAnnotation, "true")
 		})).To(Succeed())
 		Expect(k8s.Delete(ctx, further)).To(Succeed())
 		Eventually(missing).WithArguments(ctx, further).WithTimeout(4 * time.Minute).Should(BeTrue())

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
 )
@@ -40,7 +40,7 @@ connection = mysql+pymysql://cinder:lab-password@192.168.122.10/cinder?charset=u
 var _ = Describe("The class cinder-volume", Ordered, func() {
 	var host lab.Host
 	var others string // loop devices of hosts that are gone, and were killed
-	service := &edpmservicev1.EDPMService{ObjectMeta: metav1.ObjectMeta{Namespace: volumesNS, Name: "cinder-volume-edpm-storage-0"}}
+	service := &edpmv1.EDPMService{ObjectMeta: metav1.ObjectMeta{Namespace: volumesNS, Name: "cinder-volume-edpm-storage-0"}}
 	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: metav1.ObjectMeta{Namespace: volumesNS, Name: "edpm-storage-0"}}
 
 	BeforeAll(func(ctx SpecContext) {
@@ -80,7 +80,7 @@ var _ = Describe("The class cinder-volume", Ordered, func() {
 
 	It("has the service up again with what customServiceConfig changes", func(ctx SpecContext) {
 		Expect(volumeLog(ctx, host)).NotTo(ContainSubstring(" DEBUG "))
-		Expect(change(ctx, service, func(s *edpmservicev1.EDPMService) { s.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = True\n" })).To(Succeed())
+		Expect(change(ctx, service, func(s *edpmv1.EDPMService) { s.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = True\n" })).To(Succeed())
 		Eventually(volumeLog).WithArguments(ctx, host).WithTimeout(3 * time.Minute).Should(ContainSubstring(" DEBUG cinder.volume.manager "))
 		Eventually(expect.Read(ctx, k8s, service)).WithTimeout(2 * time.Minute).Should(expect.Ready())
 		reportsAgain(ctx, host)

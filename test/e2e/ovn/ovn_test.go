@@ -10,8 +10,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
@@ -235,6 +235,6 @@ func imageOf(ctx context.Context, h lab.Host, container string) (string, error) 
 func rerun(ctx context.Context, h lab.Host) {
 	GinkgoHelper()
 	Expect(change(ctx, node(h), func(n *dataplanev1.OpenStackDataPlaneNode) {
-		n.Annotations = map[string]string{edpmv1.RerunAnnotation: "unplugged"}
+		n.Annotations = map[string]string{common.RerunAnnotation: "unplugged"}
 	})).To(Succeed())
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
@@ -130,10 +130,10 @@ var _ = Describe("OSDs", func() {
 
 		By("waiting until a person hands the CephCluster over")
 		sc := createStorageCluster(ctx, 1)
-		Eventually(current(ctx, sc)).Should(expect.Problem(ocsv1.CephClusterReadyCondition, edpmv1.ConflictReason, edpmv1.OwnerAnnotation))
+		Eventually(current(ctx, sc)).Should(expect.Problem(ocsv1.CephClusterReadyCondition, common.ConflictReason, common.OwnerAnnotation))
 		Expect(cephCluster(ctx).Spec.Storage.StorageClassDeviceSets).To(Equal(sets))
 		change(ctx, cephCluster(ctx), func(c *cephv1.CephCluster) {
-			metav1.SetMetaDataAnnotation(&c.ObjectMeta, edpmv1.OwnerAnnotation, "StorageCluster.ocs.openshift.io/"+sc.Name)
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, common.OwnerAnnotation, "StorageCluster.ocs.openshift.io/"+sc.Name)
 		})
 
 		By("leaving their device sets alone")

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
@@ -170,7 +170,7 @@ var _ = Describe("The pods of another operator", tier.Long, func() {
 		word := "GlanceAPI.glance.openstack.org/" + name
 		refused := func(why string) {
 			GinkgoHelper()
-			Eventually(current(ctx, api(name))).Should(expect.Problem(condition.DeploymentReadyCondition, edpmv1.ConflictReason,
+			Eventually(current(ctx, api(name))).Should(expect.Problem(condition.DeploymentReadyCondition, common.ConflictReason,
 				`Secret "glance-api-single-config-data" `+why, "edpm.openstack.org/owner="+word,
 				`Service "glance-api-single"`, `Service "glance-api-public"`, `Service "glance-api-internal"`, `StatefulSet "glance-api-single"`))
 			for _, obj := range theirs {
@@ -191,10 +191,10 @@ var _ = Describe("The pods of another operator", tier.Long, func() {
 
 		By("refusing a part")
 		handOver := func(obj client.Object) {
-			change(ctx, obj, func(obj client.Object) { obj.SetAnnotations(map[string]string{edpmv1.OwnerAnnotation: word}) })
+			change(ctx, obj, func(obj client.Object) { obj.SetAnnotations(map[string]string{common.OwnerAnnotation: word}) })
 		}
 		handOver(theirs[0])
-		Eventually(current(ctx, api(name))).Should(expect.Problem(condition.DeploymentReadyCondition, edpmv1.ConflictReason, `Service "glance-api-single" belongs to`))
+		Eventually(current(ctx, api(name))).Should(expect.Problem(condition.DeploymentReadyCondition, common.ConflictReason, `Service "glance-api-single" belongs to`))
 		Consistently(identities(name)).WithContext(ctx).Should(Equal(before))
 		secret := theirs[0].(*corev1.Secret)
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())

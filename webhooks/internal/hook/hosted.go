@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hostedv1 "github.com/edpm-operators/edpm-operators/apis/hosted"
+	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 

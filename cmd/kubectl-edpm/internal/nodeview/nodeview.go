@@ -14,7 +14,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
@@ -81,7 +81,7 @@ type Source struct {
 	// Those that are not known are left out.
 	Services map[string]Service
 	// Classes of services in the namespace of the node, as far as they are known.
-	Classes []edpmservicev1.EDPMServiceClass
+	Classes []edpmv1.EDPMServiceClass
 	// Runs, of this host and of others.
 	Runs []ansibleeev1.OpenStackAnsibleEE
 }

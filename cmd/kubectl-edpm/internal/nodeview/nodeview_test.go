@@ -13,7 +13,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmservicev1 "github.com/edpm-operators/edpm-operators/apis/edpmservice/v1beta1"
+	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
@@ -77,9 +77,9 @@ func run(name, step string, end time.Duration, hosts ...ansibleeev1.HostStatus) 
 // selectAgent annotates the node for a class agent, with the entries that it shows.
 func selectAgent(value string, shown ...string) func(*Source) {
 	return func(s *Source) {
-		class := edpmservicev1.EDPMServiceClass{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}
+		class := edpmv1.EDPMServiceClass{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}
 		class.Spec.Annotation = "example.org/agent"
-		s.Classes = []edpmservicev1.EDPMServiceClass{class}
+		s.Classes = []edpmv1.EDPMServiceClass{class}
 		s.Node.Annotations[class.Spec.Annotation] = value
 		for _, name := range shown {
 			s.Node.Status.Services = append(s.Node.Status.Services, dataplanev1.NodeServiceStatus{Name: name, Ready: true, Kind: "EDPMService", ObjectName: name + "-" + s.Node.Name})

@@ -7,7 +7,7 @@ package hosted
 import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-	"github.com/edpm-operators/edpm-operators/apis/edpm"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // ServiceSpec is the part of a spec that all services on hosts have. All of it but
@@ -64,7 +64,7 @@ type ServiceStatus struct {
 	Conditions condition.Conditions `json:"conditions,omitempty"`
 
 	// Ledger of what ran successfully, by step.
-	edpm.Ledger `json:",inline"`
+	common.Ledger `json:",inline"`
 }
 
 // DataPlaneNodeReadyCondition : phases -1 and 0 of the node are complete. The other

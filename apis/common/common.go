@@ -1,8 +1,8 @@
-// Package edpm holds what the kinds of several API groups share: annotations,
+// Package common holds what the kinds of several API groups share: annotations,
 // labels and the small types that appear in more than one status.
 //
 // +kubebuilder:object:generate=true
-package edpm
+package common
 
 import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 

@@ -4,8 +4,8 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/edpm-operators/edpm-operators/apis/edpm"
-	"github.com/edpm-operators/edpm-operators/apis/hosted"
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	"github.com/edpm-operators/edpm-operators/apis/common/hosted"
 )
 
 // EDPMServiceFinalizer keeps a service until it is off the host.
@@ -72,7 +72,7 @@ func (s *EDPMService) GetConditions() *condition.Conditions { return &s.Status.C
 func (s *EDPMService) SetObservedGeneration(g int64) { s.Status.ObservedGeneration = g }
 
 // GetLedger returns what ran successfully for the service.
-func (s *EDPMService) GetLedger() *edpm.Ledger { return &s.Status.Ledger }
+func (s *EDPMService) GetLedger() *common.Ledger { return &s.Status.Ledger }
 
 // Hosted returns what the service has in common with all services on hosts.
 func (s *EDPMService) Hosted() (*hosted.ServiceSpec, *hosted.ServiceStatus) {

@@ -1,4 +1,4 @@
-package edpm
+package common
 
 import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
