@@ -186,6 +186,24 @@ var _ = Describe("A cell", func() {
 		Expect(config(Default)).To(And(ContainSubstring("\namqp_durable_queues = false\n"), Not(ContainSubstring("quorum"))))
 	})
 
+	It("keeps its queues when it was restored from a backup without its status", func() {
+		c := make("x", "rabbit://u:p@h/one")
+		change(MakeSecret("c-bus", w.ns, "", ""), func(s *corev1.Secret) { s.Data["quorumqueues"] = []byte("false") })
+		Eventually(config).ShouldNot(ContainSubstring("quorum"))
+		change(MakeSecret("c-bus", w.ns, "", ""), func(s *corev1.Secret) { delete(s.Data, "quorumqueues") })
+		w.ready(c)
+
+		Eventually(func(g Gomega) {
+			c := get(g, c)
+			c.Status = novav1.NovaCellStatus{}
+			g.Expect(api.Status().Update(ctx, c)).To(Succeed())
+		}).Should(Succeed())
+		annotate(c, "look", "again")
+		w.ready(c)
+		Expect(get(Default, c).Status.MessageBus).To(HaveField("QuorumQueues", false))
+		Expect(config(Default)).NotTo(ContainSubstring("quorum"))
+	})
+
 	DescribeTable("refuses what would become other configuration",
 		func(password, url string) {
 			c := make(password, url)

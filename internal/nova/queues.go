@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/oslo"
 )
 
 // QuorumQueuesKey of the Secret of a message bus says whether its users use quorum
@@ -24,6 +25,22 @@ func UsedQueues(cell *novav1.NovaCell, transportURL string, requested *bool) *no
 		return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL), Requested: requested}
 	}
 	return status.MessageBus
+}
+
+// GeneratedQueues returns how the configuration that was generated for a cell uses its
+// message bus: what is left of a status that a backup did not have. It returns nil for a
+// text that is no such configuration.
+func GeneratedQueues(config string, requested *bool) *novav1.MessageBusStatus {
+	parsed, err := oslo.ParseSecret(config)
+	if err != nil {
+		return nil
+	}
+	url := parsed.Get("DEFAULT", "transport_url")
+	if len(url) == 0 {
+		return nil
+	}
+	quorum := slices.Equal(parsed.Get("oslo_messaging_rabbit", "rabbit_quorum_queue"), []string{"true"})
+	return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(strings.ReplaceAll(url[0], "$$", "$")), QuorumQueues: quorum, Requested: requested}
 }
 
 // Queues returns how a cell uses its message bus. used is how it has used it so far: nil

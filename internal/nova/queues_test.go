@@ -83,3 +83,25 @@ func TestClassicQueuesAreConfiguredAsByEarlierVersions(t *testing.T) {
 		}
 	}
 }
+
+func TestQueuesOfAGeneratedConfiguration(t *testing.T) {
+	const url = `rabbit://u:p$1@h/"cell1" `
+	for _, quorum := range []bool{true, false} {
+		config := Config{TransportURL: url, QuorumQueues: quorum}
+		for name, render := range map[string]func() (string, error){"computes": config.Compute, "services": config.Service} {
+			text, err := render()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(url), QuorumQueues: quorum}
+			if diff := cmp.Diff(want, GeneratedQueues(text, nil)); diff != "" {
+				t.Errorf("the queues of the configuration of %s (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+	for _, text := range []string{"", "no configuration", "[DEFAULT]\n"} {
+		if used := GeneratedQueues(text, nil); used != nil {
+			t.Errorf("%q has used %+v", text, used)
+		}
+	}
+}

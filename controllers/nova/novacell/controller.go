@@ -152,13 +152,38 @@ func (s *scope) chooseQueues(ctx context.Context) error {
 	if err != nil {
 		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidConfigReason, "Secret %s: %v", name, err)
 	}
-	url := s.config.TransportURL
-	queues, err := nova.Queues(nova.UsedQueues(s.cell, url, requested), url, requested)
+	used, err := s.usedQueues(ctx, requested)
+	if err != nil {
+		return inputs.Halt(condition.InputReadyCondition, err)
+	}
+	queues, err := nova.Queues(used, s.config.TransportURL, requested)
 	if err != nil {
 		return phase.Stalled(condition.InputReadyCondition, novav1.QueueTypeChangedReason, "Secret %s: %v", name, err)
 	}
 	s.cell.Status.MessageBus, s.config.QuorumQueues = queues, queues.QuorumQueues
 	return nil
+}
+
+// usedQueues returns how the cell has used its message bus so far, nil for a new cell. One
+// that was restored from a backup without its status looks like a new one, but for what was
+// generated for it.
+func (s *scope) usedQueues(ctx context.Context, requested *bool) (*novav1.MessageBusStatus, error) {
+	if used := nova.UsedQueues(s.cell, s.config.TransportURL, requested); used != nil {
+		return used, nil
+	}
+	for _, name := range []string{novav1.ComputeConfigSecretName(s.cell.Name), podified.ConfigName(novav1.ConductorName(s.cell.Name))} {
+		generated, err := s.Inputs.Generated(ctx, s.cell.Namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		if generated == nil {
+			continue
+		}
+		if used := nova.GeneratedQueues(string(generated.Data[novav1.GeneratedConfigKey]), requested); used != nil {
+			return used, nil
+		}
+	}
+	return nil, nil
 }
 
 func (s *scope) readSecrets(ctx context.Context) error {
