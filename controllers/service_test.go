@@ -25,7 +25,7 @@ import (
 // observing makes nova be asked often enough for a story.
 func observing(o *controllers.Options) {
 	o.Services = computeservice.Options{Interval: 400 * time.Millisecond, Soon: 100 * time.Millisecond, Timeout: 5 * time.Second, Loopback: true}
-	o.Images.NovaAPI, o.Images.NovaConductor = "api:1", "conductor:1"
+	o.Images.NovaAPI, o.Images.NovaConductor, o.Images.NovaScheduler = "api:1", "conductor:1", "scheduler:1"
 }
 
 // newOpenStack makes a world with keystone, a Nova with an API and cell1, and a role

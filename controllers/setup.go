@@ -256,7 +256,7 @@ func (s *setup) nova(ctx context.Context) error {
 }
 
 func (s *setup) glance(ctx context.Context) error {
-	if err := (&glance.Reconciler{Client: s.GetClient(), Runner: s.runner("glance"), Gather: s.Gather}).SetupWithManager(ctx, s.Manager); err != nil {
+	if err := (&glance.Reconciler{Client: s.GetClient(), Runner: s.runner("glance"), Gather: s.Gather, Images: s.Images}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
 	return (&glanceapi.Reconciler{

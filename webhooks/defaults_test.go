@@ -36,6 +36,15 @@ var _ = Describe("Container images", func() {
 		create(compute)
 		Expect(images(compute)).To(Equal([]string{computeImage, libvirtImage, novaEEImage}))
 	})
+	It("of a compute are of the release of its cell", func() {
+		cell := MakeCell("cell1", string(w)).Obj()
+		create(cell)
+		cell.Status.Images = map[string]string{novav1.ComputeComponent: "older"}
+		Expect(api.Status().Update(ctx, cell)).To(Succeed())
+		compute := w.newCompute("n", "cell1")
+		create(compute)
+		Expect(images(compute)).To(Equal([]string{"older", libvirtImage, novaEEImage}))
+	})
 	It("of a compute that names some are kept, and only the rest is filled", func() {
 		compute := w.newCompute("n", "cell1")
 		compute.Spec.NovaLibvirtContainerImage = "mine"

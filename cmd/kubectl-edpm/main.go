@@ -34,6 +34,6 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetOut(tame{streams.Out})
 	root.SetErr(tame{streams.ErrOut})
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(newStatus(flags), newLogs(flags), newRerun(flags), newExplain(), newMustGather(flags), newTopology(flags))
+	root.AddCommand(newStatus(flags), newLogs(flags), newRerun(flags), newUpdate(flags), newExplain(), newMustGather(flags), newTopology(flags))
 	return root
 }

@@ -74,7 +74,7 @@ func name(p edpm.Phase) condition.Reason { return condition.Reason(p) }
 // Tables returns all tables, those for many kinds first.
 func Tables() []Table {
 	return []Table{
-		ofEveryKind(), step(), topologyRef(),
+		ofEveryKind(), step(), topologyRef(), release(),
 		ofDataPlane(), ofRole(), ofNode(), ofMachine(), ofAnsibleEE(),
 		hosted(), ofNova(), ofNovaCell(), ofCompute(), ofNovaCompute(), ofOVNController(), ofMetadataAgent(),
 		ofServiceClass(), ofEDPMService(),
@@ -117,6 +117,16 @@ func topologyRef() Table {
 			{topologyv1.TopologyMissingReason, "the Topology does not exist in the namespace. Running pods continue", "create it, or refer to another one; it continues automatically"},
 			{topologyv1.TopologyDeletingReason, "the Topology is being deleted and accepts no new users. Running pods continue", "refer to another Topology, or to none"},
 			{topologyv1.TopologyHeldReason, "the Topology, or its last change, has `enforcement: Hold`, and pods would be unschedulable. Pods keep using the Topology that the message names, which is not removed", "do what `PlacementReady` says, set `enforcement: Warn`, or refer to the previous Topology again"},
+		}},
+	}}
+}
+
+// release is what objects report that record the images of their components.
+func release() Table {
+	kinds := []string{nova, novaCell, novaCompute, compute, glance, glanceAPI, ovnController, metadataAgent}
+	return Table{Name: "release", Kinds: kinds, Link: "upgrade.md#images", Conditions: []Condition{
+		{Type: common.UpdateAvailableCondition, Means: "the operators bring other images than those that run. Present only then; Ready does not depend on it", Reasons: []Reason{
+			{common.NewImagesReason, "the message names components, present and new images; nothing changes until they are accepted", "to accept them, run `kubectl edpm update <kind/name>`"},
 		}},
 	}}
 }

@@ -25,22 +25,43 @@ var computeKind = novav1.GroupVersion.WithKind("NovaExternalCompute").GroupKind(
 // NovaExternalCompute. The reader must read from the API server.
 func SetupNovaExternalComputeWithManager(mgr ctrl.Manager, reader client.Reader, defaults images.Defaults) error {
 	return ctrl.NewWebhookManagedBy(mgr, &novav1.NovaExternalCompute{}).
-		WithDefaulter(computeImages{defaults}).
+		WithDefaulter(computeImages{defaults, cellReader{Reader: reader}}).
 		WithValidator(newComputeValidator(reader)).
 		Complete()
 }
 
 // computeImages fills the images (seeds/004: they "can be changed later
 // independently from their defaults").
-type computeImages struct{ defaults images.Defaults }
+type computeImages struct {
+	defaults images.Defaults
+	cells    cellReader
+}
 
-// Default sets the images that the spec leaves empty.
-func (d computeImages) Default(_ context.Context, compute *novav1.NovaExternalCompute) error {
+// Default sets the images that the spec leaves empty: that of nova-compute is of the release
+// of its cell, if that is known.
+func (d computeImages) Default(ctx context.Context, compute *novav1.NovaExternalCompute) error {
 	spec := &compute.Spec
-	spec.NovaComputeContainerImage = cmp.Or(spec.NovaComputeContainerImage, d.defaults.NovaCompute)
+	if spec.NovaComputeContainerImage == "" {
+		image, err := d.imageOf(ctx, compute.Namespace, spec.CellName)
+		if err != nil {
+			return err
+		}
+		spec.NovaComputeContainerImage = cmp.Or(image, d.defaults.NovaCompute)
+	}
 	spec.NovaLibvirtContainerImage = cmp.Or(spec.NovaLibvirtContainerImage, d.defaults.NovaLibvirt)
 	spec.AnsibleEEContainerImage = cmp.Or(spec.AnsibleEEContainerImage, d.defaults.NovaAnsibleEE)
 	return nil
+}
+
+// imageOf returns the image of new computes of a cell, "" if it is not known. A name that is
+// not valid is for the rules to refuse.
+func (d computeImages) imageOf(ctx context.Context, namespace, cell string) (string, error) {
+	if len(validate.ObjectName(field.NewPath("spec", "cellName"), cell)) > 0 {
+		return "", nil
+	}
+	found := &novav1.NovaCell{}
+	_, err := d.cells.find(ctx, namespace, cell, found)
+	return found.Status.Images[novav1.ComputeComponent], err
 }
 
 // computeValidator adds to the rules of the object itself that it is not

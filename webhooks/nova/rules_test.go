@@ -156,7 +156,7 @@ func TestAWriteIsRefusedWhenItsCellCannotBeFound(t *testing.T) {
 
 func TestImagesThatAreSetAreKept(t *testing.T) {
 	compute := &novav1.NovaExternalCompute{Spec: novav1.NovaExternalComputeSpec{NovaLibvirtContainerImage: "mine"}}
-	if err := (computeImages{images.Defaults{NovaCompute: "c", NovaLibvirt: "l", NovaAnsibleEE: "e"}}).Default(t.Context(), compute); err != nil {
+	if err := (computeImages{defaults: images.Defaults{NovaCompute: "c", NovaLibvirt: "l", NovaAnsibleEE: "e"}}).Default(t.Context(), compute); err != nil {
 		t.Fatal(err)
 	}
 	want := novav1.NovaExternalComputeSpec{

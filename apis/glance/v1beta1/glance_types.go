@@ -4,6 +4,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -70,6 +71,9 @@ type GlanceStatus struct {
 	// +listMapKey=type
 	Conditions condition.Conditions `json:"conditions,omitempty"`
 
+	// Release has the image of api, for all GlanceAPIs.
+	common.Release `json:",inline"`
+
 	// GlanceAPIReadyCounts is the number of ready pods, by API.
 	// +optional
 	GlanceAPIReadyCounts map[string]int32 `json:"glanceAPIReadyCounts,omitempty"`
@@ -118,6 +122,9 @@ func (g *Glance) IsReady() bool {
 
 // GetConditions returns the conditions, to be changed in place.
 func (g *Glance) GetConditions() *condition.Conditions { return &g.Status.Conditions }
+
+// GetRelease returns the images that are recorded, to be changed in place.
+func (g *Glance) GetRelease() *common.Release { return &g.Status.Release }
 
 // SetObservedGeneration notes the generation that the status describes.
 func (g *Glance) SetObservedGeneration(n int64) { g.Status.ObservedGeneration = n }

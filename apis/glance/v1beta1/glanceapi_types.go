@@ -4,6 +4,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/apis/common/podified"
 )
 
@@ -43,6 +44,8 @@ type GlanceAPIStatus struct {
 	// +listMapKey=type
 	Conditions condition.Conditions `json:"conditions,omitempty"`
 
+	// Release has the image of api.
+	common.Release  `json:",inline"`
 	podified.Status `json:",inline"`
 
 	// APIEndpoint has the addresses of the API: public and internal.
@@ -100,6 +103,9 @@ func (a *GlanceAPI) ShortName() string {
 
 // GetConditions returns the conditions, to be changed in place.
 func (a *GlanceAPI) GetConditions() *condition.Conditions { return &a.Status.Conditions }
+
+// GetRelease returns the images that are recorded, to be changed in place.
+func (a *GlanceAPI) GetRelease() *common.Release { return &a.Status.Release }
 
 // SetObservedGeneration notes the generation that the status describes.
 func (a *GlanceAPI) SetObservedGeneration(n int64) { a.Status.ObservedGeneration = n }

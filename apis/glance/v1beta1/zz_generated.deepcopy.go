@@ -188,6 +188,7 @@ func (in *GlanceAPIStatus) DeepCopyInto(out *GlanceAPIStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	in.Release.DeepCopyInto(&out.Release)
 	in.Status.DeepCopyInto(&out.Status)
 	if in.APIEndpoint != nil {
 		in, out := &in.APIEndpoint, &out.APIEndpoint
@@ -318,6 +319,7 @@ func (in *GlanceStatus) DeepCopyInto(out *GlanceStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	in.Release.DeepCopyInto(&out.Release)
 	if in.GlanceAPIReadyCounts != nil {
 		in, out := &in.GlanceAPIReadyCounts, &out.GlanceAPIReadyCounts
 		*out = make(map[string]int32, len(*in))

@@ -71,6 +71,8 @@ type OVNServiceSpec struct {
 // OVNServiceStatus is the status of a service that follows an OVN configuration.
 type OVNServiceStatus struct {
 	hosted.ServiceStatus `json:",inline"`
+	// Release has the image of the service.
+	common.Release `json:",inline"`
 
 	// TLSSecretName is the Secret that the OVN configuration names. Absent without TLS.
 	// +optional
@@ -99,3 +101,9 @@ func (s *OVNService) SetObservedGeneration(g int64) { s.Status.ObservedGeneratio
 
 // GetLedger returns what ran successfully on the host.
 func (s *OVNService) GetLedger() *common.Ledger { return &s.Status.Ledger }
+
+// GetRelease returns the images that are recorded, to be changed in place.
+func (s *OVNService) GetRelease() *common.Release { return &s.Status.Release }
+
+// ServiceComponent in status.images is the service.
+const ServiceComponent = "service"

@@ -4,6 +4,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/apis/common/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -92,6 +93,10 @@ type NovaCellTemplate struct {
 	// parent has one.
 	// +optional
 	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
+	// NovaComputeContainerImage of new computes of the cell, on hosts and in pods, that name
+	// no image.
+	// +optional
+	NovaComputeContainerImage string `json:"novaComputeContainerImage,omitempty"`
 	// ConductorServiceTemplate of the conductor, which runs if the cell has a database.
 	// +optional
 	ConductorServiceTemplate NovaConductorTemplate `json:"conductorServiceTemplate,omitempty,omitzero"`
@@ -183,6 +188,10 @@ type NovaStatus struct {
 	// +listMapKey=type
 	Conditions condition.Conditions `json:"conditions,omitempty"`
 
+	// Release has the images of api, scheduler and noVNCProxy, of conductor for cells that
+	// name none, and of compute for computes that name none.
+	common.Release `json:",inline"`
+
 	// CellsSummary is the number of ready cells over all, for example 2/2.
 	// +optional
 	CellsSummary string `json:"cellsSummary,omitempty"`
@@ -231,6 +240,9 @@ type NovaList struct {
 
 // GetConditions returns the conditions, to be changed in place.
 func (n *Nova) GetConditions() *condition.Conditions { return &n.Status.Conditions }
+
+// GetRelease returns the images that are recorded, to be changed in place.
+func (n *Nova) GetRelease() *common.Release { return &n.Status.Release }
 
 // SetObservedGeneration notes the generation that the status describes.
 func (n *Nova) SetObservedGeneration(g int64) { n.Status.ObservedGeneration = g }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/apis/common/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -151,6 +152,10 @@ type NovaCellSpec struct {
 	// that refer to none.
 	// +optional
 	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
+	// NovaComputeContainerImage of new computes of the cell, on hosts and in pods, that name
+	// no image.
+	// +optional
+	NovaComputeContainerImage string `json:"novaComputeContainerImage,omitempty"`
 	// ConductorServiceTemplate of the conductor.
 	// +optional
 	ConductorServiceTemplate NovaConductorTemplate `json:"conductorServiceTemplate,omitempty,omitzero"`
@@ -176,6 +181,9 @@ type NovaCellStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions condition.Conditions `json:"conditions,omitempty"`
+
+	// Release has the images of conductor, metadata, noVNCProxy and compute.
+	common.Release `json:",inline"`
 
 	// Hash of the generated configuration, by name of its Secret.
 	// +optional
@@ -281,6 +289,9 @@ func (c *NovaCell) IsReady() bool {
 
 // GetConditions returns the conditions, to be changed in place.
 func (c *NovaCell) GetConditions() *condition.Conditions { return &c.Status.Conditions }
+
+// GetRelease returns the images that are recorded, to be changed in place.
+func (c *NovaCell) GetRelease() *common.Release { return &c.Status.Release }
 
 // SetObservedGeneration notes the generation that the status describes.
 func (c *NovaCell) SetObservedGeneration(g int64) { c.Status.ObservedGeneration = g }

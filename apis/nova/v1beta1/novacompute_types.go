@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/apis/common/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -82,6 +83,8 @@ type NovaComputeStatus struct {
 	// +listMapKey=type
 	Conditions condition.Conditions `json:"conditions,omitempty"`
 
+	// Release has the image of compute.
+	common.Release  `json:",inline"`
 	podified.Status `json:",inline"`
 }
 
@@ -117,6 +120,9 @@ type NovaComputeList struct {
 
 // GetConditions returns the conditions, to be changed in place.
 func (c *NovaCompute) GetConditions() *condition.Conditions { return &c.Status.Conditions }
+
+// GetRelease returns the images that are recorded, to be changed in place.
+func (c *NovaCompute) GetRelease() *common.Release { return &c.Status.Release }
 
 // SetObservedGeneration notes the generation that the status describes.
 func (c *NovaCompute) SetObservedGeneration(g int64) { c.Status.ObservedGeneration = g }

@@ -37,6 +37,9 @@ type NovaExternalComputeStatus struct {
 	// ServiceStatus with the ledger of the steps libvirt and nova.
 	hosted.ServiceStatus `json:",inline"`
 
+	// Release has the images of compute and libvirt.
+	common.Release `json:",inline"`
+
 	// ComputeService is what nova says of the service nova-compute of the host.
 	// Absent where nova's API is not asked, or does not know the service.
 	// +optional
@@ -87,6 +90,9 @@ func (c *NovaExternalCompute) SetObservedGeneration(g int64) { c.Status.Observed
 
 // GetLedger returns what ran successfully for the compute.
 func (c *NovaExternalCompute) GetLedger() *common.Ledger { return &c.Status.Ledger }
+
+// GetRelease returns the images that are recorded, to be changed in place.
+func (c *NovaExternalCompute) GetRelease() *common.Release { return &c.Status.Release }
 
 // Hosted returns what the compute has in common with all services on hosts.
 func (c *NovaExternalCompute) Hosted() (*hosted.ServiceSpec, *hosted.ServiceStatus) {

@@ -211,6 +211,7 @@ func (in *NovaCellStatus) DeepCopyInto(out *NovaCellStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	in.Release.DeepCopyInto(&out.Release)
 	if in.Hash != nil {
 		in, out := &in.Hash, &out.Hash
 		*out = make(map[string]string, len(*in))
@@ -403,6 +404,7 @@ func (in *NovaComputeStatus) DeepCopyInto(out *NovaComputeStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	in.Release.DeepCopyInto(&out.Release)
 	in.Status.DeepCopyInto(&out.Status)
 }
 
@@ -552,6 +554,7 @@ func (in *NovaExternalComputeSpec) DeepCopy() *NovaExternalComputeSpec {
 func (in *NovaExternalComputeStatus) DeepCopyInto(out *NovaExternalComputeStatus) {
 	*out = *in
 	in.ServiceStatus.DeepCopyInto(&out.ServiceStatus)
+	in.Release.DeepCopyInto(&out.Release)
 	if in.ComputeService != nil {
 		in, out := &in.ComputeService, &out.ComputeService
 		*out = new(ComputeServiceStatus)
@@ -690,6 +693,7 @@ func (in *NovaStatus) DeepCopyInto(out *NovaStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	in.Release.DeepCopyInto(&out.Release)
 	if in.API != nil {
 		in, out := &in.API, &out.API
 		*out = new(podified.Status)

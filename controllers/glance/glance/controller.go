@@ -17,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/glance"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -44,6 +46,7 @@ type Reconciler struct {
 	Runner *phase.Runner
 	// Gather is how long changes of GlanceAPIs are gathered into one summary.
 	Gather time.Duration
+	Images images.Defaults
 }
 
 type scope struct {
@@ -62,7 +65,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	s := &scope{Reconciler: r, glance: glance}
-	return r.Runner.Run(ctx, glance, phase.Of(glancev1.GlanceAPIReadyCondition, s.applyAPIs, s.removeOthers, s.sumUp))
+	return r.Runner.Run(ctx, glance,
+		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
+		phase.Of(glancev1.GlanceAPIReadyCondition, s.applyAPIs, s.removeOthers, s.sumUp))
 }
 
 // SetupWithManager adds the controller and its index.
@@ -112,6 +117,17 @@ func owner(obj client.Object) []string {
 	return []string{ref.Name}
 }
 
+// chooseImages is the phase that chooses the image of all GlanceAPIs.
+func (s *scope) chooseImages(ctx context.Context) error {
+	api := podified.Component{Spec: s.glance.Spec.ContainerImage, Default: s.Images.GlanceAPI}
+	for _, name := range slices.Sorted(maps.Keys(s.glance.Spec.GlanceAPIs)) {
+		for _, t := range glance.Effective(s.glance.Spec, name).Type.Types() {
+			api.Sets = append(api.Sets, glance.SetName(glance.APIName(s.glance.Name, name, t), t))
+		}
+	}
+	return podified.ChooseImages(ctx, s.Client, s.glance, map[string]podified.Component{glancev1.APIComponent: api})
+}
+
 // applyAPIs is the phase that creates and updates the GlanceAPIs.
 func (s *scope) applyAPIs(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(s.glance.Spec.GlanceAPIs)) {
@@ -136,12 +152,14 @@ func (s *scope) apply(ctx context.Context, desired *glancev1.GlanceAPI) error {
 
 // desired is the GlanceAPI of one group of pods of an API.
 func (s *scope) desired(name string, t glancev1.APIType, api glancev1.GlanceAPITemplate) *glancev1.GlanceAPI {
+	backing := s.glance.Spec.Backing
+	backing.ContainerImage = s.glance.Status.Images[glancev1.APIComponent]
 	return &glancev1.GlanceAPI{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.glance.Namespace, Name: glance.APIName(s.glance.Name, name, t),
 			Labels: map[string]string{podified.ServiceLabel: "glance", apiNameLabel: name},
 		},
-		Spec: glancev1.GlanceAPISpec{Backing: s.glance.Spec.Backing, APIService: api.APIService, APIName: name, APIType: t},
+		Spec: glancev1.GlanceAPISpec{Backing: backing, APIService: api.APIService, APIName: name, APIType: t},
 	}
 }
 

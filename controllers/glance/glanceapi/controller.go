@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/glance"
@@ -58,6 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{Reconciler: r, api: api}
 	return r.Runner.Run(ctx, api, append([]phase.Phase{
+		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
 		phase.Of(condition.InputReadyCondition, s.readInputs),
 		phase.Of(condition.ServiceConfigReadyCondition, s.serviceConfig),
 		phase.OptionalOf(condition.DBSyncReadyCondition, s.syncDatabase),
@@ -102,6 +104,13 @@ func generated(obj client.Object) []string {
 		entries = append(entries, watch.Generated("Service", glance.ServiceName(api.ShortName(), endpoint)))
 	}
 	return entries
+}
+
+// chooseImages is the phase that chooses the image of the API.
+func (s *scope) chooseImages(ctx context.Context) error {
+	return podified.ChooseImages(ctx, s.Client, s.api, map[string]podified.Component{glancev1.APIComponent: {
+		Spec: s.api.Spec.ContainerImage, Default: s.Images.GlanceAPI, Sets: []string{setName(s.api)}, Job: jobName(s.api),
+	}})
 }
 
 // ref is the Topology that the API follows.

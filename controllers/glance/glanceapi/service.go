@@ -1,7 +1,6 @@
 package glanceapi
 
 import (
-	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +44,7 @@ func jobName(api *glancev1.GlanceAPI) string { return setName(api) + "-db-sync" 
 // manage updates the schema of the database.
 var manage = []string{"glance-manage", "--config-dir", configDir, "db_sync"}
 
-func (s *scope) image() string { return cmp.Or(s.api.Spec.ContainerImage, s.Images.GlanceAPI) }
+func (s *scope) image() string { return s.api.Status.Images[glancev1.APIComponent] }
 
 func (s *scope) pod() corev1.PodSpec {
 	image := s.image()

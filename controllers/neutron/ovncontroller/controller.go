@@ -4,13 +4,13 @@
 package ovncontroller
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
@@ -52,7 +52,7 @@ type scope struct {
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, object: h.Object.(*neutronv1.OVNController)}
 	return hosted.Parts{
-		Inputs:    []phase.Phase{phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig)},
+		Inputs:    []phase.Phase{phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImage), phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig)},
 		Steps:     []hosted.Step{{Step: deployStep, Complete: s.complete}},
 		Drain:     []phase.Func{s.agentGone},
 		Cleanup:   hosted.Step{Step: cleanupStep},
@@ -66,8 +66,14 @@ func (s *scope) readConfig(ctx context.Context) (err error) {
 	return err
 }
 
+// chooseImage is the phase that chooses the image.
+func (s *scope) chooseImage(context.Context) error {
+	images.Record(s.object, map[string]images.Component{neutronv1.ServiceComponent: {Spec: s.object.Spec.ContainerImage, Default: s.Images.OVNController}})
+	return nil
+}
+
 func (s *scope) complete(t *edpm.Target) {
-	t.Vars["edpm_ovn_controller_image"] = cmp.Or(s.object.Spec.ContainerImage, s.Images.OVNController)
+	t.Vars["edpm_ovn_controller_image"] = s.object.Status.Images[neutronv1.ServiceComponent]
 	t.Vars["edpm_ovn_southbound"] = s.config.Southbound
 	t.Files = s.config.Files
 }

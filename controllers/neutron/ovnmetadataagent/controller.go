@@ -5,7 +5,6 @@
 package ovnmetadataagent
 
 import (
-	"cmp"
 	"context"
 	"maps"
 
@@ -13,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
@@ -54,7 +54,7 @@ type scope struct {
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, agent: h.Object.(*neutronv1.OVNMetadataAgent)}
 	return hosted.Parts{
-		Inputs:    []phase.Phase{phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig), phase.Of(neutronv1.OVNControllerReadyCondition, s.controllerReady)},
+		Inputs:    []phase.Phase{phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImage), phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig), phase.Of(neutronv1.OVNControllerReadyCondition, s.controllerReady)},
 		Steps:     []hosted.Step{{Step: deployStep, Complete: s.complete}},
 		Cleanup:   hosted.Step{Step: cleanupStep},
 		Leftovers: "unit edpm_ovn_metadata_agent, network namespaces ovnmeta-*, and /var/lib/openstack/ovn-metadata with the shared secret",
@@ -93,7 +93,13 @@ func (s *scope) controllerReady(ctx context.Context) error {
 	return nil
 }
 
+// chooseImage is the phase that chooses the image.
+func (s *scope) chooseImage(context.Context) error {
+	images.Record(s.agent, map[string]images.Component{neutronv1.ServiceComponent: {Spec: s.agent.Spec.ContainerImage, Default: s.Images.OVNMetadataAgent}})
+	return nil
+}
+
 func (s *scope) complete(t *edpm.Target) {
-	t.Vars["edpm_ovn_metadata_image"] = cmp.Or(s.agent.Spec.ContainerImage, s.Images.OVNMetadataAgent)
+	t.Vars["edpm_ovn_metadata_image"] = s.agent.Status.Images[neutronv1.ServiceComponent]
 	t.Files = s.files
 }

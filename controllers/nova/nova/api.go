@@ -33,11 +33,11 @@ func (s *scope) components() []*nova.Component {
 	all := []*nova.Component{
 		{
 			Program: "nova-api-os-compute", Name: novav1.APIName(s.nova.Name), Field: "spec.apiServiceTemplate",
-			Template: spec.APIServiceTemplate.NovaServiceTemplate, Image: s.Images.NovaAPI, Status: &status.API,
+			Template: spec.APIServiceTemplate.NovaServiceTemplate, Image: s.image(), Status: &status.API,
 			Port: nova.APIPort, Path: "/", TLS: spec.APIServiceTemplate.TLS,
 		}, {
 			Program: "nova-scheduler", Name: novav1.SchedulerName(s.nova.Name), Field: "spec.schedulerServiceTemplate",
-			Template: spec.SchedulerServiceTemplate, Replicas: 1, Image: s.Images.NovaScheduler, Status: &status.Scheduler,
+			Template: spec.SchedulerServiceTemplate, Replicas: 1, Image: status.Images[novav1.SchedulerComponent], Status: &status.Scheduler,
 		},
 	}
 	for _, c := range all {
@@ -73,9 +73,7 @@ func (s *scope) checkAPI(ctx context.Context) error {
 	return phase.Stalled(novav1.NovaAPIReadyCondition, novav1.InvalidSpecReason, "%s, or spec.apiServiceTemplate.replicas to 0", what)
 }
 
-func (s *scope) image() string {
-	return cmp.Or(s.nova.Spec.APIServiceTemplate.ContainerImage, s.Images.NovaAPI)
-}
+func (s *scope) image() string { return s.nova.Status.Images[novav1.APIComponent] }
 
 // apiInputs is the phase that finds what the API needs. Without it, it removes what
 // there was.

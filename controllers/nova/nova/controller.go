@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -84,6 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.Pods.Release(ctx, obj, nova.Bare(s.components()))
 	}
 	return r.Runner.Run(ctx, obj,
+		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
 		phase.Of(condition.InputReadyCondition, s.readInputs, s.askAPI),
 		phase.Of(novav1.NovaAllCellsReadyCondition, s.applyCells, s.removeCells, s.sumUp),
 		phase.Of(novav1.NovaAPIReadyCondition, s.apiInputs),
@@ -264,9 +266,11 @@ func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCell
 		NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser, CellDatabaseName: t.CellDatabaseName,
 		ConductorServiceTemplate: t.ConductorServiceTemplate, MetadataServiceTemplate: t.MetadataServiceTemplate,
 		NoVNCProxyServiceTemplate: t.NoVNCProxyServiceTemplate,
+		NovaComputeContainerImage: t.NovaComputeContainerImage,
 		NodeSelector:              cmp.Or(t.NodeSelector, n.NodeSelector),
 		TopologyRef:               topology.Nearest(t.TopologyRef, n.TopologyRef),
 	}
+	s.nameImages(&spec)
 	if len(s.passwords[novav1.CellDatabasePasswordKey]) > 0 && t.CellDatabaseInstance != "" {
 		spec.CellDatabaseHostname = s.host(t.CellDatabaseInstance)
 	}

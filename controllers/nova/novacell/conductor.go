@@ -23,16 +23,16 @@ func (s *scope) components() []*nova.Component {
 	all := []*nova.Component{
 		{
 			Program: "nova-conductor", Name: novav1.ConductorName(s.cell.Name), Field: "spec.conductorServiceTemplate",
-			Template: spec.ConductorServiceTemplate.NovaServiceTemplate, Replicas: 1, Image: s.Images.NovaConductor,
+			Template: spec.ConductorServiceTemplate.NovaServiceTemplate, Replicas: 1, Image: s.image(),
 			TopologyRef: topology.Nearest(spec.ConductorServiceTemplate.TopologyRef, spec.TopologyRef), Status: &status.Conductor,
 		}, {
 			Program: "nova-api-metadata", Name: novav1.MetadataName(s.cell.Name), Field: "spec.metadataServiceTemplate",
-			Template: spec.MetadataServiceTemplate.NovaServiceTemplate, Image: s.Images.NovaAPI,
+			Template: spec.MetadataServiceTemplate.NovaServiceTemplate, Image: status.Images[novav1.MetadataComponent],
 			TopologyRef: topology.Nearest(spec.TopologyRef), Status: &status.Metadata,
 			Port: nova.MetadataPort, Path: "/", TLS: spec.MetadataServiceTemplate.TLS,
 		}, {
 			Program: "nova-novncproxy", Name: novav1.NoVNCProxyName(s.cell.Name), Field: "spec.noVNCProxyServiceTemplate",
-			Template: spec.NoVNCProxyServiceTemplate.NovaServiceTemplate, Image: s.Images.NovaNoVNC,
+			Template: spec.NoVNCProxyServiceTemplate.NovaServiceTemplate, Image: status.Images[novav1.NoVNCProxyComponent],
 			TopologyRef: topology.Nearest(spec.TopologyRef), Status: &status.NoVNCProxy,
 			Port: nova.NoVNCProxyPort, TLS: spec.NoVNCProxyServiceTemplate.TLS,
 		},
@@ -43,9 +43,22 @@ func (s *scope) components() []*nova.Component {
 	return all
 }
 
-func (s *scope) image() string {
-	return cmp.Or(s.cell.Spec.ConductorServiceTemplate.ContainerImage, s.Images.NovaConductor)
+// chooseImages is the phase that chooses the images of the cell. A Nova names those of its
+// cells.
+func (s *scope) chooseImages(ctx context.Context) error {
+	name, spec := s.cell.Name, s.cell.Spec
+	return podified.ChooseImages(ctx, s.Client, s.cell, map[string]podified.Component{
+		novav1.ConductorComponent: {
+			Spec: spec.ConductorServiceTemplate.ContainerImage, Default: s.Images.NovaConductor,
+			Sets: []string{novav1.ConductorName(name)}, Job: databaseJobName(name),
+		},
+		novav1.MetadataComponent:   {Spec: spec.MetadataServiceTemplate.ContainerImage, Default: s.Images.NovaAPI, Sets: []string{novav1.MetadataName(name)}},
+		novav1.NoVNCProxyComponent: {Spec: spec.NoVNCProxyServiceTemplate.ContainerImage, Default: s.Images.NovaNoVNC, Sets: []string{novav1.NoVNCProxyName(name)}},
+		novav1.ComputeComponent:    {Spec: spec.NovaComputeContainerImage, Default: s.Images.NovaCompute},
+	})
 }
+
+func (s *scope) image() string { return s.cell.Status.Images[novav1.ConductorComponent] }
 
 // withoutConductor says why the cell has no conductor, and how it gets one;
 // empty when it has one. Computes on hosts can be configured either way: the
@@ -54,7 +67,7 @@ func (s *scope) withoutConductor() string {
 	switch {
 	case s.cell.Spec.CellDatabaseHostname == "":
 		return "spec.cellDatabaseHostname is empty; to run one, set it and the key " + novav1.CellDatabasePasswordKey + " of the Secret"
-	case s.image() == "":
+	case cmp.Or(s.image(), s.cell.Spec.ConductorServiceTemplate.ContainerImage, s.Images.NovaConductor) == "":
 		return "no image is configured; to run one, set spec.conductorServiceTemplate.containerImage"
 	}
 	return ""

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -67,7 +68,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (s *scope) phases() []phase.Phase {
-	phases := []phase.Phase{phase.Of(condition.InputReadyCondition, s.readInputs)}
+	phases := []phase.Phase{
+		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
+		phase.Of(condition.InputReadyCondition, s.readInputs),
+	}
 	if s.cell.ShortName() != novav1.Cell0Name {
 		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig))
 	}

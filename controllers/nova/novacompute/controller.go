@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -68,6 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	return r.Runner.Run(ctx, compute, append([]phase.Phase{
 		phase.Of(condition.InputReadyCondition, s.lookUpCell),
+		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
 		phase.Of(novav1.NovaCellReadyCondition, s.cellReady),
 		phase.Of(condition.ServiceConfigReadyCondition, s.serviceConfig),
 	}, podified.Phases(s.deploy)...)...)

@@ -57,6 +57,16 @@ func (s *scope) lookUpCell(ctx context.Context) error {
 	return nil
 }
 
+// chooseImages is the phase that chooses the image. A new compute has that of its cell: the
+// operators may bring a newer one, which a conductor does not know.
+func (s *scope) chooseImages(ctx context.Context) error {
+	compute := podified.Component{Spec: s.compute.Spec.ContainerImage, Default: s.Images.NovaCompute, Sets: []string{s.compute.Name}}
+	if s.cell != nil {
+		compute.Default = cmp.Or(s.cell.Status.Images[novav1.ComputeComponent], compute.Default)
+	}
+	return podified.ChooseImages(ctx, s.Client, s.compute, map[string]podified.Component{novav1.ComputeComponent: compute})
+}
+
 // cellReady is the phase that waits for the configuration that the cell makes.
 func (s *scope) cellReady(ctx context.Context) error {
 	name, t := s.compute.Spec.CellName, novav1.NovaCellReadyCondition
@@ -115,7 +125,7 @@ func (s *scope) service() *podified.Service {
 		NetworkAttachments: spec.NetworkAttachments, User: user, Config: s.files, ConfigDir: configDir,
 		Pod: corev1.PodSpec{
 			Containers: []corev1.Container{{
-				Name: "nova-compute", Image: cmp.Or(spec.ContainerImage, s.Images.NovaCompute), Resources: spec.Resources,
+				Name: "nova-compute", Image: s.compute.Status.Images[novav1.ComputeComponent], Resources: spec.Resources,
 				Command:      []string{"nova-compute", "--config-dir", configDir},
 				VolumeMounts: []corev1.VolumeMount{{Name: "state", MountPath: stateDir}},
 			}},

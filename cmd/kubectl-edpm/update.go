@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+)
+
+// updateCommand is one call of kubectl edpm update.
+type updateCommand struct {
+	connection
+	yes     bool
+	timeout time.Duration
+}
+
+func newUpdate(flags *genericclioptions.ConfigFlags) *cobra.Command {
+	u := &updateCommand{connection: connection{flags: flags}}
+	cmd := &cobra.Command{
+		Use: "update <kind/name>", Short: "Accept the images that a new version of the operators brings", Args: cobra.ExactArgs(1),
+		Long: "Show the images that an object runs and those that the operators bring instead, ask,\naccept them, and follow the update until the object is Ready. This sets annotation\n" +
+			common.UpdateAnnotation + ". There is no way back once the schema of a\ndatabase was updated: back up the databases first.",
+		Example: "  kubectl edpm update nova/nova\n  kubectl edpm update glance/glance --yes --timeout 1h",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return u.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), args[0])
+		},
+	}
+	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().DurationVar(&u.timeout, "timeout", 0, "stop following after this time; the update continues. 0 means never")
+	return cmd
+}
+
+// released is what the command reads of an object of any kind that records images.
+type released struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Status            struct {
+		common.Release     `json:",inline"`
+		Conditions         condition.Conditions `json:"conditions"`
+		ObservedGeneration int64                `json:"observedGeneration"`
+	} `json:"status"`
+}
+
+func (u *updateCommand) run(ctx context.Context, in io.Reader, out io.Writer, arg string) error {
+	if err := u.connect(); err != nil {
+		return err
+	}
+	obj, err := u.object(ctx, arg)
+	if err != nil {
+		return err
+	}
+	r, err := read(obj)
+	if err != nil {
+		return err
+	}
+	if r.Status.Update == nil {
+		fmt.Fprintf(out, "%s: the operators bring no other images\n", arg)
+		return nil
+	}
+	if err := plan(out, r); err != nil {
+		return err
+	}
+	if !u.yes && !confirmed(in, out, arg) {
+		return errors.New("nothing was changed")
+	}
+	if err := u.accept(ctx, obj, r.Status.Update.ID); err != nil {
+		return err
+	}
+	return u.follow(ctx, out, obj)
+}
+
+// object reads the object that a person names as kind/name.
+func (u *updateCommand) object(ctx context.Context, arg string) (*unstructured.Unstructured, error) {
+	kind, name, ok := strings.Cut(arg, "/")
+	if !ok || kind == "" || name == "" {
+		return nil, fmt.Errorf("%q does not name an object: write kind/name, for example nova/nova", arg)
+	}
+	known, err := u.kinds()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range known {
+		if !strings.EqualFold(k.Kind, kind) && !strings.EqualFold(k.Plural, kind) {
+			continue
+		}
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(k.GroupVersionKind)
+		if err := u.client.Get(ctx, client.ObjectKey{Namespace: u.namespace, Name: name}, obj); err != nil {
+			return nil, fmt.Errorf("reading %s in namespace %s: %w", arg, u.namespace, err)
+		}
+		return obj, nil
+	}
+	return nil, fmt.Errorf("the cluster has no kind %q of the operators: kubectl get edpm lists their objects", kind)
+}
+
+func read(obj *unstructured.Unstructured) (*released, error) {
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	r := &released{}
+	return r, json.Unmarshal(text, r)
+}
+
+// plan prints what the update replaces.
+func plan(out io.Writer, r *released) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "COMPONENT\tPRESENT IMAGE\tNEW IMAGE")
+	for _, name := range slices.Sorted(maps.Keys(r.Status.Update.Images)) {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", name, r.Status.Images[name], r.Status.Update.Images[name])
+	}
+	return w.Flush()
+}
+
+// confirmed reports whether a person answers with yes.
+func confirmed(in io.Reader, out io.Writer, arg string) bool {
+	fmt.Fprintf(out, "Update %s? Schemas of databases cannot be changed back. [y/N] ", arg)
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+// accept sets the annotation on the object as it was read: what a person did not see is not
+// accepted.
+func (u *updateCommand) accept(ctx context.Context, obj *unstructured.Unstructured, id string) error {
+	before := obj.DeepCopy()
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[common.UpdateAnnotation] = id
+	obj.SetAnnotations(annotations)
+	if err := u.client.Patch(ctx, obj, client.MergeFrom(before), client.FieldOwner("kubectl-edpm")); err != nil {
+		return fmt.Errorf("annotating %s %s: %w", obj.GetKind(), obj.GetName(), err)
+	}
+	return nil
+}
+
+// follow prints what the object reports until it is Ready with the new images.
+func (u *updateCommand) follow(ctx context.Context, out io.Writer, obj *unstructured.Unstructured) error {
+	if u.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, u.timeout)
+		defer cancel()
+	}
+	watching, err := client.NewWithWatch(u.config, client.Options{Scheme: u.client.Scheme()})
+	if err != nil {
+		return err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(obj.GroupVersionKind())
+	events, err := watching.Watch(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{"metadata.name": obj.GetName()})
+	if err != nil {
+		return fmt.Errorf("watching %s %s: %w", obj.GetKind(), obj.GetName(), err)
+	}
+	defer events.Stop()
+	last := ""
+	for event := range events.ResultChan() {
+		seen, ok := event.Object.(*unstructured.Unstructured)
+		switch {
+		case !ok:
+			continue // an error of the API server, which ends the watch
+		case event.Type == watch.Deleted:
+			return fmt.Errorf("%s %s was deleted", obj.GetKind(), obj.GetName())
+		}
+		r, err := read(seen)
+		if err != nil {
+			return err
+		}
+		ready := r.Status.Conditions.Get(condition.ReadyCondition)
+		if ready == nil || r.Status.Update != nil {
+			continue
+		}
+		if ready.Message != last {
+			fmt.Fprintln(out, ready.Message)
+			last = ready.Message
+		}
+		if ready.Status == corev1.ConditionTrue && r.Status.ObservedGeneration == r.Generation {
+			return nil
+		}
+	}
+	return fmt.Errorf("the update was accepted and continues, and is no longer followed: kubectl get %s/%s shows how far it is", strings.ToLower(obj.GetKind()), obj.GetName())
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// makeNova makes a Nova that runs release 1 while the operators bring release 2.
+func (k *kubectl) makeNova() *novav1.Nova {
+	nova := &novav1.Nova{ObjectMeta: k.meta("nova")}
+	nova.Spec.Secret, nova.Spec.KeystoneAuthURL = "osp-secret", "http://keystone.example:5000"
+	k.make(nova)
+	nova.Status.Conditions = condition.Conditions{is(condition.ReadyCondition, "", "")}
+	nova.Status.Images = map[string]string{"api": "api:1", "conductor": "conductor:1"}
+	nova.Status.Update = &common.Update{ID: "0123abcd", Images: map[string]string{"api": "api:2"}}
+	k.writeStatus(nova)
+	return nova
+}
+
+func TestUpdate(t *testing.T) {
+	k := newCluster(t)
+	nova := k.makeNova()
+	accepted := func() string {
+		k.read(nova)
+		return nova.Annotations[common.UpdateAnnotation]
+	}
+
+	t.Run("changes nothing without an answer", func(t *testing.T) {
+		for _, answer := range []string{"", "n\n", "what?\n"} {
+			out, err := k.run(answer, "update", "nova/nova")
+			if err == nil || err.Error() != "nothing was changed" || accepted() != "" {
+				t.Errorf("%q: %v, annotation %q:\n%s", answer, err, accepted(), out)
+			}
+		}
+	})
+	t.Run("refuses what names no object", func(t *testing.T) {
+		k.refuses([]string{"update", "nova"}, "write kind/name, for example nova/nova")
+		k.refuses([]string{"update", "pods/nova"}, `no kind "pods" of the operators`)
+		k.refuses([]string{"update", "nova/other"}, "not found")
+	})
+	t.Run("accepts what it has shown, and follows it", func(t *testing.T) {
+		screen, ended := k.start("update", "Nova/nova", "--yes")
+		screen.await(t, "api        api:1          api:2\n")
+		for deadline := time.Now().Add(30 * time.Second); accepted() != "0123abcd"; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the update is not accepted:\n%s", screen)
+			}
+		}
+		nova.Status.Update, nova.Status.Images["api"] = nil, "api:2"
+		nova.Status.Conditions = condition.Conditions{is(condition.ReadyCondition, "JobRunning", "Job nova-api-db-sync is to sync")}
+		k.writeStatus(nova)
+		screen.await(t, "Job nova-api-db-sync is to sync")
+		nova.Status.ObservedGeneration = nova.Generation
+		nova.Status.Conditions = condition.Conditions{is(condition.ReadyCondition, "", "")}
+		k.writeStatus(nova)
+		if err := <-ended; err != nil {
+			t.Errorf("%v:\n%s", err, screen)
+		}
+	})
+	t.Run("has nothing to do without an update", func(t *testing.T) {
+		k.says("", []string{"update", "nova/nova"}, "the operators bring no other images")
+	})
+}

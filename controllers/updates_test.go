@@ -1,0 +1,136 @@
+package controllers_test
+
+import (
+	"regexp"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+)
+
+// bring has the operators bring images of a release of nova.
+func (w *world) bring(release string) {
+	i := &w.opts.Images
+	i.NovaAPI, i.NovaConductor, i.NovaScheduler, i.NovaCompute, i.OVNController = "api:"+release, "conductor:"+release, "scheduler:"+release, "compute:"+release, "ovn:"+release
+}
+
+// images are those of all StatefulSets, and of all Jobs there have ever been, by name.
+func (w *world) images(g Gomega) map[string]string {
+	images := map[string]string{}
+	sets, jobs := &appsv1.StatefulSetList{}, &batchv1.JobList{}
+	g.Expect(api.List(ctx, sets, client.InNamespace(w.ns))).To(Succeed())
+	g.Expect(api.List(ctx, jobs, client.InNamespace(w.ns))).To(Succeed())
+	for _, set := range sets.Items {
+		images[set.Name] = set.Spec.Template.Spec.Containers[0].Image
+	}
+	for _, job := range jobs.Items {
+		images[job.Name] = job.Spec.Template.Spec.Containers[0].Image
+	}
+	return images
+}
+
+// deployed waits until all services of a Nova are of a release, and returns what images does.
+func (w *world) deployed(release string) map[string]string {
+	GinkgoHelper()
+	var images map[string]string
+	Eventually(func(g Gomega) {
+		images = w.images(g)
+		for name, image := range map[string]string{"nova-api": "api:", "nova-scheduler": "scheduler:", "nova-cell0-conductor": "conductor:", "nova-cell1-conductor": "conductor:"} {
+			g.Expect(images).To(HaveKeyWithValue(name, image+release))
+		}
+	}).Should(Succeed())
+	return images
+}
+
+// offered is the identifier of the update that a Nova shows.
+func (w *world) offered(nova *novav1.Nova, changes ...string) string {
+	GinkgoHelper()
+	id := ""
+	Eventually(func(g Gomega) {
+		c := get(g, nova).Status.Conditions.Get(common.UpdateAvailableCondition)
+		g.Expect(c).NotTo(BeNil())
+		for _, change := range changes {
+			g.Expect(c.Message).To(ContainSubstring(change))
+		}
+		found := regexp.MustCompile("set annotation " + common.UpdateAnnotation + " to ([0-9a-f]+)").FindStringSubmatch(c.Message)
+		g.Expect(found).To(HaveLen(2))
+		id = found[1]
+	}).Should(Succeed())
+	return id
+}
+
+var _ = Describe("A manager that brings other images", func() {
+	It("changes nothing that runs until a person accepts them", func() {
+		w, server := newOpenStack()
+		nova := MakeNova("nova", w.ns, "", "")
+		w.makeNodes(1, "compute")
+		up(server, "n000")
+		w.computesReady("n000")
+		before := w.deployed("1")
+
+		By("bringing another release")
+		w.bring("2")
+		w.restart()
+		id := w.offered(nova, "api from api:1 to api:2", "conductor from conductor:1 to conductor:2", "compute from compute:1 to compute:2")
+		w.calm()
+		Expect(w.images(Default)).To(Equal(before))
+		Expect(get(Default, MakeCell("nova-cell1", w.ns).Obj()).Status.Conditions.Get(common.UpdateAvailableCondition)).To(BeNil(), "its Nova decides")
+
+		By("adding a compute, which is of the release of its cell")
+		w.make(MakeNode("n001", w.ns).Role("compute").Obj())
+		up(server, "n000", "n001")
+		w.computesReady("n001")
+		Expect(get(Default, w.compute("n001")).Status.Images).To(HaveKeyWithValue(novav1.ComputeComponent, "compute:1"))
+		before = w.deployed("1")
+
+		By("accepting what it does not bring")
+		annotate(nova, common.UpdateAnnotation, "another")
+		w.calm()
+		Expect(w.images(Default)).To(Equal(before))
+
+		By("accepting it")
+		annotate(nova, common.UpdateAnnotation, id)
+		w.deployed("2")
+		w.calm()
+		after := w.images(Default)
+		Expect(get(Default, nova).Status.Conditions.Get(common.UpdateAvailableCondition)).To(BeNil())
+
+		By("bringing a third one")
+		w.bring("3")
+		w.restart()
+		Expect(w.offered(nova, "api from api:2 to api:3")).NotTo(Equal(id))
+		w.calm()
+		Expect(w.images(Default)).To(Equal(after))
+	})
+
+	It("keeps what the pods of an earlier version run, which recorded nothing", func() {
+		w, _ := newOpenStack()
+		nova, cell := MakeNova("nova", w.ns, "", ""), MakeCell("nova-cell1", w.ns).Obj()
+		before := w.deployed("1")
+		w.calm()
+		w.running.end()
+		forget(nova, &nova.Status.Release)
+		forget(cell, &cell.Status.Release)
+		change(cell, func(c *novav1.NovaCell) { c.Spec.ConductorServiceTemplate.ContainerImage = "" })
+		w.bring("2")
+		w.running = startManager(w.ns, w.opts)
+		w.offered(nova, "api from api:1 to api:2", "conductor from conductor:1 to conductor:2")
+		w.calm()
+		Expect(w.images(Default)).To(Equal(before))
+	})
+})
+
+// forget has an object record no images, as those of earlier versions.
+func forget(obj client.Object, release *common.Release) {
+	GinkgoHelper()
+	Expect(api.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+	Expect(release.Images).NotTo(BeEmpty())
+	release.Images = nil
+	Expect(api.Status().Update(ctx, obj)).To(Succeed())
+}

@@ -1,0 +1,78 @@
+package podified
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/internal/images"
+)
+
+// Component is a part of an object with an image of its own.
+type Component struct {
+	// Spec is the image that the object names, Default that of the operators.
+	Spec, Default string
+	// Sets and Job are the names of the StatefulSets and of the Job that run it.
+	Sets []string
+	Job  string
+}
+
+// ChooseImages records in the status of an object which images its components run. Objects
+// of earlier versions, which recorded none, keep what their pods have.
+func ChooseImages(ctx context.Context, c client.Reader, owner Released, components map[string]Component) error {
+	choices := map[string]images.Component{}
+	for name, component := range components {
+		choice := images.Component{Spec: component.Spec, Default: component.Default}
+		if component.Spec == "" && owner.GetRelease().Images[name] == "" {
+			var err error
+			if choice.Running, err = running(ctx, c, owner, component); err != nil {
+				return err
+			}
+		}
+		choices[name] = choice
+	}
+	images.Record(owner, choices)
+	return nil
+}
+
+// Released is an object that records the images of its components.
+type Released interface {
+	client.Object
+	images.Released
+}
+
+// running returns the image with which a component runs already, empty if it does not.
+func running(ctx context.Context, c client.Reader, owner client.Object, component Component) (string, error) {
+	for _, name := range component.Sets {
+		set := &appsv1.StatefulSet{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, set)
+		if client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("reading StatefulSet %s: %w", name, err)
+		}
+		if image := imageOf(set.Spec.Template.Spec); image != "" {
+			return image, nil
+		}
+	}
+	jobs := &batchv1.JobList{}
+	if err := c.List(ctx, jobs, client.InNamespace(owner.GetNamespace()), client.MatchingFields{jobIndex: jobKey(string(owner.GetUID()), component.Job)}); err != nil {
+		return "", fmt.Errorf("listing the Jobs of %s: %w", component.Job, err)
+	}
+	image := ""
+	for _, job := range jobs.Items {
+		image = cmp.Or(image, imageOf(job.Spec.Template.Spec))
+	}
+	return image, nil
+}
+
+// imageOf is the image of the first container, which is that of the service.
+func imageOf(pod corev1.PodSpec) string {
+	if len(pod.Containers) == 0 {
+		return ""
+	}
+	return pod.Containers[0].Image
+}
