@@ -96,9 +96,11 @@ var _ = Describe("A manager that brings other images", func() {
 
 		By("accepting it")
 		annotate(nova, common.UpdateAnnotation, id)
-		w.deployed("2")
+		Eventually(w.images).Should(And(HaveKeyWithValue("nova-cell0-conductor", "conductor:2"), HaveKeyWithValue("nova-cell1-conductor", "conductor:2")))
+		w.condition(nova, novav1.UpdateReadyCondition, "False/Updating/Info", "StatefulSet nova-cell0-conductor") // no pods run here
 		w.calm()
 		after := w.images(Default)
+		Expect(after).To(And(HaveKeyWithValue("nova-scheduler", "scheduler:1"), HaveKeyWithValue("nova-api", "api:1")))
 		Expect(get(Default, nova).Status.Conditions.Get(common.UpdateAvailableCondition)).To(BeNil())
 
 		By("bringing a third one")

@@ -276,6 +276,9 @@ func ofNova() Table {
 			{common.SecretMissingReason, "the Secret with the message bus of a cell does not exist; the other cells can be used", createSecret},
 			{common.SecretKeyMissingReason, "the Secret with the message bus of a cell does not have the key `transport_url`", createSecret},
 		}},
+		{Type: novav1.UpdateReadyCondition, Means: "no [update](nova.md#updates) is in progress. Present only while one is", Reasons: []Reason{
+			{novav1.UpdatingReason, "a step of the update is not complete; the message says what it waits for. Later steps keep their images", "see the condition `DeploymentReady` of what the message names; the update continues automatically"},
+		}},
 		{Type: novav1.NovaDBPurgeReadyCondition, Means: "rows of deleted instances are [removed](nova.md#deleted-instances) from the database of each cell as scheduled. Present only if an API is run", Like: jobTable, Reasons: []Reason{
 			{common.SecretMissingReason, "the Secret with the message bus of a cell does not exist", createSecret},
 			{common.SecretKeyMissingReason, "the Secret with the message bus of a cell does not have the key `transport_url`", createSecret},

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -67,6 +68,20 @@ func running(ctx context.Context, c client.Reader, owner client.Object, componen
 		image = cmp.Or(image, imageOf(job.Spec.Template.Spec))
 	}
 	return image, nil
+}
+
+// Lagging says what a StatefulSet waits for until all of its pods run an image and are ready,
+// empty if they do or if there is no such set.
+func Lagging(ctx context.Context, c client.Reader, namespace, name, image string) (string, error) {
+	set := &appsv1.StatefulSet{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, set); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	status, replicas := set.Status, ptr.Deref(set.Spec.Replicas, 1)
+	if imageOf(set.Spec.Template.Spec) == image && status.ObservedGeneration >= set.Generation && status.UpdatedReplicas >= replicas && status.ReadyReplicas >= replicas {
+		return "", nil
+	}
+	return fmt.Sprintf("StatefulSet %s has all of its pods ready with image %s", name, image), nil
 }
 
 // imageOf is the image of the first container, which is that of the service.

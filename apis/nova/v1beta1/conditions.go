@@ -29,6 +29,8 @@ const (
 	NovaAPIReadyCondition condition.Type = "NovaAPIReady"
 	// NovaCellMappingsReadyCondition : the API knows every cell that has a database.
 	NovaCellMappingsReadyCondition condition.Type = "NovaCellMappingsReady"
+	// UpdateReadyCondition : no update is in progress. Present only while one is.
+	UpdateReadyCondition condition.Type = "UpdateReady"
 	// NovaDBPurgeReadyCondition : rows of deleted instances are removed from the
 	// database of each cell.
 	NovaDBPurgeReadyCondition condition.Type = "NovaDBPurgeReady"
@@ -102,3 +104,6 @@ const (
 	APIUnreachableReason       condition.Reason = "NovaAPIUnreachable"
 	APIAccessDeniedReason      condition.Reason = "NovaAPIAccessDenied"
 )
+
+// UpdatingReason of UpdateReady: a step of an update is not complete.
+const UpdatingReason condition.Reason = "Updating"

@@ -192,6 +192,11 @@ type NovaStatus struct {
 	// name none, and of compute for computes that name none.
 	common.Release `json:",inline"`
 
+	// Deployed has the images that the components have reached while an update is in progress:
+	// those of status.images replace them in the order of nova.
+	// +optional
+	Deployed map[string]string `json:"deployed,omitempty"`
+
 	// CellsSummary is the number of ready cells over all, for example 2/2.
 	// +optional
 	CellsSummary string `json:"cellsSummary,omitempty"`

@@ -694,6 +694,13 @@ func (in *NovaStatus) DeepCopyInto(out *NovaStatus) {
 		}
 	}
 	in.Release.DeepCopyInto(&out.Release)
+	if in.Deployed != nil {
+		in, out := &in.Deployed, &out.Deployed
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.API != nil {
 		in, out := &in.API, &out.API
 		*out = new(podified.Status)

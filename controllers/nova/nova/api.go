@@ -33,14 +33,15 @@ func (s *scope) components() []*nova.Component {
 	all := []*nova.Component{
 		{
 			Program: "nova-api-os-compute", Name: novav1.APIName(s.nova.Name), Field: "spec.apiServiceTemplate",
-			Template: spec.APIServiceTemplate.NovaServiceTemplate, Image: s.image(), Status: &status.API,
+			Template: spec.APIServiceTemplate.NovaServiceTemplate, Image: s.apiImage(), Status: &status.API,
 			Port: nova.APIPort, Path: "/", TLS: spec.APIServiceTemplate.TLS,
 		}, {
 			Program: "nova-scheduler", Name: novav1.SchedulerName(s.nova.Name), Field: "spec.schedulerServiceTemplate",
-			Template: spec.SchedulerServiceTemplate, Replicas: 1, Image: status.Images[novav1.SchedulerComponent], Status: &status.Scheduler,
+			Template: spec.SchedulerServiceTemplate, Replicas: 1, Image: s.image(part{component: novav1.SchedulerComponent}), Status: &status.Scheduler,
 		},
 	}
 	for _, c := range all {
+		c.Template.ContainerImage = "" // chosen already
 		c.TopologyRef, c.NodeSelector = topology.Nearest(spec.TopologyRef), spec.NodeSelector
 	}
 	return all
@@ -65,7 +66,7 @@ func (s *scope) checkAPI(ctx context.Context) error {
 		what = "spec.apiDatabaseInstance is empty: set it"
 	case !hasZero || !zero.HasAPIAccess || zero.CellDatabaseInstance == "":
 		what = "the API needs cell0, whose conductor is the super conductor: add it to spec.cellTemplates, with hasAPIAccess: true and cellDatabaseInstance"
-	case s.image() == "":
+	case s.apiImage() == "":
 		what = "no image is configured: set spec.apiServiceTemplate.containerImage"
 	default:
 		return s.checkDatabases(ctx)
@@ -73,7 +74,7 @@ func (s *scope) checkAPI(ctx context.Context) error {
 	return phase.Stalled(novav1.NovaAPIReadyCondition, novav1.InvalidSpecReason, "%s, or spec.apiServiceTemplate.replicas to 0", what)
 }
 
-func (s *scope) image() string { return s.nova.Status.Images[novav1.APIComponent] }
+func (s *scope) apiImage() string { return s.image(part{component: novav1.APIComponent}) }
 
 // apiInputs is the phase that finds what the API needs. Without it, it removes what
 // there was.
@@ -162,7 +163,12 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 		return err
 	}
 	job, err := nova.APIDatabaseJob(names[0], s.nova.Spec.APIDatabaseName+" on "+s.host(s.nova.Spec.APIDatabaseInstance), s.config, s.nova.Spec.APIServiceTemplate.CustomServiceConfig)
-	if err := s.run(ctx, condition.DBSyncReadyCondition, job, err); err != nil {
+	if err != nil {
+		return invalid(condition.DBSyncReadyCondition, err)
+	}
+	s.place(job)
+	job.Image = s.nova.Status.Images[novav1.APIComponent] // first of an update
+	if err := s.Pods.RunJob(ctx, s.nova, condition.DBSyncReadyCondition, s.nova.Status.Jobs, job); err != nil {
 		return err
 	}
 	s.nova.Status.Conditions.MarkTrue(condition.DBSyncReadyCondition, "The schema of database %s is up to date", s.nova.Spec.APIDatabaseName)

@@ -90,6 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		phase.Of(novav1.NovaAllCellsReadyCondition, s.applyCells, s.removeCells, s.sumUp),
 		phase.Of(novav1.NovaAPIReadyCondition, s.apiInputs),
 		phase.OptionalOf(condition.DBSyncReadyCondition, s.syncDatabase),
+		phase.OptionalOf(novav1.UpdateReadyCondition, s.update),
 		phase.OptionalOf(novav1.NovaCellMappingsReadyCondition, s.mapCells),
 		phase.OptionalOf(novav1.NovaDBPurgeReadyCondition, s.purgeDatabases),
 		phase.OptionalOf(novav1.NovaComputeServicesReadyCondition, s.computeServices),
@@ -266,11 +267,10 @@ func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCell
 		NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser, CellDatabaseName: t.CellDatabaseName,
 		ConductorServiceTemplate: t.ConductorServiceTemplate, MetadataServiceTemplate: t.MetadataServiceTemplate,
 		NoVNCProxyServiceTemplate: t.NoVNCProxyServiceTemplate,
-		NovaComputeContainerImage: t.NovaComputeContainerImage,
 		NodeSelector:              cmp.Or(t.NodeSelector, n.NodeSelector),
 		TopologyRef:               topology.Nearest(t.TopologyRef, n.TopologyRef),
 	}
-	s.nameImages(&spec)
+	s.nameImages(name, &spec)
 	if len(s.passwords[novav1.CellDatabasePasswordKey]) > 0 && t.CellDatabaseInstance != "" {
 		spec.CellDatabaseHostname = s.host(t.CellDatabaseInstance)
 	}

@@ -1,7 +1,6 @@
 package nova
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -10,50 +9,107 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
+// part is a service of a Nova or of one of its cells, with the StatefulSet that runs it.
+type part struct{ component, cell, set string }
+
+// key of the image of a part in a record of images: that of a service of a cell if its
+// template names one, else that of the component.
+func (p part) key() string {
+	if p.cell == "" {
+		return p.component
+	}
+	return p.cell + "/" + p.component
+}
+
+// in returns the image of the part in a record.
+func (p part) in(images map[string]string) string {
+	if image, own := images[p.key()]; own {
+		return image
+	}
+	return images[p.component]
+}
+
+// image returns what a part runs now: during an update what its step has reached.
+func (s *scope) image(p part) string {
+	if deployed := s.nova.Status.Deployed; deployed != nil {
+		return p.in(deployed)
+	}
+	return p.in(s.nova.Status.Images)
+}
+
+// cellParts are the services of a component in all cells, and the component itself, whose
+// image a new cell gets.
+func (s *scope) cellParts(component string, set func(cell string) string) []part {
+	parts := []part{{component: component}}
+	for _, cell := range slices.Sorted(maps.Keys(s.nova.Spec.CellTemplates)) {
+		parts = append(parts, part{component, cell, set(novav1.CellName(s.nova.Name, cell))})
+	}
+	return parts
+}
+
 // chooseImages is the phase that chooses the images of a Nova and of its cells, so that all
-// are of one release. Those of a cell that its template names are not among them.
+// are of one release.
 func (s *scope) chooseImages(ctx context.Context) error {
-	name, spec := s.nova.Name, s.nova.Spec
-	components := map[string]podified.Component{
+	before := maps.Clone(s.nova.Status.Images)
+	if err := podified.ChooseImages(ctx, s.Client, s.nova, s.imageChoices()); err != nil {
+		return err
+	}
+	s.beginUpdate(before)
+	return nil
+}
+
+// imageChoices has what decides about the images: of components, and of services of cells
+// whose templates name one.
+func (s *scope) imageChoices() map[string]podified.Component {
+	name, spec, own := s.nova.Name, s.nova.Spec, s.Images
+	choices := map[string]podified.Component{
 		novav1.APIComponent: {
-			Spec: spec.APIServiceTemplate.ContainerImage, Default: s.Images.NovaAPI,
-			Sets: []string{novav1.APIName(name)}, Job: databaseJobName(name),
+			Spec: spec.APIServiceTemplate.ContainerImage, Default: own.NovaAPI, Sets: []string{novav1.APIName(name)}, Job: databaseJobName(name),
 		},
 		novav1.SchedulerComponent: {
-			Spec: spec.SchedulerServiceTemplate.ContainerImage, Default: s.Images.NovaScheduler,
-			Sets: []string{novav1.SchedulerName(name)},
+			Spec: spec.SchedulerServiceTemplate.ContainerImage, Default: own.NovaScheduler, Sets: []string{novav1.SchedulerName(name)},
 		},
-		novav1.ConductorComponent:  {Default: s.Images.NovaConductor},
-		novav1.MetadataComponent:   {Default: s.Images.NovaAPI},
-		novav1.NoVNCProxyComponent: {Default: s.Images.NovaNoVNC},
-		novav1.ComputeComponent:    {Default: s.Images.NovaCompute},
+		novav1.ConductorComponent:  {Default: own.NovaConductor},
+		novav1.MetadataComponent:   {Default: own.NovaAPI},
+		novav1.NoVNCProxyComponent: {Default: own.NovaNoVNC},
+		novav1.ComputeComponent:    {Default: own.NovaCompute},
 	}
-	for _, cell := range slices.Sorted(maps.Keys(spec.CellTemplates)) {
-		t, full := spec.CellTemplates[cell], novav1.CellName(name, cell)
-		for component, of := range map[string]struct{ named, set string }{
-			novav1.ConductorComponent:  {t.ConductorServiceTemplate.ContainerImage, novav1.ConductorName(full)},
-			novav1.MetadataComponent:   {t.MetadataServiceTemplate.ContainerImage, novav1.MetadataName(full)},
-			novav1.NoVNCProxyComponent: {t.NoVNCProxyServiceTemplate.ContainerImage, novav1.NoVNCProxyName(full)},
-		} {
-			if of.named == "" {
-				c := components[component]
-				c.Sets = append(c.Sets, of.set)
-				components[component] = c
+	for _, step := range s.steps() {
+		for _, p := range step.parts {
+			if p.cell == "" {
+				continue
+			}
+			if named := namedImage(spec.CellTemplates[p.cell], p.component); named != "" {
+				choices[p.key()] = podified.Component{Spec: named}
+			} else if p.set != "" {
+				c := choices[p.component]
+				c.Sets = append(c.Sets, p.set)
+				choices[p.component] = c
 			}
 		}
 	}
-	return podified.ChooseImages(ctx, s.Client, s.nova, components)
+	return choices
 }
 
-// nameImages has a cell whose template names no images run those of the Nova.
-func (s *scope) nameImages(cell *novav1.NovaCellSpec) {
-	release := s.nova.Status.Images
+// namedImage is the image that the template of a cell names for a component, if any.
+func namedImage(t novav1.NovaCellTemplate, component string) string {
+	return map[string]string{
+		novav1.ConductorComponent:  t.ConductorServiceTemplate.ContainerImage,
+		novav1.MetadataComponent:   t.MetadataServiceTemplate.ContainerImage,
+		novav1.NoVNCProxyComponent: t.NoVNCProxyServiceTemplate.ContainerImage,
+		novav1.ComputeComponent:    t.NovaComputeContainerImage,
+	}[component]
+}
+
+// nameImages has a cell run the images that its services have reached.
+func (s *scope) nameImages(cell string, spec *novav1.NovaCellSpec) {
 	for component, image := range map[string]*string{
-		novav1.ConductorComponent:  &cell.ConductorServiceTemplate.ContainerImage,
-		novav1.MetadataComponent:   &cell.MetadataServiceTemplate.ContainerImage,
-		novav1.NoVNCProxyComponent: &cell.NoVNCProxyServiceTemplate.ContainerImage,
-		novav1.ComputeComponent:    &cell.NovaComputeContainerImage,
+		novav1.ConductorComponent:  &spec.ConductorServiceTemplate.ContainerImage,
+		novav1.MetadataComponent:   &spec.MetadataServiceTemplate.ContainerImage,
+		novav1.NoVNCProxyComponent: &spec.NoVNCProxyServiceTemplate.ContainerImage,
+		novav1.ComputeComponent:    &spec.NovaComputeContainerImage,
 	} {
-		*image = cmp.Or(*image, release[component])
+		*image = s.image(part{component: component, cell: cell})
 	}
 }
+

@@ -28,16 +28,20 @@ func purgeJobName(nova, cell string) string { return novav1.CellName(nova, cell)
 // run runs a Job where the API runs.
 func (s *scope) run(ctx context.Context, t condition.Type, job *podified.Job, err error) error {
 	if err != nil {
-		return phase.Stalled(t, novav1.InvalidConfigReason, "%v: check the Secrets of the Nova", err)
+		return invalid(t, err)
 	}
 	s.place(job)
 	return s.Pods.RunJob(ctx, s.nova, t, s.nova.Status.Jobs, job)
 }
 
+func invalid(t condition.Type, err error) error {
+	return phase.Stalled(t, novav1.InvalidConfigReason, "%v: check the Secrets of the Nova", err)
+}
+
 // place has a Job run where the API runs.
 func (s *scope) place(job *podified.Job) {
 	template := s.nova.Spec.APIServiceTemplate
-	job.Image, job.Resources, job.NetworkAttachments = s.image(), template.Resources, template.NetworkAttachments
+	job.Image, job.Resources, job.NetworkAttachments = s.apiImage(), template.Resources, template.NetworkAttachments
 	job.NodeSelector = podified.Selected(cmp.Or(template.NodeSelector, s.nova.Spec.NodeSelector))
 }
 
@@ -97,8 +101,12 @@ func (s *scope) mapCells(ctx context.Context) error {
 	return nil
 }
 
-// mapCell maps a cell whose database has its schema: the Job migrates data in it.
+// mapCell maps a cell whose database has its schema: the Job migrates data in it, which has
+// to wait until an update is complete.
 func (s *scope) mapCell(ctx context.Context, cell string) error {
+	if s.nova.Status.Deployed != nil && s.mapped(cell) {
+		return nil
+	}
 	if !slices.ContainsFunc(s.cells, func(c *novav1.NovaCell) bool { return c.Name == novav1.CellName(s.nova.Name, cell) && synced(c) }) {
 		return phase.Waiting(novav1.NovaCellMappingsReadyCondition, novav1.CellNotReadyReason,
 			"Waiting until the database of NovaCell %s is up to date: see its condition %s", novav1.CellName(s.nova.Name, cell), condition.DBSyncReadyCondition)
@@ -164,7 +172,7 @@ func (s *scope) purgeDatabase(ctx context.Context, cell string) error {
 	}
 	job, err := nova.PurgeCronJob(purgeJobName(s.nova.Name, cell), cell, s.nova.Spec.CellTemplates[cell].DBPurge, config)
 	if err != nil {
-		return phase.Stalled(novav1.NovaDBPurgeReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of the Nova", err)
+		return invalid(novav1.NovaDBPurgeReadyCondition, err)
 	}
 	s.place(&job.Job)
 	return s.Pods.RunCronJob(ctx, s.nova, novav1.NovaDBPurgeReadyCondition, job)

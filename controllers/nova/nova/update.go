@@ -1,0 +1,116 @@
+package nova
+
+import (
+	"context"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
+)
+
+// again is when an update is looked at again that has reached its next step.
+const again = 10 * time.Millisecond
+
+// step of an update. The next one begins when all of its parts run their new image.
+type step struct {
+	name  string
+	parts []part
+}
+
+// steps are the order in which services are updated once the API database has its new schema:
+// https://docs.openstack.org/nova/latest/admin/upgrades.html#rolling-upgrade-process. The
+// schema of a cell is updated by its NovaCell, before its conductor.
+func (s *scope) steps() []step {
+	name := s.nova.Name
+	return []step{
+		{"conductors", s.cellParts(novav1.ConductorComponent, novav1.ConductorName)},
+		{"scheduler", []part{{component: novav1.SchedulerComponent, set: novav1.SchedulerName(name)}}},
+		{"metadata services and console proxies", append(
+			s.cellParts(novav1.MetadataComponent, novav1.MetadataName),
+			s.cellParts(novav1.NoVNCProxyComponent, novav1.NoVNCProxyName)...)},
+		{"API", []part{{component: novav1.APIComponent, set: novav1.APIName(name)}}},
+		// They have no pods here: new computes get this image.
+		{"computes", s.cellParts(novav1.ComputeComponent, func(string) string { return "" })},
+	}
+}
+
+// beginUpdate records what is deployed when an image was replaced by another one. An update
+// in progress continues to the images that were chosen last.
+func (s *scope) beginUpdate(before map[string]string) {
+	status := &s.nova.Status
+	deployed, replaced := map[string]string{}, false
+	for _, step := range s.steps() {
+		for _, p := range step.parts {
+			if present := p.in(before); present != "" {
+				deployed[p.key()] = present
+				replaced = replaced || present != p.in(status.Images)
+			}
+		}
+	}
+	if replaced && status.Deployed == nil {
+		status.Deployed = deployed
+	}
+	if status.Deployed != nil {
+		s.updating("the schema of the API database is updated")
+	}
+}
+
+func (s *scope) updating(until string) {
+	s.nova.Status.Conditions.MarkFalse(novav1.UpdateReadyCondition, novav1.UpdatingReason, condition.SeverityInfo,
+		"Waiting until %s. What follows in the order of nova keeps its image until then", until)
+}
+
+// update is the phase that continues an update with its next step when the one before is
+// complete. It comes after that of the schema of the API database.
+func (s *scope) update(ctx context.Context) error {
+	status := &s.nova.Status
+	if status.Deployed == nil {
+		return nil
+	}
+	for _, step := range s.steps() {
+		if s.reach(step) {
+			halt := phase.Waiting(novav1.UpdateReadyCondition, novav1.UpdatingReason, "Updating %s", step.name)
+			halt.After = again
+			return halt
+		}
+		lagging, err := s.lagging(ctx, step)
+		if err != nil {
+			return err
+		}
+		if lagging != "" {
+			s.updating(lagging)
+			return nil
+		}
+	}
+	status.Deployed = nil
+	status.Conditions.Remove(novav1.UpdateReadyCondition)
+	return nil
+}
+
+// reach gives the parts of a step their new images, and reports whether any had another one.
+func (s *scope) reach(step step) bool {
+	changed := false
+	for _, p := range step.parts {
+		if image := p.in(s.nova.Status.Images); image != "" && p.in(s.nova.Status.Deployed) != image {
+			s.nova.Status.Deployed[p.key()], changed = image, true
+		}
+	}
+	return changed
+}
+
+// lagging says which part of a step does not run its image yet, empty if all do.
+func (s *scope) lagging(ctx context.Context, step step) (string, error) {
+	for _, p := range step.parts {
+		if p.set == "" {
+			continue
+		}
+		lagging, err := podified.Lagging(ctx, s.Client, s.nova.Namespace, p.set, p.in(s.nova.Status.Images))
+		if lagging != "" || err != nil {
+			return lagging, err
+		}
+	}
+	return "", nil
+}
