@@ -72,8 +72,9 @@ manifests: ## Generate the resource definitions, webhooks and roles from the cod
 	hack/split.sh
 
 .PHONY: generate
-generate: ## Generate the deep-copy functions of the API.
+generate: ## Generate the deep-copy functions of the API, and the texts of its conditions and reasons.
 	$(TOOL) controller-gen object 'paths=./apis/...'
+	go run ./hack/conditions/texts
 
 .PHONY: docs
 docs: ## Generate the API reference and the tables of conditions in docs/.

@@ -17,7 +17,7 @@ git ls-files --cached --others --exclude-standard | existing | tr '\n' '\0' | xa
 cd "$copy"
 export GOFLAGS="${GOFLAGS:-} -trimpath"
 git init -q . # for the scripts that ask git for files
-rm -rf config/crd/bases/*.yaml config/webhook/manifests.yaml config/rbac/aggregate/roles.yaml config/rbac/role.yaml config/overlays/ocs/role.yaml config/overlays/split/operators/[!k]*.yaml docs/reference.md docs/conditions-reference.md bundle
+rm -rf config/crd/bases/*.yaml config/webhook/manifests.yaml config/rbac/aggregate/roles.yaml config/rbac/role.yaml config/overlays/ocs/role.yaml config/overlays/split/operators/[!k]*.yaml docs/reference.md docs/conditions-reference.md internal/conditions/zz_generated.texts.go bundle
 make --no-print-directory generate
 make --no-print-directory --jobs "$(nproc)" manifests docs
 # With the defaults, whatever is being built and deployed.
@@ -29,7 +29,7 @@ complain() {
   failed=1
 }
 
-for path in cmd/manager config/crd config/webhook config/rbac config/prometheus config/overlays/ocs config/overlays/split docs apis bundle; do
+for path in cmd/manager internal/conditions config/crd config/webhook config/rbac config/prometheus config/overlays/ocs config/overlays/split docs apis bundle; do
   diff -ruN "$repo/$path" "$path" || complain "$path is not what the tools make of the code: run make generate manifests docs bundle"
 done
 unformatted=$(find . -name '*.go' -print0 | xargs -0 gofmt -l)

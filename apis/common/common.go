@@ -52,20 +52,36 @@ const (
 
 // Reasons of conditions that tell of a Secret or ConfigMap that an object names.
 const (
-	SecretMissingReason    condition.Reason = "SecretMissing"
+	// SecretMissingReason : a Secret does not exist. Remedy: create the Secret that the
+	// message names; it continues automatically.
+	SecretMissingReason condition.Reason = "SecretMissing"
+	// SecretKeyMissingReason : the Secret does not have the key that the message names.
+	// Remedy: add the key to the Secret; it continues automatically.
 	SecretKeyMissingReason condition.Reason = "SecretKeyMissing"
-	// SecretForbiddenReason : the operators may not read Secrets in the namespace.
+	// SecretForbiddenReason : the operators have no permissions for Secrets in the namespace.
+	// Remedy: [bind](install.md#rights) the operators' ClusterRole for Secrets in the
+	// namespace; it continues automatically.
 	SecretForbiddenReason condition.Reason = "SecretForbidden"
-	// SecretLimitReason : objects of the namespace name more Secrets than are held.
-	SecretLimitReason         condition.Reason = "SecretLimit"
-	ConfigMapMissingReason    condition.Reason = "ConfigMapMissing"
+	// SecretLimitReason : objects of the namespace refer to more or larger Secrets than the
+	// manager caches for one namespace. Remedy: share Secrets between hosts, or remove
+	// references that are not needed, which takes effect within ten minutes; or raise
+	// [`--secrets-per-namespace`](operations.md#flags-of-the-manager).
+	SecretLimitReason condition.Reason = "SecretLimit"
+	// ConfigMapMissingReason : a ConfigMap does not exist. Remedy: create the ConfigMap that
+	// the message names; it continues automatically.
+	ConfigMapMissingReason condition.Reason = "ConfigMapMissing"
+	// ConfigMapKeyMissingReason : the ConfigMap does not have the key that the message names.
+	// Remedy: add the key to the ConfigMap; it continues automatically.
 	ConfigMapKeyMissingReason condition.Reason = "ConfigMapKeyMissing"
 )
 
-// RunnerImageMissingReason : neither the object nor the manager names an image of
-// the execution environment.
+// RunnerImageMissingReason : neither the object nor the manager sets an image for the
+// execution environment. Remedy: build the image and [set it](install.md#images) for the
+// manager, or in the field that the message names; setting it for the manager restarts the
+// manager.
 const RunnerImageMissingReason condition.Reason = "RunnerImageMissing"
 
-// ConflictReason : an object of the name that is wanted for a generated one exists
-// already, and is not ours. It is left alone.
+// ConflictReason : an object with the name of a generated one exists already, and was not
+// created for this object; the message names it. Remedy: delete the object that the message
+// names if nothing needs it, or rename one of the two; it continues when the name is free.
 const ConflictReason condition.Reason = "Conflict"

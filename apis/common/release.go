@@ -6,12 +6,12 @@ import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 // the identifier there. Later images are not accepted by it.
 const UpdateAnnotation = "edpm.openstack.org/update"
 
-// UpdateAvailableCondition is True while the operators bring other images than those that
-// run. An object without it runs what its spec names or what the operators bring.
+// UpdateAvailableCondition : the operators bring other images than those that run. Present
+// only then; Ready does not depend on it.
 const UpdateAvailableCondition condition.Type = "UpdateAvailable"
 
-// NewImagesReason of UpdateAvailable: the images that the operators use for new objects are
-// others than those that this one was created with.
+// NewImagesReason : the message names components, present and new images; nothing changes
+// until they are accepted. Remedy: to accept them, run `kubectl edpm update <kind/name>`.
 const NewImagesReason condition.Reason = "NewImages"
 
 // Release is what an object runs.

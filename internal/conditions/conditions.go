@@ -4,6 +4,7 @@
 package conditions
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -88,4 +89,34 @@ func Names() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// withMeaning returns the condition as it is for a kind.
+func (c Condition) withMeaning(text string) Condition {
+	c.Means = text
+	return c
+}
+
+// withReasons returns the condition with more reasons.
+func (c Condition) withReasons(reasons ...Reason) Condition {
+	c.Reasons = slices.Concat(c.Reasons, reasons)
+	return c
+}
+
+// withTable returns the condition with the reasons of a table.
+func (c Condition) withTable(table string) Condition {
+	c.Like = table
+	return c
+}
+
+// withMeaning returns the reason as it is for a condition of a kind; an empty text changes nothing.
+func (r Reason) withMeaning(text string) Reason {
+	r.Means = cmp.Or(text, r.Means)
+	return r
+}
+
+// withRemedy returns the reason with what to do for a condition of a kind.
+func (r Reason) withRemedy(text string) Reason {
+	r.Remedy = text
+	return r
 }

@@ -1,6 +1,9 @@
 package conditions
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +29,38 @@ func TestEveryEntrySaysWhatItMeansAndWhatHelps(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A text that no table has is explained nowhere.
+func TestEveryGeneratedTextIsInATable(t *testing.T) {
+	used := map[string]bool{}
+	ast.Inspect(parse(t, "tables.go"), func(n ast.Node) bool {
+		if name, ok := n.(*ast.Ident); ok {
+			used[name.Name] = true
+		}
+		return true
+	})
+	generated := 0
+	ast.Inspect(parse(t, "zz_generated.texts.go"), func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			if generated++; !used[spec.Names[0].Name] {
+				t.Errorf("tables.go does not have %s", spec.Names[0].Name)
+			}
+		}
+		return true
+	})
+	if generated < 150 {
+		t.Errorf("found only %d generated texts", generated)
+	}
+}
+
+func parse(t *testing.T, name string) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func TestFind(t *testing.T) {

@@ -19,23 +19,35 @@ type Phase string
 const (
 	// Converged : the last run on the host succeeded for what is wanted now.
 	Converged Phase = "Converged"
-	// Pending : a run will be started.
+	// Pending : a run starts as soon as its batch is complete. Remedy: nothing: it continues
+	// automatically.
 	Pending Phase = "Pending"
-	// RolloutHeld : no run is started because of maxUnavailable or maxFailures.
+	// RolloutHeld : not started because of `maxUnavailable`, `maxFailures` or
+	// `--max-concurrent-runs`, or because the API server rejects the run; the message says
+	// which, and names up to three failed hosts. Remedy: fix the failed hosts, raise the
+	// limit, or fix the error of the API server; it is retried automatically.
 	RolloutHeld Phase = "RolloutHeld"
-	// Running : a run of the step is under way on the host.
+	// Running : a run is in progress; the message names it. Remedy: nothing: it continues
+	// automatically. `kubectl edpm logs <node> -f` follows its output.
 	Running Phase = "Running"
-	// Failed : the last run failed on the host; it will be tried again.
+	// Failed : the last run failed on this host; the message has the failed task, the number
+	// of the attempt, and the time of the next one. Remedy: fix the cause, which `kubectl edpm
+	// logs <node>` shows; the step is retried automatically, and immediately when the inputs
+	// or the access to the host change.
 	Failed Phase = "Failed"
-	// RetriesExhausted : as Failed, but it will not be tried again.
+	// RetriesExhausted : as `Failed`, but retries are exhausted (removal only). Remedy: see
+	// [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up).
 	RetriesExhausted Phase = "RetriesExhausted"
-	// Paused : something is to be done, but deploy is false.
+	// Paused : there is something to run, and `deploy` is false. Remedy: set `deploy: true`.
 	Paused Phase = "DeployDisabled"
-	// Excluded : something is to be done, but the host is outside ansibleLimit.
+	// Excluded : there is something to run, and `ansibleLimit` does not match the host.
+	// Remedy: change or remove the limit.
 	Excluded Phase = "OutsideLimit"
-	// TooLarge : the inputs are larger than a run can carry.
+	// TooLarge : the files, variables or `env` of the host are too large for a run; the
+	// message names the largest. Remedy: shorten it.
 	TooLarge Phase = "InputsTooLarge"
-	// Limited : a run restricted by tags succeeded; the rest is still to be done.
+	// Limited : a run restricted by tags succeeded; the other tasks are still to be run.
+	// Remedy: remove `ansibleTags` and `ansibleSkipTags`.
 	Limited Phase = "LimitedByTags"
 )
 

@@ -4,35 +4,46 @@ import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 // Conditions of OpenStackAnsibleEE beside Ready and InputReady.
 const (
-	// JobReadyCondition is True once the Job has succeeded on every host.
+	// JobReadyCondition : the Job has succeeded on every host.
 	JobReadyCondition condition.Type = "JobReady"
 
-	// NetworkAttachmentsReadyCondition says whether the network attachment
-	// definitions exist. It is there only when the spec names some.
+	// NetworkAttachmentsReadyCondition : the network attachments exist. Present only if the
+	// spec names some.
 	NetworkAttachmentsReadyCondition condition.Type = "NetworkAttachmentsReady"
 )
 
 // Reasons of JobReady.
 const (
-	// JobRunningReason : the Job has not finished.
+	// JobRunningReason : the Job is in progress. Remedy: nothing: it continues automatically.
+	// `kubectl logs -f job/<run>` follows its output.
 	JobRunningReason condition.Reason = "Running"
-	// JobHostsBusyReason : another run has a host of this one and comes first.
+	// JobHostsBusyReason : another run uses a host of this one, possibly under another name,
+	// and comes first: a host is in one run at a time. Remedy: nothing: it continues when the
+	// run that the message names has finished or is deleted.
 	JobHostsBusyReason condition.Reason = "HostsBusy"
-	// JobFailedReason : the Job has finished and at least one host failed.
+	// JobFailedReason : at least one host failed; the message names the first. Remedy:
+	// `status.hosts` has every host, `kubectl logs job/<run>` the whole output. A run that an
+	// operator created is not retried: its owner starts another one for the failed hosts.
 	JobFailedReason condition.Reason = "Failed"
-	// JobLostReason : the Job ended without a recap, so the outcome of its hosts is unknown.
+	// JobLostReason : the Pod ended without leaving results, for example because it was
+	// evicted. The outcome is unknown. Remedy: the most frequent cause is a lack of memory:
+	// raise the limit of the namespace, or lower `batchSize`. The owners run these hosts again
+	// automatically.
 	JobLostReason condition.Reason = "Lost"
-	// JobCancelledReason : the run was deleted before it finished.
+	// JobCancelledReason : the run was deleted before it finished. Remedy: nothing: its owners
+	// run the hosts again that it had not finished.
 	JobCancelledReason condition.Reason = "Cancelled"
-	// JobNotStartedReason : the run was deleted before it had a Job, so that no
-	// host was touched.
+	// JobNotStartedReason : the run was deleted before it had a Job: no host was touched.
+	// Remedy: nothing: its owners start new runs if they still need them.
 	JobNotStartedReason condition.Reason = "NotStarted"
 )
 
 // Reasons of InputReady and NetworkAttachmentsReady.
 const (
-	// InvalidSpecReason : the spec cannot be turned into a Job.
+	// InvalidSpecReason : no Job can be created from the spec. Remedy: correct the field that
+	// the message names.
 	InvalidSpecReason condition.Reason = "InvalidSpec"
-	// NetworkAttachmentMissingReason : a network attachment definition does not exist.
+	// NetworkAttachmentMissingReason : a NetworkAttachmentDefinition, or the kind itself, does
+	// not exist. Remedy: create what the message names; it continues automatically.
 	NetworkAttachmentMissingReason condition.Reason = "NetworkAttachmentMissing"
 )

@@ -67,36 +67,52 @@ type ServiceStatus struct {
 	common.Ledger `json:",inline"`
 }
 
-// DataPlaneNodeReadyCondition : phases -1 and 0 of the node are complete. The other
-// conditions of all services are lib-common's InputReady, ServiceConfigReady and
+// DataPlaneNodeReadyCondition : phases -1 and 0 of the node are complete.
+//
+// The other conditions of all services are lib-common's InputReady, ServiceConfigReady and
 // DeploymentReady.
 const DataPlaneNodeReadyCondition condition.Type = "DataPlaneNodeReady"
 
 // Reasons of InputReady and ServiceConfigReady.
 const (
-	// NodeMissingReason : the node of the service does not exist.
+	// NodeMissingReason : the node does not exist. Remedy: create the node, or delete the
+	// object.
 	NodeMissingReason condition.Reason = "DataPlaneNodeMissing"
-	// AnnotationMissingReason : neither the node nor its role has the annotation that
-	// gives nodes the service.
+	// AnnotationMissingReason : neither the node nor its role has the annotation that gives
+	// nodes the service; nothing is run. Remedy: set the annotation that the message names on
+	// the node or its role, or delete the object.
 	AnnotationMissingReason condition.Reason = "AnnotationMissing"
-	// InvalidSpecReason : a field of the service or of its node is invalid or empty.
+	// InvalidSpecReason : a field that is copied from the node is still empty, or the
+	// `deployStrategy` of the node is invalid. Remedy: set `ansibleSSHPrivateKeySecret` on the
+	// node or its role, or correct what the message names.
 	InvalidSpecReason condition.Reason = "InvalidSpec"
-	// InvalidInventoryReason : the inventory is invalid, or does not have the host.
+	// InvalidInventoryReason : the inventory is invalid, does not have the host, or has a
+	// variable that changes how hosts are [reached and
+	// trusted](security.md#how-hosts-are-reached). Remedy: correct `inventoryConfigMapName`,
+	// or the ConfigMap if you created it.
 	InvalidInventoryReason condition.Reason = "InvalidInventory"
-	// InvalidConfigReason : customServiceConfig is invalid.
+	// InvalidConfigReason : `customServiceConfig` is invalid; the message has the line.
+	// Remedy: correct it: see [how-to](how-to/custom-service-config.md).
 	InvalidConfigReason condition.Reason = "InvalidServiceConfig"
 )
 
-// NodeNotReadyReason of DataPlaneNodeReady: the node is not Ready, or is being deleted.
+// NodeNotReadyReason : phase 0 of the node is not complete, or the node is being deleted.
+// Remedy: see the conditions of the node: `kubectl edpm status <node>`.
 const NodeNotReadyReason condition.Reason = "DataPlaneNodeNotReady"
 
 // Reasons of DeploymentReady of a service that is being deleted.
 const (
-	// CleanupReason : the service is being removed from the host.
+	// CleanupReason : the object is being deleted, and its service is being removed from the
+	// host. Remedy: nothing: it continues automatically.
 	CleanupReason condition.Reason = "CleaningUp"
-	// CleanupFailedReason : the service cannot be removed from the host.
+	// CleanupFailedReason : the host cannot be cleaned up; the message says why, and what is
+	// left on it. Remedy: fix the host and run `kubectl edpm rerun <node> --step <service>`,
+	// or skip clean-up with the annotation `edpm.openstack.org/skip-cleanup`: see [removing a
+	// node](how-to/scale-in.md).
 	CleanupFailedReason condition.Reason = "CleanupFailed"
-	// MachineConflictReason : another node is deployed on the host that is to be
-	// cleaned up.
+	// MachineConflictReason : the object is being deleted, and the clean-up would remove the
+	// services of another node that is deployed on the same machine. Remedy: set
+	// `edpm.openstack.org/skip-cleanup`, or delete the other node first: see [one host, two
+	// nodes](how-to/replace-a-host.md#one-host-two-nodes).
 	MachineConflictReason condition.Reason = "MachineConflict"
 )

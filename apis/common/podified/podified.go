@@ -33,57 +33,78 @@ const InputHash = "input"
 // Conditions beside lib-common's InputReady, ServiceConfigReady, TopologyReady,
 // NetworkAttachmentsReady and DeploymentReady, and the PlacementReady of what has pods.
 const (
-	// PodNodesReadyCondition : no pod is on a node that is lost.
+	// PodNodesReadyCondition : no pod is on a node that does not answer.
 	PodNodesReadyCondition condition.Type = "PodNodesReady"
 )
 
 // Reasons of PodNodesReady.
 const (
-	// NodeNotReadyReason : pods are on a node that does not answer, and will be
-	// evicted when it stays so.
+	// NodeNotReadyReason : pods are on a node that does not answer. Remedy: bring the node
+	// back; its pods are evicted if it stays unavailable.
 	NodeNotReadyReason condition.Reason = "NodeNotReady"
-	// PodsTerminatingReason : pods are Terminating on a node that does not
-	// answer, and nothing takes their place until it is known what became of them.
+	// PodsTerminatingReason : pods were evicted from a node that does not answer, and are not
+	// replaced while they are terminating. Remedy: bring the node back, delete the Node, or
+	// force the deletion of the pods: the message has the commands.
 	PodsTerminatingReason condition.Reason = "PodsTerminating"
 )
 
 // Reasons of DeploymentReady.
 const (
-	// RollingOutReason : pods are being made or replaced.
+	// RollingOutReason : pods are being created or replaced. Remedy: nothing: it continues
+	// automatically.
 	RollingOutReason condition.Reason = "RollingOut"
-	// PodsPendingReason : the scheduler finds no node for a pod.
+	// PodsPendingReason : the scheduler finds no node for a pod; the message is the
+	// scheduler's. Remedy: see [my pod is Pending](pod-pending.md), and `PlacementReady`.
 	PodsPendingReason condition.Reason = "PodsPending"
-	// PodsNotReadyReason : pods have a node and are not ready.
+	// PodsNotReadyReason : pods are scheduled but not ready; the message names a container
+	// that does not stay up. Remedy: see the log with the command in the message, or `kubectl
+	// describe pod` of the pod that it names.
 	PodsNotReadyReason condition.Reason = "PodsNotReady"
-	// HeldReason : a change is held back because pods would find no node.
+	// HeldReason : a change is held back because of `PlacementReady`, as the Topology has
+	// `enforcement: Hold`. Remedy: do what `PlacementReady` says, or set `enforcement: Warn`.
 	HeldReason condition.Reason = "Held"
-	// ReplacingReason : the StatefulSet is made again, as a field changed that
-	// cannot be changed in place, or as another operator handed it over.
+	// ReplacingReason : the StatefulSet is being recreated, because an immutable field has
+	// changed or because it was handed over from another operator; its pods keep running.
+	// Remedy: nothing: it continues automatically.
 	ReplacingReason condition.Reason = "Replacing"
-	// RefusedReason : the API server refuses the StatefulSet or a Service.
+	// RefusedReason : the API server rejects the StatefulSet or a Service. Remedy: correct
+	// what the message names.
 	RefusedReason condition.Reason = "Refused"
 )
 
 // Reasons of conditions that Jobs have to succeed for.
 const (
-	// JobRunningReason : a Job has not succeeded yet.
+	// JobRunningReason : the Job has not ended yet; the message names it. Remedy: nothing: it
+	// continues automatically.
 	JobRunningReason condition.Reason = "JobRunning"
-	// JobFailingReason : a Job fails for an unknown cause, or its pod does not start.
+	// JobFailingReason : the Job fails for another cause, or its pod does not start. Remedy:
+	// see `kubectl logs` of the Job that the message names; it is retried within five minutes.
 	JobFailingReason condition.Reason = "JobFailing"
-	// JobFailedReason : a Job has failed and is not retried.
+	// JobFailedReason : the Job has failed and is not retried, because something other than
+	// the operators ended it. Remedy: delete the Job: it is created again.
 	JobFailedReason condition.Reason = "JobFailed"
-	// DatabaseAccessDeniedReason : the database server denies a Job access.
+	// DatabaseAccessDeniedReason : the database server denies access to the user or to the
+	// database. Remedy: correct the user or its password in the Secret, or grant it the
+	// database; another password is used immediately, else the Job is retried within five
+	// minutes.
 	DatabaseAccessDeniedReason condition.Reason = "DatabaseAccessDenied"
-	// DatabaseMissingReason : the database of a Job does not exist on its server.
+	// DatabaseMissingReason : the database does not exist on its server. Remedy: create it;
+	// the Job is retried within five minutes.
 	DatabaseMissingReason condition.Reason = "DatabaseMissing"
-	// DatabaseUnreachableReason : the database server does not answer a Job.
+	// DatabaseUnreachableReason : the database server does not answer. Remedy: correct its
+	// address, or start it; the Job is retried within five minutes.
 	DatabaseUnreachableReason condition.Reason = "DatabaseUnreachable"
-	// SchemaTooNewReason : the schema is newer than the image that is to update it.
+	// SchemaTooNewReason : the schema of the database is newer than the image. Remedy: set an
+	// image of the version that updated the schema, or a newer one.
 	SchemaTooNewReason condition.Reason = "SchemaTooNew"
 )
 
 // Reasons of InputReady and ServiceConfigReady.
 const (
-	InvalidSpecReason   condition.Reason = "InvalidSpec"
+	// InvalidSpecReason : a field is missing. Remedy: set the field that the message names.
+	InvalidSpecReason condition.Reason = "InvalidSpec"
+	// InvalidConfigReason : oslo.config would reject a snippet, or a password cannot be
+	// written into a file. Remedy: correct what the message names: see
+	// [how-to](how-to/custom-service-config.md).
 	InvalidConfigReason condition.Reason = "InvalidServiceConfig"
 )

@@ -12,8 +12,10 @@ const (
 
 // Reasons of the conditions of services.
 const (
-	// ServiceNotReadyReason : the service is not Ready.
+	// ServiceNotReadyReason : the service is not Ready; the message says why. Remedy: see the
+	// conditions of the service.
 	ServiceNotReadyReason condition.Reason = "ServiceNotReady"
-	// InvalidSpecReason : the API server refuses the service that the template describes.
+	// InvalidSpecReason : the API server rejects the service that the template describes.
+	// Remedy: correct the field of the template that the message names.
 	InvalidSpecReason condition.Reason = "InvalidSpec"
 )

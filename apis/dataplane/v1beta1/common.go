@@ -520,50 +520,108 @@ var DefaultServices = []string{"configure-network", "validate-network", "install
 
 // Conditions of the data plane kinds beside Ready, InputReady and DeploymentReady.
 const (
-	// ProvisionReadyCondition is True once phase -1 is done: the host is there.
+	// ProvisionReadyCondition : phase -1 is complete: the host answers.
 	ProvisionReadyCondition condition.Type = "ProvisionReady"
-	// NodesReadyCondition of a role or data plane is True once all its nodes are Ready.
+	// NodesReadyCondition : all nodes are Ready.
 	NodesReadyCondition condition.Type = "NodesReady"
 )
 
 // Reasons of InputReady.
 const (
-	RoleMissingReason    condition.Reason = "RoleMissing"
+	// RoleMissingReason : `spec.role` is empty, or the role does not exist. Remedy: set
+	// `spec.role`, or create the role.
+	RoleMissingReason condition.Reason = "RoleMissing"
+	// ServiceMissingReason : the role names a service that is not built in and for which no
+	// OpenStackDataPlaneService exists. Remedy: create the OpenStackDataPlaneService, or
+	// remove the name from the role.
 	ServiceMissingReason condition.Reason = "ServiceMissing"
-	InvalidVarsReason    condition.Reason = "InvalidAnsibleVars"
-	InvalidSpecReason    condition.Reason = "InvalidSpec"
-	// MachineConflictReason : another node has the same address or host key.
-	MachineConflictReason   condition.Reason = "MachineConflict"
-	RejectedReason          condition.Reason = "Rejected"
-	NodesNotReadyReason     condition.Reason = "NodesNotReady"
+	// InvalidVarsReason : `ansibleVars` is neither a mapping nor a string with a YAML mapping,
+	// or it or `env` has a variable that changes how hosts are [reached and
+	// trusted](security.md#how-hosts-are-reached). Remedy: correct the field or remove the
+	// variable that the message names.
+	InvalidVarsReason condition.Reason = "InvalidAnsibleVars"
+	// InvalidSpecReason : a field is invalid, or is too long for the inventory; the message
+	// names it. Remedy: correct the field.
+	InvalidSpecReason condition.Reason = "InvalidSpec"
+	// MachineConflictReason : another node has the same address and port, or the same host
+	// key; the message names it. Nothing is run for either. Remedy: correct `ansibleHost` of
+	// one of them, or delete one: see [one host, two
+	// nodes](how-to/replace-a-host.md#one-host-two-nodes).
+	MachineConflictReason condition.Reason = "MachineConflict"
+	// RejectedReason : the API server or a webhook rejects roles or nodes, or their deletion;
+	// the message names up to ten of them with the reasons. The others are up to date. Remedy:
+	// correct what the message names; it is retried every minute.
+	RejectedReason condition.Reason = "Rejected"
+	// NodesNotReadyReason : some nodes are not Ready; the message names the first. Remedy:
+	// `kubectl edpm status` shows which, and why.
+	NodesNotReadyReason condition.Reason = "NodesNotReady"
+	// ServicesRemainingReason : the node is being deleted and waits until the services on its
+	// host are removed; the message names them. Remedy: wait; if one of them reports
+	// `CleanupFailed`, see [removing a node](how-to/scale-in.md).
 	ServicesRemainingReason condition.Reason = "ServicesRemaining"
-	HostUnreachableReason   condition.Reason = "HostUnreachable"
+	// HostUnreachableReason : the host did not answer, or its host key has changed; the
+	// message has the error of SSH. Remedy: fix the host, or correct its address, user, port
+	// or key; it is retried automatically, and immediately when one of them changes. For a
+	// reinstalled host see [keys of hosts](how-to/replace-a-host.md#keys-of-hosts).
+	HostUnreachableReason condition.Reason = "HostUnreachable"
 )
 
 // Reasons of ProvisionReady that tell of the BareMetalHost of a node.
 const (
 	// MetalKindMissingReason : the resource definition of BareMetalHost does not exist.
+	// Remedy: install baremetal-operator (Metal3), or set `preProvisioned: true` in the role;
+	// it continues automatically.
 	MetalKindMissingReason condition.Reason = "BareMetalHostKindMissing"
-	// MetalNoneFreeReason : no BareMetalHost is free that fits.
+	// MetalNoneFreeReason : no BareMetalHost of the namespace is free and fits; the message
+	// says how many there are, and what is wrong with each. Remedy: register machines, or
+	// correct what the message names; it continues automatically when one is free.
 	MetalNoneFreeReason condition.Reason = "NoBareMetalHostFree"
-	// MetalHostLostReason : the BareMetalHost no longer exists, or is no longer claimed by the node.
-	MetalHostLostReason    condition.Reason = "BareMetalHostLost"
+	// MetalHostLostReason : the BareMetalHost of the node no longer exists, is being deleted,
+	// or is no longer claimed by the node. The machine is left alone. Remedy: restore the
+	// object or its `spec.consumerRef`, or set annotation `edpm.openstack.org/replace-host` to
+	// have another machine.
+	MetalHostLostReason condition.Reason = "BareMetalHostLost"
+	// MetalRegisteringReason : baremetal-operator registers the machine, or has not looked at
+	// it yet. Remedy: wait; if it does not end, see whether baremetal-operator runs, and the
+	// credentials of the BMC.
 	MetalRegisteringReason condition.Reason = "BareMetalHostRegistering"
-	MetalInspectingReason  condition.Reason = "BareMetalHostInspecting"
-	MetalPreparingReason   condition.Reason = "BareMetalHostPreparing"
-	// MetalProvisioningReason : the image is being written.
+	// MetalInspectingReason : baremetal-operator inspects the machine. Remedy: nothing: it
+	// continues automatically.
+	MetalInspectingReason condition.Reason = "BareMetalHostInspecting"
+	// MetalPreparingReason : baremetal-operator prepares the machine. Remedy: nothing: it
+	// continues automatically.
+	MetalPreparingReason condition.Reason = "BareMetalHostPreparing"
+	// MetalProvisioningReason : the node has chosen a machine, or the image is being written
+	// to it. Remedy: wait; if it does not end, see whether baremetal-operator runs, and the
+	// console of the machine.
 	MetalProvisioningReason condition.Reason = "BareMetalHostProvisioning"
-	MetalErrorReason        condition.Reason = "BareMetalHostError"
-	MetalPausedReason       condition.Reason = "BareMetalHostPaused"
-	MetalPoweredOffReason   condition.Reason = "BareMetalHostPoweredOff"
-	// MetalDeprovisionedReason : somebody else deprovisions the machine.
+	// MetalErrorReason : baremetal-operator reports an error; the message has its type and
+	// text. Remedy: correct what the message names, which baremetal-operator tries again, or
+	// set annotation `edpm.openstack.org/replace-host` to have another machine.
+	MetalErrorReason condition.Reason = "BareMetalHostError"
+	// MetalPausedReason : the BareMetalHost is paused. Remedy: remove annotation
+	// `baremetalhost.metal3.io/paused`.
+	MetalPausedReason condition.Reason = "BareMetalHostPaused"
+	// MetalPoweredOffReason : the machine is powered off. Remedy: set `spec.online: true` of
+	// the BareMetalHost; if it is, see its events.
+	MetalPoweredOffReason condition.Reason = "BareMetalHostPoweredOff"
+	// MetalDeprovisionedReason : the machine was deprovisioned, though not by the node, or
+	// was made externally provisioned. Remedy: find out who did it; the node does not provision
+	// it again. Set annotation `edpm.openstack.org/replace-host` to have another machine.
 	MetalDeprovisionedReason condition.Reason = "BareMetalHostDeprovisioned"
-	// MetalAddressUnknownReason : the machine runs, and nobody knows its address.
+	// MetalAddressUnknownReason : the machine runs its image, and its address is not known, or
+	// is that of another node. Remedy: set `spec.ansibleHost`.
 	MetalAddressUnknownReason condition.Reason = "BareMetalHostAddressUnknown"
-	// MetalHostKeyUnknownReason : the machine runs, and its generated key is lost.
+	// MetalHostKeyUnknownReason : the machine runs, and the Secret with the key that was
+	// generated for it is lost. Remedy: copy the public key from its console into annotation
+	// `edpm.openstack.org/host-key` of the node.
 	MetalHostKeyUnknownReason condition.Reason = "HostKeyUnknown"
-	// MetalReplaceRefusedReason : a person asks for another machine, and something is in the way.
+	// MetalReplaceRefusedReason : annotation `edpm.openstack.org/replace-host` asks for
+	// another machine, and the message says what is in the way. Remedy: correct what the
+	// message names, or remove the annotation.
 	MetalReplaceRefusedReason condition.Reason = "HostNotReplaced"
-	// MetalReleasingReason : the node waits for its machine to be deprovisioned.
+	// MetalReleasingReason : the node is being deleted, or its machine replaced, and waits
+	// until that is deprovisioned. Remedy: wait; if it does not end, see the events of the
+	// BareMetalHost, or set annotation `edpm.openstack.org/skip-cleanup: "true"` on the node.
 	MetalReleasingReason condition.Reason = "BareMetalHostDeprovisioning"
 )

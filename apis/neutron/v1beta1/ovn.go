@@ -34,22 +34,29 @@ const (
 
 // Conditions beside those of all services on hosts.
 const (
-	// OVNConfigReadyCondition : the OVN configuration has what the service needs.
+	// OVNConfigReadyCondition : the [OVN
+	// configuration](how-to/ovn-on-hosts.md#the-ovn-configuration) is valid.
 	OVNConfigReadyCondition condition.Type = "OVNConfigReady"
-	// OVNControllerReadyCondition : ovn-controller runs on the host of the metadata agent.
+	// OVNControllerReadyCondition : the OVNController of the node is Ready.
 	OVNControllerReadyCondition condition.Type = "OVNControllerReady"
 )
 
 // Reasons of the conditions.
 const (
-	// InvalidOVNConfigReason : a key of the OVN configuration has an invalid value.
+	// InvalidOVNConfigReason : a key has an invalid value; the message has the Secret, the key
+	// and what is valid, and never the value. Remedy: correct the key; it continues
+	// automatically.
 	InvalidOVNConfigReason condition.Reason = "InvalidOVNConfig"
-	// OVNControllerMissingReason : the node has no OVNController.
+	// OVNControllerMissingReason : the node has no OVNController. Remedy: see the entry
+	// `ovn-controller` in `status.services` of the node; without one, set the annotation that
+	// the message names.
 	OVNControllerMissingReason condition.Reason = "OVNControllerMissing"
-	// OVNControllerNotReadyReason : the OVNController of the node is not Ready.
+	// OVNControllerNotReadyReason : the OVNController is not Ready, or is being deleted.
+	// Remedy: see the conditions of the OVNController: `kubectl edpm status <node>`.
 	OVNControllerNotReadyReason condition.Reason = "OVNControllerNotReady"
-	// MetadataAgentPresentReason of DeploymentReady of an OVNController that is being
-	// deleted: the metadata agent is removed from the host first.
+	// MetadataAgentPresentReason : the object is being deleted, and the metadata agent is
+	// removed from the host first. Remedy: nothing if the node is deleted: its
+	// OVNMetadataAgent is deleted too. Else delete the OVNMetadataAgent.
 	MetadataAgentPresentReason condition.Reason = "OVNMetadataAgentPresent"
 )
 

@@ -15,68 +15,120 @@ const Cell0Name = "cell0"
 
 // Conditions beside Ready, InputReady, ServiceConfigReady and DeploymentReady.
 const (
-	// NovaCellReadyCondition : the cell of the compute exists and is Ready.
+	// NovaCellReadyCondition : the cell provides the configuration of its computes.
 	NovaCellReadyCondition condition.Type = "NovaCellReady"
-	// NovaAllCellsReadyCondition : every cell of a Nova is Ready.
+	// NovaAllCellsReadyCondition : every cell is Ready.
 	NovaAllCellsReadyCondition condition.Type = "NovaAllCellReady"
-	// NovaComputeServiceConfigReadyCondition : the configuration for the
-	// computes of the cell is generated.
+	// NovaComputeServiceConfigReadyCondition : the configuration of the computes is generated.
 	NovaComputeServiceConfigReadyCondition condition.Type = "NovaComputeServiceConfigReady"
-	// NovaConductorReadyCondition : the cell has all that its conductor needs, or
-	// is to have none.
+	// NovaConductorReadyCondition : the inputs of the conductor are ready, or the conductor is
+	// disabled; the message says which.
 	NovaConductorReadyCondition condition.Type = "NovaConductorReady"
-	// NovaAPIReadyCondition : the Nova has all that its API needs, or is to have none.
+	// NovaAPIReadyCondition : the inputs of the API are ready, or no API is run; the message
+	// says which.
 	NovaAPIReadyCondition condition.Type = "NovaAPIReady"
-	// NovaCellMappingsReadyCondition : the API knows every cell that has a database.
+	// NovaCellMappingsReadyCondition : the API knows the database and the message bus of every
+	// cell, and no cell that is to be removed. Present only if an API is run.
 	NovaCellMappingsReadyCondition condition.Type = "NovaCellMappingsReady"
-	// UpdateReadyCondition : no update is in progress. Present only while one is.
+// UpdateReadyCondition : no [update](nova.md#updates) is in progress. Present only while
+	// one is.
 	UpdateReadyCondition condition.Type = "UpdateReady"
-	// NovaDBPurgeReadyCondition : rows of deleted instances are removed from the
-	// database of each cell.
+	// NovaDBPurgeReadyCondition : rows of deleted instances are
+	// [removed](nova.md#deleted-instances) from the database of each cell as scheduled.
+	// Present only if an API is run.
 	NovaDBPurgeReadyCondition condition.Type = "NovaDBPurgeReady"
-	// ComputeServiceReadyCondition : nova can put a guest on the compute, or it is not
-	// asked whether it can.
+	// ComputeServiceReadyCondition : nova can put a guest on the compute: its service is up,
+	// enabled and mapped to its cell. Where [no API is
+	// asked](novaexternalcompute.md#the-service-in-nova) it is True with the reason
+	// `NotObserved`.
 	ComputeServiceReadyCondition condition.Type = "ComputeServiceReady"
-	// NovaComputeServicesReadyCondition : the API of a Nova says in which state the
-	// services of its computes are.
+	// NovaComputeServicesReadyCondition : the API can be asked for the services of computes,
+	// or there are none, and maps new hosts. Present only if an API is run.
 	NovaComputeServicesReadyCondition condition.Type = "NovaComputeServicesReady"
 )
 
 // Reasons of the conditions.
 const (
-	InvalidSpecReason   condition.Reason = "InvalidSpec"
+	// InvalidSpecReason : a field that computes need is empty. Remedy: set the field that the
+	// message names.
+	InvalidSpecReason condition.Reason = "InvalidSpec"
+	// InvalidConfigReason : a value cannot be written into a configuration file, for example a
+	// password with a line break. Remedy: correct the value that the message names.
 	InvalidConfigReason condition.Reason = "InvalidServiceConfig"
-	// AnnotationMissingReason : neither the node nor its role names a cell.
+	// AnnotationMissingReason : neither the node nor its role is annotated with a cell, so the
+	// node is not a compute; nothing is run. Remedy: set annotation `nova.openstack.org/cell`
+	// on the node or its role, or delete the compute.
 	AnnotationMissingReason condition.Reason = "CellAnnotationMissing"
-	CellMissingReason       condition.Reason = "NovaCellMissing"
-	CellNotReadyReason      condition.Reason = "NovaCellNotReady"
-	CellZeroReason          condition.Reason = "CellZeroHasNoComputes"
-	CellMismatchReason      condition.Reason = "CellMismatch"
-	CellsNotReadyReason     condition.Reason = "CellsNotReady"
+	// CellMissingReason : the NovaCell does not exist. Remedy: create it, for example through
+	// a [Nova](nova.md); it continues automatically.
+	CellMissingReason condition.Reason = "NovaCellMissing"
+	// CellNotReadyReason : the cell does not provide the configuration of its computes yet.
+	// Remedy: see the conditions of the cell.
+	CellNotReadyReason condition.Reason = "NovaCellNotReady"
+	// CellZeroReason : the annotation names cell0, which has no computes. Remedy: delete the
+	// node and create it again with another cell.
+	CellZeroReason condition.Reason = "CellZeroHasNoComputes"
+	// CellMismatchReason : the annotation names another cell than `cellName`; nothing is run.
+	// Remedy: restore the annotation, or delete the node and create it again: see [the cell
+	// rule](cell-rule.md).
+	CellMismatchReason condition.Reason = "CellMismatch"
+	// CellsNotReadyReason : some cells are not Ready; the message names the first. Remedy: see
+	// the conditions of that NovaCell: the most frequent cause is a missing Secret of the
+	// message bus.
+	CellsNotReadyReason condition.Reason = "CellsNotReady"
+	// ComputesRemainingReason : a cell was removed from `cellTemplates` but still has
+	// computes. Remedy: delete their nodes and NovaComputes first, or add the cell to
+	// `cellTemplates` again.
 	ComputesRemainingReason condition.Reason = "ComputesRemaining"
-	// CellHasHostsReason : hosts are mapped to a cell that is to be removed.
+	// CellHasHostsReason : a cell was removed from `cellTemplates`, and hosts are mapped to
+	// it; the NovaCell is kept. Remedy: delete their compute services in nova, or add the cell
+	// to `cellTemplates` again; the Job is retried within five minutes.
 	CellHasHostsReason condition.Reason = "CellHasHosts"
-	// CellHasInstancesReason : a cell that is to be removed has instances.
+	// CellHasInstancesReason : a cell was removed from `cellTemplates`, and has instances; the
+	// NovaCell is kept. Remedy: delete the instances, or add the cell to `cellTemplates`
+	// again; the Job is retried within five minutes.
 	CellHasInstancesReason condition.Reason = "CellHasInstances"
-	// QueueTypeChangedReason : other queues are asked for in a virtual host that is in use.
+	// QueueTypeChangedReason : the Secret with the message bus asks for other queues
+	// (`quorumqueues`) in a virtual host that is in use; computes and pods keep their
+	// configuration. Remedy: set `transport_url` to another virtual host, or `quorumqueues` to
+	// the value that the message names.
 	QueueTypeChangedReason condition.Reason = "QueueTypeChanged"
-	// DatabaseConflictReason : a database is that of another Nova.
+	// DatabaseConflictReason : a database is that of another Nova with an API in the
+	// namespace, which was created before, or is used twice; nothing is changed. Remedy: set
+	// `apiDatabaseName`, and `cellDatabaseName` of each cell, to other databases.
 	DatabaseConflictReason condition.Reason = "DatabaseConflict"
-	// NotObservedReason : no API is asked for the state of the service of a compute.
+	// NotObservedReason : (True) the cell belongs to no Nova that runs an API, so no API is
+	// asked. Remedy: nothing; to have it observed, run the API by
+	// `apiServiceTemplate.replicas` of the [Nova](nova.md).
 	NotObservedReason condition.Reason = "NotObserved"
-	// ServiceNotReportedReason : nova does not know the service of a compute.
+	// ServiceNotReportedReason : nova does not know a service nova-compute of the host.
+	// Remedy: nothing if nova-compute has just been started; else see its log on the host, and
+	// check that the host has the name in nova that the message has.
 	ServiceNotReportedReason condition.Reason = "ComputeServiceNotReported"
-	// ServiceDuplicatedReason : nova has services of two cells for one host.
+	// ServiceDuplicatedReason : nova has services of the host in two cells. Remedy: delete the
+	// one that is left from the other cell: see the message.
 	ServiceDuplicatedReason condition.Reason = "ComputeServiceDuplicated"
-	// ServiceConflictReason : two computes have one service in nova.
+	// ServiceConflictReason : another compute of the same Nova has the host of this name; the
+	// message names both. Nothing is written to nova. Remedy: correct `edpm_nova_host` on the
+	// node with the wrong name. If both computes are recorded by it in `status.novaHost`,
+	// delete one of the nodes with `edpm.openstack.org/skip-cleanup`.
 	ServiceConflictReason condition.Reason = "ComputeServiceConflict"
-	// ServiceDownReason : the service of a compute does not report to nova.
+	// ServiceDownReason : the service has not reported to nova for a minute, or it is forced
+	// down; the message says since when. Nothing is run on the host. Remedy: see
+	// [EDPMComputeServiceDown](runbooks/EDPMComputeServiceDown.md).
 	ServiceDownReason condition.Reason = "ComputeServiceDown"
-	// ServiceDisabledReason : the scheduler passes the compute over.
+	// ServiceDisabledReason : the service is disabled, so the scheduler passes the host over;
+	// the message has the reason. Remedy: enable it when the cause of the reason no longer
+	// exists.
 	ServiceDisabledReason condition.Reason = "ComputeServiceDisabled"
-	// InstancesPresentReason : nova has instances on a compute that is being deleted.
+	// InstancesPresentReason : the compute is being deleted, and nova has instances on it; the
+	// message has their number. Its service is disabled, and nothing is removed from the host.
+	// Remedy: migrate or delete the instances; it continues automatically. If the host is
+	// dead, set `edpm.openstack.org/skip-cleanup`: see [scale
+	// in](how-to/scale-in.md#a-host-that-is-dead).
 	InstancesPresentReason condition.Reason = "InstancesPresent"
-	// HostNotMappedReason : the host of a compute is not mapped to its cell.
+	// HostNotMappedReason : the host is not mapped to its cell yet. Remedy: nothing; if it
+	// stays so, see the condition `NovaComputeServicesReady` of the Nova.
 	HostNotMappedReason condition.Reason = "HostNotMapped"
 )
 
@@ -96,14 +148,36 @@ const ServiceLeftEvent = "ComputeServiceLeft"
 
 // Reasons why nova cannot be asked.
 const (
-	KeystoneUnreachableReason  condition.Reason = "KeystoneUnreachable"
+	// KeystoneUnreachableReason : keystone does not answer; the message says how. Computes
+	// that were up are shown as they were. Remedy: start it, or correct `keystoneAuthURL`; it
+	// is tried again within half a minute.
+	KeystoneUnreachableReason condition.Reason = "KeystoneUnreachable"
+	// KeystoneAccessDeniedReason : keystone refuses the service user. Remedy: correct the
+	// password in the Secret, or the user in keystone; another password is used immediately.
 	KeystoneAccessDeniedReason condition.Reason = "KeystoneAccessDenied"
-	EndpointMissingReason      condition.Reason = "ComputeEndpointMissing"
-	PlacementMissingReason     condition.Reason = "PlacementEndpointMissing"
-	CellUnreachableReason      condition.Reason = "CellDatabaseUnreachable"
-	APIUnreachableReason       condition.Reason = "NovaAPIUnreachable"
-	APIAccessDeniedReason      condition.Reason = "NovaAPIAccessDenied"
+	// EndpointMissingReason : the catalogue of keystone has no internal endpoint of type
+	// compute in the region of the Nova. Remedy: create the endpoint, or correct
+	// `keystone.region`.
+	EndpointMissingReason condition.Reason = "ComputeEndpointMissing"
+	// PlacementMissingReason : the catalogue of keystone has no internal endpoint of type
+	// placement in the region of the Nova, without which nova can put guests on no compute.
+	// Remedy: create the endpoint, or correct `keystone.region`.
+	PlacementMissingReason condition.Reason = "PlacementEndpointMissing"
+	// CellUnreachableReason : nova's API does not reach the database of a cell, and knows
+	// nothing of its computes; the message names one of their hosts. Remedy: start the
+	// database, or correct its address and password in the [NovaCell](novacell.md).
+	CellUnreachableReason condition.Reason = "CellDatabaseUnreachable"
+	// APIUnreachableReason : nova's API does not answer; the message says how. Remedy: see the
+	// pods of the API, and the address in the catalogue; it is tried again within half a
+	// minute.
+	APIUnreachableReason condition.Reason = "NovaAPIUnreachable"
+	// APIAccessDeniedReason : nova's API does not let the service user list its services.
+	// Remedy: give the user the role admin in the project service, or allow it in the policy
+	// of nova.
+	APIAccessDeniedReason condition.Reason = "NovaAPIAccessDenied"
 )
 
-// UpdatingReason of UpdateReady: a step of an update is not complete.
+// UpdatingReason : a step of the update is not complete; the message says what it waits for.
+// Later steps keep their images. Remedy: see the condition `DeploymentReady` of what the
+// message names; the update continues automatically.
 const UpdatingReason condition.Reason = "Updating"

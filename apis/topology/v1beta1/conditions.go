@@ -9,62 +9,71 @@ const Finalizer = "topology.openstack.org/in-use"
 // Conditions of Topology beside Ready. Objects that refer to a Topology have
 // lib-common's TopologyReady.
 const (
-	// ConsumersReadyCondition is True while the objects that refer to the
-	// Topology can do so, and False while they hold up its deletion.
+	// ConsumersReadyCondition : objects can refer to the Topology.
 	ConsumersReadyCondition condition.Type = "ConsumersReady"
-	// SpreadReadyCondition is True while the running pods keep to every
-	// constraint that is DoNotSchedule.
+	// SpreadReadyCondition : the running pods satisfy every constraint with `DoNotSchedule`.
 	SpreadReadyCondition condition.Type = "SpreadReady"
 )
 
 // Reasons of ConsumersReady.
 const (
-	// InUseReason : the Topology is deleted and objects still refer to it.
+	// InUseReason : the Topology is being deleted, and objects still use it; the message names
+	// them. Remedy: refer to another Topology in these objects, or remove the reference.
 	InUseReason condition.Reason = "InUse"
 )
 
 // Reasons of SpreadReady.
 const (
-	// NoDomainReason : no node has the topologyKey of a constraint.
+	// NoDomainReason : no node has the label of a constraint with `DoNotSchedule`: pods would
+	// stay Pending. Remedy: label the nodes, or correct `topologyKey`.
 	NoDomainReason condition.Reason = "NoDomain"
-	// SkewExceededReason : pods are further apart than maxSkew allows.
+	// SkewExceededReason : the skew of the running pods exceeds `maxSkew`, or there are fewer
+	// domains than `minDomains`. Remedy: delete pods of the domain with the most pods, one at
+	// a time: the scheduler does not move running pods.
 	SkewExceededReason condition.Reason = "SkewExceeded"
 )
 
 // Reasons of TopologyReady, a condition of objects that refer to a Topology.
 const (
-	// TopologyMissingReason : the Topology does not exist.
+	// TopologyMissingReason : the Topology does not exist in the namespace. Running pods
+	// continue. Remedy: create it, or refer to another one; it continues automatically.
 	TopologyMissingReason condition.Reason = "TopologyMissing"
-	// TopologyDeletingReason : the Topology is being deleted and takes no new users.
+	// TopologyDeletingReason : the Topology is being deleted and accepts no new users. Running
+	// pods continue. Remedy: refer to another Topology, or to none.
 	TopologyDeletingReason condition.Reason = "TopologyDeleting"
-	// TopologyHeldReason : the Topology, or its last change, is held back by
-	// enforcement Hold, and the pods follow what was there before.
+	// TopologyHeldReason : the Topology, or its last change, has `enforcement: Hold`, and pods
+	// would be unschedulable. Pods keep using the Topology that the message names, which is
+	// not removed. Remedy: do what `PlacementReady` says, set `enforcement: Warn`, or refer to
+	// the previous Topology again.
 	TopologyHeldReason condition.Reason = "TopologyHeld"
 )
 
-// PlacementReadyCondition of objects with pods: every pod has a node, or would find
-// one if it were made as the spec says now.
+// PlacementReadyCondition : every pod is scheduled, or would be if it were created from the
+// current spec.
 const PlacementReadyCondition condition.Type = "PlacementReady"
 
 // Reasons of PlacementReady. What they mean is decided by internal/placement with
 // the code of the scheduler.
 const (
-	// VolumeNodeAffinityConflictReason : a pod's volume can only be reached from
-	// nodes that refuse the pod, as in the last case of seeds/001.
+	// VolumeNodeAffinityConflictReason : the volume of a pod can only be reached from nodes
+	// that refuse the pod. Remedy: allow the pod on the nodes that can reach its volume, or
+	// use external storage.
 	VolumeNodeAffinityConflictReason condition.Reason = "VolumeNodeAffinityConflict"
-	// MissingNodeLabelReason : nodes lack the topology key of a constraint with
-	// DoNotSchedule.
+	// MissingNodeLabelReason : nodes do not have the label that a constraint needs. Remedy:
+	// label the nodes; the message has the command.
 	MissingNodeLabelReason condition.Reason = "MissingNodeLabel"
-	// MinDomainsUnmetReason : there are fewer domains than minDomains of a
-	// constraint, which then counts as if an empty domain were there.
+	// MinDomainsUnmetReason : there are fewer domains than `minDomains`. Remedy: label more
+	// nodes, or lower `minDomains`.
 	MinDomainsUnmetReason condition.Reason = "MinDomainsUnmet"
-	// PodRefusedReason : the API server would not create a pod or its claim, because
-	// of a LimitRange or a ResourceQuota of the namespace.
+	// PodRefusedReason : the API server would reject a pod or its claim, because of a
+	// LimitRange or ResourceQuota of the namespace. Remedy: correct the requests and limits,
+	// or raise the quota: the message names both.
 	PodRefusedReason condition.Reason = "PodRefused"
-	// UnsatisfiableReason : no node takes a pod, for any other reason.
+	// UnsatisfiableReason : no node is suitable for a pod, for another reason; the message is
+	// the scheduler's. Remedy: see [my pod is Pending](pod-pending.md).
 	UnsatisfiableReason condition.Reason = "Unsatisfiable"
-	// InertSelectorReason : a constraint selects none of the workload's own pods,
-	// so it spreads nothing.
+	// InertSelectorReason : the `labelSelector` of a constraint matches none of the pods, so
+	// that the constraint has no effect. Remedy: correct the `labelSelector`, or remove it.
 	InertSelectorReason condition.Reason = "InertSelector"
 )
 
