@@ -20,6 +20,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/cache"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/test/story"
@@ -44,8 +45,8 @@ func startManager() {
 	config := env.AsManager(GinkgoT())
 	config.Wrap(noteWrites)
 	options := env.ManagerOptions()
-	options.Cache = controllers.CacheOptions(nil)
-	options.Client = controllers.ClientOptions()
+	options.Cache = cache.Options(nil)
+	options.Client = cache.ClientOptions()
 	options.Controller.SkipNameValidation = ptr.To(true)
 	mgr, err := ctrl.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())

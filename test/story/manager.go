@@ -13,21 +13,22 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/cache"
 )
 
 // StartManager starts a manager with the controllers of the options, wired as cmd/manager
 // does it, that sees one namespace only. It returns what stops it, once.
 func StartManager(config *rest.Config, namespace string, opts controllers.Options, change ...func(*ctrl.Options)) (stop func() error) {
 	GinkgoHelper()
-	held := controllers.CacheOptions(opts.Operators)
-	held.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	held := cache.Options(opts.Operators)
+	held.DefaultNamespaces = map[string]ctrlcache.Config{namespace: {}}
 	options := ctrl.Options{
 		Scheme: api.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: ptr.To(10 * time.Second),
-		Cache: held, Client: controllers.ClientOptions(),
+		Cache: held, Client: cache.ClientOptions(),
 	}
 	options.Controller.SkipNameValidation = ptr.To(true)
 	for _, c := range change {
