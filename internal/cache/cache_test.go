@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/cache"
 )
 
@@ -228,18 +227,5 @@ func TestOfResourceDefinitionsOnlyTheOneThatIsWaitedForIsHeld(t *testing.T) {
 	}
 	if got := definitions(); len(got) > 0 {
 		t.Errorf("without it %q are held", got)
-	}
-}
-
-func TestOperatorsToChooseFrom(t *testing.T) {
-	if err := controllers.CheckOperators([]string{"nova", "ocs"}); err != nil {
-		t.Errorf("an optional operator cannot be chosen: %v", err)
-	}
-	err := controllers.CheckOperators([]string{"nova", "typo"})
-	if err == nil || !strings.Contains(err.Error(), `"typo" is not an operator: choose from ansibleee`) || !strings.Contains(err.Error(), "ocs") {
-		t.Errorf("the error is %v", err)
-	}
-	if slices.Contains(controllers.Operators, "ocs") {
-		t.Error("the kind of another operator is taken over unasked")
 	}
 }
