@@ -110,7 +110,7 @@ var _ = Describe("A service class", func() {
 		By("leaving an idle cluster alone, and another manager, too")
 		w.quiet()
 		w.resync()
-		Expect(w.wire.since(0)).To(BeEmpty(), "what a resync writes")
+		Expect(w.wire.Since(0)).To(BeEmpty(), "what a resync writes")
 		w.exactlyOnce()
 	})
 

@@ -184,10 +184,10 @@ var _ = Describe("A node becomes a compute", func() {
 		w.quiet()
 		Expect(get(Default, w.compute("n")).Spec.CellName).To(Equal("cell1"))
 		Expect(w.times("n", "nova")).To(Equal(1))
-		before := len(w.wire.since(0))
+		before := len(w.wire.Since(0))
 		w.restart()
 		w.quiet()
-		Expect(w.wire.since(0)).To(BeEmpty(), "two controllers should not take turns in what the node says (%d writes before)", before)
+		Expect(w.wire.Since(0)).To(BeEmpty(), "two controllers should not take turns in what the node says (%d writes before)", before)
 
 		By("taking the annotation back")
 		change(w.node("n"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Annotations = nil })

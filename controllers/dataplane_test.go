@@ -11,6 +11,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 var _ = Describe("A data plane", func() {
@@ -64,7 +65,7 @@ var _ = Describe("A data plane", func() {
 				p.Spec.Nodes[name] = n
 			}
 		})
-		Eventually(func(g Gomega) bool { get(g, plane); return observed(plane) }).Should(BeTrue())
+		Eventually(func(g Gomega) bool { get(g, plane); return story.IsObserved(g, plane) }).Should(BeTrue())
 		Expect(shown(Default, plane, condition.ReadyCondition)).To(HavePrefix("False/"), "its nodes have to run again")
 		release()
 		w.ready(plane)

@@ -1,9 +1,7 @@
 package controllers_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"path"
@@ -16,55 +14,35 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 // running is a manager at work in one namespace.
 type running struct {
 	wire *wire
-	stop context.CancelFunc
-	done chan error
+	stop func() error
 }
 
-// startManager starts a manager with every controller of the suite, wired as
-// cmd/manager does it, that sees one namespace only.
+// startManager starts a manager with every controller, that sees one namespace only.
 func startManager(namespace string, opts controllers.Options) *running {
 	GinkgoHelper()
-	r := &running{wire: &wire{}, done: make(chan error, 1)}
+	r := &running{wire: &wire{}}
 	config := rest.CopyConfig(managerConfig)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return r.wire.over(next) })
-	held := controllers.CacheOptions(opts.Operators)
-	held.DefaultNamespaces = map[string]cache.Config{namespace: {}}
-	options := ctrl.Options{
-		Scheme: env.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: ptr.To(10 * time.Second),
-		Cache:  held,
-		Client: controllers.ClientOptions(),
-	}
-	options.Controller.SkipNameValidation = ptr.To(true)
-	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return api.RESTMapper(), nil }
-	mgr, err := ctrl.NewManager(config, options)
-	Expect(err).NotTo(HaveOccurred())
-	running, stop := context.WithCancel(context.Background())
-	r.stop = stop
-	Expect(controllers.Setup(running, mgr, opts)).To(Succeed())
-	go func() { r.done <- mgr.Start(running) }()
-	Expect(mgr.GetCache().WaitForCacheSync(running)).To(BeTrue(), "the caches should fill")
+	config.Wrap(r.wire.over)
+	r.stop = story.StartManager(config, namespace, opts, func(o *ctrl.Options) {
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return api.RESTMapper(), nil }
+	})
 	return r
 }
 
 // end stops the manager, whatever it was doing.
 func (r *running) end() {
 	GinkgoHelper()
-	r.stop()
-	var err error
-	Eventually(r.done).WithTimeout(soon).Should(Receive(&err), "the manager should stop")
-	if !r.wire.broken() {
+	if err := r.stop(); !r.wire.broken() {
 		Expect(err).NotTo(HaveOccurred())
 	}
 	Expect(r.wire.secretReads("")).To(BeEmpty(), "every request for Secrets should name one, or a label")
@@ -72,8 +50,8 @@ func (r *running) end() {
 
 // wire counts what a manager writes, and can be cut.
 type wire struct {
-	mu     sync.Mutex
-	writes []string
+	story.Writes
+	mu sync.Mutex
 	// reads of Secrets, by their name; "" for those that ask for more than one.
 	reads map[string][]string
 	// cutAt is the write after which nothing goes through any more; answered
@@ -94,12 +72,8 @@ type wire struct {
 
 var errCut = errors.New("the manager is dead")
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func (w *wire) over(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return story.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		last, dead := w.note(r)
 		if dead {
 			return nil, errCut
@@ -186,15 +160,15 @@ func (w *wire) waiting() bool {
 func (w *wire) note(r *http.Request) (last, dead bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.cutAt > 0 && len(w.writes) >= w.cutAt {
+	if w.cutAt > 0 && w.Mark() >= w.cutAt {
 		return false, true
 	}
 	if r.Method == http.MethodGet {
 		w.noteRead(r.URL)
 		return false, false
 	}
-	w.writes = append(w.writes, fmt.Sprintf("%s %s", r.Method, r.URL.Path))
-	if last = w.cutAt > 0 && len(w.writes) == w.cutAt; last {
+	w.Note(r)
+	if last = w.cutAt > 0 && w.Mark() == w.cutAt; last {
 		close(w.cut)
 	}
 	return last, false
@@ -245,21 +219,14 @@ func (c cut) orUntil(done func(Gomega)) {
 func (w *wire) cutAfter(n int, answered bool) cut {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cutAt, w.answered, w.cut = len(w.writes)+n, answered, make(chan struct{})
+	w.cutAt, w.answered, w.cut = w.Mark()+n, answered, make(chan struct{})
 	return w.cut
 }
 
 func (w *wire) broken() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.cutAt > 0 && len(w.writes) >= w.cutAt
-}
-
-// since returns the writes after the first n.
-func (w *wire) since(n int) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]string(nil), w.writes[n:]...)
+	return w.cutAt > 0 && w.Mark() >= w.cutAt
 }
 
 // reconciliations returns how many all controllers of the process have finished so far.

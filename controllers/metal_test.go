@@ -28,6 +28,7 @@ import (
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	testenv "github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/test/fakemetal"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 // newMetal makes a world with a key, a role that is provisioned from bare metal,
@@ -421,7 +422,7 @@ func withoutKind() (reinstall func()) {
 	Expect(envtest.UninstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition.DeepCopy()}})).To(Succeed())
 	served := func() error { return api.List(ctx, &metal3v1.BareMetalHostList{}) }
 	Eventually(served).ShouldNot(Succeed())
-	api = newClient() // whose mapper does not have the kind
+	api = story.Connect(env) // whose mapper does not have the kind
 	reinstall = sync.OnceFunc(func() {
 		_, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition}})
 		Expect(err).NotTo(HaveOccurred())

@@ -223,7 +223,7 @@ var _ = Describe("A name that is generated", func() {
 		}
 		s.running = startManager(s.ns, s.opts)
 		s.quiet()
-		Expect(s.wire.since(0)).To(BeEmpty(), "an upgrade writes nothing")
+		Expect(s.wire.Since(0)).To(BeEmpty(), "an upgrade writes nothing")
 	})
 })
 

@@ -42,7 +42,7 @@ var _ = Describe("A quiet cluster", func() {
 
 		for range 2 {
 			w.resync()
-			Expect(w.wire.since(0)).To(BeEmpty(), "what a resync writes")
+			Expect(w.wire.Since(0)).To(BeEmpty(), "what a resync writes")
 		}
 	})
 })

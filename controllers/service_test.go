@@ -197,7 +197,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "False/"+string(reason)+"/Warning", says)
 		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "False/"+string(reason)+"/Warning", "shown as they were")
 		w.resync()
-		Expect(w.wire.since(0)).NotTo(ContainElement(Or(HaveSuffix("/status"), HaveSuffix("/events"))), "what a new manager writes while nova is down")
+		Expect(w.wire.Since(0)).NotTo(ContainElement(Or(HaveSuffix("/status"), HaveSuffix("/events"))), "what a new manager writes while nova is down")
 		w.computesReady(nodeNames(3)...)
 		server.Break(fakenova.None)
 		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "True/Ready/")
@@ -213,13 +213,13 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.computesReady(names...)
 		w.quiet()
 		lists, hypervisors, logins := server.Requests("GET /v2.1/os-services"), server.Requests("GET /v2.1/os-hypervisors"), server.Requests("POST")
-		written := len(w.wire.since(0))
+		written := len(w.wire.Since(0))
 		time.Sleep(2 * time.Second)
 		Expect(server.Requests("GET /v2.1/os-services")-lists).To(BeNumerically("<=", 6), "lists in 2 s with an interval of 400 ms")
 		Expect(server.Requests("GET /v2.1/os-services") - lists).To(BeNumerically(">=", 2))
 		Expect(server.Requests("GET /v2.1/os-hypervisors")).To(Equal(hypervisors), "all computes are known to be mapped")
 		Expect(server.Requests("POST")).To(Equal(logins), "a token is used until it ends")
-		Expect(w.wire.since(written)).To(BeEmpty())
+		Expect(w.wire.Since(written)).To(BeEmpty())
 
 		By("deleting the nodes")
 		for _, n := range names {
@@ -254,7 +254,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		By("starting the manager again")
 		w.resync()
 		Expect(w.discoveries()).To(Equal(1))
-		Expect(w.wire.since(0)).NotTo(ContainElement(HaveSuffix("/status")))
+		Expect(w.wire.Since(0)).NotTo(ContainElement(HaveSuffix("/status")))
 	})
 
 	It("is mapped by a later Job when it came too late for the first", func() {

@@ -8,12 +8,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2/textlogger"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 const (
@@ -55,19 +54,7 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 	Expect(err).NotTo(HaveOccurred())
 	return kubeconfig
 }, func(kubeconfig []byte) {
-	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(GinkgoWriter))))
 	env = envtest.Join(GinkgoT(), kubeconfig, envtest.Options{})
-	api = newClient()
+	api = story.Connect(env)
 	managerConfig = env.AsManager(GinkgoT())
 })
-
-// newClient returns a client of an administrator. The managers of the stories have its
-// mapper of kinds.
-func newClient() client.Client {
-	GinkgoHelper()
-	config := rest.CopyConfig(env.Config)
-	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Client.RESTMapper()})
-	Expect(err).NotTo(HaveOccurred())
-	return c
-}

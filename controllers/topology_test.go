@@ -205,7 +205,7 @@ var _ = Describe("A Topology", func() {
 		spread := MakeTopology("spread", w.ns).Spread(key).Obj()
 		w.make(spread)
 		w.ready(spread)
-		before := len(w.wire.since(0))
+		before := len(w.wire.Since(0))
 		start := time.Now()
 		for i := range many {
 			name := fmt.Sprintf("r%02d", i)
@@ -218,7 +218,7 @@ var _ = Describe("A Topology", func() {
 			Should(Equal(fmt.Sprintf("%d|zoneA=%d,zoneB=%d,zoneC=%d|0/1", many, many, many, many)))
 		w.quiet()
 		took, status, held := time.Since(start), 0, 0
-		for _, write := range w.wire.since(before) {
+		for _, write := range w.wire.Since(before) {
 			if strings.HasSuffix(write, "/topologies/spread/status") {
 				status++
 			} else if strings.HasSuffix(write, "/topologies/spread") {

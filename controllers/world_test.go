@@ -12,26 +12,20 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
-	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
-	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
-	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 // defaultImages are what specs without images get.
@@ -72,9 +66,8 @@ func newWorld(change ...func(*controllers.Options)) *world {
 // started yet.
 func newPlace(change ...func(*controllers.Options)) *world {
 	GinkgoHelper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
-	Expect(api.Create(ctx, ns)).To(Succeed())
-	w := &world{ns: ns.Name, hosts: startHosts(ns.Name), opts: quick()}
+	ns := story.NewNamespace()
+	w := &world{ns: ns, hosts: startHosts(ns), opts: quick()}
 	for _, c := range change {
 		c(&w.opts)
 	}
@@ -122,12 +115,7 @@ func (w *world) role(name string) *RoleWrapper {
 	return MakeRole(name, w.ns).SSHKey("ssh-key").Services("install-os")
 }
 
-func (w *world) make(objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		Expect(api.Create(ctx, o)).To(Succeed())
-	}
-}
+func (w *world) make(objects ...client.Object) { GinkgoHelper(); story.Create(objects...) }
 
 // nodeNames are n names.
 func nodeNames(n int) []string {
@@ -171,27 +159,12 @@ func (w *world) makeMoreNodes(first, n int, role string) {
 	}
 }
 
-// get reads the object again.
-func get[T client.Object](g Gomega, obj T) T {
-	g.Expect(api.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
-	return obj
-}
-
 func (w *world) node(name string) *dataplanev1.OpenStackDataPlaneNode {
 	return MakeNode(name, w.ns).Obj()
 }
 
 func (w *world) compute(name string) *novav1.NovaExternalCompute {
 	return MakeCompute(name, w.ns, "")
-}
-
-// change changes a stored object, again if somebody was faster.
-func change[T client.Object](obj T, f func(T)) {
-	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		f(get(g, obj))
-		g.Expect(api.Update(ctx, obj)).To(Succeed())
-	}).Should(Succeed())
 }
 
 func annotate(obj client.Object, key, value string) {
@@ -206,120 +179,32 @@ func annotate(obj client.Object, key, value string) {
 	})
 }
 
-func remove(objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		Expect(api.Delete(ctx, o)).To(Succeed())
-	}
-}
+// What stories say most often, in short.
+type judged = story.Judged
 
-// gone waits until the object no longer exists.
-func gone(obj client.Object) {
-	GinkgoHelper()
-	Eventually(func() bool {
-		return apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(obj), obj))
-	}).Should(BeTrue(), "%T %s should go; it is %+v", obj, obj.GetName(), obj)
-}
+var remove, gone, shown, isReady = story.Remove, story.Gone, story.Shown, story.IsReady
 
-// judged is an object with conditions.
-type judged interface {
-	client.Object
-	GetConditions() *condition.Conditions
-}
+func get[T client.Object](g Gomega, obj T) T { return story.Get(g, obj) }
 
-// observed reports whether the status is that of the current spec.
-func observed(obj judged) bool {
-	switch o := obj.(type) {
-	case *openstackv1.OpenStackControlPlane:
-		return o.Status.ObservedGeneration == o.Generation
-	case *glancev1.Glance:
-		return o.Status.ObservedGeneration == o.Generation
-	case *glancev1.GlanceAPI:
-		return o.Status.ObservedGeneration == o.Generation
-	case *novav1.NovaCompute:
-		return o.Status.ObservedGeneration == o.Generation
-	case *dataplanev1.OpenStackDataPlane:
-		return o.Status.ObservedGeneration == o.Generation
-	case *dataplanev1.OpenStackDataPlaneRole:
-		return o.Status.ObservedGeneration == o.Generation
-	case *dataplanev1.OpenStackDataPlaneNode:
-		return o.Status.ObservedGeneration == o.Generation
-	case *novav1.Nova:
-		return o.Status.ObservedGeneration == o.Generation
-	case *novav1.NovaCell:
-		return o.Status.ObservedGeneration == o.Generation
-	case *novav1.NovaExternalCompute:
-		return o.Status.ObservedGeneration == o.Generation
-	case *neutronv1.OVNController:
-		return o.Status.ObservedGeneration == o.Generation
-	case *neutronv1.OVNMetadataAgent:
-		return o.Status.ObservedGeneration == o.Generation
-	case *edpmv1.EDPMServiceClass:
-		return o.Status.ObservedGeneration == o.Generation
-	case *edpmv1.EDPMService:
-		return o.Status.ObservedGeneration == o.Generation
-	case *topologyv1.Topology:
-		return o.Status.ObservedGeneration == o.Generation
-	case *ansibleeev1.OpenStackAnsibleEE:
-		return o.Status.ObservedGeneration == o.Generation
-	}
-	return false
-}
+func change[T client.Object](obj T, f func(T)) { GinkgoHelper(); story.Change(obj, f) }
 
-// shown is the condition as status/reason: message, for the current spec.
-func shown(g Gomega, obj judged, t condition.Type) string {
-	get(g, obj)
-	if !observed(obj) {
-		return "not observed yet"
-	}
-	c := obj.GetConditions().Get(t)
-	if c == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%s/%s/%s: %s", c.Status, c.Reason, c.Severity, c.Message)
-}
+func (w *world) ready(objects ...judged) { GinkgoHelper(); story.Ready(objects...) }
 
-// condition waits until a condition reads so: status/reason/severity, and the
-// message has all the parts.
+func (w *world) events(name string) []string { GinkgoHelper(); return story.Events(w.ns, name) }
+
 func (w *world) condition(obj judged, t condition.Type, want string, parts ...string) {
 	GinkgoHelper()
-	all := make([]OmegaMatcher, len(parts))
-	for i, p := range parts {
-		all[i] = ContainSubstring(p)
-	}
-	w.reads(obj, t, want, And(all...))
+	story.Shows(obj, t, want, parts...)
 }
 
-// reads waits until a condition reads so: status/reason/severity, and its message
-// matches. What is shown for a moment only, as the number of an attempt, may be missed.
 func (w *world) reads(obj judged, t condition.Type, want string, message OmegaMatcher) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		got := shown(g, obj, t)
-		g.Expect(got).To(HavePrefix(want+":"), "%s of %s: %+v", t, obj.GetName(), obj.GetConditions())
-		g.Expect(got).To(message)
-	}).Should(Succeed())
+	story.Reads(obj, t, want, message)
 }
 
-// halted waits until a condition is False for the reason, and Ready mirrors it.
 func (w *world) halted(obj judged, t condition.Type, reason condition.Reason, parts ...string) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		got := shown(g, obj, t)
-		g.Expect(got).To(HavePrefix("False/"+string(reason)+"/"), "%s of %s: %+v", t, obj.GetName(), obj.GetConditions())
-		for _, p := range parts {
-			g.Expect(got).To(ContainSubstring(p))
-		}
-		g.Expect(shown(g, obj, condition.ReadyCondition)).To(Equal(got), "Ready should mirror %s", t)
-	}).Should(Succeed())
-}
-
-// ready waits until all objects are Ready for their current spec.
-func (w *world) ready(objects ...judged) {
-	GinkgoHelper()
-	for _, o := range objects {
-		Eventually(func(g Gomega) { isReady(g, o) }).WithTimeout(later).Should(Succeed())
-	}
+	story.Halted(obj, t, reason, parts...)
 }
 
 func (w *world) nodesReady(names ...string) {
@@ -403,14 +288,11 @@ func (w *world) exactlyOnce() {
 // may continue.
 func (w *world) quiet() {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		before := len(w.wire.since(0))
-		time.Sleep(still + w.opts.Gather + w.opts.Engine.Debounce)
-		g.Expect(w.wire.since(before)).To(BeEmpty())
+	w.wire.Quiet(still+w.opts.Gather+w.opts.Engine.Debounce, func(g Gomega) {
 		// A manager that starts sets the gauges of its controllers to zero, also those of
 		// another manager that is in the middle of a reconciliation: they are below it then.
 		g.Expect(activeWorkers()).To(BeNumerically("<=", 0))
-	}).WithTimeout(later).Should(Succeed(), "the manager should come to rest")
+	})
 }
 
 // resync starts another manager, which looks at every object, and waits until it has come
@@ -423,11 +305,6 @@ func (w *world) resync() {
 	w.quiet()
 }
 
-// isReady reports an error unless the object is Ready for its current spec.
-func isReady(g Gomega, obj judged) {
-	g.Expect(shown(g, obj, condition.ReadyCondition)).To(HavePrefix("True/"), "%T %s: %+v", obj, obj.GetName(), obj.GetConditions())
-}
-
 // nothingRuns expects that no run is started for a while.
 func (w *world) nothingRuns() {
 	GinkgoHelper()
@@ -435,30 +312,11 @@ func (w *world) nothingRuns() {
 	Consistently(func() int { return len(w.hosts.Book()) - before }).Should(BeZero(), "nothing should be run, but: %v", w.book())
 }
 
-// events are those of an object, as type reason: note.
-func (w *world) events(name string) []string {
-	GinkgoHelper()
-	list := &corev1.EventList{}
-	Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
-	var out []string
-	for _, e := range list.Items {
-		if e.InvolvedObject.Name == name {
-			out = append(out, strings.Join([]string{e.Type, e.Reason, e.Message}, " "))
-		}
-	}
-	return out
-}
-
 // repeated are the events of the objects that were emitted more than once.
 func (w *world) repeated(names ...string) []string {
 	GinkgoHelper()
-	list := &corev1.EventList{}
-	Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
 	told, out := map[string]int{}, []string{}
-	for _, e := range list.Items {
-		if !slices.Contains(names, e.InvolvedObject.Name) {
-			continue
-		}
+	for _, e := range story.ListEvents(w.ns, names...) {
 		key := strings.Join([]string{e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Type, e.Reason}, " ")
 		told[key]++
 		if told[key] > 1 || e.Series != nil {

@@ -8,4 +8,4 @@ module=$(go list -m)
 paths=()
 for operator in "$@"; do paths+=("./controllers/$operator/..." "./webhooks/$operator/..."); done
 go list -deps "${paths[@]}" | grep -E "^$module/(controllers|webhooks|internal)/"
-echo "$module/cmd/manager"
+printf '%s\n' "$module/cmd/manager" "$module/internal/coexistence"

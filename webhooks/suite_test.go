@@ -11,12 +11,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -26,6 +24,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/test/story"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
 
@@ -62,14 +61,9 @@ var _ = BeforeSuite(func() {
 	} {
 		Expect(os.Setenv("RELATED_IMAGE_"+name, image)).To(Succeed())
 	}
-	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(GinkgoWriter))))
 	env = envtest.Start(GinkgoT(), envtest.Options{Webhooks: true})
 
-	config := rest.CopyConfig(env.Config)
-	config.WarningHandler = warnings
-	var err error
-	api, err = client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Client.RESTMapper()})
-	Expect(err).NotTo(HaveOccurred())
+	api = story.Connect(env, func(config *rest.Config) { config.WarningHandler = warnings })
 
 	mgr, err := ctrl.NewManager(env.AsManager(GinkgoT()), env.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
@@ -160,11 +154,7 @@ func (w *warningLog) take() []string {
 // world is a namespace with short ways to tell a story in it.
 type world string
 
-func newWorld() world {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
-	Expect(api.Create(ctx, ns)).To(Succeed())
-	return world(ns.Name)
-}
+func newWorld() world { return world(story.NewNamespace()) }
 
 // annotated is an annotation map with the cell; "-" stands for no annotation.
 func annotated(cell string) map[string]string {
@@ -194,16 +184,12 @@ func (w world) role(name, cell string)       { GinkgoHelper(); create(w.newRole(
 func (w world) node(name, role, cell string) { GinkgoHelper(); create(w.newNode(name, role, cell)) }
 func (w world) compute(node, cell string)    { GinkgoHelper(); create(w.newCompute(node, cell)) }
 
-func create(obj client.Object) {
-	GinkgoHelper()
-	Expect(api.Create(ctx, obj)).To(Succeed())
-}
+var create = story.Create
 
 // updateNode changes a stored node and returns what the API server says.
 func (w world) updateNode(name string, change func(*dataplanev1.OpenStackDataPlaneNode)) error {
 	GinkgoHelper()
-	node := &dataplanev1.OpenStackDataPlaneNode{}
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: string(w), Name: name}, node)).To(Succeed())
+	node := story.Get(Default, w.newNode(name, "", "-"))
 	change(node)
 	return api.Update(ctx, node)
 }
@@ -222,8 +208,7 @@ func (w world) moveNode(name, role string) error {
 // updateRole changes a stored role and returns what the API server says.
 func (w world) updateRole(name string, change func(*dataplanev1.OpenStackDataPlaneRole)) error {
 	GinkgoHelper()
-	role := &dataplanev1.OpenStackDataPlaneRole{}
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: string(w), Name: name}, role)).To(Succeed())
+	role := story.Get(Default, w.newRole(name, "-"))
 	change(role)
 	return api.Update(ctx, role)
 }
@@ -234,10 +219,7 @@ func (w world) annotateRole(name, cell string) error {
 	return w.updateRole(name, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Annotations = annotated(cell) })
 }
 
-func (w world) delete(obj client.Object) {
-	GinkgoHelper()
-	Expect(api.Delete(ctx, obj)).To(Succeed())
-}
+func (w world) delete(obj client.Object) { GinkgoHelper(); story.Remove(obj) }
 
 // refused expects a rejection as invalid whose message has all the parts.
 func refused(err error, parts ...string) {

@@ -103,16 +103,16 @@ func run(ctx context.Context, config *rest.Config, opts *options) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	found, err := followDefinitions(ctx, config, opts.operatorList())
+	definitions, err := coexistence.NewWatcher(ctx, config, opts.operatorList())
 	if err != nil {
 		return err
 	}
-	decision := found.decide()
+	decision := definitions.Decide()
 	mgr, err := newManager(ctx, config, opts, decision)
 	if err != nil {
 		return err
 	}
-	if err := found.whenChanged(decision, stop); err != nil {
+	if err := definitions.WhenChanged(decision, stop); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -138,7 +138,8 @@ func newManager(ctx context.Context, config *rest.Config, opts *options, decisio
 	if err := addWebhooks(ctx, mgr, opts, decision.Running); err != nil {
 		return nil, fmt.Errorf("setting up webhooks: %w", err)
 	}
-	if err := tellDecision(mgr, decision); err != nil {
+	pod := types.NamespacedName{Namespace: podNamespace(), Name: os.Getenv("POD_NAME")}
+	if err := coexistence.Report(mgr, decision, pod); err != nil {
 		return nil, err
 	}
 	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)

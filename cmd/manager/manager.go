@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/cache"
 )
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=webhook-service-cert,verbs=list;watch;update
@@ -20,7 +20,7 @@ import (
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=validating-webhook-configuration,verbs=update
 
 func managerOptions(opts *options, scheme *runtime.Scheme, operators []string) ctrl.Options {
-	held := controllers.CacheOptions(operators)
+	held := cache.Options(operators)
 	held.SyncPeriod = ptr.To(resync)
 	return ctrl.Options{
 		Scheme:                        scheme,
@@ -33,7 +33,7 @@ func managerOptions(opts *options, scheme *runtime.Scheme, operators []string) c
 		Metrics:                       metricsOptions(opts),
 		WebhookServer:                 newWebhookServer(opts),
 		Cache:                         held,
-		Client:                        controllers.ClientOptions(),
+		Client:                        cache.ClientOptions(),
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -78,16 +77,11 @@ func rank(obj *unstructured.Unstructured) int {
 
 func parse(stream io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	for reader := yaml.NewYAMLReader(bufio.NewReader(stream)); ; {
-		text, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
+	for decoder := yaml.NewYAMLOrJSONDecoder(stream, 4096); ; {
 		obj := &unstructured.Unstructured{}
-		if err == nil {
-			err = yaml.Unmarshal(text, &obj.Object)
-		}
-		if err != nil {
+		if err := decoder.Decode(obj); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
 			return nil, err
 		}
 		objects = append(objects, obj)

@@ -55,7 +55,7 @@ func pack(version, url, dir string, build func(target, string) ([]byte, error)) 
 		}
 		sum := sha256.Sum256(archive)
 		sums[t] = hex.EncodeToString(sum[:])
-		if err := os.WriteFile(filepath.Join(dir, t.archive()), archive, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, t.Archive()), archive, 0o644); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,43 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// plugin has all fields of the manifest.
+type plugin struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata"`
+	Spec       spec     `json:"spec"`
+}
+
+type metadata struct {
+	Name string `json:"name"`
+}
+
+type spec struct {
+	Version          string     `json:"version"`
+	Homepage         string     `json:"homepage"`
+	ShortDescription string     `json:"shortDescription"`
+	Description      string     `json:"description"`
+	Platforms        []platform `json:"platforms"`
+}
+
+type platform struct {
+	Selector selector `json:"selector"`
+	URI      string   `json:"uri"`
+	Sha256   string   `json:"sha256"`
+	Bin      string   `json:"bin"`
+	Files    []file   `json:"files"`
+}
+
+type selector struct {
+	MatchLabels map[string]string `json:"matchLabels"`
+}
+
+type file struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
 func sums() map[target]string {
 	all := map[target]string{}
 	for i, t := range targets {
@@ -33,7 +70,7 @@ func TestManifestIsWhatKrewTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m manifest
+	var m plugin
 	if err := yaml.UnmarshalStrict(text, &m); err != nil {
 		t.Fatalf("it does not parse: %v\n%s", err, text)
 	}
@@ -48,7 +85,7 @@ func TestManifestIsWhatKrewTakes(t *testing.T) {
 	}
 	for i, p := range m.Spec.Platforms {
 		want := map[string]string{"os": targets[i].OS, "arch": targets[i].Arch}
-		if !maps.Equal(p.Selector.MatchLabels, want) || p.URI != "https://example.org/releases/v1.2.3/"+targets[i].archive() || p.Sha256 != sums()[targets[i]] || p.Bin != p.Files[0].From {
+		if !maps.Equal(p.Selector.MatchLabels, want) || p.URI != "https://example.org/releases/v1.2.3/"+targets[i].Archive() || p.Sha256 != sums()[targets[i]] || p.Bin != p.Files[0].From {
 			t.Errorf("platform %d is %+v", i, p)
 		}
 	}
@@ -77,7 +114,7 @@ func TestPackMakesWhatTheManifestSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m manifest
+	var m plugin
 	if err := yaml.UnmarshalStrict(text, &m); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"flag"
@@ -61,16 +60,11 @@ func run(in io.Reader, roles, out string, operators []string) error {
 
 func parse(in io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	for reader := k8syaml.NewYAMLReader(bufio.NewReader(in)); ; {
-		text, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
+	for decoder := k8syaml.NewYAMLOrJSONDecoder(in, 4096); ; {
 		obj := &unstructured.Unstructured{}
-		if err == nil {
-			err = yaml.Unmarshal(text, &obj.Object)
-		}
-		if err != nil {
+		if err := decoder.Decode(obj); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
 			return nil, err
 		}
 		objects = append(objects, obj)

@@ -1,6 +1,7 @@
 // Package coexistence decides which operators of the suite can run in a cluster
 // that may have other operators with the same kinds: nova-operator,
-// glance-operator, infra-operator, ocs-operator and those that came before them.
+// glance-operator, infra-operator, ocs-operator and those that came before them. It watches
+// the definitions that decide it, and reports on the Pod of the manager what runs.
 package coexistence
 
 import (

@@ -26,6 +26,10 @@ import (
 // secrets watches every Secret that somebody reads, each by its namespace and
 // name, and no other. A watch has the whole object and not only its metadata:
 // content and version then never differ, and nothing is left to read.
+//
+// The kubelet has the like (k8s.io/kubernetes/pkg/kubelet/util/manager), but its watches
+// wake no one when a Secret changes, hide for what reason a Secret is not known, keep it
+// after the permission was taken away, and have no limits.
 type secrets struct {
 	// ctx is that of the manager: watches outlive the reconciliations that start them.
 	ctx context.Context

@@ -34,8 +34,9 @@ const (
 	jobIndex     = "podified.job"
 	jobPodIndex  = "podified.jobPod"
 	cronJobIndex = "podified.cronJob"
-	// networksIndex holds the network attachments of an object.
+	// networksIndex and secretsIndex hold the network attachments and the Secrets of an object.
 	networksIndex = "podified.networks"
+	secretsIndex  = "podified.secrets"
 )
 
 // IndexPods adds the indexes of pods and Jobs that Deployers use, once for a manager.
@@ -99,7 +100,7 @@ func jobOfPod(pod client.Object) []string {
 // ofJob reports whether an object is labelled as a Job of a Deployer, or a pod of one.
 func ofJob(obj client.Object) bool { return obj.GetLabels()[AppLabel] == JobApp }
 
-// Kind is what Watch needs to know of the kind of a Deployer.
+// Kind is what NewController needs to know of the kind of a Deployer.
 type Kind struct {
 	// Name of the kind, and its empty object and list.
 	Name string
@@ -107,6 +108,8 @@ type Kind struct {
 	List func() client.ObjectList
 	// Networks returns the network attachments that an object names.
 	Networks func(client.Object) []string
+	// Secrets returns the Secrets that an object reads and writes.
+	Secrets func(client.Object) []string
 	// CronJobs reports whether the kind has any.
 	CronJobs bool
 	// Generated returns the StatefulSets with what belongs to them (GeneratedSet), and
@@ -119,10 +122,22 @@ func GeneratedSet(name string) []string {
 	return []string{watch.Generated("StatefulSet", name), watch.Generated("PodDisruptionBudget", name)}
 }
 
-// Index adds the indexes of a kind that Watch uses.
-func (k Kind) Index(ctx context.Context, indexer client.FieldIndexer) error {
+// NewController returns a controller of a kind, with its indexes, that watches its Secrets,
+// and what Deploy makes and looks at.
+func (d *Deployer) NewController(ctx context.Context, mgr ctrl.Manager, k Kind) (*builder.Builder, error) {
+	if err := k.index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	users := watch.Users(d.Client, k.List, secretsIndex, watch.ByName)
+	b := ctrl.NewControllerManagedBy(mgr).
+		For(k.New(), builder.WithPredicates(watch.SpecChanges)).
+		WatchesRawSource(d.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users)))
+	return d.watch(b, k), nil
+}
+
+func (k Kind) index(ctx context.Context, indexer client.FieldIndexer) error {
 	for name, extract := range map[string]client.IndexerFunc{
-		networksIndex: k.Networks, topology.RefIndex: topology.Referred,
+		networksIndex: k.Networks, secretsIndex: k.Secrets, topology.RefIndex: topology.Referred,
 	} {
 		if err := indexer.IndexField(ctx, k.New(), name, extract); err != nil {
 			return err
@@ -136,9 +151,7 @@ func (k Kind) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return watch.IndexGenerated(ctx, indexer, k.New(), k.Generated)
 }
 
-// Watch adds to the controller of a kind the watches on what Deploy makes and
-// looks at.
-func (d *Deployer) Watch(b *builder.Builder, k Kind) *builder.Builder {
+func (d *Deployer) watch(b *builder.Builder, k Kind) *builder.Builder {
 	w := watcher{d, k}
 	generators := func(kind string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(d.Client, k.List, kind))

@@ -196,9 +196,6 @@ func (w *CellWrapper) Obj() *novav1.NovaCell { return &w.NovaCell }
 // ShortName sets spec.cellName.
 func (w *CellWrapper) ShortName(name string) *CellWrapper { w.Spec.CellName = name; return w }
 
-// Console sets the address of the console proxy.
-func (w *CellWrapper) Console(url string) *CellWrapper { w.Spec.NoVNCProxyBaseURL = url; return w }
-
 // MakeNova returns a Nova with cell0 and the given cells.
 func MakeNova(name, ns, secret string, cells ...string) *novav1.Nova {
 	templates := map[string]novav1.NovaCellTemplate{novav1.Cell0Name: {}}

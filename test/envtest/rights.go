@@ -16,20 +16,19 @@ import (
 // managerAccount is the ServiceAccount of the manager where it is deployed.
 const managerAccount = "system:serviceaccount:edpm-operators-system:edpm-operators-manager"
 
-// The ClusterRoles of the manager, as config/rbac has them.
-const (
-	managerRole = "manager-role"
-	secretsRole = "manager-secrets-role"
-)
+// secretsRole is the ClusterRole of the manager in the namespaces whose Secrets it may read.
+const secretsRole = "manager-secrets-role"
 
 // AsManager returns a configuration that has the rights of the deployed manager
 // and no others: a story that needs more fails. It has those on Secrets in the
-// namespaces of [Env.GrantSecrets] only. What is asked with it is noted in
-// [Env.Requests]. Each process of a suite calls it once.
-func (e *Env) AsManager(t T) *rest.Config {
+// namespaces of [Env.GrantSecrets] only, and those of the ClusterRoles of more files. What is
+// asked with it is noted in [Env.Requests]. Each process of a suite calls it once.
+func (e *Env) AsManager(t T, more ...string) *rest.Config {
 	t.Helper()
-	if err := e.makeRoles(); err != nil {
-		t.Fatalf("making the roles of the manager: %v", err)
+	for _, file := range append([]string{File("config", "rbac", "role.yaml")}, more...) {
+		if err := e.makeRoles(file); err != nil {
+			t.Fatalf("making the roles of the manager: %v", err)
+		}
 	}
 	config := rest.CopyConfig(e.Config)
 	config.QPS = -1
@@ -38,8 +37,9 @@ func (e *Env) AsManager(t T) *rest.Config {
 	return config
 }
 
-func (e *Env) makeRoles() error {
-	file, err := os.Open(File("config", "rbac", "role.yaml"))
+// makeRoles makes the ClusterRoles of a file, and gives the manager all but the one on Secrets.
+func (e *Env) makeRoles(path string) error {
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
@@ -48,17 +48,23 @@ func (e *Env) makeRoles() error {
 		role := &rbacv1.ClusterRole{}
 		err := docs.Decode(role)
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err == nil && role.Kind == "ClusterRole" {
-			err = e.ensure(role)
+			err = e.makeRole(role)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+func (e *Env) makeRole(role *rbacv1.ClusterRole) error {
+	if err := e.ensure(role); err != nil || role.Name == secretsRole {
+		return err
+	}
 	return e.ensure(&rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: managerRole}, RoleRef: roleRef(managerRole), Subjects: subjects(),
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: roleRef(role.Name), Subjects: subjects(),
 	})
 }
 

@@ -197,13 +197,13 @@ spec:
 		quiet()
 
 		By("changing the reference of the control plane: what refers to another is not touched")
-		mark, before := wire.mark(), w.births()
+		mark, before := wire.Mark(), w.births()
 		w.apply(pin("other", "zoneC"))
 		change(&openstackv1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}, func(p *openstackv1.OpenStackControlPlane) { p.Spec.TopologyRef.Name = "other" })
 		Eventually(w.pods).Should(ContainElement("glance-inherits-single-0@zoneC"))
 		ready(w.glance())
 		Expect(w.births()).To(And(HaveKeyWithValue("glance-edge-edge-api-0", before["glance-edge-edge-api-0"]), HaveKeyWithValue("glance-none-single-0", before["glance-none-single-0"])))
-		Expect(wire.since(mark, "statefulsets")).To(HaveLen(1))
+		Expect(wire.Since(mark, "statefulsets")).To(HaveLen(1))
 		Eventually(w.users).WithArguments("plane").Should(BeEmpty())
 
 		By("removing it: the default comes back")
@@ -255,13 +255,13 @@ var _ = Describe("A Topology that is edited", func() {
   glanceAPIs: {a: {}, b: {replicas: 2}, c: {topologyRef: {}}}`))
 		ready(w.glance())
 		quiet()
-		mark, before := wire.mark(), w.births()
+		mark, before := wire.Mark(), w.births()
 		w.apply(pin("shared", "zoneC"))
 		Eventually(func() map[string]int { return w.perZone("glance-b") }).Should(Equal(map[string]int{"zoneC": 2}))
 		Eventually(func() map[string]int { return w.perZone("glance-a") }).Should(Equal(map[string]int{"zoneC": 1}))
 		ready(w.glance())
 		quiet()
-		Expect(wire.since(mark, "statefulsets")).To(ConsistOf(ContainSubstring("glance-a-single"), ContainSubstring("glance-b-single")))
+		Expect(wire.Since(mark, "statefulsets")).To(ConsistOf(ContainSubstring("glance-a-single"), ContainSubstring("glance-b-single")))
 		Expect(w.births()).To(HaveKeyWithValue("glance-c-single-0", before["glance-c-single-0"]))
 	})
 
@@ -281,16 +281,16 @@ var _ = Describe("A Topology that is edited", func() {
 			g.Expect(get(g, w.glance()).Status.APIsSummary).To(Equal("100/100"))
 		}).WithTimeout(4 * soon).Should(Succeed())
 		quiet()
-		mark := wire.mark()
+		mark := wire.Mark()
 		w.apply(pin("shared", "zoneB"))
-		Eventually(func() int { return len(wire.since(mark, "statefulsets")) }).WithTimeout(4 * soon).Should(Equal(n))
+		Eventually(func() int { return len(wire.Since(mark, "statefulsets")) }).WithTimeout(4 * soon).Should(Equal(n))
 		quiet()
 		names := map[string]int{}
-		for _, write := range wire.since(mark, "statefulsets") {
+		for _, write := range wire.Since(mark, "statefulsets") {
 			names[write]++
 		}
 		Expect(names).To(HaveLen(n))
-		Expect(wire.since(mark, "statefulsets")).To(HaveLen(n), "one write each")
+		Expect(wire.Since(mark, "statefulsets")).To(HaveLen(n), "one write each")
 		sets := &appsv1.StatefulSetList{}
 		Expect(api.List(ctx, sets, client.InNamespace(string(w)))).To(Succeed())
 		Expect(sets.Items).To(HaveLen(n))

@@ -283,7 +283,7 @@ func (w world) jobs() map[string]bool {
 // ran are the Jobs that were created since a mark, by name without hash and in order.
 func (w world) ran(mark int) []string {
 	var names []string
-	for _, write := range wire.since(mark, "PATCH", "/namespaces/"+string(w)+"/jobs/") {
+	for _, write := range wire.Since(mark, "PATCH", "/namespaces/"+string(w)+"/jobs/") {
 		name := write[strings.LastIndex(write, "/")+1:]
 		names = append(names, name[:strings.LastIndex(name, "-")])
 	}
@@ -302,7 +302,7 @@ var _ = Describe("The database of a NovaCell", func() {
 	})
 
 	It("gets its schema before the conductor runs, once for each content of its inputs", func() {
-		mark := wire.mark()
+		mark := wire.Mark()
 		w.apply(cell(database))
 		ready(w.cell())
 		shows(w.cell(), condition.DBSyncReadyCondition, "True/Ready/", "nova_cell1")
@@ -419,7 +419,7 @@ spec:
 	nova := func() *novav1.Nova { return &novav1.Nova{ObjectMeta: w.meta("nova")} }
 
 	It("runs an API and a scheduler once its databases and cells are prepared, in order", func() {
-		mark := wire.mark()
+		mark := wire.Mark()
 		w.apply(pin("t", "zoneB"))
 		w.apply(describe("nova", `
   topologyRef: {name: t}
@@ -443,7 +443,7 @@ spec:
 		quiet()
 
 		By("giving a cell another message bus")
-		mark, births := wire.mark(), w.births()
+		mark, births := wire.Mark(), w.births()
 		w.apply(w.secret("bus1", "transport_url", "rabbit://elsewhere/"))
 		Eventually(func() []string { return w.ran(mark) }).Should(ConsistOf("nova-cell1-db-sync", "nova-cell1-mapping"))
 		Eventually(w.births).Should(And(HaveLen(5), Not(HaveKeyWithValue("nova-api-0", births["nova-api-0"]))), "the API knows the cells that are mapped when it starts")
@@ -472,7 +472,7 @@ spec:
 	})
 
 	It("runs no API, and leaves the API database alone, unless it is asked to", func() {
-		mark := wire.mark()
+		mark := wire.Mark()
 		w.apply(describe("nova", ""))
 		ready(nova())
 		Expect(w.births()).To(And(HaveLen(2), HaveKey("nova-cell0-conductor-0"), HaveKey("nova-cell1-conductor-0")))

@@ -155,7 +155,7 @@ spec:
 	It("do not know a cell any more that is removed, once nova has nothing in it", func() {
 		cell := &novav1.NovaCell{ObjectMeta: w.meta("nova-cell2")}
 		template := get(Default, nova()).Spec.CellTemplates["cell2"]
-		births, mark := w.births(), wire.mark()
+		births, mark := w.births(), wire.Mark()
 		failing("nova-cell2-mapping", "CellHasHosts")
 		change(nova(), func(n *novav1.Nova) { delete(n.Spec.CellTemplates, "cell2") })
 		shows(nova(), novav1.NovaCellMappingsReadyCondition, "False/CellHasHosts/Warning", "remove cell cell2 from the API database", "openstack compute service delete")
@@ -189,7 +189,7 @@ spec:
 	})
 
 	It("keep a cell when the Nova is deleted", func() {
-		mark := wire.mark()
+		mark := wire.Mark()
 		Expect(api.Delete(ctx, nova())).To(Succeed())
 		Eventually(w.births).Should(BeEmpty())
 		Expect(w.ran(mark)).To(BeEmpty())

@@ -7,12 +7,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2/textlogger"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 const (
@@ -42,13 +40,8 @@ func TestPodified(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(GinkgoWriter))))
 	env = envtest.Start(GinkgoT(), envtest.Options{Webhooks: true})
-	config := rest.CopyConfig(env.Config)
-	config.QPS = -1
-	var err error
-	api, err = client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Client.RESTMapper()})
-	Expect(err).NotTo(HaveOccurred())
+	api = story.Connect(env)
 	cluster = startKubernetes()
 	startManager()
 })

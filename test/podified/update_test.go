@@ -67,7 +67,7 @@ spec:
 	It("goes step by step in the order of nova, and changes nothing behind a step that fails", func() {
 		By("failing the schema of the API database")
 		cluster.failJobs(named("api-db-sync"))
-		mark := wire.mark()
+		mark := wire.Mark()
 		change(nova(), func(n *novav1.Nova) {
 			n.Spec.APIServiceTemplate.ContainerImage, n.Spec.SchedulerServiceTemplate.ContainerImage = "api:2", "scheduler:2"
 			for name, t := range n.Spec.CellTemplates {
@@ -88,14 +88,14 @@ spec:
 		Expect(w.ran(mark)).To(ConsistOf("nova-api-db-sync", "nova-cell0-db-sync", "nova-cell1-db-sync"), "data is migrated at the end")
 
 		By("repairing them")
-		before := wire.mark()
+		before := wire.Mark()
 		cluster.crash(nil)
 		Eventually(w.sets).Should(Equal(release("2", "2", "2", "2")))
 		Eventually(func() []string { return w.ran(mark) }).Should(ContainElements("nova-cell0-mapping", "nova-cell1-mapping"))
 		ready(nova())
 		Expect(get(Default, nova()).Status.Conditions.Get(novav1.UpdateReadyCondition)).To(BeNil())
 		Expect(get(Default, nova()).Status.Deployed).To(BeNil())
-		Expect(order(wire.since(before, "statefulsets"), services)).To(HaveExactElements("nova-scheduler", "nova-cell1-metadata", "nova-api"))
+		Expect(order(wire.Since(before, "statefulsets"), services)).To(HaveExactElements("nova-scheduler", "nova-cell1-metadata", "nova-api"))
 		quiet()
 	})
 })

@@ -2,71 +2,40 @@ package podified_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
 	k8scorev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/cache"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/test/story"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
 
-// wire notes what the manager writes.
-var wire = &writes{}
+// wire notes what the manager writes, without events and what it only tries.
+var wire = &story.Writes{}
 
-type writes struct {
-	mu   sync.Mutex
-	seen []string
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func (w *writes) over(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") && !r.URL.Query().Has("dryRun") {
-			w.mu.Lock()
-			w.seen = append(w.seen, r.Method+" "+r.URL.Path)
-			w.mu.Unlock()
+func noteWrites(next http.RoundTripper) http.RoundTripper {
+	return story.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		if !strings.Contains(r.URL.Path, "/events") && !r.URL.Query().Has("dryRun") {
+			wire.Note(r)
 		}
 		return next.RoundTrip(r)
-	})
-}
-
-// mark is where the writes are now; since returns those after a mark that have
-// all the parts.
-func (w *writes) mark() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.seen)
-}
-
-func (w *writes) since(mark int, parts ...string) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(w.seen[mark:]), func(s string) bool {
-		return slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(s, p) })
 	})
 }
 
@@ -74,10 +43,10 @@ func (w *writes) since(mark int, parts ...string) []string {
 func startManager() {
 	GinkgoHelper()
 	config := env.AsManager(GinkgoT())
-	config.Wrap(wire.over)
+	config.Wrap(noteWrites)
 	options := env.ManagerOptions()
-	options.Cache = controllers.CacheOptions(nil)
-	options.Client = controllers.ClientOptions()
+	options.Cache = cache.Options(nil)
+	options.Client = cache.ClientOptions()
 	options.Controller.SkipNameValidation = ptr.To(true)
 	mgr, err := ctrl.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())
@@ -95,10 +64,8 @@ type world string
 
 func newWorld() world {
 	GinkgoHelper()
-	ns := &k8scorev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
-	Expect(api.Create(ctx, ns)).To(Succeed())
-	Expect(env.GrantSecrets(ctx, ns.Name)).To(Succeed())
-	w := world(ns.Name)
+	w := world(story.NewNamespace())
+	Expect(env.GrantSecrets(ctx, string(w))).To(Succeed())
 	DeferCleanup(w.clear)
 	return w
 }
@@ -113,36 +80,18 @@ func (w world) clear() {
 	}).Should(Succeed(), "the pods should go with their owners")
 }
 
-// apply creates or changes the objects of a YAML text, as kubectl does.
-func (w world) apply(text string) {
-	GinkgoHelper()
-	for _, doc := range strings.Split(text, "\n---\n") {
-		obj, err := w.parse(doc)
-		Expect(err).NotTo(HaveOccurred(), doc)
-		Expect(api.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("person"), client.ForceOwnership)).To(Succeed(), doc)
-	}
-}
+// What stories say most often, in short.
+var shows, ready = story.Shows, story.Ready
 
-func (w world) parse(doc string) (*unstructured.Unstructured, error) {
-	obj := &unstructured.Unstructured{}
-	err := yaml.UnmarshalStrict([]byte(doc), &obj.Object)
-	obj.SetNamespace(string(w))
-	return obj, err
-}
+func get[T client.Object](g Gomega, obj T) T { return story.Get(g, obj) }
 
-func get[T client.Object](g Gomega, obj T) T {
-	g.Expect(api.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
-	return obj
-}
+func change[T client.Object](obj T, f func(T)) { GinkgoHelper(); story.Change(obj, f) }
 
-// change changes a stored object, again if somebody was faster.
-func change[T client.Object](obj T, f func(T)) {
-	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		f(get(g, obj))
-		g.Expect(api.Update(ctx, obj)).To(Succeed())
-	}).Should(Succeed())
-}
+func quiet() { GinkgoHelper(); wire.Quiet(still) }
+
+func (w world) apply(text string) { GinkgoHelper(); story.Apply(string(w), text) }
+
+func (w world) events(name string) []string { GinkgoHelper(); return story.Events(string(w), name) }
 
 func (w world) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: string(w), Name: name}
@@ -217,60 +166,4 @@ func (w world) perZone(prefix string) map[string]int {
 		}
 	}
 	return counts
-}
-
-// judged is an object with conditions.
-type judged interface {
-	client.Object
-	GetConditions() *condition.Conditions
-}
-
-// shows waits until a condition reads so, as status/reason/severity, and its
-// message has all the parts.
-func shows(obj judged, t condition.Type, want string, parts ...string) {
-	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		c := get(g, obj).GetConditions().Get(t)
-		g.Expect(c).NotTo(BeNil(), "%s of %s: %+v", t, obj.GetName(), obj.GetConditions())
-		g.Expect(fmt.Sprintf("%s/%s/%s", c.Status, c.Reason, c.Severity)).To(Equal(want), "%s of %s: %+v", t, obj.GetName(), obj.GetConditions())
-		for _, p := range parts {
-			g.Expect(c.Message).To(ContainSubstring(p))
-		}
-	}).Should(Succeed())
-}
-
-// ready waits until the objects are Ready for their current spec.
-func ready(objects ...interface {
-	judged
-	IsReady() bool
-}) {
-	GinkgoHelper()
-	for _, o := range objects {
-		Eventually(func(g Gomega) {
-			g.Expect(get(g, o).(interface{ IsReady() bool }).IsReady()).To(BeTrue(), "%T %s: %+v", o, o.GetName(), o.GetConditions())
-		}).Should(Succeed())
-	}
-}
-
-// quiet waits until the manager has written nothing for a while.
-func quiet() {
-	GinkgoHelper()
-	Eventually(func() []string {
-		before := wire.mark()
-		time.Sleep(still)
-		return wire.since(before)
-	}).WithTimeout(3*time.Minute).Should(BeEmpty(), "the manager should come to rest")
-}
-
-// events are those of an object, as type reason: note.
-func (w world) events(name string) []string {
-	list := &k8scorev1.EventList{}
-	Expect(api.List(ctx, list, client.InNamespace(string(w)))).To(Succeed())
-	var out []string
-	for _, e := range list.Items {
-		if e.InvolvedObject.Name == name {
-			out = append(out, strings.Join([]string{e.Type, e.Reason, e.Message}, " "))
-		}
-	}
-	return out
 }

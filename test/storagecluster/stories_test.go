@@ -61,8 +61,7 @@ var _ = Describe("A StorageCluster", func() {
 		ready(c)
 		w.quiet()
 		for range 2 {
-			w.stop()
-			w.start()
+			w.restart()
 			Consistently(w.wire.all).Should(BeEmpty(), "what a resync writes")
 		}
 		Expect(get(Default, w.ceph()).GetGeneration()).To(BeEquivalentTo(1), "it was written once")
@@ -256,8 +255,7 @@ spec:
 		now, _, _ := unstructured.NestedSlice(get(Default, w.ceph()).Object, "spec", "storage", "storageClassDeviceSets")
 		Expect(now).To(Equal(found), "to the letter")
 		w.quiet()
-		w.stop()
-		w.start()
+		w.restart()
 		Consistently(w.wire.all).Should(BeEmpty(), "a new manager knows it too")
 
 		By("a new set beside it")

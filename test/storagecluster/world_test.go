@@ -1,13 +1,10 @@
 package storagecluster_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,18 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 const (
@@ -43,57 +37,47 @@ const (
 // stories run one after the other, and each removes its own.
 type world struct {
 	ns   string
-	wire *writes
-	stop func()
+	wire *wire
+	stop func() error
 }
 
 func newWorld() *world {
 	GinkgoHelper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
-	Expect(api.Create(ctx, ns)).To(Succeed())
-	w := &world{ns: ns.Name}
+	w := &world{ns: story.NewNamespace()}
 	w.class("gp2")
 	w.start()
 	DeferCleanup(func() {
-		w.stop()
+		w.end()
 		Expect(api.DeleteAllOf(ctx, &corev1.Node{})).To(Succeed())
 		Expect(api.DeleteAllOf(ctx, &storagev1.StorageClass{})).To(Succeed())
 	})
 	return w
 }
 
-// start starts a manager with the operator ocs, wired as cmd/manager does it and with
-// the rights that config/overlays/ocs gives it.
+// start starts a manager with the operator ocs.
 func (w *world) start() {
 	GinkgoHelper()
-	w.wire = &writes{}
-	config := rest.CopyConfig(env.Config)
-	config.QPS, config.Impersonate = -1, rest.ImpersonationConfig{UserName: manager}
+	w.wire = &wire{}
+	config := rest.CopyConfig(managerConfig)
 	config.Wrap(w.wire.over)
 	operators := []string{"ocs"}
 	Expect(controllers.CheckOperators(operators)).To(Succeed())
-	held := controllers.CacheOptions(operators)
-	held.DefaultNamespaces = map[string]cache.Config{w.ns: {}}
-	options := ctrl.Options{Scheme: env.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: held, GracefulShutdownTimeout: ptr.To(10 * time.Second)}
-	options.Controller.SkipNameValidation = ptr.To(true)
-	mgr, err := ctrl.NewManager(config, options)
-	Expect(err).NotTo(HaveOccurred())
-	background, stop := context.WithCancel(context.Background())
-	Expect(controllers.Setup(background, mgr, controllers.Options{Operators: operators, Engine: edpm.DefaultOptions(), Gather: gather})).To(Succeed())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(background) }()
-	w.stop = sync.OnceFunc(func() {
-		GinkgoHelper()
-		stop()
-		Expect(<-done).To(Succeed(), "the manager should run until it is stopped")
-	})
-	Expect(mgr.GetCache().WaitForCacheSync(background)).To(BeTrue())
+	w.stop = story.StartManager(config, w.ns, controllers.Options{Operators: operators, Engine: edpm.DefaultOptions(), Gather: gather})
 }
 
-// writes notes what a manager writes.
-type writes struct {
-	mu   sync.Mutex
-	seen []string
+func (w *world) end() { GinkgoHelper(); Expect(w.stop()).To(Succeed()) }
+
+// restart stops the manager and starts another one.
+func (w *world) restart() {
+	GinkgoHelper()
+	w.end()
+	w.start()
+}
+
+// wire notes what a manager writes.
+type wire struct {
+	story.Writes
+	mu sync.Mutex
 	// first is done once, before the first request that is of its kind.
 	kind  func(*http.Request) bool
 	first func()
@@ -101,14 +85,14 @@ type writes struct {
 
 // just does something once, right before the next request of a kind gets to the API
 // server: what the manager has read is old by then.
-func (w *writes) just(kind func(*http.Request) bool, first func()) {
+func (w *wire) just(kind func(*http.Request) bool, first func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kind, w.first = kind, first
 }
 
 // due returns what is to be done before a request, once.
-func (w *writes) due(r *http.Request) func() {
+func (w *wire) due(r *http.Request) func() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.first == nil || !w.kind(r) {
@@ -118,37 +102,17 @@ func (w *writes) due(r *http.Request) func() {
 	return w.first
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func (w *writes) over(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet {
-			w.mu.Lock()
-			w.seen = append(w.seen, r.Method+" "+r.URL.Path)
-			w.mu.Unlock()
-		}
+func (w *wire) over(next http.RoundTripper) http.RoundTripper {
+	return story.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		w.Note(r)
 		w.due(r)()
 		return next.RoundTrip(r)
 	})
 }
 
-func (w *writes) all() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.seen)
-}
+func (w *wire) all() []string { return w.Since(0) }
 
-// quiet waits until the manager has written nothing for a while.
-func (w *world) quiet() {
-	GinkgoHelper()
-	Eventually(func() int {
-		before := len(w.wire.all())
-		time.Sleep(still)
-		return len(w.wire.all()) - before
-	}).Should(BeZero(), "the manager should come to rest")
-}
+func (w *world) quiet() { GinkgoHelper(); w.wire.Quiet(still) }
 
 // rook reports whether the kind CephCluster is there.
 var rook bool
@@ -168,20 +132,12 @@ func withoutRook() {
 	if rook {
 		Expect(crenvtest.UninstallCRDs(env.Config, crenvtest.CRDInstallOptions{Paths: []string{envtest.CephClusterCRD()}})).To(Succeed())
 		Eventually(func() bool {
-			return meta.IsNoMatchError(newClient().Get(ctx, client.ObjectKey{Namespace: "x", Name: "x"}, (&world{}).ceph()))
-		}).
-			Should(BeTrue(), "the kind should go")
+			fresh, err := client.New(env.Config, client.Options{Scheme: env.Scheme}) // whose mapper does not have the kind
+			Expect(err).NotTo(HaveOccurred())
+			return meta.IsNoMatchError(fresh.Get(ctx, client.ObjectKey{Namespace: "x", Name: "x"}, (&world{}).ceph()))
+		}).Should(BeTrue(), "the kind should go")
 	}
 	rook = false
-}
-
-func newClient() client.Client {
-	GinkgoHelper()
-	config := rest.CopyConfig(env.Config)
-	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: env.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
 }
 
 // nodes makes storage nodes, one for each text: name key=value ...
@@ -266,60 +222,26 @@ func (w *world) cluster(sets []string, more ...string) *ocsv1.StorageCluster {
 	return &ocsv1.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "ocs"}}
 }
 
-// apply creates or changes an object, as kubectl does.
-func (w *world) apply(text string) {
-	GinkgoHelper()
-	obj := &unstructured.Unstructured{}
-	Expect(yaml.UnmarshalStrict([]byte(text), &obj.Object)).To(Succeed(), text)
-	obj.SetNamespace(w.ns)
-	Expect(api.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("person"), client.ForceOwnership)).To(Succeed(), text)
-}
+func (w *world) apply(text string) { GinkgoHelper(); story.Apply(w.ns, text) }
 
-func get[T client.Object](g Gomega, obj T) T {
-	g.Expect(api.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
-	return obj
-}
+// What stories say most often, in short.
+func get[T client.Object](g Gomega, obj T) T { return story.Get(g, obj) }
 
-// change changes a stored object, again if somebody was faster.
-func change[T client.Object](obj T, f func(T)) {
-	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		f(get(g, obj))
-		g.Expect(api.Update(ctx, obj)).To(Succeed())
-	}).Should(Succeed())
-}
+func change[T client.Object](obj T, f func(T)) { GinkgoHelper(); story.Change(obj, f) }
 
-// shows waits until a condition reads so for the current spec, as
-// status/reason/severity, and its message has all the parts.
-func shows(c *ocsv1.StorageCluster, t condition.Type, want string, parts ...string) {
-	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		get(g, c)
-		g.Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
-		got := c.Status.Conditions.Get(t)
-		g.Expect(got).NotTo(BeNil(), "%s: %+v", t, c.Status.Conditions)
-		g.Expect(fmt.Sprintf("%s/%s/%s", got.Status, got.Reason, got.Severity)).To(Equal(want), "%s: %+v", t, c.Status.Conditions)
-		for _, p := range parts {
-			g.Expect(got.Message).To(ContainSubstring(p))
-		}
-	}).Should(Succeed())
-}
+var shows = story.Shows
 
-// wrong waits until a condition is False for the reason, and Ready mirrors it.
+func (w *world) events() []string { GinkgoHelper(); return story.Events(w.ns, "ocs") }
+
+// wrong waits until a condition is False for the reason and severity, and Ready mirrors it.
 func wrong(c *ocsv1.StorageCluster, t condition.Type, want string, parts ...string) {
 	GinkgoHelper()
 	shows(c, t, "False/"+want, parts...)
-	Eventually(func(g Gomega) {
-		ready := get(g, c).Status.Conditions.Get(condition.ReadyCondition)
-		g.Expect(ready.Message).To(Equal(c.Status.Conditions.Get(t).Message), "Ready should mirror %s", t)
-		g.Expect(ready.Status).To(Equal(corev1.ConditionFalse))
-	}).Should(Succeed())
+	reason, _, _ := strings.Cut(want, "/")
+	story.Halted(c, t, condition.Reason(reason))
 }
 
-func ready(c *ocsv1.StorageCluster) {
-	GinkgoHelper()
-	shows(c, condition.ReadyCondition, "True/Ready/")
-}
+func ready(c *ocsv1.StorageCluster) { GinkgoHelper(); story.Ready(c) }
 
 // ceph is the CephCluster as it is stored.
 func (w *world) ceph() *unstructured.Unstructured {
@@ -371,15 +293,4 @@ func (w *world) osd(id int, set, node string) {
 	}}}
 	pod.Spec = corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "osd", Image: "ceph"}}}
 	Expect(api.Create(ctx, pod)).To(Succeed())
-}
-
-// events are those of the StorageCluster, as type reason note.
-func (w *world) events() []string {
-	list := &corev1.EventList{}
-	Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
-	var out []string
-	for _, e := range list.Items {
-		out = append(out, strings.Join([]string{e.Type, e.Reason, e.Message}, " "))
-	}
-	return out
 }

@@ -24,6 +24,13 @@ const MaxSteps = 32
 // every run that names no other. It need not exist.
 const DefaultEnvConfigMap = "openstack-aee-default-env"
 
+// Labels of every Job and Pod of a run: RunnerLabel is "true", and RunnerApp is the value
+// of the label app.
+const (
+	RunnerLabel = "osaee"
+	RunnerApp   = "openstackansibleee"
+)
+
 // OpenStackAnsibleEESpec says what to run, where and how.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.playbook) && has(self.playbookContents))",message="playbook and playbookContents exclude each other: set one of them"

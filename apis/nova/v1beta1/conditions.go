@@ -30,7 +30,7 @@ const (
 	// NovaCellMappingsReadyCondition : the API knows the database and the message bus of every
 	// cell, and no cell that is to be removed. Present only if an API is run.
 	NovaCellMappingsReadyCondition condition.Type = "NovaCellMappingsReady"
-// UpdateReadyCondition : no [update](nova.md#updates) is in progress. Present only while
+	// UpdateReadyCondition : no [update](nova.md#updates) is in progress. Present only while
 	// one is.
 	UpdateReadyCondition condition.Type = "UpdateReady"
 	// NovaDBPurgeReadyCondition : rows of deleted instances are

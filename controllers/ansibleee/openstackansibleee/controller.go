@@ -185,7 +185,7 @@ func phaseOf(pod *corev1.Pod) corev1.PodPhase {
 
 // runOf returns the run whose Job a Pod belongs to: they have one name.
 func runOf(_ context.Context, pod client.Object) []reconcile.Request {
-	if pod.GetLabels()[RunnerLabel] != "true" {
+	if pod.GetLabels()[ansibleeev1.RunnerLabel] != "true" {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[batchv1.JobNameLabel]}}}

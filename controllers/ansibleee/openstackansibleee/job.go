@@ -1,6 +1,7 @@
 package openstackansibleee
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -29,10 +30,6 @@ const (
 	deadlineSeconds = 2 * 3600
 	defaultUID      = 1001
 	taskTimeout     = "ANSIBLE_TASK_TIMEOUT"
-	// RunnerLabel is on every Job and Pod of a run.
-	RunnerLabel = "osaee"
-	// App is the value of the label app of every Job and Pod of a run.
-	App = "openstackansibleee"
 )
 
 // newJob returns the Job of a run, or an error that says which field of the
@@ -44,7 +41,7 @@ func newJob(run *ansibleeev1.OpenStackAnsibleEE, image string) (*batchv1.Job, er
 	}
 	uid := ptr.Deref(run.Spec.UID, defaultUID)
 	pod := corev1.PodSpec{
-		RestartPolicy:                orDefault(run.Spec.RestartPolicy, corev1.RestartPolicyNever),
+		RestartPolicy:                cmp.Or(run.Spec.RestartPolicy, corev1.RestartPolicyNever),
 		ServiceAccountName:           run.Spec.ServiceAccountName,
 		AutomountServiceAccountToken: ptr.To(false),
 		EnableServiceLinks:           ptr.To(false),
@@ -58,10 +55,10 @@ func newJob(run *ansibleeev1.OpenStackAnsibleEE, image string) (*batchv1.Job, er
 		pod.DNSPolicy = corev1.DNSNone
 	}
 	container := corev1.Container{
-		Name: orDefault(run.Spec.Name, "openstackansibleee"), Image: orDefault(run.Spec.Image, image),
+		Name: cmp.Or(run.Spec.Name, "openstackansibleee"), Image: cmp.Or(run.Spec.Image, image),
 		ImagePullPolicy: corev1.PullIfNotPresent, Args: arguments(run), Env: env,
 		EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: orDefault(run.Spec.EnvConfigMapName, ansibleeev1.DefaultEnvConfigMap)},
+			LocalObjectReference: corev1.LocalObjectReference{Name: cmp.Or(run.Spec.EnvConfigMapName, ansibleeev1.DefaultEnvConfigMap)},
 			Optional:             ptr.To(true),
 		}}},
 		// Not FallbackToLogsOnError: a log can hold what a status must not.
@@ -88,13 +85,6 @@ func newJob(run *ansibleeev1.OpenStackAnsibleEE, image string) (*batchv1.Job, er
 	}, nil
 }
 
-func orDefault[T ~string](value, fallback T) T {
-	if value != "" {
-		return value
-	}
-	return fallback
-}
-
 func ttl(run *ansibleeev1.OpenStackAnsibleEE) *int32 {
 	if ptr.Deref(run.Spec.PreserveJobs, true) {
 		return nil
@@ -105,7 +95,7 @@ func ttl(run *ansibleeev1.OpenStackAnsibleEE) *int32 {
 func podLabels(run *ansibleeev1.OpenStackAnsibleEE) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, run.Labels)
-	maps.Copy(labels, map[string]string{"app": App, RunnerLabel: "true", "openstackansibleee_cr": run.Name})
+	maps.Copy(labels, map[string]string{"app": ansibleeev1.RunnerApp, ansibleeev1.RunnerLabel: "true", "openstackansibleee_cr": run.Name})
 	return labels
 }
 
@@ -127,7 +117,7 @@ func podAnnotations(run *ansibleeev1.OpenStackAnsibleEE) map[string]string {
 func arguments(run *ansibleeev1.OpenStackAnsibleEE) []string {
 	args := run.Spec.Args
 	if len(args) == 0 {
-		args = []string{"ansible-runner", "run", runnerDir, "-p", orDefault(run.Spec.Playbook, "playbook.yaml")}
+		args = []string{"ansible-runner", "run", runnerDir, "-p", cmp.Or(run.Spec.Playbook, "playbook.yaml")}
 	}
 	for _, a := range args {
 		if a == "-i" || a == "--ident" {
@@ -146,7 +136,7 @@ func environment(run *ansibleeev1.OpenStackAnsibleEE) ([]corev1.EnvVar, error) {
 			env = append(env, corev1.EnvVar{Name: name, Value: value})
 		}
 	}
-	add("RUNNER_PLAYBOOK", orDefault(run.Spec.PlaybookContents, stepsPlaybook(run)))
+	add("RUNNER_PLAYBOOK", cmp.Or(run.Spec.PlaybookContents, stepsPlaybook(run)))
 	if n := len(run.Spec.Steps); n > 0 {
 		add("EDPM_RUN_STEPS", strconv.Itoa(n))
 	}
@@ -228,7 +218,7 @@ func secretVolume(name, secret string, keys ...string) corev1.Volume {
 // rerunToken is the token on the run, or the last one that was honoured: taking
 // it away asks for nothing.
 func rerunToken(run *ansibleeev1.OpenStackAnsibleEE) string {
-	return orDefault(run.Annotations[common.RerunAnnotation], run.Status.Hash[rerunKey])
+	return cmp.Or(run.Annotations[common.RerunAnnotation], run.Status.Hash[rerunKey])
 }
 
 // inputHash changes when the Job has to be run again: when a person has changed

@@ -1,6 +1,7 @@
 package openstackansibleee
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func (s *scope) environment(ctx context.Context, hash string) error {
 // have been off when the run was written. A Job that was made already is not judged
 // again by the rules of another version.
 func (s *scope) admissible() error {
-	if orDefault(s.run.Spec.Image, s.DefaultImage) == "" {
+	if cmp.Or(s.run.Spec.Image, s.DefaultImage) == "" {
 		return phase.Stalled(condition.InputReadyCondition, common.RunnerImageMissingReason, "%s", images.MissingRunner("spec.image"))
 	}
 	at, spec := field.NewPath("spec"), s.run.Spec
@@ -299,7 +300,7 @@ func failures(run *ansibleeev1.OpenStackAnsibleEE, hosts []ansibleeev1.HostStatu
 			continue
 		}
 		if n++; n <= most {
-			bad = append(bad, fmt.Sprintf("%s (%s)", h.Name, orDefault(failedStep(run, h)+h.Message, "no message")))
+			bad = append(bad, fmt.Sprintf("%s (%s)", h.Name, cmp.Or(failedStep(run, h)+h.Message, "no message")))
 		}
 	}
 	if n == 0 {

@@ -39,7 +39,7 @@ func allVolumes() ansibleeev1.ExtraMount {
 // greedy is a run that asks for all that its fields can say.
 func greedy() *ansibleeev1.OpenStackAnsibleEE {
 	return &ansibleeev1.OpenStackAnsibleEE{
-		ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "tenant", Labels: map[string]string{"app": "apiserver", RunnerLabel: "x"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "tenant", Labels: map[string]string{"app": "apiserver", ansibleeev1.RunnerLabel: "x"}},
 		Spec: ansibleeev1.OpenStackAnsibleEESpec{
 			UID: ptr.To[int64](1), ServiceAccountName: "privileged", Args: []string{"sh", "-c", "id"}, SSHKeySecretName: "key", InputsSecretName: "inputs",
 			Env:                []corev1.EnvVar{{Name: "LD_PRELOAD", Value: "/mnt/a.so"}},
@@ -123,7 +123,7 @@ func TestARunIsGivenTheSecretsThatItNamesAndNoOthers(t *testing.T) {
 
 func TestTheLabelsOfARunDoNotTakeThePlaceOfTheRunners(t *testing.T) {
 	labels := rendered(t, greedy()).Labels
-	if labels["app"] != "openstackansibleee" || labels[RunnerLabel] != "true" {
+	if labels["app"] != "openstackansibleee" || labels[ansibleeev1.RunnerLabel] != "true" {
 		t.Errorf("the Pod has the labels %v: policies for runners would not find it", labels)
 	}
 }

@@ -33,7 +33,7 @@ func (s *scope) placed(context.Context) error {
 // runners selects the Pods that a constraint without a labelSelector counts: all
 // runners, of the same role if the run has one.
 func runners(run *ansibleeev1.OpenStackAnsibleEE) *metav1.LabelSelector {
-	labels := map[string]string{RunnerLabel: "true"}
+	labels := map[string]string{ansibleeev1.RunnerLabel: "true"}
 	if role, ok := run.Labels[common.RoleLabel]; ok {
 		labels[common.RoleLabel] = role
 	}

@@ -6,10 +6,8 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
@@ -26,9 +24,6 @@ import (
 // +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis/status,verbs=patch
 // +kubebuilder:rbac:groups=glance.openstack.org,resources=glanceapis/finalizers,verbs=update
-
-// secretIndex holds the Secrets that an API reads.
-const secretIndex = "glanceapi.secrets"
 
 // Reconciler of GlanceAPI.
 type Reconciler struct {
@@ -68,25 +63,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // SetupWithManager adds the controller and its indexes.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	kind := podified.Kind{
+	b, err := r.Pods.NewController(ctx, mgr, podified.Kind{
 		Name:      "GlanceAPI",
 		New:       func() phase.Object { return &glancev1.GlanceAPI{} },
 		List:      func() client.ObjectList { return &glancev1.GlanceAPIList{} },
 		Networks:  func(obj client.Object) []string { return obj.(*glancev1.GlanceAPI).Spec.NetworkAttachments },
+		Secrets:   secretsOf,
 		Generated: generated,
-	}
-	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &glancev1.GlanceAPI{}, secretIndex, secretsOf); err != nil {
-		return err
-	}
-	users := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
-	b := ctrl.NewControllerManagedBy(mgr).
-		For(&glancev1.GlanceAPI{}, builder.WithPredicates(watch.SpecChanges)).
-		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4})
-	return r.Pods.Watch(b, kind).Complete(r)
+	return b.WithOptions(controller.Options{MaxConcurrentReconciles: 4}).Complete(r)
 }
 
 // secretsOf are the Secrets that an API reads, and those that it writes.

@@ -45,8 +45,6 @@ import (
 
 const (
 	fieldManager = "edpm-nova"
-	// secretIndex holds the Secrets of a Nova: what it reads and writes.
-	secretIndex = "nova.secrets"
 )
 
 // Reconciler of Nova.
@@ -99,26 +97,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // SetupWithManager adds the controller and its index.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.Nova{}, secretIndex, secretsOf); err != nil {
-		return err
-	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.Nova{}, databaseIndex, databasesOf); err != nil {
 		return err
 	}
-	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	b, err := r.Pods.NewController(ctx, mgr, kind)
+	if err != nil {
 		return err
 	}
-	users := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
-	b := ctrl.NewControllerManagedBy(mgr).
-		For(&novav1.Nova{}, builder.WithPredicates(watch.SpecChanges)).
+	return b.
 		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced)))).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), kind.List, "NovaCell")), builder.WithPredicates(watch.Freed)).
-		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users))).
 		WatchesRawSource(r.Services.Novas()).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
-		Watches(&novav1.NovaCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures))
-	return r.Pods.Watch(b, kind).Complete(r)
+		Watches(&novav1.NovaCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
+		Complete(r)
 }
 
 // kind of the Novas.
@@ -130,6 +123,7 @@ var kind = podified.Kind{
 		spec := obj.(*novav1.Nova).Spec
 		return slices.Concat(spec.APIServiceTemplate.NetworkAttachments, spec.SchedulerServiceTemplate.NetworkAttachments)
 	},
+	Secrets:   secretsOf,
 	CronJobs:  true,
 	Generated: generated,
 }

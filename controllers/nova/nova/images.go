@@ -112,4 +112,3 @@ func (s *scope) nameImages(cell string, spec *novav1.NovaCellSpec) {
 		*image = s.image(part{component: component, cell: cell})
 	}
 }
-

@@ -11,9 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -23,7 +21,6 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
-	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=list;watch;patch
@@ -33,8 +30,6 @@ import (
 
 const (
 	fieldManager = "edpm-novacell"
-	// secretIndex holds the Secrets of a cell: what it reads and writes.
-	secretIndex = "novacell.secrets"
 	// transportKey is where a cell finds its message bus.
 	transportKey = "transport_url"
 )
@@ -85,17 +80,11 @@ func (s *scope) phases() []phase.Phase {
 
 // SetupWithManager adds the controller and its index.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCell{}, secretIndex, secretsOf); err != nil {
+	b, err := r.Pods.NewController(ctx, mgr, kind)
+	if err != nil {
 		return err
 	}
-	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-	users := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
-	b := ctrl.NewControllerManagedBy(mgr).
-		For(&novav1.NovaCell{}, builder.WithPredicates(watch.SpecChanges)).
-		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users)))
-	return r.Pods.Watch(b, kind).Complete(r)
+	return b.Complete(r)
 }
 
 func secretsOf(obj client.Object) []string {
@@ -114,6 +103,7 @@ var kind = podified.Kind{
 		spec := obj.(*novav1.NovaCell).Spec
 		return slices.Concat(spec.ConductorServiceTemplate.NetworkAttachments, spec.MetadataServiceTemplate.NetworkAttachments, spec.NoVNCProxyServiceTemplate.NetworkAttachments)
 	},
+	Secrets: secretsOf,
 	Generated: func(obj client.Object) []string {
 		return nova.Generated((&scope{Reconciler: &Reconciler{}, cell: obj.(*novav1.NovaCell)}).components())
 	},

@@ -28,12 +28,8 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=list;watch
 
-const (
-	// cellIndex holds the cell of a compute.
-	cellIndex = "spec.cellName"
-	// secretIndex holds the Secrets of a compute: what it reads and writes.
-	secretIndex = "novacompute.secrets"
-)
+// cellIndex holds the cell of a compute.
+const cellIndex = "spec.cellName"
 
 // Reconciler of NovaCompute.
 type Reconciler struct {
@@ -81,28 +77,25 @@ var kind = podified.Kind{
 	New:       func() phase.Object { return &novav1.NovaCompute{} },
 	List:      func() client.ObjectList { return &novav1.NovaComputeList{} },
 	Networks:  func(obj client.Object) []string { return obj.(*novav1.NovaCompute).Spec.NetworkAttachments },
+	Secrets:   secretsOf,
 	Generated: func(obj client.Object) []string { return podified.GeneratedSet(obj.GetName()) },
 }
 
 // SetupWithManager adds the controller and its indexes. That of cells by their
 // Topology is the cells' own.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := kind.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCompute{}, cellIndex, cellOf); err != nil {
 		return err
 	}
-	for name, extract := range map[string]client.IndexerFunc{cellIndex: cellOf, secretIndex: secretsOf} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCompute{}, name, extract); err != nil {
-			return err
-		}
+	b, err := r.Pods.NewController(ctx, mgr, kind)
+	if err != nil {
+		return err
 	}
 	ofCell := watch.Users(mgr.GetClient(), kind.List, cellIndex, watch.ByName)
-	ofSecret := watch.Users(mgr.GetClient(), kind.List, secretIndex, watch.ByName)
-	b := ctrl.NewControllerManagedBy(mgr).
-		For(&novav1.NovaCompute{}, builder.WithPredicates(watch.SpecChanges)).
+	return b.
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell), builder.WithPredicates(watch.SpecOr(configuresComputes))).
-		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofSecret))).
-		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.heirs(ofCell)), builder.WithPredicates(topology.Changes))
-	return r.Pods.Watch(b, kind).Complete(r)
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.heirs(ofCell)), builder.WithPredicates(topology.Changes)).
+		Complete(r)
 }
 
 // heirs maps a Topology to the computes of the cells that refer to it.

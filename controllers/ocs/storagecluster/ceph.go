@@ -20,6 +20,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 // served is how long the API server is given to serve a kind that was just defined.
@@ -220,7 +221,7 @@ func (s *scope) ownership() []apply.Option {
 func (s *scope) rookMissing(ctx context.Context) error {
 	halt := phase.Failing(ocsv1.CephClusterReadyCondition, ocsv1.RookMissingReason,
 		"The resource definition of CephCluster (%s) does not exist: install Rook", cephv1.CephClusterCRD)
-	err := s.Get(ctx, client.ObjectKey{Name: cephv1.CephClusterCRD}, Definition())
+	err := s.Get(ctx, client.ObjectKey{Name: cephv1.CephClusterCRD}, watch.Definition())
 	switch {
 	case err == nil:
 		halt.After = served

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -47,7 +46,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&corev1.Node{}, everywhere, builder.WithPredicates(watch.NodeChanges)).
 		Watches(&corev1.Pod{}, here, builder.WithPredicates(ofOSD, podChanges)).
 		Watches(&corev1.PersistentVolumeClaim{}, here, builder.WithPredicates(ofOSD, watch.ClaimChanges)).
-		WatchesMetadata(Definition(), handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(ofCephCluster)).
+		WatchesMetadata(watch.Definition(), handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(ofCephCluster)).
 		WatchesRawSource(r.Predictor.Wakes(controllerName))
 	b = watch.Scheduling(b, watch.Gather(r.Predictor.Gather, r.waiting.All), watch.Gather(r.Predictor.Gather, r.waiting.Concerned))
 	r.controller, err = b.Build(r)
@@ -82,14 +81,6 @@ func clusterOf(_ context.Context, ceph client.Object) []reconcile.Request {
 		return []reconcile.Request{watch.Request(ceph.GetNamespace(), name)}
 	}
 	return nil
-}
-
-// Definition returns the resource definition of CephCluster, empty, of which only
-// metadata is of interest.
-func Definition() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	return m
 }
 
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {

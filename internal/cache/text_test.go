@@ -1,4 +1,4 @@
-package controllers_test
+package cache_test
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/cache"
 )
 
 // readyCompute is the n-th of many computes that are Ready, as it comes from the API server.
@@ -49,7 +49,7 @@ func readyCompute(t *testing.T, n int) *novav1.NovaExternalCompute {
 
 func heldAs(t *testing.T, n int) any {
 	t.Helper()
-	compute, err := controllers.CacheOptions(nil).DefaultTransform(readyCompute(t, n))
+	compute, err := cache.Options(nil).DefaultTransform(readyCompute(t, n))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,6 @@
-package controllers
+// Package cache says what the manager holds in memory: no more of an object than is read,
+// and once what many objects have in common.
+package cache
 
 import (
 	"fmt"
@@ -15,18 +17,18 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	"github.com/edpm-operators/edpm-operators/apis/common"
-	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
-	"github.com/edpm-operators/edpm-operators/controllers/ocs/storagecluster"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// CacheOptions returns what the chosen operators, all if there are none, hold in
+// Options returns what the chosen operators, all if there are none, hold in
 // memory: of Jobs those of runs and of services in pods, and of Pods those of runs, unless Topologies, podified
 // services or OSDs are looked after. How pods are spread, and where more would go,
 // depends on all the pods of the cluster. Of resource definitions the one is held
@@ -34,15 +36,15 @@ import (
 //
 // Whoever may write objects in some namespace decides how many there are and how
 // large: of what is none of ours no more is held than is looked at.
-func CacheOptions(operators []string) cache.Options {
-	runners := labels.SelectorFromSet(labels.Set{openstackansibleee.RunnerLabel: "true"})
-	jobs, err := labels.NewRequirement(podified.AppLabel, selection.In, []string{openstackansibleee.App, podified.JobApp})
+func Options(operators []string) ctrlcache.Options {
+	runners := labels.SelectorFromSet(labels.Set{ansibleeev1.RunnerLabel: "true"})
+	jobs, err := labels.NewRequirement(podified.AppLabel, selection.In, []string{ansibleeev1.RunnerApp, podified.JobApp})
 	utilruntime.Must(err) // both are constants
-	pods := cache.ByObject{Label: runners, Transform: withoutTemplate}
+	pods := ctrlcache.ByObject{Label: runners, Transform: withoutTemplate}
 	if len(operators) == 0 || slices.ContainsFunc(operators, func(o string) bool { return slices.Contains(placing, o) }) {
-		pods = cache.ByObject{Transform: podsForScheduling()}
+		pods = ctrlcache.ByObject{Transform: podsForScheduling()}
 	}
-	held := map[client.Object]cache.ByObject{
+	held := map[client.Object]ctrlcache.ByObject{
 		&corev1.Pod{}:                   pods,
 		&corev1.Node{}:                  {Transform: trimmedSnapshot},
 		&batchv1.Job{}:                  {Label: labels.NewSelector().Add(*jobs), Transform: withoutTemplate},
@@ -53,9 +55,9 @@ func CacheOptions(operators []string) cache.Options {
 		&policyv1.PodDisruptionBudget{}: {Transform: withoutForeign},
 	}
 	if slices.Contains(operators, "ocs") {
-		held[storagecluster.Definition()] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", cephv1.CephClusterCRD)}
+		held[watch.Definition()] = ctrlcache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", cephv1.CephClusterCRD)}
 	}
-	return cache.Options{DefaultTransform: trimmed, ByObject: held}
+	return ctrlcache.Options{DefaultTransform: trimmed, ByObject: held}
 }
 
 // ClientOptions returns what the client of the manager reads past the cache: the
@@ -170,7 +172,7 @@ func podsForScheduling() func(any) (any, error) {
 		maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return !ours(key) })
 		owner := metav1.GetControllerOfNoCopy(pod)
 		switch {
-		case pod.Labels[openstackansibleee.RunnerLabel] == "true", pod.Labels[podified.AppLabel] == podified.JobApp:
+		case pod.Labels[ansibleeev1.RunnerLabel] == "true", pod.Labels[podified.AppLabel] == podified.JobApp:
 			pod.Status.ContainerStatuses = containers
 		case owner == nil:
 		case owner.Kind != "StatefulSet":

@@ -1,4 +1,4 @@
-package controllers_test
+package cache_test
 
 import (
 	"maps"
@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/cache"
 )
 
 // held returns what is held of an object in memory.
@@ -31,7 +31,7 @@ func held[T client.Object](t *testing.T, obj T, operators ...string) T {
 // transform returns what objects of a kind pass on their way into memory.
 func transform[T client.Object](t *testing.T, operators ...string) func(any) (any, error) {
 	t.Helper()
-	for kind, by := range controllers.CacheOptions(operators).ByObject {
+	for kind, by := range cache.Options(operators).ByObject {
 		if _, same := kind.(T); same {
 			return by.Transform
 		}
@@ -139,7 +139,7 @@ func TestWithoutTopologiesOnlyTheResultsOfRunsAreHeld(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is held differs (-want +got):\n%s", diff)
 	}
-	for kind, by := range controllers.CacheOptions([]string{"ansibleee"}).ByObject {
+	for kind, by := range cache.Options([]string{"ansibleee"}).ByObject {
 		switch kind.(type) {
 		case *corev1.Pod, *batchv1.Job:
 			if by.Label == nil {
@@ -166,7 +166,7 @@ func metaWithEverything(owner string) metav1.ObjectMeta {
 
 func TestOfConfigMapsTheCacheHoldsWhichTheyAreAndWhose(t *testing.T) {
 	var identity func(any) (any, error)
-	for kind, by := range controllers.CacheOptions(nil).ByObject {
+	for kind, by := range cache.Options(nil).ByObject {
 		if _, ok := kind.(*corev1.ConfigMap); ok {
 			identity = by.Transform
 		}
@@ -203,7 +203,7 @@ func TestOfForeignObjectsTheCacheHoldsWhichTheyAreAndWhose(t *testing.T) {
 }
 
 func TestLongAnnotationsOfOthersAreNotHeld(t *testing.T) {
-	got, err := controllers.CacheOptions(nil).DefaultTransform(&corev1.Node{ObjectMeta: metaWithEverything("x/v1")})
+	got, err := cache.Options(nil).DefaultTransform(&corev1.Node{ObjectMeta: metaWithEverything("x/v1")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestLongAnnotationsOfOthersAreNotHeld(t *testing.T) {
 
 func TestOfResourceDefinitionsOnlyTheOneThatIsWaitedForIsHeld(t *testing.T) {
 	definitions := func(operators ...string) (fields []string) {
-		for kind, by := range controllers.CacheOptions(operators).ByObject {
+		for kind, by := range cache.Options(operators).ByObject {
 			if _, ok := kind.(*metav1.PartialObjectMetadata); ok {
 				fields = append(fields, by.Field.String())
 			}
@@ -227,18 +227,5 @@ func TestOfResourceDefinitionsOnlyTheOneThatIsWaitedForIsHeld(t *testing.T) {
 	}
 	if got := definitions(); len(got) > 0 {
 		t.Errorf("without it %q are held", got)
-	}
-}
-
-func TestOperatorsToChooseFrom(t *testing.T) {
-	if err := controllers.CheckOperators([]string{"nova", "ocs"}); err != nil {
-		t.Errorf("an optional operator cannot be chosen: %v", err)
-	}
-	err := controllers.CheckOperators([]string{"nova", "typo"})
-	if err == nil || !strings.Contains(err.Error(), `"typo" is not an operator: choose from ansibleee`) || !strings.Contains(err.Error(), "ocs") {
-		t.Errorf("the error is %v", err)
-	}
-	if slices.Contains(controllers.Operators, "ocs") {
-		t.Error("the kind of another operator is taken over unasked")
 	}
 }
