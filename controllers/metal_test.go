@@ -319,6 +319,30 @@ var _ = Describe("The machine of a node", func() {
 		}),
 	)
 
+	It("is not released while a service is added to its node at the last moment", func() {
+		w, operator := newMetal("m0")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.provisioned("n")
+		dropsFinalizer := func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/openstackdataplanenodes/n") }
+		release := w.wire.hold(dropsFinalizer)
+		DeferCleanup(release)
+		remove(w.node("n"))
+		Eventually(w.wire.waiting).Should(BeTrue())
+		node := get(Default, w.node("n"))
+		node.Status.Services = []dataplanev1.NodeServiceStatus{{Name: "late", Kind: "Late", ObjectName: "late-n"}}
+		Expect(api.Status().Update(ctx, node)).To(Succeed())
+		release()
+		w.condition(w.node("n"), condition.DeploymentReadyCondition, "False/ServicesRemaining/Info", "late")
+		w.quiet()
+		Expect(w.claims()).To(Equal(map[string]string{"m0": "n"}))
+		Expect(operator.Deprovisioned()).To(BeEmpty())
+		node = get(Default, w.node("n"))
+		node.Status.Services = nil
+		Expect(api.Status().Update(ctx, node)).To(Succeed())
+		gone(w.node("n"))
+		Expect(w.claims()).To(BeEmpty())
+	})
+
 	It("stays claimed when it is retained: another node says whose it is, and a new one of the name asks for its host key", func() {
 		w, _ := newMetal("m0")
 		w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) { t.ReclaimPolicy = dataplanev1.ReclaimRetain })

@@ -1,6 +1,7 @@
-package openstackdataplanenode
+package baremetalclaim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,19 +14,36 @@ import (
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
 )
 
-// releaseMachine is what becomes of the machine of a node that is being deleted,
-// once its services are removed. Beside [scope.replaceMachine], which a person asks for,
+// releaseMachine releases the machine of a node that is being deleted, once its
+// services are removed: then the controller of the node has removed its finalizer, which no
+// service is added without. Beside [scope.replaceMachine], which a person asks for,
 // it is the only place that deprovisions anything.
 func (s *scope) releaseMachine(ctx context.Context) error {
+	switch {
+	case !controllerutil.ContainsFinalizer(s.node, dataplanev1.MachineFinalizer):
+		return errNoted
+	case controllerutil.ContainsFinalizer(s.node, dataplanev1.NodeFinalizer) || len(s.node.Status.Services) > 0:
+		return errNoted
+	}
+	if err := s.applyPolicy(ctx); err != nil {
+		return err
+	}
+	err := apply.Finalizer(ctx, s.Client, s.node, dataplanev1.MachineFinalizer, controllerutil.RemoveFinalizer)
+	return cmp.Or(client.IgnoreNotFound(err), errNoted)
+}
+
+// applyPolicy does to the machine what the policy says of the time after the node.
+func (s *scope) applyPolicy(ctx context.Context) error {
 	if s.recallMachine(); s.node.Status.BareMetalHost == nil {
 		return nil
 	}
-	policy, err := s.lastPolicy(ctx)
-	if err != nil || policy == dataplanev1.ReclaimRetain {
-		return err
+	policy := s.lastPolicy()
+	if policy == dataplanev1.ReclaimRetain {
+		return nil
 	}
 	exists, err := s.metal.defined(ctx)
 	switch {
@@ -58,21 +76,8 @@ func (s *scope) letGo() bool { return s.node.Annotations[common.SkipCleanupAnnot
 
 // lastPolicy is that of the role, else what it said last. Where nobody knows, nothing
 // is done to the machine.
-func (s *scope) lastPolicy(ctx context.Context) (string, error) {
-	role := &dataplanev1.OpenStackDataPlaneRole{}
-	err := s.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: s.node.Spec.Role}, role)
-	if client.IgnoreNotFound(err) != nil {
-		return "", err
-	}
-	if err == nil {
-		s.role = role
-	}
-	for _, policy := range []string{s.policy(), s.node.Status.BareMetalHost.ReclaimPolicy} {
-		if policy != "" {
-			return policy, nil
-		}
-	}
-	return dataplanev1.ReclaimRetain, nil
+func (s *scope) lastPolicy() string {
+	return cmp.Or(s.policy(), s.node.Status.BareMetalHost.ReclaimPolicy, dataplanev1.ReclaimRetain)
 }
 
 // deprovision has the image removed, waits until that is done, and frees the host.
@@ -109,10 +114,4 @@ func (s *scope) patchHost(ctx context.Context, host *metal3v1.BareMetalHost, cha
 		return fmt.Errorf("releasing BareMetalHost %s: %w", host.Name, err)
 	}
 	return nil
-}
-
-// dropFinalizers removes the finalizers of a node.
-func dropFinalizers(node client.Object, name string) bool {
-	machine := controllerutil.RemoveFinalizer(node, dataplanev1.MachineFinalizer)
-	return controllerutil.RemoveFinalizer(node, name) || machine
 }
