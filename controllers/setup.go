@@ -212,7 +212,9 @@ func (s *setup) dataPlane(ctx context.Context) error {
 	if err := (&openstackdataplanerole.Reconciler{Client: s.GetClient(), Runner: s.runner("dataplane-role"), Gather: s.Gather}).SetupWithManager(s.Manager); err != nil {
 		return err
 	}
-	if err := (&baremetalclaim.Reconciler{Client: s.GetClient(), Live: s.GetAPIReader(), Inputs: s.inputs, Clock: s.engine.Clock}).SetupWithManager(ctx, s.Manager); err != nil {
+	if err := (&baremetalclaim.Reconciler{
+		Client: s.GetClient(), Live: s.GetAPIReader(), Inputs: s.inputs, Clock: s.engine.Clock, Events: s.GetEventRecorder("baremetalclaim"),
+	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
 	return (&openstackdataplanenode.Reconciler{

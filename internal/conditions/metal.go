@@ -31,6 +31,7 @@ func ofMachine() Table {
 			{dataplanev1.MetalAddressUnknownReason, "the machine runs its image, and its address is not known, or is that of another node", "set `spec.ansibleHost`"},
 			{dataplanev1.MetalHostKeyUnknownReason, "the machine runs, and the Secret with the key that was generated for it is lost", "copy the public key from its console into annotation `edpm.openstack.org/host-key` of the node"},
 			{dataplanev1.MetalReplaceRefusedReason, "annotation `edpm.openstack.org/replace-host` asks for another machine, and the message says what is in the way", "correct what the message names, or remove the annotation"},
+			{dataplanev1.MetalWriteRefusedReason, "a write to the BareMetalHost is refused, by baremetal-operator's webhook or another rule of the cluster, or the webhook does not answer; the message has its words", "correct the BareMetalHost or the webhook, and it continues automatically; to have another machine, set annotation `baremetalhost.metal3.io/paused` on the BareMetalHost; to delete the node and leave the machine as it is, annotation `edpm.openstack.org/skip-cleanup: \"true\"` on the node"},
 			{dataplanev1.MetalReleasingReason, "the node is being deleted, or its machine replaced, and waits until that is deprovisioned", "wait; if it does not end, see the events of the BareMetalHost, or set annotation `edpm.openstack.org/skip-cleanup: \"true\"` on the node"},
 		}},
 	}}

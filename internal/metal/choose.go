@@ -121,7 +121,7 @@ func (w Want) hindrance(host *metal3v1.BareMetalHost) string {
 	case ref != nil:
 		return fmt.Sprintf("is claimed by %s %s", cmp.Or(ref.Kind, "an object"), ref.Name)
 	}
-	return cmp.Or(standing(host), w.occupied(host))
+	return cmp.Or(standing(host), w.rooted(host), w.occupied(host))
 }
 
 // standing returns why a host that nobody has claimed is not free.
@@ -143,6 +143,16 @@ func standing(host *metal3v1.BareMetalHost) string {
 	}
 	return ""
 }
+
+// rooted returns why a host whose disk for the image is chosen already does not do.
+func (w Want) rooted(host *metal3v1.BareMetalHost) string {
+	if raid := host.Spec.RAID; w.Hints == nil || raid == nil || !slices.ContainsFunc(raid.SoftwareRAIDVolumes, isRoot) {
+		return ""
+	}
+	return "has a software RAID volume with rootVolume: true, which baremetal-operator takes without rootDeviceHints only: remove baremetalSetTemplate.rootDeviceHints, or rootVolume"
+}
+
+func isRoot(volume metal3v1.RAIDVolume) bool { return volume.RootVolume }
 
 // replaced returns why the node does not claim the machine that it had before.
 func (w Want) replaced(host *metal3v1.BareMetalHost) string {

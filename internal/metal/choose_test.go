@@ -87,15 +87,18 @@ func TestAHostThatIsNotFreeIsNotChosen(t *testing.T) {
 		"it is being deleted":            {func(h *metal3v1.BareMetalHost) { h.DeletionTimestamp = &deleted }, "h is being deleted"},
 		"somebody has given it an image": {func(h *metal3v1.BareMetalHost) { h.Spec.Image = &metal3v1.Image{URL: "http://x"} }, "has an image of its own"},
 		"it has a custom deploy":         {func(h *metal3v1.BareMetalHost) { h.Spec.CustomDeploy = &metal3v1.CustomDeploy{} }, "has an image of its own"},
-		"it is inspected":                {state(metal3v1.StateInspecting), "h is not available yet (inspecting)"},
-		"it is new":                      {state(metal3v1.StateNone), "h is not available yet (not registered)"},
-		"it is deprovisioned":            {state(metal3v1.StateDeprovisioning), "not available yet (deprovisioning)"},
-		"it still runs something":        {state(metal3v1.StateProvisioned), "not available yet (provisioned)"},
+		"a software RAID volume is root": {func(h *metal3v1.BareMetalHost) {
+			h.Spec.RAID = &metal3v1.RAIDConfig{SoftwareRAIDVolumes: []metal3v1.RAIDVolume{{Level: "0"}, {Level: "1", RootVolume: true}}}
+		}, "has a software RAID volume with rootVolume: true"},
+		"it is inspected":         {state(metal3v1.StateInspecting), "h is not available yet (inspecting)"},
+		"it is new":               {state(metal3v1.StateNone), "h is not available yet (not registered)"},
+		"it is deprovisioned":     {state(metal3v1.StateDeprovisioning), "not available yet (deprovisioning)"},
+		"it still runs something": {state(metal3v1.StateProvisioned), "not available yet (provisioned)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, named := range []string{"", "h"} {
 				want := wants()
-				want.Name = named
+				want.Name, want.Hints = named, &metal3v1.RootDeviceHints{Rotational: ptr.To(false)}
 				host, missing := want.Choose([]metal3v1.BareMetalHost{machine("h", c.change)})
 				if host != nil || !strings.Contains(strings.ReplaceAll(missing, ", which spec.bareMetalHost names,", ""), c.says) {
 					t.Errorf("with name %q it chooses %v and says %q; want nothing, and %q", named, host, missing, c.says)

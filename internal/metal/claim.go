@@ -44,7 +44,9 @@ type Claim struct {
 // was read: nobody else has claimed it meanwhile.
 func (c Claim) Patch(host *metal3v1.BareMetalHost) ([]byte, error) {
 	image := c.Image
-	image.ChecksumType = cmp.Or(image.ChecksumType, "auto") // baremetal-operator's own default is md5
+	if image.Checksum != "" {
+		image.ChecksumType = cmp.Or(image.ChecksumType, "auto") // baremetal-operator's own default is md5
+	}
 	secret := &corev1.SecretReference{Name: c.Secret, Namespace: host.Namespace}
 	spec := map[string]any{
 		"consumerRef": corev1.ObjectReference{
@@ -79,9 +81,13 @@ func replacing(hints *metal3v1.RootDeviceHints) (map[string]any, error) {
 }
 
 // Deprovision is the patch by which baremetal-operator removes the image from a
-// host. The host stays claimed until that is done.
+// host. The host stays claimed until that is done. One that is never powered off stays on.
 func Deprovision(host *metal3v1.BareMetalHost) ([]byte, error) {
-	return onlyAsRead(host, map[string]any{"spec": map[string]any{"image": nil, "userData": nil, "networkData": nil, "online": false}})
+	spec := map[string]any{"image": nil, "userData": nil, "networkData": nil}
+	if !host.Spec.DisablePowerOff {
+		spec["online"] = false
+	}
+	return onlyAsRead(host, map[string]any{"spec": spec})
 }
 
 // Free is the patch that removes the claim.

@@ -67,6 +67,13 @@ func TestEachStateHasAReasonThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
+func TestAHostThatIsNeverPoweredOffStaysOn(t *testing.T) {
+	host := machine("h", func(h *metal3v1.BareMetalHost) { h.Spec.DisablePowerOff = true })
+	if patch, err := Deprovision(&host); err != nil || strings.Contains(string(patch), "online") {
+		t.Errorf("the patch is %s, %v", patch, err)
+	}
+}
+
 func TestAClaimIsForTheHostAsItWasRead(t *testing.T) {
 	host := machine("h")
 	host.UID, host.ResourceVersion = "u", "42"

@@ -564,6 +564,8 @@ const (
 	MetalHostKeyUnknownReason condition.Reason = "HostKeyUnknown"
 	// MetalReplaceRefusedReason : a person asks for another machine, and something is in the way.
 	MetalReplaceRefusedReason condition.Reason = "HostNotReplaced"
+	// MetalWriteRefusedReason : admission of Metal3 refuses a write to the BareMetalHost.
+	MetalWriteRefusedReason condition.Reason = "BareMetalHostWriteRefused"
 	// MetalReleasingReason : the node waits for its machine to be deprovisioned.
 	MetalReleasingReason condition.Reason = "BareMetalHostDeprovisioning"
 )

@@ -86,6 +86,13 @@ type BareMetalHostSpec struct {
 	AutomatedCleaningMode string `json:"automatedCleaningMode,omitempty"`
 	// RootDeviceHints say to which disk the image is written.
 	RootDeviceHints *RootDeviceHints `json:"rootDeviceHints,omitempty"`
+	// MetaData of the machine, a Secret.
+	MetaData *corev1.SecretReference `json:"metaData,omitempty"`
+	// DisablePowerOff reports whether the host is never to be powered off: then
+	// baremetal-operator refuses that Online is false.
+	DisablePowerOff bool `json:"disablePowerOff,omitempty"`
+	// RAID volumes that baremetal-operator makes before the host is available.
+	RAID *RAIDConfig `json:"raid,omitempty"`
 	// Architecture of the host, when it was not inspected.
 	Architecture string `json:"architecture,omitempty"`
 	// BootMACAddress of the NIC that boots from the network.
@@ -94,7 +101,7 @@ type BareMetalHostSpec struct {
 
 // RootDeviceHints select a disk: it must match all that are set.
 type RootDeviceHints struct {
-	// DeviceName such as /dev/sda, or one below /dev/disk.
+	// DeviceName such as /dev/sda, or one below /dev/disk/by-path.
 	// +optional
 	DeviceName string `json:"deviceName,omitempty"`
 	// HCTL is the SCSI address.
@@ -125,6 +132,22 @@ type RootDeviceHints struct {
 	// Rotational says whether it is one that rotates.
 	// +optional
 	Rotational *bool `json:"rotational,omitempty"`
+}
+
+// RAIDConfig is what is looked at of the volumes of a host.
+type RAIDConfig struct {
+	// +nullable
+	HardwareRAIDVolumes []RAIDVolume `json:"hardwareRAIDVolumes,omitempty"`
+	// +nullable
+	SoftwareRAIDVolumes []RAIDVolume `json:"softwareRAIDVolumes,omitempty"`
+}
+
+// RAIDVolume of a host.
+type RAIDVolume struct {
+	Level string `json:"level"`
+	// RootVolume reports whether the image is written to the volume: then there are no
+	// RootDeviceHints.
+	RootVolume bool `json:"rootVolume,omitempty"`
 }
 
 // CustomDeploy of a host.
@@ -187,7 +210,7 @@ type NIC struct {
 // Storage is a disk of a host.
 type Storage struct {
 	Name string `json:"name,omitempty"`
-	// AlternateNames are links to it below /dev/disk.
+	// AlternateNames are its name, and the link to it below /dev/disk/by-path.
 	AlternateNames     []string `json:"alternateNames,omitempty"`
 	Rotational         bool     `json:"rotational,omitempty"`
 	SizeBytes          int64    `json:"sizeBytes,omitempty"`

@@ -365,7 +365,7 @@ func (s *scope) writeClaim(ctx context.Context, host *metal3v1.BareMetalHost, pl
 		return err
 	}
 	if err := s.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("claiming BareMetalHost %s: %w", host.Name, err)
+		return metal.WriteError(host, "Claiming", "Correct the BareMetalHost or baremetalSetTemplate, or set annotation "+metal3v1.PausedAnnotation+" on the BareMetalHost to have another one", err)
 	}
 	claimed := s.node.Status.BareMetalHost
 	claimed.Claimed, claimed.InputHash = true, hash

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -60,6 +61,8 @@ type Reconciler struct {
 	Live   client.Reader
 	Inputs *inputs.Reader
 	Clock  clock.PassiveClock
+	// Events says what is left of machines.
+	Events events.EventRecorder
 
 	metal *metalHosts
 }

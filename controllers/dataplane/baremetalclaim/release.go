@@ -6,10 +6,12 @@ import (
 	"fmt"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
@@ -61,7 +63,20 @@ func (s *scope) applyPolicy(ctx context.Context) error {
 	if err != nil || host == nil {
 		return err
 	}
-	return s.releaseHost(ctx, host, policy, "Deleting")
+	err = s.releaseHost(ctx, host, policy, "Deleting")
+	if s.letGo() && metal.IsRefusal(err) {
+		s.leave(ctx, host, "It stays claimed in the name of the node: remove spec.consumerRef and spec.image", err)
+		return nil
+	}
+	return err
+}
+
+// leave reports what is left of a host whose release is refused, and is waited for no longer. The
+// event outlives the node.
+func (s *scope) leave(ctx context.Context, host *metal3v1.BareMetalHost, what string, err error) {
+	log.FromContext(ctx).Error(err, "Leaving a BareMetalHost as it is", "host", host.Name)
+	s.Events.Eventf(s.node, host, corev1.EventTypeWarning, string(dataplanev1.MetalWriteRefusedReason), "Releasing",
+		"Annotation %s: BareMetalHost %s is left as it is. %s. %v", common.SkipCleanupAnnotation, host.Name, what, err)
 }
 
 // releaseHost is what a policy does to a host. why begins the message of waiting for it.
@@ -82,13 +97,20 @@ func (s *scope) lastPolicy() string {
 
 // deprovision has the image removed, waits until that is done, and frees the host.
 func (s *scope) deprovision(ctx context.Context, host *metal3v1.BareMetalHost, why string) error {
+	var refusal error
 	if host.Spec.Image != nil {
-		if err := s.patchHost(ctx, host, metal.Deprovision); err != nil {
+		err := s.patchHost(ctx, host, metal.Deprovision)
+		if err != nil && (!s.letGo() || !metal.IsRefusal(err)) {
 			return err
 		}
+		refusal = err
 	}
 	if metal.Deprovisioned(host) || s.letGo() {
-		return s.patchHost(ctx, host, metal.Free)
+		err := s.patchHost(ctx, host, metal.Free)
+		if err == nil && refusal != nil {
+			s.leave(ctx, host, "It is free, and its image is still there: remove spec.image", refusal)
+		}
+		return err
 	}
 	progress := fmt.Sprintf("it is %q", host.Status.Provisioning.State)
 	if host.Status.ErrorMessage != "" {
@@ -111,7 +133,19 @@ func (s *scope) patchHost(ctx context.Context, host *metal3v1.BareMetalHost, cha
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("releasing BareMetalHost %s: %w", host.Name, err)
+		return metal.WriteError(host, "Releasing", s.releaseRemedy(), err)
 	}
 	return nil
+}
+
+// releaseRemedy is what to do about a release that is refused. A machine that is replaced
+// has to be released: the node would find it again.
+func (s *scope) releaseRemedy() string {
+	switch {
+	case s.letGo() && !s.node.DeletionTimestamp.IsZero():
+		return "Correct the BareMetalHost"
+	case s.node.DeletionTimestamp.IsZero():
+		return "Correct the BareMetalHost, or delete it"
+	}
+	return fmt.Sprintf("Correct the BareMetalHost, or set annotation %s: \"true\" on the node to delete it and leave the machine as it is", common.SkipCleanupAnnotation)
 }
