@@ -127,6 +127,9 @@ func (w Want) hindrance(host *metal3v1.BareMetalHost) string {
 // standing returns why a host that nobody has claimed is not free.
 func standing(host *metal3v1.BareMetalHost) string {
 	state := host.Status.Provisioning.State
+	if mark := findMark(host); mark != "" {
+		return mark
+	}
 	switch {
 	case has(host, metal3v1.PausedAnnotation):
 		return "is paused: remove annotation " + metal3v1.PausedAnnotation
@@ -134,12 +137,31 @@ func standing(host *metal3v1.BareMetalHost) string {
 		return "is detached: remove annotation " + metal3v1.DetachedAnnotation
 	case host.Spec.ExternallyProvisioned || state == metal3v1.StateExternallyProvisioned:
 		return "is externally provisioned: use it as a node with preProvisioned: true and its address"
-	case host.Status.OperationalStatus == metal3v1.StatusError || host.Status.ErrorType != "":
+	case host.Status.OperationalStatus == metal3v1.StatusError || host.Status.ErrorType != "" || host.Status.ErrorMessage != "":
 		return fmt.Sprintf("is in error (%s): correct it", cmp.Or(host.Status.ErrorType, "no type"))
 	case host.Spec.Image != nil || host.Spec.CustomDeploy != nil:
 		return "has an image of its own: remove spec.image if nothing runs there"
 	case state != metal3v1.StateAvailable && state != metal3v1.StateReady:
 		return fmt.Sprintf("is not available yet (%s)", cmp.Or(string(state), "not registered"))
+	}
+	return ""
+}
+
+// findMark returns by what a person or another controller has marked a host as not to be
+// used.
+func findMark(host *metal3v1.BareMetalHost) string {
+	for _, annotation := range []string{metal3v1.UnhealthyAnnotation, metal3v1.FormerUnhealthyAnnotation} {
+		if has(host, annotation) {
+			return "is marked as unhealthy: repair the machine, and remove annotation " + annotation
+		}
+	}
+	for _, annotation := range slices.Sorted(maps.Keys(host.Annotations)) {
+		if strings.HasPrefix(annotation, metal3v1.HeldOffAnnotation) {
+			return "is kept powered off: remove annotation " + annotation
+		}
+	}
+	if _, found := host.Labels[metal3v1.NodeReuseLabel]; found {
+		return "is reserved for another cluster: remove label " + metal3v1.NodeReuseLabel
 	}
 	return ""
 }

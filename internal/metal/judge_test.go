@@ -82,7 +82,9 @@ func TestAClaimIsForTheHostAsItWasRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"metadata":{"resourceVersion":"42","uid":"u"},"spec":{"automatedCleaningMode":"disabled",` +
+	want := `{"metadata":{"annotations":{"edpm.openstack.org/before-claim":"{\"before\":{\"online\":false},` +
+		`\"claimed\":{\"online\":true,\"userData\":{\"name\":\"s\",\"namespace\":\"ns\"},\"networkData\":{\"name\":\"s\",\"namespace\":\"ns\"},\"automatedCleaningMode\":\"disabled\"}}"},` +
+		`"resourceVersion":"42","uid":"u"},"spec":{"automatedCleaningMode":"disabled",` +
 		`"consumerRef":{"kind":"OpenStackDataPlaneNode","namespace":"ns","name":"n","uid":"node-uid","apiVersion":"dataplane.openstack.org/v1beta1"},` +
 		`"image":{"url":"http://i","checksum":"abc","checksumType":"auto"},"networkData":{"name":"s","namespace":"ns"},"online":true,"userData":{"name":"s","namespace":"ns"}}}`
 	if string(got) != want {

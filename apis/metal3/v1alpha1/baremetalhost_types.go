@@ -15,6 +15,17 @@ const (
 	DetachedAnnotation = "baremetalhost.metal3.io/detached"
 )
 
+// Marks by which people and other controllers keep hosts from new consumers: those of
+// cluster-api-provider-metal3, chooseHost in baremetal/metal3machine_manager.go at commit 2f6d76b8, and
+// the annotation, with a key of whoever set it, of hosts that baremetal-operator keeps powered off
+// (docs/api.md of baremetal-operator).
+const (
+	UnhealthyAnnotation       = "capm3.metal3.io/unhealthy"
+	FormerUnhealthyAnnotation = "capi.metal3.io/unhealthy"
+	NodeReuseLabel            = "infrastructure.cluster.x-k8s.io/node-reuse"
+	HeldOffAnnotation         = "reboot.metal3.io/"
+)
+
 // ProvisioningState is how far baremetal-operator has come with a host.
 type ProvisioningState string
 
