@@ -189,11 +189,21 @@ func TestHardwareRequirements(t *testing.T) {
 		"only a rotating disk":            {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.SsdReq.ExactMatch = true; r.DiskReqs.GbReq.Gb = 600 }), nil, machine("h", ssd), "has no rotating disk of >= 600 GB"},
 		"hardware that is unknown":        {reqs(func(r *dataplanev1.HardwareReqs) { r.MemReqs.GbReq.Gb = 1 }), nil, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), "has no hardware data"},
 		"requirements of nothing":         {&dataplanev1.HardwareReqs{}, nil, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), ""},
-		"a hint":                          {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/sda", MinSizeGigabytes: 500, Rotational: ptr.To(true)}, machine("h"), ""},
+		"a hint":                          {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/sda", MinSizeGigabytes: 465, Rotational: ptr.To(true)}, machine("h"), ""},
+		"a size that is one in GB only":   {nil, &metal3v1.RootDeviceHints{MinSizeGigabytes: 466}, machine("h"), "has no disk that matches baremetalSetTemplate.rootDeviceHints"},
 		"a hint that no disk matches":     {nil, &metal3v1.RootDeviceHints{Rotational: ptr.To(false)}, machine("h"), "has no disk that matches baremetalSetTemplate.rootDeviceHints"},
 		"a disk that is not the hinted":   {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.GbReq.Gb = 400 }), &metal3v1.RootDeviceHints{Rotational: ptr.To(false)}, machine("h", ssd), "has no disk of >= 400 GB"},
-		"a link to the hinted disk": {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/disk/by-id/x"}, machine("h", func(h *metal3v1.BareMetalHost) {
-			h.Status.Hardware.Storage[0].AlternateNames = []string{"/dev/disk/by-id/x"}
+		"a link to the hinted disk": {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/disk/by-path/x"}, machine("h", func(h *metal3v1.BareMetalHost) {
+			h.Status.Hardware.Storage[0].AlternateNames = []string{"/dev/sda", "/dev/disk/by-path/x"}
+		}), ""},
+		"the name of a disk that has a link": {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/sda"}, machine("h", func(h *metal3v1.BareMetalHost) {
+			h.Status.Hardware.Storage[0].Name, h.Status.Hardware.Storage[0].AlternateNames = "/dev/disk/by-path/x", []string{"/dev/sda", "/dev/disk/by-path/x"}
+		}), ""},
+		"RAID volumes and a hint": {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/sda"}, machine("h", func(h *metal3v1.BareMetalHost) {
+			h.Spec.RAID = &metal3v1.RAIDConfig{HardwareRAIDVolumes: []metal3v1.RAIDVolume{{Level: "1"}}}
+		}), "has RAID volumes, which its hardware data do not show"},
+		"RAID volumes without a hint": {nil, nil, machine("h", func(h *metal3v1.BareMetalHost) {
+			h.Spec.RAID = &metal3v1.RAIDConfig{HardwareRAIDVolumes: []metal3v1.RAIDVolume{{Level: "1"}}}
 		}), ""},
 		"a part of the model":                  {nil, &metal3v1.RootDeviceHints{Model: "PM9"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware.Storage[0].Model = "SAMSUNG PM983" }), ""},
 		"another serial number":                {nil, &metal3v1.RootDeviceHints{SerialNumber: "1"}, machine("h"), "has no disk that matches"},

@@ -127,7 +127,7 @@ type RootDeviceHints struct {
 	// SerialNumber of the disk.
 	// +optional
 	SerialNumber string `json:"serialNumber,omitempty"`
-	// MinSizeGigabytes of the disk.
+	// MinSizeGigabytes of the disk, in GiB: a disk that is sold as 480 GB has 447.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinSizeGigabytes int `json:"minSizeGigabytes,omitempty"`
