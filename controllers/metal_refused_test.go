@@ -82,6 +82,7 @@ func (w *world) skipCleanup(node string) {
 var _ = Describe("A machine that is never powered off", func() {
 	It("is released when its node is deleted, and stays on", func() {
 		w, operator := newMetal("m0")
+		change(w.host("m0"), func(h *metal3v1.BareMetalHost) { h.Spec.Online = false })
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		change(w.provisioned("n"), func(h *metal3v1.BareMetalHost) { h.Spec.DisablePowerOff = true })
 		remove(w.node("n"))

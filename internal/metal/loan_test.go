@@ -71,7 +71,7 @@ func TestAHostIsGivenBackAsItWas(t *testing.T) {
 		}
 		return &corev1.SecretReference{Name: name}
 	}
-	for range 2000 {
+	for range 500 {
 		host := machine("h", func(h *metal3v1.BareMetalHost) {
 			h.Spec.Online, h.Spec.UserData, h.Spec.NetworkData = random.IntN(2) == 0, ref("admin-user"), ref("admin-net")
 			h.Spec.AutomatedCleaningMode = []string{"", "metadata", "disabled"}[random.IntN(3)]
