@@ -75,14 +75,14 @@ func TestNoFileOfAServiceIsForgotten(t *testing.T) {
 
 // dataPlane are the packages that serve every service and so know none.
 var dataPlane = []string{
-	"apis/dataplane/v1beta1/*.go", "apis/edpm/*.go", "apis/hosted/*.go",
+	"apis/dataplane/v1beta1/*.go", "apis/common/*.go", "apis/common/hosted/*.go",
 	"controllers/dataplane/*/*.go", "webhooks/dataplane/*.go",
 	"internal/dataplane/*.go", "internal/dataplane/*/*.go", "internal/edpm/*.go", "internal/hosted/*.go", "internal/hostlock/*.go",
 }
 
 // A service has an API group of its own, or one of the suite for services without Go.
 var (
-	serviceGroup = regexp.MustCompile(`/((apis|controllers|webhooks|internal)/(nova|neutron)|(apis|internal)/edpmservice|(controllers|webhooks)/edpm)(/|$)`)
+	serviceGroup = regexp.MustCompile(`/((apis|controllers|webhooks|internal)/(nova|neutron)|internal/edpmservice|(apis|controllers|webhooks)/edpm)(/|$)`)
 	serviceName  = regexp.MustCompile(`(?i)nova|neutron|ovn|EDPMService`)
 )
 
