@@ -152,6 +152,11 @@ SEED ?= 1
 compare-scheduler: ## Compare predictions with kube-scheduler in DRAWS random clusters from SEED; 20000 take hours.
 	KUBEBUILDER_ASSETS=$$($(LAB) binaries) go test ./internal/placement -run TestAgreesWithKubeScheduler -count=1 -timeout 0 -v -draws $(DRAWS) -seed $(SEED)
 
+.PHONY: compare-ironic
+compare-ironic: ## Compare root device hints with ironic-lib's own function, on 5000 random hosts.
+	@hack/ironic-lib.sh >/dev/null
+	go test ./internal/metal -run TestHintsAgreeWithIronicLib -count=1 -v -hint-draws 5000
+
 # Steps that the model of the engine takes.
 STEPS ?= 1000000
 
@@ -213,7 +218,7 @@ e2e-ovn: ## Run those with a real OVN and neutron (root): networks and metadata 
 e2e-all: export E2E_LONG = 1
 e2e-all: JOBS = 1
 e2e-all: DRAWS = 2000
-e2e-all: e2e test-python e2e-olm e2e-docs e2e-openstack e2e-ovn test-race test-model compare-scheduler ## Everything: before a release, and when the subject of one of them changes (root).
+e2e-all: e2e test-python e2e-olm e2e-docs e2e-openstack e2e-ovn test-race test-model compare-scheduler compare-ironic ## Everything: before a release, and when the subject of one of them changes (root).
 
 .PHONY: bench
 bench: ## Measure the suite with thousands of nodes; prints a table.

@@ -209,6 +209,18 @@ var _ = Describe("A role from bare metal", func() {
 		Expect(w.provisioned("n").Name).To(Equal("m1"))
 	})
 
+	It("does not take a machine that is marked as not to be used", func() {
+		w, _ := newMetal("m0", "m1")
+		change(w.host("m0"), func(h *metal3v1.BareMetalHost) { h.Annotations = map[string]string{metal3v1.UnhealthyAnnotation: ""} })
+		change(w.host("m1"), func(h *metal3v1.BareMetalHost) {
+			h.Annotations = map[string]string{metal3v1.HeldOffAnnotation + "fence": ""}
+		})
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalNoneFreeReason, "m0 is marked as unhealthy", "m1 is kept powered off")
+		change(w.host("m1"), func(h *metal3v1.BareMetalHost) { h.Annotations = nil })
+		Expect(w.provisioned("n").Name).To(Equal("m1"))
+	})
+
 	It("does not take the machine of a node that is given by its address", func() {
 		w, _ := newMetal("m0", "m1")
 		w.make(w.role("by-address").Obj(), MakeNode("here", w.ns).Role("by-address").Host(fakemetal.Hardware(0).NICs[0].IP).Obj())
@@ -319,6 +331,65 @@ var _ = Describe("The machine of a node", func() {
 			g.Expect(h.Annotations).NotTo(HaveKey(metal3v1.DetachedAnnotation))
 		}),
 	)
+
+	It("is given back as it was, and a change that a person made stays", func() {
+		w, operator := newMetal("m0")
+		change(w.host("m0"), func(h *metal3v1.BareMetalHost) {
+			h.Spec.NetworkData, h.Spec.UserData = &corev1.SecretReference{Name: "admin-net"}, &corev1.SecretReference{Name: "admin-user"}
+			h.Spec.RootDeviceHints, h.Spec.AutomatedCleaningMode = &metal3v1.RootDeviceHints{DeviceName: "/dev/sda"}, "metadata"
+			h.Spec.Online = false
+		})
+		own := w.host("m0").Spec
+		w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) {
+			t.RootDeviceHints, t.AutomatedCleaningMode = &metal3v1.RootDeviceHints{MinSizeGigabytes: 200}, "disabled"
+		})
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		claimed := w.provisioned("n")
+		Expect(claimed.Spec.RootDeviceHints).To(Equal(&metal3v1.RootDeviceHints{MinSizeGigabytes: 200}))
+		Expect(claimed.Annotations).To(HaveKey(common.BeforeClaimAnnotation))
+		operator.Pause(metal3v1.StateDeprovisioning)
+		remove(w.node("n"))
+		Eventually(func(g Gomega) {
+			g.Expect(w.bmh(g, "m0").Status.Provisioning.State).To(Equal(metal3v1.StateDeprovisioning))
+		}).Should(Succeed())
+		Expect(w.host("m0").Spec.AutomatedCleaningMode).To(Equal("disabled"), "the role should say how its disks are cleaned")
+		operator.Pause("")
+		gone(w.node("n"))
+		released := w.host("m0")
+		Expect(released.Spec).To(Equal(own))
+		Expect(released.Annotations).NotTo(HaveKey(common.BeforeClaimAnnotation))
+
+		w.make(MakeNode("n2", w.ns).Role("compute").Obj())
+		change(w.provisioned("n2"), func(h *metal3v1.BareMetalHost) { h.Spec.NetworkData = &corev1.SecretReference{Name: "new-net"} })
+		remove(w.node("n2"))
+		gone(w.node("n2"))
+		own.NetworkData.Name = "new-net"
+		Expect(w.host("m0").Spec).To(Equal(own))
+	})
+
+	It("is not released while a service is added to its node at the last moment", func() {
+		w, operator := newMetal("m0")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.provisioned("n")
+		dropsFinalizer := func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/openstackdataplanenodes/n") }
+		release := w.wire.hold(dropsFinalizer)
+		DeferCleanup(release)
+		remove(w.node("n"))
+		Eventually(w.wire.waiting).Should(BeTrue())
+		node := get(Default, w.node("n"))
+		node.Status.Services = []dataplanev1.NodeServiceStatus{{Name: "late", Kind: "Late", ObjectName: "late-n"}}
+		Expect(api.Status().Update(ctx, node)).To(Succeed())
+		release()
+		w.condition(w.node("n"), condition.DeploymentReadyCondition, "False/ServicesRemaining/Info", "late")
+		w.quiet()
+		Expect(w.claims()).To(Equal(map[string]string{"m0": "n"}))
+		Expect(operator.Deprovisioned()).To(BeEmpty())
+		node = get(Default, w.node("n"))
+		node.Status.Services = nil
+		Expect(api.Status().Update(ctx, node)).To(Succeed())
+		gone(w.node("n"))
+		Expect(w.claims()).To(BeEmpty())
+	})
 
 	It("stays claimed when it is retained: another node says whose it is, and a new one of the name asks for its host key", func() {
 		w, _ := newMetal("m0")

@@ -21,6 +21,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/openstackansibleee"
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/upgradeable"
 	"github.com/edpm-operators/edpm-operators/controllers/core/openstackcontrolplane"
+	"github.com/edpm-operators/edpm-operators/controllers/dataplane/baremetalclaim"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplane"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplanenode"
 	"github.com/edpm-operators/edpm-operators/controllers/dataplane/openstackdataplanerole"
@@ -209,6 +210,11 @@ func (s *setup) dataPlane(ctx context.Context) error {
 		return err
 	}
 	if err := (&openstackdataplanerole.Reconciler{Client: s.GetClient(), Runner: s.runner("dataplane-role"), Gather: s.Gather}).SetupWithManager(s.Manager); err != nil {
+		return err
+	}
+	if err := (&baremetalclaim.Reconciler{
+		Client: s.GetClient(), Live: s.GetAPIReader(), Inputs: s.inputs, Clock: s.engine.Clock, Events: s.GetEventRecorder("baremetalclaim"),
+	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
 	return (&openstackdataplanenode.Reconciler{

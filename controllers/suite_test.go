@@ -12,6 +12,7 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
+	"github.com/edpm-operators/edpm-operators/test/fakemetal"
 	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
@@ -47,6 +48,7 @@ func TestControllers(t *testing.T) {
 // The processes of the suite share one API server, which the first of them starts.
 var _ = SynchronizedBeforeSuite(func() []byte {
 	started := envtest.Start(GinkgoT(), envtest.Options{CRDPaths: []string{envtest.File("controllers", "testdata"), envtest.BareMetalHostCRD()}})
+	Expect(fakemetal.InstallRules(context.Background(), started.Client)).To(Succeed())
 	background, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
 	Expect(fakekube.Collect(background, started.Config, started.Scheme)).To(Succeed())

@@ -28,6 +28,10 @@ const (
 	// removing it does nothing.
 	ReplaceHostAnnotation = "edpm.openstack.org/replace-host"
 
+	// BeforeClaimAnnotation on a BareMetalHost that a node has claimed has the fields of
+	// its spec that are given back when it is released, as they were and as they were claimed.
+	BeforeClaimAnnotation = "edpm.openstack.org/before-claim"
+
 	// HostsAnnotation on a runner Pod lists its hosts, separated by commas.
 	HostsAnnotation = "edpm.openstack.org/hosts"
 

@@ -79,7 +79,7 @@ var tables = []Table{
 				dataplaneMetalKindMissing, dataplaneMetalNoneFree, dataplaneMetalHostLost,
 				dataplaneMetalRegistering, dataplaneMetalInspecting, dataplaneMetalPreparing, dataplaneMetalProvisioning,
 				dataplaneMetalError, dataplaneMetalPaused, dataplaneMetalPoweredOff, dataplaneMetalDeprovisioned,
-				dataplaneMetalAddressUnknown, dataplaneMetalHostKeyUnknown, dataplaneMetalReplaceRefused, dataplaneMetalReleasing),
+				dataplaneMetalAddressUnknown, dataplaneMetalHostKeyUnknown, dataplaneMetalReplaceRefused, dataplaneMetalWriteRefused, dataplaneMetalReleasing),
 	}},
 	kind(ansibleEE,
 		inputReady.withMeaning("a Job can be created from the spec").withReasons(ansibleeeInvalidSpec, commonRunnerImageMissing).

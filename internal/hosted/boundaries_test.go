@@ -82,7 +82,7 @@ var dataPlane = []string{
 
 // A service has an API group of its own, or one of the suite for services without Go.
 var (
-	serviceGroup = regexp.MustCompile(`/((apis|controllers|webhooks|internal)/(nova|neutron)|(apis|internal)/edpmservice|(controllers|webhooks)/edpm)(/|$)`)
+	serviceGroup = regexp.MustCompile(`/((apis|controllers|webhooks|internal)/(nova|neutron)|internal/edpmservice|(apis|controllers|webhooks)/edpm)(/|$)`)
 	serviceName  = regexp.MustCompile(`(?i)nova|neutron|ovn|EDPMService`)
 )
 

@@ -121,12 +121,15 @@ func (w Want) hindrance(host *metal3v1.BareMetalHost) string {
 	case ref != nil:
 		return fmt.Sprintf("is claimed by %s %s", cmp.Or(ref.Kind, "an object"), ref.Name)
 	}
-	return cmp.Or(standing(host), w.occupied(host))
+	return cmp.Or(standing(host), w.rooted(host), w.occupied(host))
 }
 
 // standing returns why a host that nobody has claimed is not free.
 func standing(host *metal3v1.BareMetalHost) string {
 	state := host.Status.Provisioning.State
+	if mark := findMark(host); mark != "" {
+		return mark
+	}
 	switch {
 	case has(host, metal3v1.PausedAnnotation):
 		return "is paused: remove annotation " + metal3v1.PausedAnnotation
@@ -134,7 +137,7 @@ func standing(host *metal3v1.BareMetalHost) string {
 		return "is detached: remove annotation " + metal3v1.DetachedAnnotation
 	case host.Spec.ExternallyProvisioned || state == metal3v1.StateExternallyProvisioned:
 		return "is externally provisioned: use it as a node with preProvisioned: true and its address"
-	case host.Status.OperationalStatus == metal3v1.StatusError || host.Status.ErrorType != "":
+	case host.Status.OperationalStatus == metal3v1.StatusError || host.Status.ErrorType != "" || host.Status.ErrorMessage != "":
 		return fmt.Sprintf("is in error (%s): correct it", cmp.Or(host.Status.ErrorType, "no type"))
 	case host.Spec.Image != nil || host.Spec.CustomDeploy != nil:
 		return "has an image of its own: remove spec.image if nothing runs there"
@@ -143,6 +146,35 @@ func standing(host *metal3v1.BareMetalHost) string {
 	}
 	return ""
 }
+
+// findMark returns by what a person or another controller has marked a host as not to be
+// used.
+func findMark(host *metal3v1.BareMetalHost) string {
+	for _, annotation := range []string{metal3v1.UnhealthyAnnotation, metal3v1.FormerUnhealthyAnnotation} {
+		if has(host, annotation) {
+			return "is marked as unhealthy: repair the machine, and remove annotation " + annotation
+		}
+	}
+	for _, annotation := range slices.Sorted(maps.Keys(host.Annotations)) {
+		if strings.HasPrefix(annotation, metal3v1.HeldOffAnnotation) {
+			return "is kept powered off: remove annotation " + annotation
+		}
+	}
+	if _, found := host.Labels[metal3v1.NodeReuseLabel]; found {
+		return "is reserved for another cluster: remove label " + metal3v1.NodeReuseLabel
+	}
+	return ""
+}
+
+// rooted returns why a host whose disk for the image is chosen already does not do.
+func (w Want) rooted(host *metal3v1.BareMetalHost) string {
+	if raid := host.Spec.RAID; w.Hints == nil || raid == nil || !slices.ContainsFunc(raid.SoftwareRAIDVolumes, isRoot) {
+		return ""
+	}
+	return "has a software RAID volume with rootVolume: true, which baremetal-operator takes without rootDeviceHints only: remove baremetalSetTemplate.rootDeviceHints, or rootVolume"
+}
+
+func isRoot(volume metal3v1.RAIDVolume) bool { return volume.RootVolume }
 
 // replaced returns why the node does not claim the machine that it had before.
 func (w Want) replaced(host *metal3v1.BareMetalHost) string {

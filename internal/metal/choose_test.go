@@ -77,6 +77,11 @@ func TestAHostThatIsNotFreeIsNotChosen(t *testing.T) {
 		"another consumer has it":        {claimedBy("Metal3Machine", "infrastructure.cluster.x-k8s.io/v1beta1", "m"), "h is claimed by Metal3Machine m"},
 		"a consumer with a hostile name": {claimedBy("\x1b[2J", "v1", strings.Repeat("x", 100_000)), "h is claimed by  [2J xxx"},
 		"a consumer without kind":        {claimedBy("", "", "x"), "h is claimed by an object x"},
+		"it is unhealthy":                {annotated(metal3v1.UnhealthyAnnotation), "remove annotation capm3.metal3.io/unhealthy"},
+		"it was marked by an old CAPM3":  {annotated(metal3v1.FormerUnhealthyAnnotation), "remove annotation capi.metal3.io/unhealthy"},
+		"it is kept off":                 {annotated("reboot.metal3.io/poison-pill"), "remove annotation reboot.metal3.io/poison-pill"},
+		"another cluster has it next":    {func(h *metal3v1.BareMetalHost) { h.Labels = map[string]string{metal3v1.NodeReuseLabel: "md-0"} }, "remove label infrastructure.cluster.x-k8s.io/node-reuse"},
+		"its last message stands":        {func(h *metal3v1.BareMetalHost) { h.Status.ErrorMessage = "no power" }, "h is in error (no type)"},
 		"it is paused":                   {annotated(metal3v1.PausedAnnotation), "remove annotation baremetalhost.metal3.io/paused"},
 		"it is detached":                 {annotated(metal3v1.DetachedAnnotation), "h is detached"},
 		"it is being detached":           {func(h *metal3v1.BareMetalHost) { h.Status.OperationalStatus = metal3v1.StatusDetached }, "h is detached"},
@@ -87,15 +92,18 @@ func TestAHostThatIsNotFreeIsNotChosen(t *testing.T) {
 		"it is being deleted":            {func(h *metal3v1.BareMetalHost) { h.DeletionTimestamp = &deleted }, "h is being deleted"},
 		"somebody has given it an image": {func(h *metal3v1.BareMetalHost) { h.Spec.Image = &metal3v1.Image{URL: "http://x"} }, "has an image of its own"},
 		"it has a custom deploy":         {func(h *metal3v1.BareMetalHost) { h.Spec.CustomDeploy = &metal3v1.CustomDeploy{} }, "has an image of its own"},
-		"it is inspected":                {state(metal3v1.StateInspecting), "h is not available yet (inspecting)"},
-		"it is new":                      {state(metal3v1.StateNone), "h is not available yet (not registered)"},
-		"it is deprovisioned":            {state(metal3v1.StateDeprovisioning), "not available yet (deprovisioning)"},
-		"it still runs something":        {state(metal3v1.StateProvisioned), "not available yet (provisioned)"},
+		"a software RAID volume is root": {func(h *metal3v1.BareMetalHost) {
+			h.Spec.RAID = &metal3v1.RAIDConfig{SoftwareRAIDVolumes: []metal3v1.RAIDVolume{{Level: "0"}, {Level: "1", RootVolume: true}}}
+		}, "has a software RAID volume with rootVolume: true"},
+		"it is inspected":         {state(metal3v1.StateInspecting), "h is not available yet (inspecting)"},
+		"it is new":               {state(metal3v1.StateNone), "h is not available yet (not registered)"},
+		"it is deprovisioned":     {state(metal3v1.StateDeprovisioning), "not available yet (deprovisioning)"},
+		"it still runs something": {state(metal3v1.StateProvisioned), "not available yet (provisioned)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, named := range []string{"", "h"} {
 				want := wants()
-				want.Name = named
+				want.Name, want.Hints = named, &metal3v1.RootDeviceHints{Rotational: ptr.To(false)}
 				host, missing := want.Choose([]metal3v1.BareMetalHost{machine("h", c.change)})
 				if host != nil || !strings.Contains(strings.ReplaceAll(missing, ", which spec.bareMetalHost names,", ""), c.says) {
 					t.Errorf("with name %q it chooses %v and says %q; want nothing, and %q", named, host, missing, c.says)
@@ -181,11 +189,21 @@ func TestHardwareRequirements(t *testing.T) {
 		"only a rotating disk":            {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.SsdReq.ExactMatch = true; r.DiskReqs.GbReq.Gb = 600 }), nil, machine("h", ssd), "has no rotating disk of >= 600 GB"},
 		"hardware that is unknown":        {reqs(func(r *dataplanev1.HardwareReqs) { r.MemReqs.GbReq.Gb = 1 }), nil, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), "has no hardware data"},
 		"requirements of nothing":         {&dataplanev1.HardwareReqs{}, nil, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), ""},
-		"a hint":                          {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/sda", MinSizeGigabytes: 500, Rotational: ptr.To(true)}, machine("h"), ""},
+		"a hint":                          {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/sda", MinSizeGigabytes: 465, Rotational: ptr.To(true)}, machine("h"), ""},
+		"a size that is one in GB only":   {nil, &metal3v1.RootDeviceHints{MinSizeGigabytes: 466}, machine("h"), "has no disk that matches baremetalSetTemplate.rootDeviceHints"},
 		"a hint that no disk matches":     {nil, &metal3v1.RootDeviceHints{Rotational: ptr.To(false)}, machine("h"), "has no disk that matches baremetalSetTemplate.rootDeviceHints"},
 		"a disk that is not the hinted":   {reqs(func(r *dataplanev1.HardwareReqs) { r.DiskReqs.GbReq.Gb = 400 }), &metal3v1.RootDeviceHints{Rotational: ptr.To(false)}, machine("h", ssd), "has no disk of >= 400 GB"},
-		"a link to the hinted disk": {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/disk/by-id/x"}, machine("h", func(h *metal3v1.BareMetalHost) {
-			h.Status.Hardware.Storage[0].AlternateNames = []string{"/dev/disk/by-id/x"}
+		"a link to the hinted disk": {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/disk/by-path/x"}, machine("h", func(h *metal3v1.BareMetalHost) {
+			h.Status.Hardware.Storage[0].AlternateNames = []string{"/dev/sda", "/dev/disk/by-path/x"}
+		}), ""},
+		"the name of a disk that has a link": {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/sda"}, machine("h", func(h *metal3v1.BareMetalHost) {
+			h.Status.Hardware.Storage[0].Name, h.Status.Hardware.Storage[0].AlternateNames = "/dev/disk/by-path/x", []string{"/dev/sda", "/dev/disk/by-path/x"}
+		}), ""},
+		"RAID volumes and a hint": {nil, &metal3v1.RootDeviceHints{DeviceName: "/dev/sda"}, machine("h", func(h *metal3v1.BareMetalHost) {
+			h.Spec.RAID = &metal3v1.RAIDConfig{HardwareRAIDVolumes: []metal3v1.RAIDVolume{{Level: "1"}}}
+		}), "has RAID volumes, which its hardware data do not show"},
+		"RAID volumes without a hint": {nil, nil, machine("h", func(h *metal3v1.BareMetalHost) {
+			h.Spec.RAID = &metal3v1.RAIDConfig{HardwareRAIDVolumes: []metal3v1.RAIDVolume{{Level: "1"}}}
 		}), ""},
 		"a part of the model":                  {nil, &metal3v1.RootDeviceHints{Model: "PM9"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware.Storage[0].Model = "SAMSUNG PM983" }), ""},
 		"another serial number":                {nil, &metal3v1.RootDeviceHints{SerialNumber: "1"}, machine("h"), "has no disk that matches"},

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 )
@@ -44,57 +45,66 @@ type Claim struct {
 // was read: nobody else has claimed it meanwhile.
 func (c Claim) Patch(host *metal3v1.BareMetalHost) ([]byte, error) {
 	image := c.Image
-	image.ChecksumType = cmp.Or(image.ChecksumType, "auto") // baremetal-operator's own default is md5
+	if image.Checksum != "" {
+		image.ChecksumType = cmp.Or(image.ChecksumType, "auto") // baremetal-operator's own default is md5
+	}
+	claimed := borrowedOf(host)
 	secret := &corev1.SecretReference{Name: c.Secret, Namespace: host.Namespace}
-	spec := map[string]any{
-		"consumerRef": corev1.ObjectReference{
-			APIVersion: dataplanev1.GroupVersion.String(), Kind: ConsumerKind, Namespace: c.Node.Namespace, Name: c.Node.Name, UID: c.Node.UID,
-		},
-		"image": image, "userData": secret, "networkData": secret, "online": true,
+	claimed.Online, claimed.UserData, claimed.NetworkData = true, secret, secret
+	claimed.AutomatedCleaningMode = cmp.Or(c.CleaningMode, claimed.AutomatedCleaningMode)
+	claimed.RootDeviceHints = cmp.Or(c.Hints, claimed.RootDeviceHints)
+	borrowing, err := newLoan(host, claimed)
+	if err != nil {
+		return nil, err
 	}
-	if c.CleaningMode != "" {
-		spec["automatedCleaningMode"] = c.CleaningMode
+	note, err := json.Marshal(borrowing)
+	if err != nil {
+		return nil, err
 	}
-	if c.Hints != nil {
-		hints, err := replacing(c.Hints)
-		if err != nil {
-			return nil, err
+	spec := replacing(fieldsOf(borrowedOf(host)), fieldsOf(claimed)).(map[string]any)
+	spec["image"], spec["consumerRef"] = image, corev1.ObjectReference{
+		APIVersion: dataplanev1.GroupVersion.String(), Kind: ConsumerKind, Namespace: c.Node.Namespace, Name: c.Node.Name, UID: c.Node.UID,
+	}
+	return onlyAsRead(host, map[string]any{"metadata": annotating(common.BeforeClaimAnnotation, string(note)), "spec": spec})
+}
+
+// annotating is the metadata of a merge patch that sets an annotation, or removes it.
+func annotating(key string, value any) map[string]any {
+	return map[string]any{"annotations": map[string]any{key: value}}
+}
+
+// Deprovision is the patch by which baremetal-operator removes the image from a
+// host, and that gives back what the claim has borrowed, but for how the disks are cleaned: that
+// is what the role says. The host stays claimed until it is clean.
+func Deprovision(host *metal3v1.BareMetalHost) ([]byte, error) {
+	spec := returned(host, cleaningModeField)
+	spec["image"] = nil
+	for field, ref := range map[string]*corev1.SecretReference{"userData": host.Spec.UserData, "networkData": host.Spec.NetworkData} {
+		if _, given := spec[field]; !given && ref != nil && ref.Name == SecretName(Consumer(host)) {
+			spec[field] = nil
 		}
-		spec["rootDeviceHints"] = hints
+	}
+	if loanOf(host) == nil && !host.Spec.DisablePowerOff {
+		spec[onlineField] = false
 	}
 	return onlyAsRead(host, map[string]any{"spec": spec})
 }
 
-// replacing returns hints that, in a merge patch, leave nothing of those before.
-func replacing(hints *metal3v1.RootDeviceHints) (map[string]any, error) {
-	all := map[string]any{}
-	for _, name := range []string{"deviceName", "hctl", "model", "vendor", "serialNumber", "minSizeGigabytes", "wwn", "wwnWithExtension", "wwnVendorExtension", "rotational"} {
-		all[name] = nil
-	}
-	text, err := json.Marshal(hints)
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
-	return all, err
-}
-
-// Deprovision is the patch by which baremetal-operator removes the image from a
-// host. The host stays claimed until that is done.
-func Deprovision(host *metal3v1.BareMetalHost) ([]byte, error) {
-	return onlyAsRead(host, map[string]any{"spec": map[string]any{"image": nil, "userData": nil, "networkData": nil, "online": false}})
-}
-
-// Free is the patch that removes the claim.
+// Free is the patch that removes the claim, and gives back the rest.
 func Free(host *metal3v1.BareMetalHost) ([]byte, error) {
-	return onlyAsRead(host, map[string]any{"spec": map[string]any{"consumerRef": nil}})
+	spec := returned(host)
+	spec["consumerRef"] = nil
+	return onlyAsRead(host, map[string]any{"metadata": annotating(common.BeforeClaimAnnotation, nil), "spec": spec})
 }
 
 // Detach is the patch that removes the claim and lets the machine run on, without
 // baremetal-operator.
 func Detach(host *metal3v1.BareMetalHost) ([]byte, error) {
+	spec := returned(host, onlineField)
+	spec["consumerRef"] = nil
 	return onlyAsRead(host, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{metal3v1.DetachedAnnotation: "true"}},
-		"spec":     map[string]any{"consumerRef": nil},
+		"metadata": map[string]any{"annotations": map[string]any{common.BeforeClaimAnnotation: nil, metal3v1.DetachedAnnotation: "true"}},
+		"spec":     spec,
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
@@ -33,6 +32,9 @@ func unmet(reqs *dataplanev1.HardwareReqs, hints *metal3v1.RootDeviceHints, host
 	}
 	storage := hw.Storage
 	if hints != nil {
+		if hasVolumes(host) {
+			return "has RAID volumes, which its hardware data do not show, so that baremetalSetTemplate.rootDeviceHints cannot be compared: name it in spec.bareMetalHost of a node"
+		}
 		storage = slices.DeleteFunc(slices.Clone(storage), func(disk metal3v1.Storage) bool { return !matches(hints, &disk) })
 		if len(storage) == 0 {
 			return "has no disk that matches baremetalSetTemplate.rootDeviceHints"
@@ -45,6 +47,12 @@ func unmet(reqs *dataplanev1.HardwareReqs, hints *metal3v1.RootDeviceHints, host
 		number("GiB of memory", reqs.MemReqs.GbReq.Gb, hw.RAMMebibytes/mebibytes, reqs.MemReqs.GbReq.ExactMatch),
 		disks(reqs.DiskReqs, storage),
 	)
+}
+
+// hasVolumes reports whether the host has RAID volumes, which are made after inspection.
+func hasVolumes(host *metal3v1.BareMetalHost) bool {
+	raid := host.Spec.RAID
+	return raid != nil && len(raid.HardwareRAIDVolumes)+len(raid.SoftwareRAIDVolumes) > 0
 }
 
 func architecture(want, have string) string {
@@ -62,17 +70,6 @@ func number(what string, want, have int, exact bool) string {
 		return fmt.Sprintf("does not have exactly %d %s", want, what)
 	}
 	return fmt.Sprintf("does not have >= %d %s", want, what)
-}
-
-// matches reports whether a disk is one that the hints select, as baremetal-operator
-// documents them: model and vendor can be parts of those of the disk.
-func matches(hints *metal3v1.RootDeviceHints, disk *metal3v1.Storage) bool {
-	is := func(hint, value string) bool { return hint == "" || hint == value }
-	named := is(hints.DeviceName, disk.Name) || slices.Contains(disk.AlternateNames, hints.DeviceName)
-	return named && is(hints.HCTL, disk.HCTL) && is(hints.SerialNumber, disk.SerialNumber) && is(hints.WWN, disk.WWN) &&
-		is(hints.WWNWithExtension, disk.WWNWithExtension) && is(hints.WWNVendorExtension, disk.WWNVendorExtension) &&
-		strings.Contains(disk.Model, hints.Model) && strings.Contains(disk.Vendor, hints.Vendor) &&
-		disk.SizeBytes/gigabyte >= int64(hints.MinSizeGigabytes) && (hints.Rotational == nil || *hints.Rotational == disk.Rotational)
 }
 
 // disks wants one disk that has all that is asked for.

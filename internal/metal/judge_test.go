@@ -67,6 +67,13 @@ func TestEachStateHasAReasonThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
+func TestAHostThatIsNeverPoweredOffStaysOn(t *testing.T) {
+	host := machine("h", func(h *metal3v1.BareMetalHost) { h.Spec.DisablePowerOff = true })
+	if patch, err := Deprovision(&host); err != nil || strings.Contains(string(patch), "online") {
+		t.Errorf("the patch is %s, %v", patch, err)
+	}
+}
+
 func TestAClaimIsForTheHostAsItWasRead(t *testing.T) {
 	host := machine("h")
 	host.UID, host.ResourceVersion = "u", "42"
@@ -75,7 +82,9 @@ func TestAClaimIsForTheHostAsItWasRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"metadata":{"resourceVersion":"42","uid":"u"},"spec":{"automatedCleaningMode":"disabled",` +
+	want := `{"metadata":{"annotations":{"edpm.openstack.org/before-claim":"{\"before\":{\"online\":false},` +
+		`\"claimed\":{\"online\":true,\"userData\":{\"name\":\"s\",\"namespace\":\"ns\"},\"networkData\":{\"name\":\"s\",\"namespace\":\"ns\"},\"automatedCleaningMode\":\"disabled\"}}"},` +
+		`"resourceVersion":"42","uid":"u"},"spec":{"automatedCleaningMode":"disabled",` +
 		`"consumerRef":{"kind":"OpenStackDataPlaneNode","namespace":"ns","name":"n","uid":"node-uid","apiVersion":"dataplane.openstack.org/v1beta1"},` +
 		`"image":{"url":"http://i","checksum":"abc","checksumType":"auto"},"networkData":{"name":"s","namespace":"ns"},"online":true,"userData":{"name":"s","namespace":"ns"}}}`
 	if string(got) != want {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
@@ -50,6 +52,7 @@ func TemplateErrors(at *field.Path, namespace string, t *dataplanev1.BaremetalSe
 	other("cloudUserName", t.CloudUserName, section.AnsibleUser, "must be nodeTemplate.ansibleUser, the user that cloud-init creates and Ansible logs in as: set that, and remove this")
 	other("deploymentSSHSecret", t.DeploymentSSHSecret, section.AnsibleSSHPrivateKeySecret, "must be nodeTemplate.ansibleSSHPrivateKeySecret: set that, and remove this. authorized_keys is not needed, the public key is computed")
 	errs = append(errs, imageErrors(at.Child("image"), t)...)
+	errs = append(errs, hintErrors(at.Child("rootDeviceHints"), t.RootDeviceHints)...)
 	errs = append(errs, addressErrors(at, t)...)
 	return append(errs, referenceErrors(at, namespace, t)...)
 }
@@ -59,13 +62,29 @@ func imageErrors(at *field.Path, t *dataplanev1.BaremetalSetTemplate) field.Erro
 		return nil
 	}
 	var errs field.ErrorList
-	if url := t.Image.URL; !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
-		errs = append(errs, field.Invalid(at.Child("url"), url, "must be a http or https URL that baremetal-operator can reach"))
-	}
-	if t.Image.Checksum == "" {
+	image := t.Image
+	switch parsed, err := url.ParseRequestURI(image.URL); {
+	case err != nil || !slices.Contains([]string{"http", "https", "oci"}, parsed.Scheme):
+		errs = append(errs, field.Invalid(at.Child("url"), image.URL, "must be a http, https or oci URL that baremetal-operator can reach"))
+	case parsed.Scheme == "oci" && image.Checksum != "":
+		errs = append(errs, field.Invalid(at.Child("checksum"), image.Checksum, "must be empty: an image of a registry has one"))
+	case parsed.Scheme != "oci" && image.Checksum == "":
 		errs = append(errs, field.Required(at.Child("checksum"), "set the checksum of the image, or the URL of a file that has it"))
 	}
 	return errs
+}
+
+// hintErrors are names of disks that baremetal-operator's webhook does not take.
+func hintErrors(at *field.Path, hints *metal3v1.RootDeviceHints) field.ErrorList {
+	if hints == nil || hints.DeviceName == "" {
+		return nil
+	}
+	name, isDevice := strings.CutPrefix(hints.DeviceName, "/dev/")
+	name = strings.TrimPrefix(name, "disk/by-path/")
+	if isDevice && name != "" && !strings.Contains(name, "/") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at.Child("deviceName"), hints.DeviceName, "must be one such as /dev/sda, or a link below /dev/disk/by-path: for other links use wwn or serialNumber")}
 }
 
 func addressErrors(at *field.Path, t *dataplanev1.BaremetalSetTemplate) field.ErrorList {

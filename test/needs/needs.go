@@ -47,19 +47,30 @@ func Oslo(t T, python string) {
 // fails in CI.
 func CloudInit(t T) string {
 	t.Helper()
-	_, source, _, _ := runtime.Caller(0)
-	return modules(t, filepath.Join(filepath.Dir(source), "..", "..", "bin", "cloud-init", "usr", "lib", "python3", "dist-packages"))
+	return modules(t, unpacked("cloud-init"), "cloud-init", "cloudinit")
 }
 
-func modules(t T, dir string) string {
+// IronicLib is CloudInit for ironic-lib, which hack/ironic-lib.sh unpacks.
+func IronicLib(t T) string {
 	t.Helper()
-	_, err := os.Stat(filepath.Join(dir, "cloudinit"))
+	return modules(t, unpacked("ironic-lib"), "ironic-lib", "ironic_lib")
+}
+
+// unpacked is where hack/unpack.sh puts modules.
+func unpacked(name string) string {
+	_, source, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(source), "..", "..", "bin", name, "usr", "lib", "python3", "dist-packages")
+}
+
+func modules(t T, dir, name, module string) string {
+	t.Helper()
+	_, err := os.Stat(filepath.Join(dir, module))
 	switch {
 	case err == nil:
 	case os.Getenv("CI") != "":
-		t.Fatalf("cloud-init is not unpacked, and CI is set: run hack/cloud-init.sh")
+		t.Fatalf("%s is not unpacked, and CI is set: run hack/%s.sh", name, name)
 	default:
-		t.Skipf("cloud-init is not unpacked: run hack/cloud-init.sh")
+		t.Skipf("%s is not unpacked: run hack/%s.sh", name, name)
 	}
 	return dir
 }

@@ -26,7 +26,7 @@ func TestWhatIsMissingFailsInCI(t *testing.T) {
 			t.Errorf("with CI=%q it %q; want %q", ci, r.said, want)
 		}
 		r = &recorder{}
-		if modules(r, t.TempDir()); !strings.HasPrefix(r.said, want[:7]) || !strings.Contains(r.said, "hack/cloud-init.sh") {
+		if modules(r, t.TempDir(), "cloud-init", "cloudinit"); !strings.HasPrefix(r.said, want[:7]) || !strings.Contains(r.said, "hack/cloud-init.sh") {
 			t.Errorf("with CI=%q and without cloud-init it %q; want %q", ci, r.said, want[:7])
 		}
 		r = &recorder{}

@@ -81,10 +81,32 @@ func TestTemplatesOfUpstreamAreAcceptedOrRefusedWithARemedy(t *testing.T) {
 	}
 }
 
+func TestTemplatesThatBaremetalOperatorTakesAreTaken(t *testing.T) {
+	for _, text := range []string{
+		"image: {url: 'oci://registry.example/edpm:1'}",
+		"image: {url: 'https://images.example/edpm.raw', checksum: 'https://images.example/SHA256SUMS', format: raw}",
+		"rootDeviceHints: {deviceName: /dev/nvme0n1}",
+		"rootDeviceHints: {deviceName: '/dev/disk/by-path/pci-0000:00:1f.0-nvme-1', minSizeGigabytes: 447}",
+	} {
+		role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}, Spec: dataplanev1.OpenStackDataPlaneRoleSpec{BaremetalSetTemplate: &dataplanev1.BaremetalSetTemplate{}}}
+		if err := yaml.UnmarshalStrict([]byte(text), role.Spec.BaremetalSetTemplate); err != nil {
+			t.Fatal(err)
+		}
+		if errs := roleErrors(role); len(errs) > 0 {
+			t.Errorf("%q is refused: %v", text, errs)
+		}
+	}
+}
+
 func TestEveryWrongFieldOfATemplateIsNamed(t *testing.T) {
 	for text, says := range map[string]string{
 		"image: {url: 'ftp://x', checksum: a}":                                "spec.baremetalSetTemplate.image.url",
 		"image: {url: 'http://x'}":                                            "spec.baremetalSetTemplate.image.checksum: Required value",
+		"image: {url: 'http://a b/x', checksum: a}":                           "must be a http, https or oci URL",
+		"image: {url: 'oci://x/y:1', checksum: a}":                            "spec.baremetalSetTemplate.image.checksum: Invalid value",
+		"rootDeviceHints: {deviceName: sda}":                                  "spec.baremetalSetTemplate.rootDeviceHints.deviceName",
+		"rootDeviceHints: {deviceName: /dev/disk/by-id/wwn-0x5000c500}":       "for other links use wwn or serialNumber",
+		"rootDeviceHints: {deviceName: /dev/}":                                "must be one such as /dev/sda",
 		"ctlplaneGateway: x":                                                  "spec.baremetalSetTemplate.ctlplaneGateway",
 		"ctlplaneNetmask: 255.0.255.0":                                        "spec.baremetalSetTemplate.ctlplaneNetmask",
 		"bootstrapDns: [x]":                                                   "spec.baremetalSetTemplate.bootstrapDns[0]",

@@ -620,6 +620,13 @@ const (
 	// another machine, and the message says what is in the way. Remedy: correct what the
 	// message names, or remove the annotation.
 	MetalReplaceRefusedReason condition.Reason = "HostNotReplaced"
+	// MetalWriteRefusedReason : a write to the BareMetalHost is refused, by baremetal-operator's
+	// webhook or another rule of the cluster, or the webhook does not answer; the message has
+	// its words. Remedy: correct the BareMetalHost or the webhook, and it continues
+	// automatically; to have another machine, set annotation `baremetalhost.metal3.io/paused`
+	// on the BareMetalHost; to delete the node and leave the machine as it is, annotation
+	// `edpm.openstack.org/skip-cleanup: "true"` on the node.
+	MetalWriteRefusedReason condition.Reason = "BareMetalHostWriteRefused"
 	// MetalReleasingReason : the node is being deleted, or its machine replaced, and waits
 	// until that is deprovisioned. Remedy: wait; if it does not end, see the events of the
 	// BareMetalHost, or set annotation `edpm.openstack.org/skip-cleanup: "true"` on the node.

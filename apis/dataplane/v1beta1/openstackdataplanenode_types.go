@@ -56,6 +56,11 @@ type ClaimedHost struct {
 	// +optional
 	InputHash string `json:"inputHash,omitempty"`
 
+	// Outdated reports whether image, user data or network data that are wanted have
+	// changed since.
+	// +optional
+	Outdated bool `json:"outdated,omitempty"`
+
 	// ReclaimPolicy is what its role said last of the time after the node.
 	// +optional
 	ReclaimPolicy string `json:"reclaimPolicy,omitempty"`
@@ -77,6 +82,22 @@ type ClaimedHost struct {
 	Former string `json:"former,omitempty"`
 }
 
+// ProvisioningStatus is what the controller that claims machines reports to that of the
+// node, which shows it as condition ProvisionReady.
+type ProvisioningStatus struct {
+	// Reason for which phase -1 waits; empty when it waits for nothing.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// Severity of the condition.
+	// +optional
+	Severity string `json:"severity,omitempty"`
+
+	// Message says what is wrong or awaited, and what to do.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
 // OpenStackDataPlaneNodeStatus is the state of phases -1 and 0 and, for
 // information, of the services of phase 1.
 type OpenStackDataPlaneNodeStatus struct {
@@ -96,6 +117,10 @@ type OpenStackDataPlaneNodeStatus struct {
 	// BareMetalHost is the machine of a node that is provisioned from bare metal.
 	// +optional
 	BareMetalHost *ClaimedHost `json:"bareMetalHost,omitempty"`
+
+	// Provisioning is what phase -1 waits for. It is absent where no machine is wanted.
+	// +optional
+	Provisioning *ProvisioningStatus `json:"provisioning,omitempty"`
 
 	// InventoryConfigMapName is the ConfigMap whose key inventory is the
 	// Ansible inventory of this node.

@@ -15,6 +15,17 @@ const (
 	DetachedAnnotation = "baremetalhost.metal3.io/detached"
 )
 
+// Marks by which people and other controllers keep hosts from new consumers: those of
+// cluster-api-provider-metal3, chooseHost in baremetal/metal3machine_manager.go at commit 2f6d76b8, and
+// the annotation, with a key of whoever set it, of hosts that baremetal-operator keeps powered off
+// (docs/api.md of baremetal-operator).
+const (
+	UnhealthyAnnotation       = "capm3.metal3.io/unhealthy"
+	FormerUnhealthyAnnotation = "capi.metal3.io/unhealthy"
+	NodeReuseLabel            = "infrastructure.cluster.x-k8s.io/node-reuse"
+	HeldOffAnnotation         = "reboot.metal3.io/"
+)
+
 // ProvisioningState is how far baremetal-operator has come with a host.
 type ProvisioningState string
 
@@ -86,6 +97,13 @@ type BareMetalHostSpec struct {
 	AutomatedCleaningMode string `json:"automatedCleaningMode,omitempty"`
 	// RootDeviceHints say to which disk the image is written.
 	RootDeviceHints *RootDeviceHints `json:"rootDeviceHints,omitempty"`
+	// MetaData of the machine, a Secret.
+	MetaData *corev1.SecretReference `json:"metaData,omitempty"`
+	// DisablePowerOff reports whether the host is never to be powered off: then
+	// baremetal-operator refuses that Online is false.
+	DisablePowerOff bool `json:"disablePowerOff,omitempty"`
+	// RAID volumes that baremetal-operator makes before the host is available.
+	RAID *RAIDConfig `json:"raid,omitempty"`
 	// Architecture of the host, when it was not inspected.
 	Architecture string `json:"architecture,omitempty"`
 	// BootMACAddress of the NIC that boots from the network.
@@ -94,7 +112,7 @@ type BareMetalHostSpec struct {
 
 // RootDeviceHints select a disk: it must match all that are set.
 type RootDeviceHints struct {
-	// DeviceName such as /dev/sda, or one below /dev/disk.
+	// DeviceName such as /dev/sda, or one below /dev/disk/by-path.
 	// +optional
 	DeviceName string `json:"deviceName,omitempty"`
 	// HCTL is the SCSI address.
@@ -109,7 +127,7 @@ type RootDeviceHints struct {
 	// SerialNumber of the disk.
 	// +optional
 	SerialNumber string `json:"serialNumber,omitempty"`
-	// MinSizeGigabytes of the disk.
+	// MinSizeGigabytes of the disk, in GiB: a disk that is sold as 480 GB has 447.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinSizeGigabytes int `json:"minSizeGigabytes,omitempty"`
@@ -125,6 +143,22 @@ type RootDeviceHints struct {
 	// Rotational says whether it is one that rotates.
 	// +optional
 	Rotational *bool `json:"rotational,omitempty"`
+}
+
+// RAIDConfig is what is looked at of the volumes of a host.
+type RAIDConfig struct {
+	// +nullable
+	HardwareRAIDVolumes []RAIDVolume `json:"hardwareRAIDVolumes,omitempty"`
+	// +nullable
+	SoftwareRAIDVolumes []RAIDVolume `json:"softwareRAIDVolumes,omitempty"`
+}
+
+// RAIDVolume of a host.
+type RAIDVolume struct {
+	Level string `json:"level"`
+	// RootVolume reports whether the image is written to the volume: then there are no
+	// RootDeviceHints.
+	RootVolume bool `json:"rootVolume,omitempty"`
 }
 
 // CustomDeploy of a host.
@@ -187,7 +221,7 @@ type NIC struct {
 // Storage is a disk of a host.
 type Storage struct {
 	Name string `json:"name,omitempty"`
-	// AlternateNames are links to it below /dev/disk.
+	// AlternateNames are its name, and the link to it below /dev/disk/by-path.
 	AlternateNames     []string `json:"alternateNames,omitempty"`
 	Rotational         bool     `json:"rotational,omitempty"`
 	SizeBytes          int64    `json:"sizeBytes,omitempty"`

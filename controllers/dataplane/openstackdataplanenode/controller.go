@@ -1,4 +1,5 @@
-// Package openstackdataplanenode takes each node through phases -1 and 0.
+// Package openstackdataplanenode takes each node through phase 0, once it has a host: the
+// machines of phase -1 are those of package baremetalclaim.
 package openstackdataplanenode
 
 import (
@@ -49,8 +50,6 @@ type Reconciler struct {
 	Live client.Reader
 	// RunnerImage of services that name none.
 	RunnerImage string
-
-	metal *metalHosts
 }
 
 // scope is what one reconciliation works on.
@@ -87,13 +86,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.Runner.Run(ctx, node, s.phases()...)
 }
 
-// phases of a node. ProvisionReady is set by the last one, which knows what the host said.
+// phases of a node. ProvisionReady is set by the last one, which knows what the host said,
+// unless the node waits for its machine.
 func (s *scope) phases() []phase.Phase {
 	return []phase.Phase{
 		phase.Of(condition.InputReadyCondition,
 			s.recall, s.lookUpRole, s.ensureFinalizer, s.inheritVars, s.trust, s.inventory, s.machine, s.sshKey, s.lookUpServices, s.buildTargets),
 		phase.Of(dataplanev1.ProvisionReadyCondition),
-		phase.OptionalOf(dataplanev1.ProvisionReadyCondition, s.provisionMetal),
+		phase.OptionalOf(dataplanev1.ProvisionReadyCondition, s.awaitMachine),
 		phase.OptionalOf(condition.TopologyReadyCondition, s.topology),
 		phase.Of(condition.DeploymentReadyCondition, s.deploy),
 	}
@@ -120,11 +120,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			return obj.(*dataplanev1.OpenStackDataPlaneNode).GetLedger()
 		},
 	})
-	var err error
-	if r.metal, err = newMetalHosts(mgr); err != nil {
-		return err
-	}
-	r.metal.controller, err = ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(nodeChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, r.Engine.Expecting(Kind, dataplane.Role, watch.Itself), builder.WithPredicates(arrivals)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, dataplane.Rivals(mgr.GetClient())), builder.WithPredicates(dataplane.MachineChanges)).
@@ -137,18 +133,19 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&ansibleeev1.OpenStackAnsibleEE{}, r.Engine.OwnerHandler(Kind)).
 		WatchesRawSource(r.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(r.usersOf("Secret")))).
 		WatchesRawSource(r.Engine.Wakeups(Kind)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, handler.EnqueueRequestsFromMapFunc(r.nodesWaiting), builder.WithPredicates(departures)).
-		WatchesRawSource(r.metal.appears(r.nodesWithoutKind)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
-		Build(r)
-	return err
+		Complete(r)
 }
 
-// nodeChanges lets through what people change, and services that come and go
-// on a node that is to be removed.
-var nodeChanges = predicate.Or[client.Object](watch.SpecChanges, predicate.NewPredicateFuncs(func(obj client.Object) bool {
+// nodeChanges lets through what people change, what is reported of the machine, and services
+// that come and go on a node that is to be removed.
+var nodeChanges = predicate.Or[client.Object](watch.SpecOr(machineState), predicate.NewPredicateFuncs(func(obj client.Object) bool {
 	return !obj.GetDeletionTimestamp().IsZero()
 }))
+
+func machineState(obj client.Object) string {
+	return dataplane.MachineState(obj.(*dataplanev1.OpenStackDataPlaneNode))
+}
 
 // arrivals lets through nodes that are new, also to a manager that was started.
 var arrivals = predicate.Funcs{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -174,6 +175,21 @@ func (s *scope) sshKey(ctx context.Context) error {
 	return inputs.Halt(condition.InputReadyCondition, err)
 }
 
+// again is how soon a node with its first status gets its finalizer.
+const again = 10 * time.Millisecond
+
+// awaitMachine is phase -1 of a node that has, or is to have, a BareMetalHost.
+func (s *scope) awaitMachine(context.Context) error {
+	halt := dataplane.PendingMachine(s.node, s.role)
+	if halt == nil {
+		return nil
+	}
+	if !controllerutil.ContainsFinalizer(s.node, dataplanev1.NodeFinalizer) {
+		halt.After = again
+	}
+	return halt
+}
+
 // topology is the phase that ensures that runs have the Topology that they
 // are to follow. That of its role is protected by the role.
 func (s *scope) topology(ctx context.Context) error {
@@ -209,10 +225,10 @@ func (s *scope) deploy(ctx context.Context) error {
 	switch {
 	case state.Unreachable:
 		halt := edpm.Failure(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, state)
-		halt.Message += s.noMachineNote()
+		halt.Message += dataplane.MissingMachineNote(s.node, s.role)
 		return halt
 	case state.Phase == edpm.Converged || state.Phase == edpm.Failed || len(s.node.Status.Hash) > 0:
-		conditions.MarkTrue(dataplanev1.ProvisionReadyCondition, "The host answers%s", s.metalNote(ctx))
+		conditions.MarkTrue(dataplanev1.ProvisionReadyCondition, "The host answers%s", dataplane.OutdatedMachineNote(s.node))
 	default:
 		conditions.MarkUnknown(dataplanev1.ProvisionReadyCondition, condition.RequestedReason, "No run has reached the host yet: the first run checks it")
 	}
@@ -238,7 +254,7 @@ func (s *scope) forgetOldServices() {
 }
 
 // remove is the last phase of a node that is being deleted: it waits until
-// every service is off the host, and then removes the finalizers.
+// every service is off the host, and then removes the finalizer.
 func (s *scope) remove(ctx context.Context) error {
 	if err := s.Engine.Forget(ctx, Kind, s.node.Namespace, s.node.Name, stepsOf(s.node)...); err != nil {
 		return err
@@ -251,13 +267,25 @@ func (s *scope) remove(ctx context.Context) error {
 		return phase.Waiting(condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason,
 			"Deleting: waiting until the services are removed from the host: %s", strings.Join(left, "; "))
 	}
-	if err := s.releaseMachine(ctx); err != nil {
-		return err
-	}
 	if err := s.removeInventory(ctx); err != nil {
 		return err
 	}
-	return client.IgnoreNotFound(s.finalizer(ctx, dropFinalizers))
+	if controllerutil.ContainsFinalizer(s.node, dataplanev1.NodeFinalizer) {
+		return client.IgnoreNotFound(s.finalizer(ctx, controllerutil.RemoveFinalizer))
+	}
+	return s.awaitRelease()
+}
+
+// awaitRelease reports what becomes of the machine of a node whose finalizer is removed: it
+// is released then, and not earlier, because no service can be added any more.
+func (s *scope) awaitRelease() error {
+	if !controllerutil.ContainsFinalizer(s.node, dataplanev1.MachineFinalizer) {
+		return nil
+	}
+	if halt := dataplane.ReportedMachine(s.node); halt != nil {
+		return halt
+	}
+	return phase.Waiting(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalReleasingReason, "Deleting: waiting until the machine is released")
 }
 
 // left are the services that the node shows, and objects of services that ran

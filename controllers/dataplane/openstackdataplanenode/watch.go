@@ -14,7 +14,6 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
-	"github.com/edpm-operators/edpm-operators/internal/metal"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -35,22 +34,17 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{node, inputIndex, func(o client.Object) []string {
 			node := o.(*dataplanev1.OpenStackDataPlaneNode)
 			// Each node reads that ConfigMap, if it exists.
-			names := append(sectionInputs(node.Spec.Node, node.Spec.Env), "ConfigMap/"+ansibleeev1.DefaultEnvConfigMap)
-			if node.Status.BareMetalHost != nil {
-				names = append(names, "Secret/"+metal.SecretName(node.Name)) // whose name somebody else may have taken
-			}
-			return names
+			return append(sectionInputs(node.Spec.Node, node.Spec.Env), "ConfigMap/"+ansibleeev1.DefaultEnvConfigMap)
 		}},
 		{role, inputIndex, func(o client.Object) []string {
 			spec := o.(*dataplanev1.OpenStackDataPlaneRole).Spec
-			return append(sectionInputs(spec.NodeTemplate, spec.Env), metalInputs(spec.BaremetalSetTemplate)...)
+			return sectionInputs(spec.NodeTemplate, spec.Env)
 		}},
 		{role, servicesIndex, func(o client.Object) []string { return o.(*dataplanev1.OpenStackDataPlaneRole).Spec.Services }},
 		{service, inputIndex, func(o client.Object) []string {
 			return serviceInputs(o.(*dataplanev1.OpenStackDataPlaneService).Spec)
 		}},
 		{node, topology.RefIndex, topology.Referred},
-		{node, metalIndex, indexMetal},
 		// The controller of roles uses it as well.
 		{role, topology.RefIndex, topology.Referred},
 	} {
@@ -67,7 +61,6 @@ func sectionInputs(section dataplanev1.NodeSection, env []corev1.EnvVar) []strin
 	if section.AnsibleSSHPrivateKeySecret != "" {
 		names = append(names, "Secret/"+section.AnsibleSSHPrivateKeySecret)
 	}
-	names = append(names, secretNames(section.UserData, section.NetworkData)...)
 	for _, ref := range mountRefs(section.ExtraMounts) {
 		names = append(names, ref.kind+"/"+ref.name)
 	}

@@ -42,9 +42,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(cluster.TakeDown)
 	Expect(cluster.UpWith(ctx, GinkgoWriter, "--machines")).To(Succeed())
 	k8s = cluster.Client
-	definition, err := os.ReadFile(envtest.BareMetalHostCRD())
-	Expect(err).NotTo(HaveOccurred())
-	Expect(cluster.Apply(ctx, string(definition))).To(Succeed())
+	for _, file := range []string{envtest.BareMetalHostCRD(), envtest.File("test", "fakemetal", "rules.yaml")} {
+		text, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cluster.Apply(ctx, string(text))).To(Succeed())
+	}
 	Expect(startMetal(ctx)).To(Succeed())
 
 	By("deploying the manager")

@@ -1,21 +1,18 @@
-package openstackdataplanenode
+package baremetalclaim
 
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/metal"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
 // replaceToken is that of the annotation, empty without one.
-func (s *scope) replaceToken() string {
-	return edpm.ShortToken(s.node.Annotations[common.ReplaceHostAnnotation])
-}
+func (s *scope) replaceToken() string { return dataplane.ReplaceToken(s.node) }
 
 // former is the machine that the node had before it was replaced.
 func (s *scope) former() string {
@@ -29,10 +26,10 @@ func (s *scope) former() string {
 // if the node were deleted, and forgets what ran on it. That the token was followed
 // is noted only when the machine is released: whatever dies before does it again.
 func (s *scope) replaceMachine(ctx context.Context) error {
-	token, claimed := s.replaceToken(), s.node.Status.BareMetalHost
-	if token == "" || claimed == nil || claimed.Replacement == token {
+	if !dataplane.Replacing(s.node) {
 		return nil
 	}
+	token, claimed := s.replaceToken(), s.node.Status.BareMetalHost
 	if problem := s.irreplaceable(); problem != "" {
 		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalReplaceRefusedReason, "Annotation %s: the machine is not replaced: %s", common.ReplaceHostAnnotation, problem)
 	}
@@ -49,18 +46,14 @@ func (s *scope) replaceMachine(ctx context.Context) error {
 		}
 	}
 	former := cmp.Or(s.node.Status.BareMetalHost.Name, claimed.Former)
-	s.node.Status.BareMetalHost = &dataplanev1.ClaimedHost{Replacement: token, Former: former}
-	s.node.Status.Hash, s.node.Status.HostKey = nil, ""
-	return s.lookAgain("BareMetalHost %s was released", former)
+	s.startAgain(token, former)
+	return errNoted
 }
 
-// noMachineNote says why a node whose role provisions from bare metal has no machine,
-// and what to do if it should have one.
-func (s *scope) noMachineNote() string {
-	if s.node.Status.BareMetalHost != nil || !metal.Asked(s.role) {
-		return ""
-	}
-	return fmt.Sprintf(". No BareMetalHost was claimed, because something ran on the host before role %s asked for one, or the node was restored without its status: set annotation %s to have one", s.role.Name, common.ReplaceHostAnnotation)
+// startAgain notes that a token is followed: another machine is another host.
+func (s *scope) startAgain(token, former string) {
+	s.node.Status.BareMetalHost = &dataplanev1.ClaimedHost{Replacement: token, Former: former}
+	s.node.Status.Hash, s.node.Status.HostKey = nil, ""
 }
 
 // irreplaceable returns what has to be changed before the machine can be replaced.

@@ -1,11 +1,13 @@
-package openstackdataplanenode
+package baremetalclaim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,12 +31,32 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// metalIndex has the BareMetalHost of a node, and metalWaiting for one that would
+// inputIndex has the Secrets that a node or role names for the first boot, metalIndex has the BareMetalHost of a node, and metalWaiting for one that would
 // claim any.
 const (
+	inputIndex   = "baremetal.inputs"
 	metalIndex   = "dataplane.metal"
 	metalWaiting = "waiting"
 )
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	node, role := &dataplanev1.OpenStackDataPlaneNode{}, &dataplanev1.OpenStackDataPlaneRole{}
+	return errors.Join(
+		indexer.IndexField(ctx, node, metalIndex, indexMetal),
+		indexer.IndexField(ctx, node, inputIndex, func(o client.Object) []string {
+			node := o.(*dataplanev1.OpenStackDataPlaneNode)
+			names := sectionInputs(node.Spec.Node)
+			if node.Status.BareMetalHost != nil {
+				names = append(names, metal.SecretName(node.Name)) // whose name somebody else may have taken
+			}
+			return names
+		}),
+		indexer.IndexField(ctx, role, inputIndex, func(o client.Object) []string {
+			role := o.(*dataplanev1.OpenStackDataPlaneRole)
+			return append(sectionInputs(role.Spec.NodeTemplate), templateInputs(role.Spec.BaremetalSetTemplate)...)
+		}),
+	)
+}
 
 func metalHost(name string) string { return "host/" + name }
 
@@ -198,8 +220,55 @@ func (r *Reconciler) metalNodes(ctx context.Context, options ...client.ListOptio
 	return requests
 }
 
-// metalInputs are the Secrets that a template names.
-func metalInputs(t *dataplanev1.BaremetalSetTemplate) []string {
+// nodesOfRole maps a role to its nodes.
+func (r *Reconciler) nodesOfRole(ctx context.Context, role client.Object) []reconcile.Request {
+	members, err := dataplane.NodesOfRole(ctx, r.Client, role.GetNamespace(), role.GetName())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the nodes of a role")
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(members))
+	for i := range members {
+		requests = append(requests, watch.Request(role.GetNamespace(), members[i].Name))
+	}
+	return requests
+}
+
+// nodesOfSecret maps a Secret to the nodes whose machines boot with it.
+func (r *Reconciler) nodesOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	in, index := client.InNamespace(secret.GetNamespace()), client.MatchingFields{inputIndex: secret.GetName()}
+	requests := r.metalNodes(ctx, in, index)
+	roles := &dataplanev1.OpenStackDataPlaneRoleList{}
+	if err := r.List(ctx, roles, in, index, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the roles with a Secret")
+		return requests
+	}
+	for i := range roles.Items {
+		requests = append(requests, r.nodesOfRole(ctx, &roles.Items[i])...)
+	}
+	return requests
+}
+
+// nodeFacts is what is looked at of a node beside its spec and annotations: what this
+// controller waits for, and its own state.
+func nodeFacts(obj client.Object) string {
+	node := obj.(*dataplanev1.OpenStackDataPlaneNode)
+	status := &node.Status
+	return fmt.Sprintln(dataplane.MachineState(node), status.ObservedGeneration == node.Generation, status.Conditions.IsTrue(condition.InputReadyCondition),
+		len(status.Services), dataplane.Deployed(node), status.Unknown(), node.DeletionTimestamp.IsZero(), node.Finalizers)
+}
+
+// sectionInputs are the Secrets that a section names for the first boot.
+func sectionInputs(section dataplanev1.NodeSection) []string {
+	names := secretNames(section.UserData, section.NetworkData)
+	if section.AnsibleSSHPrivateKeySecret != "" {
+		names = append(names, section.AnsibleSSHPrivateKeySecret)
+	}
+	return names
+}
+
+// templateInputs are the Secrets that a template names.
+func templateInputs(t *dataplanev1.BaremetalSetTemplate) []string {
 	if t == nil {
 		return nil
 	}
@@ -212,7 +281,7 @@ func metalInputs(t *dataplanev1.BaremetalSetTemplate) []string {
 		names = append(names, secretNames(s.UserData, s.NetworkData)...)
 	}
 	if t.CABundleSecretName != "" {
-		names = append(names, "Secret/"+t.CABundleSecretName)
+		names = append(names, t.CABundleSecretName)
 	}
 	return names
 }
@@ -221,7 +290,7 @@ func secretNames(refs ...*corev1.SecretReference) []string {
 	var names []string
 	for _, ref := range refs {
 		if ref != nil {
-			names = append(names, "Secret/"+ref.Name)
+			names = append(names, ref.Name)
 		}
 	}
 	return names

@@ -1,4 +1,4 @@
-package openstackdataplanenode
+package baremetalclaim
 
 import (
 	"slices"

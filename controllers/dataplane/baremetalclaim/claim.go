@@ -1,21 +1,17 @@
-package openstackdataplanenode
+package baremetalclaim
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
@@ -24,38 +20,34 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-// +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=baremetalhosts.metal3.io,verbs=list;watch
-// +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=create;patch
-
-// again is how soon a node is looked at with what was just noted of its machine.
-const again = 10 * time.Millisecond
-
-// provisionMetal is phase -1 of a node whose role asks for bare metal, and of one
-// that has a machine whatever its role says now. The machine of a node on which
+// provision gives a machine to a node whose role asks for bare metal, and follows that of
+// one that has a machine whatever its role says now. The machine of a node on which
 // something was run before it asked for one is left alone.
-func (s *scope) provisionMetal(ctx context.Context) error {
+func (s *scope) provision(ctx context.Context) error {
 	s.recallMachine()
-	if err := s.replaceMachine(ctx); err != nil {
-		return err
+	ready := s.inputsReady()
+	if ready {
+		if err := s.replaceMachine(ctx); err != nil {
+			return err
+		}
 	}
-	if s.hasMachine() {
+	switch {
+	case s.hasMachine():
 		return s.followHost(ctx)
-	}
-	if !metal.Asked(s.role) {
+	case !metal.Asked(s.role):
 		return s.forgetChoice()
-	}
-	if s.node.Status.BareMetalHost == nil && dataplane.Deployed(s.node) {
-		if found, err := s.recallHost(ctx); err != nil || !found && s.replaceToken() == "" {
-			return err
+	case s.node.Status.BareMetalHost == nil && dataplane.Deployed(s.node):
+		if found, err := s.recallHost(ctx); err != nil || found {
+			return cmp.Or(err, errNoted)
+		}
+		if s.replaceToken() == "" {
+			return nil
 		}
 	}
-	if !s.hasMachine() {
-		if err := s.claimHost(ctx); err != nil {
-			return err
-		}
+	if !ready {
+		return errNoted
 	}
-	return s.followHost(ctx)
+	return s.claimHost(ctx)
 }
 
 // hasMachine reports whether the node has claimed a machine.
@@ -73,11 +65,14 @@ func (s *scope) choice() string {
 
 // recallMachine notes that a node that was restored without its status has a
 // machine, or was about to claim one: its finalizer says so. Which one it is, is
-// found out by the consumers of BareMetalHosts; it never claims another one.
+// found out by the consumers of BareMetalHosts; it never claims another one. A node that
+// is new has the finalizer only after its first status.
 func (s *scope) recallMachine() {
-	if s.restored && s.node.Status.BareMetalHost == nil && controllerutil.ContainsFinalizer(s.node, dataplanev1.MachineFinalizer) {
-		s.node.Status.BareMetalHost = s.newChoice("")
-		s.node.Status.BareMetalHost.Claimed = true
+	status := &s.node.Status
+	restored := status.ObservedGeneration == 0 || status.Unknown()
+	if restored && status.BareMetalHost == nil && controllerutil.ContainsFinalizer(s.node, dataplanev1.MachineFinalizer) {
+		status.BareMetalHost = s.newChoice("")
+		status.BareMetalHost.Claimed = true
 	}
 }
 
@@ -160,19 +155,35 @@ func (s *scope) claimHost(ctx context.Context) error {
 	if err := s.needKind(ctx); err != nil {
 		return err
 	}
-	if s.created {
-		// What follows needs the finalizer, and the version of the node that has its first status.
-		return s.lookAgain("Looking for a BareMetalHost")
+	if s.node.Status.BareMetalHost == nil && dataplane.Deployed(s.node) {
+		s.startAgain(s.replaceToken(), "")
+		return errNoted
 	}
 	host, err := s.chooseHost(ctx)
 	if err != nil || s.node.Status.BareMetalHost.Claimed {
+		return cmp.Or(err, errNoted)
+	}
+	if err := s.checkRival(ctx); err != nil {
 		return err
 	}
 	plan, err := s.writeBootData(ctx, host)
 	if err != nil {
 		return err
 	}
-	return s.writeClaim(ctx, host, plan)
+	if err := s.writeClaim(ctx, host, plan); err != nil {
+		return err
+	}
+	return s.followHost(ctx)
+}
+
+// checkRival waits as long as another node has the address: the controller of the node
+// reports it.
+func (s *scope) checkRival(ctx context.Context) error {
+	rival, err := dataplane.FindRival(ctx, s.Client, dataplane.HostOf(s.node, dataplane.HostVars(s.eff)))
+	if err == nil && rival != nil {
+		err = errNoted
+	}
+	return err
 }
 
 // forgetChoice drops a choice that was not acted on: the role no longer asks.
@@ -181,7 +192,7 @@ func (s *scope) forgetChoice() error {
 		return nil
 	}
 	s.dropChoice()
-	return s.lookAgain("No BareMetalHost is needed any more")
+	return nil
 }
 
 // dropChoice keeps of a choice only what the node had before.
@@ -200,12 +211,6 @@ func (s *scope) newChoice(host string) *dataplanev1.ClaimedHost {
 		choice.Replacement, choice.Former = before.Replacement, before.Former
 	}
 	return choice
-}
-
-func (s *scope) lookAgain(format string, args ...any) error {
-	halt := phase.Waiting(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalProvisioningReason, format, args...)
-	halt.After = again
-	return halt
 }
 
 // chooseHost returns the host that the node has chosen, or nil when it has claimed one
@@ -237,10 +242,8 @@ func (s *scope) chooseHost(ctx context.Context) (*metal3v1.BareMetalHost, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.noteChoice(ctx, host.Name); err != nil {
-		return nil, err
-	}
-	return nil, s.lookAgain("BareMetalHost %s was chosen", host.Name)
+	s.node.Status.BareMetalHost = s.newChoice(host.Name)
+	return nil, errNoted
 }
 
 // anyHost is an error if the cache has no host that the node has or may claim. One
@@ -276,21 +279,7 @@ func (s *scope) markMachine(ctx context.Context) error {
 	if err := apply.Finalizer(ctx, s.Client, s.node, dataplanev1.MachineFinalizer, controllerutil.AddFinalizer); err != nil {
 		return err
 	}
-	return s.lookAgain("A BareMetalHost is free")
-}
-
-// noteChoice writes the choice into the status, unless somebody else has changed
-// the node since it was read.
-func (s *scope) noteChoice(ctx context.Context, host string) error {
-	patched := s.node.DeepCopy()
-	patched.Status.BareMetalHost = s.newChoice(host)
-	lock := client.MergeFromWithOptions(s.node, client.MergeFromWithOptimisticLock{})
-	choice := patched.Status.BareMetalHost
-	if err := s.Status().Patch(ctx, patched, lock); err != nil {
-		return fmt.Errorf("noting the choice of a BareMetalHost: %w", err)
-	}
-	s.node.Status.BareMetalHost = choice
-	return nil
+	return errNoted
 }
 
 // wanting is what the node asks for, and the fault of a look-up on the way.
@@ -376,7 +365,7 @@ func (s *scope) writeClaim(ctx context.Context, host *metal3v1.BareMetalHost, pl
 		return err
 	}
 	if err := s.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("claiming BareMetalHost %s: %w", host.Name, err)
+		return metal.WriteError(host, "Claiming", "Correct the BareMetalHost or baremetalSetTemplate, or set annotation "+metal3v1.PausedAnnotation+" on the BareMetalHost to have another one", err)
 	}
 	claimed := s.node.Status.BareMetalHost
 	claimed.Claimed, claimed.InputHash = true, hash
@@ -404,113 +393,4 @@ func (s *scope) policy() string {
 		return dataplanev1.ReclaimDeprovision
 	}
 	return s.role.Spec.BaremetalSetTemplate.ReclaimPolicy
-}
-
-// followHost is what a claimed host is on its way to, and what happens to it later.
-func (s *scope) followHost(ctx context.Context) error {
-	if err := s.needKind(ctx); err != nil {
-		return err
-	}
-	claimed := s.node.Status.BareMetalHost
-	if policy := s.policy(); policy != "" {
-		claimed.ReclaimPolicy = policy
-	}
-	host, err := s.presentHost(ctx)
-	if err != nil {
-		return err
-	}
-	if claimed = s.node.Status.BareMetalHost; host == nil {
-		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostLostReason,
-			"BareMetalHost %s no longer exists, or its spec.consumerRef is no longer this node. The machine is left alone: restore the object or the field, or set annotation %s of the node to have another machine", cmp.Or(claimed.Name, "of this node"), common.ReplaceHostAnnotation)
-	}
-	if err := s.recallBootData(ctx, host); err != nil {
-		return err
-	}
-	if v := metal.Judge(host, claimed.Provisioned); !v.Done() {
-		return s.waitFor(v)
-	}
-	claimed.Provisioned, claimed.Waiting, claimed.Since = true, "", nil
-	return s.findAddress(ctx, host)
-}
-
-// waitFor is the condition of a verdict, which knows since when it is the same.
-func (s *scope) waitFor(v metal.Verdict) error {
-	claimed, now := s.node.Status.BareMetalHost, s.Engine.Clock.Now()
-	if claimed.Waiting != string(v.Reason) || claimed.Since == nil {
-		claimed.Waiting, claimed.Since = string(v.Reason), ptr.To(metav1.NewTime(now))
-	}
-	v, after := v.At(now, claimed.Since.Time)
-	return &phase.Halt{Type: dataplanev1.ProvisionReadyCondition, Reason: v.Reason, Severity: v.Severity, Message: v.Message, After: after}
-}
-
-// presentHost returns the host of the node, nil if it is lost. The cache can be late,
-// and the name of the host was lost if the status was.
-func (s *scope) presentHost(ctx context.Context) (*metal3v1.BareMetalHost, error) {
-	if s.node.Status.BareMetalHost.Name == "" {
-		if found, err := s.recallHost(ctx); err != nil || !found {
-			return nil, err
-		}
-	}
-	host, err := s.ownHost(ctx, s.Client)
-	if err != nil || host != nil {
-		return host, err
-	}
-	return s.ownHost(ctx, s.Live)
-}
-
-// ownHost returns the host of the node, nil if it is not there, or not the node's.
-func (s *scope) ownHost(ctx context.Context, from client.Reader) (*metal3v1.BareMetalHost, error) {
-	host := &metal3v1.BareMetalHost{}
-	err := from.Get(ctx, types.NamespacedName{Namespace: s.node.Namespace, Name: s.node.Status.BareMetalHost.Name}, host)
-	if apierrors.IsNotFound(err) || err == nil && !metal.ClaimedBy(host, s.node.Namespace, s.node.Name) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading BareMetalHost %s: %w", s.node.Status.BareMetalHost.Name, err)
-	}
-	return host, nil
-}
-
-// findAddress notes the address of the machine, once: its static one, else the one
-// that the NIC had during inspection.
-func (s *scope) findAddress(ctx context.Context, host *metal3v1.BareMetalHost) error {
-	claimed := s.node.Status.BareMetalHost
-	if s.node.Spec.AnsibleHost != "" || claimed.Address != "" && claimed.Address == s.eff.AnsibleHost {
-		return nil
-	}
-	if claimed.Address == "" {
-		address, err := s.hardwareAddress(ctx, host)
-		if err != nil {
-			return err
-		}
-		claimed.Address = address
-	}
-	return s.lookAgain("BareMetalHost %s is provisioned, at %s", host.Name, claimed.Address)
-}
-
-// hardwareAddress is the address that the machine itself reported during inspection:
-// it cannot be anything else than an address, nor that of another node.
-func (s *scope) hardwareAddress(ctx context.Context, host *metal3v1.BareMetalHost) (string, error) {
-	unknown := func(why string) error {
-		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalAddressUnknownReason,
-			"BareMetalHost %s is provisioned, and its address is unknown: %s. Set spec.ansibleHost", host.Name, why)
-	}
-	name := ""
-	if s.role.Spec.BaremetalSetTemplate != nil {
-		name = s.role.Spec.BaremetalSetTemplate.CtlplaneInterface
-	}
-	address := metal.AddressOf(host, name)
-	if !address.IsValid() {
-		return "", unknown("its hardware data have none for the NIC of the management network")
-	}
-	rival, err := s.nodeAt(ctx, address.String())
-	if err == nil && rival != nil {
-		err = unknown(fmt.Sprintf("its hardware data have %s, which is that of %s", address, rival.Name()))
-	}
-	return address.String(), err
-}
-
-// nodeAt is another node with an address, nil if there is none.
-func (s *scope) nodeAt(ctx context.Context, address string) (*dataplane.Rival, error) {
-	return dataplane.FindRival(ctx, s.Client, dataplane.Host{Namespace: s.node.Namespace, Node: s.node.Name, Vars: map[string]any{"ansible_host": address}})
 }

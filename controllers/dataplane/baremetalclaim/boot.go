@@ -1,8 +1,9 @@
-package openstackdataplanenode
+package baremetalclaim
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,23 +131,22 @@ func (s *scope) recallBootData(ctx context.Context, host *metal3v1.BareMetalHost
 		metal.SecretName(s.node.Name), host.Name, common.HostKeyAnnotation)
 }
 
-// metalNote says that what the machine was given is no longer what is wanted. It
+// compareBootData notes whether what the machine was given is still what is wanted. It
 // stays as it is.
-func (s *scope) metalNote(ctx context.Context) string {
+func (s *scope) compareBootData(ctx context.Context, host *metal3v1.BareMetalHost) error {
 	claimed := s.node.Status.BareMetalHost
-	if claimed == nil || claimed.InputHash == "" || !metal.Asked(s.role) || s.role.Spec.BaremetalSetTemplate.Image == nil {
-		return ""
-	}
-	host, err := s.ownHost(ctx, s.Client)
-	if err != nil || host == nil {
-		return ""
+	if claimed.InputHash == "" || !metal.Asked(s.role) || s.role.Spec.BaremetalSetTemplate.Image == nil {
+		claimed.Outdated = false
+		return nil
 	}
 	plan, err := s.plan(ctx, host)
+	if halt := (*phase.Halt)(nil); errors.As(err, &halt) {
+		return nil // the machine needs it no more, and the node reports its own inputs
+	}
 	if err != nil {
-		return ""
+		return err
 	}
-	if hash, err := plan.Hash(); err != nil || hash == claimed.InputHash {
-		return ""
-	}
-	return fmt.Sprintf(". Image, user data or network data have changed since BareMetalHost %s was provisioned: they take effect on another machine: set annotation %s of the node to have one", claimed.Name, common.ReplaceHostAnnotation)
+	hash, err := plan.Hash()
+	claimed.Outdated = hash != claimed.InputHash
+	return err
 }

@@ -1,0 +1,247 @@
+package controllers_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/fakemetal"
+)
+
+// hostWrites are the writes to BareMetalHosts, not to their status.
+var hostWrites = admissionv1.RuleWithOperations{
+	Operations: []admissionv1.OperationType{admissionv1.Update},
+	Rule:       admissionv1.Rule{APIGroups: []string{"metal3.io"}, APIVersions: []string{"*"}, Resources: []string{"baremetalhosts"}},
+}
+
+// refuse has the API server refuse what the expression is false for, until the returned
+// function is called.
+func (w *world) refuse(expression string) (accept func()) {
+	GinkgoHelper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: hostWrites}}},
+		MatchConditions:  []admissionv1.MatchCondition{{Name: "namespace", Expression: fmt.Sprintf("object.metadata.namespace == %q", w.ns)}},
+		Validations:      []admissionv1.Validation{{Expression: expression, Message: "not with this host", Reason: ptr.To(metav1.StatusReasonForbidden)}},
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: w.ns, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	Expect(api.Create(ctx, policy)).To(Succeed())
+	Expect(api.Create(ctx, binding)).To(Succeed())
+	accept = func() {
+		Expect(client.IgnoreNotFound(api.Delete(ctx, binding))).To(Succeed())
+		Expect(client.IgnoreNotFound(api.Delete(ctx, policy))).To(Succeed())
+	}
+	DeferCleanup(accept)
+	return accept
+}
+
+// silence has the API server ask a webhook that does not answer before each write to a
+// BareMetalHost of the namespace.
+func (w *world) silence() {
+	GinkgoHelper()
+	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Webhooks: []admissionv1.ValidatingWebhook{{
+		Name: "silent.metal3.io", Rules: []admissionv1.RuleWithOperations{hostWrites},
+		ClientConfig:      admissionv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/validate")},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.ns}},
+		SideEffects:       ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+	}}}
+	Expect(api.Create(ctx, hook)).To(Succeed())
+	DeferCleanup(func() { Expect(client.IgnoreNotFound(api.Delete(ctx, hook))).To(Succeed()) })
+}
+
+// awaitRefusal returns once writes to a host are refused.
+func (w *world) awaitRefusal(host string) {
+	GinkgoHelper()
+	Eventually(func() error {
+		probe := w.host(host)
+		probe.Spec.Architecture = "probe"
+		return api.Update(ctx, probe, client.DryRunAll)
+	}).ShouldNot(Succeed())
+}
+
+// skipCleanup sets the annotation on a node.
+func (w *world) skipCleanup(node string) {
+	GinkgoHelper()
+	change(w.node(node), func(n *dataplanev1.OpenStackDataPlaneNode) {
+		n.Annotations = map[string]string{common.SkipCleanupAnnotation: "true"}
+	})
+}
+
+var _ = Describe("A machine that is never powered off", func() {
+	It("is released when its node is deleted, and stays on", func() {
+		w, operator := newMetal("m0")
+		change(w.host("m0"), func(h *metal3v1.BareMetalHost) { h.Spec.Online = false })
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		change(w.provisioned("n"), func(h *metal3v1.BareMetalHost) { h.Spec.DisablePowerOff = true })
+		remove(w.node("n"))
+		gone(w.node("n"))
+		host := w.host("m0")
+		Expect(host.Spec.ConsumerRef).To(BeNil())
+		Expect(host.Spec.Image).To(BeNil())
+		Expect(host.Spec.Online).To(BeTrue())
+		Expect(operator.Deprovisioned()).To(Equal([]string{"m0"}))
+	})
+})
+
+var _ = Describe("A machine whose release is refused", func() {
+	It("is shown with a remedy, and released when it is accepted", func() {
+		w, operator := newMetal("m0")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.provisioned("n")
+		accept := w.refuse("has(object.spec.image)")
+		Eventually(func() error {
+			probe := w.host("m0")
+			probe.Spec.Image = nil
+			return api.Update(ctx, probe, client.DryRunAll)
+		}).ShouldNot(Succeed())
+		remove(w.node("n"))
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason, "Releasing BareMetalHost m0 is refused", "not with this host", common.SkipCleanupAnnotation)
+		Expect(w.claims()).To(HaveLen(1))
+		Expect(operator.Deprovisioned()).To(BeEmpty())
+		accept()
+		Eventually(func(g Gomega) { // which wakes the node
+			host := w.bmh(g, "m0")
+			host.Labels = map[string]string{"corrected": time.Now().Format("150405.000000000")}
+			g.Expect(api.Update(ctx, host)).To(Succeed())
+			g.Expect(w.claims()).To(BeEmpty())
+		}).Should(Succeed())
+		gone(w.node("n"))
+	})
+
+	It("is free with its image if only that cannot be removed, once the node skips clean-up", func() {
+		w, _ := newMetal("m0")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.provisioned("n")
+		w.refuse("has(object.spec.image)")
+		Eventually(func() error {
+			probe := w.host("m0")
+			probe.Spec.Image = nil
+			return api.Update(ctx, probe, client.DryRunAll)
+		}).ShouldNot(Succeed())
+		w.skipCleanup("n")
+		remove(w.node("n"))
+		gone(w.node("n"))
+		Expect(w.claims()).To(BeEmpty())
+		Expect(w.host("m0").Spec.Image).NotTo(BeNil())
+		Eventually(func() []string { return w.events("n") }).Should(ContainElement(And(ContainSubstring("BareMetalHost m0 is left as it is"), ContainSubstring("its image is still there"))))
+	})
+
+	DescribeTable("stays claimed once the node skips clean-up, which is deleted and says so",
+		func(obstruct func(w *world), says string) {
+			w, _ := newMetal("m0")
+			w.make(MakeNode("n", w.ns).Role("compute").Obj())
+			w.provisioned("n")
+			obstruct(w)
+			w.awaitRefusal("m0")
+			remove(w.node("n"))
+			w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason, says, common.SkipCleanupAnnotation)
+			w.skipCleanup("n")
+			gone(w.node("n"))
+			Expect(w.claims()).To(Equal(map[string]string{"m0": "n"}))
+			Eventually(func() []string { return w.events("n") }).Should(ContainElement(And(ContainSubstring("BareMetalHost m0 is left as it is"), ContainSubstring("It stays claimed"), ContainSubstring(says))))
+		},
+		Entry("when every write is refused", func(w *world) { w.refuse("false") }, "not with this host"),
+		Entry("when a webhook does not answer", func(w *world) { w.silence() }, "failed calling webhook"),
+	)
+
+	It("is not left behind when it is replaced: the node would find it again", func() {
+		w, operator := newMetal("m0", "m1")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.provisioned("n")
+		w.refuse("object.metadata.name != 'm0'")
+		w.awaitRefusal("m0")
+		w.skipCleanup("n")
+		change(w.node("n"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Annotations[common.ReplaceHostAnnotation] = "1" })
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason, "Correct the BareMetalHost, or delete it")
+		w.quiet()
+		Expect(w.claims()).To(Equal(map[string]string{"m0": "n"}))
+		Expect(operator.Deprovisioned()).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A machine whose claim is refused", func() {
+	It("is shown with a remedy, and another one is claimed once it is paused", func() {
+		w, _ := newMetal("m0", "m1")
+		accept := w.refuse("object.metadata.name != 'm0'")
+		w.awaitRefusal("m0")
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason, "Claiming BareMetalHost m0 is refused", "not with this host", metal3v1.PausedAnnotation)
+		Expect(w.claims()).To(BeEmpty())
+		accept()
+		change(w.host("m0"), func(h *metal3v1.BareMetalHost) { h.Annotations = map[string]string{metal3v1.PausedAnnotation: ""} })
+		Expect(w.provisioned("n").Name).To(Equal("m1"))
+	})
+
+	It("is not chosen with rootDeviceHints if a software RAID volume is the root", func() {
+		w, operator := newMetal()
+		operator.Register("m0", fakemetal.Hardware(0))
+		change(w.host("m0"), func(h *metal3v1.BareMetalHost) {
+			h.Spec.RAID = &metal3v1.RAIDConfig{SoftwareRAIDVolumes: []metal3v1.RAIDVolume{{Level: "1", RootVolume: true}}}
+		})
+		w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) {
+			t.RootDeviceHints = &metal3v1.RootDeviceHints{MinSizeGigabytes: 100}
+		})
+		w.make(MakeNode("n", w.ns).Role("compute").Obj())
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalNoneFreeReason, "m0 has a software RAID volume with rootVolume: true")
+		w.machine(operator, "m1", 1)
+		Expect(w.provisioned("n").Name).To(Equal("m1"))
+	})
+})
+
+var _ = DescribeTable("The rules of baremetal-operator in these stories",
+	func(change func(*metal3v1.BareMetalHost), refusal string) {
+		host := &metal3v1.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rules"}, Spec: metal3v1.BareMetalHostSpec{Online: true}}
+		host.Spec.Image = &metal3v1.Image{URL: "http://images.example/edpm.qcow2", Checksum: "abc", ChecksumType: "auto"}
+		host.Spec.UserData = &corev1.SecretReference{Namespace: "default", Name: "s"}
+		host.Spec.NetworkData = host.Spec.UserData
+		change(host)
+		err := api.Create(ctx, host, client.DryRunAll)
+		if refusal == "" {
+			Expect(err).NotTo(HaveOccurred())
+			return
+		}
+		Expect(err).To(MatchError(ContainSubstring(refusal)))
+	},
+	Entry("accept a claim", func(*metal3v1.BareMetalHost) {}, ""),
+	Entry("accept a checksum URL and a format", func(h *metal3v1.BareMetalHost) {
+		h.Spec.Image = &metal3v1.Image{URL: "https://images.example/edpm.raw", Checksum: "https://images.example/SHA256SUMS", Format: "raw"}
+	}, ""),
+	Entry("accept an image of a registry", func(h *metal3v1.BareMetalHost) { h.Spec.Image = &metal3v1.Image{URL: "oci://registry.example/edpm:1"} }, ""),
+	Entry("accept hints", func(h *metal3v1.BareMetalHost) {
+		h.Spec.RootDeviceHints = &metal3v1.RootDeviceHints{DeviceName: "/dev/nvme0n1", SerialNumber: "abc"}
+	}, ""),
+	Entry("accept a link by path", func(h *metal3v1.BareMetalHost) {
+		h.Spec.RootDeviceHints = &metal3v1.RootDeviceHints{DeviceName: "/dev/disk/by-path/pci-0000:00:1f.2-ata-1"}
+	}, ""),
+	Entry("refuse to power off what is never powered off", func(h *metal3v1.BareMetalHost) { h.Spec.Online, h.Spec.DisablePowerOff = false, true }, "power off disabled"),
+	Entry("refuse a name that is no path", func(h *metal3v1.BareMetalHost) { h.Spec.RootDeviceHints = &metal3v1.RootDeviceHints{DeviceName: "sda"} }, "must be a /dev/ path"),
+	Entry("refuse a link by ID", func(h *metal3v1.BareMetalHost) {
+		h.Spec.RootDeviceHints = &metal3v1.RootDeviceHints{DeviceName: "/dev/disk/by-id/wwn-0x5000c500"}
+	}, "/dev/disk/by-path/"),
+	Entry("refuse hints next to a root volume", func(h *metal3v1.BareMetalHost) {
+		h.Spec.RootDeviceHints = &metal3v1.RootDeviceHints{MinSizeGigabytes: 100}
+		h.Spec.RAID = &metal3v1.RAIDConfig{SoftwareRAIDVolumes: []metal3v1.RAIDVolume{{Level: "1", RootVolume: true}}}
+	}, "rootVolume and rootDeviceHints can not be set at the same time"),
+	Entry("refuse a root volume of another level", func(h *metal3v1.BareMetalHost) {
+		h.Spec.RAID = &metal3v1.RAIDConfig{SoftwareRAIDVolumes: []metal3v1.RAIDVolume{{Level: "0", RootVolume: true}}}
+	}, "must use RAID level 1"),
+	Entry("refuse an image without checksum", func(h *metal3v1.BareMetalHost) { h.Spec.Image.Checksum = "" }, "checksum is required"),
+	Entry("refuse an image of a registry with one", func(h *metal3v1.BareMetalHost) { h.Spec.Image.URL = "oci://x/y" }, "must be empty for OCI"),
+	Entry("refuse another scheme", func(h *metal3v1.BareMetalHost) { h.Spec.Image.URL = "file:///x" }, "image URL is invalid"),
+	Entry("refuse a Secret of another namespace", func(h *metal3v1.BareMetalHost) {
+		h.Spec.MetaData = &corev1.SecretReference{Namespace: "kube-system", Name: "s"}
+	}, "cross-namespace"),
+	Entry("refuse a UUID as the name", func(h *metal3v1.BareMetalHost) { h.Name = "0f0c8bfb-6a40-4c8a-8a3e-2c4c2f6b9f00" }, "cannot be a UUID"),
+)
