@@ -17,6 +17,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -37,6 +38,8 @@ type Service struct {
 	Object Object
 	// Name of the service in status.services of nodes.
 	Name string
+	// Identity says which options customServiceConfig cannot set.
+	Identity identity.Service
 	// Annotation on a node, or else on its role, gives the node the service, unless it
 	// is empty. What the value means is for the kind to say.
 	Annotation string

@@ -16,6 +16,7 @@ import (
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/neutron"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -39,7 +40,7 @@ type Reconciler struct{ Images images.Defaults }
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared) error {
 	return hosted.Setup(ctx, mgr, shared, neutron.Service(hosted.Service{
 		Object: &neutronv1.OVNMetadataAgent{}, Name: "ovn-metadata", Finalizer: neutronv1.OVNMetadataAgentFinalizer,
-		Creator: "neutron-ovnmetadataagent", RunnerImage: r.Images.AnsibleEE, Bind: r.bind,
+		Creator: "neutron-ovnmetadataagent", RunnerImage: r.Images.AnsibleEE, Identity: identity.MetadataAgent, Bind: r.bind,
 	}, &neutronv1.OVNController{}, watch.SpecOrReadyChanges))
 }
 
