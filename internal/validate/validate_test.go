@@ -226,7 +226,7 @@ func TestServiceConfigOfAnotherService(t *testing.T) {
 		"[DEFAULT]\nhost = a\ntransport_url = rabbit://u:hunter2@h\ndebug = true\n": 0,
 		"[DEFAULT]\nhost = b\ntransport_url = rabbit://u:hunter2@h\n":               1,
 		"[DEFAULT]\nhost = a\ntransport_url = rabbit://u:hunter3@h\n":               1,
-		"[DEFAULT]\ndebug = true\n": 0,
+		"[DEFAULT]\ndebug = true\n":                                                 0,
 	} {
 		if got := validate.Ratchet(before, check(text)); len(got) != want {
 			t.Errorf("want %d errors once it was stored, got %v for %q", want, messages(got), text)
