@@ -99,6 +99,7 @@ func step() Table {
 			{name(edpm.Pending), "a run starts as soon as its batch is complete", patience},
 			{name(edpm.Running), "a run is in progress; the message names it", "nothing: it continues automatically. `kubectl edpm logs <node> -f` follows its output"},
 			{name(edpm.Failed), "the last run failed on this host; the message has the failed task, the number of the attempt, and the time of the next one", "fix the cause, which `kubectl edpm logs <node>` shows; the step is retried automatically, and immediately when the inputs or the access to the host change"},
+			{name(edpm.Refused), "the last run failed on this host as it does each time with the same inputs, for example because the image refuses the configuration; what was on the host is unchanged", "correct what the message names; the step is run again when its inputs or its access to the host change, or after `kubectl edpm rerun <node>`"},
 			{name(edpm.RetriesExhausted), "as `Failed`, but retries are exhausted (removal only)", "see [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up)"},
 			{name(edpm.RolloutHeld), "not started because of `maxUnavailable`, `maxFailures` or `--max-concurrent-runs`, or because the API server rejects the run; the message says which, and names up to three failed hosts", "fix the failed hosts, raise the limit, or fix the error of the API server; it is retried automatically"},
 			{name(edpm.TooLarge), "the files, variables or `env` of the host are too large for a run; the message names the largest", "shorten it"},

@@ -29,6 +29,9 @@ const (
 	Failed Phase = "Failed"
 	// RetriesExhausted : as Failed, but it will not be tried again.
 	RetriesExhausted Phase = "RetriesExhausted"
+	// Refused : as Failed, in a way in which the same inputs fail each time. It is tried again
+	// with others.
+	Refused Phase = "Refused"
 	// Paused : something is to be done, but deploy is false.
 	Paused Phase = "DeployDisabled"
 	// Excluded : something is to be done, but the host is outside ansibleLimit.
@@ -59,6 +62,7 @@ type State struct {
 	Retry time.Time
 
 	fixed   bool // whether the host is reached in another way than when it failed
+	refused bool // whether it fails in this way each time with the same inputs
 	pending bool // whether it waits for a run
 }
 
@@ -276,7 +280,7 @@ func failure(r *run, w want, backoff Backoff) State {
 		s.Message += ": " + r.problem
 	}
 	if r.known {
-		s.Message, s.Unreachable = r.result.Message, r.result.Unreachable > 0
+		s.Message, s.Unreachable, s.refused = r.result.Message, r.result.Unreachable > 0, r.result.Refused
 	}
 	if s.fixed = r.target.Access != w.access; !s.fixed {
 		s.Retry = r.end.Add(backoff.After(r.target.Attempt, r.name))
@@ -288,7 +292,7 @@ func failure(r *run, w want, backoff Backoff) State {
 // host answered both times, or neither time. Of an attempt whose run is gone
 // already the same is believed.
 func isRepeated(runs []*run, s State) bool {
-	if s.Attempt <= 1 || len(runs) < 2 {
+	if s.Attempt <= 1 || len(runs) < 2 || runs[len(runs)-2].target.Attempt != s.Attempt-1 {
 		return s.Attempt > 1
 	}
 	return (runs[len(runs)-2].result.Unreachable > 0) == s.Unreachable
