@@ -362,6 +362,16 @@ var _ = Describe("The service of a class on a node", func() {
 		Expect(get(Default, mine).Spec.CustomServiceConfig).To(Equal("[DEFAULT]\nmine = 1\n"))
 	})
 
+	It("is not run with the name of another one", func() {
+		w := newPlane("agent")
+		w.make(MakeServiceClass("agent", w.ns).Config("[DEFAULT]\nhost = of-the-class\n").Obj(), MakeNode("n", w.ns).Role("edge").Obj())
+		w.servicesReady("agent", "n")
+		change(w.service("agent", "n"), func(s *edpmv1.EDPMService) { s.Spec.CustomServiceConfig = "[DEFAULT]\nhost = other\n" })
+		w.halted(w.service("agent", "n"), condition.ServiceConfigReadyCondition, hostedv1.InvalidConfigReason, "spec.customServiceConfig: line 2: [DEFAULT] host", "EDPMServiceClass")
+		w.calm()
+		Expect(w.times("n", "agent")).To(Equal(1))
+	})
+
 	It("that belongs to something else is a visible conflict, and stays as it is", func() {
 		w := newPlane()
 		foreign := w.service("agent", "n")

@@ -246,6 +246,19 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			change(w.compute("n"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
 		},
 	}),
+	Entry("a snippet that would make another compute of it", plight{
+		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			early := MakeCompute("n", w.ns, "cell1")
+			early.Spec.CustomServiceConfig = "[DEFAULT]\nhost = other-name\ntransport_url = rabbit://elsewhere\n"
+			w.make(early)
+		},
+		compute: true, shows: condition.ServiceConfigReadyCondition, reason: novav1.InvalidConfigReason, says: []string{
+			"spec.customServiceConfig: line 2: [DEFAULT] host registers the host as another compute", "edpm_nova_host", "line 3: [DEFAULT] transport_url", "the Secret of the message bus",
+		},
+		fix: func(w *world) {
+			change(w.compute("n"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		},
+	}),
 )
 
 var _ = Describe("A compute whose inventory or key is wrong", func() {

@@ -4,11 +4,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
@@ -218,6 +221,27 @@ var _ = Describe("A cell", func() {
 		Entry("a line break in the password", "hunter2\n[DEFAULT]\ndebug = true", "rabbit://x"),
 		Entry("a line break in the message bus", "x", "rabbit://hunter2\n\ndebug = true"),
 	)
+
+	It("runs no conductor, and no compute in pods, with the name or the database of another one", func() {
+		w := newWorld(func(o *controllers.Options) {
+			o.Images.NovaConductor, o.Images.NovaCompute = "conductor:1", "compute:1"
+		})
+		c := MakeCell("c", w.ns).Obj()
+		c.Spec.CellDatabaseHostname = "db.example"
+		c.Spec.ConductorServiceTemplate.CustomServiceConfig = "[database]\nconnection = mysql+pymysql://u:hunter2@elsewhere/d\n"
+		secret := MakeSecret("c-password", w.ns, "ServicePassword", "p")
+		secret.Data["CellDatabasePassword"] = []byte("d")
+		pods := &novav1.NovaCompute{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "p"}, Spec: novav1.NovaComputeSpec{CellName: "c", CustomServiceConfig: "[DEFAULT]\nhost = other\n"}}
+		w.make(secret, MakeSecret("c-bus", w.ns, "transport_url", "rabbit://x"), c, pods)
+		w.halted(c, condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason,
+			"spec.conductorServiceTemplate.customServiceConfig: line 2: [database] connection connects it to the database of another cell", "cellDatabaseHostname")
+		w.halted(pods, condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "spec.customServiceConfig: line 2: [DEFAULT] host", "each pod has its own name")
+		Expect(asText(get(Default, c).Status)).NotTo(ContainSubstring("hunter2"))
+		sets := &appsv1.StatefulSetList{}
+		Expect(api.List(ctx, sets, client.InNamespace(w.ns))).To(Succeed())
+		Expect(sets.Items).To(BeEmpty())
+		w.calm()
+	})
 
 	It("keeps its computes deployed with the last good configuration while its inputs are wrong", func() {
 		cloud := newCloud()

@@ -228,6 +228,17 @@ var _ = Describe("An OVN configuration", func() {
 		w.exactlyOnce()
 	})
 
+	It("does not run the agent of another OVN", func() {
+		w.connected()
+		agent := w.times("n", neutronv1.MetadataStep)
+		change(w.agent("n"), func(a *neutronv1.OVNMetadataAgent) {
+			a.Spec.CustomServiceConfig = "[ovn]\novn_sb_connection = tcp:192.0.2.9:6642\n"
+		})
+		w.halted(w.agent("n"), condition.ServiceConfigReadyCondition, hostedv1.InvalidConfigReason, "spec.customServiceConfig: line 2: [ovn] ovn_sb_connection", "spec.ovnConfigSecretName")
+		w.calm()
+		Expect(w.times("n", neutronv1.MetadataStep)).To(Equal(agent))
+	})
+
 	It("with TLS has the certificate put on the host, and a new one as well", func() {
 		w.make(w.secret("ovn-tls", certificate()))
 		w.set("ovn", neutronv1.SouthboundKey, "ssl:192.0.2.1:6642", neutronv1.TLSSecretKey, "ovn-tls")

@@ -188,6 +188,31 @@ var _ = Describe("A rollout", func() {
 		Expect(w.hosts.Overlaps()).To(BeEmpty())
 	})
 
+	It("does not try again what the same inputs lead to each time, before they change or a person asks for it", func() {
+		w := newCloud()
+		ill := w.sick(map[string]fakekube.Outcome{"n/nova": fakekube.Refused})
+		w.make(w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
+		refusals := func(times int) {
+			GinkgoHelper()
+			Eventually(func() int { return w.times("n", "nova") }).Should(Equal(times))
+			w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/Refused/Error",
+				"Step nova was refused in", "is tried again when its inputs change: task Configure: no such option")
+			w.calm()
+			w.restart()
+			w.calm()
+			Expect(w.times("n", "nova")).To(Equal(times))
+		}
+		refusals(1)
+		Expect(get(Default, w.compute("n")).Status.NextRetry).To(BeNil())
+		annotate(w.compute("n"), common.RerunAnnotation, "again")
+		refusals(2)
+		change(w.compute("n"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		refusals(3)
+		ill.heal("n/nova")
+		change(w.compute("n"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "" })
+		w.computesReady("n")
+	})
+
 	DescribeTable("tries again when nobody knows what became of a host",
 		func(outcome fakekube.Outcome, message string) {
 			w := newCloud()

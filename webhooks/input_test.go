@@ -149,6 +149,21 @@ var _ = Describe("Inputs", func() {
 			`spec.customServiceConfig: Invalid value: "debug True": line 2`, `write "debug = <value>"`),
 		Entry("a compute with a secret in a wrong line", "NovaExternalCompute", `customServiceConfig: "[DEFAULT]\ntransport_url hunter2\n"`,
 			`spec.customServiceConfig: Invalid value: "transport_url ***": line 2`, `write "transport_url = <value>"`),
+		Entry("a compute with the name of another", "NovaExternalCompute", `customServiceConfig: "[DEFAULT]\nhost = other\n"`,
+			"spec.customServiceConfig: Forbidden: line 2: [DEFAULT] host", "edpm_nova_host"),
+		Entry("a compute in pods with another bus", "NovaCompute", `customServiceConfig: "[DEFAULT]\ntransport_url = rabbit://h\n"`,
+			"spec.customServiceConfig: Forbidden: line 2: [DEFAULT] transport_url", "set it in the Secret"),
+		Entry("a conductor with another database", "NovaCell", `conductorServiceTemplate: {customServiceConfig: "[database]\nconnection = x\n"}`,
+			"spec.conductorServiceTemplate.customServiceConfig: Forbidden: line 2: [database] connection", "cellDatabaseHostname"),
+		Entry("an API with another database", "Nova", `apiServiceTemplate: {customServiceConfig: "[api_database]\nconnection = x\n"}`,
+			"spec.apiServiceTemplate.customServiceConfig: Forbidden: line 2: [api_database] connection", "apiDatabaseInstance"),
+		Entry("a control plane with a scheduler of another name", "OpenStackControlPlane",
+			`nova: {template: {secret: s, keystoneAuthURL: "http://k:5000", schedulerServiceTemplate: {customServiceConfig: "[DEFAULT]\nhost = x\n"}}}`,
+			"spec.nova.template.schedulerServiceTemplate.customServiceConfig: Forbidden: line 2: [DEFAULT] host"),
+		Entry("a metadata agent of another OVN", "OVNMetadataAgent", `customServiceConfig: "[ovn]\novn_sb_connection = tcp:192.0.2.1:6642\n"`,
+			"spec.customServiceConfig: Forbidden: line 2: [ovn] ovn_sb_connection", "spec.ovnConfigSecretName"),
+		Entry("a service of a class with another name", "EDPMService", `customServiceConfig: "[DEFAULT]\nhost = x\n"`,
+			"spec.customServiceConfig: Forbidden: line 2: [DEFAULT] host", "EDPMServiceClass"),
 		Entry("a compute with options before any section", "NovaExternalCompute", `customServiceConfig: "debug = True"`,
 			`spec.customServiceConfig: Invalid value: "debug = True": line 1`, `put "[DEFAULT]"`),
 		Entry("a compute of a cell that is no name", "NovaExternalCompute", `cellName: Cell1`, `spec.cellName: Invalid value: "Cell1"`, "lower case"),
@@ -311,9 +326,9 @@ var _ = Describe("Warnings", func() {
 	})
 
 	It("name options that the deployment owns, once", func() {
-		create(with(w, "NovaExternalCompute", `customServiceConfig: "[DEFAULT]\ntransport_url = rabbit://nova:hunter2@host\ndebug = True\n"`))
+		create(with(w, "NovaExternalCompute", `customServiceConfig: "[placement]\npassword = hunter2\n[DEFAULT]\ndebug = True\n"`))
 		Expect(warnings.take()).To(ConsistOf(And(
-			HavePrefix("spec.customServiceConfig: line 2: [DEFAULT] transport_url"), Not(ContainSubstring("hunter2")))))
+			HavePrefix("spec.customServiceConfig: line 2: [placement] password"), Not(ContainSubstring("hunter2")))))
 		compute := w.newCompute("x", "")
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(compute), compute)).To(Succeed())
 		compute.Spec.SSHKeySecretName = "key"

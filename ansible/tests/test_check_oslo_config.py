@@ -56,20 +56,20 @@ class CheckTest(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def check(self, *texts, python=(sys.executable,)):
+    def check(self, *texts, python=(sys.executable,), arguments=()):
         """Returns exit code, warnings and errors for files with texts."""
         for number, text in enumerate(texts, 1):
             self.write("conf/%d.conf" % number, text)
         with open(SCRIPT, encoding="utf-8") as file:
             command = [*python, "-c", file.read(), os.path.join(self.directory, "conf"), "--parser", "daemon:CONF",
-                       "--namespace", "daemon", "--namespace", "library.*", "--source", "2.conf=theirs"]
+                       "--namespace", "daemon", "--namespace", "library.*", "--source", "2.conf=theirs", *arguments]
         ran = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
                              env=dict(os.environ, PYTHONPATH=self.directory, HOME=self.directory))
         return ran.returncode, ran.stdout.splitlines(), ran.stderr.splitlines()
 
     def refused(self, *texts):
         code, warnings, errors = self.check(*texts)
-        self.assertEqual((code, warnings), (1, []), errors)
+        self.assertEqual((code, warnings), (78, []), errors)
         return errors
 
     def accepted(self, *texts):
@@ -108,12 +108,37 @@ class CheckTest(unittest.TestCase):
     def test_an_old_name_is_a_warning_and_its_value_is_checked(self):
         self.assertEqual(self.accepted("[DEFAULT]\nprocesses = 1\n"), ["1.conf line 2: processes in [DEFAULT] is deprecated"])
         code, warnings, errors = self.check("[DEFAULT]\nprocesses = x\n")
-        self.assertEqual((code, errors), (1, ["1.conf line 2: processes in [DEFAULT] is not valid: invalid literal for int() with base 10: 'x'"]), warnings)
+        self.assertEqual((code, errors), (78, ["1.conf line 2: processes in [DEFAULT] is not valid: invalid literal for int() with base 10: 'x'"]), warnings)
 
     def test_an_unknown_option_is_a_warning(self):
         self.assertEqual(self.accepted("[DEFAULT]\nwrokers = S3cret\n", "[none]\nx = 1\n"), [
             "1.conf line 2: wrokers in [DEFAULT] is unknown to the image, which ignores it",
             "theirs line 2: x in [none] is unknown to the image, which ignores it"])
+
+    def test_what_says_which_service_it_is(self):
+        for theirs, errors in (
+                ("", []), ("[default]\ndash_name = other\n", []), ("[DEFAULT]\nDash_name = other\n", None),
+                ("[DEFAULT]\ndash_name = other\n", ["theirs line 2: dash_name in [DEFAULT] must stay me"]),
+                ("[DEFAULT]\ndash_name: \n  other\n", ["theirs line 2: dash_name in [DEFAULT] must stay me"]),
+                ("[DEFAULT]\ndash_name = me\nworkers = 3\n", ["theirs line 3: workers in [DEFAULT] must be that of 1.conf"])):
+            with self.subTest(theirs):
+                code, warnings, found = self.check("[DEFAULT]\ndash_name = me\nworkers = 2\n", theirs,
+                                                   arguments=("--value", "DEFAULT/dash_name", "me", "--set-in", "DEFAULT/workers", "1.conf"))
+                self.assertEqual((code, found), (78 if errors else 0, errors or []), warnings)
+
+    def test_what_the_service_keeps_in_a_directory(self):
+        self.write("host/was/1.conf", "[DEFAULT]\ndash_name = /state\n")
+        self.write("host/state/a-1/disk", "")
+        self.write("host/state/b", "")
+        keep = ("--previous", "/was", "--root", os.path.join(self.directory, "host"), "--keep", "DEFAULT/dash_name", "guests", "a-?")
+        moved = ["1.conf line 2: dash_name in [DEFAULT] would leave /state, which has guests (1)"]
+        self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\n", arguments=keep), (1, [], moved))
+        self.assertEqual(self.check("[DEFAULT]\ndash_name = /state/\n", arguments=keep), (0, [], []))
+        self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\nworkers = 0\n", arguments=keep)[0], 78)
+        self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\n", arguments=keep[:-1] + ("c-?",)), (0, [], []))
+        self.write("host/was/1.conf", "[DEFAULT]\nnonsense\n")
+        self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\n", arguments=keep), (0, [], []), "the service cannot read what it has")
+        self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\n", arguments=("--previous", "/none") + keep[2:]), (0, [], []), "it has none yet")
 
     def test_an_image_without_oslo_config(self):
         code, _, errors = self.check("[DEFAULT]\n", python=(sys.executable, "-S", "-I"))

@@ -106,7 +106,7 @@ class ConfigFilesTest(unittest.TestCase):
         self.assertEqual(run.tree, {"a": "old"})
 
     # Sees all new files together, and nothing else.
-    CHECK = ["sh", "-c", "cd $0; cat *.conf >&2; grep -q bad *.conf && exit 3; ls; echo password=%s" % SECRET, "%(copies)s"]
+    CHECK = ["sh", "-c", "cd $0; cat *.conf >&2; grep -q bad *.conf && exit 3; grep -q never *.conf && exit 78; ls; echo password=%s" % SECRET, "%(copies)s"]
 
     def checked(self, *texts, before=None, arguments=("--diff",), **options):
         """Runs tasks, each with the texts of a.conf and b.conf, of which the first before is there."""
@@ -122,6 +122,12 @@ class ConfigFilesTest(unittest.TestCase):
             self.assertEqual(run.tree, before)
             self.assertIn("Refused, nothing was changed: goodbad password=***", run.output)
             self.assertNotIn(SECRET, run.output)
+
+    def test_a_check_says_whether_it_refuses_the_files_each_time(self):
+        for text, refused in (("bad", "false"), ("never", "true")):
+            run = self.checked((text, ""))
+            self.assertNotEqual(run.code, 0)
+            self.assertIn('"edpm_refused": %s' % refused, run.output)
 
     def test_what_the_check_of_valid_files_prints_is_a_warning(self):
         run = self.checked(("good", "fine"))

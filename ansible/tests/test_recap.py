@@ -71,7 +71,7 @@ class EncodeTest(unittest.TestCase):
 
     def test_fifty_hosts_that_fail_in_any_of_many_steps_fit(self):
         generator = random.Random(5)
-        hosts = {name: [generator.randint(0, 999) for _ in range(5)] + ["m" * 200, "", generator.randint(0, 31), 1, generator.randint(2, 32)]
+        hosts = {name: [generator.randint(0, 999) for _ in range(5)] + ["m" * 200, "", generator.randint(0, 31), 1, generator.randint(2, 32), 1]
                  for name in names(50, 63)}
         data = recap.encode(hosts, 32)
         self.assertLessEqual(len(data), 4096)
@@ -324,6 +324,22 @@ class CallbackTest(unittest.TestCase):
         self.callback.v2_runner_on_failed(self.result("a", "Start", msg="no"))
         self.callback.v2_runner_on_failed(self.result("a", "Report", msg="why"))
         self.assertEqual(self.stats(a=(2, 0, 1, 0, 0))["a"][5], "Report: why")
+
+    def test_a_task_that_fails_each_time_with_the_same_inputs_says_so(self):
+        self.play("a", "b", "c", "d", "e")
+        for host, *results in (("a", True), ("b", True, None), ("c", None, True), ("d", "yes"), ("e", True)):
+            for refused in results:
+                self.callback.v2_runner_on_failed(self.result(host, "Configure", msg="no", edpm_refused=refused))
+        self.callback.v2_runner_on_unreachable(self.result("e", "Configure", msg="no route"))
+        failed = (2, 0, 1, 0, 0)
+        recap_of = self.stats(a=failed, b=failed, c=failed, d=failed, e=(2, 0, 0, 1, 0))
+        self.assertEqual({host: entry[7:] for host, entry in recap_of.items()}, {"a": [0, 1, 1, 1], "b": [], "c": [0, 1, 1, 1], "d": [], "e": []})
+
+    def test_a_rescued_refusal_is_none(self):
+        self.play("a")
+        self.callback.v2_runner_on_failed(self.result("a", "Try", msg="no", edpm_refused=True))
+        self.done = {"a"}
+        self.assertEqual(self.stats(a=(2, 0, 0, 0, 0)), {"a": [2, 0, 0, 0, 0]})
 
     def test_what_a_module_notes_is_said_of_a_host_that_is_well(self):
         self.play("a", "b", "c", "d")

@@ -369,7 +369,7 @@ class ConfigurationTest(realhost.HostTest):
             "[oslo_concurrency]\nlock_path = /var/lib/nova/tmp\n[libvirt]\nvirt_type = qemu\n")
     DIRECTORY = "/var/lib/openstack/nova"
     # Any text is a valid value, but nova-compute ends at once if there is no such transport.
-    FATAL = "[DEFAULT]\ntransport_url = nosuch://u:S3cretPass@127.0.0.1/\n"
+    FATAL = "[oslo_messaging_notifications]\ntransport_url = nosuch://u:S3cretPass@127.0.0.1/\n"
 
     def variables(self, override, **more):
         for name, text in (("01-nova.conf", self.NOVA), ("02-nova-override.conf", override)):
@@ -401,11 +401,25 @@ class ConfigurationTest(realhost.HostTest):
                 ("[oslo_messaging_rabbit]\nrabbit_retry_interval = few\n",
                  "2: rabbit_retry_interval in [oslo_messaging_rabbit] is not valid: invalid literal for int() with base 10: 'few'"),
                 ("[DEFAULT]\nS3cretPass\n", "2: No ':' or '=' found in assignment"),
+                ("[DEFAULT]\nhost = other\n", "2: host in [DEFAULT] must stay " + self.host("uname --nodename")),
+                ("[DEFAULT]\ntransport_url = rabbit://u:S3cretPass@127.0.0.1:5673/\n", "2: transport_url in [DEFAULT] must be that of 01-nova.conf"),
         ):
             for arguments in ((), ("--check",)):
                 with self.subTest(override, arguments=arguments):
                     self.assertIn(refused + reason, self.fails(override, *arguments))
                     self.assertEqual(self.state(), before)
+
+    def test_1_what_would_leave_guests_does_not_replace_anything(self):
+        self.succeeds("nova", **self.variables(""))
+        before, guest = self.state(), "/var/lib/nova/instances/6a5c7d1e-0f6c-4b1d-9d3a-1b2c3d4e5f60"
+        elsewhere = "[DEFAULT]\ninstances_path = /var/lib/nova/elsewhere\n"
+        self.addCleanup(self.host, "rm --force --recursive " + guest)
+        self.host("mkdir " + guest)
+        self.assertIn("Refused, nothing was changed: customServiceConfig line 2: instances_path in [DEFAULT] would leave /var/lib/nova/instances, which has directories of guests (1)",
+                      self.fails(elsewhere))
+        self.assertEqual(self.state(), before)
+        self.host("rmdir " + guest)
+        self.succeeds("nova", **self.variables(elsewhere))
 
     @realhost.long
     def test_2_an_unknown_option_is_a_warning(self):

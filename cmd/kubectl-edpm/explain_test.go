@@ -83,8 +83,8 @@ func TestExplain(t *testing.T) {
 }
 
 func TestPaint(t *testing.T) {
-	got := paint("inputs   True   -\n1 nova   False   Failed\n    Step nova: False alarm\nFalsehood\n")
-	want := "inputs   " + green + "True" + normal + "   -\n1 nova   " + red + "False" + normal + "   " + red + "Failed" + normal + "\n    Step nova: False alarm\nFalsehood\n"
+	got := paint("inputs   True   -\n1 nova   False   Failed\n1 nova   False   Refused\n    Step nova: False alarm\nFalsehood\n")
+	want := "inputs   " + green + "True" + normal + "   -\n1 nova   " + red + "False" + normal + "   " + red + "Failed" + normal + "\n1 nova   " + red + "False" + normal + "   " + red + "Refused" + normal + "\n    Step nova: False alarm\nFalsehood\n"
 	if got != want {
 		t.Errorf("%q", got)
 	}

@@ -64,11 +64,11 @@ const (
 
 var colours = map[string]string{
 	"True": green, "Succeeded": green,
-	"False": red, "Failed": red, "Unreachable": red,
+	"False": red, "Failed": red, "Refused": red, "Unreachable": red,
 	"Unknown": yellow, "Running": yellow, "NoResult": yellow,
 }
 
-var coloured = regexp.MustCompile(`\b(True|False|Unknown|Succeeded|Failed|Unreachable|Running|NoResult)\b`)
+var coloured = regexp.MustCompile(`\b(True|False|Unknown|Succeeded|Failed|Refused|Unreachable|Running|NoResult)\b`)
 
 // paint colours the words that say how something stands, but not those of
 // messages, which are indented.

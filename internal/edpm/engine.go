@@ -100,7 +100,7 @@ func (e *Engine) Register(o Owner) { e.owners.register(o) }
 func (e *Engine) Converge(ctx context.Context, ledger *common.Ledger, targets ...Target) (State, error) {
 	state, err := e.firstDue(ctx, ledger, targets)
 	if len(targets) > 0 {
-		e.conclude(targets[0].owner(), state.pending)
+		e.conclude(targets[0].owner(), state)
 	}
 	ledger.NextRetry = state.nextRetry()
 	return state, err
@@ -181,6 +181,9 @@ func (e *Engine) assess(ctx context.Context, ledger *common.Ledger, t *Target) (
 	w := want{hash: t.Hash(), access: t.Access(), rerun: t.Rerun, limited: t.Strategy.limited(), tokens: t.Tokens}
 	state := judge(ledger, t.Step.Name, runs, w, e.Backoff)
 	state.Step = t.Step.Name
+	if t.isRefused(state, newest(runs)) {
+		state.Phase = Refused
+	}
 	if state.Phase == Running {
 		e.review(ledger, t, w, runs)
 	}
@@ -208,6 +211,9 @@ func (e *Engine) act(ledger *common.Ledger, due []*assessment) error {
 		return nil
 	}
 	first, state := due[0], &due[0].state
+	if state.Phase == Refused {
+		return e.rest(first.Target, state)
+	}
 	if state.Phase != Pending && state.Phase != Failed {
 		e.requeue(first.Group())
 		return nil
@@ -228,6 +234,19 @@ func (e *Engine) act(ledger *common.Ledger, due []*assessment) error {
 	default:
 		state.Phase, state.Message = RolloutHeld, reason
 	}
+	return nil
+}
+
+// rest notes that a host is not tried again before its owner wants something else. It
+// counts as failed until then, unless it may not be run.
+func (e *Engine) rest(t *Target, state *State) error {
+	if restricted, err := restriction(t, state); err != nil || restricted != "" {
+		state.Phase = restricted
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.planner.rest(t.owner(), place{t.Group(), t.Host})
 	return nil
 }
 
@@ -259,7 +278,12 @@ func (e *Engine) addPending(o *pendingTarget) string {
 // Withdraw takes back whatever the owner waits for. Owners call it when they
 // cannot say any more what they want, for example because an input is missing.
 func (e *Engine) Withdraw(kind, namespace, owner string) {
-	e.conclude(ownerID{kind, namespace, owner}, false)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := ownerID{kind, namespace, owner}
+	e.planner.drop(id)
+	e.planner.resume(id)
+	e.barriers.reported(id)
 }
 
 // Await takes back whatever the owner waits for, and continues to expect it: it
@@ -268,15 +292,19 @@ func (e *Engine) Await(kind, namespace, owner string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.planner.drop(ownerID{kind, namespace, owner})
+	e.planner.resume(ownerID{kind, namespace, owner})
 }
 
 // conclude notes that an owner has been looked at, and takes back what it waited
 // for unless it has just asked for it.
-func (e *Engine) conclude(id ownerID, pending bool) {
+func (e *Engine) conclude(id ownerID, state State) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !pending {
+	if !state.pending {
 		e.planner.drop(id)
+	}
+	if state.Phase != Refused {
+		e.planner.resume(id)
 	}
 	e.barriers.reported(id)
 }

@@ -13,7 +13,7 @@ func Halt(t condition.Type, s State) *phase.Halt {
 	switch s.Phase {
 	case Failed:
 		return Failure(t, reason, s)
-	case RetriesExhausted, TooLarge:
+	case RetriesExhausted, Refused, TooLarge:
 		return phase.Stalled(t, reason, "%s", s.Describe())
 	}
 	return phase.Waiting(t, reason, "%s", s.Describe())

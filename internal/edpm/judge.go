@@ -38,6 +38,11 @@ const (
 	// RetriesExhausted : as `Failed`, but retries are exhausted (removal only). Remedy: see
 	// [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up).
 	RetriesExhausted Phase = "RetriesExhausted"
+	// Refused : the last run failed on this host as it does each time with the same inputs, for
+	// example because the image refuses the configuration; what was on the host is unchanged.
+	// Remedy: correct what the message names; the step is run again when its inputs or its
+	// access to the host change, or after `kubectl edpm rerun <node>`.
+	Refused Phase = "Refused"
 	// Paused : there is something to run, and `deploy` is false. Remedy: set `deploy: true`.
 	Paused Phase = "DeployDisabled"
 	// Excluded : there is something to run, and `ansibleLimit` does not match the host.
@@ -71,6 +76,7 @@ type State struct {
 	Retry time.Time
 
 	fixed   bool // whether the host is reached in another way than when it failed
+	refused bool // whether it fails in this way each time with the same inputs
 	pending bool // whether it waits for a run
 }
 
@@ -288,7 +294,7 @@ func failure(r *run, w want, backoff Backoff) State {
 		s.Message += ": " + r.problem
 	}
 	if r.known {
-		s.Message, s.Unreachable = r.result.Message, r.result.Unreachable > 0
+		s.Message, s.Unreachable, s.refused = r.result.Message, r.result.Unreachable > 0, r.result.Refused
 	}
 	if s.fixed = r.target.Access != w.access; !s.fixed {
 		s.Retry = r.end.Add(backoff.After(r.target.Attempt, r.name))
@@ -300,7 +306,7 @@ func failure(r *run, w want, backoff Backoff) State {
 // host answered both times, or neither time. Of an attempt whose run is gone
 // already the same is believed.
 func isRepeated(runs []*run, s State) bool {
-	if s.Attempt <= 1 || len(runs) < 2 {
+	if s.Attempt <= 1 || len(runs) < 2 || runs[len(runs)-2].target.Attempt != s.Attempt-1 {
 		return s.Attempt > 1
 	}
 	return (runs[len(runs)-2].result.Unreachable > 0) == s.Unreachable

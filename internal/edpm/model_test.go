@@ -40,7 +40,8 @@ var modelShare = 1
 //  3. what is Converged was run with what is wanted, and nothing else came since,
 //  4. nobody waits for ever: with nothing left to happen everybody is where the
 //     specs say, or waits for a time that a queue knows,
-//  5. no start of an engine exceeds maxUnavailable or maxFailures.
+//  5. no start of an engine exceeds maxUnavailable or maxFailures,
+//  6. what is refused is not run again with the same inputs.
 //
 // The steps are the same each time, unless -model.random is given. A sequence that
 // breaks one of the promises is made as short as possible and shown. Replay it with
@@ -222,15 +223,15 @@ func (w *world) interleave() {
 func (w *world) ending(host string, steps int) ending {
 	if w.calm {
 		if w.stubborn[host] {
-			return ending{fails, 0}
+			return ending{w.obstinacy[host], 0}
 		}
 		return ending{succeeds, steps}
 	}
-	e := ending{outcome: pick(w.t, "outcome on "+host, []outcome{succeeds, succeeds, succeeds, fails, unreachable, unknown}), done: steps}
+	e := ending{outcome: pick(w.t, "outcome on "+host, []outcome{succeeds, succeeds, succeeds, fails, refuses, unreachable, unknown}), done: steps}
 	if e.outcome != succeeds {
 		e.done = rapid.IntRange(0, steps-1).Draw(w.t, "steps done on "+host)
 	}
-	w.logf("%s %s after %d of %d steps", host, [...]string{"succeeds", "fails", "is unreachable", "has no result"}[e.outcome], e.done, steps)
+	w.logf("%s %s after %d of %d steps", host, [...]string{"succeeds", "fails", "refuses", "is unreachable", "has no result"}[e.outcome], e.done, steps)
 	return e
 }
 
@@ -429,6 +430,9 @@ func (w *world) checkStart(run *ansibleeev1.OpenStackAnsibleEE) {
 	for _, host := range run.Spec.Targets {
 		for _, step := range run.StepNames() {
 			t, _ := run.StepTarget(step, host.Host)
+			if last := w.refusals[stepID{t.OwnerUID, step}]; w.isRefusedAgain(run, step, t) {
+				w.t.Fatalf("%s runs %s on %s though %s was refused with hash %.6s", run.Name, step, t.Host, last.run, t.Hash)
+			}
 			s := w.state(t.OwnerUID, step)
 			if s.has(run, t) && !w.strays[stepID{t.OwnerUID, step}] {
 				w.t.Fatalf("%s runs %s on %s though it has hash %.6s already and token %q is honoured", run.Name, step, t.Host, t.Hash, t.Rerun)
@@ -436,6 +440,34 @@ func (w *world) checkStart(run *ansibleeev1.OpenStackAnsibleEE) {
 			s.start()
 		}
 	}
+}
+
+// refusal is a run that a host refused: it does so again with the same inputs.
+type refusal struct {
+	run, limited string
+	uid          types.UID
+	target       ansibleeev1.Target
+}
+
+// noteRefusal notes how a run of a step ended last on a host.
+func (w *world) noteRefusal(run *ansibleeev1.OpenStackAnsibleEE, step string, t ansibleeev1.Target, o outcome) {
+	id := stepID{t.OwnerUID, step}
+	delete(w.refusals, id)
+	if o == refuses && !run.Spec.Removal {
+		w.refusals[id] = refusal{run.Name, restrictionOf(run), run.UID, t}
+	}
+}
+
+// isRefusedAgain reports whether the last run of a step on a host was refused, is there to be
+// seen, and had the same inputs.
+func (w *world) isRefusedAgain(run *ansibleeev1.OpenStackAnsibleEE, step string, t ansibleeev1.Target) bool {
+	last, refused := w.refusals[stepID{t.OwnerUID, step}]
+	if !refused || w.strays[stepID{t.OwnerUID, step}] {
+		return false
+	}
+	stored := w.api.run(last.run)
+	return stored != nil && stored.UID == last.uid && last.target.Access == t.Access && last.limited == restrictionOf(run) &&
+		last.target.Hash == t.Hash && honoured(last.target.Rerun, last.target.Tokens, t.Rerun)
 }
 
 // checkState looks at what the engine answers an owner.
@@ -569,7 +601,7 @@ func (w *world) failed(m *manager, g Group) map[string]bool {
 		if said == nil || w.strays[stepID{o.UID, said.state.Step}] {
 			continue // a run of an old leader that is at work can hide that a later one failed
 		}
-		if (said.state.Phase == Failed || said.state.Phase == Running) && m.lastFailed(o, said.state.Step) {
+		if slices.Contains([]Phase{Failed, Refused, Running}, said.state.Phase) && m.lastFailed(o, said.state.Step) {
 			failed[name] = true
 		}
 	}
@@ -599,6 +631,7 @@ func (w *world) settle() {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(w.t, "order"), 0))
 	for _, host := range modelHosts {
 		w.stubborn[host] = chance(w.t, host+" is stubborn", 8)
+		w.obstinacy[host] = pick(w.t, host+" when stubborn", []outcome{fails, refuses})
 	}
 	w.before, w.calm = nil, true
 	w.logf("nothing happens any more; stubborn: %v", w.stubborn)
@@ -674,6 +707,7 @@ func (w *world) unjustified(m *manager, o *modelOwner) string {
 		Excluded:    o.spec.strategy.Limit != "" && !matched && err == nil,
 		Limited:     o.spec.strategy.Tags != "",
 		Failed:      w.stubborn[o.Name] && w.planned(m, o),
+		Refused:     w.isRefusedNow(o),
 		RolloutHeld: w.blocked(o),
 	}
 	if !may[o.phase] {
@@ -683,6 +717,14 @@ func (w *world) unjustified(m *manager, o *modelOwner) string {
 		w.checkState(m, o, targetsOf(o), State{Phase: Converged})
 	}
 	return ""
+}
+
+// isRefusedNow reports whether the host of an owner refused what the owner wants of a step.
+func (w *world) isRefusedNow(o *modelOwner) bool {
+	return slices.ContainsFunc(targetsOf(o), func(t Target) bool {
+		last, refused := w.refusals[stepID{o.UID, t.Step.Name}]
+		return refused && last.target.Hash == t.Hash()
+	})
 }
 
 // planned reports whether the group of an owner that failed is going to be planned.
@@ -701,6 +743,7 @@ func (w *world) blocked(o *modelOwner) bool {
 	s := o.spec.strategy
 	return (s.MaxFailures != nil || s.MaxUnavailable > 0) && slices.ContainsFunc(w.api.names(o.kind), func(name string) bool {
 		other := w.api.owner(o.kind, name)
-		return name != o.Name && w.stubborn[name] && other.spec.role == o.spec.role && strings.HasPrefix(string(other.phase), string(Failed))
+		stuck := other.phase == Refused || w.stubborn[name] && strings.HasPrefix(string(other.phase), string(Failed))
+		return name != o.Name && stuck && other.spec.role == o.spec.role
 	})
 }

@@ -51,6 +51,10 @@ type world struct {
 	// calm reports whether nothing changes any more.
 	calm     bool
 	stubborn map[string]bool
+	// obstinacy is how a stubborn host fails.
+	obstinacy map[string]outcome
+	// refusals are the last runs of steps that hosts refused.
+	refusals map[stepID]refusal
 }
 
 type lateWrite struct {
@@ -59,7 +63,7 @@ type lateWrite struct {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(noon), hosts: map[stepID]*hostState{}, stubborn: map[string]bool{}, strays: map[stepID]bool{}}
+	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(noon), hosts: map[stepID]*hostState{}, stubborn: map[string]bool{}, obstinacy: map[string]outcome{}, refusals: map[stepID]refusal{}, strays: map[stepID]bool{}}
 	w.api = newModelStore(w.clock)
 	w.operators = [][]string{{nodeKind, computeKind}}
 	if chance(t, "two operators", 5) {
@@ -539,6 +543,7 @@ type outcome int
 const (
 	succeeds outcome = iota
 	fails
+	refuses // as the same inputs do each time
 	unreachable
 	unknown
 )
@@ -565,8 +570,9 @@ func (e ending) result(host string) (results []ansibleeev1.HostStatus) {
 	switch e.outcome {
 	case succeeds:
 		return append(results, ok(host))
-	case fails:
+	case fails, refuses:
 		results = append(results, failed(host))
+		results[0].Refused = e.outcome == refuses
 	case unreachable:
 		results = append(results, ansibleeev1.HostStatus{Name: host, Unreachable: 1})
 	}
@@ -586,6 +592,9 @@ func (r *modelRunner) end(run *ansibleeev1.OpenStackAnsibleEE, endingOf func(hos
 		for i, step := range run.StepNames() {
 			t, _ := run.StepTarget(step, host.Host)
 			r.world.state(t.OwnerUID, step).end(run, t, e.of(i), started)
+			if started && i <= e.done {
+				r.world.noteRefusal(run, step, t, e.of(i))
+			}
 		}
 		if results = append(results, e.result(host.Host)...); e.outcome != succeeds {
 			status = ansibleeev1.JobFailed

@@ -17,8 +17,11 @@ type planner struct {
 	groups map[Group]*group
 	// places says where an owner waits.
 	places map[ownerID]place
-	slots  slots
-	opts   *Options
+	// resting are hosts that are not tried again before their owners want something
+	// else. They count as failed.
+	resting map[ownerID]place
+	slots   slots
+	opts    *Options
 	// enqueue lets a group be planned after a while.
 	enqueue func(Group, time.Duration)
 }
@@ -39,7 +42,7 @@ type group struct {
 }
 
 func newPlanner(opts *Options, enqueue func(Group, time.Duration)) planner {
-	return planner{groups: map[Group]*group{}, places: map[ownerID]place{}, slots: newSlots(opts, enqueue), opts: opts, enqueue: enqueue}
+	return planner{groups: map[Group]*group{}, places: map[ownerID]place{}, resting: map[ownerID]place{}, slots: newSlots(opts, enqueue), opts: opts, enqueue: enqueue}
 }
 
 // add makes a target wait for a run and returns why it is held, if it is. Of its owner
@@ -106,9 +109,35 @@ func (p *planner) drop(id ownerID) {
 	}
 }
 
+// rest notes that the host of an owner has failed, and is not tried again as it is.
+func (p *planner) rest(id ownerID, at place) {
+	if old, resting := p.resting[id]; resting && old == at {
+		return
+	}
+	p.resume(id)
+	p.resting[id] = at
+}
+
+// resume forgets that a host is not tried again. Others may be held because of it.
+func (p *planner) resume(id ownerID) {
+	at, resting := p.resting[id]
+	if !resting {
+		return
+	}
+	delete(p.resting, id)
+	if grp := p.groups[at.Group]; grp != nil && len(grp.held) > 0 {
+		p.enqueue(at.Group, p.opts.Debounce)
+	}
+}
+
 // forget drops what waits for a step of a host, in whatever role. Others may be held
 // because the host had failed: their groups are planned again.
 func (p *planner) forget(key Key) {
+	for id, at := range p.resting {
+		if key.in(at.Group) && at.host == key.Host {
+			p.resume(id)
+		}
+	}
 	for g, grp := range p.groups {
 		if !key.in(g) {
 			continue
@@ -122,6 +151,11 @@ func (p *planner) forget(key Key) {
 
 // addTo returns what waits in a group, and adds what is known of it to a snapshot.
 func (p *planner) addTo(m *snapshot, g Group) []*pendingTarget {
+	for _, at := range p.resting {
+		if at.Group == g {
+			m.failed[at.host] = true
+		}
+	}
 	grp := p.groups[g]
 	if grp == nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +34,8 @@ type pruner struct {
 
 func (e *Engine) pruner() pruner { return pruner{e.runs.client, e.owners, e.history} }
 
-// prune deletes finished runs beyond the history, takes back those that are not wanted,
+// prune deletes finished runs beyond the history, and those that failed as a later one
+// did, takes back those that are not wanted,
 // and lets go of deleted ones, once their results are recorded. Runs of owners that this
 // manager does not look after are left to the one that does.
 func (e *Engine) prune(ctx context.Context, g Group) error {
@@ -42,6 +44,7 @@ func (e *Engine) prune(ctx context.Context, g Group) error {
 		return err
 	}
 	sort.Slice(runs, func(i, j int) bool { return runs[j].CreationTimestamp.Before(&runs[i].CreationTimestamp) })
+	later := map[failureKey]bool{}
 	for i := range runs {
 		run := &runs[i]
 		switch {
@@ -51,12 +54,58 @@ func (e *Engine) prune(ctx context.Context, g Group) error {
 		case !run.Finished():
 		case !run.DeletionTimestamp.IsZero():
 			err = errors.Join(err, e.release(ctx, g, run))
-		case i >= e.History:
+		case repeatsFailure(run, later) || i >= e.History:
 			_, derr := e.pruner().discard(ctx, run)
 			err = errors.Join(err, derr)
 		}
 	}
 	return err
+}
+
+// failureKey is a way to fail in a step on a host: with the same inputs, in the same task
+// or without an answer.
+type failureKey struct {
+	Key
+	owner       types.UID
+	hash, cause string
+}
+
+// repeatsFailure reports whether a run failed on all of its hosts, on each as a later run
+// did. It adds its failures to those of later runs.
+func repeatsFailure(aee *ansibleeev1.OpenStackAnsibleEE, later map[failureKey]bool) bool {
+	repeats := true
+	for _, t := range aee.Spec.Targets {
+		failures := failuresOf(aee, t.Host)
+		repeats = repeats && len(failures) > 0
+		for _, f := range failures {
+			repeats = repeats && later[f]
+		}
+		for _, f := range failures {
+			later[f] = true
+		}
+	}
+	return repeats
+}
+
+// failuresOf are the steps in which a run failed on a host. There are none if another one
+// went well, or nothing is known of it.
+func failuresOf(aee *ansibleeev1.OpenStackAnsibleEE, host string) []failureKey {
+	var failures []failureKey
+	for _, key := range keysOf(aee, host) {
+		r := newRun(aee, key.Step, host)
+		switch {
+		case r.void:
+			continue
+		case !r.known || r.converged():
+			return nil
+		}
+		cause, _, _ := strings.Cut(r.result.Message, ": ")
+		if r.result.Unreachable > 0 {
+			cause = ""
+		}
+		failures = append(failures, failureKey{key, r.target.OwnerUID, r.target.Hash, cause})
+	}
+	return failures
 }
 
 // release drops the finalizer of a deleted run whose successes are recorded. As

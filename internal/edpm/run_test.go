@@ -252,12 +252,15 @@ func TestDescribeNamesTheStepTheRunAndTheRemedy(t *testing.T) {
 			Phase: Failed, Step: "nova", Run: "r1", Attempt: 2, Retry: noon, Message: "boom",
 		},
 		"Step nova failed in r1 (attempt 5, the last): boom": {Phase: RetriesExhausted, Step: "nova", Run: "r1", Attempt: 5, Message: "boom"},
-		"Step nova is held: why":                             {Phase: RolloutHeld, Step: "nova", Message: "why"},
-		"set deploy to true":                                 {Phase: Paused, Step: "nova"},
-		"ansibleLimit does not match this host":              {Phase: Excluded, Step: "nova"},
-		"remove ansibleTags and ansibleSkipTags":             {Phase: Limited, Step: "nova", Run: "r1"},
-		"Step nova waits for a run":                          {Phase: Pending, Step: "nova"},
-		"Every step has run":                                 {Phase: Converged},
+		"Step nova was refused in r1, and is tried again when its inputs change: boom": {
+			Phase: Refused, Step: "nova", Run: "r1", Attempt: 1, Message: "boom",
+		},
+		"Step nova is held: why":                 {Phase: RolloutHeld, Step: "nova", Message: "why"},
+		"set deploy to true":                     {Phase: Paused, Step: "nova"},
+		"ansibleLimit does not match this host":  {Phase: Excluded, Step: "nova"},
+		"remove ansibleTags and ansibleSkipTags": {Phase: Limited, Step: "nova", Run: "r1"},
+		"Step nova waits for a run":              {Phase: Pending, Step: "nova"},
+		"Every step has run":                     {Phase: Converged},
 	} {
 		if got := s.Describe(); !strings.Contains(got, want) {
 			t.Errorf("%s is described as %q; want %q in it", s.Phase, got, want)

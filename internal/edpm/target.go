@@ -199,6 +199,13 @@ func (g Group) String() string {
 // index of the runs on the host for owners of the kind.
 func (k Key) index() string { return k.Kind + "/" + k.Host }
 
+// isRefused reports whether a target that failed in its last run fails each time in a
+// run as it would be now: in the same Pod, with the same inputs. A removal is tried
+// as often as it may be.
+func (t *Target) isRefused(s State, last *run) bool {
+	return s.Phase == Failed && s.refused && !s.fixed && t.MaxAttempts == 0 && t.fits(last.object)
+}
+
 // Hash of everything that decides the outcome on the host: playbook, variables,
 // content of files, of mounted Secrets and ConfigMaps and of those that the
 // environment is made from, and chosen image. How the host is logged in to, and

@@ -10,6 +10,7 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
@@ -25,7 +26,7 @@ func ClassErrors(class *edpmv1.EDPMServiceClass) field.ErrorList {
 	errs = append(errs, playErrors(at, "playbook", spec.Playbook, "play", spec.Play)...)
 	errs = append(errs, playErrors(at, "cleanupPlaybook", spec.CleanupPlaybook, "cleanupPlay", spec.CleanupPlay)...)
 	errs = append(errs, fileErrors(at.Child("configFiles"), class)...)
-	errs = append(errs, validate.ServiceConfig(at.Child("customServiceConfig"), spec.CustomServiceConfig)...)
+	errs = append(errs, validate.ServiceConfig(at.Child("customServiceConfig"), identity.Class, spec.CustomServiceConfig)...)
 	errs = append(errs, varErrors(at.Child("vars"), class)...)
 	for i, name := range spec.After {
 		errs = append(errs, validate.Label(at.Child("after").Index(i), name)...)

@@ -24,9 +24,9 @@ var byHand = map[string]struct {
 }{
 	"NovaExternalCompute": {[]string{
 		"apis/nova/v1beta1/novaexternalcompute_types.go", "controllers/nova/novaexternalcompute/*.go", "webhooks/nova/novaexternalcompute.go",
-	}, nil, 450},
-	"OVNController":    {[]string{"apis/neutron/v1beta1/ovncontroller_types.go", "controllers/neutron/ovncontroller/*.go"}, ofOVN, 350},
-	"OVNMetadataAgent": {[]string{"apis/neutron/v1beta1/ovnmetadataagent_types.go", "controllers/neutron/ovnmetadataagent/*.go"}, ofOVN, 350},
+	}, nil, 480},
+	"OVNController":    {[]string{"apis/neutron/v1beta1/ovncontroller_types.go", "controllers/neutron/ovncontroller/*.go"}, ofOVN, 360},
+	"OVNMetadataAgent": {[]string{"apis/neutron/v1beta1/ovnmetadataagent_types.go", "controllers/neutron/ovnmetadataagent/*.go"}, ofOVN, 360},
 }
 
 // ofOVN are the files that the kinds of OVN share, the group of the API included.

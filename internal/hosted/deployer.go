@@ -99,7 +99,7 @@ func (d *deployer) scope(obj Object) *Scope {
 
 func (s *Scope) phases() []phase.Phase {
 	return slices.Concat(
-		[]phase.Phase{phase.Of(condition.InputReadyCondition, s.recall, s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.readInputs)}, s.parts.Inputs,
+		[]phase.Phase{phase.Of(condition.InputReadyCondition, s.recall, s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.readInputs)}, s.parts.Inputs, s.images(),
 		[]phase.Phase{
 			phase.Of(hostedv1.DataPlaneNodeReadyCondition, s.nodeReady),
 			phase.Of(condition.ServiceConfigReadyCondition, s.serviceConfig),

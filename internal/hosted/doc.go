@@ -19,6 +19,7 @@
 //   - InputReady: node, inventory, SSH key and strategy, and whether the annotation
 //     selects the object.
 //   - Parts.Inputs: what else the kind needs, with its own conditions.
+//   - UpdateAvailable: Parts.Images that the operators bring and that are not accepted.
 //   - DataPlaneNodeReady: phases -1 and 0 of the node are complete, and it owns the object.
 //   - ServiceConfigReady: customServiceConfig can be read.
 //   - DeploymentReady: Parts.Steps ran on the host with the current inputs.

@@ -20,6 +20,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
@@ -205,7 +206,11 @@ func (s *Scope) belongs() *phase.Halt {
 // serviceConfig is the phase that checks customServiceConfig again:
 // admission may have been off when it was written.
 func (s *Scope) serviceConfig(context.Context) error {
-	if _, err := oslo.Parse(s.spec.CustomServiceConfig); err != nil {
+	config, err := oslo.Parse(s.spec.CustomServiceConfig)
+	if err == nil {
+		err = identity.Check(s.Identity, config)
+	}
+	if err != nil {
 		return phase.Stalled(condition.ServiceConfigReadyCondition, hostedv1.InvalidConfigReason, "spec.customServiceConfig: %v", err)
 	}
 	return nil

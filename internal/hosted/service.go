@@ -17,6 +17,8 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -37,6 +39,8 @@ type Service struct {
 	Object Object
 	// Name of the service in status.services of nodes.
 	Name string
+	// Identity says which options customServiceConfig cannot set.
+	Identity identity.Service
 	// Annotation on a node, or else on its role, gives the node the service, unless it
 	// is empty. What the value means is for the kind to say.
 	Annotation string
@@ -77,6 +81,8 @@ type Parts struct {
 	Cell string
 	// Inputs are phases before the service waits for its node.
 	Inputs []phase.Phase
+	// Images of the object, which records them (images.Released); nil if it names all.
+	Images func() map[string]images.Component
 	// Steps that bring the service to the host, in order.
 	Steps []Step
 	// Deployed are phases once the steps have run.

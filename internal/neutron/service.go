@@ -11,6 +11,7 @@ import (
 
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -38,6 +39,11 @@ func Service(s hosted.Service, other client.Object, changes predicate.Predicate)
 		return nil
 	}
 	return s
+}
+
+// Images returns what decides about the image of a service.
+func Images(o Object, byDefault string) map[string]images.Component {
+	return map[string]images.Component{neutronv1.ServiceComponent: {Spec: o.OVN().Spec.ContainerImage, Default: byDefault}}
 }
 
 func tlsSecret(obj client.Object) string { return obj.(Object).OVN().Status.TLSSecretName }

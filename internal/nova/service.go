@@ -14,6 +14,7 @@ import (
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -80,7 +81,7 @@ func (c *Component) Bare() *podified.Service {
 // Service returns the service with its configuration and, if it has TLS, its
 // certificate. The error is a *phase.Halt when something is missing or wrong.
 func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace string, config Config, more map[string][]byte) (*podified.Service, error) {
-	snippets, err := podified.ReadSnippets(ctx, r, namespace, c.Field+".customServiceConfig", c.Template.CustomServiceConfig, nil)
+	snippets, err := podified.ReadSnippets(ctx, r, identity.PodNova, namespace, c.Field+".customServiceConfig", c.Template.CustomServiceConfig, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -68,13 +68,22 @@ func (c *Config) Sections() []Section {
 	return sections
 }
 
-// Get returns all values of an option in the order of reading, nil if it is
-// not set. A multi-valued option has them all, any other option has the last.
+// Get returns the texts of [Config.Values], nil if the option is not set. A
+// multi-valued option has them all, any other option has the last.
+func (c *Config) Get(section, key string) []string {
+	var texts []string
+	for _, v := range c.Values(section, key) {
+		texts = append(texts, v.Text)
+	}
+	return texts
+}
+
+// Values returns all values of an option in the order of reading.
 //
 // The section is found as oslo.config does: "Database" and "database" are one
 // group, but "default" is not "DEFAULT". Keys are case-sensitive. Source:
 // oslo_config/cfg.py, _normalize_group_name and _Namespace._get_file_value.
-func (c *Config) Get(section, key string) []string {
+func (c *Config) Values(section, key string) []Value {
 	var values []Value
 	for _, s := range c.sections {
 		if at, ok := c.optionAt[[2]string{s.Name, key}]; ok && group(s.Name) == group(section) {
@@ -85,11 +94,7 @@ func (c *Config) Get(section, key string) []string {
 	slices.SortStableFunc(values, func(a, b Value) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
-	var texts []string
-	for _, v := range values {
-		texts = append(texts, v.Text)
-	}
-	return texts
+	return values
 }
 
 // Merge returns what oslo.config sees when a service reads the files in this

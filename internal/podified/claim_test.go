@@ -18,8 +18,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-// identity is what the pods of the API are selected by.
-var identity = map[string]string{ServiceLabel: "glance", ownerLabel: "glance-a"}
+// selected is what the pods of the API are selected by.
+var selected = map[string]string{ServiceLabel: "glance", ownerLabel: "glance-a"}
 
 func and(base map[string]string, more ...string) map[string]string {
 	all := maps.Clone(base)
@@ -50,19 +50,19 @@ func serving(selector map[string]string, pods ...map[string]string) *deployment 
 }
 
 func TestASelectorStaysAsLongAsItSelects(t *testing.T) {
-	former, wanted := and(identity, "api", "old"), and(identity, "api", "new")
+	former, wanted := and(selected, "api", "old"), and(selected, "api", "new")
 	for name, c := range map[string]struct {
 		p        *deployment
 		want     map[string]string
 		obsolete string
 	}{
-		"no set yet":                                       {serving(nil), identity, ""},
-		"the selector of today":                            {serving(identity, wanted), identity, ""},
-		"pods of a version with other labels":              {serving(identity, former), identity, ""},
+		"no set yet":                                       {serving(nil), selected, ""},
+		"the selector of today":                            {serving(selected, wanted), selected, ""},
+		"pods of a version with other labels":              {serving(selected, former), selected, ""},
 		"a selector with more labels, which are wanted":    {serving(wanted, wanted), wanted, ""},
-		"a selector with a label that is no longer wanted": {serving(former, former), identity, "its selector cannot be changed in place"},
-		"pods that a former set left, of other labels":     {serving(wanted, former), identity, "its selector cannot be changed in place"},
-		"a set of this selector, and such pods":            {serving(identity, former, wanted), identity, ""},
+		"a selector with a label that is no longer wanted": {serving(former, former), selected, "its selector cannot be changed in place"},
+		"pods that a former set left, of other labels":     {serving(wanted, former), selected, "its selector cannot be changed in place"},
+		"a set of this selector, and such pods":            {serving(selected, former, wanted), selected, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.p.want = c.p.statefulSet()
@@ -83,7 +83,7 @@ func TestASelectorStaysAsLongAsItSelects(t *testing.T) {
 }
 
 func TestASetOfAnotherOperatorIsMadeAgain(t *testing.T) {
-	p := serving(identity, identity)
+	p := serving(selected, selected)
 	p.set.Annotations = map[string]string{common.OwnerAnnotation: "GlanceAPI.glance.openstack.org/glance-a"}
 	p.want = p.statefulSet()
 	if got := p.obsolete(); got != "it was handed over by another operator" {
@@ -92,20 +92,20 @@ func TestASetOfAnotherOperatorIsMadeAgain(t *testing.T) {
 }
 
 func TestServicesSelectPodsOfEveryVersion(t *testing.T) {
-	p := serving(identity)
+	p := serving(selected)
 	p.Headless, p.Services = true, []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "public"}}}
 	for _, service := range p.services() {
-		if diff := cmp.Diff(identity, service.Spec.Selector); diff != "" {
+		if diff := cmp.Diff(selected, service.Spec.Selector); diff != "" {
 			t.Errorf("the selector of Service %s differs (-want +got):\n%s", service.Name, diff)
 		}
 	}
 }
 
 func TestAPodThatNothingWouldSelectStopsEverything(t *testing.T) {
-	if err := serving(identity, identity, and(identity, "more", "x")).selectsAll(); err != nil {
+	if err := serving(selected, selected, and(selected, "more", "x")).selectsAll(); err != nil {
 		t.Errorf("pods with all labels: %v", err)
 	}
-	err := serving(identity, identity, map[string]string{ServiceLabel: "glance"}).selectsAll()
+	err := serving(selected, selected, map[string]string{ServiceLabel: "glance"}).selectsAll()
 	var halt *phase.Halt
 	if !errors.As(err, &halt) || halt.Reason != common.ConflictReason {
 		t.Fatalf("the error is %v; want a halt for Conflict", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -30,8 +31,8 @@ type Snippets struct {
 // would refuse one of ServiceConfigReady.
 //
 // at is the path of customServiceConfig.
-func ReadSnippets(ctx context.Context, r *inputs.Reader, namespace, at, custom string, secrets []string) (Snippets, error) {
-	if _, err := oslo.Parse(custom); err != nil {
+func ReadSnippets(ctx context.Context, r *inputs.Reader, service identity.Service, namespace, at, custom string, secrets []string) (Snippets, error) {
+	if err := check(service, oslo.Parse, custom); err != nil {
 		return Snippets{}, phase.Stalled(condition.ServiceConfigReadyCondition, podifiedv1.InvalidConfigReason, "%s: %v", at, err)
 	}
 	var joined bytes.Buffer
@@ -41,7 +42,7 @@ func ReadSnippets(ctx context.Context, r *inputs.Reader, namespace, at, custom s
 			return Snippets{}, inputs.Halt(condition.InputReadyCondition, err)
 		}
 		for _, key := range slices.Sorted(maps.Keys(data)) {
-			if _, err := oslo.ParseSecret(string(data[key])); err != nil {
+			if err := check(service, oslo.ParseSecret, string(data[key])); err != nil {
 				return Snippets{}, phase.Stalled(condition.ServiceConfigReadyCondition, podifiedv1.InvalidConfigReason,
 					"%sSecrets: Secret %q, key %q: %v", at, name, key, err)
 			}
@@ -50,6 +51,16 @@ func ReadSnippets(ctx context.Context, r *inputs.Reader, namespace, at, custom s
 		}
 	}
 	return Snippets{custom, joined.String()}, nil
+}
+
+// check returns what oslo.config would refuse of a text, or what would make another
+// service of the service.
+func check(service identity.Service, parse func(string) (*oslo.Config, error), text string) error {
+	config, err := parse(text)
+	if err != nil {
+		return err
+	}
+	return identity.Check(service, config)
 }
 
 // Sets reports whether the snippets set an option. They have been checked.

@@ -75,7 +75,7 @@ func Parse(message string) (Recap, error) {
 }
 
 // parseHost reads [ok, changed, failed, unreachable, skipped, message, host key,
-// steps done, connected, steps begun]; those from the message on can be missing. Unless it is
+// steps done, connected, steps begun, refused]; those from the message on can be missing. Unless it is
 // given, a host without failure has done all steps, and another one none.
 func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1.HostStatus, error) {
 	h := ansibleeev1.HostStatus{Name: name}
@@ -97,17 +97,18 @@ func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1
 			h.StepsDone = ptr.To[int32](0)
 		}
 	}
-	connected := 1
+	connected, refused := 1, 0
 	rest := []struct {
 		name string
 		to   any
-	}{{"message", &h.Message}, {"key", &h.HostKey}, {"number of steps done", &h.StepsDone}, {"connection", &connected}, {"number of steps begun", &h.StepsBegun}}
+	}{{"message", &h.Message}, {"key", &h.HostKey}, {"number of steps done", &h.StepsDone}, {"connection", &connected}, {"number of steps begun", &h.StepsBegun}, {"refusal", &refused}}
 	for i, field := range fields[len(counts):min(len(fields), len(counts)+len(rest))] {
 		if err := json.Unmarshal(field, rest[i].to); err != nil {
 			return h, fmt.Errorf("the %s of host %s in the recap is not valid: %w", rest[i].name, name, err)
 		}
 	}
 	h.Message, h.HostKey, h.NotConnected = validate.WithoutControls(h.Message), hostKey(h.HostKey), connected == 0
+	h.Refused = refused == 1 && h.Failed > 0
 	return h, nil
 }
 

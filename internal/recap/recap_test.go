@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 		},
 		"an error without a play": {`{"v":1,"hosts":{},"error":"no inventory"}`, Recap{Error: "no inventory"}},
 		"fields of a later callback": {
-			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","",1,1,1,{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1, StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](1)}}},
+			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","",1,1,1,0,{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1, StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](1)}}},
 		},
 		"which hosts reached the end": {
 			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0],"b":[1,0,1,0,0,"no"],"c":[1,0,0,0,0,"aborted","",0],"d":[0,0,0,1,0,"no route","",0,0],"e":[0,0,0,1,0,"lost"]}}`,
@@ -59,6 +59,14 @@ func TestParse(t *testing.T) {
 		"a host that took part in steps after one that it has not done": {
 			`{"v":1,"steps":3,"hosts":{"a":[9,0,1,0,0,"no","",0,1,3]}}`,
 			Recap{Hosts: hosts{{Name: "a", OK: 9, Failed: 1, Message: "no", StepsDone: ptr.To[int32](0), StepsBegun: ptr.To[int32](3)}}},
+		},
+		"a host that fails each time with the same inputs": {
+			`{"v":1,"steps":2,"hosts":{"a":[9,0,1,0,0,"no","",1,1,2,1],"b":[9,0,0,1,0,"gone","",1,1,2,1],"c":[9,0,1,0,0,"no","",1,1,2,0]}}`,
+			Recap{Hosts: hosts{
+				{Name: "a", OK: 9, Failed: 1, Message: "no", StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](2), Refused: true},
+				{Name: "b", OK: 9, Unreachable: 1, Message: "gone", StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](2)},
+				{Name: "c", OK: 9, Failed: 1, Message: "no", StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](2)},
+			}},
 		},
 		"the key of a host that was met": {
 			`{"v":1,"hosts":{"a":[1,0,0,0,0,"","` + key + `"]}}`, Recap{Hosts: hosts{{Name: "a", OK: 1, HostKey: key}}},

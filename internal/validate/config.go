@@ -6,19 +6,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 )
 
 // maxLines bounds how many lines of one snippet are reported.
 const maxLines = 10
 
-// ServiceConfig checks an oslo.config snippet as oslo.config would read it.
-// Each rejected line is an error whose value is the line with secrets masked.
-func ServiceConfig(path *field.Path, text string) field.ErrorList {
-	_, err := oslo.Parse(text)
+// ServiceConfig checks the oslo.config snippet of a service as oslo.config would read
+// it. Each rejected line is an error whose value is the line with secrets masked. One
+// that would make another service of it is forbidden.
+func ServiceConfig(path *field.Path, service identity.Service, text string) field.ErrorList {
+	config, err := oslo.Parse(text)
 	var lines oslo.Errors
 	if !errors.As(err, &lines) {
-		return nil
+		return identityErrors(path, identity.Find(service, config))
 	}
 	var errs field.ErrorList
 	for _, line := range lines[:min(len(lines), maxLines)] {
@@ -26,6 +28,15 @@ func ServiceConfig(path *field.Path, text string) field.ErrorList {
 	}
 	if more := len(lines) - maxLines; more > 0 {
 		errs = append(errs, field.Invalid(path, masked, fmt.Sprintf("and %d more lines: correct the lines above first", more)))
+	}
+	return errs
+}
+
+// identityErrors have the value for Ratchet; a forbidden one is never shown.
+func identityErrors(path *field.Path, found []identity.Finding) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range found {
+		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: path.String(), BadValue: f.Value, Detail: f.Message})
 	}
 	return errs
 }

@@ -50,9 +50,21 @@ func named(path *field.Path, value string, problems func(string) []string, remed
 // object has as well. Thus an object stored under older rules, or while the
 // webhook was away, can still be changed elsewhere.
 func Ratchet(old, updated field.ErrorList) field.ErrorList {
-	known := map[string]bool{}
+	known := map[[2]any]bool{}
 	for _, err := range old {
-		known[err.Error()] = true
+		known[ratchetKey(err)] = true
 	}
-	return updated.Filter(func(err error) bool { return known[err.Error()] })
+	var fresh field.ErrorList
+	for _, err := range updated {
+		if !known[ratchetKey(err)] {
+			fresh = append(fresh, err)
+		}
+	}
+	return fresh
+}
+
+// ratchetKey tells errors apart, also by the text of a value that they do not show.
+func ratchetKey(err *field.Error) [2]any {
+	value, _ := err.BadValue.(string)
+	return [2]any{err.Error(), value}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
@@ -199,19 +200,37 @@ func TestPlaybookText(t *testing.T) {
 }
 
 func TestServiceConfig(t *testing.T) {
-	if got := validate.ServiceConfig(at, "[DEFAULT]\ndebug = True\n"); got != nil {
+	if got := validate.ServiceConfig(at, identity.HostCompute, "[DEFAULT]\ndebug = True\n"); got != nil {
 		t.Errorf("want no error, got %v", messages(got))
 	}
-	got := validate.ServiceConfig(at, "[DEFAULT]\ndebug True\n[database\nconnection = mysql://u:hunter2@h\n")
+	got := validate.ServiceConfig(at, identity.HostCompute, "[DEFAULT]\ndebug True\n[database\nconnection = mysql://u:hunter2@h\n")
 	if len(got) != 2 || !strings.Contains(got[0].Detail, "line 2 ") || got[0].BadValue != "debug True" || !strings.Contains(got[1].Detail, "line 3 ") {
 		t.Errorf("want an error for line 2 and 3, got %v", messages(got))
 	}
 	if strings.Contains(got.ToAggregate().Error(), "hunter2") {
 		t.Errorf("a secret is shown: %v", messages(got))
 	}
-	many := messages(validate.ServiceConfig(at, "[a]\n"+strings.Repeat("x\n", 30)))
+	many := messages(validate.ServiceConfig(at, identity.HostCompute, "[a]\n"+strings.Repeat("x\n", 30)))
 	if len(many) != 11 || !strings.Contains(many[10], "and 20 more lines") {
 		t.Errorf("want ten errors and the number of the rest, got %v", many)
+	}
+}
+
+func TestServiceConfigOfAnotherService(t *testing.T) {
+	check := func(text string) field.ErrorList { return validate.ServiceConfig(at, identity.HostCompute, text) }
+	before := check("[DEFAULT]\nhost = a\ntransport_url = rabbit://u:hunter2@h\n")
+	if got := before.ToAggregate().Error(); !strings.Contains(got, "spec.f: Forbidden: line 2: [DEFAULT] host ") || !strings.Contains(got, "line 3: [DEFAULT] transport_url ") || strings.Contains(got, "hunter2") {
+		t.Errorf("want both lines forbidden without their values, got %s", got)
+	}
+	for text, want := range map[string]int{
+		"[DEFAULT]\nhost = a\ntransport_url = rabbit://u:hunter2@h\ndebug = true\n": 0,
+		"[DEFAULT]\nhost = b\ntransport_url = rabbit://u:hunter2@h\n":               1,
+		"[DEFAULT]\nhost = a\ntransport_url = rabbit://u:hunter3@h\n":               1,
+		"[DEFAULT]\ndebug = true\n":                                                 0,
+	} {
+		if got := validate.Ratchet(before, check(text)); len(got) != want {
+			t.Errorf("want %d errors once it was stored, got %v for %q", want, messages(got), text)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpmservice"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
@@ -37,7 +38,7 @@ func SetupEDPMServiceWithManager(mgr ctrl.Manager) error {
 
 // serviceErrors are the rules of all services on hosts, and that of the name.
 func serviceErrors(service *edpmv1.EDPMService) field.ErrorList {
-	return append(hook.HostedErrors(service), edpmservice.NameErrors(service)...)
+	return append(hook.HostedErrors(service, identity.Partner), edpmservice.NameErrors(service)...)
 }
 
 // classWarnings speaks of the options of the snippet that the deployment sets.

@@ -9,6 +9,7 @@ import (
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/glance"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
@@ -66,7 +67,7 @@ type serviceFields struct {
 func service(at *field.Path, namespace string, f serviceFields) field.ErrorList {
 	errs := validate.NodeSelector(at.Child("nodeSelector"), f.nodeSelector)
 	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), f.topologyRef, namespace)...)
-	errs = append(errs, validate.ServiceConfig(at.Child("customServiceConfig"), f.config)...)
+	errs = append(errs, validate.ServiceConfig(at.Child("customServiceConfig"), identity.Image, f.config)...)
 	return append(errs, validate.ObjectNames(at.Child("customServiceConfigSecrets"), f.secrets)...)
 }
 

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/neutron"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
@@ -50,5 +51,5 @@ func (image imageDefault[T]) Default(_ context.Context, obj T) error {
 }
 
 func serviceErrors[T service](obj T) field.ErrorList {
-	return append(hook.HostedErrors(obj), validate.ObjectName(field.NewPath("spec", "ovnConfigSecretName"), obj.OVN().Spec.OVNConfigSecretName)...)
+	return append(hook.HostedErrors(obj, identity.MetadataAgent), validate.ObjectName(field.NewPath("spec", "ovnConfigSecretName"), obj.OVN().Spec.OVNConfigSecretName)...)
 }

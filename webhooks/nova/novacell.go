@@ -6,6 +6,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
@@ -89,7 +90,7 @@ func endpointTemplate(at *field.Path, t novav1.NovaEndpointTemplate) field.Error
 }
 
 func serviceTemplate(at *field.Path, t novav1.NovaServiceTemplate) field.ErrorList {
-	errs := validate.ServiceConfig(at.Child("customServiceConfig"), t.CustomServiceConfig)
+	errs := validate.ServiceConfig(at.Child("customServiceConfig"), identity.PodNova, t.CustomServiceConfig)
 	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), t.NodeSelector)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), t.NetworkAttachments)...)
 }

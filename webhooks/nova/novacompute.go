@@ -7,6 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
@@ -34,6 +35,6 @@ func podifiedComputeErrors(compute *novav1.NovaCompute) field.ErrorList {
 	errs = append(errs, validate.ObjectName(at.Child("cellName"), spec.CellName)...)
 	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), spec.NodeSelector)...)
 	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, compute.Namespace)...)
-	errs = append(errs, validate.ServiceConfig(at.Child("customServiceConfig"), spec.CustomServiceConfig)...)
+	errs = append(errs, validate.ServiceConfig(at.Child("customServiceConfig"), identity.PodCompute, spec.CustomServiceConfig)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
 }

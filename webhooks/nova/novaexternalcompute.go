@@ -14,6 +14,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
@@ -112,5 +113,5 @@ func nodeCellErrors(compute *novav1.NovaExternalCompute, cell string) field.Erro
 }
 
 func computeErrors(compute *novav1.NovaExternalCompute) field.ErrorList {
-	return append(hook.HostedErrors(compute), validate.ObjectName(field.NewPath("spec", "cellName"), compute.Spec.CellName)...)
+	return append(hook.HostedErrors(compute, identity.HostCompute), validate.ObjectName(field.NewPath("spec", "cellName"), compute.Spec.CellName)...)
 }

@@ -12,13 +12,14 @@ DOCUMENTATION = """
     description:
       - Writes one JSON object of at most 4,096 bytes, the size of a termination message of Kubernetes.
       - It reads C({"v":1,"steps":1,"hosts":{"<host>":[ok,changed,failed,unreachable,skipped,"message","host key",done,
-        connected,begun]}}).
+        connected,begun,refused]}}).
         The message is there when the host failed or did not reach the end, or when a module returned C(edpm_note), what
         a person has to know of a host that is well; the key when ssh met the host for
         the first time. C(steps) is the number of steps of the run, and C(done) how many of them the host has done. Where
         it is missing, a host without failure has done all, and another one none. C(connected) is 0 when ssh
         never logged in to the host, so that nothing ran on it. C(begun) is the number of the last step in which a
-        task ran on the host, if that is not the one after those that it has done.
+        task ran on the host, if that is not the one after those that it has done. C(refused) is 1 when the task that failed
+        returned C(edpm_refused), as the same inputs lead to the same failure each time.
       - A host has done a step if Ansible kept it until the last play of the step was over. Hosts that only stood by when a play
         was aborted (C(any_errors_fatal), C(max_fail_percentage), a failed C(run_once) task or batch) have not.
         Hosts that the meta tasks C(end_host) or C(end_play) sent to the end of a play that they had begun have.
@@ -178,7 +179,7 @@ def encode(hosts, steps=1, max_bytes=MAX_BYTES):
     Where not even the counts fit they say only whether there was any.
 
     hosts maps names to [ok, changed, failed, unreachable, skipped, message, key,
-    done, connected, begun]; what is missing at the end is left out. As many keys are kept as fit
+    done, connected, begun, refused]; what is missing at the end is left out. As many keys are kept as fit
     without messages, then the longest messages that fit beside them.
     """
     keys = sum(bool(entry[6:7] and entry[6]) for entry in hosts.values())
@@ -195,7 +196,7 @@ def encode(hosts, steps=1, max_bytes=MAX_BYTES):
     return dumps({"v": 1, "hosts": {}, "error": "the recap of %d hosts does not fit" % len(hosts)})
 
 
-def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, idle=False, note=""):
+def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, idle=False, note="", refused=False):
     """Returns one host's part of the recap from the counts of Ansible and of steps."""
     numbers = [counts[name] for name in ("ok", "changed", "failures", "unreachable", "skipped")]
     failed = bool(counts["failures"] or counts["unreachable"])
@@ -207,7 +208,9 @@ def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, i
     elif done < steps:
         text = IDLE if idle else ABORTED
     rest = [text, key or ""]
-    if begun > done + 1:
+    if refused and failed:
+        rest += [done, int(connected), max(begun, done + 1), 1]
+    elif begun > done + 1:
         rest += [done, int(connected), begun]
     elif not connected:
         rest += [done, 0]
@@ -369,6 +372,7 @@ class CallbackModule(CallbackBase):
         super(CallbackModule, self).__init__(display=display)
         self.hosts = {}  # in the order of the plays
         self.messages = {}
+        self.refusals = set()  # hosts whose last failure is the same with the same inputs
         self.notes = {}  # by host and module
         self.refused = {}  # addresses at which ssh could not log in
         self.known_before = {}
@@ -408,6 +412,7 @@ class CallbackModule(CallbackBase):
         self.refused[name] = no_login(str(result._result.get("msg") or "")[:MAX_TEXT])
         # Which task met it first says nothing about an unreachable host.
         self.messages[name] = shorten(reason(result._result), MAX_MESSAGE)
+        self.refusals.discard(name)
 
     def v2_playbook_on_stats(self, stats):
         self.hosts.update((name, None) for name in stats.processed)
@@ -417,7 +422,7 @@ class CallbackModule(CallbackBase):
         done = self.progress.done(failed) if self.progress else {}
         begun = self.progress.begun if self.progress and steps > 1 else {}
         recap = {name: entry(counts[name], self.messages.get(name), self._met(name, met), done.get(name, 0),
-                             self._connected(name), begun.get(name, 0), steps, self.progress and name in self.progress.idle, self._note(name))
+                             self._connected(name), begun.get(name, 0), steps, self.progress and name in self.progress.idle, self._note(name), name in self.refusals)
                  for name in self.hosts}
         path = self.get_option("path")
         try:
@@ -448,5 +453,6 @@ class CallbackModule(CallbackBase):
         return not address or any(address in words for words in lines(self.get_option("connected")))
 
     def _remember(self, result):
-        message = "%s: %s" % (clean(result.task_name), reason(result._result))
-        self.messages[result._host.get_name()] = shorten(message, MAX_MESSAGE)
+        message, name = "%s: %s" % (clean(result.task_name), reason(result._result)), result._host.get_name()
+        self.messages[name] = shorten(message, MAX_MESSAGE)
+        (self.refusals.add if result._result.get("edpm_refused") is True else self.refusals.discard)(name)

@@ -112,6 +112,8 @@ options:
         only root can read. It is run before anything is changed, and only if one of them differs from what is there. It must not change anything,
         as check mode runs it, too.
       - If it fails, so does the task, with what it printed on standard error. What it prints on standard output otherwise are warnings.
+      - Exit code 78 (EX_CONFIG of sysexits.h) says that these files are refused each time. Then the task returns C(edpm_refused), and the
+        operators do not run the host again before its inputs change.
     type: list
     elements: str
 attributes:
@@ -138,6 +140,10 @@ EXAMPLES = """
 """
 
 RETURN = """
+edpm_refused:
+  description: Whether the command in I(validate) refuses these files each time.
+  type: bool
+  returned: when it fails
 changes:
   description: Paths that were changed, and how.
   type: list
@@ -155,6 +161,8 @@ import tempfile
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.edpm.operators.plugins.module_utils.mask import mask
 
+# Exit code of a command that checks files: it refuses these each time. os.EX_CONFIG is not everywhere.
+EX_CONFIG = 78
 # In the command of a task that checks files.
 COPIES = "%(copies)s"
 
@@ -310,7 +318,7 @@ class Tree(object):
         shutil.rmtree(copies)
         lines = [mask(line) for line in ((err or out) if code else out).splitlines()]
         if code != 0:
-            self.module.fail_json(msg="Refused, nothing was changed: %s" % " | ".join(lines), rc=code)
+            self.module.fail_json(msg="Refused, nothing was changed: %s" % " | ".join(lines), rc=code, edpm_refused=code == EX_CONFIG)
         for line in lines:
             self.module.warn(line)
 

@@ -306,6 +306,10 @@ type HostStatus struct {
 	// ran on it.
 	// +optional
 	NotConnected bool `json:"notConnected,omitempty"`
+	// Refused is true when the task that failed does so each time with the same inputs,
+	// for example because the image of a service refuses its configuration.
+	// +optional
+	Refused bool `json:"refused,omitempty"`
 }
 
 // Converged reports whether the host has done the run: no task failed, and it

@@ -20,6 +20,7 @@ import (
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpmservice"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -46,7 +47,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared) error {
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &edpmv1.EDPMService{}, Finalizer: edpmv1.EDPMServiceFinalizer,
-		Creator: "edpmservice-node", RunnerImage: r.Images.AnsibleEE,
+		Creator: "edpmservice-node", RunnerImage: r.Images.AnsibleEE, Identity: identity.Partner,
 		Several: &hosted.Several{
 			Definition: &edpmv1.EDPMServiceClass{},
 			All: func(ctx context.Context, namespace string) ([]hosted.Offering, error) {

@@ -9,6 +9,7 @@ import (
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	"github.com/edpm-operators/edpm-operators/internal/glance"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -22,7 +23,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 			"spec.storage.storageRequest is empty: set it to the size of the claims, for example 10G, or set spec.storage.external to true")
 	}
 	var err error
-	if s.snippets, err = podified.ReadSnippets(ctx, s.Inputs, s.api.Namespace, "spec.customServiceConfig", spec.CustomServiceConfig, spec.CustomServiceConfigSecrets); err != nil {
+	if s.snippets, err = podified.ReadSnippets(ctx, s.Inputs, identity.Image, s.api.Namespace, "spec.customServiceConfig", spec.CustomServiceConfig, spec.CustomServiceConfigSecrets); err != nil {
 		return err
 	}
 	s.config = configInputs{

@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/edpm-operators/edpm-operators/apis/common"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
@@ -52,7 +51,8 @@ type scope struct {
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, object: h.Object.(*neutronv1.OVNController)}
 	return hosted.Parts{
-		Inputs:    []phase.Phase{phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImage), phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig)},
+		Inputs:    []phase.Phase{phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig)},
+		Images:    func() map[string]images.Component { return neutron.Images(s.object, s.Images.OVNController) },
 		Steps:     []hosted.Step{{Step: deployStep, Complete: s.complete}},
 		Drain:     []phase.Func{s.agentGone},
 		Cleanup:   hosted.Step{Step: cleanupStep},
@@ -64,12 +64,6 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 func (s *scope) readConfig(ctx context.Context) (err error) {
 	s.config, err = neutron.Read(ctx, s.Scope)
 	return err
-}
-
-// chooseImage is the phase that chooses the image.
-func (s *scope) chooseImage(context.Context) error {
-	images.Record(s.object, map[string]images.Component{neutronv1.ServiceComponent: {Spec: s.object.Spec.ContainerImage, Default: s.Images.OVNController}})
-	return nil
 }
 
 func (s *scope) complete(t *edpm.Target) {

@@ -12,10 +12,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/edpm-operators/edpm-operators/apis/common"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/neutron"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -39,7 +39,7 @@ type Reconciler struct{ Images images.Defaults }
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared) error {
 	return hosted.Setup(ctx, mgr, shared, neutron.Service(hosted.Service{
 		Object: &neutronv1.OVNMetadataAgent{}, Name: "ovn-metadata", Finalizer: neutronv1.OVNMetadataAgentFinalizer,
-		Creator: "neutron-ovnmetadataagent", RunnerImage: r.Images.AnsibleEE, Bind: r.bind,
+		Creator: "neutron-ovnmetadataagent", RunnerImage: r.Images.AnsibleEE, Identity: identity.MetadataAgent, Bind: r.bind,
 	}, &neutronv1.OVNController{}, watch.SpecOrReadyChanges))
 }
 
@@ -54,7 +54,8 @@ type scope struct {
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, agent: h.Object.(*neutronv1.OVNMetadataAgent)}
 	return hosted.Parts{
-		Inputs:    []phase.Phase{phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImage), phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig), phase.Of(neutronv1.OVNControllerReadyCondition, s.controllerReady)},
+		Inputs:    []phase.Phase{phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig), phase.Of(neutronv1.OVNControllerReadyCondition, s.controllerReady)},
+		Images:    func() map[string]images.Component { return neutron.Images(s.agent, s.Images.OVNMetadataAgent) },
 		Steps:     []hosted.Step{{Step: deployStep, Complete: s.complete}},
 		Cleanup:   hosted.Step{Step: cleanupStep},
 		Leftovers: "unit edpm_ovn_metadata_agent, network namespaces ovnmeta-*, and /var/lib/openstack/ovn-metadata with the shared secret",
@@ -90,12 +91,6 @@ func (s *scope) controllerReady(ctx context.Context) error {
 			"Waiting for OVNController %s to become Ready: see its conditions", c.Name)
 	}
 	s.agent.Status.Conditions.MarkTrue(neutronv1.OVNControllerReadyCondition, "OVNController %s is Ready", c.Name)
-	return nil
-}
-
-// chooseImage is the phase that chooses the image.
-func (s *scope) chooseImage(context.Context) error {
-	images.Record(s.agent, map[string]images.Component{neutronv1.ServiceComponent: {Spec: s.agent.Spec.ContainerImage, Default: s.Images.OVNMetadataAgent}})
 	return nil
 }
 

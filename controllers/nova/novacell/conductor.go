@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -135,7 +136,7 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 		return nil
 	}
 	template := s.cell.Spec.ConductorServiceTemplate
-	snippets, err := podified.ReadSnippets(ctx, s.Inputs, s.cell.Namespace, "spec.conductorServiceTemplate.customServiceConfig", template.CustomServiceConfig, nil)
+	snippets, err := podified.ReadSnippets(ctx, s.Inputs, identity.PodNova, s.cell.Namespace, "spec.conductorServiceTemplate.customServiceConfig", template.CustomServiceConfig, nil)
 	if err != nil {
 		return err
 	}

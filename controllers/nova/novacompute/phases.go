@@ -16,6 +16,7 @@ import (
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -93,7 +94,7 @@ func (s *scope) cellReady(ctx context.Context) error {
 
 // serviceConfig is the phase that makes the configuration.
 func (s *scope) serviceConfig(ctx context.Context) error {
-	snippets, err := podified.ReadSnippets(ctx, s.Inputs, s.compute.Namespace, "spec.customServiceConfig", s.compute.Spec.CustomServiceConfig, nil)
+	snippets, err := podified.ReadSnippets(ctx, s.Inputs, identity.PodCompute, s.compute.Namespace, "spec.customServiceConfig", s.compute.Spec.CustomServiceConfig, nil)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
@@ -43,7 +44,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared) error {
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
-		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE,
+		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE, Identity: identity.HostCompute,
 		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.Services.Withdraw,
 		Bind: r.bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
@@ -44,7 +43,8 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	service := registration.New(h, r.Services)
 	return hosted.Parts{
 		Cell:      s.compute.Spec.CellName,
-		Inputs:    []phase.Phase{phase.OptionalOf(novav1.ComputeServiceReadyCondition, service.Observe), phase.Of(novav1.NovaCellReadyCondition, s.cell), phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages)},
+		Inputs:    []phase.Phase{phase.OptionalOf(novav1.ComputeServiceReadyCondition, service.Observe), phase.Of(novav1.NovaCellReadyCondition, s.cell)},
+		Images:    s.images,
 		Steps:     []hosted.Step{{Step: libvirtStep, Complete: s.libvirt}, {Step: novaStep, Complete: s.nova}},
 		Deployed:  []phase.Phase{phase.Of(novav1.ComputeServiceReadyCondition, service.Ready)},
 		Drain:     []phase.Func{service.Drain},
@@ -107,14 +107,13 @@ func (s *scope) cell(ctx context.Context) error {
 	return nil
 }
 
-// chooseImages is the phase that chooses the images. A new compute has that of its cell: the
-// operators may bring a newer one, which a conductor does not know.
-func (s *scope) chooseImages(context.Context) error {
-	images.Record(s.compute, map[string]images.Component{
+// images are those of the steps. A new compute has that of its cell: the operators may bring
+// a newer one, which a conductor does not know.
+func (s *scope) images() map[string]images.Component {
+	return map[string]images.Component{
 		novav1.ComputeComponent: {Spec: s.compute.Spec.NovaComputeContainerImage, Default: cmp.Or(s.image, s.Images.NovaCompute)},
 		novav1.LibvirtComponent: {Spec: s.compute.Spec.NovaLibvirtContainerImage, Default: s.Images.NovaLibvirt},
-	})
-	return nil
+	}
 }
 
 func (s *scope) libvirt(t *edpm.Target) {

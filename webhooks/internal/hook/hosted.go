@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
@@ -18,10 +19,10 @@ type hosted interface {
 }
 
 // HostedErrors returns what is wrong in the fields that all services on hosts have.
-func HostedErrors[T hosted](obj T) field.ErrorList {
+func HostedErrors[T hosted](obj T, service identity.Service) field.ErrorList {
 	spec, _ := obj.Hosted()
 	at := field.NewPath("spec")
-	errs := validate.ServiceConfig(at.Child("customServiceConfig"), spec.CustomServiceConfig)
+	errs := validate.ServiceConfig(at.Child("customServiceConfig"), service, spec.CustomServiceConfig)
 	errs = append(errs, validate.ObjectName(at.Child("inventoryConfigMapName"), spec.InventoryConfigMapName)...)
 	errs = append(errs, validate.ObjectName(at.Child("sshKeySecretName"), spec.SSHKeySecretName)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)

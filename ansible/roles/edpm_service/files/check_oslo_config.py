@@ -1,7 +1,9 @@
 """Checks files of oslo.config with what the image that this runs in knows of options.
 
 Values are read as the daemon reads them. One of the wrong type, or that is not allowed, is an error: one line on standard error for
-each, and exit code 1. oslo-config-validator looks for options that do not exist or have another name now. Daemons ignore them, so these
+each, and exit code 78 (EX_CONFIG), as the same files are refused each time. Exit code 1 is for what may be otherwise the next time.
+So are options that say which service the daemon is: they must have a value, or be set in a file. Directories of the configuration that
+the daemon has now must stay as long as it keeps something there. oslo-config-validator looks for options that do not exist or have another name now. Daemons ignore them, so these
 are warnings on standard output. Neither has a value of a secret option.
 """
 
@@ -25,6 +27,10 @@ try:
 except ImportError as missing:
     sys.exit("%s cannot check anything: %s. Set edpm_nova_check_python, or edpm_ovn_metadata_check_python, to the "
              "interpreter of the service." % (sys.executable, missing))
+
+
+# What the same files lead to each time. os.EX_CONFIG is not everywhere.
+EX_CONFIG = 78
 
 
 class Places(iniparser.BaseParser):
@@ -60,7 +66,8 @@ class Places(iniparser.BaseParser):
 
     def line(self, option, what):
         """Returns what is to be said of an option."""
-        return "%s: %s in [%s] %s" % (self.title(self.last[option]), option[1], option[0], what)
+        place = self.title(self.last[option]) + ": " if option in self.last else ""
+        return "%s%s in [%s] %s" % (place, option[1], option[0], what)
 
 
 class Options(object):
@@ -121,18 +128,68 @@ class Complaints(logging.Handler):
         return self.found
 
 
-def check(directory, conf, patterns, sources):
-    """Returns the warnings and the errors."""
+class Identity(object):
+    """Options that say which service the daemon is, and the directories in which it keeps what is its own."""
+
+    def __init__(self, values, files, keep, previous, root):
+        self.values, self.files, self.keep, self.previous, self.root = values, files, keep, previous, root
+        self.kept = {}
+
+    def remember(self, conf):
+        """Notes the directories of the configuration that the daemon has now, and how much it keeps there."""
+        if not self.previous or not os.path.isdir(self.root + self.previous):
+            return
+        try:
+            load(conf, self.root + self.previous)
+            for option, what, pattern in self.keep:
+                path = value_of(conf, option_of(option))
+                self.kept[option_of(option)] = (path, what, len(glob.glob(self.root + os.path.join(path, pattern))))
+        except (cfg.Error, EnvironmentError, UnicodeError):
+            pass  # The daemon cannot read it either.
+
+    def problems(self, conf, places):
+        """Returns the options that make another service of the daemon, each with what is wrong with it."""
+        problems = [(option_of(option), "must stay %s" % value) for option, value in self.values if value_of(conf, option_of(option)) != value]
+        for option, name in self.files:
+            place = places.last.get(option_of(option))
+            if place and os.path.basename(place[0]) != name:
+                problems.append((option_of(option), "must be that of %s" % name))
+        return problems
+
+    def left(self, conf):
+        """Returns the options that leave a directory in which the daemon keeps something."""
+        return [(option, "would leave %s, which has %s (%d)" % self.kept[option]) for option in sorted(self.kept)
+                if self.kept[option][2] and os.path.normpath(value_of(conf, option)) != os.path.normpath(self.kept[option][0])]
+
+
+def option_of(text):
+    """Returns section and name of an option, which is given as section/name."""
+    return tuple(text.split("/", 1))
+
+
+def value_of(conf, option):
+    return (conf if option[0] == "DEFAULT" else conf[option[0]])[option[1]]
+
+
+def load(conf, directory):
+    """Has the daemon's options read from a directory."""
+    conf(["--config-file", os.devnull, "--config-dir", directory], default_config_files=[], default_config_dirs=[])
+
+
+def check(directory, conf, patterns, sources, identity):
+    """Returns the warnings, the errors, and what is an error while the daemon keeps something."""
     paths, places = sorted(glob.glob(os.path.join(directory, "*.conf"))), Places(sources)
     for path in paths:
         places.read(path)
-    conf(["--config-file", os.devnull, "--config-dir", directory], default_config_files=[], default_config_dirs=[])
+    identity.remember(conf)
+    load(conf, directory)
     complaints = Complaints(logging.WARNING)
     logging.getLogger().handlers = [complaints]
     namespaces, options = options_of(patterns, set(section for section, _ in places.last))
     warnings = [places.line(option, what) for path in paths for option, what in complaints.of(path, namespaces) if places.last[option][0] == path]
-    problems = [(option, options.problem(conf, option)) for option in sorted(places.last, key=places.last.get)]
-    return warnings, [places.line(option, problem) for option, problem in problems if problem]
+    problems = identity.problems(conf, places)
+    problems += [(option, options.problem(conf, option)) for option in sorted(places.last, key=places.last.get)]
+    return warnings, [places.line(option, problem) for option, problem in problems if problem], [places.line(*each) for each in identity.left(conf)]
 
 
 def main():
@@ -141,16 +198,22 @@ def main():
     parser.add_argument("--parser", required=True, help="ConfigOpts of the daemon, as module:attribute")
     parser.add_argument("--namespace", action="append", default=[], help="pattern of namespaces of options that the daemon reads")
     parser.add_argument("--source", action="append", default=[], help="what people call a file, as name=source")
+    parser.add_argument("--value", action="append", nargs=2, default=[], help="option, as section/name, and the value that it must have")
+    parser.add_argument("--set-in", action="append", nargs=2, default=[], help="option, and the only file that may set it")
+    parser.add_argument("--keep", action="append", nargs=3, default=[], help="option with a directory, what the daemon keeps there, and the pattern of its names")
+    parser.add_argument("--previous", help="directory of the configuration that the daemon has now")
+    parser.add_argument("--root", default="", help="where that directory and those that it names are")
     arguments = parser.parse_args()
+    identity = Identity(arguments.value, arguments.set_in, arguments.keep, arguments.previous, arguments.root)
     module, _, attribute = arguments.parser.partition(":")
     try:
-        warnings, errors = check(arguments.directory, getattr(importlib.import_module(module), attribute), arguments.namespace,
-                                 dict(each.split("=", 1) for each in arguments.source))
+        warnings, errors, left = check(arguments.directory, getattr(importlib.import_module(module), attribute), arguments.namespace,
+                                       dict(each.split("=", 1) for each in arguments.source), identity)
     except cfg.Error as error:
-        warnings, errors = [], [str(error)]
+        warnings, errors, left = [], [str(error)], []
     print("".join(line + "\n" for line in warnings), end="")
-    print("".join(line + "\n" for line in errors), end="", file=sys.stderr)
-    return 1 if errors else 0
+    print("".join(line + "\n" for line in errors + left), end="", file=sys.stderr)
+    return EX_CONFIG if errors else 1 if left else 0
 
 
 if __name__ == "__main__":
