@@ -15,8 +15,8 @@ const (
 	maxNodesPlayed = 1000
 )
 
-// choices are what kube-scheduler leaves to chance in one play of a roll-out: which of
-// the nodes with the highest score it takes for each pod but the last.
+// choices are what is left to chance in one play of a roll-out: which of the pods that
+// wait is tried next, and which of the nodes with the highest score it gets.
 type choices struct {
 	taken, of []int
 	random    *rand.Rand
@@ -116,11 +116,10 @@ func play(ctx context.Context, snapshot *Snapshot, workloads []Workload, choices
 	s.choices = choices
 	outcomes := make([]rolledOut, len(workloads))
 	for i, workload := range workloads {
-		s.last = i == len(workloads)-1
 		if err := s.begin(workload); err != nil {
 			return nil, err
 		}
-		if err := s.rollOut(ctx); err != nil {
+		if err := s.rollOut(ctx, i == len(workloads)-1); err != nil {
 			return nil, err
 		}
 		spread, err := s.spread()
@@ -129,7 +128,7 @@ func play(ctx context.Context, snapshot *Snapshot, workloads []Workload, choices
 		}
 		outcomes[i] = rolledOut{s.results, spread, s.notes()}
 	}
-	return outcomes, nil
+	return outcomes, s.giveUp(func(*waitingPod) bool { return true })
 }
 
 // prediction on the workload of a number.
@@ -165,7 +164,7 @@ func (p plays) pods(number int) ([]PodPrediction, []Problem) {
 // byChance says that a problem depends on what kube-scheduler chooses.
 func (p Problem) byChance(is bool) Problem {
 	if p.ByChance = is; is {
-		p.Message += ". This depends on chance: kube-scheduler takes any of the nodes that score equally for the pods before, and with others of these nodes the pod fits"
+		p.Message += ". This depends on chance: kube-scheduler takes any of the nodes that score equally, and tries pods that wait in any order, and with other choices the pod fits"
 	}
 	return p
 }

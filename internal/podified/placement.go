@@ -75,7 +75,7 @@ func (p *deployment) problems(ctx context.Context, remakes bool) ([]placement.Pr
 		Template: p.want.Spec.Template, ClaimTemplates: p.want.Spec.VolumeClaimTemplates,
 	}
 	if !remakes {
-		workload.Kept = podNames(filter(p.pods, func(pod *corev1.Pod) bool { return !p.toBeMade(pod.Name) }))
+		workload.Kept = podNames(filter(p.pods, p.current))
 	}
 	if !remakes && p.settled() {
 		problems, err := workload.InertSelectors()
@@ -130,6 +130,10 @@ func (p *deployment) toBeMade(name string) bool {
 	if at < 0 || !p.observed() {
 		return true
 	}
-	pod := p.pods[at]
-	return pod.Spec.NodeName == "" || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != p.set.Status.UpdateRevision
+	return p.pods[at].Spec.NodeName == "" || !p.current(p.pods[at])
+}
+
+// current reports whether a pod is of the present revision.
+func (p *deployment) current(pod *corev1.Pod) bool {
+	return p.observed() && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == p.set.Status.UpdateRevision
 }
