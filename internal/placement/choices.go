@@ -82,8 +82,13 @@ type result struct {
 // playAll plays roll-outs with all choices if they are few enough, else with some that
 // are random, but the same each time.
 func playAll(ctx context.Context, snapshot Snapshot, workloads []Workload) (plays, error) {
+	return playUpTo(ctx, snapshot, workloads, maxPlays)
+}
+
+// playUpTo is playAll with a limit to the number of plays.
+func playUpTo(ctx context.Context, snapshot Snapshot, workloads []Workload, limit int) (plays, error) {
 	snapshot.infos = snapshot.infos.with(snapshot.Nodes, snapshot.Pods)
-	limit := max(minPlays, min(maxPlays, maxNodesPlayed/max(1, len(snapshot.Nodes))))
+	limit = min(limit, max(minPlays, min(maxPlays, maxNodesPlayed/max(1, len(snapshot.Nodes)))))
 	var all plays
 	count := 0
 	next := &choices{}
@@ -132,14 +137,15 @@ func play(ctx context.Context, snapshot *Snapshot, workloads []Workload, choices
 }
 
 // prediction on the workload of a number.
-func (p plays) prediction(number int, workload *Workload) (Prediction, error) {
-	inert, err := workload.InertSelectors()
+func (p plays) prediction(number int, snapshot *Snapshot, workload *Workload) (Prediction, error) {
+	inert, err := workload.InertRules(snapshot.Nodes, snapshot.Pods)
 	if err != nil {
 		return Prediction{}, err
 	}
 	first := p.outcomes[0][number]
 	pods, problems := p.pods(number)
-	return Prediction{Pods: pods, Problems: merge(append(noted(problems, first.notes), inert...)), Spread: first.spread, Notes: first.notes}, nil
+	inert, preferences := Preferences(inert)
+	return Prediction{Pods: pods, Problems: merge(append(noted(problems, first.notes), inert...)), Preferences: preferences, Spread: first.spread, Notes: first.notes}, nil
 }
 
 // pods returns what becomes of each pod of a workload over all plays, and why. Of a pod

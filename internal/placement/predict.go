@@ -16,6 +16,8 @@ type Prediction struct {
 	// Problems that a person should look at, the most telling first. There are
 	// some whenever a pod does not fit; InertSelector also comes alone.
 	Problems []Problem
+	// Preferences are rules that need not hold and that have no effect.
+	Preferences []Problem
 	// Spread of each topology spread constraint of the template, in its order,
 	// once the roll-out is done.
 	Spread []Spread
@@ -81,11 +83,11 @@ func PredictAll(ctx context.Context, snapshot Snapshot, workloads []Workload) ([
 	}
 	predictions := make([]Prediction, len(workloads))
 	for i := range workloads {
-		if predictions[i], err = all.prediction(i, &workloads[i]); err != nil {
+		if predictions[i], err = all.prediction(i, &snapshot, &workloads[i]); err != nil {
 			return nil, err
 		}
 	}
-	return predictions, nil
+	return predictions, withRemedies(ctx, snapshot, workloads, predictions)
 }
 
 // simulation is roll-outs that are under way.

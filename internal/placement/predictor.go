@@ -2,10 +2,12 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -117,6 +119,19 @@ func (p *Predictor) PredictAll(ctx context.Context, key Key, workloads []Workloa
 		p.note(key, &unfit{workloads: workloads, predictions: predictions, cost: time.Since(start)})
 	}
 	return predictions, err
+}
+
+// InertRules returns what [Workload.InertRules] does in the cluster as the cache has it.
+func (p *Predictor) InertRules(ctx context.Context, workload Workload) ([]Problem, error) {
+	var nodes []*corev1.Node
+	var pods []*corev1.Pod
+	from := func(object client.Object, list client.ObjectList, each func(any)) error {
+		return p.each(ctx, object, list, each)
+	}
+	if err := errors.Join(into(&nodes, from, &corev1.Node{}, &corev1.NodeList{}), into(&pods, from, &corev1.Pod{}, &corev1.PodList{})); err != nil {
+		return nil, err
+	}
+	return workload.InertRules(nodes, pods)
 }
 
 // known returns the predictions on roll-outs that are not to be predicted again yet.

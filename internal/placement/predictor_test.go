@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -174,7 +175,7 @@ func TestAPredictionIsGivenAgainUntilItMayBePredictedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := newStory(t, full()), makeWorkload(1)
 		first := s.predict("api", w)
-		if diff := cmp.Diff(first, s.predict("api", w)); diff != "" {
+		if diff := cmp.Diff(first, s.predict("api", w), cmpopts.IgnoreUnexported(Problem{})); diff != "" {
 			t.Error(diff)
 		}
 		s.wants(1)
@@ -286,7 +287,7 @@ func TestASnapshotAfterChangesIsLikeANewOne(t *testing.T) {
 		d.snapshot.Nodes, d.snapshot.Pods = someChanged(d, d.snapshot.Nodes), someChanged(d, d.snapshot.Pods)
 		want := predict(t, d.snapshot, d.workload)
 		d.snapshot.infos = before
-		if diff := cmp.Diff(want, predict(t, d.snapshot, d.workload)); diff != "" {
+		if diff := cmp.Diff(want, predict(t, d.snapshot, d.workload), cmpopts.IgnoreUnexported(Problem{})); diff != "" {
 			t.Fatalf("draw %d: -new +after changes:\n%s", i, diff)
 		}
 	}
