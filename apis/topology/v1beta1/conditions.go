@@ -63,8 +63,8 @@ const (
 	PodRefusedReason condition.Reason = "PodRefused"
 	// UnsatisfiableReason : no node takes a pod, for any other reason.
 	UnsatisfiableReason condition.Reason = "Unsatisfiable"
-	// InertSelectorReason : a constraint selects none of the workload's own pods,
-	// so it spreads nothing.
+	// InertSelectorReason : a constraint or an affinity has no effect, because it
+	// selects no pod, or no pod or no node has its key.
 	InertSelectorReason condition.Reason = "InertSelector"
 )
 
