@@ -505,7 +505,7 @@ func placementReady() Condition {
 		{topologyv1.MinDomainsUnmetReason, "there are fewer domains than `minDomains`", "label more nodes, or lower `minDomains`"},
 		{topologyv1.PodRefusedReason, "the API server would reject a pod or its claim, because of a LimitRange or ResourceQuota of the namespace", "correct the requests and limits, or raise the quota: the message names both"},
 		{topologyv1.UnsatisfiableReason, "no node is suitable for a pod, for another reason; the message is the scheduler's", "see [my pod is Pending](pod-pending.md)"},
-		{topologyv1.InertSelectorReason, "the `labelSelector` of a constraint matches none of the pods, so that the constraint has no effect", "correct the `labelSelector`, or remove it"},
+		{topologyv1.InertSelectorReason, "a constraint or an affinity has no effect: its `labelSelector` matches none of the pods, or no pod or no node has its key", "correct the `labelSelector` or the key that the message names, or remove the rule"},
 	}}
 }
 
@@ -537,9 +537,11 @@ func ofTopology() Table {
 func ofStorageCluster() Table {
 	placement := placementReady()
 	placement.Means = "every OSD is scheduled, or would be: there is a node with room for it"
+	placement.Reasons = append(placement.Reasons, Reason{ocsv1.DeviceClassUnevenReason, "a failure domain has no OSD of a device class of which another one has several", "set `osdPlacement.mode: FailureDomain`, or add OSDs of the class"})
 	return Table{Name: storageCluster, Kinds: []string{storageCluster}, Link: "storagecluster.md#conditions", Conditions: []Condition{
 		{Type: condition.InputReadyCondition, Means: "the fields of the spec are consistent", Reasons: []Reason{
 			{ocsv1.InvalidSpecReason, "fields contradict each other, and the webhook was unavailable when they were written", "correct the field that the message names"},
+			{ocsv1.UnsupportedFieldReason, "a device set has fields of ocs-operator that are not supported and would result in other OSDs. Nothing is changed", "remove the fields that the message names, or leave the StorageCluster to ocs-operator"},
 		}},
 		{Type: ocsv1.NodesReadyCondition, Means: "there are enough nodes for the OSDs", Reasons: []Reason{
 			{ocsv1.NotEnoughNodesReason, "fewer nodes are selected than the OSDs need. Existing OSDs are not changed", "label more nodes; the message has the command"},

@@ -18,6 +18,9 @@ const (
 const (
 	// InvalidSpecReason : fields of the spec contradict each other.
 	InvalidSpecReason condition.Reason = "InvalidSpec"
+	// UnsupportedFieldReason : the spec has a field of ocs-operator that would make
+	// other OSDs, and that is not supported.
+	UnsupportedFieldReason condition.Reason = "UnsupportedField"
 )
 
 // Reasons of NodesReady.
@@ -34,6 +37,13 @@ const (
 	// NodesOutsideDomainsReason : nodes lack the label of the failure domain, so
 	// that no OSD goes there.
 	NodesOutsideDomainsReason condition.Reason = "NodesOutsideDomains"
+)
+
+// Reasons of PlacementReady, next to those of everything that has pods.
+const (
+	// DeviceClassUnevenReason : a failure domain has no OSD of a device class of which
+	// another one has several.
+	DeviceClassUnevenReason condition.Reason = "DeviceClassUneven"
 )
 
 // Reasons of CephClusterReady.
