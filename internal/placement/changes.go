@@ -310,8 +310,19 @@ func makeRoom(s *situation) []remedy {
 	}
 	return []remedy{{
 		text:  always("make room on nodes or add some, or lower the resource requests"),
-		apply: func(s *situation) { s.changeNodes(func(*corev1.Node) bool { return true }, s.enlarge) },
+		apply: func(s *situation) { s.changeNodes(sampled(s.Nodes), s.enlarge) },
 	}}
+}
+
+// sampled chooses nodes of all parts of a large cluster: to change each costs the memory
+// of a whole view of it.
+func sampled(nodes []*corev1.Node) func(*corev1.Node) bool {
+	const many = 250
+	chosen := map[string]bool{}
+	for i := 0; i < len(nodes); i += 1 + len(nodes)/many {
+		chosen[nodes[i].Name] = true
+	}
+	return func(n *corev1.Node) bool { return chosen[n.Name] }
 }
 
 // enlarge gives a node room for everything that the workloads ask for.

@@ -49,15 +49,16 @@ type remedies struct {
 	together []*trial
 }
 
-// trial is the model with remedies, and the stuck pods that fit then: in one play, and
-// with all choices that kube-scheduler has, once that was asked for.
+// trial is the model with remedies, and the stuck pods that fit then, once that was asked
+// for: in one play, and with all choices that kube-scheduler has.
 type trial struct {
 	remedies  []remedy
 	fits, all map[stuckPod]bool
 }
 
-// newRemedies tries everything that could be done on the model, one by one.
-func newRemedies(ctx context.Context, snapshot Snapshot, workloads []Workload, predictions []Prediction) (*remedies, error) {
+// newRemedies returns everything that could be done about pods that do not fit. Each is
+// tried when it is asked for.
+func newRemedies(ctx context.Context, snapshot Snapshot, workloads []Workload, predictions []Prediction) *remedies {
 	r := &remedies{ctx: ctx, start: situation{Snapshot: snapshot, workloads: workloads}}
 	for i := range predictions {
 		for _, pod := range predictions[i].Pods {
@@ -68,15 +69,10 @@ func newRemedies(ctx context.Context, snapshot Snapshot, workloads []Workload, p
 	}
 	for _, change := range changes {
 		for _, remedy := range change(&r.start) {
-			t := &trial{remedies: only(remedy)}
-			r.all = append(r.all, t)
-			var err error
-			if t.fits, err = r.try(1, remedy); err != nil {
-				return nil, err
-			}
+			r.all = append(r.all, &trial{remedies: only(remedy)})
 		}
 	}
-	return r, nil
+	return r
 }
 
 // try returns the stuck pods that fit once these remedies were applied, in at most so
@@ -111,12 +107,17 @@ func (r *remedies) of(workload int, p Problem) ([][]remedy, error) {
 		if len(helpful) > 0 && (len(t.remedies) > 1 || len(helpful) == maxRemedies) {
 			break
 		}
-		if t.remedies[0].loses || said[t.remedies[0].text(p)] || !helps(t.fits, workload, p) {
+		if said[t.remedies[0].text(p)] || slices.ContainsFunc(t.remedies, func(r remedy) bool { return r.loses }) {
 			continue
 		}
-		if certain, err := r.isCertain(t, workload, p); err != nil {
+		helps, err := r.isLikely(t, workload, p)
+		if helps && len(helpful) == 0 {
+			helps, err = r.isCertain(t, workload, p)
+		}
+		if err != nil {
 			return nil, err
-		} else if certain || len(helpful) > 0 {
+		}
+		if helps {
 			helpful, said[t.remedies[0].text(p)] = append(helpful, t.remedies), true
 		}
 	}
@@ -134,6 +135,17 @@ func (r *remedies) of(workload int, p Problem) ([][]remedy, error) {
 		}
 	}
 	return nil, nil
+}
+
+// isLikely reports whether a trial helps in one play.
+func (r *remedies) isLikely(t *trial, workload int, p Problem) (bool, error) {
+	if t.fits == nil {
+		var err error
+		if t.fits, err = r.try(1, t.remedies...); err != nil {
+			return false, err
+		}
+	}
+	return helps(t.fits, workload, p), nil
 }
 
 // isCertain reports whether a trial helps with all choices.
@@ -188,10 +200,7 @@ func withRemedies(ctx context.Context, snapshot Snapshot, workloads []Workload, 
 	if !slices.ContainsFunc(predictions, func(v Prediction) bool { return slices.ContainsFunc(v.Problems, unfit) }) {
 		return nil
 	}
-	all, err := newRemedies(ctx, snapshot, workloads, predictions)
-	if err != nil {
-		return err
-	}
+	all := newRemedies(ctx, snapshot, workloads, predictions)
 	for i := range predictions {
 		for j := range predictions[i].Problems {
 			p := &predictions[i].Problems[j]
