@@ -77,6 +77,15 @@ func Predict(ctx context.Context, snapshot Snapshot, workload Workload) (Predict
 // the other: each finds the pods of those before it, and what these have taken of
 // volumes and quotas. No workload may have pods of another's name.
 func PredictAll(ctx context.Context, snapshot Snapshot, workloads []Workload) ([]Prediction, error) {
+	predictions, err := predictAll(ctx, snapshot, workloads)
+	if err != nil {
+		return nil, err
+	}
+	return predictions, withRemedies(ctx, snapshot, workloads, predictions)
+}
+
+// predictAll is PredictAll without remedies.
+func predictAll(ctx context.Context, snapshot Snapshot, workloads []Workload) ([]Prediction, error) {
 	all, err := playAll(ctx, snapshot, workloads)
 	if err != nil {
 		return nil, err
@@ -87,7 +96,7 @@ func PredictAll(ctx context.Context, snapshot Snapshot, workloads []Workload) ([
 			return nil, err
 		}
 	}
-	return predictions, withRemedies(ctx, snapshot, workloads, predictions)
+	return predictions, nil
 }
 
 // simulation is roll-outs that are under way.

@@ -193,6 +193,34 @@ func TestAPredictionIsGivenAgainUntilItMayBePredictedAgain(t *testing.T) {
 	})
 }
 
+// To try remedies takes longer than to predict: those of the same problem are kept for a
+// while.
+func TestRemediesOfTheSameProblemAreTriedNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, w := newStory(t, full()), makeWorkload(1)
+		remedy := func() *string {
+			return &s.unfit[Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ns, Name: "api"}}].predictions[0].Problems[0].Remedy
+		}
+		fresh := s.predict("api", w).Problems[0].Remedy
+		*remedy() = "tried before"
+		s.pass(s.Gather)
+		if got := s.predict("api", w).Problems[0].Remedy; got != "tried before" {
+			t.Errorf("the remedy is tried again: %q", got)
+		}
+		w.Template.Spec.NodeSelector = labelled("zone", "none")
+		if got := s.predict("api", w).Problems[0].Remedy; got == "tried before" {
+			t.Error("the remedy is that of another roll-out")
+		}
+		w.Template.Spec.NodeSelector = nil
+		s.predict("api", w)
+		*remedy() = "tried before"
+		s.pass(forgetAfter + time.Second)
+		if got := s.predict("api", w).Problems[0].Remedy; got != fresh {
+			t.Errorf("the remedy is not tried again after a while: %q", got)
+		}
+	})
+}
+
 // 30 roll-outs, one second each: a round takes 30 s, so ten minutes are between two.
 func TestRepeatedPredictionsTakeAShareOfAProcessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
