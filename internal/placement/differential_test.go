@@ -238,7 +238,7 @@ func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
 		return err
 	}
 	c.latest, c.bound = map[types.UID]*corev1.Pod{}, nil
-	r := &rollOut{cluster: c, draw: d, s: s, seen: seen, real: map[int32]*corev1.Pod{}, fits: map[int32]bool{}, class: map[int32]string{}, said: map[string][]string{}}
+	r := &rollOut{cluster: c, draw: d, s: s, seen: seen, real: map[int32]*corev1.Pod{}, fits: map[int32]bool{}, class: map[int32]string{}, reported: map[string][]string{}}
 	defer func() { r.s.scheduler.stop() }()
 	if err := r.play(); err != nil {
 		return err

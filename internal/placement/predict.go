@@ -133,7 +133,7 @@ type waitingPod struct {
 	results  []result
 	// class is the same for pods that can take each other's place.
 	class string
-	// last is what the scheduler said of the pod the last time.
+	// last is the last answer of the scheduler about the pod.
 	last outcome
 }
 

@@ -102,12 +102,12 @@ func (r *remedies) try(plays int, chosen ...remedy) (map[stuckPod]bool, error) {
 // is lost is only among them if nothing else helps.
 func (r *remedies) of(workload int, p Problem) ([][]remedy, error) {
 	var helpful [][]remedy
-	said := map[string]bool{} // variants of a remedy have one text
+	given := map[string]bool{} // variants of a remedy have one text
 	for _, t := range slices.Concat(r.all, r.together) {
 		if len(helpful) > 0 && (len(t.remedies) > 1 || len(helpful) == maxRemedies) {
 			break
 		}
-		if said[t.remedies[0].text(p)] || slices.ContainsFunc(t.remedies, func(r remedy) bool { return r.loses }) {
+		if given[t.remedies[0].text(p)] || slices.ContainsFunc(t.remedies, func(r remedy) bool { return r.loses }) {
 			continue
 		}
 		helps, err := r.isLikely(t, workload, p)
@@ -118,7 +118,7 @@ func (r *remedies) of(workload int, p Problem) ([][]remedy, error) {
 			return nil, err
 		}
 		if helps {
-			helpful, said[t.remedies[0].text(p)] = append(helpful, t.remedies), true
+			helpful, given[t.remedies[0].text(p)] = append(helpful, t.remedies), true
 		}
 	}
 	if len(helpful) > 0 {

@@ -26,8 +26,8 @@ type rollOut struct {
 	real  map[int32]*corev1.Pod
 	fits  map[int32]bool
 	class map[int32]string
-	// said is what the scheduler of the simulation says of each pod, at any time.
-	said map[string][]string
+	// reported is what the scheduler of the simulation says of each pod, at any time.
+	reported map[string][]string
 }
 
 // play takes the steps of the StatefulSet controller (updateStatefulSet in
@@ -185,15 +185,15 @@ func (r *rollOut) follow() error {
 	}
 	for {
 		placed := r.placedOf(waiting)
-		order, said, err := r.explain(placed)
+		order, reported, err := r.explain(placed)
 		if err != nil {
 			return err
 		}
 		fits := filter(r.s.waiting, func(w *waitingPod) bool { return w.last.node != "" })
 		if len(fits) == 0 {
 			r.history = append(r.history, func(s *simulation) error { _, err := playOrder(r.ctx, s, order); return err })
-			for name, messages := range said {
-				r.said[name] = append(r.said[name], messages...)
+			for name, messages := range reported {
+				r.reported[name] = append(r.reported[name], messages...)
 			}
 			return r.agreeOnMessages(placed)
 		}
@@ -221,18 +221,18 @@ func (r *rollOut) awaitMore(uids []string, than int) error {
 }
 
 // explain makes the simulation the one in which kube-scheduler could take these
-// decisions, and returns their order and what it said of the pods that wait meanwhile.
-func (r *rollOut) explain(placed []placedPod) (order []placedPod, said map[string][]string, err error) {
+// decisions, and returns their order and what it reported of the pods that wait meanwhile.
+func (r *rollOut) explain(placed []placedPod) (order []placedPod, reported map[string][]string, err error) {
 	for order := range permutations(placed) {
 		s, again := r.again()
 		if again != nil {
 			return nil, nil, again
 		}
-		said, why := playOrder(r.ctx, s, order)
+		reported, why := playOrder(r.ctx, s, order)
 		if why == nil {
 			r.s.scheduler.stop()
 			r.s = s
-			return order, said, nil
+			return order, reported, nil
 		}
 		s.scheduler.stop()
 		if err == nil {
@@ -259,10 +259,10 @@ func (r *rollOut) again() (*simulation, error) {
 // playOrder places the pods of a simulation where kube-scheduler has placed them. It
 // returns what the scheduler says of each pod meanwhile, if it does not fit.
 func playOrder(ctx context.Context, s *simulation, order []placedPod) (map[string][]string, error) {
-	said := map[string][]string{}
+	reported := map[string][]string{}
 	for i := 0; ; i++ {
-		if err := s.tryAll(ctx, said); err != nil || i == len(order) {
-			return said, err
+		if err := s.tryAll(ctx, reported); err != nil || i == len(order) {
+			return reported, err
 		}
 		at := slices.IndexFunc(s.waiting, func(w *waitingPod) bool { return w.ordinal == order[i].ordinal })
 		w, node := s.waiting[at], order[i].node
@@ -280,14 +280,14 @@ func playOrder(ctx context.Context, s *simulation, order []placedPod) (map[strin
 }
 
 // tryAll tries each pod that waits, and adds what the scheduler says.
-func (s *simulation) tryAll(ctx context.Context, said map[string][]string) error {
+func (s *simulation) tryAll(ctx context.Context, reported map[string][]string) error {
 	for _, w := range s.waiting {
 		var err error
 		if w.last, err = s.scheduler.schedule(ctx, w.pod); err != nil {
 			return err
 		}
 		if w.last.node == "" {
-			said[w.pod.Name] = append(said[w.pod.Name], w.last.message())
+			reported[w.pod.Name] = append(reported[w.pod.Name], w.last.message())
 		}
 	}
 	return nil
@@ -307,8 +307,8 @@ func (r *rollOut) agreeOnMessages(placed []placedPod) error {
 			rest, ok := strings.CutPrefix(real, predicted)
 			return ok && (rest == "" || strings.HasPrefix(rest, " "))
 		}
-		if !slices.ContainsFunc(r.said[w.pod.Name], agrees) {
-			return fmt.Errorf("pod %s: other reasons\nkube-scheduler: %s\nthe prediction:    %s", w.pod.Name, real, strings.Join(r.said[w.pod.Name], "\n                or "))
+		if !slices.ContainsFunc(r.reported[w.pod.Name], agrees) {
+			return fmt.Errorf("pod %s: other reasons\nkube-scheduler: %s\nthe prediction:    %s", w.pod.Name, real, strings.Join(r.reported[w.pod.Name], "\n                or "))
 		}
 	}
 	return nil
