@@ -175,6 +175,8 @@ var _ = Describe("A storage cluster", func() {
 				Expect(seen[0]).To(ContainSubstring(part))
 			}
 		},
+		Entry("a field of ocs-operator", "hostNetwork: true", "spec.hostNetwork: has no effect", "set it in the CephCluster"),
+		Entry("a field of ocs-operator that would make other OSDs", deviceSets("initialWeight: 1.5TiB"), "spec.storageDeviceSets[0].initialWeight: is not supported", "until it is removed"),
 		Entry("one OSD in all", deviceSets("count: 1"), "spec.storageDeviceSets[0].count: 1 without replica means 1 OSDs in total", "too few for three copies", "set replica: 3"),
 		Entry("two OSDs in all", deviceSets("count: 2"), "2 without replica means 2 OSDs in total"),
 		Entry("OSDs that three sets cannot share", deviceSets("count: 4"), "spec.storageDeviceSets[0].count: 4 without replica", "use a multiple of 3"),

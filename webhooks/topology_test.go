@@ -108,8 +108,6 @@ var _ = Describe("A Topology", func() {
 			`spec.topologySpreadConstraints[0].matchLabelKeys[0]: Invalid value: "service"`, "remove it from one of the two"),
 		Entry("keys that are no labels", refusedByKubernetes, constrained(`, labelSelector: {}, matchLabelKeys: ["a b"]`),
 			`spec.topologySpreadConstraints[0].matchLabelKeys[0]: Invalid value: "a b"`, "for example controller-revision-hash"),
-		Entry("keys without a selector, which could clash with that of the service", mendedByKubernetes, constrained(`, matchLabelKeys: [controller-revision-hash]`),
-			`spec.topologySpreadConstraints[0].matchLabelKeys: Forbidden`, "add it, for example labelSelector"),
 
 		Entry("nodes of no term", refusedByKubernetes, `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}`,
 			"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Required value", "add a term"),
@@ -164,6 +162,8 @@ var _ = Describe("A Topology", func() {
 		Entry("every field of a constraint", constrained(`, minDomains: 3, nodeAffinityPolicy: Honor, nodeTaintsPolicy: Ignore, labelSelector: {matchLabels: {service: glance}}, matchLabelKeys: [controller-revision-hash]`)),
 		Entry("one key, both strict and lenient",
 			"topologySpreadConstraints: [{maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]"),
+		Entry("keys without a selector, as that of each service is filled in", constrained(`, matchLabelKeys: [controller-revision-hash]`)),
+		Entry("keys that the selector of the service has as well", constrained(`, matchLabelKeys: [service]`)),
 		Entry("a selector of nothing", constrained(`, labelSelector: {}`)),
 		Entry("nodes of either of two terms", nodes(`{matchExpressions: [{key: zone, operator: In, values: [zoneA]}]}, {matchFields: [{key: metadata.name, operator: In, values: [master-0]}]}`)),
 		Entry("nodes by number", nodes(`{matchExpressions: [{key: cpus, operator: Gt, values: ["4"]}]}`)),
@@ -176,6 +176,22 @@ var _ = Describe("A Topology", func() {
 		Expect(api.Create(ctx, newTopology(w, constrained(`, labelSelector: {}`)))).To(Succeed())
 		Expect(warnings.take()).To(ConsistOf(HavePrefix("spec.topologySpreadConstraints[0].labelSelector: {} selects no pods")))
 	})
+
+	DescribeTable("with a rule that has no effect is accepted with a warning",
+		func(spec, warning string) {
+			warnings.take()
+			Expect(api.Create(ctx, newTopology(w, spec))).To(Succeed())
+			Expect(warnings.take()).To(ConsistOf(HavePrefix(warning)))
+		},
+		Entry("a key of Deployments", constrained(`, labelSelector: {matchLabels: {service: glance}}, matchLabelKeys: [pod-template-hash]`),
+			"spec.topologySpreadConstraints[0].matchLabelKeys[0]: pod-template-hash is a label of pods of Deployments"),
+		Entry("pods without a selector", pods(`topologyKey: kubernetes.io/hostname`),
+			"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: is missing"),
+		Entry("preferred pods without a selector", `affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone}}]}}`,
+			"spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.labelSelector: is missing"),
+		Entry("pods with a key of Deployments", pods(`topologyKey: zone, labelSelector: {matchLabels: {service: glance}}, matchLabelKeys: [pod-template-hash]`),
+			"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys[0]: pod-template-hash"),
+	)
 
 	It("warns by default", func() {
 		t := newTopology(w, constrained(""))

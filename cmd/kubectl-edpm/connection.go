@@ -56,8 +56,18 @@ func (c *connection) connect() error {
 		return err
 	}
 	c.config = config
-	c.client, err = client.New(config, client.Options{Scheme: scheme})
+	c.client, err = client.New(c.answering(), client.Options{Scheme: scheme})
 	return err
+}
+
+// answering is the configuration of requests that end: those that follow something have
+// no time limit.
+func (c *connection) answering() *rest.Config {
+	config := rest.CopyConfig(c.config)
+	if config.Timeout == 0 {
+		config.Timeout = requestTimeout
+	}
+	return config
 }
 
 // apiKind is a kind of the suite that the cluster has.
@@ -73,11 +83,11 @@ func (c *connection) kinds() ([]apiKind, error) {
 	if c.known != nil {
 		return c.known, nil
 	}
-	client, err := c.flags.ToDiscoveryClient()
+	// Not by kubectl's cache on disk, which can be older than the installation.
+	client, err := discovery.NewDiscoveryClientForConfig(c.answering())
 	if err != nil {
 		return nil, err
 	}
-	client.Invalidate() // kubectl's cache on disk can be older than the installation
 	lists, err := client.ServerPreferredResources()
 	if failed := (*discovery.ErrGroupDiscoveryFailed)(nil); err != nil && !errors.As(err, &failed) {
 		return nil, fmt.Errorf("asking for the kinds of the cluster: %w", err)

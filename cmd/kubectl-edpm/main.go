@@ -35,5 +35,6 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(tame{streams.ErrOut})
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(newStatus(flags), newLogs(flags), newRerun(flags), newUpdate(flags), newExplain(), newMustGather(flags), newTopology(flags))
+	advise(root)
 	return root
 }

@@ -89,7 +89,7 @@ func (g *gatherCommand) options(ctx context.Context) (mustgather.Options, error)
 		return opts, err
 	}
 	if len(kinds) == 0 {
-		return opts, errors.New("no resource definition of the suite exists: is it installed, and is this the right cluster?")
+		return opts, errors.New(notInstalled)
 	}
 	for _, k := range kinds {
 		opts.Kinds = append(opts.Kinds, mustgather.Kind{GroupVersionKind: k.GroupVersionKind, Plural: k.Plural})

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -73,6 +78,9 @@ func readTopology(in io.Reader, file string) (*topologyv1.Topology, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--filename: %w", err)
 	}
+	if text, err = onlyDocument(text); err != nil {
+		return nil, fmt.Errorf("--filename %s: %w", file, err)
+	}
 	t := &topologyv1.Topology{}
 	if err := yaml.Unmarshal(text, t); err != nil {
 		return nil, fmt.Errorf("--filename %s: %w", file, err)
@@ -87,4 +95,36 @@ func readTopology(in io.Reader, file string) (*topologyv1.Topology, error) {
 		return nil, fmt.Errorf("--filename %s: %w", file, err)
 	}
 	return t, nil
+}
+
+// onlyDocument returns the document of a file that has one.
+func onlyDocument(text []byte) ([]byte, error) {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	var found [][]byte
+	var names []string
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		object := &metav1.PartialObjectMetadata{}
+		if err := yaml.Unmarshal(document, object); err != nil {
+			return nil, err
+		}
+		if content := map[string]any{}; yaml.Unmarshal(document, &content) == nil && len(content) == 0 {
+			continue // only comments
+		}
+		found = append(found, document)
+		names = append(names, object.Kind+" "+object.Name)
+	}
+	switch len(found) {
+	case 0:
+		return nil, errors.New("is empty: give a Topology")
+	case 1:
+		return found[0], nil
+	}
+	return nil, fmt.Errorf("has %d documents (%s), of which one is simulated at a time: give each Topology in a file of its own", len(found), strings.Join(names, ", "))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -96,7 +96,7 @@ func (s *session) chooseKey(ctx context.Context) error {
 		return nil
 	}
 	list := &topologyv1.TopologyList{}
-	if err := s.client.List(ctx, list, client.InNamespace(s.namespace)); err != nil && !meta.IsNoMatchError(err) {
+	if err := s.client.List(ctx, list, client.InNamespace(s.namespace)); err != nil && !isMissingKind(err) {
 		return fmt.Errorf("listing the Topologies of namespace %s: %w", s.namespace, err)
 	}
 	s.key = mostNamed(list.Items)
@@ -150,8 +150,29 @@ func (s *session) statefulSets(ctx context.Context, service, part string) ([]app
 			sets = append(sets, set)
 		}
 	}
-	if len(sets) == 0 {
+	switch {
+	case len(list.Items) == 0:
+		return nil, s.noSets(ctx, service)
+	case len(sets) == 0:
 		return nil, fmt.Errorf("--for: no StatefulSet of service %q in namespace %s is named or labelled %q; there are: %v", service, s.namespace, part, parts)
+	case !slices.ContainsFunc(sets, func(set appsv1.StatefulSet) bool { return ptr.Deref(set.Spec.Replicas, 1) > 0 }):
+		return nil, fmt.Errorf("--for: %s of namespace %s has no pods to place (replicas: 0): raise its replicas first", service, s.namespace)
 	}
 	return sets, nil
+}
+
+// noSets says that a service has no StatefulSet, and which ones do.
+func (s *session) noSets(ctx context.Context, service string) error {
+	all := &appsv1.StatefulSetList{}
+	if err := s.client.List(ctx, all, client.InNamespace(s.namespace), client.HasLabels{"service"}); err != nil {
+		return fmt.Errorf("listing the StatefulSets of namespace %s: %w", s.namespace, err)
+	}
+	services := map[string]bool{}
+	for _, set := range all.Items {
+		services[set.Labels["service"]] = true
+	}
+	if len(services) == 0 {
+		return fmt.Errorf("--for: no StatefulSet of service %q is in namespace %s, nor of any other service: name the namespace of the services with -n, or create %s first", service, s.namespace, service)
+	}
+	return fmt.Errorf("--for: no StatefulSet of service %q is in namespace %s; the services there are: %v", service, s.namespace, slices.Sorted(maps.Keys(services)))
 }

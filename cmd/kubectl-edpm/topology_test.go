@@ -148,6 +148,9 @@ func TestPlugin(t *testing.T) {
 			t.Errorf("something was written: %s, then %s", before, after)
 		}
 	})
+	t.Run("a file may have comments and markers around its document", func(t *testing.T) {
+		k.says("# of the seeds\n---"+spreadPods+"---\n# end\n", []string{"topology", "simulate", "-f", "-", "--for", "glance/default"}, "After\n")
+	})
 	t.Run("a simulation fails when pods would find no place, and says what helps", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "topo.yaml")
 		if err := os.WriteFile(file, []byte(strings.ReplaceAll(spreadPods, "topologyKey: zone", "topologyKey: rack")), 0o600); err != nil {
@@ -178,20 +181,32 @@ func TestPlugin(t *testing.T) {
 
 func TestPluginRefuses(t *testing.T) {
 	k := newCluster(t)
+	labels := map[string]string{"service": "empty"}
+	k.make(&appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "openstack", Name: "empty", Labels: labels},
+		Spec: appsv1.StatefulSetSpec{Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}},
+		}},
+	})
 	for name, c := range map[string]struct {
 		input string
 		args  []string
 		says  string
 	}{
-		"an unknown output":   {"", []string{"map", "-o", "yaml"}, `--output "yaml" is neither text, json nor svg`},
-		"a bad selector":      {"", []string{"map", "-l", "a=(b"}, "--selector: "},
-		"a missing file":      {"", []string{"simulate", "-f", "/nonexistent", "--for", "glance"}, "--filename: open /nonexistent"},
-		"another kind":        {"apiVersion: v1\nkind: Pod", []string{"simulate", "-f", "-", "--for", "glance"}, "has a v1 Pod; give one Topology"},
-		"an unknown field":    {strings.ReplaceAll(spreadPods, "maxSkew", "maxSkw"), []string{"simulate", "-f", "-", "--for", "glance"}, `unknown field "maxSkw"`},
-		"the misspelt field":  {strings.ReplaceAll(spreadPods, "Constraints:", "Constraint:"), []string{"simulate", "-f", "-", "--for", "glance"}, "write topologySpreadConstraints"},
-		"an unknown service":  {spreadPods, []string{"simulate", "-f", "-", "--for", "heat"}, `no StatefulSet of service "heat"`},
-		"an unknown part":     {spreadPods, []string{"simulate", "-f", "-", "--for", "glance/x"}, "there are: [glance-default-single]"},
-		"nothing to simulate": {spreadPods, []string{"simulate", "-f", "-"}, `required flag(s) "for" not set`},
+		"an unknown output":  {"", []string{"map", "-o", "yaml"}, `--output "yaml" is neither text, json nor svg`},
+		"a bad selector":     {"", []string{"map", "-l", "a=(b"}, "--selector: "},
+		"a missing file":     {"", []string{"simulate", "-f", "/nonexistent", "--for", "glance"}, "--filename: open /nonexistent"},
+		"another kind":       {"apiVersion: v1\nkind: Pod", []string{"simulate", "-f", "-", "--for", "glance"}, "has a v1 Pod; give one Topology"},
+		"an unknown field":   {strings.ReplaceAll(spreadPods, "maxSkew", "maxSkw"), []string{"simulate", "-f", "-", "--for", "glance"}, `unknown field "maxSkw"`},
+		"the misspelt field": {strings.ReplaceAll(spreadPods, "Constraints:", "Constraint:"), []string{"simulate", "-f", "-", "--for", "glance"}, "write topologySpreadConstraints"},
+		"two Topologies": {spreadPods + "---\n" + strings.ReplaceAll(spreadPods, "spread-pods", "other"), []string{"simulate", "-f", "-", "--for", "glance"},
+			"has 2 documents (Topology glance-default-spread-pods, Topology glance-default-other), of which one is simulated at a time"},
+		"a Topology and something else": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\n" + spreadPods, []string{"simulate", "-f", "-", "--for", "glance"}, "has 2 documents (ConfigMap x, Topology "},
+		"an empty file":                 {"# nothing\n---\n", []string{"simulate", "-f", "-", "--for", "glance"}, "is empty: give a Topology"},
+		"a set without pods":            {spreadPods, []string{"simulate", "-f", "-", "--for", "empty"}, "has no pods to place (replicas: 0)"},
+		"an unknown service":            {spreadPods, []string{"simulate", "-f", "-", "--for", "heat"}, `no StatefulSet of service "heat" is in namespace openstack; the services there are: [empty glance]`},
+		"an unknown part":               {spreadPods, []string{"simulate", "-f", "-", "--for", "glance/x"}, "there are: [glance-default-single]"},
+		"nothing to simulate":           {spreadPods, []string{"simulate", "-f", "-"}, `required flag(s) "for" not set`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if out, err := k.run(c.input, append([]string{"topology"}, c.args...)...); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -147,9 +147,11 @@ var (
 	ocsFailureDomainReady              = Condition{Type: "FailureDomainReady", Means: "there are enough failure domains, and every node for OSDs is in one"}
 	ocsCephClusterReady                = Condition{Type: "CephClusterReady", Means: "the CephCluster has the device sets"}
 	ocsInvalidSpec                     = Reason{"InvalidSpec", "fields contradict each other, and the webhook was unavailable when they were written", "correct the field that the message names"}
+	ocsUnsupportedField                = Reason{"UnsupportedField", "a device set has fields of ocs-operator that are not supported and would result in other OSDs. Nothing is changed", "remove the fields that the message names, or leave the StorageCluster to ocs-operator"}
 	ocsNotEnoughNodes                  = Reason{"NotEnoughNodes", "fewer nodes are selected than the OSDs need. Existing OSDs are not changed", "label more nodes; the message has the command"}
 	ocsTooFewDomains                   = Reason{"TooFewDomains", "there are fewer failure domains than copies of the data, or than `replica` asks for. OSDs are created nevertheless", "add storage nodes with other values of the label, or lower `replica`"}
 	ocsNodesOutsideDomains             = Reason{"NodesOutsideDomains", "nodes do not have the label of the failure domain, and get no OSD", "label the nodes that the message names"}
+	ocsDeviceClassUneven               = Reason{"DeviceClassUneven", "a failure domain has no OSD of a device class of which another one has several", "set `osdPlacement.mode: FailureDomain`, or add OSDs of the class"}
 	ocsRookMissing                     = Reason{"RookMissing", "the resource definition of CephCluster does not exist", "install Rook; it continues automatically"}
 	ocsLayoutOrphans                   = Reason{"LayoutOrphans", "`deviceSetLayout` would orphan OSDs. The CephCluster is not changed", "set the layout that the message names"}
 	ocsDeviceSetOrphans                = Reason{"DeviceSetOrphans", "device sets with OSDs were removed from the spec. The CephCluster is not changed", "add the device sets again, or set the annotation that the message names"}
@@ -171,7 +173,7 @@ var (
 	topologyMinDomainsUnmet            = Reason{"MinDomainsUnmet", "there are fewer domains than `minDomains`", "label more nodes, or lower `minDomains`"}
 	topologyPodRefused                 = Reason{"PodRefused", "the API server would reject a pod or its claim, because of a LimitRange or ResourceQuota of the namespace", "correct the requests and limits, or raise the quota: the message names both"}
 	topologyUnsatisfiable              = Reason{"Unsatisfiable", "no node is suitable for a pod, for another reason; the message is the scheduler's", "see [my pod is Pending](pod-pending.md)"}
-	topologyInertSelector              = Reason{"InertSelector", "the `labelSelector` of a constraint matches none of the pods, so that the constraint has no effect", "correct the `labelSelector`, or remove it"}
+	topologyInertSelector              = Reason{"InertSelector", "a constraint or an affinity has no effect: its `labelSelector` matches none of the pods, or no pod or no node has its key", "correct the `labelSelector` or the key that the message names, or remove the rule"}
 	edpmPending                        = Reason{"Pending", "a run starts as soon as its batch is complete", "nothing: it continues automatically"}
 	edpmRolloutHeld                    = Reason{"RolloutHeld", "not started because of `maxUnavailable`, `maxFailures` or `--max-concurrent-runs`, or because the API server rejects the run; the message says which, and names up to three failed hosts", "fix the failed hosts, raise the limit, or fix the error of the API server; it is retried automatically"}
 	edpmRunning                        = Reason{"Running", "a run is in progress; the message names it", "nothing: it continues automatically. `kubectl edpm logs <node> -f` follows its output"}

@@ -2,7 +2,9 @@ package edpm
 
 import (
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -97,6 +99,23 @@ func TestTokensOfALedgerOfBefore(t *testing.T) {
 			if c.want == Converged && len(c.now) > 1 {
 				delete(h.want.tokens, "node")
 				h.asks(h.want.tokens).is(Converged, "removing the token of the node asks for nothing")
+			}
+		})
+	}
+}
+
+func TestTokensAreKeptShort(t *testing.T) {
+	long := strings.Repeat("x", maxToken+1)
+	for name, c := range map[string]struct{ given, want tokens }{
+		"no tokens are none":        {nil, nil},
+		"an empty set is none":      {tokens{}, nil},
+		"a short one as it is":      {tokens{"role": "r1"}, tokens{"role": "r1"}},
+		"a long one by its digest":  {tokens{"node": long}, tokens{"node": digest(long)}},
+		"each of several by itself": {tokens{"role": "r1", "node": long}, tokens{"role": "r1", "node": digest(long)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := shortTokens(c.given); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("shortTokens(%v) = %v; want %v", c.given, got, c.want)
 			}
 		})
 	}

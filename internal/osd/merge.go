@@ -87,14 +87,11 @@ func index(items []any) (byName map[string]map[string]any, order []string, err e
 // replaced are the fields of a set that are taken whole, and away with.
 var replaced = []string{"placement", "preparePlacement", "portable"}
 
-// inherited are the fields that a new set has from one beside it in the same device
-// set, unless the spec has them.
-var inherited = []string{"encrypted", "resources"}
-
 // merged returns one of the StorageClassDeviceSets of a device set as it is to be
 // written. Of one that is there already, fields that this project does not know or
 // that the spec says nothing of stay: schedulerName, claims of metadata, resources. So
-// does the encryption of one that has OSDs.
+// does the encryption of one that has OSDs. A new one has what one next to it in the
+// device set has: its OSDs are like the others.
 func (p *planner) merged(parts []cephv1.StorageClassDeviceSet, i int) (map[string]any, error) {
 	name := parts[i].Name
 	own, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&parts[i])
@@ -103,7 +100,9 @@ func (p *planner) merged(parts []cephv1.StorageClassDeviceSet, i int) (map[strin
 	}
 	merged := maps.Clone(p.items[name])
 	if merged == nil {
-		inherit(own, p.sibling(parts))
+		merged = maps.Clone(p.sibling(parts))
+	}
+	if merged == nil {
 		return own, nil
 	}
 	if p.occupied.Has(name) {
@@ -124,14 +123,6 @@ func (p *planner) sibling(parts []cephv1.StorageClassDeviceSet) map[string]any {
 		}
 	}
 	return nil
-}
-
-func inherit(own, sibling map[string]any) {
-	for _, field := range inherited {
-		if value, found := sibling[field]; found && own[field] == nil {
-			own[field] = value
-		}
-	}
 }
 
 // mergedTemplates returns our template, which is that of the data, with the

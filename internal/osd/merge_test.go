@@ -2,9 +2,12 @@ package osd
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
@@ -171,5 +174,44 @@ func TestSetsThatAreNoLongerWantedGo(t *testing.T) {
 func TestItemsThatAreNoObjects(t *testing.T) {
 	if _, err := Decide(specOf(), zone, Ceph{Exists: true, Sets: []any{"x"}}, Record{}, nil); err == nil || !contains(err.Error(), "storageClassDeviceSets[0] of the CephCluster is x") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// A device set that grows has OSDs like those that it has, whatever this project knows of
+// them.
+func TestANewPartHasWhatItsSiblingsHave(t *testing.T) {
+	const part = `{"name":"a-%d","count":1,"portable":true,"tuneDeviceClass":true,"config":{"osdsPerDevice":"1"},"schedulerName":"theirs","futureField":{"x":[1]},
+ "placement":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"In","values":["z%d"]}]}]}}},
+ "volumeClaimTemplates":[
+  {"metadata":{"name":"data","annotations":{"crushDeviceClass":"hdd","crushInitialWeight":"1.5"}},"spec":{"storageClassName":"gp2"}},
+  {"metadata":{"name":"metadata"},"spec":{"storageClassName":"nvme"}},{"metadata":{"name":"wal"},"spec":{"storageClassName":"nvme"}}]}`
+	present := items(t, "["+fmt.Sprintf(part, 0, 0)+","+fmt.Sprintf(part, 1, 1)+","+fmt.Sprintf(part, 2, 2)+"]")
+	spec := specOf(makeSet("a", 1, 4, func(s *ocsv1.StorageDeviceSet) { s.DeviceClass, s.DeviceType = "hdd", "hdd" }))
+	d, err := Decide(spec, zone, Ceph{Exists: true, Sets: present}, Record{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Items) != 4 {
+		t.Fatalf("there are %d parts", len(d.Items))
+	}
+	old, added := present[0].(map[string]any), d.Items[3].(map[string]any)
+	for _, field := range []string{"config", "schedulerName", "futureField", "tuneDeviceClass", "count"} {
+		if diff := cmp.Diff(old[field], added[field]); diff != "" {
+			t.Errorf("%s is not that of its siblings: %s", field, diff)
+		}
+	}
+	templates, before := added["volumeClaimTemplates"].([]any), old["volumeClaimTemplates"].([]any)
+	if len(templates) != 3 {
+		t.Fatalf("the new part has %d templates, its siblings 3", len(templates))
+	}
+	if diff := cmp.Diff(before[1:], templates[1:]); diff != "" {
+		t.Errorf("the claims of metadata and WAL: %s", diff)
+	}
+	annotations, _, _ := unstructured.NestedStringMap(templates[0].(map[string]any), "metadata", "annotations")
+	if annotations["crushInitialWeight"] != "1.5" || annotations["crushDeviceClass"] != "hdd" {
+		t.Errorf("the annotations of the data claim are %v", annotations)
+	}
+	if added["name"] != "a-3" || strings.Contains(fmt.Sprint(added["placement"]), "z0") {
+		t.Errorf("the name and the zone are not those of a sibling: %v", added)
 	}
 }

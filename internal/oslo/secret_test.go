@@ -45,6 +45,8 @@ func TestErrorsQuoteTheLineButNotTheSecret(t *testing.T) {
 		{"a section named like a secret", "[password] hunter2\n", "[password] ***"},
 		{"a harmless key ends the wake of a secret", "[a]\npassword = hunter2\nb = 1\n\n  c\n", "  c"},
 		{"a new section ends the wake of a secret", "[a]\npassword = hunter2\n[b]\n  c\n", "  c"},
+		{"a harmless key that is commented out", "[a]\n#b = 1\n  c\n", "  c"},
+		{"a comment without a separator, whatever it mentions", "[a]\n# the password of nova\n  c\n", "  c"},
 		{"a value without key", "[a]\n= hunter2\n", "=***"},
 		{"text that is no UTF-8", "[a]\npassword = \xff hunter2\n", "password = ***"},
 		{"a private key at column one", "[a]\nprivate_key = -----BEGIN\nhunter2\n", "***"},

@@ -15,8 +15,8 @@ const (
 	maxNodesPlayed = 1000
 )
 
-// choices are what kube-scheduler leaves to chance in one play of a roll-out: which of
-// the nodes with the highest score it takes for each pod but the last.
+// choices are what is left to chance in one play of a roll-out: which of the pods that
+// wait is tried next, and which of the nodes with the highest score it gets.
 type choices struct {
 	taken, of []int
 	random    *rand.Rand
@@ -82,8 +82,13 @@ type result struct {
 // playAll plays roll-outs with all choices if they are few enough, else with some that
 // are random, but the same each time.
 func playAll(ctx context.Context, snapshot Snapshot, workloads []Workload) (plays, error) {
+	return playUpTo(ctx, snapshot, workloads, maxPlays)
+}
+
+// playUpTo is playAll with a limit to the number of plays.
+func playUpTo(ctx context.Context, snapshot Snapshot, workloads []Workload, limit int) (plays, error) {
 	snapshot.infos = snapshot.infos.with(snapshot.Nodes, snapshot.Pods)
-	limit := max(minPlays, min(maxPlays, maxNodesPlayed/max(1, len(snapshot.Nodes))))
+	limit = min(limit, max(minPlays, min(maxPlays, maxNodesPlayed/max(1, len(snapshot.Nodes)))))
 	var all plays
 	count := 0
 	next := &choices{}
@@ -116,11 +121,10 @@ func play(ctx context.Context, snapshot *Snapshot, workloads []Workload, choices
 	s.choices = choices
 	outcomes := make([]rolledOut, len(workloads))
 	for i, workload := range workloads {
-		s.last = i == len(workloads)-1
 		if err := s.begin(workload); err != nil {
 			return nil, err
 		}
-		if err := s.rollOut(ctx); err != nil {
+		if err := s.rollOut(ctx, i == len(workloads)-1); err != nil {
 			return nil, err
 		}
 		spread, err := s.spread()
@@ -129,18 +133,19 @@ func play(ctx context.Context, snapshot *Snapshot, workloads []Workload, choices
 		}
 		outcomes[i] = rolledOut{s.results, spread, s.notes()}
 	}
-	return outcomes, nil
+	return outcomes, s.giveUp(func(*waitingPod) bool { return true })
 }
 
 // prediction on the workload of a number.
-func (p plays) prediction(number int, workload *Workload) (Prediction, error) {
-	inert, err := workload.InertSelectors()
+func (p plays) prediction(number int, snapshot *Snapshot, workload *Workload) (Prediction, error) {
+	inert, err := workload.InertRules(snapshot.Nodes, snapshot.Pods)
 	if err != nil {
 		return Prediction{}, err
 	}
 	first := p.outcomes[0][number]
 	pods, problems := p.pods(number)
-	return Prediction{Pods: pods, Problems: merge(append(noted(problems, first.notes), inert...)), Spread: first.spread, Notes: first.notes}, nil
+	inert, preferences := Preferences(inert)
+	return Prediction{Pods: pods, Problems: merge(append(noted(problems, first.notes), inert...)), Preferences: preferences, Spread: first.spread, Notes: first.notes}, nil
 }
 
 // pods returns what becomes of each pod of a workload over all plays, and why. Of a pod
@@ -165,7 +170,7 @@ func (p plays) pods(number int) ([]PodPrediction, []Problem) {
 // byChance says that a problem depends on what kube-scheduler chooses.
 func (p Problem) byChance(is bool) Problem {
 	if p.ByChance = is; is {
-		p.Message += ". This depends on chance: kube-scheduler takes any of the nodes that score equally for the pods before, and with others of these nodes the pod fits"
+		p.Message += ". This depends on chance: kube-scheduler takes any of the nodes that score equally, and tries pods that wait in any order, and with other choices the pod fits"
 	}
 	return p
 }

@@ -18,7 +18,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -38,24 +37,32 @@ var (
 	drawsFlag = flag.Int("draws", 100, "how many random clusters are compared with kube-scheduler")
 	seedFlag  = flag.Uint64("seed", 1, "the seed that the random clusters are drawn from")
 	drawFlag  = flag.Int("draw", -1, "compare only the draw of this number")
-	drawsOf   = flag.String("generator", "both", "where the clusters come from: rules, shapes, or both by turns")
+	drawsOf   = flag.String("generator", "all", "where the clusters come from: rules, shapes, retained, or all by turns")
 )
 
 // drawn returns the random cluster of a number.
 func drawn(number int) *draw {
-	if *drawsOf == "shapes" || *drawsOf == "both" && number%2 == 1 {
+	generators := []string{"rules", "shapes", "retained"}
+	of := *drawsOf
+	if of == "all" {
+		of = generators[number%len(generators)]
+	}
+	switch of {
+	case "shapes":
 		return newShapes(*seedFlag, number)
+	case "retained":
+		return newRetained(*seedFlag, number)
 	}
 	return newDraw(*seedFlag, number)
 }
 
 // TestAgreesWithKubeScheduler draws random clusters, loads each into a real API
-// server with a real kube-scheduler, and rolls a random StatefulSet out. Of each
-// pod both must say the same: the same message, with the same reasons and counts,
-// if it fits nowhere or is refused; and if it fits, one of the nodes that score
-// highest by the prediction. The next pods are tried where kube-scheduler put the ones
-// before. At last the prediction of Predict must be what became of the pods, except where
-// it says that it depends on chance.
+// server with a real kube-scheduler, and rolls a random StatefulSet out as the
+// StatefulSet controller does: all missing pods at once. Of each pod both must say the
+// same: the same message, with the same reasons and counts, if it fits nowhere or is
+// refused; and if it fits, one of the nodes that score highest by the prediction, where
+// kube-scheduler put the ones before. At last what became of the pods must be one of the
+// ways that Predict has played.
 func TestAgreesWithKubeScheduler(t *testing.T) {
 	c := startCluster(t)
 	seen := map[string]int{}
@@ -108,6 +115,10 @@ type cluster struct {
 	ctx context.Context
 	// pods are all changes of pods, in their order.
 	pods <-chan watch.Event
+	// latest is what became of each pod of a draw, and bound are those that were
+	// placed, in the order in which that was seen.
+	latest map[types.UID]*corev1.Pod
+	bound  []*corev1.Pod
 
 	// created is what the draw has created.
 	mu      sync.Mutex
@@ -147,7 +158,7 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(pods.Stop)
-	c := &cluster{Client: api, ctx: t.Context(), pods: pods.ResultChan()}
+	c := &cluster{Client: api, ctx: t.Context(), pods: pods.ResultChan(), latest: map[types.UID]*corev1.Pod{}}
 	for _, o := range standing() {
 		if err := c.Create(c.ctx, o); err != nil {
 			t.Fatal(err)
@@ -213,7 +224,7 @@ func startScheduler(t *testing.T, kubeconfig []byte) {
 	})
 }
 
-// compare plays one draw in both and returns the first disagreement.
+// compare rolls one draw out in both and returns the first disagreement.
 func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
 	defer func() { err = errors.Join(err, c.clean(d)) }()
 	if err := c.load(d); err != nil {
@@ -222,102 +233,38 @@ func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
 	if err := c.settle(d); err != nil {
 		return fmt.Errorf("waiting until kube-scheduler has seen the cluster: %w", err)
 	}
-	s, err := newSimulation(c.ctx, &d.snapshot)
+	s, err := begun(c.ctx, d)
 	if err != nil {
 		return err
 	}
-	defer s.scheduler.stop()
-	if err := s.begin(d.workload); err != nil {
+	c.latest, c.bound = map[types.UID]*corev1.Pod{}, nil
+	r := &rollOut{cluster: c, draw: d, s: s, seen: seen, real: map[int32]*corev1.Pod{}, fits: map[int32]bool{}, class: map[int32]string{}, reported: map[string][]string{}}
+	defer func() { r.s.scheduler.stop() }()
+	if err := r.play(); err != nil {
 		return err
 	}
-	fits := map[int32]bool{}
-	create := func(ordinal int32) error {
-		said, err := c.comparePod(d, s, ordinal)
-		for _, reason := range said {
-			seen[reason]++
-		}
-		fits[ordinal] = len(said) > 0 && strings.HasPrefix(said[0], fitsKind)
-		return err
-	}
-	remove := func(pod *corev1.Pod) error { return errors.Join(c.deleteNow(pod), c.released(d, pod), s.remove(pod)) }
-	if err := s.inOrder(create, remove); err != nil {
-		return err
-	}
-	return c.comparePrediction(d, fits, seen)
+	return r.comparePrediction()
 }
 
-// comparePrediction holds the prediction, which knows nothing of what kube-scheduler chose,
-// to what became of the pods. One over some of the choices only, or of a cluster of
-// which kube-scheduler looks at a part each time, is not certain: it is only counted.
-func (c *cluster) comparePrediction(d *draw, fits map[int32]bool, seen map[string]int) error {
-	plays, err := playAll(c.ctx, d.snapshot, []Workload{d.workload})
-	if err != nil {
-		return err
-	}
-	pods, _ := plays.pods(0)
-	for i, pod := range pods {
-		switch {
-		case pod.ByChance:
-			seen["pods whose place depends on chance"]++
-		case pod.Fits == fits[int32(i)]:
-		case plays.complete && len(d.snapshot.Nodes) < 100:
-			return fmt.Errorf("the prediction on pod %s is fits %t; kube-scheduler: %t: %s", pod.Name, pod.Fits, fits[int32(i)], pod.Message)
-		default:
-			seen["pods whose prediction over some choices differs"]++
-		}
-	}
-	return nil
-}
-
-// comparePod returns what both say of a pod.
-func (c *cluster) comparePod(d *draw, s *simulation, ordinal int32) ([]string, error) {
-	if old := s.existing[ordinal]; old != nil {
-		if err := errors.Join(c.deleteNow(old), c.released(d, old)); err != nil {
-			return nil, err
-		}
-	}
-	predicted, err := s.try(c.ctx, ordinal)
+// begun returns a simulation of the draw that has begun.
+func begun(ctx context.Context, d *draw) (*simulation, error) {
+	s, err := newSimulation(ctx, &d.snapshot)
 	if err != nil {
 		return nil, err
 	}
-	pod := s.workload.pod(ordinal)
-	switch err := c.createAsIs(pod); {
-	case apierrors.IsForbidden(err):
-		return []string{refusalOf(err)}, agreeOnRefusal(predicted, pod, err)
-	case err != nil:
-		return nil, err
-	}
-	c.counted = append(c.counted, pod)
-	real, err := c.decision(pod)
-	if err != nil {
-		return nil, fmt.Errorf("waiting for what kube-scheduler says of %s: %w", pod.Name, err)
-	}
-	if err := agree(predicted, real); err != nil {
-		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
-	}
-	if real.node == "" {
-		// It must not find a place later, which the prediction does not play.
-		return reasons(predicted.message()), c.deleteNow(pod)
-	}
-	if len(d.snapshot.Nodes) < 100 && !slices.Contains(predicted.best, real.node) {
-		return nil, fmt.Errorf("pod %s: kube-scheduler chose %s; the highest score by the prediction have %v", pod.Name, real.node, predicted.best)
-	}
-	return []string{real.kind}, s.scheduler.place(c.ctx, predicted, real.node)
+	return s, s.begin(d.workload)
 }
 
-func agreeOnRefusal(predicted outcome, pod *corev1.Pod, real error) error {
-	if predicted.denied == nil {
-		return fmt.Errorf("pod %s: the API server refuses it: %w; the prediction does not", pod.Name, real)
-	}
-	if !slices.Equal(parts(predicted.denied), parts(real)) {
-		return fmt.Errorf("pod %s: other reasons\nAPI server:     %w\nthe prediction: %w", pod.Name, real, predicted.denied)
+func agreeOnRefusal(predicted string, pod *corev1.Pod, real error) error {
+	if !slices.Equal(parts(predicted), parts(real.Error())) {
+		return fmt.Errorf("pod %s: other reasons\nAPI server:     %w\nthe prediction: %s", pod.Name, real, predicted)
 	}
 	return nil
 }
 
 // parts are those of a refusal, sorted: LimitRanger goes through maps.
-func parts(err error) []string {
-	return slices.Sorted(strings.SplitSeq(strings.NewReplacer("[", "", "]", "", "forbidden: ", "forbidden, ").Replace(err.Error()), ", "))
+func parts(refusal string) []string {
+	return slices.Sorted(strings.SplitSeq(strings.NewReplacer("[", "", "]", "", "forbidden: ", "forbidden, ").Replace(refusal), ", "))
 }
 
 // refusalOf says which policy refuses a pod.
@@ -340,58 +287,11 @@ func reasons(message string) []string {
 	return all
 }
 
-func agree(predicted outcome, real decision) error {
-	switch {
-	case predicted.denied != nil:
-		return fmt.Errorf("the API server accepts it; by the prediction it does not: %w", predicted.denied)
-	case real.node != "" && !slices.Contains(predicted.feasible, real.node):
-		return fmt.Errorf("kube-scheduler chose %s; feasible by the prediction are %v: %s", real.node, predicted.feasible, predicted.message())
-	case real.node != "":
-		return nil
-	case predicted.node != "":
-		return fmt.Errorf("by the prediction it fits on %v; kube-scheduler: %s", predicted.feasible, real.message)
-	}
-	// The scheduler adds what it says of preemption.
-	rest, ok := strings.CutPrefix(real.message, predicted.message())
-	if !ok || (rest != "" && !strings.HasPrefix(rest, " ")) {
-		return fmt.Errorf("other reasons\nkube-scheduler: %s\nthe prediction:    %s", real.message, predicted.message())
-	}
-	return nil
-}
-
 // decision is what kube-scheduler decided about a pod.
 type decision struct{ node, message, kind string }
 
 // fitsKind is how the kind of a prediction starts if the pod fits.
 const fitsKind = "fits"
-
-func (c *cluster) decision(pod *corev1.Pod) (decision, error) {
-	var v decision
-	err := c.await(pod, func(pod *corev1.Pod) bool {
-		v = decided(pod)
-		return v.kind != ""
-	})
-	return v, err
-}
-
-// await waits until a pod is as it should be.
-func (c *cluster) await(pod *corev1.Pod, ready func(*corev1.Pod) bool) error {
-	late := time.After(time.Minute)
-	for {
-		select {
-		case event, open := <-c.pods:
-			now, isPod := event.Object.(*corev1.Pod)
-			if !open || !isPod {
-				return fmt.Errorf("the watch has ended: %v", event.Object)
-			}
-			if now.UID == pod.UID && ready(now) {
-				return nil
-			}
-		case <-late:
-			return fmt.Errorf("nothing within a minute; the pod is %v", pod.Status)
-		}
-	}
-}
 
 func decided(pod *corev1.Pod) decision {
 	if pod.Spec.NodeName != "" {

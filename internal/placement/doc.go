@@ -2,8 +2,9 @@
 // are rolled out, and why some would go nowhere.
 //
 // [Predict] runs the code of kube-scheduler itself, filters and scores, over a
-// snapshot of the cluster (a [Snapshot]) and plays the roll-out in the order of the
-// StatefulSet controller. Every reason comes from what the scheduler says of
+// snapshot of the cluster (a [Snapshot]) and plays the roll-out as the StatefulSet
+// controller does with podManagementPolicy Parallel, and kube-scheduler with pods that
+// wait: it tries them again. Every reason comes from what the scheduler says of
 // each node; this package only groups the statements and names what to do.
 // [Measure] counts the pods per domain of a topology spread constraint and its
 // skew, by the scheduler's rule. Both are pure: they read and write nothing.
@@ -12,9 +13,10 @@
 // differential test holds it equal to kube-apiserver and kube-scheduler processes.
 // LimitRanges and ResourceQuotas are played with the code of their admission plugins.
 //
-// Where several nodes score equally kube-scheduler takes one at random, and that can
-// decide whether a later pod fits: the first pod may take the only place that the
-// volume of the second can be reached from. The prediction does not depend on such luck.
+// Where several nodes score equally kube-scheduler takes one at random, and pods that are
+// created at once it tries in any order. That can decide whether a later pod fits: the
+// first pod may take the only place that the volume of the second can be reached from. The
+// prediction does not depend on such luck.
 // [Predict] plays the roll-out with each of these choices. A pod fits if it fits in all
 // plays; if it fits in some of them, its problem says that this depends on chance
 // (ByChance). With more choices than 64 plays, or fewer in clusters of more than 15

@@ -42,6 +42,38 @@ func newDraw(seed uint64, number int) *draw {
 	return d
 }
 
+// newRetained draws what a service finds that was deleted and is applied again, or
+// restored from a backup: no pod, and claims with volumes on the nodes. The same for the
+// same seed.
+func newRetained(seed uint64, number int) *draw {
+	d := &draw{Rand: rand.New(rand.NewPCG(seed, 1<<41+uint64(number))), prefix: fmt.Sprintf("r%d-", number)}
+	d.snapshot.StorageClasses = drawnClasses()
+	d.snapshot.Namespaces = drawnNamespaces()
+	for i := range 3 + d.IntN(4) {
+		node := makeNode(fmt.Sprintf("%sn%d", d.prefix, i), "zone", fmt.Sprintf("zone%d", i%(2+d.IntN(2))))
+		if d.maybe(0.1) {
+			node.Spec.Taints = append(node.Spec.Taints, d.taint())
+		}
+		d.snapshot.Nodes = append(d.snapshot.Nodes, node)
+	}
+	d.snapshot.Nodes[len(d.snapshot.Nodes)-1].Status.Allocatable[corev1.ResourcePods] = resource.MustParse("110")
+	w := withClaims(makeWorkload(2+d.Int32N(4), spreadBy("zone", "service", "glance")), byHand)
+	w.Name = d.prefix + "glance"
+	if d.maybe(0.3) {
+		w.Template.Spec.TopologySpreadConstraints = append(w.Template.Spec.TopologySpreadConstraints, spreadBy(corev1.LabelHostname, "service", "glance"))
+	}
+	d.workload = w
+	for ordinal := range w.Replicas {
+		if d.maybe(0.9) {
+			claim, pv := w.claims(ordinal)[0], d.volume(fmt.Sprintf("bound%d", ordinal), byHand, "2Gi")
+			bind(claim, pv)
+			d.snapshot.PersistentVolumes = append(d.snapshot.PersistentVolumes, pv)
+			d.snapshot.PersistentVolumeClaims = append(d.snapshot.PersistentVolumeClaims, claim)
+		}
+	}
+	return d
+}
+
 func drawnClasses() []*storagev1.StorageClass {
 	return []*storagev1.StorageClass{
 		makeClass(bySelf, "example.com/by-self", storagev1.VolumeBindingWaitForFirstConsumer),

@@ -118,13 +118,10 @@ func (r *refusal) claims() []*corev1.PersistentVolumeClaim {
 }
 
 func (r *refusal) heldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, reach []*corev1.Node) Problem {
-	p := Problem{Reason: topologyv1.VolumeNodeAffinityConflictReason, Pods: []string{r.pod.Name}, Volume: pv.Name}
+	p := Problem{Reason: topologyv1.VolumeNodeAffinityConflictReason, Pods: []string{r.pod.Name}, Volume: pv.Name, claim: claim.Name, size: pv.Spec.Capacity.Storage().String()}
 	has := fmt.Sprintf("pod %s has PersistentVolume %s (claim %s)", r.pod.Name, pv.Name, claim.Name)
-	elsewhere := fmt.Sprintf("give the pod no volume of its own (storage.external: true, where the service has it); "+
-		"or delete claim %s when its data may go, so that a new volume is made elsewhere", claim.Name)
 	if len(reach) == 0 {
 		p.Message = has + ", which no node of the cluster can reach"
-		p.Remedy = "bring the volume's node back; or " + elsewhere
 		return p
 	}
 	p.Message = fmt.Sprintf("%s, which only %s can reach: %s", has, Enumerate(names(reach, (*corev1.Node).GetName)), r.whyEach(reach))
@@ -133,15 +130,8 @@ func (r *refusal) heldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVo
 	}
 	if r.lacksLabel(reach[0]) {
 		p.Key = r.keyLackedBy(reach[0])
-		p.Remedy = fmt.Sprintf("%s; or %s; or use whenUnsatisfiable: ScheduleAnyway", label(reach[0].Name, p.Key), elsewhere)
-		return p
 	}
-	p.Remedy = strings.Join(append(r.advice(reach), elsewhere), "; or ")
 	return p
-}
-
-func label(node, key string) string {
-	return fmt.Sprintf("label node %s with %s (kubectl label node %s %s=<domain>)", node, key, node, key)
 }
 
 func (r *refusal) whyEach(nodes []*corev1.Node) string {
@@ -204,12 +194,9 @@ func (r *refusal) missingLabels() []Problem {
 		p := Problem{
 			Reason: topologyv1.MissingNodeLabelReason, Pods: []string{r.pod.Name}, Key: key,
 			Message: fmt.Sprintf("a topology spread constraint needs nodes with the label %s, which these lack: %s", key, Enumerate(nodes)),
-			Remedy:  fmt.Sprintf("label the nodes (kubectl label node %s %s=<domain>), or use whenUnsatisfiable: ScheduleAnyway", nodes[0], key),
 		}
 		if len(nodes) == 1 {
 			p.Node = nodes[0]
-		} else {
-			p.Remedy = "node by node, " + p.Remedy
 		}
 		problems = append(problems, p)
 	}
@@ -230,10 +217,9 @@ func (r *refusal) tooFewDomains() []Problem {
 	for _, key := range slices.Sorted(maps.Keys(blocked)) {
 		s := blocked[key]
 		problems = append(problems, Problem{
-			Reason: topologyv1.MinDomainsUnmetReason, Pods: []string{r.pod.Name}, Key: key,
+			Reason: topologyv1.MinDomainsUnmetReason, Pods: []string{r.pod.Name}, Key: key, domains: len(s.Domains),
 			Message: fmt.Sprintf("the topology spread constraint on %s wants %d domains and finds %d (%s): until there are more, each takes %d pods at most",
 				key, s.MinDomains, len(s.Domains), s.counts(), s.MaxSkew),
-			Remedy: fmt.Sprintf("add domains (nodes with other values of the label %s), or lower minDomains to %d", key, len(s.Domains)),
 		})
 	}
 	return problems
@@ -244,51 +230,26 @@ func (r *refusal) unexplained() []*corev1.Node {
 	return filter(r.nodes, func(n *corev1.Node) bool { return !r.explained[n.Name] })
 }
 
-// unsatisfiable returns the scheduler's message, the counts behind it, and what
-// helps against each of its reasons.
+// unsatisfiable returns the scheduler's message, and the counts behind it.
 func (r *refusal) unsatisfiable() Problem {
 	p := Problem{Reason: topologyv1.UnsatisfiableReason, Pods: []string{r.pod.Name}, Message: r.message}
 	rest := r.unexplained()
+	p.plugins = r.plugins(rest)
 	if slices.ContainsFunc(rest, func(n *corev1.Node) bool { return r.says(n).Plugin() == plugin.PodTopologySpread }) {
 		for _, s := range r.spreads {
 			p.Message += fmt.Sprintf(" Pods by %s: %s.", s.TopologyKey, s.counts())
 		}
 	}
-	if p.Remedy = strings.Join(r.advice(rest), "; or "); p.Remedy == "" {
-		p.Remedy = "add nodes that can take the pod"
-	}
 	return p
 }
 
-// advice returns what helps against each plugin that refuses one of the nodes.
-func (r *refusal) advice(nodes []*corev1.Node) []string {
+// plugins are those that refuse one of the nodes.
+func (r *refusal) plugins(nodes []*corev1.Node) string {
 	refusedBy := map[string]bool{}
 	for _, node := range nodes {
 		refusedBy[r.says(node).Plugin()] = true
 	}
-	var advice []string
-	for _, remedy := range remedies {
-		if refusedBy[remedy.plugin] {
-			advice = append(advice, remedy.text)
-		}
-	}
-	return advice
-}
-
-// remedies are what helps when a plugin refuses nodes, in the order in which the
-// scheduler asks the plugins.
-var remedies = []struct{ plugin, text string }{
-	{plugin.NodeUnschedulable, "uncordon nodes (kubectl uncordon)"},
-	{plugin.TaintToleration, "take the taints off nodes, or tolerate them"},
-	{plugin.NodeAffinity, "fix the node affinity or nodeSelector, or label nodes so that they match"},
-	{plugin.NodePorts, "free the host ports, or add nodes"},
-	{plugin.NodeResourcesFit, "make room on nodes or add some, or lower the resource requests"},
-	{plugin.VolumeRestrictions, "end the other pod that uses the volume"},
-	{plugin.NodeVolumeLimits, "add nodes: those that there are take no more volumes, or lack the driver"},
-	{plugin.VolumeBinding, "see that the claims of the pod are bound or can be (kubectl describe pvc)"},
-	{plugin.VolumeZone, "see that nodes in the zone of the volume take the pod"},
-	{plugin.PodTopologySpread, "use whenUnsatisfiable: ScheduleAnyway, raise maxSkew, or add nodes to the emptier domains"},
-	{plugin.InterPodAffinity, "relax the required affinity between pods, or add nodes"},
+	return strings.Join(slices.Sorted(maps.Keys(refusedBy)), ",")
 }
 
 // counts lists the pods per domain.

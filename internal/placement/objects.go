@@ -98,3 +98,25 @@ func (o objects) volumes() []*corev1.PersistentVolume {
 	slices.SortFunc(volumes, func(a, b *corev1.PersistentVolume) int { return strings.Compare(a.Name, b.Name) })
 	return volumes
 }
+
+// reach is the same for pods whose volumes can be on the same nodes: of volumes that
+// are still to be chosen it has what their claims ask for.
+func (o objects) reach(pod *corev1.Pod) string {
+	var reach strings.Builder
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim, err := o.claims().PersistentVolumeClaims(pod.Namespace).Get(v.PersistentVolumeClaim.ClaimName)
+		if err != nil {
+			fmt.Fprintf(&reach, "/%s", v.PersistentVolumeClaim.ClaimName)
+			continue
+		}
+		if pv, err := o.Core().V1().PersistentVolumes().Lister().Get(claim.Spec.VolumeName); err == nil {
+			fmt.Fprintf(&reach, "/%v %v", pv.Spec.NodeAffinity, pv.Labels)
+			continue
+		}
+		fmt.Fprintf(&reach, "/%v", claim.Spec)
+	}
+	return reach.String()
+}

@@ -168,11 +168,5 @@ func (p *policies) release(pod *corev1.Pod) error {
 
 // refused is the problem of a pod that the API server does not let be created.
 func refused(o outcome) Problem {
-	remedy := "set the requests and limits of the pod's containers and claims within the LimitRanges of the namespace (kubectl describe limitrange)"
-	if text := o.denied.Error(); strings.Contains(text, "quota") {
-		remedy = "raise the ResourceQuota (kubectl describe resourcequota), request less, or delete what else is counted"
-	}
-	return Problem{
-		Reason: topologyv1.PodRefusedReason, Pods: []string{o.pod.Name}, Message: "the API server would refuse it: " + o.denied.Error(), Remedy: remedy,
-	}
+	return Problem{Reason: topologyv1.PodRefusedReason, Pods: []string{o.pod.Name}, Message: "the API server would refuse it: " + o.denied.Error()}
 }

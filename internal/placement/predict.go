@@ -16,6 +16,8 @@ type Prediction struct {
 	// Problems that a person should look at, the most telling first. There are
 	// some whenever a pod does not fit; InertSelector also comes alone.
 	Problems []Problem
+	// Preferences are rules that need not hold and that have no effect.
+	Preferences []Problem
 	// Spread of each topology spread constraint of the template, in its order,
 	// once the roll-out is done.
 	Spread []Spread
@@ -29,8 +31,8 @@ type PodPrediction struct {
 	// Node that the scheduler would choose; of several that score alike, the
 	// first by name. Empty if the pod does not fit.
 	Node string
-	// Fits reports whether the pod fits whichever of the nodes that score alike
-	// kube-scheduler takes for the pods before it.
+	// Fits reports whether the pod fits whatever kube-scheduler chooses where it has a
+	// choice.
 	Fits bool
 	// ByChance reports that it fits for some of these choices and not for others.
 	ByChance bool
@@ -45,18 +47,23 @@ func (v Prediction) Fits() bool {
 }
 
 // Predict returns what would happen if every pod of the workload were recreated
-// from its template, in the order of the StatefulSet controller: missing pods
-// from the lowest ordinal up, then those that run from the highest down, each
-// leaving its node first. Those that the workload keeps stay where they are, and
-// pods beyond the replicas go away. All other pods of the snapshot stay. Claims that exist keep their volumes; others are made, and
-// bound as their storage class says.
+// from its template, as the StatefulSet controller does with podManagementPolicy
+// Parallel: all missing pods at once, then those that run from the highest ordinal down,
+// each leaving its node first. Those that the workload keeps stay where they are, and
+// pods beyond the replicas are deleted. All other pods of the snapshot stay. Claims that
+// exist keep their volumes; others are made, and bound as their storage class says.
 //
-// Of nodes that score alike kube-scheduler takes one at random, which can decide where
-// a later pod fits. So the roll-out is played with all these choices, or with up to 64
-// where there are more: a pod fits if it does in all of them.
+// A pod that does not fit waits, and is tried again whenever another one was placed or
+// removed, as kube-scheduler does. The roll-out stops at a running pod that finds no
+// place again: the prediction continues, so that all problems are reported at once, but
+// nothing that happens after it helps that pod, or one of a higher ordinal.
 //
-// A pod that fits nowhere stays pending; the real roll-out would wait there. The
-// same arguments give the same prediction. The error is about the arguments (a name
+// Of nodes that score alike kube-scheduler takes one at random, and of pods that wait any
+// can be the next, which can decide what fits later. So the roll-out is played with all
+// these choices, or with up to 64 where there are more: a pod fits if it does in all of
+// them.
+//
+// The same arguments give the same prediction. The error is about the arguments (a name
 // or a selector that is not valid) or says which step of the scheduler failed.
 func Predict(ctx context.Context, snapshot Snapshot, workload Workload) (Prediction, error) {
 	predictions, err := PredictAll(ctx, snapshot, []Workload{workload})
@@ -70,13 +77,22 @@ func Predict(ctx context.Context, snapshot Snapshot, workload Workload) (Predict
 // the other: each finds the pods of those before it, and what these have taken of
 // volumes and quotas. No workload may have pods of another's name.
 func PredictAll(ctx context.Context, snapshot Snapshot, workloads []Workload) ([]Prediction, error) {
+	predictions, err := predictAll(ctx, snapshot, workloads)
+	if err != nil {
+		return nil, err
+	}
+	return predictions, withRemedies(ctx, snapshot, workloads, predictions)
+}
+
+// predictAll is PredictAll without remedies.
+func predictAll(ctx context.Context, snapshot Snapshot, workloads []Workload) ([]Prediction, error) {
 	all, err := playAll(ctx, snapshot, workloads)
 	if err != nil {
 		return nil, err
 	}
 	predictions := make([]Prediction, len(workloads))
 	for i := range workloads {
-		if predictions[i], err = all.prediction(i, &workloads[i]); err != nil {
+		if predictions[i], err = all.prediction(i, &snapshot, &workloads[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -92,16 +108,33 @@ type simulation struct {
 	// policies of each namespace, as far as they are used.
 	byNamespace map[string]*policies
 
-	// The workload that is rolled out, with the policies of its namespace and its
-	// existing pods, by ordinal.
+	// The workload that is rolled out and its number, with the policies of its namespace
+	// and its existing pods, by ordinal.
 	workload Workload
+	number   int
 	storage  storage
 	policies *policies
 	existing map[int32]*corev1.Pod
 	// results by ordinal.
 	results []result
-	// last is whether no other workload follows.
-	last bool
+	// waiting are the pods that exist and have no node, those of earlier workloads
+	// included, in the order in which they are tried next.
+	waiting []*waitingPod
+	// more reports whether pods are created after those that wait.
+	more bool
+}
+
+// waitingPod is a pod that has no node yet.
+type waitingPod struct {
+	pod *corev1.Pod
+	// workload is the number of its workload, which has the results.
+	workload int
+	ordinal  int32
+	results  []result
+	// class is the same for pods that can take each other's place.
+	class string
+	// last is the last answer of the scheduler about the pod.
+	last outcome
 }
 
 func newSimulation(ctx context.Context, snapshot *Snapshot) (*simulation, error) {
@@ -124,6 +157,7 @@ func (s *simulation) begin(workload Workload) error {
 		s.byNamespace[workload.Namespace] = policies
 	}
 	s.workload, s.policies, s.storage = workload, policies, storage{s.objects, policies}
+	s.number++
 	s.existing, s.results = map[int32]*corev1.Pod{}, make([]result, workload.Replicas)
 	for _, pod := range s.snapshot.Pods {
 		if ordinal, ok := workload.ordinal(pod); ok && !podutil.IsPodTerminal(pod) {
@@ -133,69 +167,127 @@ func (s *simulation) begin(workload Workload) error {
 	return s.objects.add(workload.statefulSet())
 }
 
-// rollOut plays the whole roll-out and notes the result of each ordinal.
-func (s *simulation) rollOut(ctx context.Context) error {
-	toMake := s.toMake()
-	create := func(ordinal int32) error {
-		if pod := s.existing[ordinal]; s.workload.keeps(pod) {
-			s.note(ordinal, outcome{pod: pod, node: pod.Spec.NodeName}, nil)
-			return nil
-		}
-		o, err := s.try(ctx, ordinal)
-		if err != nil {
-			return err
-		}
-		if toMake--; o.node == "" {
-			why, err := s.explain(o)
-			s.note(ordinal, o, why)
-			return err
-		}
-		if toMake > 0 || !s.last { // the choice for the last pod changes nothing
-			o.node = o.best[s.choices.take(len(o.best))]
-		}
-		s.note(ordinal, o, nil)
-		return s.scheduler.place(ctx, o, o.node)
-	}
-	return s.inOrder(create, s.remove)
-}
-
-func (s *simulation) note(ordinal int32, o outcome, why []Problem) {
-	s.results[ordinal] = result{PodPrediction{Name: o.pod.Name, Node: o.node, Fits: o.node != "", Message: o.message()}, why}
-}
-
-// toMake is how many pods are made.
-func (s *simulation) toMake() int {
-	made := 0
-	for ordinal := range s.workload.Replicas {
-		if !s.workload.keeps(s.existing[ordinal]) {
-			made++
-		}
-	}
-	return made
-}
-
-// inOrder takes the steps of the StatefulSet controller (updateStatefulSet in
-// pkg/controller/statefulset): it makes missing pods, removes those beyond the
-// replicas, and makes the others again.
-func (s *simulation) inOrder(create func(int32) error, remove func(*corev1.Pod) error) error {
+// rollOut plays the whole roll-out. Pods that find no place wait: giveUp notes their
+// results.
+func (s *simulation) rollOut(ctx context.Context, last bool) error {
 	missing, running := s.workload.order(s.existing)
+	s.more = !last || len(running) > 0
+	for ordinal, pod := range s.existing {
+		if s.workload.keeps(pod) && ordinal < s.workload.Replicas {
+			s.results[ordinal] = result{PodPrediction{Name: pod.Name, Node: pod.Spec.NodeName, Fits: true}, nil}
+		}
+	}
 	for _, ordinal := range missing {
-		if err := create(ordinal); err != nil {
+		if err := s.create(ordinal); err != nil {
 			return err
 		}
 	}
+	if err := s.schedule(ctx); err != nil {
+		return err
+	}
+	if err := s.scaleDown(ctx); err != nil {
+		return err
+	}
+	for i, ordinal := range running {
+		s.more = !last || i < len(running)-1
+		if err := s.replace(ctx, ordinal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scaleDown removes the pods beyond the replicas, all at once.
+func (s *simulation) scaleDown(ctx context.Context) error {
 	for ordinal, pod := range s.existing {
 		if ordinal >= s.workload.Replicas {
-			if err := remove(pod); err != nil {
+			if err := s.remove(pod); err != nil {
 				return err
 			}
 		}
 	}
-	for _, ordinal := range running {
-		if err := create(ordinal); err != nil {
+	return s.schedule(ctx)
+}
+
+// replace removes a pod that runs and creates it again. What waits and has a higher
+// ordinal has stopped the real roll-out before.
+func (s *simulation) replace(ctx context.Context, ordinal int32) error {
+	if err := s.giveUp(func(w *waitingPod) bool { return w.workload == s.number && w.ordinal > ordinal }); err != nil {
+		return err
+	}
+	if err := s.create(ordinal); err != nil {
+		return err
+	}
+	return s.schedule(ctx)
+}
+
+// schedule tries the pods that wait until none of them fits. One that does not fit is
+// tried again after another one was placed.
+func (s *simulation) schedule(ctx context.Context) error {
+	var refused []*waitingPod
+	for len(s.waiting) > 0 {
+		w := s.next()
+		var err error
+		if w.last, err = s.scheduler.schedule(ctx, w.pod); err != nil {
+			return err
+		}
+		if w.last.node == "" {
+			refused = append(refused, w)
+			continue
+		}
+		s.waiting = append(s.waiting, refused...)
+		refused = nil
+		if s.more || len(s.waiting) > 0 { // the choice for the last pod changes nothing
+			w.last.node = w.last.best[s.choices.take(len(w.last.best))]
+		}
+		if err := s.place(ctx, w, w.last.node); err != nil {
 			return err
 		}
 	}
+	s.waiting = refused
+	return nil
+}
+
+// next takes one of the pods that wait. Which one is a choice, but for pods that can
+// take each other's place.
+func (s *simulation) next() *waitingPod {
+	var first []int
+	classes := map[string]bool{}
+	for i, w := range s.waiting {
+		if !classes[w.class] {
+			classes[w.class] = true
+			first = append(first, i)
+		}
+	}
+	at := first[0]
+	if len(first) > 1 {
+		at = first[s.choices.take(len(first))]
+	}
+	w := s.waiting[at]
+	s.waiting = slices.Delete(slices.Clone(s.waiting), at, at+1)
+	return w
+}
+
+// place puts a pod on a node that it fits on.
+func (s *simulation) place(ctx context.Context, w *waitingPod, node string) error {
+	w.results[w.ordinal] = result{PodPrediction{Name: w.pod.Name, Node: node, Fits: true}, nil}
+	return s.scheduler.place(ctx, w.last, node)
+}
+
+// giveUp notes why the chosen ones of the pods that wait find no place, and that they
+// wait no longer.
+func (s *simulation) giveUp(chosen func(*waitingPod) bool) error {
+	for _, w := range s.waiting {
+		if !chosen(w) {
+			continue
+		}
+		why, err := s.explain(w.last)
+		if err != nil {
+			return err
+		}
+		w.results[w.ordinal] = result{PodPrediction{Name: w.pod.Name, Message: w.last.message()}, why}
+	}
+	s.waiting = filter(s.waiting, func(w *waitingPod) bool { return !chosen(w) })
 	return nil
 }
 
@@ -204,27 +296,29 @@ func (s *simulation) remove(pod *corev1.Pod) error {
 	return errors.Join(s.scheduler.remove(pod), s.policies.release(pod))
 }
 
-// try returns where the pod of an ordinal would go once the one that is there
-// has gone.
-func (s *simulation) try(ctx context.Context, ordinal int32) (outcome, error) {
+// create adds the pod of an ordinal to those that wait, or notes that the API server
+// refuses it. The one that is there is deleted first.
+func (s *simulation) create(ordinal int32) error {
 	if old := s.existing[ordinal]; old != nil {
 		if err := s.remove(old); err != nil {
-			return outcome{}, err
+			return err
 		}
 	}
-	pod, err := s.create(ordinal)
+	pod, err := s.admit(ordinal)
 	if denied(err) {
-		return outcome{pod: pod, denied: err}, nil
+		o := outcome{pod: pod, denied: err}
+		s.results[ordinal] = result{PodPrediction{Name: pod.Name, Message: o.message()}, []Problem{refused(o)}}
+		return nil
 	}
-	if err != nil {
-		return outcome{}, err
+	if err == nil {
+		s.waiting = append(s.waiting, &waitingPod{pod: pod, workload: s.number, ordinal: ordinal, results: s.results, class: s.workload.Name + s.objects.reach(pod)})
 	}
-	return s.scheduler.schedule(ctx, pod)
+	return err
 }
 
-// create returns the pod of an ordinal as the API server makes it, and makes its
+// admit returns the pod of an ordinal as the API server makes it, and makes its
 // claims first, as the StatefulSet controller does.
-func (s *simulation) create(ordinal int32) (*corev1.Pod, error) {
+func (s *simulation) admit(ordinal int32) (*corev1.Pod, error) {
 	pod := s.workload.pod(ordinal)
 	for _, claim := range s.workload.claims(ordinal) {
 		if err := s.storage.provide(claim); err != nil {

@@ -2,10 +2,14 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -64,6 +68,8 @@ type unfit struct {
 	workloads   []Workload
 	predictions []Prediction
 	cost        time.Duration
+	// tried is when the oldest of the remedies was tried.
+	tried time.Time
 	// due is when they may be predicted again.
 	due time.Time
 	// repeated reports whether the predictions were given again, so that the object is to
@@ -112,11 +118,55 @@ func (p *Predictor) PredictAll(ctx context.Context, key Key, workloads []Workloa
 	if err != nil {
 		return nil, err
 	}
-	predictions, err := PredictAll(ctx, snapshot, workloads)
-	if err == nil {
-		p.note(key, &unfit{workloads: workloads, predictions: predictions, cost: time.Since(start)})
+	predictions, err := predictAll(ctx, snapshot, workloads)
+	if err != nil {
+		return nil, err
 	}
-	return predictions, err
+	tried := p.remember(key, workloads, predictions)
+	if err := withRemedies(ctx, snapshot, workloads, predictions); err != nil {
+		return nil, err
+	}
+	p.note(key, &unfit{workloads: workloads, predictions: predictions, cost: time.Since(start), tried: tried})
+	return predictions, nil
+}
+
+// remember gives problems that were there before, with the same pods and the same
+// reasons of the scheduler, the remedies that they had, and returns when these were tried.
+// To try them takes ten times as long as the prediction; after a while they are tried
+// again.
+func (p *Predictor) remember(key Key, workloads []Workload, predictions []Prediction) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u, now := p.unfit[key], time.Now()
+	if u == nil || now.Sub(u.tried) > forgetAfter || !equality.Semantic.DeepEqual(u.workloads, workloads) {
+		return now
+	}
+	for i := range predictions {
+		for j := range predictions[i].Problems {
+			problem := &predictions[i].Problems[j]
+			at := slices.IndexFunc(u.predictions[i].Problems, func(b Problem) bool {
+				b.Remedy = problem.Remedy
+				return reflect.DeepEqual(b, *problem)
+			})
+			if at >= 0 {
+				problem.Remedy = u.predictions[i].Problems[at].Remedy
+			}
+		}
+	}
+	return u.tried
+}
+
+// InertRules returns what [Workload.InertRules] does in the cluster as the cache has it.
+func (p *Predictor) InertRules(ctx context.Context, workload Workload) ([]Problem, error) {
+	var nodes []*corev1.Node
+	var pods []*corev1.Pod
+	from := func(object client.Object, list client.ObjectList, each func(any)) error {
+		return p.each(ctx, object, list, each)
+	}
+	if err := errors.Join(into(&nodes, from, &corev1.Node{}, &corev1.NodeList{}), into(&pods, from, &corev1.Pod{}, &corev1.PodList{})); err != nil {
+		return nil, err
+	}
+	return workload.InertRules(nodes, pods)
 }
 
 // known returns the predictions on roll-outs that are not to be predicted again yet.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -174,7 +175,7 @@ func TestAPredictionIsGivenAgainUntilItMayBePredictedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := newStory(t, full()), makeWorkload(1)
 		first := s.predict("api", w)
-		if diff := cmp.Diff(first, s.predict("api", w)); diff != "" {
+		if diff := cmp.Diff(first, s.predict("api", w), cmpopts.IgnoreUnexported(Problem{})); diff != "" {
 			t.Error(diff)
 		}
 		s.wants(1)
@@ -189,6 +190,34 @@ func TestAPredictionIsGivenAgainUntilItMayBePredictedAgain(t *testing.T) {
 			t.Errorf("want the prediction of the new roll-out, got %+v", v)
 		}
 		s.wants(3)
+	})
+}
+
+// To try remedies takes longer than to predict: those of the same problem are kept for a
+// while.
+func TestRemediesOfTheSameProblemAreTriedNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, w := newStory(t, full()), makeWorkload(1)
+		remedy := func() *string {
+			return &s.unfit[Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: ns, Name: "api"}}].predictions[0].Problems[0].Remedy
+		}
+		fresh := s.predict("api", w).Problems[0].Remedy
+		*remedy() = "tried before"
+		s.pass(s.Gather)
+		if got := s.predict("api", w).Problems[0].Remedy; got != "tried before" {
+			t.Errorf("the remedy is tried again: %q", got)
+		}
+		w.Template.Spec.NodeSelector = labelled("zone", "none")
+		if got := s.predict("api", w).Problems[0].Remedy; got == "tried before" {
+			t.Error("the remedy is that of another roll-out")
+		}
+		w.Template.Spec.NodeSelector = nil
+		s.predict("api", w)
+		*remedy() = "tried before"
+		s.pass(forgetAfter + time.Second)
+		if got := s.predict("api", w).Problems[0].Remedy; got != fresh {
+			t.Errorf("the remedy is not tried again after a while: %q", got)
+		}
 	})
 }
 
@@ -286,7 +315,7 @@ func TestASnapshotAfterChangesIsLikeANewOne(t *testing.T) {
 		d.snapshot.Nodes, d.snapshot.Pods = someChanged(d, d.snapshot.Nodes), someChanged(d, d.snapshot.Pods)
 		want := predict(t, d.snapshot, d.workload)
 		d.snapshot.infos = before
-		if diff := cmp.Diff(want, predict(t, d.snapshot, d.workload)); diff != "" {
+		if diff := cmp.Diff(want, predict(t, d.snapshot, d.workload), cmpopts.IgnoreUnexported(Problem{})); diff != "" {
 			t.Fatalf("draw %d: -new +after changes:\n%s", i, diff)
 		}
 	}

@@ -2,13 +2,10 @@ package placement
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -28,9 +25,18 @@ type Problem struct {
 	// ByChance reports that the pods fit for some of the choices that kube-scheduler
 	// makes between nodes that score alike.
 	ByChance bool `json:"byChance,omitempty"`
+	// Preference reports that it is about a rule that need not hold: that it has no
+	// effect can be meant, where clusters differ.
+	Preference bool `json:"preference,omitempty"`
 	// Message says what is wrong, and Remedy what to do.
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
+
+	// For remedies: claim and size of the volume, how many domains there are, and which
+	// plugins of the scheduler refuse nodes.
+	claim, size string
+	domains     int
+	plugins     string
 }
 
 // maxDescribed bounds how many problems a condition spells out.
@@ -50,17 +56,17 @@ func Describe(problems []Problem) string {
 	return strings.Join(texts, " ")
 }
 
-// merge joins the pods of problems that have one cause and one remedy, and sorts
+// merge joins the pods of problems that have one cause, and sorts
 // by how telling the reason is. The message is that of the first pod.
 func merge(problems []Problem) []Problem {
 	type cause struct {
-		reason, node, volume, key, remedy string
-		byChance                          bool
+		reason, node, volume, key, remedy, plugins string
+		byChance                                   bool
 	}
 	var merged []Problem
 	at := map[cause]int{}
 	for _, p := range problems {
-		c := cause{string(p.Reason), p.Node, p.Volume, p.Key, p.Remedy, p.ByChance}
+		c := cause{string(p.Reason), p.Node, p.Volume, p.Key, p.Remedy, p.plugins, p.ByChance}
 		if i, ok := at[c]; ok {
 			merged[i].Pods = append(merged[i].Pods, p.Pods...)
 			continue
@@ -74,60 +80,9 @@ func merge(problems []Problem) []Problem {
 	return merged
 }
 
-// InertSelectors returns the constraints of the template that select none of the
-// workload's pods. An empty selector is one: kube-scheduler counts no pods for it.
-func (w Workload) InertSelectors() ([]Problem, error) {
-	var pods []*corev1.Pod
-	for ordinal := range max(w.Replicas, 1) {
-		pods = append(pods, w.pod(ordinal))
-	}
-	var problems []Problem
-	for _, c := range w.Template.Spec.TopologySpreadConstraints {
-		inert, err := selectsNone(c, pods)
-		if err != nil {
-			return nil, err
-		}
-		if inert {
-			problems = append(problems, w.inert(c, pods))
-		}
-	}
-	return problems, nil
-}
-
-func selectsNone(c corev1.TopologySpreadConstraint, pods []*corev1.Pod) (bool, error) {
-	for _, pod := range pods {
-		selector, err := Selector(c, pod.Labels)
-		if err != nil {
-			return false, err
-		}
-		if !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-func (w Workload) inert(c corev1.TopologySpreadConstraint, pods []*corev1.Pod) Problem {
-	p := Problem{
-		Reason: topologyv1.InertSelectorReason, Key: c.TopologyKey, Pods: names(pods[:w.Replicas], (*corev1.Pod).GetName),
-		Message: fmt.Sprintf("the topology spread constraint on %q selects %s, but the pods of %s have the labels %s: it spreads nothing",
-			c.TopologyKey, selected(c), w.Name, labels.Set(w.Template.Labels)),
-		Remedy: "fix the labelSelector so that it matches the labels of the pods themselves",
-	}
-	if len(w.Template.Labels) > 0 {
-		key := slices.Sorted(maps.Keys(w.Template.Labels))[0]
-		p.Remedy += fmt.Sprintf(", for example matchLabels: {%s: %s}", key, w.Template.Labels[key])
-	}
-	return p
-}
-
-// selected writes a selector as kubectl does.
-func selected(c corev1.TopologySpreadConstraint) string {
-	selector, err := Selector(c, nil)
-	if err != nil || selector.String() == "" {
-		return "nothing"
-	}
-	return "pods with " + selector.String()
+// Preferences separates problems from those that are about rules that need not hold.
+func Preferences(all []Problem) (problems, preferences []Problem) {
+	return filter(all, func(p Problem) bool { return !p.Preference }), filter(all, func(p Problem) bool { return p.Preference })
 }
 
 func names[T any](all []T, name func(T) string) []string {

@@ -169,14 +169,18 @@ func TestMeasureAgreesWithTheSchedulersPlugin(t *testing.T) {
 	refused, admitted := 0, 0
 	for i := range 500 {
 		for _, d := range []*draw{newDraw(7, i), newShapes(7, i)} {
-			s, err := newSimulation(t.Context(), &d.snapshot)
+			s, err := begun(t.Context(), d)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.begin(d.workload); err != nil {
+			if err := s.create(0); err != nil {
 				t.Fatal(err)
 			}
-			o, err := s.try(t.Context(), 0)
+			if len(s.waiting) == 0 { // the API server refuses it
+				s.scheduler.stop()
+				continue
+			}
+			o, err := s.scheduler.schedule(t.Context(), s.waiting[0].pod)
 			if err != nil {
 				t.Fatalf("draw %s: %v", d.prefix, err)
 			}
@@ -203,13 +207,9 @@ func TestMeasureAgreesWithTheSchedulersPlugin(t *testing.T) {
 	}
 }
 
-// reasonOf is what the scheduler says of a node; empty if the pod fits there. It is
-// not asked about a pod that the API server refuses.
+// reasonOf is what the scheduler says of a node; empty if the pod fits there.
 func reasonOf(o outcome, node *corev1.Node) (reason string, asked bool) {
-	switch {
-	case o.denied != nil:
-		return "", false
-	case slices.Contains(o.feasible, node.Name):
+	if slices.Contains(o.feasible, node.Name) {
 		return "", true
 	}
 	return strings.Join(o.statuses.Get(node.Name).Reasons(), ", "), true

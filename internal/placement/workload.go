@@ -21,13 +21,20 @@ type Workload struct {
 	Replicas        int32
 	Template        corev1.PodTemplateSpec
 	ClaimTemplates  []corev1.PersistentVolumeClaim
-	// Kept are the names of pods that stay on their nodes. All others are made again
-	// from the template.
+	// Kept are the names of pods that are as they should be: those with a node stay
+	// there, the others wait for one. All other pods are made again from the template.
 	Kept []string
 }
 
+// keeps reports whether a pod stays where it is.
 func (w Workload) keeps(pod *corev1.Pod) bool {
 	return pod != nil && pod.Spec.NodeName != "" && slices.Contains(w.Kept, pod.Name)
+}
+
+// lacks reports whether a pod has to be placed without another one leaving: it is
+// missing, or as it should be but for a node.
+func (w Workload) lacks(pod *corev1.Pod) bool {
+	return pod == nil || pod.Spec.NodeName == "" && slices.Contains(w.Kept, pod.Name)
 }
 
 // nextRevision stands for the hash of the revision to be: it is only known once
@@ -67,15 +74,15 @@ func (w Workload) Owns(pod *corev1.Pod) bool {
 	return ok
 }
 
-// order returns the ordinals in the order in which the StatefulSet controller
-// makes their pods with RollingUpdate: the missing ones from the lowest up, then
-// the others from the highest down. It would stop at the first pod that does not
-// become ready; the prediction continues, so that all problems are reported at once.
+// order returns the ordinals whose pods the StatefulSet controller creates at once, as
+// the missing ones with podManagementPolicy Parallel, and those that it replaces one
+// after the other with RollingUpdate, from the highest down.
 func (w Workload) order(existing map[int32]*corev1.Pod) (missing, running []int32) {
 	for i := range w.Replicas {
-		if existing[i] == nil {
+		switch pod := existing[i]; {
+		case w.lacks(pod):
 			missing = append(missing, i)
-		} else {
+		case !w.keeps(pod):
 			running = append(running, i)
 		}
 	}

@@ -28,12 +28,17 @@ func (p *deployment) place(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	problems, err := p.problems(ctx, remakes)
+	all, err := p.problems(ctx, remakes)
 	if err != nil {
 		return err
 	}
+	problems, preferences := placement.Preferences(all)
 	if len(problems) == 0 {
-		p.mark().MarkTrue(topologyv1.PlacementReadyCondition, "Every pod is scheduled or can be scheduled")
+		message := "Every pod is scheduled or can be scheduled"
+		if len(preferences) > 0 {
+			message += ". " + placement.Describe(preferences)
+		}
+		p.mark().MarkTrue(topologyv1.PlacementReadyCondition, "%s", message)
 		return nil
 	}
 	p.held = remakes && p.set != nil && p.holds() && slices.ContainsFunc(problems, unfit)
@@ -75,10 +80,10 @@ func (p *deployment) problems(ctx context.Context, remakes bool) ([]placement.Pr
 		Template: p.want.Spec.Template, ClaimTemplates: p.want.Spec.VolumeClaimTemplates,
 	}
 	if !remakes {
-		workload.Kept = podNames(filter(p.pods, func(pod *corev1.Pod) bool { return !p.toBeMade(pod.Name) }))
+		workload.Kept = podNames(filter(p.pods, p.current))
 	}
 	if !remakes && p.settled() {
-		problems, err := workload.InertSelectors()
+		problems, err := p.predictor.InertRules(ctx, workload)
 		p.predictions.note(p, problems)
 		return problems, err
 	}
@@ -104,7 +109,7 @@ func (p *deployment) predict(ctx context.Context, workload placement.Workload) (
 	if err != nil {
 		return nil, fmt.Errorf("predicting where the pods of StatefulSet %s would go: %w", p.Name, err)
 	}
-	return prediction.Problems, nil
+	return slices.Concat(prediction.Problems, prediction.Preferences), nil
 }
 
 // unfit reports whether the problem keeps pods from their place.
@@ -130,6 +135,10 @@ func (p *deployment) toBeMade(name string) bool {
 	if at < 0 || !p.observed() {
 		return true
 	}
-	pod := p.pods[at]
-	return pod.Spec.NodeName == "" || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != p.set.Status.UpdateRevision
+	return p.pods[at].Spec.NodeName == "" || !p.current(p.pods[at])
+}
+
+// current reports whether a pod is of the present revision.
+func (p *deployment) current(pod *corev1.Pod) bool {
+	return p.observed() && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == p.set.Status.UpdateRevision
 }

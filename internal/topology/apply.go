@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,10 +53,23 @@ func withSelector(constraints []corev1.TopologySpreadConstraint, selector *metav
 		c := *constraints[i].DeepCopy()
 		if c.LabelSelector == nil {
 			c.LabelSelector = selector.DeepCopy()
+			c.MatchLabelKeys = unselected(c.MatchLabelKeys, selector)
 		}
 		out = append(out, c)
 	}
 	return out
+}
+
+// unselected returns the keys that a selector is not about: it decides these labels, and
+// Kubernetes refuses a key in both.
+func unselected(keys []string, selector *metav1.LabelSelector) []string {
+	if selector == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		_, selected := selector.MatchLabels[key]
+		return selected || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == key })
+	})
 }
 
 // merge returns base with the parts that wanted sets in their place.

@@ -93,6 +93,11 @@ func inZone(zone string) *corev1.NodeAffinity {
 	}}}}
 }
 
+func keyed(c corev1.TopologySpreadConstraint, keys ...string) corev1.TopologySpreadConstraint {
+	c.MatchLabelKeys = keys
+	return c
+}
+
 func TestApply(t *testing.T) {
 	own := matching("glanceAPI", "czone")
 	anti := topology.Default("glance").PodAntiAffinity
@@ -137,6 +142,14 @@ func TestApply(t *testing.T) {
 		"a constraint without a selector gets that of the service, and an empty one stays empty": {
 			topologyv1.TopologySpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{constraint("zone", nil), constraint("rack", &metav1.LabelSelector{})}}, nil,
 			pods{[]corev1.TopologySpreadConstraint{constraint("zone", own), constraint("rack", &metav1.LabelSelector{})}, nil},
+		},
+		"keys to match narrow the selector of the service, but for those that it is about": {
+			topologyv1.TopologySpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{keyed(constraint("zone", nil), "glanceAPI", "controller-revision-hash")}}, nil,
+			pods{[]corev1.TopologySpreadConstraint{keyed(constraint("zone", own), "controller-revision-hash")}, nil},
+		},
+		"keys to match stay next to a selector of the Topology": {
+			topologyv1.TopologySpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{keyed(constraint("zone", matching("service", "glance")), "glanceAPI")}}, nil,
+			pods{[]corev1.TopologySpreadConstraint{keyed(constraint("zone", matching("service", "glance")), "glanceAPI")}, nil},
 		},
 	}
 	for name, tt := range tests {

@@ -1,6 +1,8 @@
 package podified_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -100,6 +102,37 @@ var _ = Describe("Placement", func() {
 			Eventually(func() []string { return w.events("glance-default-single") }).Should(ContainElement(ContainSubstring("being recreated, because its volumeClaimTemplates cannot be changed")))
 			quiet()
 		})
+	})
+
+	It("reports nothing of pods that have to wait for each other, as those with retained claims do", Serial, func() {
+		cordonAllBut := func(open ...string) {
+			nodes := &k8scorev1.NodeList{}
+			Expect(api.List(ctx, nodes)).To(Succeed())
+			for i := range nodes.Items {
+				change(&nodes.Items[i], func(n *k8scorev1.Node) { n.Spec.Unschedulable = len(open) > 0 && !slices.Contains(open, n.Name) })
+			}
+		}
+		DeferCleanup(func() { cordonAllBut() })
+		four := func(replicas int, more string) string {
+			return glance(fmt.Sprintf(`
+  storage: {storageRequest: 1G, storageClass: %s}
+  glanceAPIs: {azone: {type: edge, replicas: %d%s}}`, storageClass, replicas, more))
+		}
+		edge := w.api("glance-azone-edge")
+		for i, node := range []string{"master-0", "worker-0", "master-1", "master-2"} { // zones A, A, B, C
+			cordonAllBut(node)
+			w.apply(four(i+1, ""))
+			Eventually(func() int { return len(w.births()) }).Should(Equal(i + 1))
+			ready(edge)
+		}
+		cordonAllBut()
+		Expect(api.Delete(ctx, w.glance())).To(Succeed())
+		Eventually(w.pods).Should(BeEmpty())
+		Expect(w.claims()).To(HaveLen(4), "claims are kept")
+		w.apply(spread("spread", "zone", "enforcement: Hold") + "\n---\n" + four(4, ", topologyRef: {name: spread}"))
+		ready(edge)
+		shows(edge, topologyv1.PlacementReadyCondition, "True/Ready/")
+		Expect(w.events("glance-azone-edge")).NotTo(ContainElement(ContainSubstring("PlacementReady")))
 	})
 
 	It("leaves no pod behind when it goes while its StatefulSet is recreated", func() {

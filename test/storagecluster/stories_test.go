@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -65,6 +66,36 @@ var _ = Describe("A StorageCluster", func() {
 			Consistently(w.wire.all).Should(BeEmpty(), "what a resync writes")
 		}
 		Expect(get(Default, w.ceph()).GetGeneration()).To(BeEquivalentTo(1), "it was written once")
+	})
+
+	It("names fields of ocs-operator that have no effect, and is ready all the same", func() {
+		w.zones(3)
+		c := w.cluster([]string{set("x", 1, 3)}, "monPVCTemplate: {spec: {storageClassName: gp2-csi}}", "resourceProfile: lean", "encryption: {kms: {enable: true}}")
+		ready(c)
+		shows(c, condition.InputReadyCondition, "True/Ready/", "have no effect", "spec.resourceProfile, spec.monPVCTemplate, spec.encryption.kms")
+		w.quiet()
+	})
+
+	It("changes nothing while a device set has fields that are not supported, and continues without them", func() {
+		w.zones(3)
+		c := w.cluster([]string{set("x", 1, 3, "metadataPVCTemplate: {spec: {storageClassName: nvme}}", "initialWeight: 1.5TiB")})
+		shows(c, condition.InputReadyCondition, "False/UnsupportedField/Error", "spec.storageDeviceSets[0].metadataPVCTemplate", "spec.storageDeviceSets[0].initialWeight")
+		w.quiet()
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(w.ceph()), w.ceph())).NotTo(Succeed(), "there is no CephCluster")
+		change(c, func(c *ocsv1.StorageCluster) {
+			c.Spec.StorageDeviceSets[0].UnsupportedSetFields = ocsv1.UnsupportedSetFields{}
+		})
+		ready(c)
+	})
+
+	It("names the zone that has no OSD of a device class of which others have several", func() {
+		w.zones(3)
+		w.cluster([]string{set("ssd", 4, 0, "deviceClass: ssd")})
+		for i, at := range []string{"n0", "n1", "n2", "n2"} {
+			w.osd(i, []string{"ssd-0", "ssd-1", "ssd-2", "ssd-0"}[i], at)
+		}
+		c := w.cluster([]string{set("ssd", 4, 0, "deviceClass: ssd"), set("hdd", 3, 0, "deviceClass: hdd")})
+		shows(c, topologyv1.PlacementReadyCondition, "False/DeviceClassUneven/Warning", "z2 has no OSD of device class hdd (z0 2, z1 1, z2 0)", "spec.osdPlacement.mode: FailureDomain")
 	})
 
 	It("gives nodes their racks before the label is used", func() {

@@ -3,6 +3,7 @@ package nova
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,4 +77,68 @@ func TestAnnotatingARoleReadsFewComputesWhole(t *testing.T) {
 			}
 		}
 	}
+}
+
+// unreadable is a reader that no rule may read from.
+func unreadable(t *testing.T) client.Reader {
+	t.Helper()
+	return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+			t.Errorf("%T %q is read", obj, key.Name)
+			return nil
+		},
+	}).Build()
+}
+
+// A node that names no role has none: an empty one would give it the annotations of no role.
+func TestWhatHasNoNameDoesNotExist(t *testing.T) {
+	cells := cellReader{unreadable(t), unreadable(t)}
+	if role, err := cells.role(t.Context(), "ns", ""); role != nil || err != nil {
+		t.Errorf("the role without a name is %v, %v; want none", role, err)
+	}
+	if cell, err := cells.recorded(t.Context(), "ns", ""); cell != "" || err != nil {
+		t.Errorf("the cell of a node without a name is %q, %v; want none", cell, err)
+	}
+	if exists, err := cells.find(t.Context(), "ns", "", &novav1.NovaCell{}); exists || err != nil {
+		t.Errorf("the NovaCell without a name exists: %v, %v", exists, err)
+	}
+}
+
+func TestSettingACellWarns(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := novav1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cell := func(name string) client.Object {
+		return &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: novav1.NovaCellSpec{CellName: strings.TrimPrefix(name, "nova-")}}
+	}
+	reader := func(objects ...client.Object) client.Reader {
+		return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	}
+	for name, c := range map[string]struct {
+		known, stored client.Reader
+		cell, want    string
+	}{
+		"not of no cell, and reads nothing":          {unreadable(t), unreadable(t), "", ""},
+		"of a cell that does not exist":              {reader(), reader(), "nova-cell1", "there is no NovaCell nova-cell1 in namespace ns"},
+		"not of a cell that exists":                  {reader(cell("nova-cell1")), unreadable(t), "nova-cell1", ""},
+		"not of a cell that was stored a moment ago": {reader(), reader(cell("nova-cell1")), "nova-cell1", ""},
+		"of cell0": {reader(cell("nova-cell0")), unreadable(t), "nova-cell0", "is cell0, which has no computes"},
+		"of a cell that exists in another namespace only": {reader(), reader(inNamespace(cell("nova-cell1"), "other")), "nova-cell1", "there is no NovaCell"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			warnings, err := cellReader{Reader: c.stored, known: c.known}.warnings(t.Context(), "ns", c.cell)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := strings.Join(warnings, "\n"); (c.want == "") != (text == "") || !strings.Contains(text, c.want) {
+				t.Errorf("warns %q; want %q", text, c.want)
+			}
+		})
+	}
+}
+
+func inNamespace(obj client.Object, namespace string) client.Object {
+	obj.SetNamespace(namespace)
+	return obj
 }

@@ -28,10 +28,30 @@ func specWarnings(old, c *ocsv1.StorageCluster) []string {
 			warnings = append(warnings, fmt.Sprintf("%s: %s", field.NewPath("spec", "storageDeviceSets").Index(i).Child("count"), text))
 		}
 	}
+	warnings = append(warnings, fieldWarnings(old, c)...)
 	before, after := placements(old), placements(c)
 	for _, at := range slices.Sorted(maps.Keys(after)) {
 		if !equality.Semantic.DeepEqual(before[at], after[at]) {
 			warnings = append(warnings, placementWarnings(at, after[at])...)
+		}
+	}
+	return warnings
+}
+
+// fieldWarnings names fields of ocs-operator that are new.
+func fieldWarnings(old, c *ocsv1.StorageCluster) []string {
+	if old == nil {
+		old = &ocsv1.StorageCluster{}
+	}
+	var warnings []string
+	for _, path := range osd.Ignored(&c.Spec) {
+		if !slices.Contains(osd.Ignored(&old.Spec), path) {
+			warnings = append(warnings, path+": has no effect, as only OSDs are managed: set it in the CephCluster")
+		}
+	}
+	for _, path := range osd.Unsupported(&c.Spec) {
+		if !slices.Contains(osd.Unsupported(&old.Spec), path) {
+			warnings = append(warnings, path+": is not supported, and nothing is changed until it is removed: without it the OSDs would be others than those that the spec asks for")
 		}
 	}
 	return warnings

@@ -19,6 +19,14 @@ func Constraint(at *field.Path, c corev1.TopologySpreadConstraint) field.ErrorLi
 	return append(errs, matchLabelKeys(at.Child("matchLabelKeys"), c.MatchLabelKeys, c.LabelSelector)...)
 }
 
+// filled returns the constraint as a service has it, which fills in a selector.
+func filled(c corev1.TopologySpreadConstraint) corev1.TopologySpreadConstraint {
+	if c.LabelSelector == nil {
+		c.LabelSelector = &metav1.LabelSelector{}
+	}
+	return c
+}
+
 // Key checks the label of nodes by which they are in a domain. An empty
 // one is refused by the schema of constraints, and here for affinity.
 func Key(at *field.Path, key string) field.ErrorList {

@@ -19,6 +19,10 @@ const (
 	// InvalidSpecReason : fields contradict each other, and the webhook was unavailable when
 	// they were written. Remedy: correct the field that the message names.
 	InvalidSpecReason condition.Reason = "InvalidSpec"
+	// UnsupportedFieldReason : a device set has fields of ocs-operator that are not supported and
+	// would result in other OSDs. Nothing is changed. Remedy: remove the fields that the message
+	// names, or leave the StorageCluster to ocs-operator.
+	UnsupportedFieldReason condition.Reason = "UnsupportedField"
 )
 
 // Reasons of NodesReady.
@@ -37,6 +41,13 @@ const (
 	// NodesOutsideDomainsReason : nodes do not have the label of the failure domain, and get
 	// no OSD. Remedy: label the nodes that the message names.
 	NodesOutsideDomainsReason condition.Reason = "NodesOutsideDomains"
+)
+
+// Reasons of PlacementReady, next to those of everything that has pods.
+const (
+	// DeviceClassUnevenReason : a failure domain has no OSD of a device class of which another
+	// one has several. Remedy: set `osdPlacement.mode: FailureDomain`, or add OSDs of the class.
+	DeviceClassUnevenReason condition.Reason = "DeviceClassUneven"
 )
 
 // Reasons of CephClusterReady.

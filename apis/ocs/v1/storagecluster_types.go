@@ -3,6 +3,7 @@ package v1
 import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -143,6 +144,8 @@ type StorageDeviceSet struct {
 	// DataPVCTemplate is the claim of each OSD.
 	// +required
 	DataPVCTemplate corev1.PersistentVolumeClaim `json:"dataPVCTemplate"`
+
+	UnsupportedSetFields `json:",inline"`
 }
 
 // ArbiterSpec stretches the cluster over two zones and an arbiter.
@@ -150,6 +153,8 @@ type ArbiterSpec struct {
 	// Enable it: the location is in nodeTopologies.
 	// +optional
 	Enable bool `json:"enable,omitempty"`
+
+	UnsupportedArbiterFields `json:",inline"`
 }
 
 // EncryptionSpec says whether devices are encrypted.
@@ -161,6 +166,8 @@ type EncryptionSpec struct {
 	// ClusterWide encrypts the devices of all device sets that do not say otherwise.
 	// +optional
 	ClusterWide bool `json:"clusterWide,omitempty"`
+
+	UnsupportedEncryptionFields `json:",inline"`
 }
 
 // NodeTopologyMap is what is known of the topology of nodes.
@@ -181,6 +188,133 @@ type OSDPlacementSpec struct {
 	// +optional
 	// +kubebuilder:default=SeedPhase1
 	Mode OSDPlacementMode `json:"mode,omitempty"`
+}
+
+// UnsupportedEncryptionFields are the fields of encryption in ocs-operator's StorageCluster that have no
+// effect here.
+type UnsupportedEncryptionFields struct {
+	// StorageClass is not supported.
+	// +optional
+	StorageClass *apiextensionsv1.JSON `json:"storageClass,omitempty"`
+	// KMS is not supported.
+	// +optional
+	KMS *apiextensionsv1.JSON `json:"kms,omitempty"`
+	// KeyRotation is not supported.
+	// +optional
+	KeyRotation *apiextensionsv1.JSON `json:"keyRotation,omitempty"`
+}
+
+// UnsupportedArbiterFields are the fields of arbiter in ocs-operator's StorageCluster that have no
+// effect here.
+type UnsupportedArbiterFields struct {
+	// ReconcileStrategy is not supported.
+	// +optional
+	ReconcileStrategy *apiextensionsv1.JSON `json:"reconcileStrategy,omitempty"`
+	// ArbiterMonPVCTemplate is not supported.
+	// +optional
+	ArbiterMonPVCTemplate *apiextensionsv1.JSON `json:"arbiterMonPVCTemplate,omitempty"`
+	// DisableMasterNodeToleration is not supported.
+	// +optional
+	DisableMasterNodeToleration *apiextensionsv1.JSON `json:"disableMasterNodeToleration,omitempty"`
+}
+
+// UnsupportedSetFields are the fields of ocs-operator's device sets that are not
+// supported. Without them OSDs would be others than those that are asked for.
+type UnsupportedSetFields struct {
+	// MetadataPVCTemplate is not supported.
+	// +optional
+	MetadataPVCTemplate *apiextensionsv1.JSON `json:"metadataPVCTemplate,omitempty"`
+	// WALPVCTemplate is not supported.
+	// +optional
+	WALPVCTemplate *apiextensionsv1.JSON `json:"walPVCTemplate,omitempty"`
+	// InitialWeight is not supported.
+	// +optional
+	InitialWeight *apiextensionsv1.JSON `json:"initialWeight,omitempty"`
+	// PrimaryAffinity is not supported.
+	// +optional
+	PrimaryAffinity *apiextensionsv1.JSON `json:"primaryAffinity,omitempty"`
+	// Config is not supported.
+	// +optional
+	Config *apiextensionsv1.JSON `json:"config,omitempty"`
+}
+
+// UnsupportedFields are the fields of ocs-operator's StorageCluster that have no effect
+// here: they are about what Ceph consists of next to OSDs. They are kept, so that they can
+// be reported: the API server drops fields that it does not know, and says so only to
+// strict clients.
+type UnsupportedFields struct {
+	// ManageNodes is not supported.
+	// +optional
+	ManageNodes *apiextensionsv1.JSON `json:"manageNodes,omitempty"`
+	// InstanceType is not supported.
+	// +optional
+	InstanceType *apiextensionsv1.JSON `json:"instanceType,omitempty"`
+	// ExternalStorage is not supported.
+	// +optional
+	ExternalStorage *apiextensionsv1.JSON `json:"externalStorage,omitempty"`
+	// HostNetwork is not supported.
+	// +optional
+	HostNetwork *apiextensionsv1.JSON `json:"hostNetwork,omitempty"`
+	// Resources is not supported.
+	// +optional
+	Resources *apiextensionsv1.JSON `json:"resources,omitempty"`
+	// ResourceProfile is not supported.
+	// +optional
+	ResourceProfile *apiextensionsv1.JSON `json:"resourceProfile,omitempty"`
+	// MonPVCTemplate is not supported.
+	// +optional
+	MonPVCTemplate *apiextensionsv1.JSON `json:"monPVCTemplate,omitempty"`
+	// MonDataDirHostPath is not supported.
+	// +optional
+	MonDataDirHostPath *apiextensionsv1.JSON `json:"monDataDirHostPath,omitempty"`
+	// Mgr is not supported.
+	// +optional
+	Mgr *apiextensionsv1.JSON `json:"mgr,omitempty"`
+	// MultiCloudGateway is not supported.
+	// +optional
+	MultiCloudGateway *apiextensionsv1.JSON `json:"multiCloudGateway,omitempty"`
+	// NFS is not supported.
+	// +optional
+	NFS *apiextensionsv1.JSON `json:"nfs,omitempty"`
+	// CSI is not supported.
+	// +optional
+	CSI *apiextensionsv1.JSON `json:"csi,omitempty"`
+	// Monitoring is not supported.
+	// +optional
+	Monitoring *apiextensionsv1.JSON `json:"monitoring,omitempty"`
+	// Version is not supported.
+	// +optional
+	Version *apiextensionsv1.JSON `json:"version,omitempty"`
+	// Network is not supported.
+	// +optional
+	Network *apiextensionsv1.JSON `json:"network,omitempty"`
+	// ManagedResources is not supported.
+	// +optional
+	ManagedResources *apiextensionsv1.JSON `json:"managedResources,omitempty"`
+	// Mirroring is not supported.
+	// +optional
+	Mirroring *apiextensionsv1.JSON `json:"mirroring,omitempty"`
+	// OverprovisionControl is not supported.
+	// +optional
+	OverprovisionControl *apiextensionsv1.JSON `json:"overprovisionControl,omitempty"`
+	// AllowRemoteStorageConsumers is not supported.
+	// +optional
+	AllowRemoteStorageConsumers *apiextensionsv1.JSON `json:"allowRemoteStorageConsumers,omitempty"`
+	// ProviderAPIServerServiceType is not supported.
+	// +optional
+	ProviderAPIServerServiceType *apiextensionsv1.JSON `json:"providerAPIServerServiceType,omitempty"`
+	// EnableCephTools is not supported.
+	// +optional
+	EnableCephTools *apiextensionsv1.JSON `json:"enableCephTools,omitempty"`
+	// LogCollector is not supported.
+	// +optional
+	LogCollector *apiextensionsv1.JSON `json:"logCollector,omitempty"`
+	// BackingStorageClasses is not supported.
+	// +optional
+	BackingStorageClasses *apiextensionsv1.JSON `json:"backingStorageClasses,omitempty"`
+	// DefaultStorageProfile is not supported.
+	// +optional
+	DefaultStorageProfile *apiextensionsv1.JSON `json:"defaultStorageProfile,omitempty"`
 }
 
 // StorageClusterSpec is the part of a storage cluster that decides where OSDs go.
@@ -231,6 +365,8 @@ type StorageClusterSpec struct {
 	// +optional
 	// +kubebuilder:default=Split
 	DeviceSetLayout DeviceSetLayout `json:"deviceSetLayout,omitempty"`
+
+	UnsupportedFields `json:",inline"`
 }
 
 // DeviceSetPlacement says how the OSDs of a device set are scheduled.

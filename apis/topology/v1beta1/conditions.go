@@ -72,8 +72,9 @@ const (
 	// UnsatisfiableReason : no node is suitable for a pod, for another reason; the message is
 	// the scheduler's. Remedy: see [my pod is Pending](pod-pending.md).
 	UnsatisfiableReason condition.Reason = "Unsatisfiable"
-	// InertSelectorReason : the `labelSelector` of a constraint matches none of the pods, so
-	// that the constraint has no effect. Remedy: correct the `labelSelector`, or remove it.
+	// InertSelectorReason : a constraint or an affinity has no effect: its `labelSelector`
+	// matches none of the pods, or no pod or no node has its key. Remedy: correct the
+	// `labelSelector` or the key that the message names, or remove the rule.
 	InertSelectorReason condition.Reason = "InertSelector"
 )
 

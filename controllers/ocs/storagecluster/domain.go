@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -24,6 +25,13 @@ import (
 func (s *scope) inputs(context.Context) error {
 	if err := osd.Check(&s.cluster.Spec); err != nil {
 		return phase.Stalled(condition.InputReadyCondition, ocsv1.InvalidSpecReason, "%v", err)
+	}
+	if fields := osd.Unsupported(&s.cluster.Spec); len(fields) > 0 {
+		return phase.Stalled(condition.InputReadyCondition, ocsv1.UnsupportedFieldReason,
+			"These fields are not supported: %s. Without them the OSDs would be others than those that the spec asks for: remove them, or leave the StorageCluster to ocs-operator. Nothing is changed until then", strings.Join(fields, ", "))
+	}
+	if fields := osd.Ignored(&s.cluster.Spec); len(fields) > 0 {
+		s.cluster.Status.Conditions.MarkTrue(condition.InputReadyCondition, "The inputs are ready. These fields have no effect, as only OSDs are managed: %s. Set them in the CephCluster", strings.Join(fields, ", "))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -71,15 +72,28 @@ func (s *scope) project(ctx context.Context) error {
 		}
 	}
 	status.SpreadSummary = placement.Summarize(total)
+	uneven := unevenClasses(plan, projections)
 	switch {
 	case len(problems) > 0:
-		status.Conditions.MarkFalse(topologyv1.PlacementReadyCondition, problems[0].Reason, condition.SeverityWarning, "%s", placement.Describe(problems))
+		status.Conditions.MarkFalse(topologyv1.PlacementReadyCondition, problems[0].Reason, condition.SeverityWarning, "%s", strings.TrimSpace(placement.Describe(problems)+" "+uneven))
+	case uneven != "":
+		status.Conditions.MarkFalse(topologyv1.PlacementReadyCondition, ocsv1.DeviceClassUnevenReason, condition.SeverityWarning, "%s", uneven)
 	case unplayed > 0:
 		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "The next %d OSDs would be scheduled; %d more were not predicted, and are not in the distribution", osd.MaxPlayed, unplayed)
 	default:
 		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "Every OSD is scheduled, or would be: there is a node with the resources that it requests")
 	}
 	return nil
+}
+
+// unevenClasses says which domains lack a device class, and what to do; empty if none.
+func unevenClasses(plan []osd.DeviceSet, projections []osd.Projection) string {
+	uneven := osd.UnevenClasses(plan, projections)
+	if len(uneven) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: pools of that class cannot have a copy there. To fix it, set spec.osdPlacement.mode: FailureDomain, which spreads each device class by itself where Rook labels the pods of OSDs with device-class, before the OSDs are created, or add OSDs to the device set",
+		strings.Join(uneven, "; "))
 }
 
 // statusOf returns the status of a device set. What it says of the CephCluster is what

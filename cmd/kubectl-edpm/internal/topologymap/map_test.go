@@ -232,7 +232,7 @@ func TestSimulatingTellsWhoWouldFindNoPlaceAndWhatToDo(t *testing.T) {
 	if err := s.Text(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Before\n", "After\n", "Pending:\n|_ api-0", "api-0 would be Pending: 0/1 nodes are available", "MissingNodeLabel: ", "Remedy: label the node"} {
+	for _, want := range []string{"Before\n", "After\n", "Pending:\n|_ api-0", "api-0 would be Pending: 0/1 nodes are available", "MissingNodeLabel: ", "Remedy: label node n with zone"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, b.String())
 		}

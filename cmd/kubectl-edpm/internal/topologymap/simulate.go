@@ -58,7 +58,7 @@ func (s *Simulation) rollOut(ctx context.Context, snapshot placement.Snapshot, w
 	if err != nil {
 		return snapshot, fmt.Errorf("predicting StatefulSet %s: %w", w.Name, err)
 	}
-	s.Problems = append(s.Problems, prediction.Problems...)
+	s.Problems = slices.Concat(s.Problems, prediction.Problems, prediction.Preferences)
 	others := ownedBy([]appsv1.StatefulSet{*setOf(w)})
 	snapshot.Pods = slices.DeleteFunc(slices.Clone(snapshot.Pods), others)
 	for _, p := range prediction.Pods {

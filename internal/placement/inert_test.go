@@ -1,0 +1,83 @@
+package placement
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+)
+
+func required(terms ...corev1.PodAffinityTerm) *corev1.Affinity {
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+}
+
+func preferred(term corev1.PodAffinityTerm) *corev1.Affinity {
+	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: term}}}}
+}
+
+func selecting(pairs ...string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: labelled(pairs...)}
+}
+
+func TestRulesWithoutEffectAreReported(t *testing.T) {
+	const host = corev1.LabelHostname
+	constrained := func(change func(*corev1.TopologySpreadConstraint)) corev1.PodSpec {
+		c := spreadBy("zone", "service", "glance")
+		change(&c)
+		return corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{c}}
+	}
+	for name, c := range map[string]struct {
+		spec corev1.PodSpec
+		says string
+	}{
+		"matchLabelKeys of a Deployment": {
+			constrained(func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"pod-template-hash"} }),
+			"matchLabelKeys of the topology spread constraint on \"zone\" has the key pod-template-hash, which no pod of",
+		},
+		"matchLabelKeys of a StatefulSet": {
+			constrained(func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"controller-revision-hash"} }), "",
+		},
+		"a soft constraint on a key that no node has": {
+			constrained(func(c *corev1.TopologySpreadConstraint) {
+				c.TopologyKey, c.WhenUnsatisfiable = "topology.kubernetes.io/zoen", corev1.ScheduleAnyway
+			}),
+			"names the label topology.kubernetes.io/zoen, which no node has",
+		},
+		"anti-affinity without a selector":                  {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host})}, "has no labelSelector"},
+		"anti-affinity with a misspelt label":               {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "glnace")})}, "selects pods with service=glnace, and there is none"},
+		"anti-affinity to pods of another service":          {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "galera")})}, ""},
+		"anti-affinity to such pods in another namespace":   {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, Namespaces: []string{otherNS}, LabelSelector: selecting("service", "galera")})}, "there is none"},
+		"anti-affinity to its own pods":                     {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "glance")})}, ""},
+		"anti-affinity on a key that no node has":           {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: "rack", LabelSelector: selecting("service", "glance")})}, "names the label rack, which no node has"},
+		"anti-affinity with keys that no pod has to differ": {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "glance"), MismatchLabelKeys: []string{"tenant"}})}, "mismatchLabelKeys of the podAntiAffinity"},
+		"a preference for pods that are not there":          {corev1.PodSpec{Affinity: preferred(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "none")})}, "the podAffinity on \"kubernetes.io/hostname\" selects pods with service=none"},
+		"a preference for nodes by a key that none has": {corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+			{Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpIn, Values: []string{"ssd"}}}}},
+		}}}}, "a preference of the nodeAffinity names the label disk"},
+		"a preference for nodes without a key": {corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+			{Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpDoesNotExist}}}},
+		}}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := makeWorkload(2)
+			c.spec.Containers = w.Template.Spec.Containers
+			w.Template.Spec = c.spec
+			v := predict(t, Snapshot{Nodes: sevenNodes(), Pods: []*corev1.Pod{makePod("galera-0", "master-0", "service", "galera")}}, w)
+			if c.says == "" && len(v.Preferences) == 0 {
+				fine(t, v)
+				return
+			}
+			if soft := strings.Contains(name, "preference") || strings.Contains(name, "soft"); soft {
+				fine(t, v)
+				v.Problems = v.Preferences
+			}
+			p := problem(t, v, topologyv1.InertSelectorReason, c.says)
+			if !v.Fits() || p.Remedy == "" || strings.Contains(p.Message, "%!") || len(p.Pods) != 2 {
+				t.Errorf("got %+v", v)
+			}
+		})
+	}
+}

@@ -1,0 +1,321 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// maxRemedies is how many remedies of a problem are given.
+const maxRemedies = 3
+
+// situation is a cluster and the roll-outs in it, to be changed: objects are replaced,
+// never written.
+type situation struct {
+	Snapshot
+	workloads []Workload
+	// stuck are the pods that do not fit in the beginning.
+	stuck []stuckPod
+}
+
+// stuckPod is a pod of the workload of a number that does not fit.
+type stuckPod struct {
+	workload int
+	name     string
+}
+
+// remedy is what a person can do.
+type remedy struct {
+	// text says it of a problem.
+	text  func(Problem) string
+	apply func(*situation)
+	// loses reports whether data is lost.
+	loses bool
+}
+
+func only(r remedy) []remedy { return []remedy{r} }
+
+// remedies are those that help against each problem of each workload.
+type remedies struct {
+	ctx   context.Context
+	start situation
+	// all that could be done, what changes least first.
+	all []*trial
+	// together are those that were found to help together.
+	together []*trial
+}
+
+// trial is the model with remedies, and the stuck pods that fit then, once that was asked
+// for: in one play, and with all choices that kube-scheduler has.
+type trial struct {
+	remedies  []remedy
+	fits, all map[stuckPod]bool
+}
+
+// newRemedies returns everything that could be done about pods that do not fit. Each is
+// tried when it is asked for.
+func newRemedies(ctx context.Context, snapshot Snapshot, workloads []Workload, predictions []Prediction) *remedies {
+	r := &remedies{ctx: ctx, start: situation{Snapshot: snapshot, workloads: workloads}}
+	for i := range predictions {
+		for _, pod := range predictions[i].Pods {
+			if !pod.Fits {
+				r.start.stuck = append(r.start.stuck, stuckPod{i, pod.Name})
+			}
+		}
+	}
+	for _, change := range changes {
+		for _, remedy := range change(&r.start) {
+			r.all = append(r.all, &trial{remedies: only(remedy)})
+		}
+	}
+	return r
+}
+
+// try returns the stuck pods that fit once these remedies were applied, in at most so
+// many plays.
+func (r *remedies) try(plays int, chosen ...remedy) (map[stuckPod]bool, error) {
+	s := r.start
+	for _, remedy := range chosen {
+		remedy.apply(&s)
+	}
+	all, err := playUpTo(r.ctx, s.Snapshot, s.workloads, plays)
+	if err != nil {
+		return nil, err
+	}
+	fits := map[stuckPod]bool{}
+	for _, stuck := range r.start.stuck {
+		fits[stuck] = true
+		for _, play := range all.outcomes {
+			at := slices.IndexFunc(play[stuck.workload].results, func(p result) bool { return p.Name == stuck.name })
+			fits[stuck] = fits[stuck] && play[stuck.workload].results[at].Fits
+		}
+	}
+	return fits, nil
+}
+
+// of returns what helps against a problem of the workload of a number, the first of which
+// helps whatever kube-scheduler chooses: single remedies, or several together. That data
+// is lost is only among them if nothing else helps.
+func (r *remedies) of(workload int, p Problem) ([][]remedy, error) {
+	var helpful [][]remedy
+	given := map[string]bool{} // variants of a remedy have one text
+	for _, t := range slices.Concat(r.all, r.together) {
+		if len(helpful) > 0 && (len(t.remedies) > 1 || len(helpful) == maxRemedies) {
+			break
+		}
+		if given[t.remedies[0].text(p)] || slices.ContainsFunc(t.remedies, func(r remedy) bool { return r.loses }) {
+			continue
+		}
+		helps, err := r.isLikely(t, workload, p)
+		if helps && len(helpful) == 0 {
+			helps, err = r.isCertain(t, workload, p)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if helps {
+			helpful, given[t.remedies[0].text(p)] = append(helpful, t.remedies), true
+		}
+	}
+	if len(helpful) > 0 {
+		return helpful, nil
+	}
+	for _, plays := range []int{1, maxPlays} {
+		t, err := r.several(plays, workload, p)
+		if err != nil || t == nil {
+			return nil, err
+		}
+		if certain, err := r.isCertain(t, workload, p); err != nil || certain {
+			r.together = append(r.together, t)
+			return [][]remedy{t.remedies}, err
+		}
+	}
+	return nil, nil
+}
+
+// isLikely reports whether a trial helps in one play.
+func (r *remedies) isLikely(t *trial, workload int, p Problem) (bool, error) {
+	if t.fits == nil {
+		var err error
+		if t.fits, err = r.try(1, t.remedies...); err != nil {
+			return false, err
+		}
+	}
+	return helps(t.fits, workload, p), nil
+}
+
+// isCertain reports whether a trial helps with all choices.
+func (r *remedies) isCertain(t *trial, workload int, p Problem) (bool, error) {
+	if t.all == nil {
+		var err error
+		if t.all, err = r.try(maxPlays, t.remedies...); err != nil {
+			return false, err
+		}
+	}
+	return helps(t.all, workload, p), nil
+}
+
+// helps reports whether all pods of a problem fit.
+func helps(fits map[stuckPod]bool, workload int, p Problem) bool {
+	return !slices.ContainsFunc(p.Pods, func(pod string) bool { return !fits[stuckPod{workload, pod}] })
+}
+
+// several returns remedies that help together and none of which can be left out, nil if
+// nothing helps. Each is tried in so many plays.
+func (r *remedies) several(plays, workload int, p Problem) (*trial, error) {
+	var chosen []remedy
+	var fits map[stuckPod]bool
+	for i := 0; i < len(r.all) && !helps(fits, workload, p); i++ {
+		chosen = append(chosen, r.all[i].remedies...)
+		var err error
+		if fits, err = r.try(plays, chosen...); err != nil {
+			return nil, err
+		}
+	}
+	if !helps(fits, workload, p) {
+		return nil, nil
+	}
+	// What changes most is left out first.
+	for i := len(chosen) - 1; i >= 0 && len(chosen) > 1; i-- {
+		fewer := slices.Delete(slices.Clone(chosen), i, i+1)
+		without, err := r.try(plays, fewer...)
+		if err != nil {
+			return nil, err
+		}
+		if helps(without, workload, p) {
+			chosen, fits = fewer, without
+		}
+	}
+	return &trial{remedies: chosen, fits: fits}, nil
+}
+
+// withRemedies gives the problems of predictions their remedies. What was found for one
+// problem holds for others of the same cause.
+func withRemedies(ctx context.Context, snapshot Snapshot, workloads []Workload, predictions []Prediction) error {
+	unfit := func(p Problem) bool { return p.Reason != inertReason && p.Remedy == "" }
+	if !slices.ContainsFunc(predictions, func(v Prediction) bool { return slices.ContainsFunc(v.Problems, unfit) }) {
+		return nil
+	}
+	all := newRemedies(ctx, snapshot, workloads, predictions)
+	for i := range predictions {
+		for j := range predictions[i].Problems {
+			p := &predictions[i].Problems[j]
+			if !unfit(*p) {
+				continue
+			}
+			helpful, err := all.of(i, *p)
+			if err != nil {
+				return err
+			}
+			p.Remedy = describe(helpful, *p)
+		}
+	}
+	return nil
+}
+
+// describe writes remedies, any of which helps.
+func describe(helpful [][]remedy, p Problem) string {
+	if len(helpful) == 0 {
+		return "no single change of the cluster or of the Topology that was tried helps: compare what the pods need with what the nodes have (kubectl describe pod, kubectl describe node)"
+	}
+	var texts []string
+	for _, together := range helpful {
+		texts = append(texts, strings.Join(names(together, func(r remedy) string { return r.text(p) }), "; and "))
+	}
+	return strings.Join(texts, "; or ")
+}
+
+// always is the text of a remedy that is the same of each problem.
+func always(format string, args ...any) func(Problem) string {
+	text := fmt.Sprintf(format, args...)
+	return func(Problem) string { return text }
+}
+
+// changeNodes replaces the nodes that match.
+func (s *situation) changeNodes(match func(*corev1.Node) bool, change func(*corev1.Node)) {
+	s.Nodes = replaced(s.Nodes, match, (*corev1.Node).DeepCopy, change)
+}
+
+// replaced returns the objects with changed copies of those that match.
+func replaced[T any](all []T, match func(T) bool, clone func(T) T, change func(T)) []T {
+	result := slices.Clone(all)
+	for i := range result {
+		if match(result[i]) {
+			result[i] = clone(result[i])
+			change(result[i])
+		}
+	}
+	return result
+}
+
+// changeTemplates replaces the pod templates.
+func (s *situation) changeTemplates(change func(*corev1.PodTemplateSpec)) {
+	s.workloads = slices.Clone(s.workloads)
+	for i := range s.workloads {
+		s.workloads[i].Template = *s.workloads[i].Template.DeepCopy()
+		change(&s.workloads[i].Template)
+	}
+}
+
+// changeConstraints replaces the constraints with DoNotSchedule that match.
+func (s *situation) changeConstraints(match func(*corev1.TopologySpreadConstraint) bool, change func(*corev1.TopologySpreadConstraint)) {
+	s.changeTemplates(func(t *corev1.PodTemplateSpec) {
+		for i := range t.Spec.TopologySpreadConstraints {
+			if c := &t.Spec.TopologySpreadConstraints[i]; c.WhenUnsatisfiable == corev1.DoNotSchedule && match(c) {
+				change(c)
+			}
+		}
+	})
+}
+
+// hardKeys returns the topology keys of the constraints with DoNotSchedule that match.
+func (s *situation) hardKeys(match func(*corev1.TopologySpreadConstraint) bool) []string {
+	keys := map[string]bool{}
+	for i := range s.workloads {
+		for j := range s.workloads[i].Template.Spec.TopologySpreadConstraints {
+			if c := &s.workloads[i].Template.Spec.TopologySpreadConstraints[j]; c.WhenUnsatisfiable == corev1.DoNotSchedule && match(c) {
+				keys[c.TopologyKey] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// stuckWorkloads are those with pods that are stuck.
+func (s *situation) stuckWorkloads() []*Workload {
+	var result []*Workload
+	for i := range s.workloads {
+		if slices.ContainsFunc(s.stuck, func(p stuckPod) bool { return p.workload == i }) {
+			result = append(result, &s.workloads[i])
+		}
+	}
+	return result
+}
+
+// stuckClaims are the claims that pods have which are stuck, as far as they exist.
+func (s *situation) stuckClaims() []*corev1.PersistentVolumeClaim {
+	wanted := map[string]bool{}
+	for _, stuck := range s.stuck {
+		w := &s.workloads[stuck.workload]
+		ordinal, _ := w.ordinal(&corev1.Pod{ObjectMeta: metaOf(w.Namespace, stuck.name)})
+		for _, v := range w.pod(ordinal).Spec.Volumes {
+			if v.PersistentVolumeClaim != nil {
+				wanted[w.Namespace+"/"+v.PersistentVolumeClaim.ClaimName] = true
+			}
+		}
+	}
+	return filter(s.PersistentVolumeClaims, func(c *corev1.PersistentVolumeClaim) bool { return wanted[c.Namespace+"/"+c.Name] })
+}
+
+// volumesOf returns the volumes that claims are bound to.
+func (s *situation) volumesOf(claims []*corev1.PersistentVolumeClaim) []*corev1.PersistentVolume {
+	bound := map[string]bool{}
+	for _, claim := range claims {
+		bound[claim.Spec.VolumeName] = true
+	}
+	return filter(s.PersistentVolumes, func(pv *corev1.PersistentVolume) bool { return bound[pv.Name] })
+}
