@@ -484,6 +484,7 @@ func podified() Table {
 			{podifiedv1.RollingOutReason, "pods are being created or replaced", patience},
 			{podifiedv1.PodsPendingReason, "the scheduler finds no node for a pod; the message is the scheduler's", "see [my pod is Pending](pod-pending.md), and `PlacementReady`"},
 			{podifiedv1.PodsNotReadyReason, "pods are scheduled but not ready; the message names a container that does not stay up", "see the log with the command in the message, or `kubectl describe pod` of the pod that it names"},
+			{podifiedv1.ProgramMissingReason, "the image does not have the program of the service, nor its WSGI application with a WSGI server; the message names image, program and application", "set an image that has one of them"},
 			{podifiedv1.HeldReason, "a change is held back because of `PlacementReady`, as the Topology has `enforcement: Hold`", "do what `PlacementReady` says, or set `enforcement: Warn`"},
 			{podifiedv1.ReplacingReason, "the StatefulSet is being recreated, because an immutable field has changed or because it was handed over from another operator; its pods keep running", patience},
 			{common.ConflictReason, "a StatefulSet, Service, PodDisruptionBudget or Secret with that name exists already, and was not created for this object or was created by another operator; or pods do not have the labels by which they are selected, and the message has the command that sets them", removeOrGive},

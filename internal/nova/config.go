@@ -20,9 +20,11 @@ var files embed.FS
 const (
 	computeTemplate = "compute.conf"
 	serviceTemplate = "service.conf"
+	// programTemplate has what endpoints have in addition that are their own servers.
+	programTemplate = "program.ini"
 )
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"oslo": oslo.Quote}).ParseFS(files, "templates/*.conf"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"oslo": oslo.Quote}).ParseFS(files, "templates/*"))
 
 // Config is what the configuration of computes and of services is made from.
 type Config struct {
@@ -47,17 +49,26 @@ type Config struct {
 // Compute returns the configuration of the computes of a cell.
 func (c Config) Compute() (string, error) {
 	c.Connection, c.APIConnection, c.MetadataSecret = "", "", "" // it leaves the cluster
-	return c.render(computeTemplate)
+	return render(computeTemplate, c)
 }
 
 // Service returns the configuration of a service in pods.
-func (c Config) Service() (string, error) { return c.render(serviceTemplate) }
+func (c Config) Service() (string, error) { return render(serviceTemplate, c) }
+
+// Program returns the options of a program that is its own server. They are no part of
+// Service: a release that has the program as a WSGI application does not know them.
+func (c Config) Program(program string) (string, error) {
+	return render(programTemplate, struct {
+		Config
+		Program string
+	}{c, program})
+}
 
 // render returns an error that names the value that cannot be written without
 // quoting it.
-func (c Config) render(name string) (string, error) {
+func render(name string, data any) (string, error) {
 	var out strings.Builder
-	if err := templates.ExecuteTemplate(&out, name, c); err != nil {
+	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
 		return "", fmt.Errorf("rendering %s: %w", name, err)
 	}
 	return out.String(), nil

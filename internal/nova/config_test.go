@@ -61,7 +61,7 @@ func TestComputesAreToldNothingOfDatabases(t *testing.T) {
 
 func TestAPasswordWithALineBreakIsRefusedUnseen(t *testing.T) {
 	for _, name := range []string{computeTemplate, serviceTemplate} {
-		_, err := inputsOf(func(c *Config) { c.ServicePassword = "hunter2\nx = y" }).render(name)
+		_, err := render(name, inputsOf(func(c *Config) { c.ServicePassword = "hunter2\nx = y" }))
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: the error is %v", name, err)
 		}

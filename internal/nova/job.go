@@ -11,15 +11,17 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
-// Scripts of Jobs, by the names under which they are in the configuration.
+// Scripts of Jobs and endpoints, by the names under which they are in the configuration.
 //
-//go:embed map-cell.sh unmap-cell.sh purge-database.sh
+//go:embed map-cell.sh unmap-cell.sh purge-database.sh serve.sh
 var scripts embed.FS
 
 const (
 	mapCellFile   = "map-cell.sh"
 	unmapCellFile = "unmap-cell.sh"
 	purgeFile     = "purge-database.sh"
+	serveFile     = "serve.sh"
+	programFile   = "program.ini" // next to the files that all programs read: those end with .conf
 )
 
 // manage returns a command of nova-manage.

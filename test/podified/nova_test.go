@@ -114,7 +114,7 @@ var _ = Describe("A NovaCell", func() {
 	})
 
 	It("says which container of its conductor does not stay up and where its log is, until it runs", func() {
-		cluster.crash(func(*k8scorev1.Pod) bool { return true })
+		cluster.crash(func(*k8scorev1.Pod) string { return "hunter2" })
 		w.apply(cell(database))
 		shows(w.cell(), condition.DeploymentReadyCondition, "False/PodsNotReady/Info",
 			"container nova-conductor of pod nova-cell1-conductor-0 has ended with exit code 3: kubectl logs --namespace "+string(w)+" --previous --container nova-conductor nova-cell1-conductor-0")
@@ -122,6 +122,23 @@ var _ = Describe("A NovaCell", func() {
 		Expect(get(Default, w.cell()).ConfiguresComputes()).To(BeTrue())
 		quiet()
 		cluster.crash(nil)
+		ready(w.cell())
+	})
+
+	It("names the image that does not have the program of an endpoint, until it has another one", func() {
+		const old, corrected = "registry.example/nova:old", "registry.example/nova:corrected"
+		cluster.crash(func(pod *k8scorev1.Pod) string {
+			if pod.Spec.Containers[0].Image == old {
+				return "ProgramMissing"
+			}
+			return ""
+		})
+		w.apply(w.secret("cell1", "MetadataSecret", "m"))
+		w.apply(cell(database + "\n  metadataServiceTemplate: {replicas: 1, containerImage: " + old + "}"))
+		shows(w.cell(), condition.DeploymentReadyCondition, "False/ProgramMissing/Warning", "pod nova-cell1-metadata-0, image "+old, "no program nova-api-metadata",
+			"nova.wsgi.metadata:application, and uwsgi or httpd", "spec.metadataServiceTemplate.containerImage")
+		quiet()
+		change(w.cell(), func(c *novav1.NovaCell) { c.Spec.MetadataServiceTemplate.ContainerImage = corrected })
 		ready(w.cell())
 	})
 
@@ -257,14 +274,14 @@ func (k *kubernetes) failJobs(fails func(*k8scorev1.Pod) string) {
 }
 
 // crash lets containers of services fail, until the story ends.
-func (k *kubernetes) crash(crashes func(*k8scorev1.Pod) bool) {
-	set := func(f func(*k8scorev1.Pod) bool) {
+func (k *kubernetes) crash(crashes func(*k8scorev1.Pod) string) {
+	set := func(f func(*k8scorev1.Pod) string) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.crashes = f
 	}
 	set(crashes)
-	DeferCleanup(set, (func(*k8scorev1.Pod) bool)(nil))
+	DeferCleanup(set, (func(*k8scorev1.Pod) string)(nil))
 }
 
 // jobs are the Jobs of the namespace, by name without hash, with whether they have succeeded.
@@ -363,7 +380,8 @@ var _ = Describe("The database of a NovaCell", func() {
   noVNCProxyServiceTemplate: {replicas: 2, customServiceConfig: "[vnc]\nnovncproxy_port = 6080\n"}`))
 		ready(w.cell())
 		Expect(w.births()).To(And(HaveLen(4), HaveKey("nova-cell1-metadata-0"), HaveKey("nova-cell1-novncproxy-1"), HaveKey("nova-cell1-conductor-0")))
-		Expect(w.config("nova-cell1-metadata", "01-nova.conf")).To(And(ContainSubstring("metadata_proxy_shared_secret = m"), ContainSubstring("ssl_cert_file = /etc/nova/nova.conf.d/tls.crt")))
+		Expect(w.config("nova-cell1-metadata", "01-nova.conf")).To(And(ContainSubstring("metadata_proxy_shared_secret = m"), Not(ContainSubstring("ssl_cert_file"))))
+		Expect(w.config("nova-cell1-metadata", "program.ini")).To(ContainSubstring("ssl_cert_file = /etc/nova/nova.conf.d/tls.crt"), "not all releases have it")
 		Expect(w.config("nova-cell1-metadata", "tls.key")).To(Equal("k"))
 		Expect(w.config("nova-cell1-conductor", "01-nova.conf")).NotTo(ContainSubstring("metadata_proxy_shared_secret"))
 		Expect(w.pod("nova-cell1-metadata-0").Spec.Containers[0].ReadinessProbe.HTTPGet.Scheme).To(Equal(k8scorev1.URISchemeHTTPS))

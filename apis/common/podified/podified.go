@@ -55,6 +55,8 @@ const (
 	PodsPendingReason condition.Reason = "PodsPending"
 	// PodsNotReadyReason : pods have a node and are not ready.
 	PodsNotReadyReason condition.Reason = "PodsNotReady"
+	// ProgramMissingReason : the image of a pod does not have what the pod runs.
+	ProgramMissingReason condition.Reason = "ProgramMissing"
 	// HeldReason : a change is held back because pods would find no node.
 	HeldReason condition.Reason = "Held"
 	// ReplacingReason : the StatefulSet is made again, as a field changed that
