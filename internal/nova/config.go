@@ -3,12 +3,16 @@
 package nova
 
 import (
+	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"text/template"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 )
 
@@ -24,7 +28,7 @@ const (
 	programTemplate = "program.ini"
 )
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"oslo": oslo.Quote}).ParseFS(files, "templates/*"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"oslo": oslo.Quote, "join": strings.Join}).ParseFS(files, "templates/*"))
 
 // Config is what the configuration of computes and of services is made from.
 type Config struct {
@@ -38,6 +42,10 @@ type Config struct {
 	ServiceUser       string
 	Keystone          novav1.KeystoneScope
 	NoVNCProxyBaseURL string
+	// MemcachedServers of the services in pods.
+	MemcachedServers []string
+	// NotificationsURL is the message bus for notifications, empty for none.
+	NotificationsURL string
 	// Connection and APIConnection to the databases; none for computes.
 	Connection, APIConnection string
 	// MetadataSecret that the metadata service shares with neutron.
@@ -46,10 +54,62 @@ type Config struct {
 	TLSDir string
 }
 
+// NotificationsURL returns the message bus for notifications, empty for none. Errors are those
+// of inputs.Reader.
+func NotificationsURL(ctx context.Context, r *inputs.Reader, namespace string, shared novav1.SharedServices) (string, error) {
+	if shared.NotificationsBusSecretName == "" {
+		return "", nil
+	}
+	url, err := r.SecretKey(ctx, namespace, shared.NotificationsBusSecretName, "transport_url")
+	return strings.TrimRight(string(url), "\r\n"), err
+}
+
 // Compute returns the configuration of the computes of a cell.
 func (c Config) Compute() (string, error) {
 	c.Connection, c.APIConnection, c.MetadataSecret = "", "", "" // it leaves the cluster
 	return render(computeTemplate, c)
+}
+
+// ComputeInputs is a hash of what the configuration of computes is made from, not of how a
+// version of the operators writes it. A field that is not set does not count, so that a
+// version with more fields has the same.
+func (c Config) ComputeInputs() string {
+	c.Owner, c.Connection, c.APIConnection, c.MetadataSecret, c.TLSDir, c.MemcachedServers = "", "", "", "", "", nil
+	fields := map[string]any{}
+	text, _ := json.Marshal(c) // it has strings and bools
+	_ = json.Unmarshal(text, &fields)
+	maps.DeleteFunc(fields, func(_ string, v any) bool { return v == "" || v == false || v == nil })
+	text, _ = json.Marshal(fields)
+	return inputs.Digest(map[string][]byte{"inputs": text})[:32]
+}
+
+// HasMade reports whether the text is a configuration of computes with the same values as
+// this, in whatever words. It is for what versions wrote that did not note ComputeInputs.
+func (c Config) HasMade(text string) bool {
+	config, err := oslo.Parse(text)
+	if err != nil {
+		return false
+	}
+	quorum := ""
+	if c.QuorumQueues {
+		quorum = "true"
+	}
+	const auth = "keystone_authtoken"
+	for _, option := range [][3]string{
+		{"DEFAULT", "transport_url", c.TransportURL}, {"oslo_messaging_rabbit", "rabbit_quorum_queue", quorum},
+		{"vnc", "novncproxy_base_url", c.NoVNCProxyBaseURL}, {auth, "auth_url", c.KeystoneAuthURL},
+		{auth, "username", c.ServiceUser}, {auth, "password", c.ServicePassword}, {auth, "cafile", c.Keystone.CAFile},
+		{auth, "user_domain_name", c.Keystone.UserDomainName}, {auth, "project_domain_name", c.Keystone.ProjectDomainName}, {auth, "region_name", c.Keystone.Region},
+	} {
+		quoted, err := oslo.Quote(option[2])
+		if err != nil {
+			return false
+		}
+		if want, err := oslo.Parse("[DEFAULT]\nx = " + quoted); err != nil || strings.Join(config.Get(option[0], option[1]), "\n") != strings.Join(want.Get("DEFAULT", "x"), "\n") {
+			return false
+		}
+	}
+	return true
 }
 
 // Service returns the configuration of a service in pods.

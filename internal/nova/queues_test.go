@@ -73,13 +73,3 @@ func TestACellOfAnEarlierVersionKeepsItsQueues(t *testing.T) {
 		t.Errorf("a new cell has used %+v", used)
 	}
 }
-
-// An update of the operators must not configure computes again.
-func TestClassicQueuesAreConfiguredAsByEarlierVersions(t *testing.T) {
-	const earlier = "\n[oslo_messaging_rabbit]\namqp_durable_queues = false\namqp_auto_delete = false\nheartbeat_in_pthread = false\n\n[oslo_messaging_notifications]\n"
-	for name, render := range map[string]func() (string, error){"computes": Config{}.Compute, "services": Config{}.Service} {
-		if text, err := render(); err != nil || !strings.Contains(text, earlier) {
-			t.Errorf("the configuration of %s (%v) is\n%s\nwithout\n%s", name, err, text, earlier)
-		}
-	}
-}

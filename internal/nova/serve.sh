@@ -5,6 +5,7 @@
 set -euo pipefail
 program=$1 application=${2:-} port=${3:-}
 config=$(dirname "$0")
+: >/tmp/report # [oslo_reports] file_event_handler
 
 # Sockets on :: accept IPv4 as well. A kernel without IPv6 has none.
 address=:: host='[::]'

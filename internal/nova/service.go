@@ -33,6 +33,9 @@ const (
 	leaveSeconds = 5
 )
 
+// configArgs are the arguments of programs. Without a file nova reads that of the image first.
+var configArgs = []string{"--config-file", "/dev/null", "--config-dir", configDir}
+
 // Ports of the endpoints.
 const (
 	APIPort        = 8774
@@ -140,10 +143,19 @@ func (c *Component) files(snippets podified.Snippets, config Config) (map[string
 	if files[serveFile], err = scripts.ReadFile(serveFile); err != nil {
 		return nil, err
 	}
+	if applications[c.Program] != "" {
+		files[reportFile] = []byte(reportConf)
+	}
 	program, err := config.Program(c.Program)
 	files[programFile] = []byte(program)
 	return files, err
 }
+
+// reportConf has nova write a report of its state to its log when the file, which serve.sh
+// makes, is touched: a WSGI server keeps the signal from it that other programs get for that.
+const reportConf = `[oslo_reports]
+file_event_handler = /tmp/report
+`
 
 // causes that serve.sh leaves.
 func (c *Component) causes() []podified.Cause {
@@ -162,7 +174,7 @@ func (c *Component) image() string { return cmp.Or(c.Template.ContainerImage, c.
 // command runs the program. serve.sh finds that of an endpoint.
 func (c *Component) command() []string {
 	if c.Port == 0 {
-		return []string{c.Program, "--config-dir", configDir}
+		return append([]string{c.Program}, configArgs...)
 	}
 	command := []string{"/bin/bash", configDir + "/" + serveFile, c.Program}
 	if application := applications[c.Program]; application != "" {

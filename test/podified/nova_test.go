@@ -436,6 +436,22 @@ spec:
 	}
 	nova := func() *novav1.Nova { return &novav1.Nova{ObjectMeta: w.meta("nova")} }
 
+	It("has all its services notify others, and those in pods use memcached, where it names them", func() {
+		w.apply(describe("nova", oneAPI+"\n  memcachedServers: [\"memcached-0.memcached:11211\", \"[fd00::1]:11211\"]\n  notificationsBusSecretName: notifications"))
+		cell := &novav1.NovaCell{ObjectMeta: w.meta("nova-cell1")}
+		shows(cell, condition.InputReadyCondition, "False/SecretMissing/Warning", `"notifications"`)
+		shows(nova(), novav1.NovaAPIReadyCondition, "False/SecretMissing/Warning", `"notifications"`)
+		w.apply(w.secret("notifications", "transport_url", "rabbit://n:p@elsewhere/\n"))
+		ready(nova())
+		const notifies = "driver = messagingv2\ntransport_url = rabbit://n:p@elsewhere/\n"
+		for _, name := range []string{"nova-api", "nova-cell1-conductor"} {
+			Expect(w.config(name, "01-nova.conf")).To(And(ContainSubstring(notifies), ContainSubstring("memcached_servers = memcached-0.memcached:11211,[fd00::1]:11211\n")), name)
+		}
+		computes := string(get(Default, &k8scorev1.Secret{ObjectMeta: w.meta("nova-cell1-compute-config")}).Data["01-nova.conf"])
+		Expect(computes).To(And(ContainSubstring(notifies), Not(ContainSubstring("memcached_servers"))))
+		quiet()
+	})
+
 	It("runs an API and a scheduler once its databases and cells are prepared, in order", func() {
 		mark := wire.mark()
 		w.apply(pin("t", "zoneB"))

@@ -116,6 +116,10 @@ func (s *scope) cellConfig(ctx context.Context, t condition.Type, cell string) (
 	if err != nil {
 		return nova.Config{}, err
 	}
+	notifications, err := nova.NotificationsURL(ctx, s.Inputs, s.nova.Namespace, spec.SharedServices)
+	if err != nil {
+		return nova.Config{}, err
+	}
 	url := strings.TrimRight(string(transport), "\r\n")
 	queues := s.queues(cell, url)
 	if queues == nil {
@@ -127,6 +131,7 @@ func (s *scope) cellConfig(ctx context.Context, t condition.Type, cell string) (
 		Owner: "Nova " + s.nova.Name, TransportURL: url, QuorumQueues: queues.QuorumQueues,
 		ServicePassword: strings.TrimRight(string(s.passwords[novav1.ServicePasswordKey]), "\r\n"),
 		KeystoneAuthURL: spec.KeystoneAuthURL, ServiceUser: spec.ServiceUser, Keystone: spec.Keystone,
+		MemcachedServers: spec.MemcachedServers, NotificationsURL: notifications,
 		Connection:    podified.MySQL(s.host(template.CellDatabaseInstance), cmp.Or(template.CellDatabaseUser, "nova"), string(s.passwords[novav1.CellDatabasePasswordKey]), database),
 		APIConnection: podified.MySQL(s.host(spec.APIDatabaseInstance), spec.APIDatabaseUser, string(s.passwords[novav1.APIDatabasePasswordKey]), spec.APIDatabaseName),
 	}, nil
