@@ -14,6 +14,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
 //go:embed templates
@@ -46,6 +47,10 @@ type Config struct {
 	MemcachedServers []string
 	// NotificationsURL is the message bus for notifications, empty for none.
 	NotificationsURL string
+	// Authorities that services in pods trust, those of the image if there are none.
+	Authorities []byte
+	// DatabaseTLS reports whether they verify their databases by Authorities.
+	DatabaseTLS bool
 	// Connection and APIConnection to the databases; none for computes.
 	Connection, APIConnection string
 	// MetadataSecret that the metadata service shares with neutron.
@@ -54,14 +59,23 @@ type Config struct {
 	TLSDir string
 }
 
-// NotificationsURL returns the message bus for notifications, empty for none. Errors are those
-// of inputs.Reader.
-func NotificationsURL(ctx context.Context, r *inputs.Reader, namespace string, shared novav1.SharedServices) (string, error) {
-	if shared.NotificationsBusSecretName == "" {
-		return "", nil
+// ReadShared reads what Secrets have of the shared services. Errors are those of
+// inputs.Reader.
+func (c *Config) ReadShared(ctx context.Context, r *inputs.Reader, namespace string, shared novav1.SharedServices) error {
+	c.MemcachedServers, c.DatabaseTLS = shared.MemcachedServers, shared.DatabaseTLS
+	if name := shared.NotificationsBusSecretName; name != "" {
+		url, err := r.SecretKey(ctx, namespace, name, "transport_url")
+		if err != nil {
+			return err
+		}
+		c.NotificationsURL = strings.TrimRight(string(url), "\r\n")
 	}
-	url, err := r.SecretKey(ctx, namespace, shared.NotificationsBusSecretName, "transport_url")
-	return strings.TrimRight(string(url), "\r\n"), err
+	if name := shared.CABundleSecretName; name != "" {
+		var err error
+		c.Authorities, err = r.SecretKey(ctx, namespace, name, podified.AuthoritiesFile)
+		return err
+	}
+	return nil
 }
 
 // Compute returns the configuration of the computes of a cell.
@@ -74,7 +88,8 @@ func (c Config) Compute() (string, error) {
 // version of the operators writes it. A field that is not set does not count, so that a
 // version with more fields has the same.
 func (c Config) ComputeInputs() string {
-	c.Owner, c.Connection, c.APIConnection, c.MetadataSecret, c.TLSDir, c.MemcachedServers = "", "", "", "", "", nil
+	c.Owner, c.Connection, c.APIConnection, c.MetadataSecret, c.TLSDir = "", "", "", "", ""
+	c.MemcachedServers, c.Authorities, c.DatabaseTLS = nil, nil, false
 	fields := map[string]any{}
 	text, _ := json.Marshal(c) // it has strings and bools
 	_ = json.Unmarshal(text, &fields)
@@ -113,7 +128,30 @@ func (c Config) HasMade(text string) bool {
 }
 
 // Service returns the configuration of a service in pods.
-func (c Config) Service() (string, error) { return render(serviceTemplate, c) }
+func (c Config) Service() (string, error) {
+	const bundle = configDir + "/" + podified.AuthoritiesFile
+	if len(c.Authorities) > 0 {
+		c.Keystone.CAFile = bundle // a library may have authorities of its own
+	}
+	if c.DatabaseTLS {
+		for _, connection := range []*string{&c.Connection, &c.APIConnection} {
+			if *connection != "" {
+				*connection += "&ssl_ca=" + bundle
+			}
+		}
+	}
+	return render(serviceTemplate, c)
+}
+
+// files are those of a service in pods, with what people give.
+func (c Config) files(snippets podified.Snippets) (map[string][]byte, error) {
+	text, err := c.Service()
+	files := snippets.Files("nova", text)
+	if len(c.Authorities) > 0 {
+		files[podified.AuthoritiesFile] = c.Authorities
+	}
+	return files, err
+}
 
 // Program returns the options of a program that is its own server. They are no part of
 // Service: a release that has the program as a WSGI application does not know them.

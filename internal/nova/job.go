@@ -127,11 +127,10 @@ func DiscoveryJob(name string, hosts []string, found time.Time, config Config) (
 }
 
 func newJob(name, purpose string, config Config, custom string, commands ...[]string) (*podified.Job, error) {
-	text, err := config.Service()
+	files, err := config.files(podified.Snippets{Custom: custom})
 	if err != nil {
 		return nil, err
 	}
-	files := podified.Snippets{Custom: custom}.Files("nova", text)
 	files["03-job.conf"] = []byte(jobConf)
 	return &podified.Job{
 		Name: name, Purpose: purpose, Commands: commands, Config: files,

@@ -135,11 +135,10 @@ func (c *Component) Assemble(snippets podified.Snippets, config Config, certific
 
 // files of the configuration, and what runs an endpoint.
 func (c *Component) files(snippets podified.Snippets, config Config) (map[string][]byte, error) {
-	text, err := config.Service()
+	files, err := config.files(snippets)
 	if err != nil || c.Port == 0 {
-		return snippets.Files("nova", text), err
+		return files, err
 	}
-	files := snippets.Files("nova", text)
 	if files[serveFile], err = scripts.ReadFile(serveFile); err != nil {
 		return nil, err
 	}

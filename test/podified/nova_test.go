@@ -452,6 +452,43 @@ spec:
 		quiet()
 	})
 
+	It("has its pods and Jobs trust the authorities of a bundle, also for its databases, and replaces the pods when it changes", func() {
+		w.apply(describe("nova", oneAPI+"\n  databaseTLS: true"))
+		shows(nova(), novav1.NovaAPIReadyCondition, "False/InvalidSpec/Error", "spec.databaseTLS", "spec.caBundleSecretName")
+		change(nova(), func(n *novav1.Nova) { n.Spec.CABundleSecretName = "bundle" })
+		shows(nova(), novav1.NovaAPIReadyCondition, "False/SecretMissing/Warning", `"bundle"`)
+		w.apply(w.secret("bundle", "tls-ca-bundle.pem", "one"))
+		ready(nova())
+		for _, name := range []string{"nova-api", "nova-scheduler", "nova-cell0-conductor", "nova-cell1-conductor", "nova-api-db-sync", "nova-cell1-db-sync", "nova-cell1-mapping", "nova-cell1-db-purge"} {
+			Expect(w.config(name, "tls-ca-bundle.pem")).To(Equal("one"), name)
+			Expect(w.config(name, "01-nova.conf")).To(And(
+				MatchRegexp(`\nconnection = .*/nova_cell\d\?charset=utf8&ssl_ca=/etc/nova/nova.conf.d/tls-ca-bundle.pem\n`), ContainSubstring("\ncafile = /etc/nova/nova.conf.d/tls-ca-bundle.pem\n")), name)
+		}
+		var jobs batchv1.JobList
+		Expect(api.List(ctx, &jobs, client.InNamespace(string(w)))).To(Succeed())
+		containers := []k8scorev1.Container{w.pod("nova-api-0").Spec.Containers[0], w.pod("nova-cell1-conductor-0").Spec.Containers[0]}
+		for _, job := range jobs.Items {
+			containers = append(containers, job.Spec.Template.Spec.Containers[0])
+		}
+		for _, container := range containers {
+			for _, path := range []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"} {
+				Expect(container.VolumeMounts).To(ContainElement(k8scorev1.VolumeMount{Name: "config-data", MountPath: path, SubPath: "tls-ca-bundle.pem", ReadOnly: true}), container.Name)
+			}
+		}
+		computes := get(Default, &k8scorev1.Secret{ObjectMeta: w.meta("nova-cell1-compute-config")}).Data
+		Expect(string(computes["01-nova.conf"])).NotTo(ContainSubstring("cafile"), "hosts have their own")
+
+		By("renewing it")
+		births := w.births()
+		w.apply(w.secret("bundle", "tls-ca-bundle.pem", "two"))
+		for _, pod := range []string{"nova-api-0", "nova-scheduler-0", "nova-cell1-conductor-0"} {
+			Eventually(func() string { return w.births()[pod] }).ShouldNot(Equal(births[pod]), pod)
+		}
+		ready(nova())
+		Expect(get(Default, &k8scorev1.Secret{ObjectMeta: w.meta("nova-cell1-compute-config")}).Data).To(Equal(computes))
+		quiet()
+	})
+
 	It("runs an API and a scheduler once its databases and cells are prepared, in order", func() {
 		mark := wire.mark()
 		w.apply(pin("t", "zoneB"))

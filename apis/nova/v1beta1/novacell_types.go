@@ -84,7 +84,7 @@ type KeystoneScope struct {
 }
 
 // SharedServices are services of the cloud that all services of nova can use, none of which
-// it needs.
+// it needs, and whom they trust.
 type SharedServices struct {
 	// MemcachedServers are the servers, as host:port, in which the services in pods keep
 	// tokens that keystone has found valid.
@@ -100,6 +100,17 @@ type SharedServices struct {
 	// Without it there are no notifications.
 	// +optional
 	NotificationsBusSecretName string `json:"notificationsBusSecretName,omitempty"`
+
+	// CABundleSecretName is the Secret whose key tls-ca-bundle.pem has the certificates of
+	// all authorities that services in pods and Jobs trust, in place of those of the image.
+	// Hosts have their own: see the playbook edpm.operators.trust_certificates.
+	// +optional
+	CABundleSecretName string `json:"caBundleSecretName,omitempty"`
+
+	// DatabaseTLS has services in pods and Jobs verify the certificate of their databases by
+	// caBundleSecretName, and the host name in it.
+	// +optional
+	DatabaseTLS bool `json:"databaseTLS,omitempty"`
 }
 
 // NovaCellSpec describes one cell. Everything is optional in the schema, as

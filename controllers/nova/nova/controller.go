@@ -135,7 +135,7 @@ var kind = podified.Kind{
 // name of each cell, and those of its services and Jobs.
 func secretsOf(obj client.Object) []string {
 	s := scopeOf(obj)
-	names, jobs := []string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
+	names, jobs := []string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
 	for cell, template := range s.nova.Spec.CellTemplates {
 		names = append(names, novav1.CellName(s.nova.Name, cell), s.bus(cell, template))
 		jobs = append(jobs, mappingJobName(s.nova.Name, cell), purgeJobName(s.nova.Name, cell))

@@ -98,7 +98,7 @@ func secretsOf(obj client.Object) []string {
 	cell := obj.(*novav1.NovaCell)
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
 	return append(nova.SecretNames(s.components(), databaseJobName(cell.Name)),
-		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, novav1.ComputeConfigSecretName(cell.Name))
+		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name))
 }
 
 // kind of the cells.
@@ -128,13 +128,17 @@ func (s *scope) readInputs(ctx context.Context) error {
 				"%s is empty: set it, or have a Nova create this cell", required.field)
 		}
 	}
+	if spec.DatabaseTLS && spec.CABundleSecretName == "" {
+		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason,
+			"spec.databaseTLS needs the authorities of the databases: set spec.caBundleSecretName, or spec.databaseTLS to false")
+	}
 	s.config = nova.Config{
 		Owner: "NovaCell " + s.cell.Name, KeystoneAuthURL: spec.KeystoneAuthURL, ServiceUser: spec.ServiceUser,
-		Keystone: spec.Keystone, NoVNCProxyBaseURL: spec.NoVNCProxyBaseURL, MemcachedServers: spec.MemcachedServers,
+		Keystone: spec.Keystone, NoVNCProxyBaseURL: spec.NoVNCProxyBaseURL,
 	}
 	err := s.readSecrets(ctx)
 	if err == nil {
-		s.config.NotificationsURL, err = nova.NotificationsURL(ctx, s.Inputs, s.cell.Namespace, spec.SharedServices)
+		err = s.config.ReadShared(ctx, s.Inputs, s.cell.Namespace, spec.SharedServices)
 	}
 	if err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)

@@ -98,6 +98,8 @@ var values = map[[3]string]string{
 	{"service-full", "oslo_messaging_rabbit", "rabbit_transient_quorum_queue"}: "True",
 	{"service-classic", "oslo_messaging_rabbit", "rabbit_quorum_queue"}:        "False",
 	{"service-full", "oslo_messaging_notifications", "driver"}:                 "['messagingv2']",
+	{"service-full", "api_database", "connection"}:                             "mysql+pymysql://u:p@db/nova_api?charset=utf8&ssl_ca=/etc/nova/nova.conf.d/tls-ca-bundle.pem",
+	{"service-full", "keystone_authtoken", "cafile"}:                           "/etc/nova/nova.conf.d/tls-ca-bundle.pem",
 	{"program-nova-novncproxy", "vnc", "novncproxy_host"}:                      "::",
 }
 
@@ -156,11 +158,12 @@ func generated(t *testing.T, root string) map[string]map[string]string {
 	full := nova.Config{
 		Owner: "Nova nova", QuorumQueues: true, TransportURL: "rabbit://u:p@bus:5671/cell1?ssl=1", ServicePassword: "p", KeystoneAuthURL: "https://k:5000", ServiceUser: "nova",
 		Keystone:          novav1.KeystoneScope{Region: "r", UserDomainName: "d", ProjectDomainName: "d", CAFile: "/etc/ca.pem"},
-		NoVNCProxyBaseURL: "https://console/vnc_lite.html", Connection: "mysql+pymysql://u:p@db/nova_cell1", APIConnection: "mysql+pymysql://u:p@db/nova_api",
+		NoVNCProxyBaseURL: "https://console/vnc_lite.html", Connection: "mysql+pymysql://u:p@db/nova_cell1", APIConnection: "mysql+pymysql://u:p@db/nova_api?charset=utf8",
 		MetadataSecret: "m", TLSDir: "/etc/nova/nova.conf.d", MemcachedServers: []string{"m1:11211", "m2:11211"}, NotificationsURL: "rabbit://n:p@bus/",
+		Authorities: []byte("authorities"), DatabaseTLS: true,
 	}
 	bare := full
-	bare.NoVNCProxyBaseURL, bare.APIConnection, bare.MetadataSecret, bare.TLSDir, bare.Keystone.CAFile, bare.MemcachedServers, bare.NotificationsURL = "", "", "", "", "", nil, ""
+	bare.NoVNCProxyBaseURL, bare.APIConnection, bare.MetadataSecret, bare.TLSDir, bare.Keystone.CAFile, bare.MemcachedServers, bare.NotificationsURL, bare.Authorities, bare.DatabaseTLS = "", "", "", "", "", nil, "", nil, false
 	all := map[string]map[string]string{}
 	classic := bare
 	classic.QuorumQueues = false
