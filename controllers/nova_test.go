@@ -12,6 +12,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
@@ -163,6 +165,38 @@ var _ = Describe("A cell", func() {
 		By("somebody changing the Secret by hand")
 		w.setSecret("c-compute-config", "01-nova.conf", "mine")
 		Eventually(config).Should(ContainSubstring("enabled = True"))
+	})
+
+	It("keeps the configuration that another version has made until its inputs change, so that no compute is configured again", func() {
+		const password, url = "p", "rabbit://u:p@h/"
+		c := MakeCell("c", w.ns).Obj()
+		w.make(MakeSecret("c-password", w.ns, "ServicePassword", password), c)
+		w.halted(c, condition.InputReadyCondition, common.SecretMissingReason, `Secret "c-bus" does not exist`)
+
+		By("an update from a version that did not note what it was made from")
+		made := nova.Config{TransportURL: url, ServicePassword: password, KeystoneAuthURL: c.Spec.KeystoneAuthURL, ServiceUser: c.Spec.ServiceUser, Keystone: c.Spec.Keystone}
+		text, err := made.Compute()
+		Expect(err).NotTo(HaveOccurred())
+		text = "# earlier\n" + text
+		data := map[string][]byte{novav1.GeneratedConfigKey: []byte(text)}
+		secret := MakeSecret("c-compute-config", w.ns, novav1.GeneratedConfigKey, text)
+		secret.OwnerReferences, secret.Annotations = ownedBy(c.Name, string(c.UID), novav1.GroupVersion.String(), "NovaCell"), map[string]string{"edpm.openstack.org/applied-hash": "earlier"}
+		Expect(api.Create(ctx, secret, client.FieldOwner("edpm-novacell"))).To(Succeed())
+		Expect(api.Status().Patch(ctx, c, jsonPatch(`{"status":{"computeConfigSecretName":"c-compute-config","hash":{"c-compute-config":"`+inputs.Digest(data)+`"}}}`))).To(Succeed())
+		w.make(MakeSecret("c-bus", w.ns, "transport_url", url))
+		w.ready(c)
+		Expect(config(Default)).To(Equal(text))
+		Expect(get(Default, c).Status.ComputeConfigInputs).NotTo(BeEmpty())
+		w.calm()
+
+		By("changing an input")
+		w.setSecret("c-password", "ServicePassword", "changed")
+		Eventually(config).Should(And(ContainSubstring("password = changed\n"), Not(ContainSubstring("# earlier"))))
+		w.ready(c)
+
+		By("deleting the Secret, which takes the settings of the present version")
+		remove(secret)
+		Eventually(config).Should(ContainSubstring("password = changed\n"))
 	})
 
 	It("has quorum queues, and keeps them while its virtual host is the same", func() {

@@ -472,6 +472,18 @@ class ConfigurationTest(realhost.HostTest):
         self.assertNotIn("virt_type", self.host(host))
 
     @realhost.long
+    def test_6_volumes_of_hosts_with_multipathd(self):
+        host = "cat %s/01-nova-host.conf" % self.DIRECTORY
+        self.succeeds("nova", **self.variables(""))
+        self.assertNotIn("multipath", self.host(host))
+        self.host("touch /etc/multipath.conf")
+        self.addCleanup(self.host, "rm --force /etc/multipath.conf")
+        self.succeeds("nova", **self.variables("", edpm_nova_virt_type="qemu"))
+        self.assertIn("\n\n[libvirt]\nvirt_type = qemu\nvolume_use_multipath = true", self.host(host))
+        self.succeeds("nova", **self.variables("", edpm_nova_multipath=False))
+        self.assertNotIn("multipath", self.host(host))
+
+    @realhost.long
     def test_6_the_name_of_the_host_in_nova_never_changes(self):
         self.succeeds("nova", **self.variables(""))
         name = self.host("uname --nodename")

@@ -188,7 +188,7 @@ var tables = []Table{
 		networkAttachmentsReady.withReasons(ansibleeeNetworkAttachmentMissing),
 		topologyReady.withMeaning("the pods can use the Topology").withTable(topologyRef),
 		placementReady,
-		deploymentReady.withMeaning("all pods match the spec and are ready").withReasons(podifiedRollingOut, podifiedPodsPending, podifiedPodsNotReady, podifiedHeld, podifiedReplacing,
+		deploymentReady.withMeaning("all pods match the spec and are ready").withReasons(podifiedRollingOut, podifiedPodsPending, podifiedPodsNotReady, podifiedProgramMissing, podifiedHeld, podifiedReplacing,
 			conflict("a StatefulSet, Service, PodDisruptionBudget or Secret with that name exists already, and was not created for this object or was created by another operator; or pods do not have the labels by which they are selected, and the message has the command that sets them"),
 			podifiedRefused, commonSecretForbidden, commonSecretLimit),
 		podifiedPodNodesReady.withReasons(podifiedNodeNotReady, podifiedPodsTerminating),

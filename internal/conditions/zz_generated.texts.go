@@ -43,6 +43,7 @@ var (
 	podifiedRollingOut                 = Reason{"RollingOut", "pods are being created or replaced", "nothing: it continues automatically"}
 	podifiedPodsPending                = Reason{"PodsPending", "the scheduler finds no node for a pod; the message is the scheduler's", "see [my pod is Pending](pod-pending.md), and `PlacementReady`"}
 	podifiedPodsNotReady               = Reason{"PodsNotReady", "pods are scheduled but not ready; the message names a container that does not stay up", "see the log with the command in the message, or `kubectl describe pod` of the pod that it names"}
+	podifiedProgramMissing             = Reason{"ProgramMissing", "the image does not have the program of the service, nor its WSGI application with a WSGI server; the message names image, program and application", "set an image that has one of them"}
 	podifiedHeld                       = Reason{"Held", "a change is held back because of `PlacementReady`, as the Topology has `enforcement: Hold`", "do what `PlacementReady` says, or set `enforcement: Warn`"}
 	podifiedReplacing                  = Reason{"Replacing", "the StatefulSet is being recreated, because an immutable field has changed or because it was handed over from another operator; its pods keep running", "nothing: it continues automatically"}
 	podifiedRefused                    = Reason{"Refused", "the API server rejects the StatefulSet or a Service", "correct what the message names"}

@@ -61,9 +61,54 @@ func TestComputesAreToldNothingOfDatabases(t *testing.T) {
 
 func TestAPasswordWithALineBreakIsRefusedUnseen(t *testing.T) {
 	for _, name := range []string{computeTemplate, serviceTemplate} {
-		_, err := inputsOf(func(c *Config) { c.ServicePassword = "hunter2\nx = y" }).render(name)
+		_, err := render(name, inputsOf(func(c *Config) { c.ServicePassword = "hunter2\nx = y" }))
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: the error is %v", name, err)
 		}
+	}
+}
+
+func TestComputesAreConfiguredAgainForInputsAlone(t *testing.T) {
+	base := inputsOf(func(*Config) {})
+	for name, c := range map[string]struct {
+		change    func(*Config)
+		isAnother bool
+	}{
+		"nothing":                         {func(*Config) {}, false},
+		"who makes it":                    {func(c *Config) { c.Owner = "Nova nova" }, false},
+		"a database":                      {func(c *Config) { c.Connection, c.APIConnection = "x", "y" }, false},
+		"what only services in pods read": {func(c *Config) { c.MemcachedServers, c.TLSDir, c.MetadataSecret = []string{"m"}, "d", "s" }, false},
+		"the message bus":                 {func(c *Config) { c.TransportURL = "rabbit://other/" }, true},
+		"a password":                      {func(c *Config) { c.ServicePassword = "other" }, true},
+		"the queues":                      {func(c *Config) { c.QuorumQueues = true }, true},
+		"a console":                       {func(c *Config) { c.NoVNCProxyBaseURL = "http://console" }, true},
+		"a region":                        {func(c *Config) { c.Keystone.Region = "other" }, true},
+		"a CA":                            {func(c *Config) { c.Keystone.CAFile = "/etc/ca.pem" }, true},
+		"the user":                        {func(c *Config) { c.ServiceUser = "other" }, true},
+		"keystone":                        {func(c *Config) { c.KeystoneAuthURL = "http://other" }, true},
+	} {
+		other := inputsOf(c.change)
+		if got := other.ComputeInputs() != base.ComputeInputs(); got != c.isAnother {
+			t.Errorf("%s: it is another configuration: %t; want %t", name, got, c.isAnother)
+		}
+		for _, from := range []Config{base, other} {
+			text, err := from.Compute()
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := base
+			if from.ComputeInputs() == base.ComputeInputs() {
+				to = other
+			}
+			if got := !to.HasMade("# earlier\n" + text); got != c.isAnother {
+				t.Errorf("%s: a text is of another configuration: %t; want %t", name, got, c.isAnother)
+			}
+		}
+	}
+	if base.ComputeInputs() != inputsOf(func(c *Config) { c.NotificationsURL = "" }).ComputeInputs() {
+		t.Error("a field that is not set counts")
+	}
+	if base.HasMade("no configuration") {
+		t.Error("what oslo.config does not read is taken for a configuration")
 	}
 }

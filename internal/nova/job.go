@@ -3,6 +3,8 @@ package nova
 import (
 	"embed"
 	"fmt"
+	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,20 +13,23 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
-// Scripts of Jobs, by the names under which they are in the configuration.
+// Scripts of Jobs and endpoints, by the names under which they are in the configuration.
 //
-//go:embed map-cell.sh unmap-cell.sh purge-database.sh
+//go:embed map-cell.sh unmap-cell.sh purge-database.sh serve.sh
 var scripts embed.FS
 
 const (
 	mapCellFile   = "map-cell.sh"
 	unmapCellFile = "unmap-cell.sh"
 	purgeFile     = "purge-database.sh"
+	serveFile     = "serve.sh"
+	reportFile    = "01-nova-report.conf"
+	programFile   = "program.ini" // next to the files that all programs read: those end with .conf
 )
 
 // manage returns a command of nova-manage.
 func manage(args ...string) []string {
-	return append([]string{"nova-manage", "--config-dir", configDir}, args...)
+	return slices.Concat([]string{"nova-manage"}, configArgs, args)
 }
 
 // OnlineMigrations brings the data of the database of a cell, and of the API
@@ -78,7 +83,21 @@ func PurgeCronJob(name, cell string, purge novav1.NovaCellDBPurge, config Config
 	if err != nil {
 		return nil, err
 	}
-	return &podified.CronJob{Job: *job, Schedule: purge.Schedule, Suspend: purge.Suspend}, nil
+	return &podified.CronJob{Job: *job, Schedule: spread(purge.Schedule, name), Suspend: purge.Suspend}, nil
+}
+
+// midnight is the default of dbPurge.schedule.
+const midnight = "0 0 * * *"
+
+// spread gives each CronJob another minute of the first hour in place of midnight: not all
+// databases are to be written at once. Other schedules are as they were given.
+func spread(schedule, name string) string {
+	if schedule != midnight {
+		return schedule
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name))
+	return fmt.Sprintf("%d 0 * * *", hash.Sum32()%60)
 }
 
 // scriptJob runs a script before other commands.
@@ -108,11 +127,10 @@ func DiscoveryJob(name string, hosts []string, found time.Time, config Config) (
 }
 
 func newJob(name, purpose string, config Config, custom string, commands ...[]string) (*podified.Job, error) {
-	text, err := config.Service()
+	files, err := config.files(podified.Snippets{Custom: custom})
 	if err != nil {
 		return nil, err
 	}
-	files := podified.Snippets{Custom: custom}.Files("nova", text)
 	files["03-job.conf"] = []byte(jobConf)
 	return &podified.Job{
 		Name: name, Purpose: purpose, Commands: commands, Config: files,

@@ -15,7 +15,7 @@ import (
 // table of list_cells, to which create_cell and map_cell0 add. ENDS are the exit codes
 // of commands, of which each call takes one, as command=code; the default is 0.
 const fakeManage = `#!/bin/bash
-shift 3 # --config-dir DIR, and cell_v2 or db
+shift 5 # --config-file FILE --config-dir DIR, and cell_v2 or db
 echo "$*" >> "$CALLS"
 case $1 in
 list_cells) cat "$CELLS" ;;
@@ -135,7 +135,7 @@ func TestACellIsRemovedUnlessItIsUsed(t *testing.T) {
 
 func TestRowsAreArchivedAndThenPurged(t *testing.T) {
 	day := func(ago int) string { return time.Now().AddDate(0, 0, -ago).Format(time.DateOnly) }
-	archive := "archive_deleted_rows --verbose --until-complete --task-log --before " + day(30)
+	archive := "archive_deleted_rows --verbose --until-complete --sleep 1 --task-log --before " + day(30)
 	purge := "purge --verbose --before " + day(90)
 	for name, c := range map[string]struct {
 		ends  string
@@ -177,5 +177,18 @@ func TestNoCommandLineShowsAPassword(t *testing.T) {
 		if !strings.Contains(string(job.Config["01-nova.conf"]), "transport_url = rabbit://u:hunter2@bus/") {
 			t.Error("the configuration has not the message bus")
 		}
+	}
+}
+
+func TestDatabasesArePurgedOneAfterTheOther(t *testing.T) {
+	minutes := map[string]bool{}
+	for _, cell := range []string{"cell0", "cell1", "cell2", "cell3"} {
+		minutes[spread("0 0 * * *", "nova-"+cell+"-db-purge")] = true
+	}
+	if len(minutes) < 3 {
+		t.Errorf("by default the databases of four cells are purged at %v: that is at once", minutes)
+	}
+	if got := spread("0 3 * * *", "nova-cell1-db-purge"); got != "0 3 * * *" {
+		t.Errorf("a schedule that is given becomes %q", got)
 	}
 }

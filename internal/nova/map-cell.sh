@@ -2,7 +2,7 @@
 # Maps the cell $1 in the API database, or gives its mapping the message bus and the
 # database that the configuration has. It can be run again at any time.
 set -euo pipefail
-manage() { nova-manage --config-dir "$(dirname "$0")" cell_v2 "$@"; }
+manage() { nova-manage --config-file /dev/null --config-dir "$(dirname "$0")" cell_v2 "$@"; }
 
 # uuid prints the id of the cell, and fails where there are several of that name.
 uuid() {

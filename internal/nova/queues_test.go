@@ -74,16 +74,6 @@ func TestACellOfAnEarlierVersionKeepsItsQueues(t *testing.T) {
 	}
 }
 
-// An update of the operators must not configure computes again.
-func TestClassicQueuesAreConfiguredAsByEarlierVersions(t *testing.T) {
-	const earlier = "\n[oslo_messaging_rabbit]\namqp_durable_queues = false\namqp_auto_delete = false\nheartbeat_in_pthread = false\n\n[oslo_messaging_notifications]\n"
-	for name, render := range map[string]func() (string, error){"computes": Config{}.Compute, "services": Config{}.Service} {
-		if text, err := render(); err != nil || !strings.Contains(text, earlier) {
-			t.Errorf("the configuration of %s (%v) is\n%s\nwithout\n%s", name, err, text, earlier)
-		}
-	}
-}
-
 func TestQueuesOfAGeneratedConfiguration(t *testing.T) {
 	const url = `rabbit://u:p$1@h/"cell1" `
 	for _, quorum := range []bool{true, false} {

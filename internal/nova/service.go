@@ -34,12 +34,22 @@ const (
 	leaveSeconds = 5
 )
 
+// configArgs are the arguments of programs. Without a file nova reads that of the image first.
+var configArgs = []string{"--config-file", "/dev/null", "--config-dir", configDir}
+
 // Ports of the endpoints.
 const (
 	APIPort        = 8774
 	MetadataPort   = 8775
 	NoVNCProxyPort = 6080
 )
+
+// applications are what an image has as WSGI applications that has no such programs, as
+// from nova 2026.1 on: module:object.
+var applications = map[string]string{
+	"nova-api-os-compute": "nova.wsgi.osapi_compute:application",
+	"nova-api-metadata":   "nova.wsgi.metadata:application",
+}
 
 // Component is a service of nova in pods.
 type Component struct {
@@ -89,20 +99,29 @@ func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace str
 	if err != nil {
 		return nil, err
 	}
+	s, err := c.Assemble(snippets, config, certificate)
+	if err != nil {
+		return nil, phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of %s", err, config.Owner)
+	}
+	maps.Copy(s.Config, more)
+	return s, nil
+}
+
+// Assemble returns the service with a configuration and, if it has TLS, a certificate.
+func (c *Component) Assemble(snippets podified.Snippets, config Config, certificate map[string][]byte) (*podified.Service, error) {
 	if c.TLS != nil {
 		config.TLSDir = configDir
 	}
 	if c.Port != MetadataPort {
 		config.MetadataSecret = "" // a change of it concerns no other service
 	}
-	text, err := config.Service()
+	files, err := c.files(snippets, config)
 	if err != nil {
-		return nil, phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of %s", err, config.Owner)
+		return nil, err
 	}
 	s := c.Bare()
-	s.Config = snippets.Files("nova", text)
+	s.Config, s.Causes = files, c.causes()
 	maps.Copy(s.Config, certificate)
-	maps.Copy(s.Config, more)
 	if *c.Status == nil {
 		*c.Status = &podifiedv1.Status{}
 	}
@@ -113,6 +132,55 @@ func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace str
 		s.Labels = map[string]string{"cell": c.Cell}
 	}
 	return s, nil
+}
+
+// files of the configuration, and what runs an endpoint.
+func (c *Component) files(snippets podified.Snippets, config Config) (map[string][]byte, error) {
+	files, err := config.files(snippets)
+	if err != nil || c.Port == 0 {
+		return files, err
+	}
+	if files[serveFile], err = scripts.ReadFile(serveFile); err != nil {
+		return nil, err
+	}
+	if applications[c.Program] != "" {
+		files[reportFile] = []byte(reportConf)
+	}
+	program, err := config.Program(c.Program)
+	files[programFile] = []byte(program)
+	return files, err
+}
+
+// reportConf has nova write a report of its state to its log when the file, which serve.sh
+// makes, is touched: a WSGI server keeps the signal from it that other programs get for that.
+const reportConf = `[oslo_reports]
+file_event_handler = /tmp/report
+`
+
+// causes that serve.sh leaves.
+func (c *Component) causes() []podified.Cause {
+	if c.Port == 0 {
+		return nil
+	}
+	lacks := "the image has no program " + c.Program
+	if application := applications[c.Program]; application != "" {
+		lacks += ", and not what its WSGI application takes: " + application + ", and uwsgi or httpd with mod_wsgi"
+	}
+	return []podified.Cause{{Reason: podifiedv1.ProgramMissingReason, Text: lacks + ". Set another image in " + c.Field + ".containerImage"}}
+}
+
+func (c *Component) image() string { return cmp.Or(c.Template.ContainerImage, c.Image) }
+
+// command runs the program. serve.sh finds that of an endpoint.
+func (c *Component) command() []string {
+	if c.Port == 0 {
+		return append([]string{c.Program}, configArgs...)
+	}
+	command := []string{"/bin/bash", configDir + "/" + serveFile, c.Program}
+	if application := applications[c.Program]; application != "" {
+		command = append(command, application, strconv.Itoa(int(c.Port)))
+	}
+	return command
 }
 
 // certificate is read into the configuration, so that the pods are replaced when
@@ -134,8 +202,7 @@ func (c *Component) certificate(ctx context.Context, r *inputs.Reader, namespace
 
 func (c *Component) pod(snippets podified.Snippets, config Config) corev1.PodSpec {
 	container := corev1.Container{
-		Name: c.Program, Image: cmp.Or(c.Template.ContainerImage, c.Image), Resources: c.Template.Resources,
-		Command:      []string{c.Program, "--config-dir", configDir},
+		Name: c.Program, Image: c.image(), Resources: c.Template.Resources, Command: c.command(),
 		VolumeMounts: []corev1.VolumeMount{{Name: "state", MountPath: stateDir}},
 	}
 	if c.Port != 0 {

@@ -2,7 +2,7 @@
 # Removes the cell $1 from the API database. It fails as long as hosts are mapped to it or
 # it has instances, and can be run again at any time.
 set -euo pipefail
-manage() { nova-manage --config-dir "$(dirname "$0")" "$@"; }
+manage() { nova-manage --config-file /dev/null --config-dir "$(dirname "$0")" "$@"; }
 
 ids=$(manage cell_v2 list_cells | awk -F'|' -v cell="$1" '{ gsub(/ /, "", $2); gsub(/ /, "", $3) } $2 == cell { print $3 }')
 if [ "$(wc -w <<<"$ids")" -gt 1 ]; then

@@ -55,7 +55,7 @@ func running(ctx context.Context, c client.Reader, owner client.Object, componen
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("reading StatefulSet %s: %w", name, err)
 		}
-		if image := imageOf(set.Spec.Template.Spec); image != "" {
+		if image := firstImage(set.Spec.Template.Spec); image != "" {
 			return image, nil
 		}
 	}
@@ -65,7 +65,7 @@ func running(ctx context.Context, c client.Reader, owner client.Object, componen
 	}
 	image := ""
 	for _, job := range jobs.Items {
-		image = cmp.Or(image, imageOf(job.Spec.Template.Spec))
+		image = cmp.Or(image, firstImage(job.Spec.Template.Spec))
 	}
 	return image, nil
 }
@@ -78,14 +78,14 @@ func Lagging(ctx context.Context, c client.Reader, namespace, name, image string
 		return "", client.IgnoreNotFound(err)
 	}
 	status, replicas := set.Status, ptr.Deref(set.Spec.Replicas, 1)
-	if imageOf(set.Spec.Template.Spec) == image && status.ObservedGeneration >= set.Generation && status.UpdatedReplicas >= replicas && status.ReadyReplicas >= replicas {
+	if firstImage(set.Spec.Template.Spec) == image && status.ObservedGeneration >= set.Generation && status.UpdatedReplicas >= replicas && status.ReadyReplicas >= replicas {
 		return "", nil
 	}
 	return fmt.Sprintf("StatefulSet %s has all of its pods ready with image %s", name, image), nil
 }
 
-// imageOf is the image of the first container, which is that of the service.
-func imageOf(pod corev1.PodSpec) string {
+// firstImage is the image of the first container, which is that of the service.
+func firstImage(pod corev1.PodSpec) string {
 	if len(pod.Containers) == 0 {
 		return ""
 	}

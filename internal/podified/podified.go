@@ -55,6 +55,8 @@ type Service struct {
 	User int64
 	// Pod has the containers and volumes; Deploy adds the rest.
 	Pod corev1.PodSpec
+	// Causes of failures that containers leave as their termination messages.
+	Causes []Cause
 	// Claims that each pod has.
 	Claims []corev1.PersistentVolumeClaim
 	// Headless gives each pod a name in DNS, under a Service of the same name as

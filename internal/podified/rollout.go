@@ -21,12 +21,15 @@ func (p *deployment) rollout() {
 	s := p.set.Status
 	p.Status.ReadyCount = s.ReadyReplicas
 	waiting, unready := filter(p.pods, unscheduled), filter(p.pods, func(pod *corev1.Pod) bool { return !up(pod) })
+	failing := p.firstCause(unready)
 	switch {
 	case p.held:
 		p.progress(podifiedv1.HeldReason, condition.SeverityWarning, "A change of StatefulSet %s is held back: see %s. %d of %d pods are ready without it. %s",
 			p.Name, topologyv1.PlacementReadyCondition, s.ReadyReplicas, p.Replicas, unplaced(waiting))
 	case len(waiting) > 0:
 		p.progress(podifiedv1.PodsPendingReason, condition.SeverityWarning, "%s", unplaced(waiting))
+	case failing.Reason != "":
+		p.progress(failing.Reason, condition.SeverityWarning, "%d of %d pods of StatefulSet %s are ready; %s", s.ReadyReplicas, p.Replicas, p.Name, failing.Text)
 	case s.ObservedGeneration < p.set.Generation || s.UpdatedReplicas < p.Replicas || s.Replicas > p.Replicas:
 		p.progress(podifiedv1.RollingOutReason, condition.SeverityInfo, "%d of %d pods of StatefulSet %s are up to date%s", s.UpdatedReplicas, p.Replicas, p.Name, failures(unready))
 	case s.ReadyReplicas < p.Replicas:
@@ -53,6 +56,29 @@ func unplaced(pods []*corev1.Pod) string {
 // unscheduled reports whether the scheduler has looked at a pod in vain.
 func unscheduled(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && statusOf(pod, corev1.PodScheduled).Status == corev1.ConditionFalse
+}
+
+// firstCause is that of the first of the pods which has ended with a known one; empty for none.
+func (p *deployment) firstCause(pods []*corev1.Pod) trouble {
+	for _, pod := range pods {
+		name, ended := lastFailure(pod)
+		if ended == nil {
+			continue
+		}
+		if known := knownCause(ended, p.Causes); known.Reason != "" {
+			return trouble{known.Reason, fmt.Sprintf("container %s of pod %s, image %s: %s", name, pod.Name, imageOf(pod, name), known.Text)}
+		}
+	}
+	return trouble{}
+}
+
+func imageOf(pod *corev1.Pod, container string) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Name == container {
+			return c.Image
+		}
+	}
+	return ""
 }
 
 // failures says what fails in the first of the pods that has such; empty for none.

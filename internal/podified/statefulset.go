@@ -29,6 +29,13 @@ const configVolume = "config-data"
 // (glance-operator internal/glanceapi/statefulset.go).
 const hashVariable = "CONFIG_HASH"
 
+// AuthoritiesFile of a configuration has the certificates that a service trusts in place of
+// those of its image.
+const AuthoritiesFile = "tls-ca-bundle.pem"
+
+// trustStores are where images of Debian and of Red Hat look for what they trust.
+var trustStores = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"}
+
 // statefulSet is what is wanted.
 func (p *deployment) statefulSet() *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{
@@ -136,6 +143,11 @@ func (p *deployment) complete(c *corev1.Container, hash string) {
 	c.Env = append(c.Env, corev1.EnvVar{Name: hashVariable, Value: hash}, corev1.EnvVar{Name: "USER", Value: p.Names.Service})
 	c.VolumeMounts = append(c.VolumeMounts,
 		corev1.VolumeMount{Name: configVolume, MountPath: p.ConfigDir, ReadOnly: true}, corev1.VolumeMount{Name: "tmp", MountPath: "/tmp"})
+	if _, found := p.Config[AuthoritiesFile]; found {
+		for _, path := range trustStores {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: configVolume, MountPath: path, SubPath: AuthoritiesFile, ReadOnly: true})
+		}
+	}
 	c.SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},

@@ -1,6 +1,7 @@
 package podified
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,7 +19,8 @@ const causesVariable = "CAUSES"
 // Cause of a failure that the output of a Job shows.
 type Cause struct {
 	Reason condition.Reason
-	// Pattern is an extended regular expression for grep.
+	// Pattern is an extended regular expression for grep. A service, which has none, leaves
+	// the reason itself.
 	Pattern string
 	// Text says what is wrong and what to do.
 	Text string
@@ -107,6 +109,17 @@ func troubleOf(pod *corev1.Pod, causes []Cause) trouble {
 // failing says which container of a pod of a service does not stay up, or cannot be started;
 // empty for none. How it has ended is in its log alone, which can hold what a status must not.
 func failing(pod *corev1.Pod) string {
+	name, ended := lastFailure(pod)
+	if ended == nil {
+		return blocked(pod.Name, slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses))
+	}
+	return fmt.Sprintf("container %[1]s of pod %[2]s has ended with exit code %[3]d: kubectl logs --namespace %[4]s --previous --container %[1]s %[2]s shows why",
+		name, pod.Name, ended.ExitCode, pod.Namespace)
+}
+
+// lastFailure returns the container of a pod of a service that does not stay up, and how it
+// has ended; nil if there is none.
+func lastFailure(pod *corev1.Pod) (string, *corev1.ContainerStateTerminated) {
 	containers := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	unready := statusOf(pod, corev1.PodReady).LastTransitionTime
 	for i := range containers {
@@ -120,11 +133,7 @@ func failing(pod *corev1.Pod) string {
 		// A service is not to end, and those of oslo.service that do not come up end with 0.
 		name, ended = lastEnd(containers[len(pod.Status.InitContainerStatuses):], func(*corev1.ContainerStateTerminated) bool { return true })
 	}
-	if ended == nil {
-		return blocked(pod.Name, containers)
-	}
-	return fmt.Sprintf("container %[1]s of pod %[2]s has ended with exit code %[3]d: kubectl logs --namespace %[4]s --previous --container %[1]s %[2]s shows why",
-		name, pod.Name, ended.ExitCode, pod.Namespace)
+	return name, ended
 }
 
 // failure returns the first container that has failed in its last attempt, and how
@@ -165,12 +174,18 @@ func sameTrouble(a, b *corev1.Pod) bool {
 	return troubleOf(a, nil) == troubleOf(b, nil) && (was == nil || is == nil || was.Message == is.Message)
 }
 
-// causeOf trusts nothing that a container leaves but the name of a cause.
+// causeOf is the known cause of a failure of a Job, or that it is unknown.
 func causeOf(ended *corev1.ContainerStateTerminated, causes []Cause) trouble {
+	return cmp.Or(knownCause(ended, causes), trouble{podifiedv1.JobFailingReason, "its command fails"})
+}
+
+// knownCause trusts nothing that a container leaves but the name of a cause. It is empty
+// where that is none.
+func knownCause(ended *corev1.ContainerStateTerminated, causes []Cause) trouble {
 	for _, c := range causes {
 		if ended.Message == string(c.Reason) {
 			return trouble{c.Reason, c.Text}
 		}
 	}
-	return trouble{podifiedv1.JobFailingReason, "its command fails"}
+	return trouble{}
 }

@@ -41,8 +41,9 @@ type kubernetes struct {
 	mu sync.Mutex
 	// sick are nodes whose kubelets do not answer.
 	sick map[string]bool
-	// crashes names pods of services whose container fails as soon as it is started.
-	crashes func(*corev1.Pod) bool
+	// crashes returns the termination message of pods of services whose container fails as
+	// soon as it is started, and is empty for others.
+	crashes func(*corev1.Pod) string
 	// fails returns what a pod of a Job leaves as its termination message when it
 	// fails; empty for one that succeeds.
 	fails func(*corev1.Pod) string
@@ -198,24 +199,28 @@ func (k *kubernetes) Reconcile(_ context.Context, req reconcile.Request) (reconc
 	case podified.Ready(pod):
 		return reconcile.Result{}, nil
 	}
-	return k.runService(pod, crashes != nil && crashes(pod))
+	message := ""
+	if crashes != nil {
+		message = crashes(pod)
+	}
+	return k.runService(pod, message)
 }
 
-// runService lets the container of a pod run, or fail to be started again.
-func (*kubernetes) runService(pod *corev1.Pod, crashes bool) (reconcile.Result, error) {
+// runService lets the container of a pod run, or fail with a message to be started again.
+func (*kubernetes) runService(pod *corev1.Pod, message string) (reconcile.Result, error) {
 	now := metav1.Now()
 	runs := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now}
 	var again reconcile.Result
 	if pod.Status.StartTime == nil {
 		pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
 	}
-	if crashes {
+	if message != "" {
 		again.RequeueAfter, runs.Status = 200*time.Millisecond, corev1.ConditionFalse
 		container := pod.Spec.Containers[0]
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: container.Name, Image: container.Image,
 			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Message: "hunter2"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Message: message}},
 		}}
 	}
 	pod.Status.Conditions = append(slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == runs.Type }), runs)

@@ -114,7 +114,7 @@ var _ = Describe("A NovaCell", func() {
 	})
 
 	It("says which container of its conductor does not stay up and where its log is, until it runs", func() {
-		cluster.crash(func(*k8scorev1.Pod) bool { return true })
+		cluster.crash(func(*k8scorev1.Pod) string { return "hunter2" })
 		w.apply(cell(database))
 		shows(w.cell(), condition.DeploymentReadyCondition, "False/PodsNotReady/Info",
 			"container nova-conductor of pod nova-cell1-conductor-0 has ended with exit code 3: kubectl logs --namespace "+string(w)+" --previous --container nova-conductor nova-cell1-conductor-0")
@@ -122,6 +122,23 @@ var _ = Describe("A NovaCell", func() {
 		Expect(get(Default, w.cell()).ConfiguresComputes()).To(BeTrue())
 		quiet()
 		cluster.crash(nil)
+		ready(w.cell())
+	})
+
+	It("names the image that does not have the program of an endpoint, until it has another one", func() {
+		const old, corrected = "registry.example/nova:old", "registry.example/nova:corrected"
+		cluster.crash(func(pod *k8scorev1.Pod) string {
+			if pod.Spec.Containers[0].Image == old {
+				return "ProgramMissing"
+			}
+			return ""
+		})
+		w.apply(w.secret("cell1", "MetadataSecret", "m"))
+		w.apply(cell(database + "\n  metadataServiceTemplate: {replicas: 1, containerImage: " + old + "}"))
+		shows(w.cell(), condition.DeploymentReadyCondition, "False/ProgramMissing/Warning", "pod nova-cell1-metadata-0, image "+old, "no program nova-api-metadata",
+			"nova.wsgi.metadata:application, and uwsgi or httpd", "spec.metadataServiceTemplate.containerImage")
+		quiet()
+		change(w.cell(), func(c *novav1.NovaCell) { c.Spec.MetadataServiceTemplate.ContainerImage = corrected })
 		ready(w.cell())
 	})
 
@@ -257,14 +274,14 @@ func (k *kubernetes) failJobs(fails func(*k8scorev1.Pod) string) {
 }
 
 // crash lets containers of services fail, until the story ends.
-func (k *kubernetes) crash(crashes func(*k8scorev1.Pod) bool) {
-	set := func(f func(*k8scorev1.Pod) bool) {
+func (k *kubernetes) crash(crashes func(*k8scorev1.Pod) string) {
+	set := func(f func(*k8scorev1.Pod) string) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.crashes = f
 	}
 	set(crashes)
-	DeferCleanup(set, (func(*k8scorev1.Pod) bool)(nil))
+	DeferCleanup(set, (func(*k8scorev1.Pod) string)(nil))
 }
 
 // jobs are the Jobs of the namespace, by name without hash, with whether they have succeeded.
@@ -363,7 +380,8 @@ var _ = Describe("The database of a NovaCell", func() {
   noVNCProxyServiceTemplate: {replicas: 2, customServiceConfig: "[vnc]\nnovncproxy_port = 6080\n"}`))
 		ready(w.cell())
 		Expect(w.births()).To(And(HaveLen(4), HaveKey("nova-cell1-metadata-0"), HaveKey("nova-cell1-novncproxy-1"), HaveKey("nova-cell1-conductor-0")))
-		Expect(w.config("nova-cell1-metadata", "01-nova.conf")).To(And(ContainSubstring("metadata_proxy_shared_secret = m"), ContainSubstring("ssl_cert_file = /etc/nova/nova.conf.d/tls.crt")))
+		Expect(w.config("nova-cell1-metadata", "01-nova.conf")).To(And(ContainSubstring("metadata_proxy_shared_secret = m"), Not(ContainSubstring("ssl_cert_file"))))
+		Expect(w.config("nova-cell1-metadata", "program.ini")).To(ContainSubstring("ssl_cert_file = /etc/nova/nova.conf.d/tls.crt"), "not all releases have it")
 		Expect(w.config("nova-cell1-metadata", "tls.key")).To(Equal("k"))
 		Expect(w.config("nova-cell1-conductor", "01-nova.conf")).NotTo(ContainSubstring("metadata_proxy_shared_secret"))
 		Expect(w.pod("nova-cell1-metadata-0").Spec.Containers[0].ReadinessProbe.HTTPGet.Scheme).To(Equal(k8scorev1.URISchemeHTTPS))
@@ -417,6 +435,59 @@ spec:
     cell1: {cellMessageBusSecretName: bus1, cellDatabaseName: ` + name + `_cell1}` + more
 	}
 	nova := func() *novav1.Nova { return &novav1.Nova{ObjectMeta: w.meta("nova")} }
+
+	It("has all its services notify others, and those in pods use memcached, where it names them", func() {
+		w.apply(describe("nova", oneAPI+"\n  memcachedServers: [\"memcached-0.memcached:11211\", \"[fd00::1]:11211\"]\n  notificationsBusSecretName: notifications"))
+		cell := &novav1.NovaCell{ObjectMeta: w.meta("nova-cell1")}
+		shows(cell, condition.InputReadyCondition, "False/SecretMissing/Warning", `"notifications"`)
+		shows(nova(), novav1.NovaAPIReadyCondition, "False/SecretMissing/Warning", `"notifications"`)
+		w.apply(w.secret("notifications", "transport_url", "rabbit://n:p@elsewhere/\n"))
+		ready(nova())
+		const notifies = "driver = messagingv2\ntransport_url = rabbit://n:p@elsewhere/\n"
+		for _, name := range []string{"nova-api", "nova-cell1-conductor"} {
+			Expect(w.config(name, "01-nova.conf")).To(And(ContainSubstring(notifies), ContainSubstring("memcached_servers = memcached-0.memcached:11211,[fd00::1]:11211\n")), name)
+		}
+		computes := string(get(Default, &k8scorev1.Secret{ObjectMeta: w.meta("nova-cell1-compute-config")}).Data["01-nova.conf"])
+		Expect(computes).To(And(ContainSubstring(notifies), Not(ContainSubstring("memcached_servers"))))
+		quiet()
+	})
+
+	It("has its pods and Jobs trust the authorities of a bundle, also for its databases, and replaces the pods when it changes", func() {
+		w.apply(describe("nova", oneAPI+"\n  databaseTLS: true"))
+		shows(nova(), novav1.NovaAPIReadyCondition, "False/InvalidSpec/Error", "spec.databaseTLS", "spec.caBundleSecretName")
+		change(nova(), func(n *novav1.Nova) { n.Spec.CABundleSecretName = "bundle" })
+		shows(nova(), novav1.NovaAPIReadyCondition, "False/SecretMissing/Warning", `"bundle"`)
+		w.apply(w.secret("bundle", "tls-ca-bundle.pem", "one"))
+		ready(nova())
+		for _, name := range []string{"nova-api", "nova-scheduler", "nova-cell0-conductor", "nova-cell1-conductor", "nova-api-db-sync", "nova-cell1-db-sync", "nova-cell1-mapping", "nova-cell1-db-purge"} {
+			Expect(w.config(name, "tls-ca-bundle.pem")).To(Equal("one"), name)
+			Expect(w.config(name, "01-nova.conf")).To(And(
+				MatchRegexp(`\nconnection = .*/nova_cell\d\?charset=utf8&ssl_ca=/etc/nova/nova.conf.d/tls-ca-bundle.pem\n`), ContainSubstring("\ncafile = /etc/nova/nova.conf.d/tls-ca-bundle.pem\n")), name)
+		}
+		var jobs batchv1.JobList
+		Expect(api.List(ctx, &jobs, client.InNamespace(string(w)))).To(Succeed())
+		containers := []k8scorev1.Container{w.pod("nova-api-0").Spec.Containers[0], w.pod("nova-cell1-conductor-0").Spec.Containers[0]}
+		for _, job := range jobs.Items {
+			containers = append(containers, job.Spec.Template.Spec.Containers[0])
+		}
+		for _, container := range containers {
+			for _, path := range []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"} {
+				Expect(container.VolumeMounts).To(ContainElement(k8scorev1.VolumeMount{Name: "config-data", MountPath: path, SubPath: "tls-ca-bundle.pem", ReadOnly: true}), container.Name)
+			}
+		}
+		computes := get(Default, &k8scorev1.Secret{ObjectMeta: w.meta("nova-cell1-compute-config")}).Data
+		Expect(string(computes["01-nova.conf"])).NotTo(ContainSubstring("cafile"), "hosts have their own")
+
+		By("renewing it")
+		births := w.births()
+		w.apply(w.secret("bundle", "tls-ca-bundle.pem", "two"))
+		for _, pod := range []string{"nova-api-0", "nova-scheduler-0", "nova-cell1-conductor-0"} {
+			Eventually(func() string { return w.births()[pod] }).ShouldNot(Equal(births[pod]), pod)
+		}
+		ready(nova())
+		Expect(get(Default, &k8scorev1.Secret{ObjectMeta: w.meta("nova-cell1-compute-config")}).Data).To(Equal(computes))
+		quiet()
+	})
 
 	It("runs an API and a scheduler once its databases and cells are prepared, in order", func() {
 		mark := wire.Mark()

@@ -80,7 +80,12 @@ spec:
 		Consistently(w.sets).Should(Equal(release("1", "1", "1", "1")))
 
 		By("crashing new conductors")
-		cluster.crash(func(p *k8scorev1.Pod) bool { return p.Spec.Containers[0].Image == "conductor:2" })
+		cluster.crash(func(p *k8scorev1.Pod) string {
+			if p.Spec.Containers[0].Image == "conductor:2" {
+				return "crashed"
+			}
+			return ""
+		})
 		cluster.failJobs(nil)
 		Eventually(w.sets).Should(Equal(release("2", "1", "1", "1")))
 		shows(nova(), novav1.UpdateReadyCondition, "False/Updating/Info", "StatefulSet nova-cell0-conductor", "conductor:2")

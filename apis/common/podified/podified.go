@@ -60,6 +60,10 @@ const (
 	// that does not stay up. Remedy: see the log with the command in the message, or `kubectl
 	// describe pod` of the pod that it names.
 	PodsNotReadyReason condition.Reason = "PodsNotReady"
+	// ProgramMissingReason : the image does not have the program of the service, nor its WSGI
+	// application with a WSGI server; the message names image, program and application.
+	// Remedy: set an image that has one of them.
+	ProgramMissingReason condition.Reason = "ProgramMissing"
 	// HeldReason : a change is held back because of `PlacementReady`, as the Topology has
 	// `enforcement: Hold`. Remedy: do what `PlacementReady` says, or set `enforcement: Warn`.
 	HeldReason condition.Reason = "Held"

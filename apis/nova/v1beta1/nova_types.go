@@ -136,6 +136,8 @@ type NovaSpec struct {
 	// +optional
 	Keystone KeystoneScope `json:"keystone,omitempty,omitzero"`
 
+	SharedServices `json:",inline"`
+
 	// CellTemplates of the cells, by short name. Each becomes a NovaCell named
 	// <nova>-<cell>. A short name has at most 35 characters.
 	// +kubebuilder:default={cell0: {cellDatabaseUser: nova_cell0, hasAPIAccess: true}, cell1: {cellDatabaseUser: nova_cell1, cellDatabaseInstance: openstack-cell1, hasAPIAccess: true}}

@@ -84,6 +84,36 @@ type KeystoneScope struct {
 	CAFile string `json:"caFile,omitempty"`
 }
 
+// SharedServices are services of the cloud that all services of nova can use, none of which
+// it needs, and whom they trust.
+type SharedServices struct {
+	// MemcachedServers are the servers, as host:port, in which the services in pods keep
+	// tokens that keystone has found valid.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9._:\[\]-]+$`
+	MemcachedServers []string `json:"memcachedServers,omitempty"`
+
+	// NotificationsBusSecretName is the Secret whose key transport_url is the message bus
+	// on which nova notifies others, for example ceilometer, of what becomes of servers.
+	// Without it there are no notifications.
+	// +optional
+	NotificationsBusSecretName string `json:"notificationsBusSecretName,omitempty"`
+
+	// CABundleSecretName is the Secret whose key tls-ca-bundle.pem has the certificates of
+	// all authorities that services in pods and Jobs trust, in place of those of the image.
+	// Hosts have their own: see the playbook edpm.operators.trust_certificates.
+	// +optional
+	CABundleSecretName string `json:"caBundleSecretName,omitempty"`
+
+	// DatabaseTLS has services in pods and Jobs verify the certificate of their databases by
+	// caBundleSecretName, and the host name in it.
+	// +optional
+	DatabaseTLS bool `json:"databaseTLS,omitempty"`
+}
+
 // NovaCellSpec describes one cell. Everything is optional in the schema, as
 // seeds/004 has a cell without a spec; what is needed and missing is said in
 // the condition InputReady.
@@ -116,6 +146,8 @@ type NovaCellSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	Keystone KeystoneScope `json:"keystone,omitempty,omitzero"`
+
+	SharedServices `json:",inline"`
 
 	// NoVNCProxyBaseURL is the public address of the console proxy, for example
 	// http://console.example.org/vnc_lite.html. Without it computes offer no VNC console.
@@ -188,6 +220,12 @@ type NovaCellStatus struct {
 	// Hash of the generated configuration, by name of its Secret.
 	// +optional
 	Hash map[string]string `json:"hash,omitempty"`
+
+	// ComputeConfigInputs is the hash of the inputs that the configuration of the computes
+	// was made from. It is made again when they change, not when another version of the
+	// operators would write something else.
+	// +optional
+	ComputeConfigInputs string `json:"computeConfigInputs,omitempty"`
 
 	// ComputeConfigSecretName is the Secret with the generated configuration
 	// of the computes.

@@ -66,6 +66,8 @@ func (s *scope) checkAPI(ctx context.Context) error {
 		what = "spec.apiDatabaseInstance is empty: set it"
 	case !hasZero || !zero.HasAPIAccess || zero.CellDatabaseInstance == "":
 		what = "the API needs cell0, whose conductor is the super conductor: add it to spec.cellTemplates, with hasAPIAccess: true and cellDatabaseInstance"
+	case spec.DatabaseTLS && spec.CABundleSecretName == "":
+		what = "spec.databaseTLS needs the authorities of the databases: set spec.caBundleSecretName, or spec.databaseTLS to false"
 	case s.apiImage() == "":
 		what = "no image is configured: set spec.apiServiceTemplate.containerImage"
 	default:
@@ -115,6 +117,10 @@ func (s *scope) cellConfig(ctx context.Context, t condition.Type, cell string) (
 	if err != nil {
 		return nova.Config{}, err
 	}
+	var config nova.Config
+	if err := config.ReadShared(ctx, s.Inputs, s.nova.Namespace, spec.SharedServices); err != nil {
+		return config, err
+	}
 	url := strings.TrimRight(string(transport), "\r\n")
 	queues := s.queues(cell, url)
 	if queues == nil {
@@ -122,13 +128,12 @@ func (s *scope) cellConfig(ctx context.Context, t condition.Type, cell string) (
 			"Waiting until NovaCell %s knows which queues its message bus has: see its condition InputReady", novav1.CellName(s.nova.Name, cell))
 	}
 	database := cmp.Or(template.CellDatabaseName, novav1.CellDatabaseName(cell))
-	return nova.Config{
-		Owner: "Nova " + s.nova.Name, TransportURL: url, QuorumQueues: queues.QuorumQueues,
-		ServicePassword: strings.TrimRight(string(s.passwords[novav1.ServicePasswordKey]), "\r\n"),
-		KeystoneAuthURL: spec.KeystoneAuthURL, ServiceUser: spec.ServiceUser, Keystone: spec.Keystone,
-		Connection:    podified.MySQL(s.host(template.CellDatabaseInstance), cmp.Or(template.CellDatabaseUser, "nova"), string(s.passwords[novav1.CellDatabasePasswordKey]), database),
-		APIConnection: podified.MySQL(s.host(spec.APIDatabaseInstance), spec.APIDatabaseUser, string(s.passwords[novav1.APIDatabasePasswordKey]), spec.APIDatabaseName),
-	}, nil
+	config.Owner, config.TransportURL, config.QuorumQueues = "Nova "+s.nova.Name, url, queues.QuorumQueues
+	config.KeystoneAuthURL, config.ServiceUser, config.Keystone = spec.KeystoneAuthURL, spec.ServiceUser, spec.Keystone
+	config.ServicePassword = strings.TrimRight(string(s.passwords[novav1.ServicePasswordKey]), "\r\n")
+	config.Connection = podified.MySQL(s.host(template.CellDatabaseInstance), cmp.Or(template.CellDatabaseUser, "nova"), string(s.passwords[novav1.CellDatabasePasswordKey]), database)
+	config.APIConnection = podified.MySQL(s.host(spec.APIDatabaseInstance), spec.APIDatabaseUser, string(s.passwords[novav1.APIDatabasePasswordKey]), spec.APIDatabaseName)
+	return config, nil
 }
 
 // queues returns how a cell uses its message bus, nil if it has not said so yet.

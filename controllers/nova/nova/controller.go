@@ -132,7 +132,7 @@ var kind = podified.Kind{
 // name of each cell, and those of its services and Jobs.
 func secretsOf(obj client.Object) []string {
 	s := scopeOf(obj)
-	names, jobs := []string{s.nova.Spec.Secret}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
+	names, jobs := []string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
 	for cell, template := range s.nova.Spec.CellTemplates {
 		names = append(names, novav1.CellName(s.nova.Name, cell), s.bus(cell, template))
 		jobs = append(jobs, mappingJobName(s.nova.Name, cell), purgeJobName(s.nova.Name, cell))
@@ -257,7 +257,7 @@ func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCell
 	n := s.nova.Spec
 	spec := novav1.NovaCellSpec{
 		CellName: name, Secret: novav1.CellName(s.nova.Name, name), CellMessageBusSecretName: s.bus(name, t),
-		KeystoneAuthURL: n.KeystoneAuthURL, ServiceUser: n.ServiceUser, Keystone: n.Keystone,
+		KeystoneAuthURL: n.KeystoneAuthURL, ServiceUser: n.ServiceUser, Keystone: n.Keystone, SharedServices: n.SharedServices,
 		NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser, CellDatabaseName: t.CellDatabaseName,
 		ConductorServiceTemplate: t.ConductorServiceTemplate, MetadataServiceTemplate: t.MetadataServiceTemplate,
 		NoVNCProxyServiceTemplate: t.NoVNCProxyServiceTemplate,

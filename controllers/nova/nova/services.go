@@ -14,6 +14,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
 // authorityKey is where certificates have that of their authority (cert-manager).
@@ -35,14 +36,19 @@ func (s *scope) askAPI(ctx context.Context) error {
 	return nil
 }
 
-// authorities are the certificates of those that are trusted, in the Secret of the
-// passwords and in that of the API's certificate.
+// authorities are the certificates of those that are trusted, in the bundle, in the Secret
+// of the passwords and in that of the API's certificate.
 func (s *scope) authorities(ctx context.Context) string {
 	names := []string{s.nova.Spec.Secret}
 	if tls := s.nova.Spec.APIServiceTemplate.TLS; tls != nil {
 		names = append(names, tls.SecretName)
 	}
 	var all strings.Builder
+	if name := s.nova.Spec.CABundleSecretName; name != "" {
+		if data, err := s.Inputs.Secret(ctx, s.nova.Namespace, name); err == nil { // as below
+			fmt.Fprintf(&all, "%s\n", data[podified.AuthoritiesFile])
+		}
+	}
 	for _, name := range names {
 		if data, err := s.Inputs.Secret(ctx, s.nova.Namespace, name); err == nil { // else the API waits for it
 			fmt.Fprintf(&all, "%s\n", data[authorityKey])

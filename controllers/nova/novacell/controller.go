@@ -91,7 +91,7 @@ func secretsOf(obj client.Object) []string {
 	cell := obj.(*novav1.NovaCell)
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
 	return append(nova.SecretNames(s.components(), databaseJobName(cell.Name)),
-		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, novav1.ComputeConfigSecretName(cell.Name))
+		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name))
 }
 
 // kind of the cells.
@@ -122,11 +122,19 @@ func (s *scope) readInputs(ctx context.Context) error {
 				"%s is empty: set it, or have a Nova create this cell", required.field)
 		}
 	}
+	if spec.DatabaseTLS && spec.CABundleSecretName == "" {
+		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidSpecReason,
+			"spec.databaseTLS needs the authorities of the databases: set spec.caBundleSecretName, or spec.databaseTLS to false")
+	}
 	s.config = nova.Config{
 		Owner: "NovaCell " + s.cell.Name, KeystoneAuthURL: spec.KeystoneAuthURL, ServiceUser: spec.ServiceUser,
 		Keystone: spec.Keystone, NoVNCProxyBaseURL: spec.NoVNCProxyBaseURL,
 	}
-	if err := s.readSecrets(ctx); err != nil {
+	err := s.readSecrets(ctx)
+	if err == nil {
+		err = s.config.ReadShared(ctx, s.Inputs, s.cell.Namespace, spec.SharedServices)
+	}
+	if err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	if spec.CellMessageBusSecretName == "" {
@@ -203,23 +211,46 @@ func (s *scope) readSecrets(ctx context.Context) error {
 // computeConfig is the phase that writes the Secret with the configuration of
 // the computes.
 func (s *scope) computeConfig(ctx context.Context) error {
-	text, err := s.config.Compute()
-	if err != nil {
-		return phase.Stalled(novav1.NovaComputeServiceConfigReadyCondition, novav1.InvalidConfigReason,
-			"%v: check the Secrets %s and %s", err, s.cell.Spec.Secret, s.cell.Spec.CellMessageBusSecretName)
-	}
 	name := novav1.ComputeConfigSecretName(s.cell.Name)
-	data := map[string][]byte{novav1.GeneratedConfigKey: []byte(text)}
 	present, err := s.Inputs.Generated(ctx, s.cell.Namespace, name)
 	if err != nil {
 		return inputs.Halt(novav1.NovaComputeServiceConfigReadyCondition, err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cell.Namespace, Name: name}, Data: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cell.Namespace, Name: name}}
+	if s.isCurrent(present) {
+		secret.Data = present.Data
+	} else if secret.Data, err = s.computeFiles(); err != nil {
+		return err
+	}
 	if err := apply.Secret(ctx, s.Client, fieldManager, s.cell, secret, present, apply.Own); err != nil {
 		return apply.Halt(novav1.NovaComputeServiceConfigReadyCondition, err)
 	}
-	s.cell.Status.ComputeConfigSecretName = name
-	s.cell.Status.Hash = map[string]string{name: inputs.Digest(data)}
-	s.cell.Status.Conditions.MarkTrue(novav1.NovaComputeServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
+	status := &s.cell.Status
+	status.ComputeConfigSecretName, status.ComputeConfigInputs = name, s.config.ComputeInputs()
+	status.Hash = map[string]string{name: inputs.Digest(secret.Data)}
+	status.Conditions.MarkTrue(novav1.NovaComputeServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
 	return nil
+}
+
+// isCurrent reports whether the Secret is as the cell has written it, with the present
+// inputs. Another version of the operators may have other settings: computes are not
+// configured again for them alone.
+func (s *scope) isCurrent(present *corev1.Secret) bool {
+	status := s.cell.Status
+	if present == nil || status.Hash[present.Name] != inputs.Digest(present.Data) {
+		return false
+	}
+	if status.ComputeConfigInputs == "" {
+		return s.config.HasMade(string(present.Data[novav1.GeneratedConfigKey]))
+	}
+	return status.ComputeConfigInputs == s.config.ComputeInputs()
+}
+
+func (s *scope) computeFiles() (map[string][]byte, error) {
+	text, err := s.config.Compute()
+	if err != nil {
+		return nil, phase.Stalled(novav1.NovaComputeServiceConfigReadyCondition, novav1.InvalidConfigReason,
+			"%v: check the Secrets %s and %s", err, s.cell.Spec.Secret, s.cell.Spec.CellMessageBusSecretName)
+	}
+	return map[string][]byte{novav1.GeneratedConfigKey: []byte(text)}, nil
 }

@@ -24,11 +24,21 @@ import (
 )
 
 const (
-	novaTemplates  = "internal/nova/templates"
-	driverTemplate = "controllers/nova/novacompute/templates/driver.conf"
-	roleDir        = "ansible/roles/edpm_nova"
-	image          = "localhost/edpm-nova:latest"
+	novaTemplates   = "internal/nova/templates"
+	driverTemplate  = "controllers/nova/novacompute/templates/driver.conf"
+	roleDir         = "ansible/roles/edpm_nova"
+	programTemplate = novaTemplates + "/program.ini"
 )
+
+// releases are the supported ones, by the name of their image in test/lab/images.
+var releases = map[string]struct {
+	// hasPrograms reports whether the API and the metadata service are programs, with
+	// options that other releases have removed.
+	hasPrograms bool
+}{
+	"nova":        {hasPrograms: true},
+	"nova-newest": {},
+}
 
 // control has what the comparison is to find.
 const control = `[DEFAULT]
@@ -49,8 +59,6 @@ workers = 1
 
 // found is what the comparison says of control, and how it ends.
 var found = []string{
-	// Cells that earlier versions configured keep their configuration.
-	"compute-classic: [oslo_messaging_rabbit] heartbeat_in_pthread is deprecated and will be removed",
 	"control: [DEFAULT] debgu is unknown",
 	"control: [DEFAULT] logdir is deprecated",
 	"control: [database] idle_timeout is unknown",
@@ -58,9 +66,49 @@ var found = []string{
 	"control: [libvirt] num_pcie_ports has a value that is not valid: ",
 	"control: [no_such_section] workers is unknown",
 	"control: [workarounds] disable_fallback_pcpu_query is deprecated and will be removed",
-	"podified-fake.FakeDriver-classic: [oslo_messaging_rabbit] heartbeat_in_pthread is deprecated and will be removed",
-	"podified-ironic.IronicDriver-classic: [oslo_messaging_rabbit] heartbeat_in_pthread is deprecated and will be removed",
-	"service-classic: [oslo_messaging_rabbit] heartbeat_in_pthread is deprecated and will be removed",
+}
+
+// values are what nova is to have for options that matter, by process, section and option:
+// their defaults would be wrong, or other options have them by substitution.
+var values = map[[3]string]string{
+	{"compute-full", "DEFAULT", "debug"}:                                       "False",
+	{"compute-full", "DEFAULT", "use_stderr"}:                                  "True",
+	{"compute-full", "vnc", "server_listen"}:                                   "192.0.2.1",
+	{"compute-full", "vnc", "server_proxyclient_address"}:                      "192.0.2.1",
+	{"compute-full", "libvirt", "mem_stats_period_seconds"}:                    "10",
+	{"compute-full", "barbican", "auth_endpoint"}:                              "https://k:5000",
+	{"compute-full", "barbican", "barbican_endpoint_type"}:                     "internal",
+	{"compute-full", "barbican", "barbican_region_name"}:                       "r",
+	{"compute-full", "barbican", "verify_ssl_path"}:                            "/etc/ca.pem",
+	{"compute-full", "key_manager", "backend"}:                                 "barbican",
+	{"compute-full", "oslo_messaging_notifications", "driver"}:                 "['messagingv2']",
+	{"compute-full", "oslo_messaging_notifications", "transport_url"}:          "rabbit://n:p@bus/",
+	{"compute-full", "notifications", "notify_on_state_change"}:                "vm_and_task_state",
+	{"compute-bare", "oslo_messaging_notifications", "driver"}:                 "['noop']",
+	{"compute-bare", "vnc", "enabled"}:                                         "False",
+	{"service-full", "keystone_authtoken", "service_token_roles_required"}:     "True",
+	{"service-full", "keystone_authtoken", "service_token_roles"}:              "['service']",
+	{"service-full", "keystone_authtoken", "service_type"}:                     "compute",
+	{"service-full", "keystone_authtoken", "memcached_servers"}:                "['m1:11211', 'm2:11211']",
+	{"service-full", "cache", "memcache_servers"}:                              "['m1:11211', 'm2:11211']",
+	{"service-full", "cache", "backend"}:                                       "oslo_cache.memcache_pool",
+	{"service-bare", "keystone_authtoken", "memcached_servers"}:                "None",
+	{"service-bare", "cache", "backend"}:                                       "oslo_cache.dict",
+	{"service-full", "barbican", "auth_endpoint"}:                              "https://k:5000",
+	{"service-full", "oslo_messaging_rabbit", "rabbit_transient_quorum_queue"}: "True",
+	{"service-classic", "oslo_messaging_rabbit", "rabbit_quorum_queue"}:        "False",
+	{"service-full", "oslo_messaging_notifications", "driver"}:                 "['messagingv2']",
+	{"service-full", "api_database", "connection"}:                             "mysql+pymysql://u:p@db/nova_api?charset=utf8&ssl_ca=/etc/nova/nova.conf.d/tls-ca-bundle.pem",
+	{"service-full", "keystone_authtoken", "cafile"}:                           "/etc/nova/nova.conf.d/tls-ca-bundle.pem",
+	{"program-nova-novncproxy", "vnc", "novncproxy_host"}:                      "::",
+}
+
+// programValues are those of releases that have the programs.
+var programValues = map[[3]string]string{
+	{"program-nova-api-os-compute", "DEFAULT", "osapi_compute_listen"}: "::",
+	{"program-nova-api-os-compute", "wsgi", "ssl_key_file"}:            "/etc/nova/nova.conf.d/tls.key",
+	{"program-nova-api-metadata", "DEFAULT", "metadata_listen"}:        "::",
+	{"program-nova-api-metadata", "DEFAULT", "metadata_workers"}:       "1",
 }
 
 func TestNovaKnowsEveryGeneratedOption(t *testing.T) {
@@ -70,13 +118,32 @@ func TestNovaKnowsEveryGeneratedOption(t *testing.T) {
 	case os.Geteuid() != 0:
 		t.Fatal("the comparison needs root: it runs a container of the image of nova; -short skips it")
 	}
+	for image, release := range releases {
+		t.Run(image, func(t *testing.T) { testRelease(t, image, release.hasPrograms) })
+	}
+}
+
+func testRelease(t *testing.T, image string, hasPrograms bool) {
 	root := envtest.File()
 	all := generated(t, root)
 	complete(t, root, all)
+	if !hasPrograms {
+		delete(all, "program-nova-api-os-compute")
+		delete(all, "program-nova-api-metadata")
+	}
 	all["control"] = map[string]string{"1.conf": control}
-	got := compare(t, root, all)
+	wanted := maps.Clone(values)
+	if hasPrograms {
+		maps.Copy(wanted, programValues)
+	}
+	got := compare(t, root, image, all, wanted)
 	want := append(slices.Clone(found), fmt.Sprintf("%d options", count(t, all)))
-	for i := range got {
+	for option, value := range wanted {
+		want = append(want, fmt.Sprintf("%s: [%s] %s = %s", option[0], option[1], option[2], value))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	for i := range got { // a value that is not valid is explained in words of a library
 		if i < len(want) && strings.HasPrefix(got[i], want[i]) {
 			got[i] = want[i]
 		}
@@ -91,11 +158,12 @@ func generated(t *testing.T, root string) map[string]map[string]string {
 	full := nova.Config{
 		Owner: "Nova nova", QuorumQueues: true, TransportURL: "rabbit://u:p@bus:5671/cell1?ssl=1", ServicePassword: "p", KeystoneAuthURL: "https://k:5000", ServiceUser: "nova",
 		Keystone:          novav1.KeystoneScope{Region: "r", UserDomainName: "d", ProjectDomainName: "d", CAFile: "/etc/ca.pem"},
-		NoVNCProxyBaseURL: "https://console/vnc_lite.html", Connection: "mysql+pymysql://u:p@db/nova_cell1", APIConnection: "mysql+pymysql://u:p@db/nova_api",
-		MetadataSecret: "m", TLSDir: "/etc/nova/nova.conf.d",
+		NoVNCProxyBaseURL: "https://console/vnc_lite.html", Connection: "mysql+pymysql://u:p@db/nova_cell1", APIConnection: "mysql+pymysql://u:p@db/nova_api?charset=utf8",
+		MetadataSecret: "m", TLSDir: "/etc/nova/nova.conf.d", MemcachedServers: []string{"m1:11211", "m2:11211"}, NotificationsURL: "rabbit://n:p@bus/",
+		Authorities: []byte("authorities"), DatabaseTLS: true,
 	}
 	bare := full
-	bare.NoVNCProxyBaseURL, bare.APIConnection, bare.MetadataSecret, bare.TLSDir, bare.Keystone.CAFile = "", "", "", "", ""
+	bare.NoVNCProxyBaseURL, bare.APIConnection, bare.MetadataSecret, bare.TLSDir, bare.Keystone.CAFile, bare.MemcachedServers, bare.NotificationsURL, bare.Authorities, bare.DatabaseTLS = "", "", "", "", "", nil, "", nil, false
 	all := map[string]map[string]string{}
 	classic := bare
 	classic.QuorumQueues = false
@@ -106,6 +174,9 @@ func generated(t *testing.T, root string) map[string]map[string]string {
 		for _, driver := range []string{novav1.IronicDriver, "fake.FakeDriver"} {
 			all["podified-"+driver+"-"+name] = map[string]string{"01-nova.conf": compute + driverFile(t, root, driver, config.Keystone)}
 		}
+	}
+	for _, program := range []string{"nova-api-os-compute", "nova-api-metadata", "nova-novncproxy"} {
+		all["program-"+program] = map[string]string{"program.conf": text(t)(full.Program(program))}
 	}
 	job, err := nova.MappingJob("j", "cell1", full)
 	if err != nil {
@@ -184,7 +255,7 @@ func complete(t *testing.T, root string, all map[string]map[string]string) {
 			generated.WriteString(content + "\n")
 		}
 	}
-	for _, path := range append(paths, filepath.Join(root, driverTemplate)) {
+	for _, path := range append(paths, filepath.Join(root, driverTemplate), filepath.Join(root, programTemplate)) {
 		for _, match := range assignment.FindAllStringSubmatch(text(t)(read(path)), -1) {
 			if !strings.Contains(generated.String(), "\n"+match[1]+" =") {
 				t.Errorf("%s has option %s, which none of the configurations of this test has", path, match[1])
@@ -213,12 +284,15 @@ func count(t *testing.T, all map[string]map[string]string) int {
 }
 
 // compare returns what compare.py says of the configurations in the image of nova.
-func compare(t *testing.T, root string, all map[string]map[string]string) []string {
+func compare(t *testing.T, root, image string, all map[string]map[string]string, shown map[[3]string]string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	command := []string{"--runtime", "runc", "run", "--rm", "--network", "none", "--user", "root", "--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096",
 		"--volume", dir + ":/configurations:ro", "--volume", filepath.Join(root, "ansible/roles/edpm_service/files") + ":/check:ro", "--volume", filepath.Join(root, "test/e2e/options/testdata") + ":/compare:ro",
-		"--env", "PYTHONPATH=/check", "--env", "PYTHONDONTWRITEBYTECODE=1", image, "python3", "-W", "ignore", "/compare/compare.py"}
+		"--env", "PYTHONPATH=/check", "--env", "PYTHONDONTWRITEBYTECODE=1", "localhost/edpm-" + image + ":latest", "python3", "-W", "ignore", "/compare/compare.py"}
+	for option := range shown {
+		command = append(command, "--show", option[0], option[1], option[2])
+	}
 	for _, process := range slices.Sorted(maps.Keys(all)) {
 		for name, content := range all[process] {
 			path := filepath.Join(dir, process, name)
@@ -231,7 +305,7 @@ func compare(t *testing.T, root string, all map[string]map[string]string) []stri
 		}
 		command = append(command, "/configurations/"+process)
 	}
-	run(t, filepath.Join(root, "test/lab/images/load.sh"), "nova")
+	run(t, filepath.Join(root, "test/lab/images/load.sh"), image)
 	return strings.Split(strings.TrimSpace(run(t, "podman", command...)), "\n")
 }
 

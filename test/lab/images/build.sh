@@ -3,7 +3,7 @@
 # prints the path of each on standard output. What is already there is kept: the
 # file name carries a hash of everything the image is made of.
 #
-#   build.sh NAME...     NAME: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, glance,
+#   build.sh NAME...     NAME: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance,
 #                        node-exporter, sriov-agent, cinder-volume, ovn
 #
 # EDPM_CACHE          where files are kept (default ~/.cache/edpm-operators)
@@ -31,7 +31,7 @@ suite_of() {
   case $1 in
     ansibleee) echo "${EDPM_RUNNER_SUITE:-trixie}" ;;
     edpm-host | edpm-machine) echo "${EDPM_HOST_SUITE:-bookworm}" ;;
-    ansible-newest) echo forky ;;
+    ansible-newest | nova-newest) echo forky ;;
     *) echo "${EDPM_CONTROL_PLANE_SUITE:-trixie}" ;;
   esac
 }
@@ -217,6 +217,16 @@ make_nova() {
   layer "$here/nova" "$here/nova/Containerfile" "${tags[@]}"
 }
 
+make_nova-newest() {
+  local context
+  tags=(localhost/edpm-nova-newest:latest)
+  context=$(mktemp -d)
+  cat "$here/nova/packages.txt" "$here/nova-newest/packages.txt" >"$context/packages.txt"
+  base nova-newest "$context/packages.txt" "$here/nova/customize.sh"
+  layer "$here/nova" "$here/nova/Containerfile" "${tags[@]}"
+  rm -rf "$context"
+}
+
 make_glance() {
   tags=(localhost/edpm-glance-api:latest)
   base glance "$here/glance/packages.txt" "$here/glance/customize.sh"
@@ -255,9 +265,10 @@ inputs_of() {
       printf '%s\n' "$here/ansibleee" "$ansible"/{galaxy.yml,README.md,meta,roles,playbooks,plugins,execution-environment}
       ;;
     pause | ansible-newest | edpm-host | nova | glance | node-exporter | sriov-agent | cinder-volume | ovn) echo "$here/$1" ;;
+    nova-newest) printf '%s\n' "$here/nova-newest" "$here/nova" ;;
     edpm-machine) printf '%s\n' "$here/edpm-machine" "$here/edpm-host" ;;
     edpm-controller) printf '%s\n' "$here/edpm-controller" "$here/edpm-host/rootfs" ;;
-    *) die "unknown image $1: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, glance, node-exporter, sriov-agent, cinder-volume and ovn are known" ;;
+    *) die "unknown image $1: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance, node-exporter, sriov-agent, cinder-volume and ovn are known" ;;
   esac
 }
 
@@ -286,7 +297,7 @@ build() {
   echo "$tar"
 }
 
-[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, glance, node-exporter, sriov-agent, cinder-volume, ovn)"
+[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance, node-exporter, sriov-agent, cinder-volume, ovn)"
 for name in "$@"; do inputs_of "$name" >/dev/null; done
 [ "$(id -u)" = 0 ] || die "run as root: root file systems have files of many users"
 need podman podman

@@ -1,11 +1,12 @@
 """Compares configurations with the options that nova has in the image in which this runs.
 
-    compare.py DIRECTORY...    of *.conf, one for each process
+    compare.py [--show DIRECTORY SECTION OPTION]... DIRECTORY...    of *.conf, one for each process
 
 Prints one line for each problem, and how many options it has looked at: an unknown option, one that has another name now or is to be
-removed, and a value of another type.
+removed, and a value of another type. Prints the values that nova has for options in a directory, whether they are in it or not.
 """
 
+import argparse
 import glob
 import os
 import sys
@@ -39,14 +40,18 @@ class Known(object):
         return value_problem(name[0], option)
 
 
-def value_problem(section, option):
+def value_of(section, option):
     group = None if section == "DEFAULT" else section
     try:
         CONF.register_opt(option, group=group)
     except cfg.DuplicateOptError:
         pass  # nova's own idea of it counts
+    return getattr(CONF[section] if group else CONF, option.dest)
+
+
+def value_problem(section, option):
     try:
-        getattr(CONF[section] if group else CONF, option.dest)
+        value_of(section, option)
     except Exception as error:  # types may raise anything
         return "has a value that is not valid: %s" % error
     return ""
@@ -59,25 +64,32 @@ def options_in(directory):
     return sorted(places.last)
 
 
-def compare(known, directory):
+def compare(known, directory, shown):
     CONF(["--config-file", os.devnull, "--config-dir", directory], default_config_files=[], default_config_dirs=[])
     for name in options_in(directory):
         problem = known.problem(name)
         if problem:
             print("%s: [%s] %s %s" % (os.path.basename(directory), name[0], name[1], problem))
+    for section, name in shown:
+        option = known.now.get((section, name))
+        print("%s: [%s] %s = %s" % (os.path.basename(directory), section, name, value_of(section, option) if option else "unknown"))
 
 
-def main(directories):
+def main(shown, directories):
     known = Known()
     for directory in directories:
         sys.stdout.flush()
         child = os.fork()  # options that are registered for one are not for the next
         if child == 0:
-            compare(known, directory)
+            compare(known, directory, [option for name, *option in shown if name == os.path.basename(directory)])
             return
         if os.waitpid(child, 0)[1] != 0:
             sys.exit("comparing %s failed" % directory)
     print("%d options" % sum(len(options_in(directory)) for directory in directories))
 
 
-main(sys.argv[1:])
+parser = argparse.ArgumentParser()
+parser.add_argument("--show", nargs=3, action="append", default=[])
+parser.add_argument("directories", nargs="+")
+arguments = parser.parse_args()
+main(arguments.show, arguments.directories)

@@ -10,6 +10,15 @@ root=$1
 # What is left, such as api-paste.ini, is read by whatever user a pod runs as.
 chmod -R a+rX "$root/etc/nova"
 
+# The API and the metadata service with a server of their own, as nova's setup.cfg has them
+# up to 2025.1: the packages have them for web servers only.
+for module in api_os_compute api_metadata; do
+  [ -e "$root/usr/lib/python3/dist-packages/nova/cmd/$module.py" ] || continue
+  program=$root/usr/bin/nova-$(echo "$module" | tr _ -)
+  printf '#!/usr/bin/python3\nimport sys\n\nfrom nova.cmd.%s import main\n\nsys.exit(main())\n' "$module" > "$program"
+  chmod 755 "$program"
+done
+
 # nova-compute reaches libvirt through its socket, which has the group libvirt.
 chroot "$root" usermod -a -G libvirt,kvm nova
 
