@@ -45,8 +45,8 @@ func (w *world) jobs() []string {
 	return out
 }
 
-var _ = Describe("A host is in one run at a time", func() {
-	It("though two runs with it were made at once: the other waits, says for which, and continues automatically", func() {
+var _ = Describe("A host", func() {
+	It("takes part in one run at a time even if two are created at once: the second waits, names the first, and continues automatically", func() {
 		w := newWorld()
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -68,7 +68,7 @@ var _ = Describe("A host is in one run at a time", func() {
 		Expect(w.hosts.Overlaps()).To(BeEmpty())
 	})
 
-	It("and runs that wait are served in the order of their creation, so that none is overtaken for ever", func() {
+	It("serves waiting runs in the order of their creation, so that none is overtaken forever", func() {
 		w := newWorld()
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -86,7 +86,7 @@ var _ = Describe("A host is in one run at a time", func() {
 		Expect(w.hosts.Overlaps()).To(BeEmpty())
 	})
 
-	It("and a run continues when the one that it waits for is deleted, at work or waiting itself", func() {
+	It("lets a run continue when the one that it waits for is deleted, in progress or waiting itself", func() {
 		w := newWorld()
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -108,7 +108,7 @@ var _ = Describe("A host is in one run at a time", func() {
 		w.ready(third, fourth)
 	})
 
-	It("though operators of two managers want it, and either is restarted at any moment", func() {
+	It("takes part in one run at a time even if operators of two managers need it, and either restarts at any moment", func() {
 		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 4))
 		w := newCloud(func(o *controllers.Options) { o.Operators = []string{"nova"} })
 		dataplane := w.opts

@@ -21,7 +21,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
 )
 
-var _ = Describe("A run that a person makes", func() {
+var _ = Describe("A run that a user creates", func() {
 	var w *world
 	var run *ansibleeev1.OpenStackAnsibleEE
 
@@ -68,7 +68,7 @@ var _ = Describe("A run that a person makes", func() {
 		Expect(w.hosts.Pods()).To(Equal(1), "a run that a person made is run again only when they ask for it")
 	})
 
-	It("is tried as often as backoffLimit says, and then has failed for good", func() {
+	It("retries as often as backoffLimit says, and then fails for good", func() {
 		run.Spec.BackoffLimit = ptr.To[int32](2)
 		w.sick(map[string]fakekube.Outcome{"localhost": fakekube.Failed})
 		w.make(run)
@@ -83,14 +83,14 @@ var _ = Describe("A run that a person makes", func() {
 		Eventually(func() []string { return w.events("r") }).Should(ContainElement(ContainSubstring("Warning Failed")))
 	})
 
-	It("is lost when its Pod dies without a recap", func() {
+	It("reports Lost when its Pod dies without a recap", func() {
 		run.Spec.BackoffLimit = ptr.To[int32](0)
 		w.sick(map[string]fakekube.Outcome{"localhost": fakekube.Killed})
 		w.make(run)
 		w.halted(run, ansibleeev1.JobReadyCondition, ansibleeev1.JobLostReason, "the runner left no recap", "see the log and events of Job r")
 	})
 
-	It("runs again when its spec changes, and not before the run of before has ended", func() {
+	It("runs again when its spec changes, and not before the previous run has ended", func() {
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		w.make(run)
@@ -122,7 +122,7 @@ var _ = Describe("A run that a person makes", func() {
 		w.ready(run)
 	})
 
-	It("a failed one can be run again by a token", func() {
+	It("runs again by a token after it failed", func() {
 		run.Spec.BackoffLimit = ptr.To[int32](0)
 		ill := w.sick(map[string]fakekube.Outcome{"localhost": fakekube.Failed})
 		w.make(run)
@@ -144,7 +144,7 @@ var _ = Describe("A run that a person makes", func() {
 		Expect(w.hosts.Pods()).To(Equal(1))
 	})
 
-	It("takes its Job along when it is deleted", func() {
+	It("deletes its Job when it is deleted", func() {
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		w.make(run)
@@ -234,7 +234,7 @@ var _ = Describe("A run that a person makes", func() {
 		w.ready(run)
 	})
 
-	DescribeTable("is refused or says what is wrong when it cannot become a Job",
+	DescribeTable("refuses or reports a spec that cannot become a Job",
 		func(spoil func(*ansibleeev1.OpenStackAnsibleEE), t condition.Type, reason condition.Reason, says string) {
 			spoil(run)
 			err := api.Create(ctx, run)
@@ -259,7 +259,7 @@ var _ = Describe("A run that a person makes", func() {
 		}, ansibleeev1.JobReadyCondition, ansibleeev1.InvalidSpecReason, "The API server rejects the Job"),
 	)
 
-	It("is started once though the manager is restarted all the time", func() {
+	It("starts once even if the manager restarts all the time", func() {
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		w.make(run)

@@ -26,11 +26,11 @@ func (w *world) setConfigMap(name, key, value string) {
 	change(MakeConfigMap(name, w.ns, "", ""), func(c *corev1.ConfigMap) { c.Data = map[string]string{key: value} })
 }
 
-var _ = Describe("The key of a host", func() {
+var _ = Describe("The annotation for the key of a host", func() {
 	const first = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 	const second = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcNHqIYJrB8OtlhnG2w1bDeHDgPDVgPPIoqxDyRIKy8"
 
-	It("is kept when it is first met, and another one is refused until a person says that it is right", func() {
+	It("keeps the key that was first met until a user confirms another one", func() {
 		w := newCloud()
 		w.hosts.Show("n", first)
 		w.make(w.role("plain").Obj(), MakeNode("n", w.ns).Role("plain").Cell("cell1").Host("10.0.0.7").Obj())
@@ -50,7 +50,7 @@ var _ = Describe("The key of a host", func() {
 		}).Should(Succeed())
 	})
 
-	It("that is none is refused", func() {
+	It("rejects a value that is no key", func() {
 		w := newCloud()
 		node := MakeNode("n", w.ns).Role("plain").Obj()
 		node.Annotations = map[string]string{common.HostKeyAnnotation: "SHA256:abc"}
@@ -120,7 +120,7 @@ var _ = Describe("A change of", Ordered, func() {
 		Entry("the value that the environment takes from a ConfigMap", func() { w.setConfigMap("env-config", "proxy", "http://two") }, "d/install-os"),
 		Entry("the environment of all runs of the namespace", func() { w.make(MakeConfigMap("openstack-aee-default-env", w.ns, "ANSIBLE_X", "1")) },
 			"a/own", "a/install-os", "a/libvirt", "a/nova", "b/own", "b/install-os", "b/libvirt", "b/nova", "c/own", "c/install-os", "c/libvirt", "c/nova", "d/install-os"),
-		Entry("the content of a Secret that nobody uses", func() { w.setSecret("unrelated", "u", "2") }),
+		Entry("the content of a Secret that no object uses", func() { w.setSecret("unrelated", "u", "2") }),
 		Entry("the ssh key", func() { w.setSecret("ssh-key", "ssh-privatekey", "key-2") }),
 		Entry("the message bus of a cell", func() { w.setSecret("cell1-bus", "transport_url", "rabbit://elsewhere/") }, "a/nova", "b/nova"),
 		Entry("the password of a cell", func() { w.setSecret("cell2-password", "ServicePassword", "password-2") }, "c/nova"),

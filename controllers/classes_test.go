@@ -137,7 +137,7 @@ var _ = Describe("A service class", func() {
 		Expect(w.times("by-role", "agent")).To(Equal(2))
 	})
 
-	It("is not Ready for a change of it before its services are", func() {
+	It("waits for its services before it is Ready for a change", func() {
 		w := newPlane("agent")
 		w.make(MakeServiceClass("agent", w.ns).Obj(), MakeNode("n", w.ns).Role("edge").Obj())
 		w.servicesReady("agent", "n")
@@ -151,7 +151,7 @@ var _ = Describe("A service class", func() {
 		Expect(w.times("n", "agent")).To(Equal(2))
 	})
 
-	It("of another namespace has no effect", func() {
+	It("affects no other namespace", func() {
 		w := newPlane("agent")
 		other := newPlane()
 		other.make(MakeServiceClass("agent", other.ns).Obj())
@@ -191,7 +191,7 @@ var _ = Describe("A service class", func() {
 		w.servicesReady("agent", "n")
 	})
 
-	It("that comes after itself through another one says so, and heals", func() {
+	It("reports that it comes after itself through another one, and heals", func() {
 		w := newPlane("a", "b")
 		w.make(MakeServiceClass("a", w.ns).After("b").Obj(), MakeServiceClass("b", w.ns).After("a").Obj(), MakeNode("n", w.ns).Role("edge").Obj())
 		w.condition(w.class("a"), condition.InputReadyCondition, "False/AfterCycle/Error", "a comes after b comes after a")
@@ -202,7 +202,7 @@ var _ = Describe("A service class", func() {
 		w.condition(w.class("b"), condition.InputReadyCondition, "True/Ready/")
 	})
 
-	It("gives its files and both customServiceConfigs, and every change of them is one run", func() {
+	It("gives its files and both customServiceConfigs, and runs once for each change of them", func() {
 		w := newPlane("agent")
 		w.make(MakeSecret("peer", w.ns, "password", "s3cret"), MakeConfigMap("settings", w.ns, "agent.conf", "a = 1\n"))
 		w.make(MakeServiceClass("agent", w.ns).Config("[DEFAULT]\ndebug = false\n").SecretFile("peer.txt", "peer", "password").ConfigMapFile("agent.conf", "settings").Obj())
@@ -231,7 +231,7 @@ var _ = Describe("A service class", func() {
 		Expect(asText(get(Default, w.service("agent", "n000")))).NotTo(ContainSubstring("s3cret"))
 	})
 
-	It("that changes is run exactly once on each host", func() {
+	It("runs exactly once on each host for each change", func() {
 		w := newWorld(patient).withPlane("agent")
 		w.make(MakeServiceClass("agent", w.ns).Obj())
 		names := w.makeNodes(6, "edge")
@@ -247,7 +247,7 @@ var _ = Describe("A service class", func() {
 		w.exactlyOnce()
 	})
 
-	It("names what it lacks, and continues when that is there", func() {
+	It("names what it lacks, and continues when that exists", func() {
 		w := newPlane("agent")
 		w.make(MakeServiceClass("agent", w.ns).SecretFile("peer.txt", "peer", "password").Obj(), MakeNode("n", w.ns).Role("edge").Obj())
 		w.halted(w.service("agent", "n"), edpmv1.ServiceClassReadyCondition, common.SecretMissingReason, `Secret "peer" does not exist`)
@@ -259,7 +259,7 @@ var _ = Describe("A service class", func() {
 		w.condition(w.class("agent"), condition.InputReadyCondition, "True/Ready/")
 	})
 
-	It("with its own strategy rolls out as it says, and deploy false runs nothing", func() {
+	It("rolls out by its own strategy, and runs nothing with deploy false", func() {
 		w := newPlane("agent")
 		class := MakeServiceClass("agent", w.ns).Obj()
 		class.Spec.DeployStrategy = edpmv1.ServiceDeployStrategy{Deploy: ptr.To(false), BatchSize: ptr.To[int32](2)}
@@ -277,7 +277,7 @@ var _ = Describe("A service class", func() {
 		w.exactlyOnce()
 	})
 
-	It("that is deleted while nodes have its service is held, counts them, and says the way out", func() {
+	It("stays while nodes have its service, counts them, and says how to proceed", func() {
 		w := newPlane("agent")
 		w.make(MakeServiceClass("agent", w.ns).Obj())
 		names := w.makeNodes(3, "edge")
@@ -299,7 +299,7 @@ var _ = Describe("A service class", func() {
 		w.exactlyOnce()
 	})
 
-	It("that no node uses goes at once", func() {
+	It("disappears at once when no node uses it", func() {
 		w := newPlane()
 		w.make(MakeServiceClass("agent", w.ns).Obj())
 		w.condition(w.class("agent"), edpmv1.ServicesReadyCondition, "True/Ready/", "No node has annotation example.org/agent")
@@ -319,7 +319,7 @@ func indexOf(words []string, word string) int {
 }
 
 var _ = Describe("The service of a class on a node", func() {
-	It("is removed from the host when its node is deleted", func() {
+	It("leaves the host when its node is deleted", func() {
 		w := newPlane("agent", "other")
 		w.make(MakeServiceClass("agent", w.ns).Obj(), MakeServiceClass("other", w.ns).Obj(), MakeNode("n", w.ns).Role("edge").Obj())
 		w.servicesReady("agent", "n")
@@ -349,7 +349,7 @@ var _ = Describe("The service of a class on a node", func() {
 		gone(w.node("n"))
 	})
 
-	It("that a person made beforehand is adopted, with its configuration", func() {
+	It("keeps the configuration of an object that a user created before", func() {
 		w := newPlane()
 		mine := w.service("agent", "n")
 		mine.Spec.CustomServiceConfig = "[DEFAULT]\nmine = 1\n"
@@ -372,7 +372,7 @@ var _ = Describe("The service of a class on a node", func() {
 		Expect(w.times("n", "agent")).To(Equal(1))
 	})
 
-	It("that belongs to something else is a visible conflict, and stays as it is", func() {
+	It("reports a conflict and stays as it is when it belongs to another object", func() {
 		w := newPlane()
 		foreign := w.service("agent", "n")
 		foreign.OwnerReferences = ownedBy("somebody", "1", "v1", "ConfigMap")
@@ -387,7 +387,7 @@ var _ = Describe("The service of a class on a node", func() {
 		Expect(get(Default, foreign).OwnerReferences).To(HaveLen(1))
 	})
 
-	It("with a name that its class and node do not make is not run, and says which it must have", func() {
+	It("runs nothing under a name that its class and node do not make, and names the right one", func() {
 		w := newPlane("agent")
 		odd := w.service("agent", "n")
 		odd.Name = "odd"
@@ -397,7 +397,7 @@ var _ = Describe("The service of a class on a node", func() {
 		Expect(w.times("n", "agent")).To(Equal(1))
 	})
 
-	It("without its class waits for it, also to be removed", func() {
+	It("waits for a missing class, also to be removed", func() {
 		w := newPlane("agent")
 		w.make(MakeNode("n", w.ns).Role("edge").Obj(), w.service("agent", "n"))
 		w.halted(w.service("agent", "n"), edpmv1.ServiceClassReadyCondition, edpmv1.ClassMissingReason, `EDPMServiceClass "agent" does not exist`)
@@ -429,7 +429,7 @@ var _ = Describe("The service of a class on a node", func() {
 		Expect(w.times("n", "agent")).To(Equal(2), "its own token wins")
 	})
 
-	It("is run by a class without admission only as admission would have it", func() {
+	It("runs a class that bypassed admission only as admission would allow it", func() {
 		w := newPlane("agent")
 		class := MakeServiceClass("agent", w.ns).Vars(`{"ansible_connection": "local"}`).Obj()
 		w.make(class, MakeNode("n", w.ns).Role("edge").Obj())
@@ -438,7 +438,7 @@ var _ = Describe("The service of a class on a node", func() {
 		Expect(w.times("n", "agent")).To(BeZero())
 	})
 
-	It("comes after nova, which a class may name", func() {
+	It("waits for nova when its class names it", func() {
 		w := newCloud()
 		w.make(w.role("compute").Cell("cell1").Annotation("example.org/agent", "true").Obj(), MakeServiceClass("agent", w.ns).After("nova").Obj())
 		w.makeNodes(2, "compute")

@@ -35,8 +35,8 @@ func (w *world) entry(g Gomega, node string) dataplanev1.NodeServiceStatus {
 	return dataplanev1.NodeServiceStatus{}
 }
 
-var _ = Describe("A node becomes a compute", func() {
-	It("through the annotation of its role, or of its own, or not at all", func() {
+var _ = Describe("A node", func() {
+	It("becomes a compute by the annotation of its role or its own, or not at all", func() {
 		w := newCloud()
 		w.make(w.role("annotated").Cell("cell1").Obj(), w.role("plain").Obj(),
 			MakeNode("by-role", w.ns).Role("annotated").Obj(),
@@ -54,7 +54,7 @@ var _ = Describe("A node becomes a compute", func() {
 		Eventually(w.computes).Should(HaveKeyWithValue("storage", "cell1"))
 	})
 
-	It("in one run with the others that are annotated with it", func() {
+	It("becomes a compute in one run with the others that are annotated with it", func() {
 		w := newCloud(patient)
 		w.make(w.role("compute").Obj())
 		names := w.makeNodes(30, "compute")
@@ -70,7 +70,7 @@ var _ = Describe("A node becomes a compute", func() {
 		Expect(started).To(HaveLen(1), "no run should start while computes are being created")
 	})
 
-	It("and the fields of the compute follow the node and its role", func() {
+	It("updates the fields of its compute when the node or its role changes", func() {
 		w := newCloud()
 		role := w.role("compute").Cell("cell1").Networks("net-a").Obj()
 		w.make(MakeSecret("other-key", w.ns, "ssh-privatekey", "key-2"))
@@ -100,7 +100,7 @@ var _ = Describe("A node becomes a compute", func() {
 		Eventually(spec).Should(And(HaveField("SSHKeySecretName", "ssh-key"), HaveField("NetworkAttachments", []string{"net-b"}), HaveField("Deploy", ptr.To(false))))
 	})
 
-	It("and what people write into the compute survives the controller and its restart", func() {
+	It("keeps what users write into its compute, also after a restart of the manager", func() {
 		w := newCloud()
 		w.make(w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
 		w.computesReady("n")
@@ -124,7 +124,7 @@ var _ = Describe("A node becomes a compute", func() {
 		Expect(last.Vars).To(HaveKeyWithValue("edpm_nova_compute_image", "mine:c"))
 	})
 
-	It("and a compute that a person made beforehand is adopted with its configuration", func() {
+	It("adopts a compute that a user created before, with its configuration", func() {
 		w := newCloud()
 		early := MakeCompute("n", w.ns, "cell1")
 		early.Spec.CustomServiceConfig = "[libvirt]\nvirt_type = qemu\n"
@@ -137,7 +137,7 @@ var _ = Describe("A node becomes a compute", func() {
 		Expect(w.did("n", "nova")[0].Files).To(HaveKeyWithValue("02-nova-override.conf", "[libvirt]\nvirt_type = qemu\n"))
 	})
 
-	It("but not because somebody makes a compute, which waits for the annotation", func() {
+	It("ignores a compute that a user creates, which waits for the annotation", func() {
 		w := newCloud()
 		w.make(w.role("plain").Obj(), MakeNode("n", w.ns).Role("plain").Obj())
 		w.nodesReady("n")
@@ -151,7 +151,7 @@ var _ = Describe("A node becomes a compute", func() {
 		w.exactlyOnce()
 	})
 
-	It("unless its compute belongs to something else, which both say and nobody overwrites", func() {
+	It("leaves a compute of another owner as it is, which both report", func() {
 		w := newCloud()
 		owner := MakeConfigMap("somebody", w.ns, "a", "b")
 		w.make(owner)
@@ -173,7 +173,7 @@ var _ = Describe("A node becomes a compute", func() {
 		Eventually(func(g Gomega) bool { return w.entry(g, "n").Ready }).Should(BeTrue(), "the node should show its own compute")
 	})
 
-	It("and a disagreement about the cell is shown and changes nothing", func() {
+	It("reports a compute of another cell, and changes nothing", func() {
 		w := newCloud()
 		w.makeCell("cell2")
 		w.make(w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
@@ -196,7 +196,7 @@ var _ = Describe("A node becomes a compute", func() {
 		Expect(w.times("n", "nova")).To(Equal(1), "nothing has to run again")
 	})
 
-	It("and keeps it as it is while its role is away", func() {
+	It("keeps its compute as it is while its role is missing", func() {
 		w := newCloud()
 		role := w.role("compute").Cell("cell1").Obj()
 		w.make(role, MakeNode("n", w.ns).Role("compute").Cell("cell1").Obj())

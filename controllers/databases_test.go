@@ -89,7 +89,7 @@ func (d *databases) times() map[string]int {
 	return times
 }
 
-var _ = Describe("The databases of a Nova", func() {
+var _ = Describe("A Nova with databases of its own", func() {
 	// prepared returns the hashes of the Jobs that the Nova and its cells remember.
 	prepared := func(w *world, g Gomega) map[string]string {
 		all := map[string]string{}
@@ -100,7 +100,7 @@ var _ = Describe("The databases of a Nova", func() {
 		return all
 	}
 
-	Context("are prepared once for each content though the manager dies at any write", func() {
+	Context("prepares each database once for each content even if the manager dies at any write", func() {
 		for death := range 8 {
 			It(fmt.Sprintf("(death %d)", death), func() {
 				rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))

@@ -45,7 +45,7 @@ var _ = Describe("A data plane", func() {
 		w.exactlyOnce()
 	})
 
-	It("is never Ready before its nodes are", func() {
+	It("waits for its nodes before it is Ready", func() {
 		w.make(plane)
 		ready := func(g Gomega) bool {
 			if got := shown(g, plane, condition.ReadyCondition); len(got) > 4 && got[:4] == "True" {
@@ -111,7 +111,7 @@ var _ = Describe("A data plane", func() {
 		w.computesReady("n2")
 	})
 
-	It("with deploy false pauses everything, whatever roles and nodes say", func() {
+	It("pauses everything with deploy false, whatever roles and nodes say", func() {
 		plane.Spec.DeployStrategy.Deploy = ptr.To(false)
 		node := plane.Spec.Nodes["n1"]
 		node.DeployStrategy.Deploy = ptr.To(true)
@@ -138,7 +138,7 @@ var _ = Describe("A data plane", func() {
 		Expect(w.runs()).To(HaveLen(2), "one host in each run")
 	})
 
-	It("takes its roles and nodes along when it is deleted", func() {
+	It("deletes its roles and nodes when it is deleted", func() {
 		w.make(plane)
 		w.ready(plane)
 		remove(plane)

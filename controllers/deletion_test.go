@@ -53,7 +53,7 @@ var _ = Describe("A node that is deleted", func() {
 		w.computesReady("n")
 	}
 
-	It("has its services removed from its host, and then goes with all that belongs to it", func() {
+	It("removes its services from its host, and then disappears with all that belongs to it", func() {
 		computeNode()
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -69,7 +69,7 @@ var _ = Describe("A node that is deleted", func() {
 		w.exactlyOnce()
 	})
 
-	It("has them removed also when nothing may be deployed", func() {
+	It("removes its services even if deploy is false", func() {
 		computeNode()
 		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
 		remove(w.node("n"))
@@ -77,7 +77,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.times("n", cleanup)).To(Equal(1))
 	})
 
-	It("goes at once when nothing was ever put on its host", func() {
+	It("disappears at once when nothing was ever deployed on its host", func() {
 		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		Eventually(w.computes).Should(HaveKey("n"))
@@ -87,7 +87,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.hosts.Book()).To(BeEmpty())
 	})
 
-	It("is cleaned up once though the manager is restarted meanwhile", func() {
+	It("cleans up once even if the manager restarts meanwhile", func() {
 		computeNode()
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -100,7 +100,7 @@ var _ = Describe("A node that is deleted", func() {
 		w.exactlyOnce()
 	})
 
-	It("waits for a run that is at work on its host, and is cleaned up after it", func() {
+	It("waits for a run that is in progress on its host, and cleans up after it", func() {
 		computeNode()
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -128,7 +128,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(len(w.hosts.Book())).To(BeNumerically("<=", before+1), "only a run that had been started before may end later")
 	})
 
-	Context("and whose host does not answer", func() {
+	Context("with a host that does not answer", func() {
 		var ill *sick
 
 		BeforeEach(func() {
@@ -139,7 +139,7 @@ var _ = Describe("A node that is deleted", func() {
 				"Cannot clean up host n", "no route to host", "Left on it: units edpm_nova_compute", "edpm.openstack.org/skip-cleanup", "edpm.openstack.org/rerun")
 		})
 
-		It("is tried a number of times, says what is left, and is released on demand", func() {
+		It("retries a number of times, says what is left, and releases the host on demand", func() {
 			w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/CleanupFailed/Error", "attempt 5, the last")
 			w.halted(w.node("n"), condition.DeploymentReadyCondition, dataplanev1.ServicesRemainingReason)
 			time.Sleep(2 * time.Second) // longer than another attempt would be away
@@ -151,17 +151,17 @@ var _ = Describe("A node that is deleted", func() {
 			Expect(w.times("n", cleanup)).To(Equal(5))
 		})
 
-		It("is let go by the annotation on the compute as well", func() {
+		It("skips clean-up by the annotation on the compute as well", func() {
 			annotate(w.compute("n"), common.SkipCleanupAnnotation, "true")
 			gone(w.node("n"))
 		})
 
-		It("is cleaned up when it answers in time", func() {
+		It("cleans up when the host answers in time", func() {
 			ill.heal("n")
 			gone(w.node("n"))
 		})
 
-		It("is tried again after the last attempt when its access is fixed", func() {
+		It("retries after the last attempt when the access to the host is fixed", func() {
 			w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/CleanupFailed/Error", "attempt 5, the last")
 			ill.heal("n")
 			w.nothingRuns()
@@ -170,7 +170,7 @@ var _ = Describe("A node that is deleted", func() {
 			Expect(w.times("n", cleanup)).To(Equal(6))
 		})
 
-		It("is tried again after the last attempt on demand", func() {
+		It("retries after the last attempt on demand", func() {
 			w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/CleanupFailed/Error", "attempt 5, the last")
 			ill.heal("n")
 			annotate(w.node("n"), common.RerunAnnotation, "again")
@@ -179,7 +179,7 @@ var _ = Describe("A node that is deleted", func() {
 		})
 	})
 
-	It("says when its key has gone, and is cleaned up when it is back", func() {
+	It("reports that its key is missing, and cleans up when it exists again", func() {
 		computeNode()
 		remove(MakeSecret("ssh-key", w.ns, "", ""))
 		remove(w.node("n"))
@@ -190,7 +190,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.times("n", cleanup)).To(Equal(1))
 	})
 
-	It("is cleaned up with what its role had said, when the role has gone", func() {
+	It("cleans up with the values of its role even if the role was deleted", func() {
 		computeNode()
 		remove(role)
 		w.halted(w.node("n"), condition.InputReadyCondition, dataplanev1.RoleMissingReason)
@@ -200,7 +200,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.did("n", cleanup)[0].Vars).To(HaveKeyWithValue("ansible_user", "stack"))
 	})
 
-	DescribeTable("goes although it is invalid",
+	DescribeTable("disappears even if it is invalid",
 		func(spec dataplanev1.OpenStackDataPlaneNodeSpec, reason condition.Reason) {
 			n := MakeNode("n", w.ns).Obj()
 			n.Spec = spec
@@ -215,7 +215,7 @@ var _ = Describe("A node that is deleted", func() {
 		}, dataplanev1.InvalidVarsReason),
 	)
 
-	It("runs everything again when it is created again", func() {
+	It("runs every step when it is created again", func() {
 		computeNode()
 		remove(w.node("n"))
 		gone(w.node("n"))
@@ -225,7 +225,7 @@ var _ = Describe("A node that is deleted", func() {
 		w.consistent("n")
 	})
 
-	It("and created again while a run of before is at work waits for that", func() {
+	It("waits for a run of its predecessor when it is created again", func() {
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
@@ -250,7 +250,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.steps("other")).To(Equal([]string{"install-os", "libvirt", "nova"}))
 	})
 
-	It("is not cleaned up twice when its compute is deleted first; the compute comes back and is deployed again", func() {
+	It("cleans up once when its compute is deleted first; the compute comes back and is deployed again", func() {
 		computeNode()
 		old := get(Default, w.compute("n")).UID
 		remove(w.compute("n"))
@@ -265,7 +265,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.times("n", cleanup)).To(Equal(2))
 	})
 
-	It("is cleaned up although the last status of the compute before is written late, when its successor exists", func() {
+	It("cleans up even if the last status of the previous compute is written when its successor exists", func() {
 		computeNode()
 		old := get(Default, w.compute("n")).UID
 		// The status that follows the removal of the finalizer.
@@ -304,7 +304,7 @@ var _ = Describe("A node that is deleted", func() {
 		w.consistent("n")
 	})
 
-	It("is held by a compute that ran on its host although it does not show it", func() {
+	It("waits for a compute that ran on its host even if the status of the node does not list it", func() {
 		computeNode()
 		Eventually(func(g Gomega) bool { return w.entry(g, "n").Ready }).Should(BeTrue())
 		resume := w.wire.hold(entryWrites("n"))
@@ -317,7 +317,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.times("n", cleanup)).To(Equal(1))
 	})
 
-	It("is held by a compute that a person made and an earlier release deployed, until that is deleted", func() {
+	It("waits for a compute that a user created and an earlier release deployed, until that is deleted", func() {
 		w.make(w.role("plain").Obj(), MakeNode("n", w.ns).Role("plain").Obj())
 		w.nodesReady("n")
 		own := MakeCompute("n", w.ns, "cell1")
@@ -340,7 +340,7 @@ var _ = Describe("A node that is deleted", func() {
 		w.make(obj)
 	}
 
-	It("is cleaned up when it was restored from a backup and never deployed since", func() {
+	It("cleans up after a restore from a backup without a deployment since", func() {
 		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
 		restore(MakeNode("n", w.ns).Role("compute").Obj(), dataplanev1.NodeFinalizer)
 		w.condition(w.compute("n"), novav1.DataPlaneNodeReadyCondition, "False/DataPlaneNodeNotReady/Info")
@@ -349,7 +349,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.steps("n")).To(Equal([]string{cleanup}))
 	})
 
-	It("is cleaned up when it was restored from a backup and has not said so yet", func() {
+	It("cleans up after a restore from a backup that is not in its status yet", func() {
 		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
 		resume := w.wire.hold(ownStatusWrites("n"))
 		DeferCleanup(resume)
@@ -361,7 +361,7 @@ var _ = Describe("A node that is deleted", func() {
 		gone(w.node("n"))
 	})
 
-	It("is cleaned up when its compute was restored from a backup and never deployed since", func() {
+	It("cleans up after its compute was restored from a backup without a deployment since", func() {
 		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
 		restore(MakeCompute("n", w.ns, "cell1"), novav1.NovaExternalComputeFinalizer)
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
@@ -371,7 +371,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.steps("n")).To(Equal([]string{cleanup}))
 	})
 
-	It("is not cleaned up when it was never deployed; its compute has its finalizer from the start", func() {
+	It("skips clean-up when it was never deployed; its compute has its finalizer from the start", func() {
 		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		w.condition(w.compute("n"), novav1.DataPlaneNodeReadyCondition, "False/DataPlaneNodeNotReady/Info")
@@ -383,7 +383,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.steps("n")).To(BeEmpty())
 	})
 
-	It("is cleaned up when the manager died before it knew which compute it had created", func() {
+	It("cleans up even if the manager died before it recorded which compute it had created", func() {
 		change(role, func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
 		resume := w.wire.hold(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/novaexternalcomputes/n") })
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
@@ -411,7 +411,7 @@ var _ = Describe("A node that is deleted", func() {
 		Expect(w.steps("n")).To(Equal([]string{"install-os", "libvirt", "nova"}))
 	})
 
-	It("keeps waiting visibly for a service of somebody else", func() {
+	It("keeps waiting visibly for a service of another owner", func() {
 		computeNode()
 		n := w.node("n")
 		n.ManagedFields = nil

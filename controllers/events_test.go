@@ -12,8 +12,8 @@ import (
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
-var _ = Describe("An event that comes again", func() {
-	It("is counted with the rights of the manager, and not written as another one", func() {
+var _ = Describe("A repeated event", func() {
+	It("increases a count with the permissions of the manager, and adds no other event", func() {
 		w := newWorld()
 		cell := MakeCell("cell1", w.ns).Obj()
 		w.make(cell)

@@ -47,8 +47,8 @@ func finalizers() []schema.GroupResource {
 	return found
 }
 
-var _ = Describe("The right to update finalizers", func() {
-	It("lets a child name its owner, which is refused without it", func() {
+var _ = Describe("The permission to update finalizers", func() {
+	It("lets a child name its owner, which the API server refuses without it", func() {
 		ns := newPlaceName()
 		other := "without-finalizers"
 		Expect(api.Create(ctx, &rbacv1.ClusterRole{

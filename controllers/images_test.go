@@ -12,7 +12,7 @@ import (
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
-var _ = Describe("A manager to which nobody named an execution environment", func() {
+var _ = Describe("A manager without an image for the execution environment", func() {
 	withoutRunner := func(o *controllers.Options) { o.Images.AnsibleEE, o.Images.NovaAnsibleEE = "", "" }
 
 	It("says so on node and compute, runs nothing, and runs what names its own", func() {
@@ -29,7 +29,7 @@ var _ = Describe("A manager to which nobody named an execution environment", fun
 		w.computesReady("n")
 	})
 
-	It("says so on a run that a person makes, and starts it once it names one", func() {
+	It("says so on a run that a user creates, and starts it once it names one", func() {
 		w := newCloud(withoutRunner)
 		run := MakeRun("r", w.ns)
 		run.Spec.Image = ""
@@ -40,7 +40,7 @@ var _ = Describe("A manager to which nobody named an execution environment", fun
 		w.ready(run)
 	})
 
-	It("leaves a run alone whose Job was made before", func() {
+	It("leaves a run alone whose Job was created before", func() {
 		w := newCloud()
 		run := MakeRun("r", w.ns)
 		run.Spec.Image = ""

@@ -62,7 +62,7 @@ func (w *world) changeNode(f func(*dataplanev1.OpenStackDataPlaneNode)) {
 	change(w.node("n"), f)
 }
 
-var _ = DescribeTable("A wrong input is named with its remedy, causes no run and no loop, and heals on fixing:",
+var _ = DescribeTable("The manager names a wrong input with its remedy, starts no run and no loop, and continues when it is fixed:",
 	func(p plight) {
 		w := newCloud()
 		role, node := w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj()
@@ -207,7 +207,7 @@ var _ = DescribeTable("A wrong input is named with its remedy, causes no run and
 			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.PreProvisioned = ptr.To(true) })
 		},
 	}),
-	Entry("an inventory ConfigMap of somebody else", plight{
+	Entry("an inventory ConfigMap of another owner", plight{
 		wrong: func(w *world, _ *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			theirs := MakeConfigMap("dataplanenode-n", w.ns, "inventory", "x")
 			cell := get(Default, MakeCell("cell1", w.ns).Obj())
@@ -338,7 +338,7 @@ var _ = Describe("A compute whose inventory or key is wrong", func() {
 		Expect(w.events("n")).NotTo(ContainElement(ContainSubstring("ConfigMapMissing")), "a person could do nothing about it")
 	})
 
-	It("is no longer Ready when its inventory goes and its node cannot generate another, and heals", func() {
+	It("loses Ready when its inventory is deleted and its node cannot generate another, and heals", func() {
 		w.make(role, node)
 		w.computesReady("n")
 		change(node, func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.AnsibleVars = JSON(`"a: ["`) })
@@ -350,7 +350,7 @@ var _ = Describe("A compute whose inventory or key is wrong", func() {
 		w.exactlyOnce()
 	})
 
-	It("is no longer Ready when its key goes, and heals", func() {
+	It("loses Ready when its key is deleted, and heals", func() {
 		w.make(role, node)
 		w.computesReady("n")
 		remove(MakeSecret("ssh-key", w.ns, "", ""))
@@ -360,7 +360,7 @@ var _ = Describe("A compute whose inventory or key is wrong", func() {
 		w.exactlyOnce()
 	})
 
-	It("shows no secret in any condition, event or ConfigMap", func() {
+	It("shows no password in any condition, event or ConfigMap", func() {
 		w.setSecret("cell1-password", "ServicePassword", "hunter2-word")
 		w.setSecret("ssh-key", "ssh-privatekey", "hunter2-key")
 		w.make(role, node)

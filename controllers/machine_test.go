@@ -36,7 +36,7 @@ var _ = Describe("Two nodes that are one machine", func() {
 		w.halted(w.node(name), condition.InputReadyCondition, dataplanev1.MachineConflictReason, parts...)
 	}
 
-	It("both say so and nothing is run for either, until one of them has another address", func() {
+	It("both report the conflict and run nothing, until one of them has another address", func() {
 		w.make(MakeNode("a", w.ns).Role("compute").Host("edpm-0.example.com").Obj())
 		w.computesReady("a")
 		w.make(MakeNode("b", w.ns).Role("compute").Host("EDPM-0.example.com.").Obj())
@@ -51,14 +51,14 @@ var _ = Describe("Two nodes that are one machine", func() {
 		Expect(w.hosts.Overlaps()).To(BeEmpty())
 	})
 
-	It("are not those that one port each of a gateway leads to", func() {
+	It("run independently behind different ports of one gateway", func() {
 		b := MakeNode("b", w.ns).Role("compute").Host("10.0.0.1").Obj()
 		b.Spec.Node.AnsiblePort = 2222
 		w.make(MakeNode("a", w.ns).Role("compute").Host("10.0.0.1").Obj(), b)
 		w.computesReady("a", "b")
 	})
 
-	It("are found through the variables of their role as well", func() {
+	It("report the conflict also when the variables of their role name the machine", func() {
 		role := w.role("one").Vars(`{"ansible_host": "10.0.0.9"}`).Obj()
 		w.make(MakeNode("a", w.ns).Role("compute").Host("10.0.0.9").Obj())
 		w.computesReady("a")
@@ -69,7 +69,7 @@ var _ = Describe("Two nodes that are one machine", func() {
 		w.nodesReady("a", "b")
 	})
 
-	It("are found by the key that their host shows under two addresses", func() {
+	It("report the conflict when their host shows one key under two addresses", func() {
 		w.hosts.Show("a", keyOne)
 		w.hosts.Show("b", keyOne)
 		w.make(MakeNode("a", w.ns).Role("compute").Host("10.0.0.1").Obj())
@@ -85,7 +85,7 @@ var _ = Describe("Two nodes that are one machine", func() {
 
 	// The host of a node is down, the node is deleted, and the host is added again
 	// under another name.
-	Context("one of which is being deleted and could not be cleaned up", func() {
+	Context("when one is being deleted and could not be cleaned up", func() {
 		var ill *sick
 
 		BeforeEach(func() {
@@ -111,7 +111,7 @@ var _ = Describe("Two nodes that are one machine", func() {
 			}
 		})
 
-		It("are released by skipping the clean-up", func() {
+		It("continue when clean-up is skipped", func() {
 			ill.heal("a")
 			w.make(MakeNode("b", w.ns).Role("compute").Host("10.0.0.1").Obj())
 			conflict("b", "which is being deleted")
@@ -121,7 +121,7 @@ var _ = Describe("Two nodes that are one machine", func() {
 			Expect(w.times("a", cleanup)).To(Equal(5))
 		})
 
-		It("are not cleaned up once the other has been deployed there", func() {
+		It("clean up nothing once the other is deployed there", func() {
 			w.make(MakeNode("b", w.ns).Role("compute").Host("10.0.0.2").Obj())
 			w.computesReady("b")
 			moveTo("b", "10.0.0.1")

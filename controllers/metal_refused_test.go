@@ -80,7 +80,7 @@ func (w *world) skipCleanup(node string) {
 }
 
 var _ = Describe("A machine that is never powered off", func() {
-	It("is released when its node is deleted, and stays on", func() {
+	It("leaves its deleted node, and stays on", func() {
 		w, operator := newMetal("m0")
 		change(w.host("m0"), func(h *metal3v1.BareMetalHost) { h.Spec.Online = false })
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
@@ -96,7 +96,7 @@ var _ = Describe("A machine that is never powered off", func() {
 })
 
 var _ = Describe("A machine whose release is refused", func() {
-	It("is shown with a remedy, and released when it is accepted", func() {
+	It("shows a remedy, and leaves its node when the release is accepted", func() {
 		w, operator := newMetal("m0")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		w.provisioned("n")
@@ -120,7 +120,7 @@ var _ = Describe("A machine whose release is refused", func() {
 		gone(w.node("n"))
 	})
 
-	It("is free with its image if only that cannot be removed, once the node skips clean-up", func() {
+	It("becomes free with its image if only that cannot be removed, once the node skips clean-up", func() {
 		w, _ := newMetal("m0")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		w.provisioned("n")
@@ -156,7 +156,7 @@ var _ = Describe("A machine whose release is refused", func() {
 		Entry("when a webhook does not answer", func(w *world) { w.silence() }, "failed calling webhook"),
 	)
 
-	It("is not left behind when it is replaced: the node would find it again", func() {
+	It("stays claimed when it is to be replaced, since the node would find it again", func() {
 		w, operator := newMetal("m0", "m1")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		w.provisioned("n")
@@ -172,7 +172,7 @@ var _ = Describe("A machine whose release is refused", func() {
 })
 
 var _ = Describe("A machine whose claim is refused", func() {
-	It("is shown with a remedy, and another one is claimed once it is paused", func() {
+	It("shows a remedy, and the node claims another one once it is paused", func() {
 		w, _ := newMetal("m0", "m1")
 		accept := w.refuse("object.metadata.name != 'm0'")
 		w.awaitRefusal("m0")
@@ -184,7 +184,7 @@ var _ = Describe("A machine whose claim is refused", func() {
 		Expect(w.provisioned("n").Name).To(Equal("m1"))
 	})
 
-	It("is not chosen with rootDeviceHints if a software RAID volume is the root", func() {
+	It("gives way to another one if rootDeviceHints meet a root volume in software RAID", func() {
 		w, operator := newMetal()
 		operator.Register("m0", fakemetal.Hardware(0))
 		change(w.host("m0"), func(h *metal3v1.BareMetalHost) {

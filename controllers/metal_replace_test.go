@@ -46,7 +46,7 @@ func (w *world) hostKeyOf(node string) string {
 }
 
 var _ = Describe("A machine that is replaced", func() {
-	It("is released clean, and another one runs every step once, with a key of its own", func() {
+	It("leaves clean, and another one runs every step once, with a key of its own", func() {
 		w, operator := newMetal("m0", "m1")
 		w.makeCell("cell1")
 		change(MakeRole("compute", w.ns).Obj(), func(r *dataplanev1.OpenStackDataPlaneRole) {
@@ -75,7 +75,7 @@ var _ = Describe("A machine that is replaced", func() {
 		Expect(w.steps("n")).To(Equal(append(before, before...)))
 	})
 
-	It("is replaced when it could not be provisioned, and is not claimed again by its node", func() {
+	It("gives way to another one when it cannot be provisioned, which its node does not claim again", func() {
 		w, operator := newMetal("m0")
 		operator.Fail("m0", fakemetal.ProvisioningError, "the disk\x1b[2J is broken")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
@@ -88,7 +88,7 @@ var _ = Describe("A machine that is replaced", func() {
 		w.exactlyOnce()
 	})
 
-	It("is the same one, installed again, if the node names it", func() {
+	It("returns installed again if the node names it", func() {
 		w, operator := newMetal("m0", "m1")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		w.provisioned("n")
@@ -101,7 +101,7 @@ var _ = Describe("A machine that is replaced", func() {
 		Expect(w.hostKeyOf("n")).NotTo(Equal(key))
 	})
 
-	It("is replaced when it was lost with its BareMetalHost", func() {
+	It("gives way to another one when its BareMetalHost is lost", func() {
 		w, _ := newMetal("m0", "m1")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		remove(w.provisioned("n"))
@@ -122,20 +122,20 @@ var _ = Describe("A machine that is replaced", func() {
 			Expect(w.claims()).To(Equal(map[string]string{"m0": "n"}))
 			Expect(operator.Deprovisioned()).To(BeEmpty())
 		},
-		Entry("when machines of the role are retained", func(w *world) {
+		Entry("because machines of the role are retained", func(w *world) {
 			w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) { t.ReclaimPolicy = dataplanev1.ReclaimRetain })
 		}, "reclaimPolicy of role compute is Retain"),
-		Entry("when the role no longer provisions", func(w *world) {
+		Entry("because the role no longer provisions", func(w *world) {
 			change(MakeRole("compute", w.ns).Obj(), func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.BaremetalSetTemplate = nil })
 		}, "set baremetalSetTemplate"),
-		Entry("when a person has set the key of the present one", func(w *world) {
+		Entry("because a user has set the key of the present one", func(w *world) {
 			change(w.node("n"), func(n *dataplanev1.OpenStackDataPlaneNode) {
 				n.Annotations = map[string]string{common.HostKeyAnnotation: n.Status.HostKey}
 			})
 		}, common.HostKeyAnnotation),
 	)
 
-	It("is not replaced again when a node is restored with an annotation that was followed", func() {
+	It("stays when a node is restored with an annotation that was followed before", func() {
 		w, operator := newMetal("m0", "m1")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		w.provisioned("n")
@@ -157,7 +157,7 @@ var _ = Describe("A machine that is replaced", func() {
 var _ = Describe("A machine that is replaced while the manager dies at any write", func() {
 	for _, answered := range []bool{true, false} {
 		for n := 1; n <= 9; n++ {
-			It(fmt.Sprintf("is replaced by one machine, on which every step runs once (write %d, answered %v)", n, answered), func() {
+			It(fmt.Sprintf("gives way to one machine, on which every step runs once (write %d, answered %v)", n, answered), func() {
 				w, operator := newMetal("m0", "m1", "m2")
 				w.make(MakeNode("n", w.ns).Role("compute").Obj())
 				Expect(w.provisioned("n").Name).To(Equal("m0"))
@@ -176,8 +176,8 @@ var _ = Describe("A machine that is replaced while the manager dies at any write
 	}
 })
 
-var _ = Describe("What a machine says of itself", func() {
-	It("is its address only if it is one, and no other node's", func() {
+var _ = Describe("The address that a machine reports", func() {
+	It("counts only if it is valid and of no other node", func() {
 		w, operator := newMetal()
 		evil := fakemetal.Hardware(0)
 		evil.NICs[0].IP = "{{ lookup('pipe', 'id') }}"
@@ -197,7 +197,7 @@ var _ = Describe("What a machine says of itself", func() {
 })
 
 var _ = Describe("A node that was restored without its status", func() {
-	It("does not claim a machine because its role has got a template meanwhile, unless a person asks for one", func() {
+	It("claims no machine because its role has a template since, unless a user asks for one", func() {
 		w, _ := newMetal("m0")
 		w.make(w.role("old").Obj(), MakeNode("n", w.ns).Role("old").Host("10.0.0.9").Obj())
 		w.nodesReady("n")

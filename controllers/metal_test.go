@@ -128,7 +128,7 @@ var _ = Describe("A role from bare metal", func() {
 		w.exactlyOnce()
 	})
 
-	It("has a static address before the machine is provisioned, and says how far the machine is", func() {
+	It("sets a static address before the machine is provisioned, and reports its progress", func() {
 		w, operator := newMetal("m0")
 		operator.Pause(metal3v1.StateProvisioning)
 		w.make(MakeNode("n", w.ns).Role("compute").Host("192.168.200.100").Obj())
@@ -143,7 +143,7 @@ var _ = Describe("A role from bare metal", func() {
 		w.provisioned("n")
 	})
 
-	It("claims nothing while somebody else has a Secret with the name of the one that it boots with", func() {
+	It("claims nothing while a Secret of another owner has the name of the one that it boots with", func() {
 		w, _ := newMetal("m0")
 		theirs := MakeSecret(metal.SecretName("n"), w.ns, metal.HostKeyKey, "a key that somebody else knows")
 		w.make(theirs, MakeNode("n", w.ns).Role("compute").Obj())
@@ -173,7 +173,7 @@ var _ = Describe("A role from bare metal", func() {
 		Expect(get(Default, w.node("n")).Status.BareMetalHost.Since).To(BeNil())
 	})
 
-	It("is only given a machine whose disk fits, and has its networks and hints", func() {
+	It("claims only a machine whose disk fits, and gives it its networks and hints", func() {
 		w, operator := newMetal()
 		small := fakemetal.Hardware(0)
 		small.Storage[0].SizeBytes = 100_000_000_000
@@ -221,7 +221,7 @@ var _ = Describe("A role from bare metal", func() {
 		Expect(w.provisioned("n").Name).To(Equal("m1"))
 	})
 
-	It("does not take the machine of a node that is given by its address", func() {
+	It("leaves a machine to the node that has its address", func() {
 		w, _ := newMetal("m0", "m1")
 		w.make(w.role("by-address").Obj(), MakeNode("here", w.ns).Role("by-address").Host(fakemetal.Hardware(0).NICs[0].IP).Obj())
 		w.nodesReady("here")
@@ -243,7 +243,7 @@ var _ = Describe("A role from bare metal", func() {
 })
 
 var _ = Describe("The machine of a node", func() {
-	It("is not deprovisioned by a restart, a deleted role, other settings or a lost status, and the change is shown", func() {
+	It("stays provisioned after a restart, a deleted role, other settings or a lost status, and shows the change", func() {
 		w, operator := newMetal("m0", "m1")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		host := w.provisioned("n")
@@ -268,7 +268,7 @@ var _ = Describe("The machine of a node", func() {
 		Expect(operator.Provisioned()).To(Equal([]string{host.Name}))
 	})
 
-	It("is not replaced by another one when a backup has the node and not its claim", func() {
+	It("stays the one of the node when a backup has the node and not its claim", func() {
 		w, _ := newMetal("m0", "m1")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		host := w.provisioned("n")
@@ -287,7 +287,7 @@ var _ = Describe("The machine of a node", func() {
 		w.nodesReady("n")
 	})
 
-	It("is shown as lost when somebody takes it away, and no other one is claimed", func() {
+	It("counts as lost when another owner takes it, and the node claims no other one", func() {
 		w, _ := newMetal("m0", "m1")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		host := w.provisioned("n")
@@ -299,7 +299,7 @@ var _ = Describe("The machine of a node", func() {
 		Expect(w.claims()).To(Equal(map[string]string{host.Name: "x"}))
 	})
 
-	DescribeTable("is released by its policy once the services are removed from it",
+	DescribeTable("follows its reclaim policy once the services are removed from it",
 		func(policy string, check func(g Gomega, host *metal3v1.BareMetalHost)) {
 			w, operator := newMetal("m0")
 			w.changeMetal(func(t *dataplanev1.BaremetalSetTemplate) { t.ReclaimPolicy = policy })
@@ -320,7 +320,7 @@ var _ = Describe("The machine of a node", func() {
 			g.Expect(h.Spec.Image).To(BeNil())
 			g.Expect(h.Status.Provisioning.State).To(Equal(metal3v1.StateAvailable))
 		}),
-		Entry("Detach: it runs on, and nobody takes it", dataplanev1.ReclaimDetach, func(g Gomega, h *metal3v1.BareMetalHost) {
+		Entry("Detach: it runs on, and no node claims it", dataplanev1.ReclaimDetach, func(g Gomega, h *metal3v1.BareMetalHost) {
 			g.Expect(h.Spec.ConsumerRef).To(BeNil())
 			g.Expect(h.Spec.Image).NotTo(BeNil())
 			g.Expect(h.Annotations).To(HaveKey(metal3v1.DetachedAnnotation))
@@ -367,7 +367,7 @@ var _ = Describe("The machine of a node", func() {
 		Expect(w.host("m0").Spec).To(Equal(own))
 	})
 
-	It("is not released while a service is added to its node at the last moment", func() {
+	It("stays claimed while a service is added to its node at the last moment", func() {
 		w, operator := newMetal("m0")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		w.provisioned("n")
@@ -434,7 +434,7 @@ var _ = Describe("A manager that dies at any write", func() {
 
 var _ = Describe("A node that is created before its role", func() {
 	for n := 1; n <= 2; n++ {
-		It(fmt.Sprintf("claims a machine, also if the manager dies at write %d", n), func() {
+		It(fmt.Sprintf("claims a machine, even if the manager dies at write %d", n), func() {
 			w, _ := newMetal("m0")
 			role := w.metalRole("later")
 			w.quiet()
@@ -455,8 +455,8 @@ var _ = Describe("A node that is created before its role", func() {
 	}
 })
 
-var _ = Describe("Two nodes and one free machine", func() {
-	It("never share it, also when both claim it at the same moment", func() {
+var _ = Describe("Two nodes with one free machine", func() {
+	It("cannot share it, even if both claim it at the same moment", func() {
 		w, operator := newMetal("m0")
 		isClaim := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/baremetalhosts/") }
 		release := w.wire.hold(isClaim)
@@ -503,8 +503,8 @@ func withoutKind() (reinstall func()) {
 	return reinstall
 }
 
-var _ = Describe("Without the kind BareMetalHost", Serial, func() {
-	It("a node that asks for one says what to install, others work, and it continues when the kind is there", func() {
+var _ = Describe("A manager without the kind BareMetalHost", Serial, func() {
+	It("says what to install on a node that asks for one, runs the others, and continues when the kind exists", func() {
 		reinstall := withoutKind()
 		w, operator := newMetal()
 		w.make(w.role("by-address").Obj(), MakeNode("n", w.ns).Role("compute").Obj(), MakeNode("here", w.ns).Role("by-address").Host("10.0.0.1").Obj())
@@ -517,7 +517,7 @@ var _ = Describe("Without the kind BareMetalHost", Serial, func() {
 		Expect(w.provisioned("n").Name).To(Equal("m0"))
 	})
 
-	It("a node that has one says so, and has the same machine again when definition and object are restored", func() {
+	It("reports a node that has a machine, and gives it the same one again when definition and object are restored", func() {
 		w, operator := newMetal("m0", "m1")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		backup := w.provisioned("n")

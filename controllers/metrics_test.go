@@ -34,7 +34,7 @@ func gauges(g Gomega) map[string]float64 {
 }
 
 var _ = Describe("Metrics", func() {
-	It("tell of runs and deletions as long as they last", func() {
+	It("report runs and deletions as long as they last", func() {
 		w := newCloud()
 		release := w.hosts.Hold()
 		DeferCleanup(release)

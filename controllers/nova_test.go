@@ -32,7 +32,7 @@ var _ = Describe("Nova", func() {
 		w.make(MakeSecret("rabbitmq-transport-url-nova-"+cell+"-transport", w.ns, "transport_url", "rabbit://"+cell))
 	}
 
-	It("makes a NovaCell of each cell, with its passwords, and is Ready once they are", func() {
+	It("creates a NovaCell of each cell, with its passwords, and is Ready once they are", func() {
 		w.make(nova)
 		w.halted(nova, novav1.NovaAllCellsReadyCondition, novav1.CellsNotReadyReason, "0/2 cells are Ready", "NovaCell nova-cell0 is not")
 		w.halted(cell("nova-cell1"), condition.InputReadyCondition, common.SecretMissingReason, `Secret "rabbitmq-transport-url-nova-cell1-transport" does not exist`)
@@ -52,7 +52,7 @@ var _ = Describe("Nova", func() {
 		Expect(zero.Status.Conditions.Get(novav1.NovaComputeServiceConfigReadyCondition)).To(BeNil())
 	})
 
-	It("is never Ready before its cells are", func() {
+	It("waits for its cells before it is Ready", func() {
 		bus("cell0")
 		bus("cell1")
 		w.make(nova)
@@ -92,7 +92,7 @@ var _ = Describe("Nova", func() {
 		Expect(string(get(Default, MakeSecret("nova-cell1-compute-config", w.ns, "", "")).Data["01-nova.conf"])).To(ContainSubstring("password = password-2\n"))
 	})
 
-	It("does not remove a cell that has computes, and says so", func() {
+	It("keeps a cell that has computes, and says so", func() {
 		for _, c := range []string{"cell0", "cell1", "cell2"} {
 			bus(c)
 		}
@@ -113,7 +113,7 @@ var _ = Describe("Nova", func() {
 		Expect(get(Default, nova).Status.CellsSummary).To(Equal("2/2"))
 	})
 
-	It("leaves a NovaCell of somebody else alone, says so, and makes the others", func() {
+	It("leaves a NovaCell of another owner alone, says so, and creates the others", func() {
 		theirs := cell("nova-cell1")
 		owner := get(Default, MakeSecret("osp-secret", w.ns, "", ""))
 		theirs.OwnerReferences = ownedBy("osp-secret", string(owner.UID), "v1", "Secret")
@@ -145,7 +145,7 @@ var _ = Describe("A cell", func() {
 		return c
 	}
 
-	It("makes the configuration of its computes, and makes it again when its inputs change", func() {
+	It("generates the configuration of its computes, and again when its inputs change", func() {
 		c := make("pa$$word\n", "rabbit://u:p$1@h/?ssl=1\n")
 		w.ready(c)
 		Expect(config(Default)).To(And(
@@ -199,7 +199,7 @@ var _ = Describe("A cell", func() {
 		Eventually(config).Should(ContainSubstring("password = changed\n"))
 	})
 
-	It("has quorum queues, and keeps them while its virtual host is the same", func() {
+	It("uses quorum queues, and keeps them while its virtual host is the same", func() {
 		c := make("x", "rabbit://u:p@h/one")
 		w.ready(c)
 		quorum := ContainSubstring("\nrabbit_quorum_queue = true\n")
@@ -289,7 +289,7 @@ var _ = Describe("A cell", func() {
 		cloud.exactlyOnce()
 	})
 
-	It("says which field is missing when a person makes it without", func() {
+	It("says which field is missing when a user creates it without", func() {
 		c := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "c"}}
 		w.make(c)
 		w.halted(c, condition.InputReadyCondition, novav1.InvalidSpecReason, "is empty: set it, or have a Nova create this cell")

@@ -51,7 +51,7 @@ var _ = Describe("Two Novas of one namespace whose cells have the same short nam
 		other = another("other", otherServer)
 	})
 
-	It("are independent", func() {
+	It("work independently", func() {
 		onOwnServers(other)
 		w.make(other, w.role("elsewhere").Cell("other-cell1").Obj())
 		w.makeNodes(1, "compute")
@@ -92,7 +92,7 @@ var _ = Describe("Two Novas of one namespace whose cells have the same short nam
 		Expect(w.databases.times()).To(HaveLen(12))
 	})
 
-	It("do not use one database, which the one that was created later says until it has its own", func() {
+	It("refuse to share one database, which the one that was created later reports until it has its own", func() {
 		w.make(other)
 		w.halted(other, novav1.NovaAPIReadyCondition, novav1.DatabaseConflictReason, "is that of Nova nova: set spec.apiDatabaseName, and cellDatabaseName of each cell")
 		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaAPIReadyCondition, "True/Ready/")

@@ -68,8 +68,8 @@ func (w *world) firstRun(step string) *ansibleeev1.OpenStackAnsibleEE {
 	return found
 }
 
-var _ = Describe("Exactly once", func() {
-	It("is a host configured for a hash though the manager is restarted at ten random moments", func() {
+var _ = Describe("The engine", func() {
+	It("configures a host once per hash even if the manager restarts at ten random moments", func() {
 		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 1))
 		w := newCloud()
 		w.hosts.Delay(150 * time.Millisecond)
@@ -84,7 +84,7 @@ var _ = Describe("Exactly once", func() {
 		w.consistent(names...)
 	})
 
-	Context("is a host configured for a hash though the manager dies at any write", func() {
+	Context("configures a host once per hash even if the manager dies at any write", func() {
 		for death := range 16 {
 			It(fmt.Sprintf("(death %d)", death), func() {
 				rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
@@ -108,7 +108,7 @@ var _ = Describe("Exactly once", func() {
 		}
 	})
 
-	It("is a host configured for a hash through a thousand resyncs", long, func() {
+	It("configures a host once per hash in a thousand resyncs", long, func() {
 		w := newCloud()
 		w.hosts.Delay(50 * time.Millisecond)
 		w.make(w.role("compute").Cell("cell1").Obj())
@@ -153,7 +153,7 @@ var _ = Describe("Exactly once", func() {
 		w.exactlyOnce()
 	})
 
-	It("and Ready does not even flicker when runs are deleted", func() {
+	It("keeps nodes Ready without interruption when runs are deleted", func() {
 		w := newCloud()
 		w.make(w.role("compute").Cell("cell1").Obj())
 		names := w.makeNodes(2, "compute")
@@ -170,7 +170,7 @@ var _ = Describe("Exactly once", func() {
 		Expect(get(Default, w.node("n000")).ResourceVersion).To(Equal(before), "the node should not be written")
 	})
 
-	It("is a host configured for a hash though its run is deleted at the moment of success", func() {
+	It("configures a host once per hash even if its run is deleted at the moment of success", func() {
 		w := newCloud(patient)
 		release := w.hosts.Hold()
 		names := w.makeTogether(w.role("compute").Obj(), 2)
@@ -188,7 +188,7 @@ var _ = Describe("Exactly once", func() {
 		w.exactlyOnce()
 	})
 
-	It("is a host configured for a hash though its run is deleted between the end of its Pod and that of its Job", func() {
+	It("configures a host once per hash even if its run is deleted between the end of its Pod and that of its Job", func() {
 		w := newCloud(patient)
 		w.hosts.Lag(5 * time.Second)
 		release := w.hosts.Hold()
@@ -209,7 +209,7 @@ var _ = Describe("Exactly once", func() {
 		w.exactlyOnce()
 	})
 
-	It("does not count a run that is deleted while it is at work, and waits for its end", func() {
+	It("ignores the result of a run that is deleted while it is in progress, and waits for its end", func() {
 		w := newCloud(patient)
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -226,7 +226,7 @@ var _ = Describe("Exactly once", func() {
 		w.consistent(names...)
 	})
 
-	It("does not count a Job that somebody deletes at work, and does not start another beside it", func() {
+	It("ignores the result of a Job that is deleted while it is in progress, and starts no other at the same time", func() {
 		w := newCloud(patient)
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -242,7 +242,7 @@ var _ = Describe("Exactly once", func() {
 		w.consistent("n")
 	})
 
-	It("runs on after somebody deletes a failed run and its inputs", func() {
+	It("continues after a failed run and its inputs are deleted", func() {
 		w := newCloud()
 		ill := w.sick(map[string]fakekube.Outcome{"n": fakekube.Unreachable})
 		w.make(w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
@@ -325,7 +325,7 @@ var _ = Describe("Exactly once", func() {
 		w.exactlyOnce()
 	})
 
-	It("holds when an upgrade brings runs of several steps while those of one step are under way", func() {
+	It("configures each host once when an upgrade brings runs of several steps while those of one step are in progress", func() {
 		w := newCloud()
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -352,7 +352,7 @@ var _ = Describe("Exactly once", func() {
 		}
 	})
 
-	It("holds while everything happens at once", long, func() {
+	It("configures each host once while everything happens at once", long, func() {
 		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 3))
 		w := newCloud()
 		w.hosts.Delay(30 * time.Millisecond)

@@ -116,7 +116,7 @@ var _ = Describe("A node that is annotated with an OVN configuration", func() {
 	var w networks
 	BeforeEach(func() { w = newNetworks() })
 
-	It("gets ovn-controller and then the metadata agent, and shows both", func() {
+	It("runs ovn-controller and then the metadata agent, and shows both", func() {
 		w.connected()
 		Expect(w.steps("n")).To(Equal([]string{"install-os", "ovn-controller", "ovn-metadata"}))
 		w.exactlyOnce()
@@ -133,7 +133,7 @@ var _ = Describe("A node that is annotated with an OVN configuration", func() {
 		w.quiet()
 	})
 
-	It("by its role, or by the node with another one, or not at all", func() {
+	It("runs them by the annotation of its role or its own, or not at all", func() {
 		w = newNetworks(patient)
 		other := maps.Clone(ovnConfig)
 		other[neutronv1.SouthboundKey] = "tcp:192.0.2.2:6642"
@@ -163,7 +163,7 @@ var _ = Describe("A node that is annotated with an OVN configuration", func() {
 		Expect(w.services(Default, "b")).To(HaveLen(2), "they are still on the host")
 	})
 
-	It("has the agent wait for ovn-controller", func() {
+	It("runs the agent only after ovn-controller is Ready", func() {
 		ill := w.sick(map[string]fakekube.Outcome{"n/ovn-controller": fakekube.Failed})
 		DeferCleanup(func() { ill.heal("n/ovn-controller") })
 		resume := w.wire.hold(func(r *http.Request) bool {
@@ -182,7 +182,7 @@ var _ = Describe("A node that is annotated with an OVN configuration", func() {
 		Expect(w.times("n", "ovn-metadata")).To(Equal(1))
 	})
 
-	It("and an agent that a person made beforehand has its configuration in the first run", func() {
+	It("runs an agent that a user created before with its configuration from the first run", func() {
 		early := w.agent("n")
 		early.Spec.OVNConfigSecretName, early.Spec.CustomServiceConfig = "ovn", "[DEFAULT]\ndebug = True\n"
 		w.make(early)
@@ -239,7 +239,7 @@ var _ = Describe("An OVN configuration", func() {
 		Expect(w.times("n", neutronv1.MetadataStep)).To(Equal(agent))
 	})
 
-	It("with TLS has the certificate put on the host, and a new one as well", func() {
+	It("puts the certificate for TLS on the host, and a new one as well", func() {
 		w.make(w.secret("ovn-tls", certificate()))
 		w.set("ovn", neutronv1.SouthboundKey, "ssl:192.0.2.1:6642", neutronv1.TLSSecretKey, "ovn-tls")
 		w.connected()
@@ -262,7 +262,7 @@ var _ = Describe("An OVN configuration", func() {
 		Eventually(func(g Gomega) string { return get(g, w.controller("n")).Status.TLSSecretName }).Should(BeEmpty())
 	})
 
-	It("that is missing or wrong is reported, runs nothing, and heals", func() {
+	It("runs nothing while it is missing or wrong, which is reported, and heals", func() {
 		remove(w.secret("ovn", nil))
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
 		both := func(reason condition.Reason, parts ...string) {
@@ -299,7 +299,7 @@ var _ = Describe("The services of OVN on a host", func() {
 		w.connected()
 	})
 
-	It("are removed with the node: the agent before ovn-controller", func() {
+	It("leave with the node: the agent before ovn-controller", func() {
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		remove(w.node("n"))
@@ -323,7 +323,7 @@ var _ = Describe("The services of OVN on a host", func() {
 		Expect(w.steps("n")[5:]).To(Equal([]string{"install-os", "ovn-controller", "ovn-metadata"}))
 	})
 
-	It("wait for each other also when a person deletes them, and come back", func() {
+	It("wait for each other also when a user deletes them, and come back", func() {
 		remove(w.controller("n"))
 		w.condition(w.controller("n"), condition.DeploymentReadyCondition, "False/OVNMetadataAgentPresent/Info", "delete it if you delete only this object")
 		w.halted(w.agent("n"), neutronv1.OVNControllerReadyCondition, neutronv1.OVNControllerNotReadyReason)
@@ -335,7 +335,7 @@ var _ = Describe("The services of OVN on a host", func() {
 		Expect(w.steps("n")[3:]).To(Equal([]string{metadataCleanup, ovnCleanup, "ovn-controller", "ovn-metadata"}))
 	})
 
-	It("are removed in this order also when they were restored from a backup, without their status", func() {
+	It("leave in this order also after a restore from a backup without their status", func() {
 		remove(w.node("n"))
 		gone(w.node("n"))
 		change(w.role("compute").Obj(), func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.Deploy = ptr.To(false) })
@@ -353,7 +353,7 @@ var _ = Describe("The services of OVN on a host", func() {
 		Expect(w.steps("n")[before:]).To(Equal([]string{metadataCleanup, ovnCleanup}))
 	})
 
-	It("go without clean-up when a person says so", func() {
+	It("leave without clean-up when a user asks for it", func() {
 		annotate(w.node("n"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n"))
 		gone(w.node("n"))

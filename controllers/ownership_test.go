@@ -178,7 +178,7 @@ var _ = Describe("A name that is generated", func() {
 		startDatabases(s.ns)
 	})
 
-	It("and is taken by an object of somebody else is a Conflict until that is deleted, for each name", func() {
+	It("causes a Conflict while an object of another owner has it, for each name", func() {
 		rows := s.generated()
 		before := map[string]map[string]any{}
 		for _, row := range slices.Backward(rows) { // a role publishes its inventory at once, also that of a person
@@ -212,7 +212,7 @@ var _ = Describe("A name that is generated", func() {
 		Expect(s.unlisted(rows)).To(BeEmpty(), "each object that the operators make needs a row in generated, or a story that elsewhere names")
 	})
 
-	It("and was made by an earlier version is kept without a write", func() {
+	It("keeps an object of an earlier version without a write", func() {
 		s.deploy()
 		Eventually(func() error { return api.Get(ctx, metaKey(s.set("ironic")), s.set("ironic")) }).Should(Succeed())
 		s.nodesReady("n1")
@@ -227,8 +227,8 @@ var _ = Describe("A name that is generated", func() {
 	})
 })
 
-var _ = Describe("An object that is not ours", func() {
-	It("stays when who wanted its name is deleted", func() {
+var _ = Describe("An object of another owner", func() {
+	It("stays when the object that needed its name is deleted", func() {
 		w := newCloud()
 		theirs := MakeConfigMap("dataplanenode-n", w.ns, "theirs", "x")
 		w.make(theirs, w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
@@ -238,7 +238,7 @@ var _ = Describe("An object that is not ours", func() {
 		Expect(get(Default, theirs).Data).To(Equal(map[string]string{"theirs": "x"}))
 	})
 
-	It("stays though it is the Secret that a Nova names, and one of its cells has that name", func() {
+	It("stays even if it is the Secret that a Nova names, and one of its cells has that name", func() {
 		w := newCloud()
 		passwords := MakeSecret("osp-secret", w.ns, "NovaPassword", "p")
 		nova := MakeNova("osp", w.ns, "osp-secret")
@@ -253,7 +253,7 @@ var _ = Describe("An object that is not ours", func() {
 		Expect(kept.Data).To(Equal(passwords.Data))
 	})
 
-	It("is ours again when it lost its owner, and was made for the same one", func() {
+	It("gets its owner back when it lost it, and was created for the same one", func() {
 		w := newCloud()
 		w.make(w.role("compute").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
 		w.nodesReady("n")

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("A quiet cluster", func() {
-	It("of 200 nodes writes nothing through resyncs", long, func() {
+	It("writes nothing in resyncs of 200 nodes", long, func() {
 		w := newCloud(func(o *controllers.Options) {
 			o.Engine.Debounce, o.Engine.Patience = 500*time.Millisecond, 20*time.Second
 		})

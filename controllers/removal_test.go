@@ -27,7 +27,7 @@ var _ = Describe("A compute that nova knows", func() {
 		w.computesReady("n000")
 	})
 
-	It("is deleted in nova once its host is cleaned up, and its name can come back", func() {
+	It("disappears from nova once its host is cleaned up, and its name can come back", func() {
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		remove(w.node("n000"))
@@ -50,7 +50,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true}))
 	})
 
-	It("is kept as long as nova has instances on it, and says how many", func() {
+	It("stays as long as nova has instances on it, and says how many", func() {
 		server.Boot("n000", 2)
 		remove(w.node("n000"))
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances", common.SkipCleanupAnnotation)
@@ -66,7 +66,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Host("n000")).To(Equal(fakenova.State{}))
 	})
 
-	It("is kept while nova does not reach the database of its cell, which may have instances on it", func() {
+	It("stays while nova does not reach the database of its cell, which may have instances on it", func() {
 		server.Boot("n000", 2)
 		server.Break(fakenova.CellDown)
 		remove(w.node("n000"))
@@ -77,7 +77,7 @@ var _ = Describe("A compute that nova knows", func() {
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances")
 	})
 
-	It("whose host is dead is forced down in nova, so that guests can be evacuated", func() {
+	It("forces its service down in nova when its host is dead, so that guests can be evacuated", func() {
 		server.Boot("n000", 3)
 		server.Stop("n000")
 		remove(w.node("n000"))
@@ -100,7 +100,7 @@ var _ = Describe("A compute that nova knows", func() {
 		w.computesReady("n000")
 	})
 
-	It("is kept by a manager that has just been started, which writes nothing", func() {
+	It("stays when a manager has just started, which writes nothing", func() {
 		server.Boot("n000", 2)
 		remove(w.node("n000"))
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances")
@@ -113,7 +113,7 @@ var _ = Describe("A compute that nova knows", func() {
 		}
 	})
 
-	It("whose host is dead is forced down in nova also by a manager that has just been started", func() {
+	It("forces its service down when its host is dead also if the manager has just started", func() {
 		server.Boot("n000", 3)
 		server.Stop("n000")
 		remove(w.node("n000"))
@@ -125,7 +125,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Host("n000").ForcedDown).To(BeTrue())
 	})
 
-	It("whose host is dead and empty is deleted in nova without clean-up", func() {
+	It("disappears from nova without clean-up when its host is dead and empty", func() {
 		server.Stop("n000")
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
@@ -134,7 +134,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(w.times("n000", cleanup)).To(BeZero())
 	})
 
-	It("whose host has just died is forced down in nova before nova has noticed", func() {
+	It("forces its service down when its host has just died, before nova has noticed", func() {
 		server.DownAfter(time.Minute)
 		server.Boot("n000", 3)
 		server.Stop("n000")
@@ -167,7 +167,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Host("n000").Ghosts).To(BeZero())
 	})
 
-	It("that its node has disabled leaves no ghost when its finalizer is removed in a second attempt", func() {
+	It("leaves no ghost when its node has disabled it and its finalizer is removed in a second attempt", func() {
 		annotate(w.node("n000"), common.DisableAnnotation, "scale-in")
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason)
 		server.ForceDown("n000") // as the first attempt did
@@ -180,7 +180,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(state.Reason).To(Equal("edpm-operators: the compute is being removed"), "by which the service is enabled when the host comes back")
 	})
 
-	It("whose host is dead is forced down in nova when nova refuses to delete its service", func() {
+	It("forces its service down when its host is dead and nova refuses to delete it", func() {
 		server.Migrate("n000", true)
 		server.Stop("n000")
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
@@ -202,7 +202,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Eventually(func() []string { return w.events("n000") }).Should(ContainElement(ContainSubstring("was left in nova as it is: keystone")))
 	})
 
-	It("is disabled with the reason of its node, and enabled again only if it was not disabled by somebody else", func() {
+	It("disables its service with the reason of its node, and enables only what it disabled itself", func() {
 		annotate(w.node("n000"), common.DisableAnnotation, "new memory")
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, "annotation edpm.openstack.org/disable of the node disables its service (new memory)")
 		Expect(server.Host("n000").Reason).To(Equal("new memory"))
@@ -232,7 +232,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Requests("PUT")).To(Equal(writes), "what others have disabled is theirs")
 	})
 
-	It("stays disabled by a person who was faster than the next list", func() {
+	It("stays disabled by a user who was faster than the next list", func() {
 		w.opts.Services.Interval = time.Hour
 		w.restart()
 		w.computesReady("n000")
@@ -245,7 +245,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true, Disabled: true, Reason: "bad DIMM"}))
 	})
 
-	It("is disabled as soon as nova answers again, also while nothing is deployed, and says so", func() {
+	It("disables its service as soon as nova answers again, also while nothing is deployed, and says so", func() {
 		change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.DeployStrategy.Deploy = ptr.To(false) })
 		change(w.compute("n000"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true" })
 		w.condition(w.compute("n000"), condition.DeploymentReadyCondition, "False/DeployDisabled/Info")
@@ -256,7 +256,7 @@ var _ = Describe("A compute that nova knows", func() {
 		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("new memory"))
 	})
 
-	It("that never was on its host is nobody else's service", func() {
+	It("leaves the service of another compute alone when it never ran on its host", func() {
 		up(server, "n001")
 		w.make(MakeNode("n001", w.ns).Role("compute").Deploy(false).Obj())
 		w.halted(w.compute("n001"), novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason)

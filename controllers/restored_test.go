@@ -42,7 +42,7 @@ var _ = Describe("What was restored from a backup without its status", func() {
 		w.make(role)
 	})
 
-	It("does not belong to a node before that has its finalizer, and is cleaned up with the next one", func() {
+	It("belongs to no node before that has its finalizer, and leaves the host with the next one", func() {
 		resume := w.wire.hold(at("/openstackdataplanenodes/n"))
 		DeferCleanup(resume)
 		w.make(compute(), MakeNode("n", w.ns).Role("compute").Obj())
@@ -58,7 +58,7 @@ var _ = Describe("What was restored from a backup without its status", func() {
 		Expect(w.steps("n")).To(Equal([]string{cleanup}))
 	})
 
-	It("is cleaned up when its node is deleted before it has said that it was restored", func() {
+	It("leaves the host when its node is deleted before it reports that it was restored", func() {
 		resume := w.wire.hold(at("/novaexternalcomputes/n/status"))
 		DeferCleanup(resume)
 		w.make(compute(), MakeNode("n", w.ns).Role("compute").Obj())
@@ -70,7 +70,7 @@ var _ = Describe("What was restored from a backup without its status", func() {
 		Expect(w.steps("n")).To(Equal([]string{cleanup}))
 	})
 
-	It("is cleaned up although the API server did not answer when a compute was looked at first", func() {
+	It("leaves the host even if the API server did not answer when its compute was first checked", func() {
 		heal := w.wire.lose(at("/novaexternalcomputes/n"))
 		w.make(compute(), MakeNode("n", w.ns).Role("compute").Obj())
 		Eventually(func(g Gomega) int64 { return get(g, w.compute("n")).Status.ObservedGeneration }).ShouldNot(BeZero())
@@ -81,7 +81,7 @@ var _ = Describe("What was restored from a backup without its status", func() {
 		Expect(w.steps("n")).To(Equal([]string{cleanup}))
 	})
 
-	It("is cleaned up although the API server did not answer when a node was looked at first", func() {
+	It("leaves the host even if the API server did not answer when its node was first checked", func() {
 		heal := w.wire.lose(at("/openstackdataplanenodes/n"))
 		w.make(restored(MakeNode("n", w.ns).Role("compute").Obj(), dataplanev1.NodeFinalizer))
 		Eventually(func(g Gomega) int64 { return get(g, w.node("n")).Status.ObservedGeneration }).ShouldNot(BeZero())
@@ -92,7 +92,7 @@ var _ = Describe("What was restored from a backup without its status", func() {
 		Expect(w.steps("n")).To(Equal([]string{cleanup}))
 	})
 
-	It("is cleaned up although the class of a service was restored after the service", func() {
+	It("leaves the host even if the class of a service was restored after the service", func() {
 		role := w.role("edge").Annotation("example.org/agent", "true").Obj()
 		role.Spec.DeployStrategy.Deploy = ptr.To(false)
 		w.make(role, restored(w.service("agent", "n"), edpmv1.EDPMServiceFinalizer), MakeNode("n", w.ns).Role("edge").Obj())

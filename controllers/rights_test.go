@@ -12,8 +12,8 @@ import (
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
-var _ = Describe("Without a right on the Secrets of a namespace", func() {
-	It("objects say so and how to grant it, nothing is run, and all continues once it is granted", func() {
+var _ = Describe("A manager without permissions for the Secrets of a namespace", func() {
+	It("reports on each object how to grant them, runs nothing, and continues once they are granted", func() {
 		w := newPlace()
 		w.running = startManager(w.ns, w.opts)
 		w.make(MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"),
@@ -34,7 +34,7 @@ var _ = Describe("Without a right on the Secrets of a namespace", func() {
 })
 
 var _ = Describe("A Secret that many nodes share", func() {
-	It("is asked for once, by its name, and a change of it reaches them all", func() {
+	It("costs one request by its name, and a change of it reaches them all", func() {
 		w := newCloud(func(o *controllers.Options) { o.Engine.Patience = 20 * time.Second })
 		w.make(w.role("compute").Obj())
 		names := w.makeNodes(30, "compute")

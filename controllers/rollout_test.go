@@ -58,7 +58,7 @@ func patient(o *controllers.Options) {
 }
 
 var _ = Describe("A rollout", func() {
-	It("goes through the services of the role in order, and then through libvirt and nova", func() {
+	It("runs the services of the role in order, and then libvirt and nova", func() {
 		w := newCloud()
 		w.make(MakeRole("compute", w.ns).SSHKey("ssh-key").Cell("cell1").Obj())
 		w.makeNodes(2, "compute")
@@ -75,7 +75,7 @@ var _ = Describe("A rollout", func() {
 		w.exactlyOnce()
 	})
 
-	It("runs services that people define, with their playbooks and files", func() {
+	It("runs services that users define, with their playbooks and files", func() {
 		w := newCloud()
 		own := MakeService("own", w.ns)
 		own.Spec.ConfigMaps, own.Spec.Secrets = []string{"files"}, []string{"more"}
@@ -96,7 +96,7 @@ var _ = Describe("A rollout", func() {
 		Expect(runs["inline"].Spec.Image).To(Equal("mine:1"))
 	})
 
-	It("does nothing of phase 1 before the node is Ready", func() {
+	It("starts phase 1 only after the node is Ready", func() {
 		w := newCloud()
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -126,7 +126,7 @@ var _ = Describe("A rollout", func() {
 		w.computesReady("n")
 	})
 
-	It("of 40 nodes that come at once makes one run for phase 0 and one for phase 1", func() {
+	It("creates one run for phase 0 and one for phase 1 of 40 nodes that are created at once", func() {
 		w := newCloud(patient)
 		w.makeTogether(MakeRole("compute", w.ns).SSHKey("ssh-key").Cell("cell1").Services("install-os", "run-os").Obj(), 40)
 		w.computesReady(nodeNames(40)...)
@@ -139,7 +139,7 @@ var _ = Describe("A rollout", func() {
 		w.exactlyOnce()
 	})
 
-	It("of 40 nodes in batches of 10 makes four runs of each step", func() {
+	It("creates four runs of each step for 40 nodes in batches of 10", func() {
 		w := newCloud(patient)
 		w.makeTogether(w.role("compute").BatchSize(10).Obj(), 40)
 		w.nodesReady(nodeNames(40)...)
@@ -213,7 +213,7 @@ var _ = Describe("A rollout", func() {
 		w.computesReady("n")
 	})
 
-	DescribeTable("tries again when nobody knows what became of a host",
+	DescribeTable("retries when the result of a host is unknown",
 		func(outcome fakekube.Outcome, message string) {
 			w := newCloud()
 			ill := w.sick(map[string]fakekube.Outcome{"n": outcome})
@@ -226,7 +226,7 @@ var _ = Describe("A rollout", func() {
 		Entry("because the recap leaves it out", fakekube.Missing, "The Job failed although no host did"),
 	)
 
-	It("with maxUnavailable 1 goes one by one, and a failed host stops the others", func() {
+	It("runs one host at a time with maxUnavailable 1, and a failed host stops the others", func() {
 		w := newCloud(patient)
 		ill := w.sick(map[string]fakekube.Outcome{"n001": fakekube.Failed})
 		w.hosts.Delay(100 * time.Millisecond)
@@ -242,7 +242,7 @@ var _ = Describe("A rollout", func() {
 		}
 	})
 
-	It("with maxFailures 0 stops for good at the first failure, also while it is tried again", func() {
+	It("stops for good at the first failure with maxFailures 0, also while it is retried", func() {
 		w := newCloud(patient)
 		ill := w.sick(map[string]fakekube.Outcome{"n000": fakekube.Failed})
 		w.hosts.Delay(200 * time.Millisecond)
@@ -286,7 +286,7 @@ var _ = Describe("A rollout", func() {
 		w.exactlyOnce()
 	})
 
-	It("restricted by tags never marks a host as converged, and runs once", func() {
+	It("runs once when restricted by tags, and never marks a host as converged", func() {
 		w := newCloud()
 		role := w.role("compute").Cell("cell1").Obj()
 		role.Spec.DeployStrategy.AnsibleTags, role.Spec.DeployStrategy.AnsibleSkipTags = "packages", "slow"
@@ -312,7 +312,7 @@ var _ = Describe("A rollout", func() {
 		Expect(w.times("n000", "install-os")).To(Equal(2))
 	})
 
-	It("with deploy false computes everything, runs nothing and says so, and continues when it is true", func() {
+	It("computes everything with deploy false, runs nothing and says so, and continues when it is true", func() {
 		w := newCloud()
 		role := w.role("compute").Cell("cell1").Deploy(false).Obj()
 		w.make(role, MakeNode("n", w.ns).Role("compute").Obj())

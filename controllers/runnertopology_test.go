@@ -63,8 +63,8 @@ func (w *world) users(name string) []string {
 	return users
 }
 
-var _ = Describe("Where runs are made from", func() {
-	It("is where the Topology of the role says, for every step, unless the node says otherwise", func() {
+var _ = Describe("The place of a run", func() {
+	It("follows the Topology of the role in every step, unless the node has another", func() {
 		w := newCloud()
 		w.make(MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj(), MakeTopology("edge-b", w.ns).Pin("zone", "B").Obj())
 		w.make(w.role("compute").Cell("cell1").Topology("edge-a").Obj())
@@ -89,7 +89,7 @@ var _ = Describe("Where runs are made from", func() {
 		Expect(w.heldBy("edge-b")).To(Equal([]string{topologyv1.Finalizer}))
 	})
 
-	It("is part of what makes hosts share a run", func() {
+	It("decides which hosts share a run", func() {
 		w := newCloud(patient)
 		w.make(MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj(), MakeTopology("edge-b", w.ns).Pin("zone", "B").Obj())
 		for i, name := range nodeNames(4) {
@@ -131,7 +131,7 @@ var _ = Describe("Where runs are made from", func() {
 		Eventually(func() []string { return w.zonesOf("n000", "install-os") }).Should(Equal([]string{"A", "A2", "B"}))
 	})
 
-	It("lets a host that could not be reached be tried again at once from elsewhere", func() {
+	It("lets an unreachable host be retried at once from another place", func() {
 		w := newCloud(patient, func(o *controllers.Options) { o.Engine.Backoff = edpm.DefaultOptions().Backoff })
 		role := w.role("compute").Cell("cell1").Obj()
 		w.make(MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj(), role)
@@ -147,7 +147,7 @@ var _ = Describe("Where runs are made from", func() {
 		Expect(w.times("n000", "install-os")).To(Equal(1))
 	})
 
-	It("is awaited while the Topology does not exist: nothing runs until it does", func() {
+	It("holds runs back while the Topology does not exist", func() {
 		w := newCloud()
 		role := w.role("compute").Topology("late").Obj()
 		w.make(role, MakeNode("n001", w.ns).Role("compute").Host("10.0.0.1").Topology("later").Obj())
@@ -165,7 +165,7 @@ var _ = Describe("Where runs are made from", func() {
 		Expect(w.zonesOf("n001", "install-os")).To(Equal([]string{"B"}))
 	})
 
-	It("stays where it was until everything is off the hosts, and then lets go of the Topology", func() {
+	It("stays until everything is removed from the hosts, and then releases the Topology", func() {
 		w := newCloud()
 		w.make(MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj(), MakeTopology("edge-b", w.ns).Pin("zone", "B").Obj())
 		role := w.role("compute").Cell("cell1").Topology("edge-a").Obj()
@@ -188,7 +188,7 @@ var _ = Describe("Where runs are made from", func() {
 		gone(w.topology("edge-a"))
 	})
 
-	It("is not taken from a role that may keep a Topology that somebody deletes, and not given to a new one", func() {
+	It("stays that of a role whose Topology is being deleted, which a new role cannot use", func() {
 		w := newCloud()
 		w.make(MakeTopology("edge-a", w.ns).Pin("zone", "A").Obj(), w.role("compute").Topology("edge-a").Obj())
 		w.makeNodes(1, "compute")
@@ -205,7 +205,7 @@ var _ = Describe("Where runs are made from", func() {
 		Eventually(func() []string { return get(Default, other).Finalizers }).Should(BeEmpty())
 	})
 
-	Context("that is deleted while a role begins to use it, with another manager than that of Topologies", func() {
+	Context("when the Topology is deleted while a role starts to use it, with another manager than that of Topologies", func() {
 		// apart has a manager of everything but Topologies, and one of these.
 		apart := func() (w *world, topologies *running) {
 			w = newCloud(func(o *controllers.Options) {
@@ -223,7 +223,7 @@ var _ = Describe("Where runs are made from", func() {
 		}
 		role := func(w *world) *dataplanev1.OpenStackDataPlaneRole { return w.role("compute").Topology("edge-a").Obj() }
 
-		It("is refused if the deletion came first", func() {
+		It("refuses it if the deletion came first", func() {
 			w, _ := apart()
 			change(w.topology("edge-a"), func(t *topologyv1.Topology) { t.Finalizers = []string{"example.com/backup"} })
 			begin := w.wire.hold(ofTopology)
@@ -236,7 +236,7 @@ var _ = Describe("Where runs are made from", func() {
 			gone(w.topology("edge-a"))
 		})
 
-		It("is refused if the finalizer is being removed", func() {
+		It("refuses it if the finalizer is being removed", func() {
 			w, topologies := apart()
 			change(w.topology("edge-a"), func(t *topologyv1.Topology) { t.Finalizers = []string{topologyv1.Finalizer} })
 			end := topologies.wire.hold(ofTopology)
@@ -260,7 +260,7 @@ var _ = Describe("Where runs are made from", func() {
 		})
 	})
 
-	It("can be said of a run that a person makes", func() {
+	It("applies to a run that a user creates", func() {
 		w := newWorld()
 		run := MakeRun("mine", w.ns)
 		run.Spec.TopologyRef = &topologyv1.TopologyRef{Name: "edge-a"}

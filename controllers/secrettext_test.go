@@ -166,7 +166,7 @@ func unnamed(ns string) []string {
 	return slices.Sorted(maps.Keys(want))
 }
 
-var _ = DescribeTable("The text of a Secret shows nowhere, whatever names it and whatever it is:",
+var _ = DescribeTable("The manager shows the text of a Secret nowhere, whatever refers to it and whatever it is:",
 	func(secret secretText) {
 		w := newWorld()
 		data := map[string][]byte{}

@@ -21,7 +21,7 @@ import (
 // What a user of a namespace may try, see docs/security.md. No webhook is there:
 // this is what the controllers themselves do not let through.
 
-var _ = DescribeTable("What leads out of the namespace, or is too large, leads nowhere also without webhooks:",
+var _ = DescribeTable("The manager follows nothing that leads out of the namespace or is too large, also without webhooks:",
 	func(p plight) {
 		w := newCloud()
 		role, node := w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj()
@@ -103,8 +103,8 @@ var _ = DescribeTable("What leads out of the namespace, or is too large, leads n
 	}),
 )
 
-var _ = Describe("A run that a user makes", func() {
-	It("does not get a Secret deleted that has its name", func() {
+var _ = Describe("A run of a user", func() {
+	It("keeps a Secret that has its name when it is deleted", func() {
 		w := newCloud()
 		run := MakeRun("ssh-key", w.ns)
 		run.Spec.InputsSecretName = "ssh-key"
@@ -114,7 +114,7 @@ var _ = Describe("A run that a user makes", func() {
 		Expect(get(Default, MakeSecret("ssh-key", w.ns, "", "")).OwnerReferences).To(BeEmpty())
 	})
 
-	It("does not take its result from a Pod that is not its own", func() {
+	It("ignores the result of a Pod that is not its own", func() {
 		w := newCloud()
 		release := w.hosts.Hold()
 		DeferCleanup(release)
@@ -135,7 +135,7 @@ var _ = Describe("A run that a user makes", func() {
 		Expect(get(Default, run).Status.Hosts).NotTo(ContainElement(HaveField("Name", "forged")))
 	})
 
-	It("is not started with variables that change how hosts are reached", func() {
+	It("refuses variables that change how hosts are reached", func() {
 		w := newCloud()
 		run := MakeRun("r", w.ns)
 		run.Spec.Inventory = "h1 ansible_host=10.0.0.1 ansible_ssh_common_args='-F /mnt/config'\n"
@@ -146,7 +146,7 @@ var _ = Describe("A run that a user makes", func() {
 		w.ready(run)
 	})
 
-	It("has no say about its Pod's rights", func() {
+	It("leaves the permissions of its Pod as the manager sets them", func() {
 		w := newCloud()
 		run := MakeRun("r", w.ns)
 		run.Spec.ServiceAccountName, run.Spec.UID = "privileged", ptr.To[int64](1)

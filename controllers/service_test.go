@@ -103,7 +103,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.exactlyOnce()
 	})
 
-	It("is not observed where no API is run, and keeps nobody from being Ready", func() {
+	It("stays unobserved where no API is run, and lets computes be Ready", func() {
 		w := newCloud(observing)
 		w.make(w.role("compute").Cell("cell1").Obj())
 		w.makeNodes(1, "compute")
@@ -112,7 +112,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		Expect(get(Default, w.compute("n000")).Status.ComputeService).To(BeNil())
 	})
 
-	It("is observed as soon as the Nova runs an API, and no longer when it does not", func() {
+	It("gets observed as soon as the Nova runs an API, and no longer when it runs none", func() {
 		w, server := newOpenStack()
 		nova := MakeNova("nova", w.ns, "")
 		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = nil })
@@ -135,7 +135,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.exactlyOnce()
 	})
 
-	It("that stops later is shown down since its last report, and nothing is run", func() {
+	It("shows since when it is down after it stops, and nothing is run", func() {
 		w, server := newOpenStack()
 		w.makeNodes(2, "compute")
 		up(server, "n000", "n001")
@@ -160,7 +160,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.exactlyOnce()
 	})
 
-	DescribeTable("cannot be asked for, which the waiting compute and the Nova say, and heals",
+	DescribeTable("stays unknown while nova cannot be asked, which the waiting compute and the Nova report, and heals",
 		func(fault fakenova.Fault, password string, reason condition.Reason, says string) {
 			w, server := newOpenStack()
 			server.Break(fault)
@@ -187,7 +187,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		Entry("nova redirects", fakenova.Redirect, "p", novav1.APIUnreachableReason, "it answers 307"),
 	)
 
-	DescribeTable("is shown as it was, which only the Nova says, while", func(fault fakenova.Fault, reason condition.Reason, says string) {
+	DescribeTable("keeps its last known state, which only the Nova reports, while", func(fault fakenova.Fault, reason condition.Reason, says string) {
 		w, server := newOpenStack()
 		w.makeNodes(3, "compute")
 		up(server, nodeNames(3)...)
@@ -206,7 +206,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		Entry("the database of its cell is down", fakenova.CellDown, novav1.CellUnreachableReason, "does not reach the database of the cell of host n000"),
 	)
 
-	It("is read by one list for all computes, at a bounded rate, and written only when it changes", func() {
+	It("comes from one list for all computes, at a bounded rate, and causes writes only when it changes", func() {
 		w, server := newOpenStack()
 		names := w.makeNodes(30, "compute")
 		up(server, names...)
@@ -234,7 +234,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		Consistently(func() int { return server.Requests("") }).Should(Equal(asked), "a Nova without computes is not asked")
 	})
 
-	It("has its host mapped by one Job for all that wait", func() {
+	It("shares the Job that maps its host with all that wait", func() {
 		w, server := newOpenStack(func(server *fakenova.Server, job *batchv1.Job) {
 			if strings.HasPrefix(job.Name, discovery) {
 				server.Discover()
@@ -257,7 +257,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		Expect(w.wire.Since(0)).NotTo(ContainElement(HaveSuffix("/status")))
 	})
 
-	It("is mapped by a later Job when it came too late for the first", func() {
+	It("waits for a later Job that maps its host when it comes too late for the first", func() {
 		gate := make(chan struct{})
 		w, server := newOpenStack(func(server *fakenova.Server, job *batchv1.Job) {
 			if strings.HasPrefix(job.Name, discovery) {
@@ -284,7 +284,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.exactlyOnce()
 	})
 
-	It("is that of edpm_nova_host if the node sets it", func() {
+	It("follows edpm_nova_host if the node sets it", func() {
 		w, server := newOpenStack()
 		w.make(MakeNode("n000", w.ns).Role("compute").Host("10.0.0.1").Vars(`{"edpm_nova_host": "other"}`).Obj())
 		up(server, "n000")
@@ -317,7 +317,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		Expect(server.Host("n001")).To(Equal(fakenova.State{Service: true, Mapped: true}))
 	})
 
-	It("of another compute is neither disabled nor deleted by one that takes its name", func() {
+	It("stays as it is when another compute takes its name", func() {
 		w, server := newOpenStack()
 		w.makeNodes(1, "compute")
 		up(server, "n000")
@@ -336,7 +336,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true}))
 	})
 
-	It("of another compute is kept when one that takes its name is deleted", func() {
+	It("stays when another compute that takes its name is deleted", func() {
 		w, server := newOpenStack()
 		w.makeNodes(1, "compute")
 		up(server, "n000")
@@ -353,7 +353,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true}))
 	})
 
-	It("that is disabled is not Ready, and says why", func() {
+	It("keeps its compute from being Ready while it is disabled, and says why", func() {
 		w, server := newOpenStack()
 		w.makeNodes(1, "compute")
 		up(server, "n000")

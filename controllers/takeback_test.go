@@ -76,7 +76,7 @@ var _ = Describe("A run that cannot start", func() {
 		stuck()
 	})
 
-	It("is taken back when its inputs are corrected, which takes effect at once", func() {
+	It("withdraws when its inputs are corrected, which takes effect at once", func() {
 		first := stuck()
 		attach("right")
 		w.computesReady(nodeNames(2)...)
@@ -87,7 +87,7 @@ var _ = Describe("A run that cannot start", func() {
 		Eventually(w.inputsOfRuns).Should(BeEmpty(), "the inputs of a run that was taken back are left")
 	})
 
-	It("does not keep a node from being deleted, and the others run without it", func() {
+	It("lets a node be deleted, and the others run without it", func() {
 		remove(w.node("n000"))
 		gone(w.node("n000"))
 		attach("right")
@@ -95,7 +95,7 @@ var _ = Describe("A run that cannot start", func() {
 		Expect(w.times("n000", "install-os")).To(BeZero(), "a run has started for a node that is gone")
 	})
 
-	It("for a token that is removed leaves the host as it is", func() {
+	It("leaves the host as it is when its token is removed", func() {
 		attach("right")
 		w.computesReady(nodeNames(2)...)
 		attach("typo")

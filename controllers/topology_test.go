@@ -91,7 +91,7 @@ var _ = Describe("A Topology", func() {
 		w.ready(spread)
 	})
 
-	It("follows nodes and pods: labels, pods that go or end, and pods of others that a constraint selects", func() {
+	It("follows nodes and pods: labels, pods that are deleted or end, and pods of others that a constraint selects", func() {
 		w := newWorld()
 		key := w.zoned("zoneA", "zoneB", "")
 		spread := MakeTopology("spread", w.ns).Spread(key, "service", "glance").Obj()
@@ -149,7 +149,7 @@ var _ = Describe("A Topology", func() {
 		w.ready(spread)
 	})
 
-	It("that only pins has no domains", func() {
+	It("shows no domains when it only pins", func() {
 		w := newWorld()
 		pin := MakeTopology("pin", w.ns).Pin("zone", "zoneA").Obj()
 		w.make(pin)
@@ -157,7 +157,7 @@ var _ = Describe("A Topology", func() {
 		w.shows("pin", "0||")
 	})
 
-	It("that is deleted while it is used stays, and says who holds it", func() {
+	It("stays when it is deleted while it is used, and says who uses it", func() {
 		w := newWorld()
 		pin := MakeTopology("pin", w.ns).Pin("zone", "zoneA").Obj()
 		pin.Finalizers = []string{"example.com/backup"}
@@ -175,7 +175,7 @@ var _ = Describe("A Topology", func() {
 		gone(pin)
 	})
 
-	It("is not held by what no longer exists, and those who refer to it hold it again if it is taken from them", func() {
+	It("ignores users that no longer exist, and keeps its users even if their hold on it is removed", func() {
 		w := newWorld()
 		long := strings.Repeat("edge-", 20) + "a"
 		w.make(MakeRole("a", w.ns).Topology("pin").Obj(), MakeRole(long, w.ns).Topology("pin").Obj())
@@ -189,7 +189,7 @@ var _ = Describe("A Topology", func() {
 		Eventually(finalizers).Should(ConsistOf(topologyv1.Finalizer), "a person has removed all finalizers")
 	})
 
-	It("that is deleted goes although the finalizer of what held it was removed by hand", func() {
+	It("disappears when it is deleted even if the finalizer of a user was removed manually", func() {
 		w := newWorld()
 		pin := MakeTopology("pin", w.ns).Pin("zone", "zoneA").Obj()
 		pin.Finalizers = []string{"openstack.org/novacell-ghost"}

@@ -16,7 +16,7 @@ import (
 
 const annotationField = "metadata.annotations[nova.openstack.org/cell]"
 
-var _ = Describe("The cell of a node", func() {
+var _ = Describe("The cell rule", func() {
 	var w world
 	BeforeEach(func() {
 		w = newWorld()
@@ -28,7 +28,7 @@ var _ = Describe("The cell of a node", func() {
 
 	// Each row is a node (role, own annotation), a change and the verdict. An
 	// empty verdict is consent.
-	DescribeTable("when the node is written",
+	DescribeTable("when a node is written",
 		func(role, cell string, change func() error, verdict ...string) {
 			w.node("n", role, cell)
 			err := change()
@@ -38,40 +38,40 @@ var _ = Describe("The cell of a node", func() {
 			}
 			refused(err, append(verdict, "node n is in cell cell1", "delete the node")...)
 		},
-		Entry("is set for the first time by annotation", "none", "-", func() error { return w.annotateNode("n", "cell1") }),
-		Entry("is set for the first time on a node without a role", "", "-", func() error { return w.annotateNode("n", "cell1") }),
-		Entry("is set for the first time by moving to a role", "none", "-", func() error { return w.moveNode("n", "one") }),
-		Entry("is set for the first time after the node opted out of that of its role", "one", "", func() error { return w.annotateNode("n", "cell2") }),
-		Entry("stays when the same annotation is added as that of the role", "one", "-", func() error { return w.annotateNode("n", "cell1") }),
-		Entry("stays when the node moves to another role of the same cell", "one", "-", func() error { return w.moveNode("n", "uno") }),
-		Entry("stays when a node with its own annotation moves to a role of another cell", "one", "cell1", func() error { return w.moveNode("n", "two") }),
-		Entry("stays when a node with its own annotation leaves its role", "one", "cell1", func() error { return w.moveNode("n", "") }),
-		Entry("cannot be changed on the node", "none", "cell1",
+		Entry("accepts a first cell by annotation", "none", "-", func() error { return w.annotateNode("n", "cell1") }),
+		Entry("accepts a first cell on a node without a role", "", "-", func() error { return w.annotateNode("n", "cell1") }),
+		Entry("accepts a first cell by moving to a role", "none", "-", func() error { return w.moveNode("n", "one") }),
+		Entry("accepts a first cell after the node opted out of that of its role", "one", "", func() error { return w.annotateNode("n", "cell2") }),
+		Entry("accepts the annotation that the role has already", "one", "-", func() error { return w.annotateNode("n", "cell1") }),
+		Entry("accepts another role of the same cell", "one", "-", func() error { return w.moveNode("n", "uno") }),
+		Entry("accepts a role of another cell when the node has its own annotation", "one", "cell1", func() error { return w.moveNode("n", "two") }),
+		Entry("accepts no role when the node has its own annotation", "one", "cell1", func() error { return w.moveNode("n", "") }),
+		Entry("refuses another cell on the node", "none", "cell1",
 			func() error { return w.annotateNode("n", "cell2") }, annotationField+`: Invalid value: "cell2"`, "cannot be moved to cell cell2"),
-		Entry("cannot be removed from the node", "none", "cell1",
+		Entry("refuses to remove the annotation from the node", "none", "cell1",
 			func() error { return w.annotateNode("n", "-") }, annotationField+`: Invalid value: ""`, "cannot be moved to no cell"),
-		Entry("cannot be emptied on the node", "none", "cell1",
+		Entry("refuses an empty annotation on the node", "none", "cell1",
 			func() error { return w.annotateNode("n", "") }, annotationField+`: Invalid value: ""`, "cannot be moved to no cell"),
-		Entry("cannot be overridden by an annotation", "one", "-",
+		Entry("refuses to override the cell by an annotation", "one", "-",
 			func() error { return w.annotateNode("n", "cell2") }, annotationField+`: Invalid value: "cell2"`, "cannot be moved to cell cell2"),
-		Entry("cannot be opted out of by an empty annotation", "one", "-",
+		Entry("refuses to opt out by an empty annotation", "one", "-",
 			func() error { return w.annotateNode("n", "") }, annotationField+`: Invalid value: ""`, "cannot be moved to no cell"),
-		Entry("cannot be changed by moving to a role of another cell", "one", "-",
+		Entry("refuses a role of another cell", "one", "-",
 			func() error { return w.moveNode("n", "two") }, `spec.role: Invalid value: "two"`, "cannot be moved to cell cell2"),
-		Entry("cannot be lost by moving to a role without one", "one", "-",
+		Entry("refuses a role without a cell", "one", "-",
 			func() error { return w.moveNode("n", "none") }, `spec.role: Invalid value: "none"`, "cannot be moved to no cell"),
-		Entry("cannot be lost by moving to a role that does not exist", "one", "-",
+		Entry("refuses a role that does not exist", "one", "-",
 			func() error { return w.moveNode("n", "ghost") }, `spec.role: Invalid value: "ghost"`, "nor a role that exists"),
-		Entry("cannot be lost by leaving the role", "one", "-",
+		Entry("refuses to leave the role", "one", "-",
 			func() error { return w.moveNode("n", "") }, `spec.role: Invalid value: ""`, "cannot be moved to no cell"),
-		Entry("cannot be changed by moving and annotating at once", "one", "-", func() error {
+		Entry("refuses to move and annotate with another cell at once", "one", "-", func() error {
 			return w.updateNode("n", func(n *dataplanev1.OpenStackDataPlaneNode) {
 				n.Spec.Role, n.Annotations = "none", annotated("cell2")
 			})
 		}, annotationField+`: Invalid value: "cell2"`, "cannot be moved to cell cell2"),
 	)
 
-	It("may be kept while moving to a role of another cell, by annotating at once", func() {
+	It("accepts a role of another cell together with an annotation that keeps the cell", func() {
 		w.node("n", "one", "-")
 		Expect(w.updateNode("n", func(n *dataplanev1.OpenStackDataPlaneNode) {
 			n.Spec.Role, n.Annotations = "two", annotated("cell1")
@@ -83,14 +83,14 @@ var _ = Describe("The cell of a node", func() {
 		refused(w.annotateNode("n", "-"), annotationField, "cannot be changed or removed once it is set", "restore the annotation")
 	})
 
-	It("has to be the name of a NovaCell", func() {
+	It("refuses what is not the name of a NovaCell", func() {
 		w.node("n", "none", "-")
 		refused(w.annotateNode("n", "Cell 1"), annotationField+`: Invalid value: "Cell 1"`, "for example nova-cell1")
 		refused(w.annotateRole("none", "cell1 "), annotationField+`: Invalid value: "cell1 "`, "for example nova-cell1")
 		refused(api.Create(ctx, w.newRole("new", "nova/cell1")), annotationField+`: Invalid value: "nova/cell1"`)
 	})
 
-	It("comes with a warning when there is no such NovaCell, or it is cell0", func() {
+	It("warns when the NovaCell does not exist, or is cell0", func() {
 		create(&novav1.NovaCell{ObjectMeta: w.meta("cell1", "-")})
 		create(&novav1.NovaCell{ObjectMeta: w.meta("nova-cell0", "-"), Spec: novav1.NovaCellSpec{CellName: "cell0"}})
 		w.node("n", "none", "-")
@@ -103,7 +103,7 @@ var _ = Describe("The cell of a node", func() {
 		Expect(warnings.take()).To(ConsistOf(ContainSubstring("is cell0, which has no computes")))
 	})
 
-	Describe("when its NovaExternalCompute is the record of it", func() {
+	Describe("when a NovaExternalCompute records the cell", func() {
 		BeforeEach(func() {
 			w.node("n", "one", "-")
 			w.compute("n", "cell1")
@@ -113,47 +113,47 @@ var _ = Describe("The cell of a node", func() {
 			return api.Create(ctx, w.newNode("n", role, cell))
 		}
 
-		It("is not changed by deleting the node and creating it again", func() {
+		It("refuses another cell after the node is deleted and created again", func() {
 			refused(recreateNode("none", "cell2"), annotationField+`: Invalid value: "cell2"`,
 				"node n is in cell cell1", "delete NovaExternalCompute n first")
 			refused(api.Create(ctx, w.newNode("n", "two", "-")), `spec.role: Invalid value: "two"`, "is in cell cell1")
 		})
-		It("is found again when the node is created again", func() { Expect(recreateNode("one", "-")).To(Succeed()) })
+		It("gives a node its cell again when it is created again", func() { Expect(recreateNode("one", "-")).To(Succeed()) })
 		It("leaves a node without any cell alone", func() {
 			Expect(recreateNode("none", "-")).To(Succeed())
 			Expect(w.annotateNode("n", "cell1")).To(Succeed())
 		})
-		It("is not changed after the role is gone", func() {
+		It("refuses another cell after the role is deleted", func() {
 			w.delete(w.newRole("one", "-"))
 			refused(w.annotateNode("n", "cell2"), "node n is in cell cell1", "delete NovaExternalCompute n first")
 			refused(w.moveNode("n", "two"), `spec.role: Invalid value: "two"`, "is in cell cell1")
 			Expect(w.moveNode("n", "none")).To(Succeed(), "it has no cell by annotation before and after")
 			Expect(w.moveNode("n", "uno")).To(Succeed(), "this is where it belongs")
 		})
-		It("is not changed by deleting the role and creating it again", func() {
+		It("refuses another cell by deleting the role and creating it again", func() {
 			w.delete(w.newRole("one", "-"))
 			refused(api.Create(ctx, w.newRole("one", "cell2")), annotationField+`: Invalid value: "cell2"`, "n (in cell cell1)", "cell cell2")
 			w.role("one", "cell1")
 		})
-		It("is not changed by a role that came back without a cell and is annotated then", func() {
+		It("refuses another cell for a role that was created again without one", func() {
 			w.delete(w.newRole("one", "-"))
 			w.role("one", "-")
 			refused(w.annotateRole("one", "cell2"), "n (in cell cell1)")
 			Expect(w.annotateRole("one", "cell1")).To(Succeed())
 		})
-		It("is free again once the record is gone", func() {
+		It("accepts any cell once the record is deleted", func() {
 			w.delete(w.newNode("n", "", "-"))
 			w.delete(w.newCompute("n", "-"))
 			w.node("n", "two", "-")
 		})
-		It("cannot be changed on the record", func() {
+		It("refuses another cell in the record", func() {
 			compute := w.newCompute("n", "cell1")
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cellName":"cell2"}}`))
 			refused(api.Patch(ctx, compute, patch), "spec.cellName", "cannot be changed", "create it again")
 		})
 	})
 
-	It("is what a new NovaExternalCompute has to name", func() {
+	It("refuses a new NovaExternalCompute of another cell", func() {
 		w.node("n", "one", "-")
 		refused(api.Create(ctx, w.newCompute("n", "cell2")), `spec.cellName: Invalid value: "cell2"`, "node n is in cell cell1", "set cell1")
 		w.compute("before-its-node", "cell2")
@@ -161,8 +161,8 @@ var _ = Describe("The cell of a node", func() {
 		w.node("before-its-node", "two", "-")
 	})
 
-	Describe("when the role is written", func() {
-		It("is set for the first time for all nodes, after which it stays", func() {
+	Describe("when a role is written", func() {
+		It("accepts a first cell for all nodes, and refuses another one afterwards", func() {
 			w.node("a", "none", "-")
 			w.node("b", "none", "-")
 			Expect(w.annotateRole("none", "cell1")).To(Succeed())
@@ -170,12 +170,12 @@ var _ = Describe("The cell of a node", func() {
 				refused(w.annotateRole("none", cell), annotationField, "a (in cell cell1), b (in cell cell1)", "use another role")
 			}
 		})
-		It("stays even if the role has no nodes", func() {
+		It("keeps the cell even if the role has no nodes", func() {
 			for _, cell := range []string{"cell2", "-", ""} {
 				refused(w.annotateRole("one", cell), annotationField, "is cell1 and can be neither changed nor removed", "restore it")
 			}
 		})
-		It("is set beside nodes that override it", func() {
+		It("accepts a first cell if the other nodes override it", func() {
 			w.node("a", "none", "cell2")
 			w.node("b", "none", "-")
 			w.node("c", "none", "")
@@ -186,7 +186,7 @@ var _ = Describe("The cell of a node", func() {
 			refused(err, "b (in cell cell1)")
 			Expect(err.Error()).NotTo(Or(ContainSubstring("a (in"), ContainSubstring("c (in")))
 		})
-		It("is not set over nodes that are recorded in other cells, each of which is named", func() {
+		It("refuses a first cell over nodes that are recorded in other cells, and names each", func() {
 			for _, name := range []string{"b", "a", "c"} {
 				w.node(name, "none", "-")
 			}
@@ -212,14 +212,14 @@ var _ = Describe("The cell of a node", func() {
 			w.compute("m", "cell1")
 			Expect(w.annotateRole("none", "cell2")).To(Succeed())
 		})
-		It("is set by a role that is created after its nodes", func() {
+		It("accepts a cell of a role that is created after its nodes", func() {
 			w.node("n", "late", "-")
 			w.role("late", "cell2")
 			refused(w.annotateNode("n", "cell1"), "node n is in cell cell2")
 		})
 	})
 
-	It("does not stand in the way of writes about something else, nor of deletion", func() {
+	It("allows writes that concern no cell, and deletion", func() {
 		w.node("n", "one", "-")
 		w.compute("n", "cell1")
 		Expect(w.updateNode("n", func(n *dataplanev1.OpenStackDataPlaneNode) {
@@ -233,7 +233,7 @@ var _ = Describe("The cell of a node", func() {
 		w.delete(w.newCompute("n", "-"))
 	})
 
-	It("cannot be changed through a status update", func() {
+	It("refuses to change the cell through a status update", func() {
 		w.node("n", "one", "-")
 		node := &dataplanev1.OpenStackDataPlaneNode{}
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(w.newNode("n", "", "-")), node)).To(Succeed())
@@ -247,7 +247,7 @@ var _ = Describe("The cell of a node", func() {
 	})
 
 	Describe("when two updates race", func() {
-		It("is set by exactly one of them", func() {
+		It("lets exactly one of them set the cell", func() {
 			for round := range 10 {
 				role := fmt.Sprintf("race-%d", round)
 				w.role(role, "-")
@@ -264,7 +264,7 @@ var _ = Describe("The cell of a node", func() {
 			}
 		})
 
-		It("is that of the record, when a role gets a cell while a node of it gets another", func() {
+		It("keeps the cell of the record when a role gets a cell while a node of it gets another", func() {
 			w.node("n", "none", "-")
 			reads.once("n", func() {
 				defer GinkgoRecover()
@@ -276,7 +276,7 @@ var _ = Describe("The cell of a node", func() {
 			w.stays("n", "cell1")
 		})
 
-		It("is that of the record, when a role gets a cell while a node moves into it", func() {
+		It("keeps the cell of the record when a role gets a cell while a node moves into it", func() {
 			By("starting with a node whose role is gone and whose record is there")
 			w.node("n", "gone", "-")
 			w.compute("n", "cell1")

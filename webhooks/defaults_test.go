@@ -13,7 +13,7 @@ import (
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
-var _ = Describe("Container images", func() {
+var _ = Describe("The webhook for container images", func() {
 	var w world
 	BeforeEach(func() { w = newWorld() })
 
@@ -31,7 +31,7 @@ var _ = Describe("Container images", func() {
 		return compute
 	}
 
-	It("of a compute are those of the operator's environment", func() {
+	It("takes those of a compute from the operator's environment", func() {
 		compute := w.newCompute("n", "cell1")
 		create(compute)
 		Expect(images(compute)).To(Equal([]string{computeImage, libvirtImage, novaEEImage}))
@@ -45,13 +45,13 @@ var _ = Describe("Container images", func() {
 		create(compute)
 		Expect(images(compute)).To(Equal([]string{"older", libvirtImage, novaEEImage}))
 	})
-	It("of a compute that names some are kept, and only the rest is filled", func() {
+	It("keeps those that a compute names, and fills only the rest", func() {
 		compute := w.newCompute("n", "cell1")
 		compute.Spec.NovaLibvirtContainerImage = "mine"
 		create(compute)
 		Expect(images(compute)).To(Equal([]string{computeImage, "mine", novaEEImage}))
 	})
-	It("of a compute that a controller applies stay when it applies again", func() {
+	It("keeps those of a compute when a controller applies it again", func() {
 		Expect(images(apply("first"))).To(Equal([]string{computeImage, libvirtImage, novaEEImage}))
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"novaComputeContainerImage":"mine"}}`))
 		Expect(api.Patch(ctx, w.newCompute("n", ""), patch)).To(Succeed())
@@ -59,14 +59,14 @@ var _ = Describe("Container images", func() {
 		Expect(again.Spec.InventoryConfigMapName).To(Equal("second"))
 		Expect(images(again)).To(Equal([]string{"mine", libvirtImage, novaEEImage}), "a person can change an image for good")
 	})
-	It("of a compute come back when they are emptied", func() {
+	It("fills those of a compute again when they are emptied", func() {
 		compute := w.newCompute("n", "cell1")
 		create(compute)
 		compute.Spec.NovaComputeContainerImage = ""
 		Expect(api.Update(ctx, compute)).To(Succeed())
 		Expect(images(compute)).To(Equal([]string{computeImage, libvirtImage, novaEEImage}))
 	})
-	It("of services of OVN are those of the operator's environment unless they name one", func() {
+	It("takes those of services of OVN from the operator's environment unless they name one", func() {
 		controller, agent := MakeOVNController("n", string(w), "ovn"), MakeOVNMetadataAgent("n", string(w), "ovn")
 		create(controller)
 		create(agent)
@@ -76,7 +76,7 @@ var _ = Describe("Container images", func() {
 		create(other)
 		Expect(other.Spec.ContainerImage).To(Equal("mine"))
 	})
-	It("of a run is that of the operator's environment unless it names one", func() {
+	It("takes that of a run from the operator's environment unless it names one", func() {
 		run := &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: w.meta("run", "-")}
 		create(run)
 		Expect(run.Spec.Image).To(Equal(aeeImage))

@@ -20,7 +20,7 @@ import (
 
 // The deployed configuration is installed a second time, pointing to a port
 // that nobody listens on: what it lets through never asks a webhook.
-var _ = Describe("While the webhook is down", Ordered, func() {
+var _ = Describe("While the webhook is down the API server", Ordered, func() {
 	var w world
 	var node *dataplanev1.OpenStackDataPlaneNode
 	var role *dataplanev1.OpenStackDataPlaneRole
@@ -46,7 +46,7 @@ var _ = Describe("While the webhook is down", Ordered, func() {
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
 	})
 
-	It("labels, other annotations, finalizers and the spec of a node can be written", func() {
+	It("accepts labels, other annotations, finalizers and the spec of a node", func() {
 		node.Labels = map[string]string{"a": "b"}
 		node.Annotations = map[string]string{"edpm.openstack.org/rerun": "1"}
 		controllerutil.AddFinalizer(node, dataplanev1.NodeFinalizer)
@@ -57,29 +57,29 @@ var _ = Describe("While the webhook is down", Ordered, func() {
 		controllerutil.RemoveFinalizer(node, dataplanev1.NodeFinalizer)
 		Expect(api.Update(ctx, node)).To(Succeed())
 	})
-	It("labels, other annotations and the spec of a role can be written", func() {
+	It("accepts labels, other annotations and the spec of a role", func() {
 		role.Labels = map[string]string{"a": "b"}
 		role.Annotations["note"] = "kept beside the cell"
 		role.Spec.NodeTemplate.AnsibleUser = "cloud-admin"
 		Expect(api.Update(ctx, role)).To(Succeed())
 	})
-	It("status can be written", func() {
+	It("accepts status", func() {
 		node.Status.InventoryConfigMapName = "dataplanenode-n"
 		Expect(api.Status().Update(ctx, node)).To(Succeed())
 		role.Status.Nodes = 1
 		Expect(api.Status().Update(ctx, role)).To(Succeed())
 	})
-	It("server-side apply of an unchanged node and role goes through", func() {
+	It("accepts server-side apply of an unchanged node and role", func() {
 		for _, obj := range []client.Object{node, role} {
 			patch := client.RawPatch(types.ApplyYAMLPatchType, asApplied(obj))
 			Expect(api.Patch(ctx, obj, patch, client.FieldOwner("gitops"), client.ForceOwnership)).To(Succeed())
 		}
 	})
-	It("objects that no cell is involved in can be created", func() {
+	It("accepts new objects that concern no cell", func() {
 		w.role("plain", "-")
 		w.node("plain", "", "-")
 	})
-	It("metadata and finalizers of computes can be written", func() {
+	It("accepts metadata and finalizers of computes", func() {
 		compute := w.newCompute("n", "")
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(compute), compute)).To(Succeed())
 		controllerutil.AddFinalizer(compute, novav1.NovaExternalComputeFinalizer)
@@ -88,7 +88,7 @@ var _ = Describe("While the webhook is down", Ordered, func() {
 		Expect(api.Update(ctx, compute)).To(Succeed())
 	})
 
-	DescribeTable("what decides a cell cannot be written",
+	DescribeTable("refuses what decides a cell",
 		func(write func() error) {
 			// Both configurations are asked at once, and a write that the one that is
 			// served refuses too is answered with what came first.
@@ -112,7 +112,7 @@ var _ = Describe("While the webhook is down", Ordered, func() {
 		Entry("a role with an annotation created", func() error { return api.Create(ctx, w.newRole("new", "cell1")) }),
 	)
 
-	It("everything can be deleted", func() {
+	It("deletes everything", func() {
 		w.delete(node)
 		w.delete(role)
 		w.delete(w.newCompute("n", ""))

@@ -17,26 +17,26 @@ var _ = Describe("The layout of a glance API", func() {
 	})
 	const swift = `customServiceConfig: "[DEFAULT]\nenabled_backends = a:swift\n"`
 
-	It("is decided by the backend when the API is created", func() {
+	It("follows the backend when the API is created", func() {
 		g := with(w, "Glance", `{`+swift+`, glanceAPIs: {a: {}, b: {customServiceConfig: "[DEFAULT]\nenabled_backends = f:file\n"}, c: {type: edge}}}`).(*glancev1.Glance)
 		create(g)
 		Expect(g.Spec.GlanceAPIs["a"].Type).To(Equal(glancev1.LayoutSplit))
 		Expect(g.Spec.GlanceAPIs["b"].Type).To(Equal(glancev1.LayoutSingle))
 		Expect(g.Spec.GlanceAPIs["c"].Type).To(Equal(glancev1.LayoutEdge))
 	})
-	It("is decided in a control plane too", func() {
+	It("follows the backend in a control plane too", func() {
 		p := with(w, "OpenStackControlPlane", `glance: {template: {glanceAPIs: {a: {}}}}`).(*openstackv1.OpenStackControlPlane)
 		create(p)
 		Expect(p.Spec.Glance.Template.GlanceAPIs["a"].Type).To(Equal(glancev1.LayoutSingle))
 	})
-	It("stays when another backend comes", func() {
+	It("stays when the backend changes", func() {
 		g := with(w, "Glance", `glanceAPIs: {a: {}}`).(*glancev1.Glance)
 		create(g)
 		g.Spec.CustomServiceConfig = "[DEFAULT]\nenabled_backends = a:swift\n"
 		Expect(api.Update(ctx, g)).To(Succeed())
 		Expect(g.Spec.GlanceAPIs["a"].Type).To(Equal(glancev1.LayoutSingle))
 	})
-	DescribeTable("cannot be changed",
+	DescribeTable("stays as it is in an update",
 		func(kind, spec string, patch string) {
 			obj := with(w, kind, spec)
 			create(obj)
@@ -47,16 +47,16 @@ var _ = Describe("The layout of a glance API", func() {
 		Entry("of a control plane", "OpenStackControlPlane", `glance: {template: {glanceAPIs: {a: {type: single}}}}`,
 			`{"spec": {"glance": {"template": {"glanceAPIs": {"a": {"type": "edge"}}}}}}`),
 	)
-	It("of one API can differ from that of another that has gone", func() {
+	It("may differ from that of a removed API", func() {
 		g := with(w, "Glance", `glanceAPIs: {a: {type: single}}`).(*glancev1.Glance)
 		create(g)
 		g.Spec.GlanceAPIs = map[string]glancev1.GlanceAPITemplate{"b": {Type: glancev1.LayoutEdge}}
 		Expect(api.Update(ctx, g)).To(Succeed())
 	})
-	It("split without pods may keep files", func() {
+	It("may be split with files if there are no pods", func() {
 		create(with(w, "Glance", `glanceAPIs: {a: {type: split, replicas: 0}}`))
 	})
-	It("comes with a warning when nobody could use the API", func() {
+	It("causes a warning when no service could use the API", func() {
 		create(with(w, "Glance", `glanceAPIs: {a: {}}`))
 		Expect(warnings.take()).To(ConsistOf(ContainSubstring("spec.keystoneAuthURL is empty")))
 	})
@@ -67,16 +67,16 @@ var _ = Describe("The Secret of nova", func() {
 	It("may be that of the control plane", func() {
 		create(with(newWorld(), "OpenStackControlPlane", `{secret: osp-secret, `+nova+`}`))
 	})
-	It("has to be named somewhere", func() {
+	It("must be named somewhere", func() {
 		refused(api.Create(ctx, with(newWorld(), "OpenStackControlPlane", `{`+nova+`}`)), "spec.nova.template.secret: Required", "or set spec.secret for all services")
 	})
-	It("has to be named by a Nova", func() {
+	It("must be named by a Nova", func() {
 		refused(api.Create(ctx, with(newWorld(), "Nova", `{secret: ""}`)), "secret is required: set it to the Secret")
 	})
 })
 
 var _ = Describe("A second control plane", func() {
-	It("is refused in the same namespace only", func() {
+	It("fails in the same namespace only", func() {
 		w := newWorld()
 		create(with(w, "OpenStackControlPlane", `{}`))
 		other := with(w, "OpenStackControlPlane", `{}`)

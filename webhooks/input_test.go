@@ -65,11 +65,11 @@ func with(w world, kind, spec string) client.Object {
 	return obj
 }
 
-var _ = Describe("Inputs", func() {
+var _ = Describe("Admission", func() {
 	var w world
 	BeforeEach(func() { w = newWorld() })
 
-	DescribeTable("that are wrong are refused with field, value and remedy",
+	DescribeTable("refuses wrong inputs with field, value and remedy",
 		func(kind, spec string, parts ...string) {
 			refused(api.Create(ctx, with(w, kind, spec)), parts...)
 		},
@@ -252,7 +252,7 @@ var _ = Describe("Inputs", func() {
 			`nova: {template: {secret: s, keystoneAuthURL: "http://k:5000", cellTemplates: {Cell1: {}}}}`, `spec.nova.template.cellTemplates[Cell1]`, "lower case"),
 	)
 
-	It("never show a secret", func() {
+	It("shows no value of a Secret", func() {
 		err := api.Create(ctx, with(w, "NovaExternalCompute", `customServiceConfig: "[DEFAULT]\ntransport_url hunter2\n"`))
 		Expect(err).To(HaveOccurred())
 		Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
@@ -261,7 +261,7 @@ var _ = Describe("Inputs", func() {
 		Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
 	})
 
-	It("that are in order are accepted for every kind", func() {
+	It("accepts valid objects of every kind", func() {
 		for kind, spec := range map[string]string{
 			"OpenStackDataPlane":        `{roles: {edpm: {}}, nodes: {edpm-0: {role: edpm, hostName: edpm-0, ansibleHost: 10.0.0.1}}}`,
 			"OpenStackDataPlaneRole":    `{nodeTemplate: {ansibleVars: {a: {b: 1}}, ansibleUser: cloud-admin}, deployStrategy: {maxUnavailable: 10%, ansibleLimit: "edpm-*:!edpm-7"}}`,
@@ -284,7 +284,7 @@ var _ = Describe("Inputs", func() {
 		}
 	})
 
-	DescribeTable("that name a class by a reserved or odd name are refused", func(name, part string) {
+	DescribeTable("refuses a class with a reserved or invalid name", func(name, part string) {
 		class := MakeServiceClass(name, string(w)).Obj()
 		class.Spec.Annotation = "example.org/agent"
 		refused(api.Create(ctx, class), "metadata.name", part)
@@ -296,7 +296,7 @@ var _ = Describe("Inputs", func() {
 		Entry("one that is too long", strings.Repeat("a", 51), "at most 50 characters"),
 	)
 
-	It("by which a class or a service would orphan something on hosts cannot be changed", func() {
+	It("refuses changes of a class or service that would orphan something on hosts", func() {
 		class, service := MakeServiceClass("x", string(w)).Obj(), MakeEDPMService("x", "n", string(w))
 		create(class)
 		create(service)
@@ -309,7 +309,7 @@ var _ = Describe("Inputs", func() {
 		refused(api.Update(ctx, service), "spec.className", "cannot be changed")
 	})
 
-	It("that a compute is made of cannot be changed", func() {
+	It("refuses changes of the fields that define a compute", func() {
 		w.compute("x", "cell1")
 		compute := w.newCompute("x", "")
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(compute), compute)).To(Succeed())
@@ -377,8 +377,8 @@ func (w world) warningsFor(name, host string) []string {
 	return warnings.take()
 }
 
-var _ = Describe("The key of a host", func() {
-	It("that is none is refused with field, value and remedy, and one is taken", func() {
+var _ = Describe("The annotation for the key of a host", func() {
+	It("rejects a value that is no key with field, value and remedy, and accepts a key", func() {
 		node := newWorld().newNode("edpm-0", "", "-")
 		node.Annotations = map[string]string{common.HostKeyAnnotation: "SHA256:abc"}
 		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/host-key]", `"SHA256:abc"`, "ssh_host_ed25519_key.pub")

@@ -85,27 +85,27 @@ var _ = Describe("A storage cluster", func() {
 		warnings.take()
 	})
 
-	It("that is in order is stored with its defaults, without a warning", func() {
+	It("gets its defaults when it is valid, without a warning", func() {
 		c := storageCluster(w, deviceSets("count: 2, replica: 3"))
 		create(c)
 		Expect(c.Spec.OSDPlacement.Mode).To(Equal(ocsv1.OSDPlacementSeedPhase1))
 		Expect(c.Spec.DeviceSetLayout).To(Equal(ocsv1.LayoutSplit))
 		Expect(warnings.take()).To(BeEmpty())
 	})
-	It("without device sets is in order", func() { create(storageCluster(w, `{}`)) })
+	It("may have no device sets", func() { create(storageCluster(w, `{}`)) })
 	It("keeps the annotations of its claims", func() {
 		c := storageCluster(w, dataPVC(`metadata: {annotations: {crushDeviceClass: nvme}}, spec: {accessModes: [ReadWriteOnce], volumeMode: Block, resources: {requests: {storage: 1Ti}}}`))
 		create(c)
 		Expect(c.Spec.StorageDeviceSets[0].DataPVCTemplate.Annotations).To(HaveKeyWithValue("crushDeviceClass", "nvme"))
 	})
 
-	It("with a name that is too long for its CephCluster is refused", func() {
+	It("refuses a name that is too long for its CephCluster", func() {
 		c := storageCluster(w, `{}`)
 		c.Name = strings.Repeat("a", 242)
 		refused(api.Create(ctx, c), "metadata.name: Invalid value", "no more than 241 characters")
 	})
 
-	DescribeTable("with a mistake is refused with field, value and remedy",
+	DescribeTable("refuses a mistake with field, value and remedy",
 		func(spec string, parts ...string) { refused(api.Create(ctx, storageCluster(w, spec)), parts...) },
 		Entry("an arbiter with hosts as failure domains", `{flexibleScaling: true, arbiter: {enable: true}, nodeTopologies: {arbiterLocation: c}}`,
 			"spec.flexibleScaling: Invalid value: true", "set it to false, or arbiter.enable to false"),
@@ -166,7 +166,7 @@ var _ = Describe("A storage cluster", func() {
 			`spec.storageDeviceSets[0].placement.tolerations[0].value: Invalid value: "true"`, "remove the value, or use operator Equal"),
 	)
 
-	DescribeTable("with something odd is stored with a warning",
+	DescribeTable("warns about a doubtful value",
 		func(spec string, parts ...string) {
 			create(storageCluster(w, spec))
 			seen := warnings.take()
@@ -223,22 +223,22 @@ var _ = Describe("A change of a storage cluster", func() {
 		}
 	}
 
-	It("to more OSDs is simply taken", func() {
+	It("may add OSDs", func() {
 		stored(deviceSets("count: 1, replica: 3"))
 		set().Count = 2
 		allowed()
 	})
-	It("to fewer OSDs comes with what Rook does then", func() {
+	It("warns what Rook does with fewer OSDs", func() {
 		stored(deviceSets("count: 3, replica: 3"))
 		set().Count = 2
 		allowed("spec.storageDeviceSets[0].count: ocs-deviceset had 9 OSDs and would have 6", "Rook does not remove OSDs, so 3 stay", "removed from Ceph")
 	})
-	It("to a replica where count was that of all OSDs says what it makes of it", func() {
+	It("says what a replica means where count was that of all OSDs", func() {
 		stored(deviceSets("count: 6"))
 		set().Replica = 3
 		allowed("spec.storageDeviceSets[0].replica", "had 6 OSDs and gets 18")
 	})
-	It("of a name that OSDs have is refused, unless the annotation names them", func() {
+	It("must keep a name that OSDs have, unless the annotation names them", func() {
 		stored(deviceSets("name: old"))
 		running("old-0", "old-1", "old-2", "unrelated-0")
 		set().Name = "new"
@@ -249,7 +249,7 @@ var _ = Describe("A change of a storage cluster", func() {
 		c.Annotations = map[string]string{ocsv1.OrphanAnnotation: "old-0, old-1,old-2"}
 		allowed("spec.storageDeviceSets: old is removed, as the annotation", "its 3 OSDs stay", "restore the name old")
 	})
-	It("to another replica with the same total is refused where it leaves OSDs out", func() {
+	It("must not leave OSDs out by another replica with the same total", func() {
 		stored(deviceSets("count: 2, replica: 3"))
 		running("ocs-deviceset-0", "ocs-deviceset-1", "ocs-deviceset-2")
 		set().Count, set().Replica = 3, 2
@@ -258,7 +258,7 @@ var _ = Describe("A change of a storage cluster", func() {
 		c.Annotations = map[string]string{ocsv1.OrphanAnnotation: "ocs-deviceset-2"}
 		allowed()
 	})
-	It("to another replica with the same total comes with the number of OSDs that it makes", func() {
+	It("warns how many OSDs another replica with the same total makes", func() {
 		stored(deviceSets("count: 2, replica: 3"))
 		for i := range 3 {
 			create(claimOf(w, fmt.Sprintf("ocs-deviceset-%d", i), 0))
@@ -268,12 +268,12 @@ var _ = Describe("A change of a storage cluster", func() {
 		Expect(api.Update(ctx, c)).To(Succeed())
 		Expect(warnings.take()).To(ContainElement(And(ContainSubstring("spec.storageDeviceSets[0].replica: ocs-deviceset asks for 6 OSDs and would have 9"), ContainSubstring("restore replica 3"))))
 	})
-	It("to another replica is simply taken while there is no OSD", func() {
+	It("may set another replica while there is no OSD", func() {
 		stored(deviceSets("count: 2, replica: 3"))
 		set().Count, set().Replica = 3, 2
 		allowed()
 	})
-	It("of a set with OSDs that was found in the CephCluster is refused but for its count, unless the annotation names it", func() {
+	It("must touch only the count of a set with OSDs that was found in the CephCluster, unless the annotation names it", func() {
 		stored(deviceSets("count: 1, replica: 3"))
 		hash, err := osd.Hash(set())
 		Expect(err).NotTo(HaveOccurred())
@@ -294,7 +294,7 @@ var _ = Describe("A change of a storage cluster", func() {
 		c.Annotations = map[string]string{ocsv1.ReplacePlacementAnnotation: "ocs-deviceset"}
 		allowed()
 	})
-	It("to another encryption is refused where there are OSDs", func() {
+	It("must keep the encryption where there are OSDs", func() {
 		stored(deviceSets("") + "\nencryption: {clusterWide: true}")
 		set().Encrypted = ptr.To(false)
 		allowed()
@@ -302,17 +302,17 @@ var _ = Describe("A change of a storage cluster", func() {
 		set().Encrypted = ptr.To(true)
 		refused(api.Update(ctx, c), "spec.storageDeviceSets[0].encrypted: Invalid value: true: was false when the OSDs of ocs-deviceset were created", "set false, or add a device set")
 	})
-	It("of a name that no OSD has is simply taken", func() {
+	It("may touch a name that no OSD has", func() {
 		stored(deviceSets("name: old"))
 		set().Name = "new"
 		allowed()
 	})
-	It("of the names of claims is refused", func() {
+	It("must keep the names of claims", func() {
 		stored(deviceSets(""))
 		set().DataPVCTemplate.Name = "osd"
 		refused(api.Update(ctx, c), `spec.storageDeviceSets[0].dataPVCTemplate.metadata.name: Invalid value: "osd": was data`, "a second claim for each OSD", "add a device set")
 	})
-	It("to larger claims is taken, and to smaller ones refused", func() {
+	It("may enlarge claims, and must not shrink them", func() {
 		stored(deviceSets(""))
 		requests := set().DataPVCTemplate.Spec.Resources.Requests
 		requests[corev1.ResourceStorage] = resource.MustParse("1Ti")
@@ -321,25 +321,25 @@ var _ = Describe("A change of a storage cluster", func() {
 		refused(api.Update(ctx, c), `spec.storageDeviceSets[0].dataPVCTemplate.spec.resources.requests[storage]: Invalid value: "512Gi": was 1Ti`, "claims cannot shrink")
 	})
 
-	Describe("of what the failure domain follows from", func() {
+	Describe("in what decides the failure domain", func() {
 		const stretched = "arbiter: {enable: true}\nnodeTopologies: {arbiterLocation: c}"
 		decided := func(domain ocsv1.FailureDomain) {
 			GinkgoHelper()
 			c.Status.FailureDomain = domain
 			Expect(api.Status().Update(ctx, c)).To(Succeed())
 		}
-		It("is taken before that is decided", func() {
+		It("passes before that is decided", func() {
 			stored(deviceSets(""))
 			c.Spec.FlexibleScaling = true
 			allowed()
 		})
-		It("is refused afterwards", func() {
+		It("fails afterwards", func() {
 			stored(deviceSets(""))
 			decided(ocsv1.FailureDomainRack)
 			c.Spec.FlexibleScaling = true
 			refused(api.Update(ctx, c), "spec.flexibleScaling: Invalid value: true: was false when the failure domain was set to rack", "restore the value")
 		})
-		It("is refused for an arbiter that comes, goes or moves", func() {
+		It("fails for an arbiter that is added, removed or moved", func() {
 			stored(stretched)
 			decided(ocsv1.FailureDomainZone)
 			c.Spec.NodeTopologies.ArbiterLocation = "d"
@@ -350,32 +350,32 @@ var _ = Describe("A change of a storage cluster", func() {
 	})
 
 	Describe("to the other layout", func() {
-		It("is taken while there is no OSD", func() {
+		It("passes while there is no OSD", func() {
 			stored(deviceSets(""))
 			running("of-another-cluster-0")
 			c.Spec.DeviceSetLayout = ocsv1.LayoutSingle
 			allowed()
 		})
-		It("is refused when it would orphan OSDs, by name", func() {
+		It("fails when it would orphan OSDs, which are named", func() {
 			stored(deviceSets(""))
 			running("ocs-deviceset-0", "ocs-deviceset-1", "ocs-deviceset-2")
 			c.Spec.DeviceSetLayout = ocsv1.LayoutSingle
 			refused(api.Update(ctx, c), `spec.deviceSetLayout: Invalid value: "Single": would orphan 3 claims and their OSDs`,
 				"ocs-deviceset-0-data-0abcde, ocs-deviceset-1-data-0abcde, ocs-deviceset-2-data-0abcde", "set Split")
 		})
-		It("is refused the other way round as well", func() {
+		It("fails the other way round as well", func() {
 			stored(deviceSets("") + "\ndeviceSetLayout: Single")
 			running("ocs-deviceset")
 			c.Spec.DeviceSetLayout = ocsv1.LayoutSplit
 			refused(api.Update(ctx, c), `spec.deviceSetLayout: Invalid value: "Split": would orphan 1 claims`, "set Single")
 		})
-		It("is refused together with another name, which would hide it", func() {
+		It("fails together with another name, which would hide it", func() {
 			stored(deviceSets(""))
 			running("ocs-deviceset-0")
 			c.Spec.DeviceSetLayout, set().Name = ocsv1.LayoutSingle, "new"
 			refused(api.Update(ctx, c), "would orphan 1 claims", "ocs-deviceset-0-data-0abcde")
 		})
-		It("is refused for a storage cluster that was deleted and comes back", func() {
+		It("fails for a storage cluster that was deleted and created again", func() {
 			stored(deviceSets(""))
 			running("ocs-deviceset-0")
 			Expect(api.Delete(ctx, c)).To(Succeed())
@@ -385,8 +385,8 @@ var _ = Describe("A change of a storage cluster", func() {
 	})
 })
 
-var _ = Describe("A storage cluster and the nodes there are", func() {
-	DescribeTable("comes with a warning where the OSDs could not be apart",
+var _ = Describe("A storage cluster on the existing nodes", func() {
+	DescribeTable("causes a warning where the OSDs could not be apart",
 		func(zones []string, spec string, parts ...string) {
 			storageNodes(zones...)
 			w := newWorld()

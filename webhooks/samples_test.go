@@ -132,8 +132,8 @@ var _ = Describe("The examples of services without Go", func() {
 	})
 })
 
-var _ = Describe("The resource definitions", func() {
-	It("are all deployed", func() {
+var _ = Describe("The kustomization of resource definitions", func() {
+	It("includes every kind", func() {
 		var files []string
 		for _, file := range resources("crd") {
 			files = append(files, envtest.File("config", "crd", file))

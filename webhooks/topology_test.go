@@ -59,7 +59,7 @@ var _ = Describe("A Topology", func() {
 	var w world
 	BeforeEach(func() { w = newWorld() })
 
-	DescribeTable("with a mistake is refused with field, value and remedy",
+	DescribeTable("refuses a mistake with field, value and remedy",
 		func(kubernetes bool, spec string, parts ...string) {
 			obj, t := written(w, spec), &topologyv1.Topology{}
 			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, t)).To(Succeed())
@@ -72,7 +72,7 @@ var _ = Describe("A Topology", func() {
 		},
 		Entry("the misspelling of the specification", mendedByKubernetes, `topologySpreadConstraint: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]`,
 			"spec.topologySpreadConstraint: Forbidden", "write topologySpreadConstraints"),
-		Entry("the misspelling beside the right field", mendedByKubernetes, constrained("")+"\ntopologySpreadConstraint: [{anything: goes}]",
+		Entry("the misspelling next to the right field", mendedByKubernetes, constrained("")+"\ntopologySpreadConstraint: [{anything: goes}]",
 			"spec.topologySpreadConstraint: Forbidden", "write topologySpreadConstraints"),
 		Entry("nothing at all", mendedByKubernetes, `enforcement: Hold`, "spec: Invalid value", "set topologySpreadConstraints, affinity or both"),
 		Entry("empty fields", mendedByKubernetes, "topologySpreadConstraints: []\naffinity: {}", "spec: Invalid value", "is empty: set"),
@@ -87,7 +87,7 @@ var _ = Describe("A Topology", func() {
 		Entry("another word", refusedByKubernetes, `topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: Never}]`,
 			"spec.topologySpreadConstraints[0].whenUnsatisfiable", "DoNotSchedule", "ScheduleAnyway", "set one of these"),
 		Entry("no domain at least", refusedByKubernetes, constrained(", minDomains: 0"), "spec.topologySpreadConstraints[0].minDomains", "is less than 1", "set a number from 1"),
-		Entry("minDomains that nobody keeps to", refusedByKubernetes, `topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, minDomains: 2}]`,
+		Entry("minDomains that has no effect", refusedByKubernetes, `topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, minDomains: 2}]`,
 			"spec.topologySpreadConstraints[0].minDomains", "DoNotSchedule", "remove minDomains"),
 		Entry("another policy for affinity", refusedByKubernetes, constrained(", nodeAffinityPolicy: honour"), "spec.topologySpreadConstraints[0].nodeAffinityPolicy", "Honor", "Ignore"),
 		Entry("another policy for taints", refusedByKubernetes, constrained(", nodeTaintsPolicy: never"), "spec.topologySpreadConstraints[0].nodeTaintsPolicy", "Honor", "Ignore"),
@@ -152,7 +152,7 @@ var _ = Describe("A Topology", func() {
 			`mismatchLabelKeys[0]: Invalid value: "a"`, "no pod matches both"),
 	)
 
-	DescribeTable("that is in order is accepted, and so is a pod to which it is applied",
+	DescribeTable("passes when it is valid, and so does a pod to which it is applied",
 		func(spec string) {
 			t := newTopology(w, spec)
 			Expect(api.Create(ctx, t)).To(Succeed())
@@ -171,7 +171,7 @@ var _ = Describe("A Topology", func() {
 		Entry("pods that differ in a selected label", pods(`topologyKey: zone, labelSelector: {matchExpressions: [{key: tenant, operator: Exists}]}, mismatchLabelKeys: [tenant], namespaces: [openstack]`)),
 	)
 
-	It("that counts no pods is accepted with a warning", func() {
+	It("causes a warning when it counts no pods", func() {
 		warnings.take()
 		Expect(api.Create(ctx, newTopology(w, constrained(`, labelSelector: {}`)))).To(Succeed())
 		Expect(warnings.take()).To(ConsistOf(HavePrefix("spec.topologySpreadConstraints[0].labelSelector: {} selects no pods")))
@@ -199,7 +199,7 @@ var _ = Describe("A Topology", func() {
 		Expect(t.Spec.Enforcement).To(Equal(topologyv1.Warn))
 	})
 
-	It("gets finalizers and a status without its spec being judged again", func() {
+	It("takes finalizers and a status without another validation of its spec", func() {
 		t := newTopology(w, constrained(""))
 		Expect(api.Create(ctx, t)).To(Succeed())
 		t.Finalizers = []string{"openstack.org/glanceapi-a"}
@@ -208,7 +208,7 @@ var _ = Describe("A Topology", func() {
 		Expect(api.Status().Update(ctx, t)).To(Succeed())
 	})
 
-	It("cannot become wrong later", func() {
+	It("refuses an update that makes it invalid", func() {
 		t := newTopology(w, constrained(""))
 		Expect(api.Create(ctx, t)).To(Succeed())
 		t.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}

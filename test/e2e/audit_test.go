@@ -24,7 +24,7 @@ const unboundNS = "e2e-unbound"
 // auditStories tell what the manager asked of the API server while all the other
 // stories were run.
 func auditStories() {
-	It("it asked for nothing that it may not, for Secrets one by one, and it needs what it may", func(ctx SpecContext) {
+	It("asks for nothing that it may not, for Secrets one by one, and needs what it may", func(ctx SpecContext) {
 		needPod()
 		findings := audit.Compare(askedBy(managerAccount), grants(ctx), slices.Collect(maps.Keys(rights.Elsewhere)), func(r audit.Request) bool {
 			return r.Object.Namespace == unboundNS && r.Object.Resource == "secrets"

@@ -45,7 +45,7 @@ func batchStories() {
 		}
 	}, NodeTimeout(time.Minute))
 
-	It("is one run, with a result for each host", func(ctx SpecContext) {
+	It("takes one run, with a result for each host", func(ctx SpecContext) {
 		Eventually(func(g Gomega) {
 			for _, host := range spare {
 				run, ok := runsByStep(ctx, batchNS, host.Name)["quick-a"]
@@ -95,7 +95,7 @@ func batchStories() {
 		}
 	}, SpecTimeout(8*time.Minute))
 
-	It("is configured exactly once for each hash, however often the manager dies", func(ctx SpecContext) {
+	It("runs exactly once for each hash, however often the manager dies", func(ctx SpecContext) {
 		random := rand.New(rand.NewSource(seed()))
 		for _, host := range bad { // they were started over and over before
 			Expect(host.Console(ctx, "rm -f /var/log/edpm/runs.log")).Error().NotTo(HaveOccurred())
@@ -140,7 +140,7 @@ func batchStories() {
 		AddReportEntry(fmt.Sprintf("the manager died %d times in %d rounds, %d times while runs were under way", deaths, rounds, inFlight))
 	}, SpecTimeout(18*time.Minute))
 
-	It("is not configured again because its runs were deleted, nor because the manager has forgotten them", tier.Long, func(ctx SpecContext) {
+	It("stays as it is when its runs are deleted, and when the manager has forgotten them", tier.Long, func(ctx SpecContext) {
 		before := historyOf(ctx, spare...)
 		Expect(k8s.DeleteAllOf(ctx, &ansibleeev1.OpenStackAnsibleEE{}, client.InNamespace(batchNS))).To(Succeed())
 		Eventually(allRuns).WithArguments(ctx, batchNS).WithTimeout(time.Minute).Should(BeEmpty())
@@ -154,7 +154,7 @@ func batchStories() {
 		}
 	}, SpecTimeout(4*time.Minute))
 
-	It("is run on again when a run ends without a result, or is deleted midway", tier.Long, func(ctx SpecContext) {
+	It("runs again when a run ends without a result, or is deleted midway", tier.Long, func(ctx SpecContext) {
 		before := historyOf(ctx, spare...)
 		mustChange(ctx, &dataplanev1.OpenStackDataPlaneService{ObjectMeta: named(batchNS, "quick-b")}, func(s *dataplanev1.OpenStackDataPlaneService) {
 			s.Spec.Play = slowPlay

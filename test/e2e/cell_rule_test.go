@@ -68,7 +68,7 @@ func cellRuleStories() {
 		Expect(err).To(MatchError(And(ContainSubstring("spec.customServiceConfig"), ContainSubstring("line 3"))))
 	}, SpecTimeout(time.Minute))
 
-	It("keeps being refused while the manager is away, and nothing else is", tier.Long, func(ctx SpecContext) {
+	It("refuses changes of a cell while the manager is unavailable, and nothing else", tier.Long, func(ctx SpecContext) {
 		Expect(scaleManager(ctx, 0)).To(Succeed())
 		for what, write := range cellChanges(ctx) {
 			Eventually(write).WithTimeout(20*time.Second).Should(MatchError(ContainSubstring("failed calling webhook")), what)
@@ -87,7 +87,7 @@ func cellRuleStories() {
 		Expect(scaleManager(ctx, 1)).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
-	It("has left every compute where it was, and no run was caused by any of this", func(ctx SpecContext) {
+	It("leaves every compute where it was, and starts no run", func(ctx SpecContext) {
 		Eventually(current(ctx, computeNamed(samplesNS, compute0.Name))).WithTimeout(30 * time.Second).Should(beReady())
 		Consistently(before.since).WithArguments(ctx, compute0).WithTimeout(6 * time.Second).Should(BeEmpty())
 		before.untouched(ctx, compute0, compute1, storage0)

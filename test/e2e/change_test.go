@@ -29,7 +29,7 @@ func changeStories() {
 		before = historyOf(ctx, compute0, compute1, storage0)
 	}, NodeTimeout(time.Minute))
 
-	It("of the message bus of a cell reaches the computes of that cell", func(ctx SpecContext) {
+	It("updates the computes of a cell when it is of its message bus", func(ctx SpecContext) {
 		url := transportURL("cell1, the second one")
 		started0, started1 := startedAt(ctx, compute0, novaContainer), startedAt(ctx, compute1, novaContainer)
 		mustChange(ctx, secretNamed(samplesNS, busSecret("cell1")), func(s *corev1.Secret) {
@@ -43,7 +43,7 @@ func changeStories() {
 		Expect(sshOutput(ctx, compute0, "grep ^transport_url "+configDir+"/01-nova.conf")).To(ContainSubstring(url[len(url)-30:]))
 	}, SpecTimeout(4*time.Minute))
 
-	It("of one customServiceConfig reaches that compute", tier.Long, func(ctx SpecContext) {
+	It("updates one compute when it is of its customServiceConfig", tier.Long, func(ctx SpecContext) {
 		Expect(setOverride(ctx, compute1, 8)).To(Succeed())
 		Eventually(before.since).WithArguments(ctx, compute1).WithTimeout(2 * time.Minute).Should(Equal(startAndEnd("nova")))
 		Eventually(current(ctx, computeNamed(samplesNS, compute1.Name))).WithTimeout(time.Minute).Should(beReady())
@@ -51,7 +51,7 @@ func changeStories() {
 		Expect(loggedOption(ctx, compute1, "max_concurrent_live_migrations")).To(Equal("8"))
 	}, SpecTimeout(4*time.Minute))
 
-	It("of the key of a host is refused until the node says that it is right", tier.Long, func(ctx SpecContext) {
+	It("stops runs when it is of the key of a host, until the node confirms the key", tier.Long, func(ctx SpecContext) {
 		key := func() string {
 			text, err := compute1.Console(ctx, "cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub")
 			Expect(err).NotTo(HaveOccurred())
@@ -76,7 +76,7 @@ func changeStories() {
 		before.untouched(ctx, compute0, storage0)
 	}, SpecTimeout(6*time.Minute))
 
-	It("of one image reaches that compute", tier.Long, func(ctx SpecContext) {
+	It("updates one compute when it is of an image", tier.Long, func(ctx SpecContext) {
 		const image = "localhost/edpm-nova-libvirt:latest" // it has nova-compute, too
 		started := startedAt(ctx, compute1, novaContainer)
 		mustChange(ctx, computeNamed(samplesNS, compute0.Name), func(c *novav1.NovaExternalCompute) {
@@ -110,7 +110,7 @@ func changeStories() {
 		before.untouched(ctx, compute1, storage0)
 	}, SpecTimeout(5*time.Minute))
 
-	It("of what decides nothing causes no run", func(ctx SpecContext) {
+	It("starts no run when it decides nothing", func(ctx SpecContext) {
 		mustChange(ctx, secretNamed(samplesNS, busSecret("cell1")), func(s *corev1.Secret) {
 			annotated(s, "example.com/note", "the content is the same")
 			s.Data["unused"] = []byte("nobody reads this key")

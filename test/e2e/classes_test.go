@@ -47,7 +47,7 @@ func classStories() {
 		Eventually(gone(ctx, nodeNamed(classesNS, compute1.Name))).WithTimeout(3 * time.Minute).Should(BeTrue())
 	}, NodeTimeout(4*time.Minute))
 
-	It("have the node exporter of Prometheus answer on the host", func(ctx SpecContext) {
+	It("run the node exporter of Prometheus on the host", func(ctx SpecContext) {
 		Expect(compute1.LoadImage(ctx, "node-exporter")).To(Succeed())
 		applyClass(ctx, "node_exporter")
 		before := historyOf(ctx, compute1, storage0)
@@ -72,7 +72,7 @@ func classStories() {
 		Consistently(runs).WithTimeout(5 * time.Second).Should(Equal(was + 1))
 	}, SpecTimeout(4*time.Minute))
 
-	It("are removed from the host of a node that opts out", func(ctx SpecContext) {
+	It("leave the host of a node that opts out", func(ctx SpecContext) {
 		annotateRole(ctx, "monitoring.example.org/node-exporter", "false")
 		Eventually(gone(ctx, service(exporter))).WithTimeout(2 * time.Minute).Should(BeTrue())
 		Expect(metricsOn(ctx, compute1, "9100")).To(BeEmpty())
@@ -83,7 +83,7 @@ func classStories() {
 		Eventually(gone(ctx, class)).WithTimeout(time.Minute).Should(BeTrue())
 	}, SpecTimeout(4*time.Minute))
 
-	It("have neutron's agent for SR-IOV start with both configurations", tier.Long, func(ctx SpecContext) {
+	It("start neutron's agent for SR-IOV with both configurations", tier.Long, func(ctx SpecContext) {
 		Expect(compute1.LoadImage(ctx, "sriov-agent")).To(Succeed())
 		create(ctx, newSecretObject(classesNS, agent, map[string]string{
 			// oslo.config substitutes $t.

@@ -46,7 +46,7 @@ func computeStories() {
 		Eventually(setOverride).WithArguments(ctx, compute1, 7).WithTimeout(time.Minute).Should(Succeed())
 	}, NodeTimeout(2*time.Minute))
 
-	It("is made of each node of an annotated role, in the cell of the nearest annotation", func(ctx SpecContext) {
+	It("comes from each node of an annotated role, in the cell of the nearest annotation", func(ctx SpecContext) {
 		for _, want := range []struct{ host, cell string }{{compute0.Name, "nova-cell1"}, {compute1.Name, "nova-cell2"}} {
 			Eventually(func(g Gomega) {
 				obj := &novav1.NovaExternalCompute{}
@@ -69,7 +69,7 @@ func computeStories() {
 		Eventually(current(ctx, nodeNamed(samplesNS, storage0.Name))).WithTimeout(time.Minute).Should(beReady())
 	}, SpecTimeout(10*time.Minute))
 
-	It("has nova-compute and libvirt running on its host", func(ctx SpecContext) {
+	It("runs nova-compute and libvirt on its host", func(ctx SpecContext) {
 		for _, host := range []lab.Host{compute0, compute1} {
 			units := sshOutput(ctx, host, "systemctl is-active edpm_nova_compute.service; systemctl list-units --no-legend --plain --state=active 'edpm_libvirt_*.service' | cut -d' ' -f1")
 			Expect(units).To(HavePrefix("active\n"), host.Name)
@@ -78,7 +78,7 @@ func computeStories() {
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("has its configuration in order, readable for nova-compute only", func(ctx SpecContext) {
+	It("keeps its configuration valid, and readable for nova-compute only", func(ctx SpecContext) {
 		for _, host := range []lab.Host{compute0, compute1} {
 			seen := sshOutput(ctx, host, "podman exec "+novaContainer+" sh -c 'cd /etc/nova/nova.conf.d && stat -c \"%n %a %U %G\" *'")
 			Expect(strings.Split(seen, "\n")).To(HaveExactElements(
@@ -95,7 +95,7 @@ func computeStories() {
 		Expect(loggedOption(ctx, compute0, "debug")).To(Equal("True"))
 	}, SpecTimeout(time.Minute))
 
-	It("was configured in order: phase 0, then libvirt, then nova, each once", func(ctx SpecContext) {
+	It("runs phase 0, then libvirt, then nova, each once", func(ctx SpecContext) {
 		phase0 := dataplanev1.DefaultServices
 		Expect(phase0).To(HaveLen(phase0Steps))
 		for _, host := range []lab.Host{compute0, compute1} {
@@ -106,7 +106,7 @@ func computeStories() {
 			"a node without annotation must not become a compute")
 	}, SpecTimeout(time.Minute))
 
-	It("had one run for phase 0 and one for phase 1, the second after the end of the first", func(ctx SpecContext) {
+	It("needs one run for phase 0 and one for phase 1, the second after the end of the first", func(ctx SpecContext) {
 		for _, host := range []lab.Host{compute0, compute1} {
 			steps := runsByStep(ctx, samplesNS, host.Name)
 			before, after := steps[dataplanev1.DefaultServices[0]], steps["nova"]
@@ -117,7 +117,7 @@ func computeStories() {
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("is not changed by one more run", tier.Long, func(ctx SpecContext) {
+	It("stays unchanged by one more run", tier.Long, func(ctx SpecContext) {
 		const token = "once-more"
 		before := startedAt(ctx, compute1, novaContainer)
 		runs := trail(ctx, compute1)

@@ -31,7 +31,7 @@ func gone(ctx context.Context, obj client.Object) func() bool {
 
 // deletionStories tell how a compute goes: first from its host, then from the cluster.
 func deletionStories() {
-	It("has its services and secrets taken off the host, and then goes", func(ctx SpecContext) {
+	It("removes its services and secrets from the host, and then disappears", func(ctx SpecContext) {
 		before := historyOf(ctx, compute0, compute1, storage0)
 		Expect(sshOutput(ctx, compute1, remains)).To(ContainSubstring("edpm_nova_compute.service"))
 		Expect(k8s.Delete(ctx, nodeNamed(samplesNS, compute1.Name))).To(Succeed())
@@ -44,14 +44,14 @@ func deletionStories() {
 		before.untouched(ctx, compute0, storage0)
 	}, SpecTimeout(5*time.Minute))
 
-	It("that was no compute goes at once", func(ctx SpecContext) {
+	It("disappears at once if it was no compute", func(ctx SpecContext) {
 		before := historyOf(ctx, storage0)
 		Expect(k8s.Delete(ctx, nodeNamed(samplesNS, storage0.Name))).To(Succeed())
 		Eventually(gone(ctx, nodeNamed(samplesNS, storage0.Name))).WithTimeout(20 * time.Second).Should(BeTrue())
 		before.untouched(ctx, storage0)
 	}, SpecTimeout(time.Minute))
 
-	It("reports what is left on a host that does not answer, and goes when a person says so", tier.Long, func(ctx SpecContext) {
+	It("reports what is left on a host that does not answer, and disappears when a user asks for it", tier.Long, func(ctx SpecContext) {
 		_, err := compute0.Console(ctx, "systemctl stop ssh")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {

@@ -297,14 +297,14 @@ func inputStories() {
 		}
 	}, NodeTimeout(2*time.Minute))
 
-	It("are named in a condition", func(ctx SpecContext) {
+	It("appear in a condition", func(ctx SpecContext) {
 		for i := range mistakes {
 			w := &mistakes[i]
 			Eventually(current(ctx, w.object())).WithTimeout(2*time.Minute).Should(haveProblem(w.condition, w.reason, w.words...), w.what)
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("keep nobody busy", func(ctx SpecContext) {
+	It("cause no load", func(ctx SpecContext) {
 		before := reconciles(ctx)
 		const window = 10 * time.Second
 		time.Sleep(window)
@@ -335,7 +335,7 @@ func inputStories() {
 		}
 	}, SpecTimeout(6*time.Minute))
 
-	It("are refused at once where admission can know", func(ctx SpecContext) {
+	It("fail at once where admission can know", func(ctx SpecContext) {
 		needPod()
 		for what, write := range map[string]func(*dataplanev1.OpenStackDataPlaneNode){
 			"spec.node.ansibleVars": func(n *dataplanev1.OpenStackDataPlaneNode) {
@@ -349,7 +349,7 @@ func inputStories() {
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("do not keep nodes from being deleted", func(ctx SpecContext) {
+	It("let nodes be deleted", func(ctx SpecContext) {
 		nodes := &dataplanev1.OpenStackDataPlaneNodeList{}
 		Expect(k8s.DeleteAllOf(ctx, &dataplanev1.OpenStackDataPlaneNode{}, client.InNamespace(inputsNS))).To(Succeed())
 		Eventually(func() ([]dataplanev1.OpenStackDataPlaneNode, error) {

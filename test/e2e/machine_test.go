@@ -66,7 +66,7 @@ func machineStories() {
 		Expect(active(ctx)()).To(HavePrefix("active"))
 	}, SpecTimeout(8*time.Minute))
 
-	It("is not cleaned up for a node that has it under another address, as its host key shows", func(ctx SpecContext) {
+	It("keeps its services when it is of another node under another address, as its host key shows", func(ctx SpecContext) {
 		const second = "192.168.122.201"
 		_, err := compute1.Console(ctx, `ip address add `+second+`/24 dev "$(ip -o address show to `+compute1.IP+` | cut -d' ' -f2)"`)
 		Expect(err).NotTo(HaveOccurred())

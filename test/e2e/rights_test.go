@@ -41,7 +41,7 @@ func allowed(ctx context.Context, question string) (bool, error) {
 
 // rightsStories tell what the manager and the runs may do, and what not.
 func rightsStories() {
-	It("the manager may do what it does", func(ctx SpecContext) {
+	It("allow what the manager does", func(ctx SpecContext) {
 		needPod()
 		for _, question := range []string{
 			"create batch/jobs " + batchNS, "create ansibleee.openstack.org/openstackansibleees " + batchNS,
@@ -51,7 +51,7 @@ func rightsStories() {
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("the manager may not do what it need not", func(ctx SpecContext) {
+	It("deny the manager what it does not need", func(ctx SpecContext) {
 		needPod()
 		for _, question := range []string{
 			"create /pods " + batchNS, "create /pods/exec " + batchNS, "update /pods " + batchNS, "get /pods/log " + batchNS,
@@ -69,7 +69,7 @@ func rightsStories() {
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("the metrics are for those only who may read them", func(ctx SpecContext) {
+	It("restrict metrics to those who may read them", func(ctx SpecContext) {
 		needPod()
 		pod := &podManager{}
 		Expect(pod.Metrics(ctx)).To(ContainSubstring("edpm_hosts{"))
@@ -81,7 +81,7 @@ func rightsStories() {
 		Expect(err).To(MatchError(ContainSubstring("403 Forbidden")))
 	}, SpecTimeout(time.Minute))
 
-	It("the manager's pod is confined, and its namespace lets no other kind in", func(ctx SpecContext) {
+	It("confine the manager's pod, and admit no other kind to its namespace", func(ctx SpecContext) {
 		needPod()
 		pods, err := (&podManager{}).pods(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -90,7 +90,7 @@ func rightsStories() {
 		Expect(k8s.Create(ctx, privilegedPod(systemNS), client.DryRunAll)).To(MatchError(ContainSubstring("violates PodSecurity")))
 	}, SpecTimeout(time.Minute))
 
-	It("the runs' pods are confined and have no token of the cluster", func(ctx SpecContext) {
+	It("confine the runs' pods, which have no token of the cluster", func(ctx SpecContext) {
 		Expect(k8s.Create(ctx, privilegedPod(batchNS), client.DryRunAll)).To(MatchError(ContainSubstring("violates PodSecurity")))
 		runs := 0
 		for _, ns := range testNamespaces {
@@ -138,12 +138,12 @@ func secretRightsStories() {
 		})
 	}, NodeTimeout(5*time.Minute))
 
-	It("a namespace without them is reported in a condition", func(ctx SpecContext) {
+	It("show in a condition when a namespace lacks them", func(ctx SpecContext) {
 		Eventually(current(ctx, nodeNamed(unboundNS, "unbound"))).WithTimeout(time.Minute).
 			Should(haveProblem(condition.InputReadyCondition, common.SecretForbiddenReason, "no permissions for Secrets in namespace "+unboundNS))
 	}, SpecTimeout(2*time.Minute))
 
-	It("granted later, all continues", func(ctx SpecContext) {
+	It("let everything continue when granted later", func(ctx SpecContext) {
 		create(ctx, in(unboundNS))
 		Eventually(func() (bool, error) {
 			n := nodeNamed(unboundNS, "unbound")

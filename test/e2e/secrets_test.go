@@ -98,7 +98,7 @@ func searchObjects(ctx context.Context) int {
 // secretsStories tell that what is secret is in Secrets, and on its hosts, only.
 // It runs last: it looks at what all the others left behind.
 func secretsStories() {
-	It("would be found if they were anywhere else", func() {
+	It("appear in the search if they are anywhere else", func() {
 		kept := leaks
 		DeferCleanup(func() { leaks = kept })
 		word := newSecret("a test of this test")
@@ -109,7 +109,7 @@ func secretsStories() {
 		}
 	})
 
-	It("are in no log, event, condition, ConfigMap, Job or Pod", func(ctx SpecContext) {
+	It("appear in no log, event, condition, ConfigMap, Job or Pod", func(ctx SpecContext) {
 		Expect(collectLeaks(ctx)).To(BeNumerically(">", 100), "there is hardly anything to look at")
 		Expect(leaks).To(BeEmpty())
 	}, SpecTimeout(2*time.Minute))

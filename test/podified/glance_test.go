@@ -63,7 +63,7 @@ var _ = Describe("A Glance", func() {
 	var w world
 	BeforeEach(func() { w = newWorld() })
 
-	It("has for each layout the pods, Services and labels of the seeds", func() {
+	It("gets for each layout the pods, Services and labels of the seeds", func() {
 		w.apply(glance(swift + `
   storage: {external: true}
   glanceAPIs:
@@ -96,7 +96,7 @@ var _ = Describe("A Glance", func() {
 		quiet()
 	})
 
-	It("gives pods what restricts them, the configuration, and the default anti-affinity beside a constraint", func() {
+	It("gives pods what restricts them, the configuration, and the default anti-affinity next to a constraint", func() {
 		w.apply(spread("spread", "zone") + "\n---\n" + glance(`
   glanceAPIs: {default: {customServiceConfig: "[DEFAULT]\ndebug = true\n", topologyRef: {name: spread}}}`))
 		ready(w.glance())
@@ -160,7 +160,7 @@ var _ = Describe("A Glance", func() {
 		quiet()
 	})
 
-	It("leaves a Service of somebody else alone, and says so", func() {
+	It("leaves a Service of another owner alone, and says so", func() {
 		w.apply(glance("\n  glanceAPIs: {a: {}}"))
 		ready(w.glance())
 		w.apply("apiVersion: glance.openstack.org/v1beta1\nkind: Glance\nmetadata: {name: other}\nspec: {glanceAPIs: {a: {}}}")
@@ -214,7 +214,7 @@ spec:
 		}).Should(Succeed())
 	})
 
-	It("to one that does not exist stops only its consumers, and heals when it comes", func() {
+	It("stops only its consumers when the Topology does not exist, and heals when it is created", func() {
 		w.apply(pin("near", "zoneB") + "\n---\n" + controlPlane)
 		shows(w.api("glance-inherits-single"), condition.TopologyReadyCondition, "False/TopologyMissing/Warning", `"plane"`, "create it")
 		plane := &openstackv1.OpenStackControlPlane{ObjectMeta: w.meta("openstack")}
@@ -226,7 +226,7 @@ spec:
 		shows(plane, condition.ReadyCondition, "True/Ready/")
 	})
 
-	It("lets pods run on, and tells how they are, when it comes to name none that exists", func() {
+	It("keeps pods running, and reports their state, when it changes to a missing Topology", func() {
 		w.apply(glance("\n  glanceAPIs: {a: {}}"))
 		ready(w.glance())
 		before := w.births()
@@ -236,7 +236,7 @@ spec:
 		Consistently(w.births).Should(Equal(before))
 	})
 
-	It("is let go of when the API goes", func() {
+	It("releases the Topology when the API is deleted", func() {
 		w.apply(pin("plane", "zoneA") + "\n---\n" + glance("\n  glanceAPIs: {a: {topologyRef: {name: plane}}}"))
 		ready(w.glance())
 		Expect(api.Delete(ctx, w.topology("plane"))).To(Succeed())

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the files of what is stored")
 //
 //	go test ./test/podified -update -ginkgo.focus "is stored as in earlier versions"
 var _ = Describe("The StatefulSet of a service", func() {
-	It("is stored as in earlier versions", func() {
+	It("stays as in earlier versions", func() {
 		w := newWorld()
 		w.apply(cellSecrets)
 		w.apply(spread("spread", "zone"))

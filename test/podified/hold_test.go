@@ -156,7 +156,7 @@ var _ = Describe("Enforcement Hold", func() {
 		Expect(w.events("glance-azone-edge")[mark:]).NotTo(ContainElement(HavePrefix("Warning ")), "the pods that run are not in question")
 	})
 
-	Context("waiting for what is not there", func() {
+	Context("when it waits for what does not exist", func() {
 		var before map[string]string
 		BeforeEach(func() {
 			run(1)
@@ -178,7 +178,7 @@ var _ = Describe("Enforcement Hold", func() {
 			Expect(w.births()["glance-azone-edge-api-0"]).NotTo(Equal(before["glance-azone-edge-api-0"]))
 		}
 
-		It("is healed by a pod", func() {
+		It("continues because of a pod", func() {
 			w.apply(near(""))
 			follow("near")
 			held()
@@ -187,7 +187,7 @@ var _ = Describe("Enforcement Hold", func() {
 			rolled()
 		})
 
-		It("is healed by a pod that gets another label", func() {
+		It("continues because of a pod that gets another label", func() {
 			pod := db(string(w), map[string]string{"app": "other"})
 			w.apply(near(""))
 			follow("near")
@@ -197,7 +197,7 @@ var _ = Describe("Enforcement Hold", func() {
 			rolled()
 		})
 
-		It("is healed by a LimitRange that goes", func() {
+		It("continues because of a LimitRange that is deleted", func() {
 			db(string(w), map[string]string{"app": "db"})
 			limits := &k8scorev1.LimitRange{
 				ObjectMeta: metav1.ObjectMeta{Namespace: string(w), Name: "huge"},
@@ -214,7 +214,7 @@ var _ = Describe("Enforcement Hold", func() {
 			rolled()
 		})
 
-		It("is healed by the label of a Namespace", func() {
+		It("continues because of the label of a Namespace", func() {
 			other := newWorld()
 			db(string(other), map[string]string{"app": "db"})
 			w.apply(near("\n        namespaceSelector: {matchLabels: {team: " + string(w) + "}}"))
@@ -226,7 +226,7 @@ var _ = Describe("Enforcement Hold", func() {
 			rolled()
 		})
 
-		It("is healed by a StorageClass", func() {
+		It("continues because of a StorageClass", func() {
 			class := "late-" + string(w)
 			edit(func(t *glancev1.GlanceAPITemplate) {
 				t.Storage = glancev1.Storage{StorageClass: class, StorageRequest: ptr.To(resource.MustParse("1G")), External: ptr.To(false)}

@@ -58,7 +58,7 @@ var _ = Describe("A NovaCell", func() {
 		w.apply(cellSecrets)
 	})
 
-	It("without a database has no conductor, configures its computes, and is Ready", func() {
+	It("runs no conductor without a database, configures its computes, and is Ready", func() {
 		w.apply(cell(""))
 		ready(w.cell())
 		shows(w.cell(), novav1.NovaConductorReadyCondition, "True/Ready/", "No conductor runs in this cell", "spec.cellDatabaseHostname")
@@ -66,7 +66,7 @@ var _ = Describe("A NovaCell", func() {
 		Expect(w.pods()).To(BeEmpty())
 	})
 
-	It("with a database has a conductor that follows the nearest Topology", func() {
+	It("runs a conductor with a database, which follows the nearest Topology", func() {
 		w.apply(pin("of-cell", "zoneA") + "\n---\n" + pin("of-conductor", "zoneB"))
 		w.apply(cell(database + `
   topologyRef: {name: of-cell}
@@ -106,7 +106,7 @@ var _ = Describe("A NovaCell", func() {
 		Expect(get(Default, w.cell()).Status.Conductor).To(BeNil())
 	})
 
-	It("whose conductor is not up configures its computes all the same", func() {
+	It("configures its computes even if its conductor is not up", func() {
 		w.apply(cell(database + "\n  conductorServiceTemplate: {nodeSelector: {no: where}}"))
 		shows(w.cell(), condition.DBSyncReadyCondition, "False/PodsPending/Warning", "didn't match Pod's node affinity/selector")
 		Expect(get(Default, w.cell()).ConfiguresComputes()).To(BeTrue())
@@ -150,7 +150,7 @@ var _ = Describe("A NovaCell", func() {
 })
 
 var _ = Describe("A Nova", func() {
-	It("of a control plane hands its Topology to cells whose databases it has the password of", func() {
+	It("passes the Topology of its control plane to cells whose databases it has the password of", func() {
 		w := newWorld()
 		w.apply(pin("plane", "zoneC") + "\n---\n" + `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "osp-secret"}, "stringData": {"NovaPassword": "p", "NovaCellDatabasePassword": "d"}}
 ---
@@ -211,7 +211,7 @@ var _ = Describe("A NovaCompute", func() {
 		quiet()
 	})
 
-	It("is again when the message bus of its cell changes", func() {
+	It("replaces its pods when the message bus of its cell changes", func() {
 		w.apply(cell("") + "\n---\n" + compute(""))
 		shows(w.compute(), condition.ReadyCondition, "True/Ready/")
 		before := w.births()
@@ -219,7 +219,7 @@ var _ = Describe("A NovaCompute", func() {
 		Eventually(w.births).Should(And(HaveLen(1), Not(Equal(before))))
 	})
 
-	It("goes with what it made, and lets go of its Topology", func() {
+	It("deletes what it created, and releases its Topology", func() {
 		w.apply(pin("t", "zoneA") + "\n---\n" + cell("") + "\n---\n" + compute("\n  topologyRef: {name: t}"))
 		shows(w.compute(), topologyv1.PlacementReadyCondition, "True/Ready/")
 		shows(w.compute(), condition.ReadyCondition, "True/Ready/")
@@ -231,7 +231,7 @@ var _ = Describe("A NovaCompute", func() {
 })
 
 var _ = Describe("A cell that a Nova no longer describes", func() {
-	It("stays while it has a podified compute, and then goes", func() {
+	It("stays while it has a podified compute, and is then deleted", func() {
 		w := newWorld()
 		w.apply(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "osp-secret"}, "stringData": {"NovaPassword": "p"}}
 ---
@@ -341,7 +341,7 @@ var _ = Describe("The database of a NovaCell", func() {
 		Expect(w.ran(mark)).To(HaveLen(2))
 	})
 
-	It("that denies access is named, without the password, and the correct one runs another Job", func() {
+	It("shows in a condition, without its password, when it denies access, and the correct password runs another Job", func() {
 		cluster.failJobs(func(pod *k8scorev1.Pod) string { return "DatabaseAccessDenied" })
 		w.apply(w.secret("cell1", "CellDatabasePassword", "wrong-password"))
 		w.apply(cell(database))
@@ -356,14 +356,14 @@ var _ = Describe("The database of a NovaCell", func() {
 		Expect(w.jobs()).To(Equal(map[string]bool{"nova-cell1-db-sync": true}))
 	})
 
-	It("whose Job leaves a text of its own shows none of it", func() {
+	It("shows nothing of a text that its Job leaves", func() {
 		cluster.failJobs(func(*k8scorev1.Pod) string { return "hunter2" })
 		w.apply(cell(database))
 		shows(w.cell(), condition.DBSyncReadyCondition, "False/JobFailing/Warning", "its command fails")
 		Expect(fmt.Sprint(get(Default, w.cell()).Status)).NotTo(ContainSubstring("hunter2"))
 	})
 
-	It("that no longer is one takes its Job and all services along", func() {
+	It("takes its Job and all services along when the spec no longer has it", func() {
 		cluster.failJobs(func(*k8scorev1.Pod) string { return "DatabaseUnreachable" })
 		w.apply(cell(database))
 		shows(w.cell(), condition.DBSyncReadyCondition, "False/DatabaseUnreachable/Warning", "does not answer")
@@ -551,7 +551,7 @@ spec:
 		shows(nova(), novav1.NovaAPIReadyCondition, "True/Ready/", "No API is run")
 	})
 
-	It("does without a cell that cannot be mapped, and says so", func() {
+	It("continues without a cell that cannot be mapped, and says so", func() {
 		cluster.failJobs(func(pod *k8scorev1.Pod) string {
 			if strings.Contains(pod.Name, "cell1-db-sync") {
 				return "DatabaseUnreachable"
@@ -565,7 +565,7 @@ spec:
 		ready(nova())
 	})
 
-	It("is independent of another one whose cells have the same short names", func() {
+	It("works independently of another one whose cells have the same short names", func() {
 		w.apply(describe("nova", oneAPI) + "\n---\n" + describe("other", oneAPI))
 		ready(nova(), &novav1.Nova{ObjectMeta: w.meta("other")})
 		Expect(w.births()).To(HaveLen(8))

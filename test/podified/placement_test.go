@@ -135,7 +135,7 @@ var _ = Describe("Placement", func() {
 		Expect(w.events("glance-azone-edge")).NotTo(ContainElement(ContainSubstring("PlacementReady")))
 	})
 
-	It("leaves no pod behind when it goes while its StatefulSet is recreated", func() {
+	It("leaves no pod behind when it is deleted while its StatefulSet is recreated", func() {
 		w.apply(glance(`
   storage: {storageRequest: 1G, storageClass: ` + storageClass + `, external: true}
   glanceAPIs: {default: {replicas: 3}}`))
@@ -203,8 +203,8 @@ func (w world) up(prefix string) int {
 	return n
 }
 
-var _ = Describe("A node that is lost", func() {
-	It("is reported with the pods on it and the ways out, and recovers when it returns", func() {
+var _ = Describe("An unreachable node", func() {
+	It("shows in a condition with its pods and remedies, and recovers when it returns", func() {
 		w := newWorld()
 		w.apply(pin("azone", "zoneA") + "\n---\n" + glance(`
   storage: {external: true}

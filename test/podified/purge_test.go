@@ -90,7 +90,7 @@ spec:
 		ready(nova())
 	})
 
-	It("have rows of deleted instances archived and purged as each cell says", func() {
+	It("lose rows of deleted instances as each cell says", func() {
 		const afterMidnight = `^[1-5]?\d 0 \* \* \*: `
 		Expect(w.cronJobs(Default)).To(gstruct.MatchAllKeys(gstruct.Keys{
 			"nova-cell0-db-purge": MatchRegexp(afterMidnight + "30 90, suspended: false$"),
@@ -119,7 +119,7 @@ spec:
 		Eventually(w.cronJobs).Should(BeEmpty())
 	})
 
-	It("leave a CronJob of somebody else alone that has the name of one of theirs", func() {
+	It("leave a CronJob of another owner alone that has the name of one of theirs", func() {
 		edit("cell1", func(t *novav1.NovaCellTemplate) { t.DBPurge.Suspend = true })
 		theirs := get(Default, &batchv1.CronJob{ObjectMeta: w.meta("nova-cell1-db-purge")})
 		change(nova(), func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = nil })
@@ -154,7 +154,7 @@ spec:
 		Expect(w.config("nova-cell1-db-purge", "01-nova.conf")).To(ContainSubstring("nova:d2@"))
 	})
 
-	It("do not know a cell any more that is removed, once nova has nothing in it", func() {
+	It("forget a removed cell once nova has nothing in it", func() {
 		cell := &novav1.NovaCell{ObjectMeta: w.meta("nova-cell2")}
 		template := get(Default, nova()).Spec.CellTemplates["cell2"]
 		births, mark := w.births(), wire.Mark()

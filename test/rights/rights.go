@@ -41,9 +41,9 @@ var (
 var Elsewhere = map[string]Use{
 	// Asked by the admission plugin OwnerReferencesPermissionEnforcement, which
 	// OpenShift has.
-	"update */*/finalizers": {File: "controllers/finalizers_test.go", Story: "lets a child name its owner, which is refused without it"},
+	"update */*/finalizers": {File: "controllers/finalizers_test.go", Story: "lets a child name its owner, which the API server refuses without it"},
 	// Read by the webhooks of nodes and roles that warn of a missing cell.
-	"get nova.openstack.org/novacells": {File: "webhooks/cell_test.go", Story: "comes with a warning when there is no such NovaCell, or it is cell0"},
+	"get nova.openstack.org/novacells": {File: "webhooks/cell_test.go", Story: "warns when the NovaCell does not exist, or is cell0"},
 	// Asked by the webhook of runs.
 	"update ansibleee.openstack.org/openstackansibleees/targets": {File: "webhooks/security_test.go", Story: "cannot claim that a host has converged"},
 
@@ -76,7 +76,7 @@ var Elsewhere = map[string]Use{
 	"get batch/jobs":    inControllers,
 	"delete batch/jobs": inControllers,
 	// Asked when an event comes again within some minutes.
-	"patch events.k8s.io/events": {File: "controllers/events_test.go", Story: "is counted with the rights of the manager, and not written as another one"},
+	"patch events.k8s.io/events": {File: "controllers/events_test.go", Story: "increases a count with the permissions of the manager, and adds no other event"},
 	"get /secrets":               inControllers,
 
 	"get metal3.io/baremetalhosts":   inControllers,

@@ -47,7 +47,7 @@ var _ = Describe("An existing CephCluster", func() {
 		return found
 	}
 
-	It("is not changed before a person hands it over", func() {
+	It("stays unchanged until a user hands it over", func() {
 		const handedOver = "annotations: {edpm.openstack.org/owner: StorageCluster.ocs.openshift.io/ocs}"
 		w.apply(strings.Replace(handWritten, ", "+handedOver, "", 1))
 		before := get(Default, w.ceph())
@@ -81,7 +81,7 @@ var _ = Describe("An existing CephCluster", func() {
 		ready(c)
 	})
 
-	It("of ocs-operator, which has the same owner, is not changed before a person hands it over either", func() {
+	It("stays unchanged until a user hands it over even if ocs-operator created it for the same owner", func() {
 		w.zones(2) // too few to write anything
 		c := w.cluster([]string{set("x", 1, 3)})
 		wrong(c, ocsv1.NodesReadyCondition, "NotEnoughNodes/Warning")
@@ -100,7 +100,7 @@ var _ = Describe("An existing CephCluster", func() {
 		Expect(w.counts()).To(Equal([]string{"x-0=1", "x-1=1", "x-2=1"}))
 	})
 
-	It("keeps the placement of all daemons, until somebody asks for another one", func() {
+	It("keeps the placement of all daemons, until a user asks for another one", func() {
 		w.apply(handWritten)
 		before := spec()
 		w.zones(3)
@@ -138,7 +138,7 @@ var _ = Describe("An existing CephCluster", func() {
 		w.quiet()
 	})
 
-	It("is found again when it was restored while the manager was down", func() {
+	It("continues after a restore while the manager was down", func() {
 		w.zones(3)
 		c := w.cluster([]string{set("x", 1, 1)})
 		ready(c)
@@ -154,7 +154,7 @@ var _ = Describe("An existing CephCluster", func() {
 		Expect(spec()).To(Equal(before))
 	})
 
-	It("keeps what a person writes while the manager writes", func() {
+	It("keeps what a user writes while the manager writes", func() {
 		w.zones(3)
 		c := w.cluster([]string{set("x", 1, 3)})
 		ready(c)
@@ -198,7 +198,7 @@ var _ = Describe("An existing CephCluster", func() {
 		ready(c)
 	})
 
-	It("gets no plain set beside encrypted ones unless that is said", func() {
+	It("gets no plain set next to encrypted ones unless the spec asks for it", func() {
 		w.apply(handWritten)
 		w.zones(3)
 		c := w.cluster([]string{set("x", 1, 1), set("new", 1, 3)})
@@ -231,12 +231,12 @@ var _ = Describe("OSDs that do not fit", func() {
 		w.zones(3)
 	})
 
-	It("are reported when no node is large enough for them", func() {
+	It("show in a condition when no node is large enough for them", func() {
 		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "17"}}`)})
 		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "Insufficient cpu")
 	})
 
-	It("are reported when other pods have taken the room", func() {
+	It("show in a condition when other pods have taken the room", func() {
 		for i := range 3 {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: fmt.Sprintf("busy-%d", i)}}
 			pod.Spec.NodeName = fmt.Sprintf("n%d", i)
@@ -261,7 +261,7 @@ var _ = Describe("OSDs that the API server would refuse", func() {
 		return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: rule}\nspec: " + spec
 	}
 
-	It("are reported with the ResourceQuota, until it is raised", func() {
+	It("show in a condition with the ResourceQuota, until it is raised", func() {
 		w.apply(rule("ResourceQuota", `{hard: {persistentvolumeclaims: "2"}}`))
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "rule"}}
 		count := func(hard string) { // as the controller of quotas does, which is not here
@@ -285,7 +285,7 @@ var _ = Describe("OSDs that the API server would refuse", func() {
 		Expect(c.Status.SpreadSummary).To(Equal("z0=1,z1=1,z2=1"))
 	})
 
-	It("are reported with the LimitRange, until it is removed", func() {
+	It("show in a condition with the LimitRange, until it is removed", func() {
 		w.apply(rule("LimitRange", `{limits: [{type: Container, max: {cpu: "1"}}]}`))
 		c := w.cluster([]string{set("x", 1, 3, `resources: {requests: {cpu: "2"}, limits: {cpu: "2"}}`)})
 		wrong(c, topologyv1.PlacementReadyCondition, "PodRefused/Warning", "rook-ceph-osd-prepare-x-0-0", "maximum cpu usage per Container is 1")
@@ -293,7 +293,7 @@ var _ = Describe("OSDs that the API server would refuse", func() {
 		ready(c)
 	})
 
-	It("are predicted again when a pod of others leaves its room", func() {
+	It("trigger a new prediction when a pod of another owner leaves its room", func() {
 		busy := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "busy"}}
 		busy.Spec.NodeName = "n1"
 		busy.Spec.Containers = []corev1.Container{{Name: "busy", Image: "busy", Resources: corev1.ResourceRequirements{

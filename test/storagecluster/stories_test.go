@@ -55,7 +55,7 @@ var _ = Describe("A StorageCluster", func() {
 		Expect(status.LayoutSwitch).To(HaveValue(HaveField("OrphanedPVCCount", BeZero())), "nothing is lost by a switch while there is no OSD")
 	})
 
-	It("writes nothing while nothing changes, whoever looks again", func() {
+	It("writes nothing while nothing changes, whatever causes a reconciliation", func() {
 		w.nodes("a", "b", "c")
 		c := w.cluster([]string{set("x", 1, 3, "deviceClass: ssd", "resources: {requests: {cpu: \"0.5\", memory: 5Gi}}"), set("new", 4, 0)},
 			"placement: {all: {tolerations: [{key: mine, operator: Exists}]}, mon: {tolerations: [{key: mine, operator: Exists}]}}")
@@ -150,7 +150,7 @@ var _ = Describe("A StorageCluster", func() {
 		Eventually(func() []string { return summary(w.sets(Default)[0].Placement) }).Should(Equal([]string{"kubernetes.io/hostname/ScheduleAnyway"}))
 	})
 
-	It("survives an empty placement, which takes the constraints away", func() {
+	It("survives an empty placement, which removes the constraints", func() {
 		w.zones(3)
 		c := w.cluster([]string{set("x", 3, 0, "deviceClass: ssd")}, "placement: {osd: {}, prepareosd: {}}")
 		ready(c)
@@ -241,7 +241,7 @@ spec:
 		ready(c)
 	})
 
-	It("is left to whom it belongs", func() {
+	It("stays with its owner", func() {
 		w.apply(theirs)
 		change(w.ceph(), func(u *unstructured.Unstructured) {
 			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "somebody", UID: "1", Controller: ptr.To(true)}})
@@ -335,7 +335,7 @@ spec:
 		w.quiet()
 	})
 
-	It("shows what a switch of the layout would orphan, and is not switched", func() {
+	It("shows what a switch of the layout would orphan, and keeps its layout", func() {
 		w.zones(3)
 		c := w.cluster([]string{set("x", 1, 3)})
 		ready(c)
@@ -355,7 +355,7 @@ spec:
 		ready(c)
 	})
 
-	It("has one set for each device set in layout Single, when it is new", func() {
+	It("gets one set for each device set in layout Single, when it is new", func() {
 		w.zones(4)
 		c := w.cluster([]string{set("x", 2, 3), set("new", 5, 0)}, "deviceSetLayout: Single")
 		ready(c)

@@ -71,13 +71,13 @@ func managers(ctx context.Context) []string {
 	return kube(ctx, "get", "deployments", "--all-namespaces", "--ignore-not-found", "--output", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`)
 }
 
-var _ = Describe("The suite is deployed", Ordered, func() {
+var _ = Describe("An administrator", Ordered, func() {
 	const label = "app.kubernetes.io/part-of"
 	deploy := func(ctx context.Context, what string, variables ...string) (string, error) {
 		return run(ctx, variables, "hack/deploy.sh", what)
 	}
 
-	It("not over the kinds of another operator, which it names", func(ctx SpecContext) {
+	It("cannot deploy the operators over the kinds of another operator, which are named", func(ctx SpecContext) {
 		kube(ctx, "label", "crd", "glances.glance.openstack.org", label+"-")
 		out, err := deploy(ctx, "apply")
 		Expect(err).To(HaveOccurred())
@@ -86,7 +86,7 @@ var _ = Describe("The suite is deployed", Ordered, func() {
 		Expect(managers(ctx)).To(BeEmpty())
 	}, SpecTimeout(3*time.Minute))
 
-	It("in part, beside another operator: with managers, webhooks and rights of those that are chosen", func(ctx SpecContext) {
+	It("deploys some operators next to another one: with their managers, webhooks and permissions", func(ctx SpecContext) {
 		_, err := deploy(ctx, "apply", "OPERATORS=ansibleee,nova,dataplane,topology")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(managers(ctx)).To(ConsistOf("edpm-operators-ansibleee-manager", "edpm-operators-dataplane-manager", "edpm-operators-nova-manager", "edpm-operators-topology-manager"))
@@ -100,7 +100,7 @@ var _ = Describe("The suite is deployed", Ordered, func() {
 		Expect(out).To(ContainSubstring("nonsense is not an operator"))
 	}, SpecTimeout(3*time.Minute))
 
-	It("not a second time in another way", func(ctx SpecContext) {
+	It("cannot deploy them a second time in another way", func(ctx SpecContext) {
 		kube(ctx, "label", "crd", "glances.glance.openstack.org", label+"=edpm-operators")
 		out, err := deploy(ctx, "apply")
 		Expect(err).To(HaveOccurred())
@@ -108,7 +108,7 @@ var _ = Describe("The suite is deployed", Ordered, func() {
 		Expect(managers(ctx)).To(HaveLen(4))
 	}, SpecTimeout(3*time.Minute))
 
-	It("with the rest later, and removed in part and as a whole", func(ctx SpecContext) {
+	It("adds the rest later, and removes them in part and as a whole", func(ctx SpecContext) {
 		_, err := deploy(ctx, "apply", "BASE=overlays/split", "RUNNER_IMG=example/runner:2")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(managers(ctx)).To(HaveLen(8))
@@ -128,7 +128,7 @@ var _ = Describe("The suite is deployed", Ordered, func() {
 			NotTo(ContainElement(ContainSubstring("edpm-operators")))
 	}, SpecTimeout(4*time.Minute))
 
-	It("as one manager, and again", func(ctx SpecContext) {
+	It("deploys them as one manager, and again", func(ctx SpecContext) {
 		for range 2 {
 			_, err := deploy(ctx, "apply")
 			Expect(err).NotTo(HaveOccurred())

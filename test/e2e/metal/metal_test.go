@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("Machines that are registered", Ordered, tier.Long, func() {
-	It("are claimed by two nodes, although the manager dies meanwhile", func(ctx SpecContext) {
+	It("serve two nodes, even if the manager dies meanwhile", func(ctx SpecContext) {
 		for _, obj := range everything() {
 			Expect(k8s.Create(ctx, obj)).To(Succeed(), "creating %T %s", obj, obj.GetName())
 		}
@@ -27,7 +27,7 @@ var _ = Describe("Machines that are registered", Ordered, tier.Long, func() {
 		Eventually(claims).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(HaveLen(2))
 	}, SpecTimeout(5*time.Minute))
 
-	It("include one that cannot be provisioned, which is replaced when a person asks for it", func(ctx SpecContext) {
+	It("include one that cannot be provisioned, which another one replaces when a user asks for it", func(ctx SpecContext) {
 		broken := holder(ctx, "machine-1")
 		n := node(broken)
 		Eventually(expect.Read(ctx, k8s, n)).WithTimeout(2 * time.Minute).Should(
@@ -51,7 +51,7 @@ var _ = Describe("Machines that are registered", Ordered, tier.Long, func() {
 		}
 	}, SpecTimeout(12*time.Minute))
 
-	It("are given back clean, although the manager dies meanwhile", func(ctx SpecContext) {
+	It("come back clean, even if the manager dies meanwhile", func(ctx SpecContext) {
 		left := holderOf(ctx, 0)
 		Expect(k8s.Delete(ctx, node(0))).To(Succeed())
 		Eventually(state).WithArguments(ctx, left).WithTimeout(5 * time.Minute).ShouldNot(Equal(metal3v1.StateProvisioned))

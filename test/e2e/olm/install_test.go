@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-var _ = Describe("The suite", Ordered, func() {
-	It("is installed by a Subscription to its catalog", func(ctx SpecContext) {
+var _ = Describe("A Subscription", Ordered, func() {
+	It("installs the operators from their catalog", func(ctx SpecContext) {
 		Expect(cluster.Apply(ctx, subscription())).To(Succeed())
 		Eventually(status(ctx, "Subscription", systemNS, "edpm-operators", "installedCSV")).Should(Equal(oldOne))
 		Eventually(csvPhase(ctx, oldOne)).Should(Equal("Succeeded"))
@@ -35,7 +35,7 @@ var _ = Describe("The suite", Ordered, func() {
 		Eventually(planPhases).WithContext(ctx).Should(Equal([]string{"Complete"}))
 	}, SpecTimeout(5*time.Minute))
 
-	It("lets the manager do what the bundle says, and what OLM adds for every operator", func(ctx SpecContext) {
+	It("gives the manager the permissions of the bundle, and what OLM adds for every operator", func(ctx SpecContext) {
 		granted, elsewhere := clusterRules(ctx)
 		// An operator for all namespaces gets the rights for its own namespace in all
 		// of them, and sees which there are.
@@ -51,7 +51,7 @@ var _ = Describe("The suite", Ordered, func() {
 		))
 	}, SpecTimeout(time.Minute))
 
-	It("has its webhooks called through the Service and with the certificates of OLM", func(ctx SpecContext) {
+	It("calls the webhooks through the Service and with the certificates of OLM", func(ctx SpecContext) {
 		mutating, validating := &admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{}
 		Expect(k8s.List(ctx, mutating, client.MatchingLabels{"olm.owner": oldOne})).To(Succeed())
 		Expect(k8s.List(ctx, validating, client.MatchingLabels{"olm.owner": oldOne})).To(Succeed())
@@ -63,7 +63,7 @@ var _ = Describe("The suite", Ordered, func() {
 		Expect(k8s.Create(ctx, spread("bad", "no label!"), client.DryRunAll)).To(MatchError(ContainSubstring("vtopology.kb.io")))
 	}, SpecTimeout(3*time.Minute))
 
-	It("looks after objects with these rights", func(ctx SpecContext) {
+	It("reconciles objects with these permissions", func(ctx SpecContext) {
 		needPod()
 		Expect(k8s.Create(ctx, spread("kept", "zone"))).To(Succeed())
 		Eventually(func() (int64, error) {
@@ -74,9 +74,9 @@ var _ = Describe("The suite", Ordered, func() {
 		Expect(cluster.Kubectl(ctx, "logs", "-n", systemNS, "deployment/"+container)).NotTo(ContainSubstring("is forbidden"))
 	}, SpecTimeout(3*time.Minute))
 
-	It("has the samples Ready, on nodes as they ask for", samplesBecomeReady, SpecTimeout(5*time.Minute))
+	It("brings the samples to Ready, on nodes as they ask for", samplesBecomeReady, SpecTimeout(5*time.Minute))
 
-	It("is upgraded when the catalog has a next version", func(ctx SpecContext) {
+	It("upgrades when the catalog has a next version", func(ctx SpecContext) {
 		before := definitions(ctx)
 		serveCatalog(ctx, []string{"0.1.0", "0.2.0"})
 		askCatalogAgain(ctx)
@@ -94,7 +94,7 @@ var _ = Describe("The suite", Ordered, func() {
 		}
 	}, SpecTimeout(8*time.Minute))
 
-	It("leaves its kinds and objects where they are when it is removed", func(ctx SpecContext) {
+	It("leaves kinds and objects where they are when it is removed", func(ctx SpecContext) {
 		before := definitions(ctx)
 		Expect(k8s.Delete(ctx, object("Subscription", systemNS, "edpm-operators"))).To(Succeed())
 		Expect(k8s.Delete(ctx, object("ClusterServiceVersion", systemNS, newOne))).To(Succeed())
@@ -114,7 +114,7 @@ var _ = Describe("The suite", Ordered, func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("can be installed in part, with the parts that those chosen need", func(ctx SpecContext) {
+	It("installs some operators, with those that they need", func(ctx SpecContext) {
 		makeBundle(ctx, "glance", "OPERATORS=glance", "VERSION=0.2.0")
 		makeBundle(ctx, "topology", "OPERATORS=topology", "VERSION=0.2.0")
 		serveCatalog(ctx, []string{"glance"}, []string{"topology"})

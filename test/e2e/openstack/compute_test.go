@@ -32,7 +32,7 @@ var _ = Describe("Nova in a real OpenStack", Ordered, func() {
 	Describe("the guest", guestStories)
 	Describe("computes", faultStories)
 	Describe("further hosts", scaleStories)
-	Describe("and the compute until it is removed", lifeStories)
+	Describe("the compute until its removal", lifeStories)
 	Describe("a compute that is added again", deathStories)
 	Describe("a cell without computes", cellStories)
 })
@@ -47,7 +47,7 @@ func computeStories() {
 		Eventually(expect.Read(ctx, k8s, node)).WithTimeout(time.Minute).Should(expect.Ready())
 	}, SpecTimeout(17*time.Minute))
 
-	It("is registered in its cell", func(ctx SpecContext) {
+	It("registers in its cell", func(ctx SpecContext) {
 		By("reporting to the conductor of the cell")
 		Expect(hostsOfServices(ctx, "nova-compute")).To(HaveKeyWithValue(compute.Name, "up"))
 

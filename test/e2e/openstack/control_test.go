@@ -40,7 +40,7 @@ func controlStories() {
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("have a metadata service and a console proxy that answer with their certificate", func(ctx SpecContext) {
+	It("answer through a metadata service and a console proxy with their certificate", func(ctx SpecContext) {
 		Expect(fetch(ctx, "nova-cell1-metadata", "/")).To(ContainSubstring("latest"))
 		Expect(fetch(ctx, "nova-cell1-novncproxy", "/vnc_lite.html")).To(ContainSubstring("noVNC"))
 	}, SpecTimeout(time.Minute))

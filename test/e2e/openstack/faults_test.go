@@ -27,7 +27,7 @@ import (
 
 // faultStories have something break that nova needs.
 func faultStories() {
-	It("are down while the message bus is, which is named, and heal without a run", func(ctx SpecContext) {
+	It("report down while the message bus is, which is named, and heal without a run", func(ctx SpecContext) {
 		runs := runsOf(ctx)
 		stop(ctx, "lab-rabbitmq")
 		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(4 * time.Minute).Should(
@@ -45,7 +45,7 @@ func faultStories() {
 		healed(ctx)
 	}, SpecTimeout(8*time.Minute))
 
-	It("stay as they were while keystone is away, also for a new manager", func(ctx SpecContext) {
+	It("stay as they were while keystone is unavailable, also for a new manager", func(ctx SpecContext) {
 		stop(ctx, "lab-keystone")
 		killManager(ctx)
 		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(2 * time.Minute).Should(
@@ -89,7 +89,7 @@ func faultStories() {
 		healed(ctx)
 	}, SpecTimeout(8*time.Minute))
 
-	It("are down while the conductor of their cell is too old to start, which its NovaCell says, and heal", func(ctx SpecContext) {
+	It("report down while the conductor of their cell is too old to start, which its NovaCell says, and heal", func(ctx SpecContext) {
 		before, runs := look(ctx), runsOf(ctx)
 		restore := pretendVersion(ctx, 9999)
 		conductor := &corev1.Pod{ObjectMeta: named("nova-cell1-conductor-0")}
@@ -130,7 +130,7 @@ func purgeStories() {
 
 // cellStories have a cell that is removed.
 func cellStories() {
-	It("is removed from the API database, with its NovaCell, and the API is restarted", func(ctx SpecContext) {
+	It("disappears from the API database, with its NovaCell, and the API restarts", func(ctx SpecContext) {
 		Expect(novaManage(ctx, "cell_v2", "list_cells")).To(ContainSubstring("cell2"))
 		Expect(change(ctx, nova(), func(obj *novav1.Nova) { delete(obj.Spec.CellTemplates, "cell2") })).To(Succeed())
 		cell := &novav1.NovaCell{ObjectMeta: named("nova-cell2")}
@@ -143,7 +143,7 @@ func cellStories() {
 
 // deathStories have a manager that dies all the time.
 func deathStories() {
-	It("is in nova once, and not at all when it is removed, though the manager is killed at random points", func(ctx SpecContext) {
+	It("appears in nova once, and not at all when it is removed, even if the manager is killed at random points", func(ctx SpecContext) {
 		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 1))
 		node := nodeOf(compute)
 		Expect(client.IgnoreNotFound(k8s.Delete(ctx, node))).To(Succeed())

@@ -63,7 +63,7 @@ func guestStories() {
 		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(2 * time.Minute).Should(HaveKeyWithValue(compute.Name, "up"))
 	}, SpecTimeout(6*time.Minute))
 
-	It("is followed by what waited for its end", func(ctx SpecContext) {
+	It("lets what waited for its end run", func(ctx SpecContext) {
 		openstack(ctx, "server", "delete", "--wait", guest)
 		rerun(ctx, "no guests")
 		Expect(imageOf(ctx, "edpm_libvirt_virtlogd")).To(HaveSuffix(":next"))
@@ -71,7 +71,7 @@ func guestStories() {
 		guest = createGuest(ctx, guestName, compute.Name)
 	}, SpecTimeout(12*time.Minute))
 
-	It("is shut down with its host after nova-compute, which therefore starts it again", func(ctx SpecContext) {
+	It("shuts down with its host after nova-compute, which therefore starts it again", func(ctx SpecContext) {
 		Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) {
 			obj.Spec.CustomServiceConfig = "[DEFAULT]\nresume_guests_state_on_host_boot = True\n"
 		})).To(Succeed())

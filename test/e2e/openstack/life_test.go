@@ -21,7 +21,7 @@ import (
 
 // lifeStories have what a compute and nova say of each other until it is gone.
 func lifeStories() {
-	It("is configured again while its guest runs", func(ctx SpecContext) {
+	It("runs its playbooks again while its guest runs", func(ctx SpecContext) {
 		before := qemu(ctx)
 		Expect(before).NotTo(BeEmpty())
 		Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) { obj.Spec.CustomServiceConfig += "[DEFAULT]\ndebug = True\n" })).To(Succeed())
@@ -31,7 +31,7 @@ func lifeStories() {
 		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal("ACTIVE"))
 	}, SpecTimeout(7*time.Minute))
 
-	It("is disabled for the reason that its node gives, and enabled again", func(ctx SpecContext) {
+	It("stays disabled for the reason that its node gives, until that is removed", func(ctx SpecContext) {
 		Expect(annotate(ctx, "edpm: new memory")).To(Succeed())
 		Eventually(service).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal("disabled up edpm: new memory"))
 		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(time.Minute).Should(
@@ -56,7 +56,7 @@ func lifeStories() {
 		Expect(now.Status.Runs).To(Equal(runs.Status.Runs))
 	}, SpecTimeout(7*time.Minute))
 
-	It("stays until its guest is gone, and then leaves nothing in nova, placement and on its host", func(ctx SpecContext) {
+	It("stays until its guest is deleted, and then leaves nothing in nova, placement and on its host", func(ctx SpecContext) {
 		node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name)}
 		Expect(k8s.Delete(ctx, node)).To(Succeed())
 		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(time.Minute).Should(

@@ -46,7 +46,7 @@ func scaleStories() {
 		remove(ctx, other())
 	}, SpecTimeout(8*time.Minute))
 
-	It("that die with a guest are forced down when they are removed without clean-up", func(ctx SpecContext) {
+	It("appear as forced down when they die with a guest and are removed without clean-up", func(ctx SpecContext) {
 		before := look(ctx)
 		remove(ctx, host())
 		Expect(change(ctx, further, func(node *dataplanev1.OpenStackDataPlaneNode) {

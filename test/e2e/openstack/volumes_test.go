@@ -71,14 +71,14 @@ var _ = Describe("The class cinder-volume", Ordered, func() {
 		})
 	}, NodeTimeout(time.Minute))
 
-	It("has cinder know the volume service of an annotated node, which is up", func(ctx SpecContext) {
+	It("registers the volume service of an annotated node with cinder, which is up", func(ctx SpecContext) {
 		annotateVolumes(ctx, node, "true")
 		Eventually(expect.Read(ctx, k8s, service)).WithTimeout(5 * time.Minute).Should(expect.Ready())
 		Eventually(volumeServices).WithArguments(ctx, host).WithTimeout(2 * time.Minute).Should(MatchRegexp(volumesUp))
 		Expect(host.Console(ctx, "podman exec edpm_cinder-volume vgs --noheadings --options vg_name,lv_count")).To(MatchRegexp(`^ *cinder-volumes +0 *$`))
 	}, SpecTimeout(9*time.Minute))
 
-	It("has the service up again with what customServiceConfig changes", func(ctx SpecContext) {
+	It("restarts the service with what customServiceConfig changes", func(ctx SpecContext) {
 		Expect(volumeLog(ctx, host)).NotTo(ContainSubstring(" DEBUG "))
 		Expect(change(ctx, service, func(s *edpmv1.EDPMService) { s.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = True\n" })).To(Succeed())
 		Eventually(volumeLog).WithArguments(ctx, host).WithTimeout(3 * time.Minute).Should(ContainSubstring(" DEBUG cinder.volume.manager "))

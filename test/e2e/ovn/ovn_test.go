@@ -28,7 +28,7 @@ var _ = Describe("OVN on two hosts", Ordered, func() {
 
 // guestStories have hosts that become chassis, and a guest on each.
 func guestStories() {
-	It("has hosts that neutron knows, with both agents", func(ctx SpecContext) {
+	It("find their hosts registered with neutron, with both agents", func(ctx SpecContext) {
 		describeHosts(ctx)
 		for _, h := range hosts {
 			Eventually(expect.Read(ctx, k8s, ovnController(h))).WithTimeout(15 * time.Minute).Should(expect.Ready())
@@ -154,7 +154,7 @@ ovs-vsctl list-br; ovs-vsctl get Open_vSwitch . external_ids | grep -o ovn-remot
 		Eventually(guests[0].active).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal("ACTIVE"))
 	}, SpecTimeout(14*time.Minute))
 
-	It("comes back under its name, and its guest too", func(ctx SpecContext) {
+	It("returns under its name, with its guest", func(ctx SpecContext) {
 		Expect(k8s.Create(ctx, node(hosts[1]))).To(Succeed())
 		Eventually(func() bool { return !missing(ctx, agent(hosts[1])) }).WithTimeout(5 * time.Minute).Should(BeTrue())
 		ready(ctx)

@@ -40,7 +40,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
 	}, NodeTimeout(2*time.Minute))
 
-	It("is rolled out to exactly its users when it is edited", func(ctx SpecContext) {
+	It("updates exactly its users when it is edited", func(ctx SpecContext) {
 		before, untouched := mustIdentify(ctx, "glance-"), statefulSet(ctx, bystander+"-api")
 		change(ctx, topology(shared), func(t *topologyv1.Topology) { t.Spec.TopologySpreadConstraints[0].MaxSkew = 2 })
 		for _, name := range users {
@@ -72,7 +72,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 		Eventually(current(ctx, api(bystander))).Should(expect.Ready())
 	}, SpecTimeout(2*time.Minute))
 
-	It("is let go of only once its users have another, and then is gone", func(ctx SpecContext) {
+	It("disappears only once its users have another", func(ctx SpecContext) {
 		before := mustIdentify(ctx, "glance-")
 		edit(ctx, `glanceAPIs: {one: {topologyRef: {name: late}}, two: {topologyRef: {name: late}}}`)
 		for _, name := range users {
@@ -106,7 +106,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 		Eventually(topologyUsers).WithContext(ctx).WithArguments(late).Should(BeEmpty())
 	}, SpecTimeout(2*time.Minute))
 
-	It("of the control plane is that of the APIs that neither have their own nor opt out", func(ctx SpecContext) {
+	It("applies from the control plane to the APIs that neither have their own nor opt out", func(ctx SpecContext) {
 		change(ctx, controlPlane(), func(p *openstackv1.OpenStackControlPlane) { p.Spec.TopologyRef = &topologyv1.TopologyRef{Name: late} })
 		Eventually(topologyUsers).WithContext(ctx).WithArguments(late).Should(ConsistOf("GlanceAPI/" + users[0]))
 		Eventually(getPod).WithContext(ctx).WithArguments(users[0] + "-api-0").Should(HaveField("Spec.TopologySpreadConstraints", HaveLen(1)))

@@ -82,7 +82,7 @@ var _ = Describe("A node that dies", Ordered, func() {
 		}
 	}, SpecTimeout(2*time.Minute))
 
-	It("has a pod that is deleted by force replaced in the same zone", tier.Long, func(ctx SpecContext) {
+	It("gets a pod that is deleted by force replaced in the same zone", tier.Long, func(ctx SpecContext) {
 		moveTo(ctx, dead, mustIdentify(ctx, "glance-"), "master-0", "worker-3")
 		die(ctx)
 		forced := victims[0]
@@ -94,7 +94,7 @@ var _ = Describe("A node that dies", Ordered, func() {
 			Not(expect.False(podified.PodNodesReadyCondition, podified.PodsTerminatingReason, forced))))
 	}, SpecTimeout(3*time.Minute))
 
-	It("has the others replaced in the same zone once it is tainted out-of-service", tier.Long, func(ctx SpecContext) {
+	It("gets the others replaced in the same zone once it is tainted out-of-service", tier.Long, func(ctx SpecContext) {
 		outOfService := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 		change(ctx, node(dead), func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, outOfService) })
 		Eventually(zones).WithContext(ctx).WithTimeout(aWhile).Should(Equal(zoneA))

@@ -34,7 +34,7 @@ var _ = Describe("OSDs", func() {
 	const patience = SpecTimeout(2 * time.Minute)
 	BeforeEach(enterStorage)
 
-	DescribeTable("are spread over all zones as evenly as can be, and over the hosts of each",
+	DescribeTable("spread over all zones as evenly as possible, and over the hosts of each",
 		func(ctx SpecContext, zones int, osds int32, perZone, perHost []int) {
 			boot(ctx, storageHosts(slices.Repeat([]int{2}, zones)...))
 			createStorageCluster(ctx, osds/3)
@@ -57,7 +57,7 @@ var _ = Describe("OSDs", func() {
 		Entry("5 zones, 12 OSDs", patience, 5, int32(12), []int{3, 3, 2, 2, 2}, []int{2, 2, 1, 1, 1, 1, 1, 1, 1, 1}),
 	)
 
-	DescribeTable("are spread likewise",
+	DescribeTable("spread likewise",
 		func(ctx SpecContext, mutate func(*ocsv1.StorageCluster), sets int) {
 			boot(ctx, storageHosts(2, 2, 2, 2))
 			sc := storageCluster(3)
@@ -75,7 +75,7 @@ var _ = Describe("OSDs", func() {
 		}, 3),
 	)
 
-	It("are evenly spread when they come in steps, and each is prepared before the next begins", tier.Long, func(ctx SpecContext) {
+	It("spread evenly when they come in steps, each of which is prepared before the next begins", tier.Long, func(ctx SpecContext) {
 		boot(ctx, storageHosts(2, 2, 2, 2, 2))
 		sc := createStorageCluster(ctx, 1)
 		for i, perZone := range [][]int{{1, 1, 1, 0, 0}, {2, 1, 1, 1, 1}, {2, 2, 2, 2, 1}, {3, 3, 2, 2, 2}} {
@@ -86,7 +86,7 @@ var _ = Describe("OSDs", func() {
 		}
 	}, SpecTimeout(3*time.Minute))
 
-	It("are as many in a zone with twice the hosts as in the others, and on tainted hosts of the storage cluster only", tier.Long, func(ctx SpecContext) {
+	It("share zones evenly even if one has twice the hosts, and use tainted hosts of the storage cluster only", tier.Long, func(ctx SpecContext) {
 		hosts := storageHosts(4, 2, 2)
 		machines := labels{"app-0": {corev1.LabelTopologyZone: "zone-a"}, "app-1": {corev1.LabelTopologyZone: "zone-d"}}
 		maps.Copy(machines, hosts)
@@ -102,7 +102,7 @@ var _ = Describe("OSDs", func() {
 		Expect(osdsBy(ctx, corev1.LabelHostname)).NotTo(Or(HaveKey("app-0"), HaveKey("app-1")))
 	}, SpecTimeout(2*time.Minute))
 
-	It("are spread over three racks that the operator makes of hosts without any topology", func(ctx SpecContext) {
+	It("spread over three racks that the operator makes of hosts without any topology", func(ctx SpecContext) {
 		boot(ctx, storageHosts(6).without(corev1.LabelTopologyZone))
 		sc := storageCluster(3)
 		sc.Spec.StorageDeviceSets[0].DataPVCTemplate.Spec.StorageClassName = ptr.To(storageNetwork)

@@ -34,7 +34,7 @@ var _ = Describe("An edge API", Ordered, func() {
 		Expect(err).To(MatchError(And(ContainSubstring("spec.topologySpreadConstraint"), ContainSubstring("write topologySpreadConstraints, in the plural"))))
 	}, SpecTimeout(time.Minute))
 
-	It("is spread over the zones by the value of its label glanceAPI", func(ctx SpecContext) {
+	It("spreads over the zones by the value of its label glanceAPI", func(ctx SpecContext) {
 		Expect(create(ctx, strings.Replace(seed("002-czone-spread-pods.yaml"), "topologySpreadConstraint:", "topologySpreadConstraints:", 1))).To(Succeed())
 		edit(ctx, `glanceAPIs: {czone: {type: edge, replicas: 3, topologyRef: {name: glance-czone-spread-pods}}}`)
 		Eventually(perZone(set)).WithContext(ctx).Should(Equal(map[string]int{"zoneA": 1, "zoneB": 1, "zoneC": 1}))
@@ -42,7 +42,7 @@ var _ = Describe("An edge API", Ordered, func() {
 		Expect(perZone("glance-default-")(ctx)).To(twoPerNode)
 	}, SpecTimeout(2*time.Minute))
 
-	It("is pinned to one zone instead", func(ctx SpecContext) {
+	It("stays in one zone when pinned", func(ctx SpecContext) {
 		mustCreate(ctx, "002-czone-node-affinity.yaml")
 		edit(ctx, `glanceAPIs: {czone: {topologyRef: {name: glance-czone-node-affinity}}}`)
 		Eventually(listingOf(set)).WithContext(ctx).Should(Equal(allIn("master-2", 3, set)))
@@ -51,7 +51,7 @@ var _ = Describe("An edge API", Ordered, func() {
 		Expect(perZone("glance-default-")(ctx)).To(twoPerNode)
 	}, SpecTimeout(2*time.Minute))
 
-	It("has neighbours in the other zones: the final table of fifteen pods", func(ctx SpecContext) {
+	It("leaves the other zones to its neighbours: the final table of fifteen pods", func(ctx SpecContext) {
 		mustCreate(ctx, "002-azone-node-affinity.yaml", "002-bzone-node-affinity.yaml")
 		edit(ctx, seed("001-edge-apis.yaml"))
 		edges := allIn("master-0", 3, "glance-azone-edge-api")

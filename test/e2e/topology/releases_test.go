@@ -107,7 +107,7 @@ var _ = Describe("Another release", tier.Long, func() {
 		return other, watchServices(ctx, services...)
 	}
 
-	It("whose labels differ rolls pods one at a time, and every Service has the others all the while", func(ctx SpecContext) {
+	It("replaces pods one at a time when labels differ, and every Service has the others all the while", func(ctx SpecContext) {
 		_, p := deployed(ctx, earlierLabels)
 		before, claims := mustIdentify(ctx, single), claimNames(ctx)
 		Expect(pod(ctx, single+"-0").Labels).To(HaveKeyWithValue("glanceAPI", single))
@@ -122,7 +122,7 @@ var _ = Describe("Another release", tier.Long, func() {
 		Expect(statefulSet(ctx, single).Spec.Selector.MatchLabels).To(Equal(map[string]string{"service": "glance", "owner": single}))
 	}, SpecTimeout(12*time.Minute))
 
-	It("with other libraries rolls out nothing, neither as an upgrade nor as a downgrade", func(ctx SpecContext) {
+	It("replaces no pod when only libraries differ, neither as an upgrade nor as a downgrade", func(ctx SpecContext) {
 		other, p := deployed(ctx, earlierLibraries)
 		before, set := mustIdentify(ctx, single), statefulSet(ctx, single)
 		hash := func() string { return statefulSet(ctx, single).Annotations["edpm.openstack.org/applied-hash"] }
@@ -150,7 +150,7 @@ var _ = Describe("The pods of another operator", tier.Long, func() {
 		theirSet(name, replicas), theirService(name, name), theirService(services[1], name), theirService(services[2], name),
 	}
 
-	It("are left alone until a person hands everything over, and then replaced one at a time", func(ctx SpecContext) {
+	It("stay as they are until a user hands everything over, and then change one at a time", func(ctx SpecContext) {
 		boot(ctx, sevenNodes())
 		enter(ctx)
 		for _, obj := range theirs {

@@ -70,7 +70,7 @@ var _ = Describe("Volumes that are bound to a node", Ordered, tier.Long, func() 
 		}
 	}, SpecTimeout(2*time.Minute))
 
-	It("no longer matter once the storage is external", func(ctx SpecContext) {
+	It("lose their effect once the storage is external", func(ctx SpecContext) {
 		claims := claimNames(ctx)
 		Expect(claims).To(HaveLen(6))
 		edit(ctx, seed("001-default-external.yaml"))
@@ -85,7 +85,7 @@ var _ = Describe("Volumes that are bound to a node", Ordered, tier.Long, func() 
 		Expect(claimNames(ctx)).To(Equal(claims), "what is on the volumes is nobody's to delete")
 	}, SpecTimeout(3*time.Minute))
 
-	It("are made where the scheduler puts the pods, if the Topology is there first", func(ctx SpecContext) {
+	It("follow the pods to where the scheduler puts them, if the Topology exists first", func(ctx SpecContext) {
 		edit(ctx, `glanceAPIs: {default: null}`)
 		Eventually(listing).WithContext(ctx).Should(BeEmpty())
 		edit(ctx, `glanceAPIs: {late: {type: split, replicas: 3, topologyRef: {name: glance-default-spread-pods}}}`)

@@ -28,7 +28,7 @@ var _ = Describe("Three zones", Ordered, func() {
 		edit(ctx, seed("001-all-external.yaml"))
 	}, NodeTimeout(time.Minute))
 
-	It("have the pods of each edge API in the zone of its Topology", func(ctx SpecContext) {
+	It("keep the pods of each edge API in the zone of its Topology", func(ctx SpecContext) {
 		mustCreate(ctx, "002-azone-node-affinity.yaml", "002-bzone-node-affinity.yaml", "002-czone-node-affinity.yaml")
 		edit(ctx, seed("001-edge-apis.yaml"))
 		Eventually(zonesOf("glance-")).WithContext(ctx).Should(And(HaveLen(11), haveEntries(edges),
@@ -50,7 +50,7 @@ var _ = Describe("Three zones", Ordered, func() {
 		Expect(spec.Affinity).To(Equal(&corev1.Affinity{PodAntiAffinity: defaultAntiAffinity()}))
 	}, SpecTimeout(2*time.Minute))
 
-	It("have two of its pods each once it refers to a Topology that spreads", func(ctx SpecContext) {
+	It("get two pods each of an API that refers to a Topology that spreads", func(ctx SpecContext) {
 		mustCreate(ctx, "002-default-spread-pods.yaml")
 		edit(ctx, seed("001-default-spread.yaml"))
 		Eventually(perZone("glance-default-")).WithContext(ctx).Should(Equal(map[string]int{"zoneA": 2, "zoneB": 2, "zoneC": 2}))
