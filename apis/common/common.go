@@ -7,7 +7,7 @@ package common
 import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 const (
-	// RerunAnnotation asks for one more run with unchanged inputs. Each new
+	// RerunAnnotation asks for one more run with unchanged inputs, or of the Jobs of a service. Each new
 	// value of the token causes exactly one run; removing it causes none.
 	RerunAnnotation = "edpm.openstack.org/rerun"
 

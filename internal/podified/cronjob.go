@@ -35,7 +35,7 @@ type CronJob struct {
 // information while the Job runs. As other Jobs, one never gives up; the next one
 // waits for it. Deployer.Watch wakes kinds that have CronJobs.
 func (d *Deployer) RunCronJob(ctx context.Context, owner phase.Object, t condition.Type, c *CronJob) error {
-	r := d.newJobRun(owner, t, &c.Job)
+	r := d.newJobRun(owner, t, &c.Job, c.Job.hash())
 	want := r.cronJob(c)
 	if err := r.networks(ctx); err != nil {
 		return r.halt(err)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
@@ -37,6 +38,8 @@ const (
 	templateAnnotation = "edpm.openstack.org/job-template"
 	// jobSeconds is how long a Job that has succeeded stays, for its log to be read.
 	jobSeconds = 24 * 3600
+	// tokenSeparator is between the hash of the inputs of a Job and that of the token.
+	tokenSeparator = "."
 )
 
 // Job prepares what the pods of a service need, such as the schema of a database. It
@@ -85,7 +88,7 @@ type jobRun struct {
 // increasing delays until it succeeds or its inputs change. Two Jobs of one name
 // never run at once.
 func (d *Deployer) RunJob(ctx context.Context, owner phase.Object, t condition.Type, done Jobs, job *Job) error {
-	r := d.newJobRun(owner, t, job)
+	r := d.newJobRun(owner, t, job, hashWithToken(job.hash(), owner.GetAnnotations()[common.RerunAnnotation], done[job.Name]))
 	present, err := r.clear(ctx, done)
 	if err != nil {
 		return err
@@ -102,16 +105,37 @@ func (d *Deployer) RunJob(ctx context.Context, owner phase.Object, t condition.T
 	return r.progress(ctx, present)
 }
 
-func (d *Deployer) newJobRun(owner phase.Object, t condition.Type, job *Job) *jobRun {
+func (d *Deployer) newJobRun(owner phase.Object, t condition.Type, job *Job, hash string) *jobRun {
 	service := &Service{
 		Name: job.Name, Component: JobApp, NodeSelector: job.NodeSelector, NetworkAttachments: job.NetworkAttachments,
 		User: job.User, Config: job.Config, ConfigDir: job.ConfigDir, Pod: job.pod(),
 	}
 	p := &deployment{Deployer: d, Service: service.labelled(d.identity(owner, JobApp)), owner: owner}
 	p.Labels[AppLabel] = JobApp
-	r := &jobRun{deployment: p, Job: job, condition: t, hash: job.hash()}
+	r := &jobRun{deployment: p, Job: job, condition: t, hash: hash}
 	r.want = r.job()
 	return r
+}
+
+// hashWithToken returns the hash of the inputs of a Job and of the token by which a person asks
+// to run it again, for example after a database was restored. A token that is removed asks for
+// nothing: then it is the hash of what was done with it.
+func hashWithToken(hash, token, done string) string {
+	switch {
+	case token != "":
+		return hash + tokenSeparator + inputs.Digest(map[string][]byte{"token": []byte(token)})[:8]
+	case strings.HasPrefix(done, hash+tokenSeparator):
+		return done
+	}
+	return hash
+}
+
+// nameHash is what tells the names of Jobs apart: the hash, if there was no token.
+func nameHash(hash string) string {
+	if !strings.Contains(hash, tokenSeparator) {
+		return hash
+	}
+	return inputs.Digest(map[string][]byte{"hash": []byte(hash)})
 }
 
 // hash of what decides what the Job does.
@@ -144,7 +168,7 @@ func (j *Job) pod() corev1.PodSpec {
 func (r *jobRun) job() *batchv1.Job {
 	template := r.template()
 	template.Spec.Affinity = nil // there is one pod
-	meta := r.meta(names.WithHash(r.Job.Name, r.hash, names.MaxLabel))
+	meta := r.meta(names.WithHash(r.Job.Name, nameHash(r.hash), names.MaxLabel))
 	meta.Annotations = map[string]string{nameAnnotation: r.Job.Name, templateAnnotation: digestOf(template)}
 	return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
 		BackoffLimit: ptr.To[int32](math.MaxInt32), TTLSecondsAfterFinished: ptr.To[int32](jobSeconds),

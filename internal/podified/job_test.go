@@ -169,3 +169,23 @@ func TestEveryCauseSaysWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+func TestHashWithToken(t *testing.T) {
+	first, second := hashWithToken("a", "1", ""), hashWithToken("a", "2", "")
+	for name, c := range map[string]struct{ hash, token, done, want string }{
+		"without a token":                       {"a", "", "a", "a"},
+		"a token asks for another run":          {"a", "1", "a", first},
+		"the same token asks for none":          {"a", "1", first, first},
+		"another token asks for another run":    {"a", "2", first, second},
+		"a token that is removed asks for none": {"a", "", first, first},
+		"other inputs ask for one":              {"b", "", first, "b"},
+		"other inputs of a similar hash too":    {"a", "", "ab", "a"},
+	} {
+		if got := hashWithToken(c.hash, c.token, c.done); got != c.want {
+			t.Errorf("%s: the hash is %s; want %s", name, got, c.want)
+		}
+	}
+	if first == second || nameHash(first) == nameHash(second) || nameHash("a") != "a" {
+		t.Error("tokens do not tell Jobs apart")
+	}
+}

@@ -1,6 +1,7 @@
 package podified_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,9 +14,11 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -549,6 +552,35 @@ spec:
 		Expect(w.births()).To(And(HaveLen(2), HaveKey("nova-cell0-conductor-0"), HaveKey("nova-cell1-conductor-0")))
 		Expect(w.ran(mark)).To(ConsistOf("nova-cell0-db-sync", "nova-cell1-db-sync"))
 		shows(nova(), novav1.NovaAPIReadyCondition, "True/Ready/", "No API is run")
+	})
+
+	It("runs Jobs again for each new token, and none when a token is removed", func() {
+		w.apply(describe("nova", oneAPI))
+		ready(nova())
+		mark := wire.Mark()
+		token := func(obj client.Object, value any) {
+			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{common.RerunAnnotation: value}}})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(api.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+		}
+		all := []string{"nova-api-db-sync", "nova-cell0-db-sync", "nova-cell0-mapping", "nova-cell1-db-sync", "nova-cell1-mapping"}
+		token(nova(), "restored")
+		Eventually(func() []string { return w.ran(mark) }).Should(ConsistOf(all))
+		ready(nova())
+		quiet()
+
+		By("removing it")
+		token(nova(), nil)
+		quiet()
+		Expect(w.ran(mark)).To(ConsistOf(all))
+		ready(nova())
+
+		By("asking for one cell")
+		mark = wire.Mark()
+		token(&novav1.NovaCell{ObjectMeta: w.meta("nova-cell1")}, "again")
+		Eventually(func() []string { return w.ran(mark) }).Should(ConsistOf("nova-cell1-db-sync"))
+		quiet()
+		Expect(w.ran(mark)).To(HaveLen(1))
 	})
 
 	It("continues without a cell that cannot be mapped, and says so", func() {
