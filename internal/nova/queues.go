@@ -35,12 +35,30 @@ func GeneratedQueues(config string, requested *bool) *novav1.MessageBusStatus {
 	if err != nil {
 		return nil
 	}
-	url := parsed.Get("DEFAULT", "transport_url")
-	if len(url) == 0 {
+	url := generatedURL(parsed)
+	if url == "" {
 		return nil
 	}
 	quorum := slices.Equal(parsed.Get("oslo_messaging_rabbit", "rabbit_quorum_queue"), []string{"true"})
-	return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(strings.ReplaceAll(url[0], "$$", "$")), QuorumQueues: quorum, Requested: requested}
+	return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(url), QuorumQueues: quorum, Requested: requested}
+}
+
+// GeneratedTransportURL returns the message bus that a generated configuration has, empty for
+// a text that is no such configuration.
+func GeneratedTransportURL(config string) string {
+	parsed, err := oslo.ParseSecret(config)
+	if err != nil {
+		return ""
+	}
+	return generatedURL(parsed)
+}
+
+func generatedURL(config *oslo.Config) string {
+	url := config.Get("DEFAULT", "transport_url")
+	if len(url) == 0 {
+		return ""
+	}
+	return strings.ReplaceAll(url[0], "$$", "$")
 }
 
 // Queues returns how a cell uses its message bus. used is how it has used it so far: nil

@@ -26,9 +26,9 @@ const (
 	stateDir  = "/var/lib/nova"
 	// user of nova in the images of the OpenStack operators.
 	user = 42436
-	// graceSeconds are those that a service has to end what it does, 60 by default
-	// ([DEFAULT] graceful_shutdown_timeout), and to leave.
-	graceSeconds = 70
+	// graceSeconds are those that a service has to end what it does, and to leave: [DEFAULT]
+	// graceful_shutdown_timeout is 60 by default, and 180 from 2026.1 on.
+	graceSeconds = 190
 	// leaveSeconds are those for which an endpoint that is to end still answers: for
 	// so long others may not know yet that it leaves.
 	leaveSeconds = 5
@@ -171,11 +171,8 @@ func (c *Component) causes() []podified.Cause {
 
 func (c *Component) image() string { return cmp.Or(c.Template.ContainerImage, c.Image) }
 
-// command runs the program. serve.sh finds that of an endpoint.
+// command runs an endpoint: serve.sh finds its program.
 func (c *Component) command() []string {
-	if c.Port == 0 {
-		return append([]string{c.Program}, configArgs...)
-	}
 	command := []string{"/bin/bash", configDir + "/" + serveFile, c.Program}
 	if application := applications[c.Program]; application != "" {
 		command = append(command, application, strconv.Itoa(int(c.Port)))
@@ -201,15 +198,26 @@ func (c *Component) certificate(ctx context.Context, r *inputs.Reader, namespace
 }
 
 func (c *Component) pod(snippets podified.Snippets, config Config) corev1.PodSpec {
+	if c.Port == 0 {
+		return Pod(c.Program, c.image(), c.Template.Resources, transportURL(snippets, config))
+	}
+	pod := Pod(c.Program, c.image(), c.Template.Resources, "")
+	container := &pod.Containers[0]
+	container.Command = c.command()
+	container.Ports = []corev1.ContainerPort{{Name: c.portName(), ContainerPort: c.Port, Protocol: corev1.ProtocolTCP}}
+	container.StartupProbe, container.ReadinessProbe, container.LivenessProbe = probe(c.answers(), 2, 150), probe(c.answers(), 5, 2), probe(c.answers(), 10, 6)
+	container.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", strconv.Itoa(leaveSeconds)}}}}
+	return pod
+}
+
+// Pod returns the pod of a program of nova that uses a message bus, and is ready while it is
+// connected to it.
+func Pod(program, image string, resources corev1.ResourceRequirements, busURL string) corev1.PodSpec {
 	container := corev1.Container{
-		Name: c.Program, Image: c.image(), Resources: c.Template.Resources, Command: c.command(),
+		Name: program, Image: image, Resources: resources, Command: append([]string{program}, configArgs...),
 		VolumeMounts: []corev1.VolumeMount{{Name: "state", MountPath: stateDir}},
 	}
-	if c.Port != 0 {
-		container.Ports = []corev1.ContainerPort{{Name: c.portName(), ContainerPort: c.Port, Protocol: corev1.ProtocolTCP}}
-		container.StartupProbe, container.ReadinessProbe, container.LivenessProbe = probe(c.answers(), 2, 150), probe(c.answers(), 5, 2), probe(c.answers(), 10, 6)
-		container.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", strconv.Itoa(leaveSeconds)}}}}
-	} else if ports := busPorts(transportURL(snippets, config)); len(ports) > 0 {
+	if ports := busPorts(busURL); len(ports) > 0 {
 		container.ReadinessProbe = probe(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: connected(ports)}}, 5, 2)
 	}
 	return corev1.PodSpec{

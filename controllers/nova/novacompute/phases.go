@@ -9,7 +9,6 @@ import (
 	"text/template"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -18,6 +17,7 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -26,7 +26,6 @@ import (
 
 const (
 	configDir = "/etc/nova/nova.conf.d"
-	stateDir  = "/var/lib/nova"
 	// user of nova in the images of the OpenStack operators.
 	user = 42436
 )
@@ -124,13 +123,6 @@ func (s *scope) service() *podified.Service {
 		Replicas: ptr.Deref(spec.Replicas, 1), TopologyRef: s.ref(),
 		NodeSelector:       podified.Selected(cmp.Or(spec.NodeSelector, s.cell.Spec.NodeSelector)),
 		NetworkAttachments: spec.NetworkAttachments, User: user, Config: s.files, ConfigDir: configDir,
-		Pod: corev1.PodSpec{
-			Containers: []corev1.Container{{
-				Name: "nova-compute", Image: s.compute.Status.Images[novav1.ComputeComponent], Resources: spec.Resources,
-				Command:      []string{"nova-compute", "--config-dir", configDir},
-				VolumeMounts: []corev1.VolumeMount{{Name: "state", MountPath: stateDir}},
-			}},
-			Volumes: []corev1.Volume{{Name: "state", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
-		},
+		Pod: nova.Pod("nova-compute", s.compute.Status.Images[novav1.ComputeComponent], spec.Resources, nova.GeneratedTransportURL(string(s.generated))),
 	}
 }
