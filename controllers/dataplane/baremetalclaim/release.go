@@ -74,7 +74,7 @@ func (s *scope) applyPolicy(ctx context.Context) error {
 // leave reports what is left of a host whose release is refused, and is waited for no longer. The
 // event outlives the node.
 func (s *scope) leave(ctx context.Context, host *metal3v1.BareMetalHost, what string, err error) {
-	log.FromContext(ctx).Error(err, "Leaving a BareMetalHost as it is", "host", host.Name)
+	log.FromContext(ctx).Error(err, "Failed to release a BareMetalHost, which is left as it is", "host", host.Name)
 	s.Events.Eventf(s.node, host, corev1.EventTypeWarning, string(dataplanev1.MetalWriteRefusedReason), "Releasing",
 		"Annotation %s: BareMetalHost %s is left as it is. %s. %v", common.SkipCleanupAnnotation, host.Name, what, err)
 }
