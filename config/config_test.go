@@ -29,7 +29,7 @@ import (
 // made is what kustomize has made of directories, which takes it seconds each.
 var made = map[string]resmap.ResMap{}
 
-// objects returns what kustomize makes of a directory. Nobody changes them.
+// objects returns what kustomize makes of a directory. No one changes them.
 func objects(t *testing.T, dir string) []*resource.Resource {
 	t.Helper()
 	if made[dir] == nil {

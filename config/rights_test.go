@@ -42,7 +42,7 @@ func TestWebhookConfigurationsAreUpdatedByName(t *testing.T) {
 }
 
 // TestNoManagerChangesPods : a label or annotation of any Pod of the cluster can
-// be a key to somebody else's policy. What is written on the manager's own Pod is
+// be a key to another user's policy. What is written on the manager's own Pod is
 // its status.
 func TestNoManagerChangesPods(t *testing.T) {
 	for _, dir := range []string{"default", "overlays/ocs", split, "overlays/secrets-by-namespace", "overlays/cert-manager"} {

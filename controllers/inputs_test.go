@@ -16,7 +16,7 @@ import (
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
-// calm expects that nobody reconciles in a loop and nothing is run, once what was under
+// calm expects that no one reconciles in a loop and nothing is run, once what was under
 // way has come to its end, and computes have waited for others.
 func (w *world) calm() {
 	GinkgoHelper()

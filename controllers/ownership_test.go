@@ -88,7 +88,7 @@ func (s stack) set(name string) *appsv1.StatefulSet {
 }
 
 // generated are all names that are generated for a stack but those of runs, which
-// nobody knows before, each after the one that it depends on.
+// no one knows before, each after the one that it depends on.
 func (s stack) generated() []generated {
 	deployed, config := condition.DeploymentReadyCondition, "-config-data"
 	theirGlance, theirNova, theirAPI := s.glance(), MakeNova("nova", s.ns, "theirs"), s.glanceAPI()
@@ -296,7 +296,7 @@ func (s stack) told(by judged) []string {
 }
 
 // unlisted are the objects in the namespace, of each kind that the manager may
-// create, that neither a row nor elsewhere names, and that nobody made by hand.
+// create, that neither a row nor elsewhere names, and that no one made by hand.
 func (s stack) unlisted(rows []generated) []string {
 	GinkgoHelper()
 	known := slices.Clone(byHand)

@@ -34,7 +34,7 @@ import (
 // poison is the name of the Secret that everything names, and of a key of it.
 const poison = "poison"
 
-// secretText is what somebody may have put into a Secret, and parts of it by
+// secretText is what a user may have put into a Secret, and parts of it by
 // which it is known wherever it shows.
 type secretText struct {
 	text  string

@@ -36,7 +36,7 @@ type world struct {
 	ns    string
 	hosts *fakekube.Space
 	opts  controllers.Options
-	// jobs are those of a Nova, if somebody has them succeed.
+	// jobs are those of a Nova, if a user has them succeed.
 	databases *databases
 	*running
 }

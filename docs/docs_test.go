@@ -278,7 +278,7 @@ func constant(t *testing.T, dir, name string) (found string) {
 	return found
 }
 
-// A table that no page has is read by nobody.
+// A table that no page has is read by no one.
 func TestEveryTableOfConditionsIsOnAPage(t *testing.T) {
 	for _, table := range conditions.Tables() {
 		page, _, _ := strings.Cut(table.Link, "#")

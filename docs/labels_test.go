@@ -27,7 +27,7 @@ var (
 	key = regexp.MustCompile(`^[a-z][\w.]*[\w./-]*$`)
 )
 
-// A name that nobody can look up is a riddle in every object that has it; one that
+// A name that no one can look up is a riddle in every object that has it; one that
 // is described and no longer there misleads.
 func TestEveryLabelAndAnnotationIsExplained(t *testing.T) {
 	inCode, onPage := keysOfCode(t), keysOfPage(t)

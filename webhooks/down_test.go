@@ -19,7 +19,7 @@ import (
 )
 
 // The deployed configuration is installed a second time, pointing to a port
-// that nobody listens on: what it lets through never asks a webhook.
+// that no one listens on: what it lets through never asks a webhook.
 var _ = Describe("While the webhook is down the API server", Ordered, func() {
 	var w world
 	var node *dataplanev1.OpenStackDataPlaneNode
@@ -119,7 +119,7 @@ var _ = Describe("While the webhook is down the API server", Ordered, func() {
 	})
 })
 
-// deadWebhooks returns what is deployed, with a URL that nobody serves.
+// deadWebhooks returns what is deployed, with a URL that no one serves.
 func deadWebhooks() []client.Object {
 	manifest, err := os.ReadFile(envtest.File("config", "webhook", "manifests.yaml"))
 	Expect(err).NotTo(HaveOccurred())
@@ -140,7 +140,7 @@ func deadWebhooks() []client.Object {
 	return []client.Object{mutating, validating}
 }
 
-// asApplied is the object as somebody who applies all of it would write it.
+// asApplied is the object as a user who applies all of it would write it.
 func asApplied(obj client.Object) []byte {
 	GinkgoHelper()
 	gvk, err := api.GroupVersionKindFor(obj)

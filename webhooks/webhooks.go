@@ -26,7 +26,7 @@ import (
 
 // SetupAll serves the webhooks of the operators. To those of operators that do not
 // run it says yes and changes nothing: the configuration that is deployed may name
-// them, and their kinds may belong to somebody else. Verdicts read from the API
+// them, and their kinds may belong to another user. Verdicts read from the API
 // server; the warning of nodes with one address reads the cache and its nodes.Index.
 func SetupAll(mgr ctrl.Manager, operators []string) error {
 	mgr = guardedManager{mgr}

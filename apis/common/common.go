@@ -46,7 +46,7 @@ const (
 
 	// OwnerAnnotation on a generated object names the object that it was made for,
 	// as <kind>.<group>/<name>. It is how the object is known when it has lost its
-	// owner reference, and how a person hands an object of somebody else over.
+	// owner reference, and how a person hands an object of another user over.
 	OwnerAnnotation = "edpm.openstack.org/owner"
 
 	// ResultsFinalizer keeps a run until its results are recorded by the owners

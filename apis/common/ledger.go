@@ -49,7 +49,7 @@ type RunRecord struct {
 // without its status.
 const unknownKey = "@unknown"
 
-// SetUnknown notes that nobody knows what ran on the host before.
+// SetUnknown notes that no one knows what ran on the host before.
 func (l *Ledger) SetUnknown() {
 	if l.Runs == nil {
 		l.Runs = map[string]RunRecord{}
@@ -57,7 +57,7 @@ func (l *Ledger) SetUnknown() {
 	l.Runs[unknownKey] = RunRecord{Name: "unknown"}
 }
 
-// Unknown reports whether nobody knows what ran on the host before.
+// Unknown reports whether no one knows what ran on the host before.
 func (l *Ledger) Unknown() bool {
 	_, ok := l.Runs[unknownKey]
 	return ok

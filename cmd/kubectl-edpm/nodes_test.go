@@ -247,7 +247,7 @@ func (s *screen) await(t *testing.T, words string) {
 	}
 }
 
-// start runs the plugin beside the test.
+// start runs the plugin next to the test.
 func (k *kubectl) start(args ...string) (*screen, <-chan error) {
 	out, ended := &screen{}, make(chan error, 1)
 	root := newRoot(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out})

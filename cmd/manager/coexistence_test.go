@@ -175,7 +175,7 @@ func warnings(t *testing.T, api client.Client, pod string) []string {
 	return out
 }
 
-// setPartOf labels a definition as one of ours, or as one of nobody.
+// setPartOf labels a definition as one of ours, or as one of no one.
 func setPartOf(t *testing.T, api client.Client, name string, value any) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}

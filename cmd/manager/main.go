@@ -67,7 +67,7 @@ func setLogger(raw *uberzap.Logger) {
 
 // collectOften lets the heap grow by half before garbage is collected, unless
 // GOGC says otherwise. Most of the heap are caches, which live long: growing to
-// the double, as is Go's default, costs much memory for little processor time.
+// the double, as is Go's default, costs much memory for little CPU time.
 func collectOften() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
@@ -95,7 +95,7 @@ func run(ctx context.Context, config *rest.Config, opts *options) error {
 		return err
 	}
 	config.QPS, config.Burst = float32(opts.qps), int(opts.qps*2)
-	// Decompression has 44 KiB for each connection and takes processor time; the API
+	// Decompression has 44 KiB for each connection and takes CPU time; the API
 	// server is near.
 	config.DisableCompression = true
 	if opts.qps == 0 {

@@ -35,7 +35,7 @@ const (
 	// profileVariable is an existing directory for profiles of the manager, if it is set.
 	profileVariable = "EDPM_SCALE_PROFILES"
 	// mostMemory is the most that a manager may ever have of the machine, and mostCPU
-	// the share of a processor that it may take while nothing changes that matters.
+	// the share of a CPU that it may take while nothing changes that matters.
 	mostMemory = 400 << 20
 	mostCPU    = 0.05
 	// churn is how many nodes and how many pods change in a second.
@@ -62,7 +62,7 @@ func parseScale(t *testing.T, text string) scale {
 }
 
 // TestALargeClusterCostsLittle : memory of a whole manager that caches a large
-// cluster and predicts for many services, and its processor time while only
+// cluster and predicts for many services, and its CPU time while only
 // heartbeats and the status of pods change.
 func TestALargeClusterCostsLittle(t *testing.T) {
 	text := os.Getenv(scaleVariable)
@@ -134,7 +134,7 @@ func (p *process) proc(t *testing.T, file string) string {
 	return string(text)
 }
 
-// cpuTime is the processor time that the process has used.
+// cpuTime is the CPU time that the process has used.
 func (p *process) cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	found := processorTime.FindStringSubmatch(p.proc(t, "stat"))

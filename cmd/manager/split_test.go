@@ -33,7 +33,7 @@ import (
 )
 
 // deploy applies what kustomize makes of a directory of config, and returns the
-// Deployments, which nobody runs here. The resource definitions are there, and what
+// Deployments, which no one runs here. The resource definitions are there, and what
 // cert-manager would do a test does itself. It is all deleted when the test ends, but for
 // the Namespace, which needs a controller for that.
 func deploy(t *testing.T, api client.Client, dir string) []appsv1.Deployment {
@@ -86,7 +86,7 @@ func makeNamespace(t *testing.T, api client.Client, namespace client.Object) {
 	})
 }
 
-// freePort returns a port that nobody listens at.
+// freePort returns a port that no one listens at.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -76,7 +76,7 @@ func (in *input) setManager(o options) error {
 const instanceLabel = "app.kubernetes.io/instance"
 
 // rename gives what is in the namespace of the operators the name of the package:
-// OLM installs a package that another requires beside it.
+// OLM installs a package that another requires next to it.
 func (in *input) rename(pkg string) error {
 	d := in.deployment
 	d.Name, d.Spec.Template.Spec.ServiceAccountName = pkg+"-manager", pkg+"-manager"

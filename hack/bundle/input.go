@@ -49,7 +49,7 @@ var left = []string{"Namespace", "ServiceAccount", "Secret", "ClusterRoleBinding
 const metricsReader = "-metrics-reader"
 
 // readInput sorts the objects of a YAML stream. It fails if one is missing that
-// every bundle needs, or if nobody knows what is to become of one.
+// every bundle needs, or if no one knows what is to become of one.
 func readInput(stream io.Reader, operators []string) (*input, error) {
 	objects, err := parse(stream)
 	if err != nil {

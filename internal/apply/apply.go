@@ -143,7 +143,7 @@ func Delete(ctx context.Context, c client.Client, owner, child client.Object, op
 	return nil
 }
 
-// Finalizer adds or removes a finalizer of an object that somebody else writes
+// Finalizer adds or removes a finalizer of an object that another user writes
 // as well: change is controllerutil.AddFinalizer or RemoveFinalizer. The object
 // gets the new finalizers and keeps its resource version, so that a status write
 // after it needs no lock.

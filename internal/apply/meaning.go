@@ -13,7 +13,7 @@ import (
 // meaning returns the fields of desired that are set, for a hash that lasts: an
 // object means the same whether the libraries of this build write "status": {} or
 // "creationTimestamp": null into its JSON or not, and whether their types have
-// fields that nobody sets. want is desired as it is sent, with its kind and owner.
+// fields that no one sets. want is desired as it is sent, with its kind and owner.
 func meaning(desired client.Object, want *unstructured.Unstructured) map[string]any {
 	if _, ok := desired.(*unstructured.Unstructured); ok {
 		return want.Object

@@ -96,7 +96,7 @@ func TestTheHashTellsWhatIsSet(t *testing.T) {
 	}
 }
 
-// Types of two versions of a library: the later one has fields that nobody sets,
+// Types of two versions of a library: the later one has fields that no one sets,
 // and says of the others in another way that they may be left out.
 func TestAFieldThatNobodySetsMeansNothing(t *testing.T) {
 	type status struct{ Count int }

@@ -116,7 +116,7 @@ func Adopt(a *application) { a.adopt = true }
 func Orphan(a *application) { a.orphan = true }
 
 // ComputedFrom says that desired was computed from the object as it was read, nil if
-// there was none. If somebody has changed it since, nothing is written, and the error
+// there was none. If a user has changed it since, nothing is written, and the error
 // is a Conflict: a list that is one value to the API server is computed from the
 // whole object, and what was added to it meanwhile would be undone.
 func ComputedFrom(read client.Object) Option {

@@ -54,7 +54,7 @@ func (r race) make(obj client.Object) {
 	}
 }
 
-// theirs makes the object of somebody else.
+// theirs makes the object of another user.
 func (r race) theirs() *corev1.ConfigMap {
 	r.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: r.meta(), Data: map[string]string{"theirs": "x"}}

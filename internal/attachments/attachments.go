@@ -1,4 +1,4 @@
-// Package attachments checks the networks that pods are on beside that of the
+// Package attachments checks the networks that pods are on next to that of the
 // cluster, and names them to Multus.
 package attachments
 

@@ -32,7 +32,7 @@ import (
 // memory: of Jobs those of runs and of services in pods, and of Pods those of runs, unless Topologies, podified
 // services or OSDs are looked after. How pods are spread, and where more would go,
 // depends on all the pods of the cluster. Of resource definitions the one is held
-// that somebody waits for.
+// that a user waits for.
 //
 // Whoever may write objects in some namespace decides how many there are and how
 // large: of what is none of ours no more is held than is looked at.
@@ -74,7 +74,7 @@ var placing = []string{"glance", "nova", "ocs", "topology"}
 // can have 256 KiB on each object; those that Kubernetes reads are short.
 const longAnnotation = 1 << 10
 
-// trimmed drops from an object what nobody here reads: managed fields, and long
+// trimmed drops from an object what no one here reads: managed fields, and long
 // annotations that are not of the suite, such as that of kubectl apply. Texts that
 // many objects have are shared. Cached objects are never written back as a whole.
 func trimmed(obj any) (any, error) {
@@ -140,7 +140,7 @@ func controlled(o metav1.Object) bool {
 	return owner != nil && strings.Contains(owner.APIVersion, ".openstack.org/")
 }
 
-// withoutTemplate drops what nobody reads of a cached Pod or Job of a run: with
+// withoutTemplate drops what no one reads of a cached Pod or Job of a run: with
 // many runs it is most of the manager's memory. The controller of runs looks at
 // metadata and status only, and neither object is ever written back.
 func withoutTemplate(obj any) (any, error) {

@@ -39,7 +39,7 @@ func shareText(obj any) {
 	}
 }
 
-// share replaces a text by the one copy of it that is kept while somebody has it.
+// share replaces a text by the one copy of it that is kept while a user has it.
 func share[T ~string](text *T) {
 	if *text != "" {
 		*text = unique.Make(*text).Value()

@@ -78,7 +78,7 @@ func (r *Rival) Name() string {
 }
 
 // Restored reports whether the node has its finalizer and no status, as a backup
-// leaves it: nobody knows what is on its host. A new node looks like this until its
+// leaves it: no one knows what is on its host. A new node looks like this until its
 // first status is in the cache.
 func Restored(node *dataplanev1.OpenStackDataPlaneNode) bool {
 	return node.Status.ObservedGeneration == 0 && controllerutil.ContainsFinalizer(node, dataplanev1.NodeFinalizer)

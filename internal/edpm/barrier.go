@@ -19,7 +19,7 @@ type barrier struct {
 type expectedOwner struct {
 	roleKey
 	// ran reports whether its host was in a run that has ended. The hosts of that run
-	// are all expected: nobody else has to be waited for.
+	// are all expected: no one else has to be waited for.
 	ran bool
 	// follows reports whether it continues where another owner of its host has ended.
 	// The others that do are about to be expected.
@@ -45,7 +45,7 @@ type barriers struct {
 	// expected are the owners that the barriers have.
 	expected map[ownerID]expectedOwner
 	opts     *Options
-	// lowered is called when nobody is expected any more in a role.
+	// lowered is called when no one is expected any more in a role.
 	lowered func(roleKey)
 }
 
@@ -82,7 +82,7 @@ func (b *barriers) reported(id ownerID) {
 	}
 }
 
-// lower removes the barrier of a role: its groups wait for nobody more.
+// lower removes the barrier of a role: its groups wait for no one more.
 func (b *barriers) lower(c roleKey) {
 	for id := range b.byRole[c].owners {
 		delete(b.expected, id)

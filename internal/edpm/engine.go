@@ -165,7 +165,7 @@ type assessment struct {
 }
 
 // assess notes what runs of a step did, whether or not it is the one that comes next:
-// as long as that is missing, such runs stay when somebody deletes them, and the
+// as long as that is missing, such runs stay when a user deletes them, and the
 // failed ones hold other hosts back.
 func (e *Engine) assess(ctx context.Context, ledger *common.Ledger, t *Target) (*assessment, error) {
 	t.Rerun, t.Tokens = ShortToken(t.Rerun), shortTokens(t.Tokens)
@@ -360,7 +360,7 @@ func (e *Engine) enqueue(g Group, after time.Duration) {
 // as the ledger and the existing runs tell.
 //
 // It notes in the ledger what the runs did: as long as that is missing, runs that
-// somebody deletes stay.
+// a user deletes stay.
 func (e *Engine) Touched(ctx context.Context, kind string, ledger *common.Ledger, owner client.Object, steps ...string) (bool, error) {
 	touched := ledger.Unknown()
 	for _, step := range steps {

@@ -173,7 +173,7 @@ func sortedKeys(m map[string]bool) []string {
 }
 
 // TestAFailureOfALaterStepHoldsNobodyForever : the owner waits for an earlier step,
-// perhaps until somebody changes it.
+// perhaps until a user changes it.
 func TestAFailureOfALaterStepHoldsNobodyForever(t *testing.T) {
 	y := newYard(t)
 	y.Debounce = 10 * time.Millisecond

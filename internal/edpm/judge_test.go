@@ -82,7 +82,7 @@ func (r *run) ends(result ansibleeev1.HostStatus) {
 	r.finished, r.end, r.result, r.known = true, noon, result, result != lost
 }
 
-// forget deletes all runs, as somebody may at any time.
+// forget deletes all runs, as a user may at any time.
 func (h *host) forget() *host {
 	h.t.Helper()
 	for _, r := range h.runs {

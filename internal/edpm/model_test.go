@@ -36,9 +36,9 @@ var modelShare = 1
 // can happen to them, in random order, and checks after each step that
 //
 //  1. no machine is in two runs at once,
-//  2. what has succeeded is not run again unless somebody asks for it,
+//  2. what has succeeded is not run again unless a user asks for it,
 //  3. what is Converged was run with what is wanted, and nothing else came since,
-//  4. nobody waits for ever: with nothing left to happen everybody is where the
+//  4. no one waits for ever: with nothing left to happen everybody is where the
 //     specs say, or waits for a time that a queue knows,
 //  5. no start of an engine exceeds maxUnavailable or maxFailures,
 //  6. what is refused is not run again with the same inputs.
@@ -118,7 +118,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// wait moves the clock, without a duration to when somebody has something to do.
+// wait moves the clock, without a duration to when a user has something to do.
 func (w *world) wait(d time.Duration) {
 	if d == 0 {
 		if next, found := w.next(); found && next.After(w.clock.Now()) {
@@ -128,7 +128,7 @@ func (w *world) wait(d time.Duration) {
 	w.clock.SetTime(w.clock.Now().Add(d))
 }
 
-// next is when somebody has something to do.
+// next is when a user has something to do.
 func (w *world) next() (first time.Time, found bool) {
 	for _, run := range w.runner.running() {
 		if at := w.runner.began[run.UID].Add(shortestRun); !found || at.Before(first) {
@@ -147,7 +147,7 @@ func (w *world) next() (first time.Time, found bool) {
 
 func (w *world) managers() []*manager { return append(slices.Clone(w.before), w.leaders...) }
 
-// work lets somebody do what is due.
+// work lets a user do what is due.
 func (w *world) work(choose func(n int) int) bool {
 	var todo []func()
 	for _, m := range w.managers() {

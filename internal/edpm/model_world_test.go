@@ -188,7 +188,7 @@ func deliver[R comparable](h handler.TypedEventHandler[client.Object, R], c chan
 }
 
 // handleOwner is what the watches of the controllers of nodes and computes do: a
-// node that is new is expected, and changes of status wake nobody.
+// node that is new is expected, and changes of status wake no one.
 func (m *manager) handleOwner(c change) {
 	if c.old != nil && c.new != nil && c.old.GetGeneration() == c.new.GetGeneration() && c.old.GetUID() == c.new.GetUID() {
 		return

@@ -84,8 +84,8 @@ func makePlan(pending []*pendingTarget, m snapshot) plan {
 	return p
 }
 
-// quiet is when runs are started that are not full: when nobody is expected any
-// more and nobody has joined for the debounce.
+// quiet is when runs are started that are not full: when no one is expected any
+// more and no one has joined for the debounce.
 func (m snapshot) quiet() time.Time {
 	if !m.awaited.IsZero() {
 		return m.awaited

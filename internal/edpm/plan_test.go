@@ -44,7 +44,7 @@ func failedBefore(o *pendingTarget) {
 	o.attempt = 2
 }
 
-// later is a snapshot at which nobody has joined for long.
+// later is a snapshot at which no one has joined for long.
 func later() snapshot {
 	return snapshot{
 		now: noon, first: noon.Add(-time.Hour), last: noon.Add(-time.Hour), debounce: time.Second, patience: 10 * time.Second,

@@ -154,7 +154,7 @@ func (s runStore) createRun(ctx context.Context, run *ansibleeev1.OpenStackAnsib
 
 // reuseInputs decides about inputs of the same name. They are used when their run exists,
 // or was never created and they are what the run is to have. Those of a run that is
-// gone are about to be collected, and others may have been put there by somebody
+// gone are about to be collected, and others may have been put there by a user
 // else or with other known hosts: they are removed, to be created again. A Secret
 // that is not marked as the inputs of a run is none, and is left alone.
 func (s runStore) reuseInputs(ctx context.Context, secret *corev1.Secret) error {

@@ -17,7 +17,7 @@ import (
 // reserved are the domains of annotations that mean something else on a node.
 var reserved = []string{"edpm.openstack.org", "kubernetes.io", "k8s.io"}
 
-// ClassErrors returns what is wrong with a class, beside what its definition refuses. The
+// ClassErrors returns what is wrong with a class, next to what its definition refuses. The
 // playbooks and variables of a class may do what those of a run may that a user of the
 // namespace creates, and no more.
 func ClassErrors(class *edpmv1.EDPMServiceClass) field.ErrorList {

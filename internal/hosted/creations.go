@@ -11,7 +11,7 @@ import (
 
 // creations are the objects that the creator of this process made with their finalizer,
 // until they have a status. Another object with the finalizer and without a status was
-// restored from a backup, or its creator has been restarted since: nobody knows what is
+// restored from a backup, or its creator has been restarted since: no one knows what is
 // on its host, and it is cleaned up when the object is deleted.
 type creations struct {
 	mu sync.Mutex

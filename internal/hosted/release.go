@@ -25,7 +25,7 @@ import (
 // has to decide.
 const cleanupAttempts = 5
 
-// release is the last phase of an object that is being deleted: it waits until nobody
+// release is the last phase of an object that is being deleted: it waits until no one
 // uses the service, removes it from the host, and then the finalizer.
 func (s *Scope) release(ctx context.Context) error {
 	if err := s.forget(ctx, s.parts.Steps...); err != nil {
@@ -85,7 +85,7 @@ func (s *Scope) idle(ctx context.Context) error {
 // Touched reports whether the service may be on the host.
 func (s *Scope) Touched(ctx context.Context) (bool, error) {
 	touched, err := s.Engine.Touched(ctx, s.name, &s.status.Ledger, s.Object, namesOf(s.parts.Steps...)...)
-	// Of a node that was restored from a backup nobody knows what is on its host,
+	// Of a node that was restored from a backup no one knows what is on its host,
 	// also before the node says so.
 	return touched || s.Node != nil && (s.Node.Status.Unknown() || dataplane.Restored(s.Node)), err
 }

@@ -63,7 +63,7 @@ type Service struct {
 	Mismatch func(obj Object, value string) *phase.Halt
 	// Refusal returns what the node shows of a Mismatch; nil for its message.
 	Refusal func(obj Object, value string) string
-	// Reads returns what the kind reads beside the inputs of all services, nil for
+	// Reads returns what the kind reads next to the inputs of all services, nil for
 	// nothing: each as "Secret/name" or "ConfigMap/name". Changes wake the object.
 	Reads func(obj Object) []string
 
@@ -89,7 +89,7 @@ type Parts struct {
 	Deployed []phase.Phase
 
 	// Drain are phases of a deleted object before its host is cleaned up. They see to it
-	// that nobody uses the service.
+	// that no one uses the service.
 	Drain []phase.Func
 	// Cleanup removes the service from the host.
 	Cleanup Step

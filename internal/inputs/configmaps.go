@@ -28,7 +28,7 @@ type configMaps struct {
 	size int
 }
 
-// content of one version of a ConfigMap. Nobody changes it.
+// content of one version of a ConfigMap. No one changes it.
 type content struct {
 	object *corev1.ConfigMap // without its text, which is in data
 	data   map[string][]byte // text and binary data

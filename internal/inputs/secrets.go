@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// secrets watches every Secret that somebody reads, each by its namespace and
+// secrets watches every Secret that a user reads, each by its namespace and
 // name, and no other. A watch has the whole object and not only its metadata:
 // content and version then never differ, and nothing is left to read.
 //
@@ -198,10 +198,10 @@ func named(key types.NamespacedName) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }
 
-// sweepEvery is how often watches are ended that nobody needs.
+// sweepEvery is how often watches are ended that no one needs.
 const sweepEvery = 10 * time.Minute
 
-// Start ends watches that nobody needs, until the manager stops.
+// Start ends watches that no one needs, until the manager stops.
 func (s *secrets) Start(ctx context.Context) error {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -215,7 +215,7 @@ func (s *secrets) Start(ctx context.Context) error {
 	}
 }
 
-// sweep ends the watches of which an event would wake no object: what nobody
+// sweep ends the watches of which an event would wake no object: what no one
 // would hear of need not be watched. One that is read meanwhile stays.
 func (s *secrets) sweep() {
 	defer s.again()
@@ -301,7 +301,7 @@ type watched struct {
 	known  bool
 	secret *corev1.Secret // nil when there is none, or nothing is known
 	err    error          // why nothing is known
-	// owed reports whether somebody got an error instead of an answer.
+	// owed reports whether a user got an error instead of an answer.
 	owed bool
 }
 

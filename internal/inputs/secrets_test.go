@@ -54,7 +54,7 @@ type shelf struct {
 	api   client.Client
 	ns    string
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// alone is the name of the one Secret that concerns somebody, if it is set.
+	// alone is the name of the one Secret that concerns a user, if it is set.
 	alone string
 
 	mu       sync.Mutex
@@ -243,7 +243,7 @@ func generating(t *testing.T, s *shelf) {
 	}
 }
 
-// limiting : whoever names many Secrets, or large ones, has a message, and nobody
+// limiting : whoever names many Secrets, or large ones, has a message, and no one
 // in another namespace notices.
 func limiting(t *testing.T, s *shelf) {
 	s.secrets.limits = Limits{Secrets: 3, Bytes: 4 << 10}

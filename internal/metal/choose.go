@@ -94,7 +94,7 @@ func (w Want) used(hosts []metal3v1.BareMetalHost) map[string]int {
 }
 
 // rank orders hosts by how many nodes their value of the label has. A host without
-// the label comes last: nobody knows where it is.
+// the label comes last: no one knows where it is.
 func (w Want) rank(used map[string]int, host *metal3v1.BareMetalHost) int {
 	if w.SpreadLabel == "" {
 		return 0
@@ -106,7 +106,7 @@ func (w Want) rank(used map[string]int, host *metal3v1.BareMetalHost) int {
 	return used[value]
 }
 
-// obstacle returns why nobody may claim the host, empty if the node may. It is fit
+// obstacle returns why no one may claim the host, empty if the node may. It is fit
 // for a message: who writes BareMetalHosts, and the machines, chose parts of it.
 func (w Want) obstacle(host *metal3v1.BareMetalHost) string {
 	return foreign(w.hindrance(host))
@@ -124,7 +124,7 @@ func (w Want) hindrance(host *metal3v1.BareMetalHost) string {
 	return cmp.Or(standing(host), w.rooted(host), w.occupied(host))
 }
 
-// standing returns why a host that nobody has claimed is not free.
+// standing returns why a host that no one has claimed is not free.
 func standing(host *metal3v1.BareMetalHost) string {
 	state := host.Status.Provisioning.State
 	if mark := findMark(host); mark != "" {

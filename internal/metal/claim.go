@@ -42,7 +42,7 @@ type Claim struct {
 }
 
 // Patch is the JSON merge patch of the claim, which applies only to the host as it
-// was read: nobody else has claimed it meanwhile.
+// was read: no one else has claimed it meanwhile.
 func (c Claim) Patch(host *metal3v1.BareMetalHost) ([]byte, error) {
 	image := c.Image
 	if image.Checksum != "" {

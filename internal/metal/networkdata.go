@@ -41,7 +41,7 @@ type Bond struct {
 	Mode       string
 }
 
-// Further is a network beside the one that Ansible reaches the machine by.
+// Further is a network next to the one that Ansible reaches the machine by.
 type Further struct {
 	Name string
 	// Interface as for [Network]; empty means that of the Network.

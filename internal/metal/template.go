@@ -27,7 +27,7 @@ func Asked(role *dataplanev1.OpenStackDataPlaneRole) bool {
 const useImage = "not supported, there is no OpenStackProvisionServer: set image.url and image.checksum instead"
 
 // TemplateErrors checks the template of a role of the namespace, whose nodes have
-// the section. What upstream's OpenStackBaremetalSet has and nobody here follows is
+// the section. What upstream's OpenStackBaremetalSet has and no one here follows is
 // an error that says what to write instead.
 func TemplateErrors(at *field.Path, namespace string, t *dataplanev1.BaremetalSetTemplate, section dataplanev1.NodeSection) field.ErrorList {
 	var errs field.ErrorList

@@ -38,7 +38,7 @@ type Vocabulary struct {
 	size  int
 }
 
-// NewVocabulary returns a vocabulary of at most size values beside Other and the
+// NewVocabulary returns a vocabulary of at most size values next to Other and the
 // empty one.
 func NewVocabulary(size int) *Vocabulary {
 	return &Vocabulary{known: map[string]bool{"": true}, size: size + 1}

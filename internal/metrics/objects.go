@@ -158,7 +158,7 @@ func serviceState(s *novav1.ComputeServiceStatus) string {
 	return "down"
 }
 
-// readiness is the status of Ready, which is Unknown as long as nobody has set it.
+// readiness is the status of Ready, which is Unknown as long as no one has set it.
 func readiness(conditions *condition.Conditions) string {
 	switch {
 	case conditions.IsTrue(condition.ReadyCondition):

@@ -32,7 +32,7 @@ done
 
 const head = "+-------+----+\n|  Name | UUID | Transport URL | Database Connection | Disabled |\n+-------+----+\n"
 
-// play runs a script of a Job, and returns what it asks beside list_cells, and how it ends.
+// play runs a script of a Job, and returns what it asks next to list_cells, and how it ends.
 func play(t *testing.T, script, cells, ends string, args ...string) (calls []string, ended error) {
 	t.Helper()
 	dir := t.TempDir()

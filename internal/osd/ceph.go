@@ -77,7 +77,7 @@ type DaemonPlacement struct {
 }
 
 // planPlacements returns what becomes of each placement that the spec asks for. Rook
-// puts them into the pods of all daemons, so one that somebody else wrote is kept
+// puts them into the pods of all daemons, so one that another user wrote is kept
 // until the spec says something else of it than when it was found. The default of all
 // daemons is only written to a CephCluster that is made here.
 func planPlacements(spec *ocsv1.StorageClusterSpec, ceph Ceph, before []ocsv1.DaemonPlacementStatus) []DaemonPlacement {

@@ -116,7 +116,7 @@ func singleNode(spec *ocsv1.StorageClusterSpec, clusterNodes int) bool {
 
 // Domain returns the failure domain. One that was decided before stays: copies of
 // the data are placed by it. Otherwise it is the OSD on a single node, the host
-// with flexibleScaling, the zone where there are three (two beside an arbiter),
+// with flexibleScaling, the zone where there are three (two next to an arbiter),
 // and else the rack (ocs-operator, setFailureDomain).
 func Domain(spec *ocsv1.StorageClusterSpec, before ocsv1.FailureDomain, eligible []*corev1.Node, clusterNodes int) ocsv1.FailureDomain {
 	zones := len(Values(eligible, corev1.LabelTopologyZone))

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write what becomes of each CephCluster into testdata")
 
-// story is a CephCluster that somebody else wrote, and the StorageCluster that comes to
+// story is a CephCluster that another user wrote, and the StorageCluster that comes to
 // it. It does what the controller and the API server do with a decision.
 type story struct {
 	t      *testing.T
@@ -218,7 +218,7 @@ func (s *story) events() string {
 	return s.told.String()
 }
 
-// The difference in each kind of CephCluster is what somebody asked for.
+// The difference in each kind of CephCluster is what a user asked for.
 func TestWhatBecomesOfACephCluster(t *testing.T) {
 	files, err := filepath.Glob("testdata/ceph/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // hashVersion is that of the fields in hashed, and of how they are written. A hash of
-// another version says nothing about whether somebody has changed a set.
+// another version says nothing about whether a user has changed a set.
 const hashVersion = "v2:"
 
 // hashed are the fields by which a device set is known again. They are named one by

@@ -78,7 +78,7 @@ func TestOrphansOfLayout(t *testing.T) {
 	if diff := cmp.Diff([]string{"a-0-data-0x"}, OrphansOfLayout(spec, claims)); diff != "" {
 		t.Errorf("in Single (-want +got):\n%s", diff)
 	}
-	// A name that both layouts give is nobody's orphan.
+	// A name that both layouts give is no one's orphan.
 	spec.StorageDeviceSets = append(spec.StorageDeviceSets, makeSet("a-0", 1, 3))
 	if diff := cmp.Diff([]string(nil), OrphansOfLayout(spec, claims)); diff != "" {
 		t.Errorf("with a set named like another's part (-want +got):\n%s", diff)

@@ -16,7 +16,7 @@ import (
 // merge sets the list spec.storage.storageClassDeviceSets. Rook's definition has it as
 // one value, so what others wrote into it has to be written again: sets that this
 // project never wrote stay as they are, everything stays in its place, and new sets
-// come last. Sets that were written before and that nobody asks for any more go.
+// come last. Sets that were written before and that no one asks for any more go.
 func (d *Decision) merge(items map[string]map[string]any, order []string, before []ocsv1.DeviceSetStatus) {
 	ours := sets.New[string]()
 	for i := range before {
@@ -126,7 +126,7 @@ func (p *planner) sibling(parts []cephv1.StorageClassDeviceSet) map[string]any {
 }
 
 // mergedTemplates returns our template, which is that of the data, with the
-// annotations and labels that it had beside ours, and the others as they are.
+// annotations and labels that it had next to ours, and the others as they are.
 func mergedTemplates(present, own any) []any {
 	result, _ := own.([]any)
 	others, _ := present.([]any)

@@ -321,7 +321,7 @@ func TestNothingIsWrittenIntoWhatComesIn(t *testing.T) {
 	if diff := cmp.Diff(first, again, cmpopts.IgnoreUnexported(DeviceSet{})); diff != "" {
 		t.Errorf("deciding again gives something else (-want +got):\n%s", diff)
 	}
-	// Nobody who changes a part changes another, or the spec.
+	// No one who changes a part changes another, or the spec.
 	for _, placement := range []*cephv1.Placement{&first[0].Parts[0].Placement, first[0].Parts[0].PreparePlacement} {
 		placement.TopologySpreadConstraints[0].LabelSelector.MatchExpressions[0].Values[0] = "changed"
 		placement.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Key = "changed"

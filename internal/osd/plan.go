@@ -92,12 +92,12 @@ type planner struct {
 // what it has, what was written to it before, and the claims of OSDs that there are.
 // The error says which part of the CephCluster cannot be read.
 //
-// What is found in a CephCluster stays until somebody asks for something else: a
+// What is found in a CephCluster stays until a user asks for something else: a
 // device set that it has already, and that would be changed in more than its count, is
 // Legacy. It gets more OSDs if the spec asks for more, and is left as it is otherwise,
 // to the letter, until a person names it in an annotation. Another placement recreates
 // the pods of all its OSDs, each on any node that its volume can be reached from, and
-// nobody asks for that with another count (seeds/003, phase 1: "existing OSD Pods would
+// no one asks for that with another count (seeds/003, phase 1: "existing OSD Pods would
 // still remain with the old Placement configurations"). Another change of a Legacy set
 // with OSDs is a problem until then.
 func Decide(spec *ocsv1.StorageClusterSpec, domainKey string, ceph Ceph, record Record, claims []*corev1.PersistentVolumeClaim) (*Decision, error) {
@@ -238,7 +238,7 @@ func (p *planner) leave(d *DeviceSet, set *ocsv1.StorageDeviceSet) {
 }
 
 // roundedDown reports whether the CephCluster has what ocs-operator makes of a set
-// without replica: three times a third of count, rounded down. Nobody asks for the
+// without replica: three times a third of count, rounded down. No one asks for the
 // rest by leaving ocs-operator, but by another count.
 func (p *planner) roundedDown(set *ocsv1.StorageDeviceSet, d *DeviceSet) bool {
 	before := p.recorded(set.Name).Hash

@@ -58,7 +58,7 @@ func (r *Runner) Run(ctx context.Context, obj Object, phases ...Phase) (ctrl.Res
 	begin(obj, Conditions(phases))
 	at, err := runAll(ctx, obj, phases)
 	if apierrors.IsConflict(err) {
-		// Somebody else wrote first: no fault, the newer object is on its way.
+		// Another user wrote first: no fault, the newer object is on its way.
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	told := repeated(err)

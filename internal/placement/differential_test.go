@@ -134,7 +134,7 @@ func startCluster(t *testing.T) *cluster {
 		t.Skip("KUBEBUILDER_ASSETS is not set: run make compare-scheduler, or export KUBEBUILDER_ASSETS=$(go run ./test/lab binaries)")
 	}
 	env := &envtest.Environment{ControlPlaneStartTimeout: 5 * time.Minute}
-	// Nobody is there to take the taints and finalizers away that these add.
+	// No one is there to take the taints and finalizers away that these add.
 	env.ControlPlane.GetAPIServer().Configure().
 		Set("disable-admission-plugins", "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection")
 	config, err := env.Start()
@@ -297,7 +297,7 @@ func decided(pod *corev1.Pod) decision {
 	if pod.Spec.NodeName != "" {
 		return decision{node: pod.Spec.NodeName, kind: fitsKind}
 	}
-	// The scheduler has decided, and waits for somebody to bind the volumes.
+	// The scheduler has decided, and waits for a user to bind the volumes.
 	if pod.Status.NominatedNodeName != "" {
 		return decision{node: pod.Status.NominatedNodeName, kind: fitsKind + " and is promised a volume"}
 	}
@@ -360,7 +360,7 @@ func (d *draw) lastCSINode() *storagev1.CSINode {
 	return csi
 }
 
-// set is the StatefulSet of the workload. Nobody makes its pods; the scheduler spreads
+// set is the StatefulSet of the workload. No one makes its pods; the scheduler spreads
 // pods without constraints by its selector. It comes first, since nothing shows when the
 // scheduler has seen it.
 func (d *draw) set() *appsv1.StatefulSet {

@@ -396,7 +396,7 @@ func csiSource(driver, handle string) corev1.PersistentVolumeSource {
 }
 
 // drawClaims gives bound claims to pods that are there, and to some that have been
-// there before. Nobody binds claims in the test: those of a class with Immediate
+// there before. No one binds claims in the test: those of a class with Immediate
 // binding are bound or never.
 func (s *shapes) drawClaims() {
 	for ordinal := range s.workload.Replicas + 1 {

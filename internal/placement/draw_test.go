@@ -330,7 +330,7 @@ func (d *draw) drawClaims() {
 			pv := d.volume(fmt.Sprintf("bound%d", ordinal), class, "2Gi")
 			bind(claim, pv)
 			d.snapshot.PersistentVolumes = append(d.snapshot.PersistentVolumes, pv)
-		// Nobody binds claims in the test: those of this class are there or never.
+		// No one binds claims in the test: those of this class are there or never.
 		case class != atOnce && d.maybe(0.8):
 			continue
 		}

@@ -110,7 +110,7 @@ func TestAQuotaIsUsedUpPodByPod(t *testing.T) {
 			pod.Spec.Containers[0].Resources.Requests = resources("cpu", "1")
 			snapshot.Pods = append(snapshot.Pods, pod)
 		}
-		// Both are counted with 2; there is room for one of 2 beside the other of 1.
+		// Both are counted with 2; there is room for one of 2 next to the other of 1.
 		two := w
 		two.Replicas = 2
 		fine(t, predict(t, snapshot, two))

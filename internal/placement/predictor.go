@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// maxShare is how much of one processor repeated predictions may take.
+	// maxShare is how much of one CPU repeated predictions may take.
 	maxShare = 0.05
-	// forgetAfter is when a roll-out that nobody asks about any more is forgotten.
+	// forgetAfter is when a roll-out that no one asks about any more is forgotten.
 	forgetAfter = 10 * time.Minute
 )
 
 // Predictor predicts for all controllers of a process. Its predictions share one
 // view of the cluster and run one at a time, which bounds their memory. A roll-out
 // with pods that fit nowhere is predicted again when it is asked for, but only so
-// often that all of these together take maxShare of a processor: where one prediction
+// often that all of these together take maxShare of a CPU: where one prediction
 // takes long, the present one counts for longer.
 type Predictor struct {
 	// Gather is how long changes of the cluster are gathered before pods that would fit
@@ -182,7 +182,7 @@ func (p *Predictor) known(key Key, workloads []Workload) ([]Prediction, bool) {
 	return u.predictions, true
 }
 
-// note remembers a prediction if pods do not fit, and forgets those that nobody has
+// note remembers a prediction if pods do not fit, and forgets those that no one has
 // asked for lately: their objects are deleted, or their pods run.
 func (p *Predictor) note(key Key, u *unfit) {
 	p.mu.Lock()
@@ -196,7 +196,7 @@ func (p *Predictor) note(key Key, u *unfit) {
 	u.due = now.Add(max(p.Gather, p.round()))
 }
 
-// round is how long it takes to predict everything again with maxShare of a processor.
+// round is how long it takes to predict everything again with maxShare of a CPU.
 func (p *Predictor) round() time.Duration {
 	var sum time.Duration
 	for _, u := range p.unfit {

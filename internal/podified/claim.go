@@ -20,7 +20,7 @@ import (
 )
 
 // claim checks, before anything is written, that nothing of the service belongs to
-// somebody else, and that its Services and StatefulSet will select every pod that
+// another user, and that its Services and StatefulSet will select every pod that
 // runs. What another operator made is taken over as a whole or not at all: its pods
 // would read the new configuration, or its Services lose them.
 func (p *deployment) claim(ctx context.Context) error {

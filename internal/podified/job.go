@@ -63,7 +63,7 @@ type Job struct {
 	NodeSelector       map[string]string
 	NetworkAttachments []string
 	Resources          corev1.ResourceRequirements
-	// Causes of failures beside those of databases.
+	// Causes of failures next to those of databases.
 	Causes []Cause
 }
 

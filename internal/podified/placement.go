@@ -126,7 +126,7 @@ func (p *deployment) settled() bool {
 }
 
 // observed reports whether the StatefulSet controller has seen the present set:
-// before, nobody knows which revision is the newest.
+// before, no one knows which revision is the newest.
 func (p *deployment) observed() bool { return p.set.Status.ObservedGeneration >= p.set.Generation }
 
 // toBeMade reports whether the pod of that name has to be made or placed.

@@ -42,7 +42,7 @@ type Service struct {
 	Component string
 	// Status is where the state of the pods is noted.
 	Status *podifiedv1.Status
-	// Labels of the pods and of everything else, beside those that say what the
+	// Labels of the pods and of everything else, next to those that say what the
 	// service is and whose. Nothing selects by them but Topologies: a version may
 	// change them, which rolls the pods out and no more.
 	Labels   map[string]string

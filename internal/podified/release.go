@@ -15,7 +15,7 @@ import (
 )
 
 // Release lets an object that is being deleted go, once nothing is left behind:
-// no pods that are nobody's. The StatefulSets of its services go with it. While a
+// no pods that are no one's. The StatefulSets of its services go with it. While a
 // StatefulSet that was to be recreated is still there, nothing happens; its end wakes
 // the owner.
 func (d *Deployer) Release(ctx context.Context, owner client.Object, services []*Service) error {

@@ -72,7 +72,7 @@ func TestNoPodIsLeftBehind(t *testing.T) {
 	}
 }
 
-// Until such a set is gone its pods are not nobody's yet.
+// Until such a set is gone its pods are not no one's yet.
 func TestAnOwnerStaysUntilTheSetThatLeavesItsPodsIsGone(t *testing.T) {
 	former := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "glance-default-single", Finalizers: []string{metav1.FinalizerOrphanDependents}, DeletionTimestamp: ptr.To(metav1.Now()),

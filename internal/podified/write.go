@@ -49,7 +49,7 @@ func (p *deployment) write(ctx context.Context) error {
 }
 
 // budget lets nodes be drained one pod at a time. A single pod is not kept from
-// leaving: nobody could drain its node.
+// leaving: no one could drain its node.
 func (p *deployment) budget() *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{ObjectMeta: p.meta(p.Name), Spec: policyv1.PodDisruptionBudgetSpec{
 		MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: p.identity(p.owner, p.Component)},

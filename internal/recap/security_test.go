@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A recap comes out of an image that somebody made: see docs/security.md.
+// A recap comes out of an image that a user made: see docs/security.md.
 
 func TestNothingOfARecapMovesTheCursorOfATerminal(t *testing.T) {
 	got, err := Parse(`{"v":1,"hosts":{"a":[1,0,0,0,0,"x\u001b[2J\u009b\r\n\u202ey"]},"error":"\u001b]0;evil\u0007"}`)

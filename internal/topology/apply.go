@@ -31,7 +31,7 @@ func Default(service string) *corev1.Affinity {
 // the place of those of the template; one without a labelSelector gets the given
 // one. Each of the three parts of affinity that the Topology sets takes the
 // place of that of the template; the others stay, so that a service keeps its
-// default anti-affinity beside a constraint, as in the listings of seeds/001.
+// default anti-affinity next to a constraint, as in the listings of seeds/001.
 // The consumers are whose pods these are. A nil Topology changes nothing.
 func Apply(template *corev1.PodTemplateSpec, t *topologyv1.Topology, selector *metav1.LabelSelector, consumers ...Consumer) {
 	if t == nil {

@@ -1,5 +1,5 @@
 // Package topology applies a Topology to the pods of a service and keeps it from
-// going while somebody refers to it. Every controller whose objects have a
+// going while a user refers to it. Every controller whose objects have a
 // topologyRef uses it in the same way:
 //
 //	ref := topology.Nearest(api.Spec.TopologyRef, glance.Spec.TopologyRef)

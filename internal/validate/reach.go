@@ -26,7 +26,7 @@ var (
 // arguments and socket hosts are reached, and whether their keys are checked
 // (options of the connection plugins ssh and paramiko_ssh, ansible-core 2.14), with
 // the values that are allowed. The names are refused and not some values: a value
-// can be a template that nobody but Ansible evaluates.
+// can be a template that no one but Ansible evaluates.
 var reachVars = map[string][]string{
 	"ansible_connection":                 connection,
 	"ansible_connection_path":            nil,
@@ -134,7 +134,7 @@ var assigned = regexp.MustCompile(`(ansible_\w+)\s*[=:]\s*([^\s,}]*)`)
 
 // reachText checks a text that assigns variables and that only Ansible parses. In
 // an inventory that a person writes for a run of their own a host may be the runner
-// itself, to which nobody connects.
+// itself, to which no one connects.
 func reachText(path *field.Path, text string) field.ErrorList {
 	for _, found := range assigned.FindAllStringSubmatch(unquoted.Replace(text), -1) {
 		if found[1] == "ansible_connection" && found[2] == "local" {

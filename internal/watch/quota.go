@@ -11,7 +11,7 @@ import (
 var LimitRangeChanges = predicate.GenerationChangedPredicate{}
 
 // QuotaChanges lets through that a quota comes, goes, or leaves more room. Each pod
-// that is created in the namespace uses it up, which helps nobody.
+// that is created in the namespace uses it up, which helps no one.
 var QuotaChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.ResourceQuota).Status, e.ObjectNew.(*corev1.ResourceQuota).Status

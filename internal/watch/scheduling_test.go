@@ -43,7 +43,7 @@ func TestNodeChanges(t *testing.T) {
 	}
 }
 
-// Writes that cannot give a pod a place wake nobody.
+// Writes that cannot give a pod a place wake no one.
 func TestStorageAndNamespaceChanges(t *testing.T) {
 	annotated := metav1.ObjectMeta{Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}}
 	relabelled := metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}

@@ -93,7 +93,7 @@ func (s *stand) measureNecessary(ctx context.Context, r *result) error {
 	return err
 }
 
-// necessary are the requests beside creations.
+// necessary are the requests next to creations.
 func necessary(nodes int) standalone.Requests {
 	counts := standalone.Requests{}
 	for _, gvr := range written {

@@ -1,5 +1,5 @@
 // Command bench measures how fast the suite brings many nodes to the state that
-// is wanted of them, beside the floor: a bare client that makes the same writes.
+// is wanted of them, next to the floor: a bare client that makes the same writes.
 //
 //	go run ./test/bench                        # 250, 1000 and 4000 nodes in 20 roles; 500 and 5000 in one
 //	BENCH_N=250 go run ./test/bench            # one size only, a few minutes

@@ -171,7 +171,7 @@ func (s *stand) installWebhooks() error {
 	return s.webhooks.Install(s.config)
 }
 
-// removeWebhooks is for the floor: nobody serves them any more.
+// removeWebhooks is for the floor: no one serves them any more.
 func (s *stand) removeWebhooks(ctx context.Context) error {
 	for _, obj := range []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}} {
 		if err := s.client.DeleteAllOf(ctx, obj); err != nil {
@@ -189,7 +189,7 @@ func (s *stand) startManager(ctx context.Context, logName string) (*standalone.M
 	return s.cluster.StartManager(ctx, filepath.Join(s.dir, logName), arguments...)
 }
 
-// cpu returns the processor time of each process of the control plane.
+// cpu returns the CPU time of each process of the control plane.
 func (s *stand) cpu() map[string]time.Duration {
 	used := map[string]time.Duration{}
 	for name, pid := range s.cluster.PIDs() {
@@ -198,7 +198,7 @@ func (s *stand) cpu() map[string]time.Duration {
 	return used
 }
 
-// server is the processor time that the API server and etcd have used.
+// server is the CPU time that the API server and etcd have used.
 func (s *stand) server() time.Duration {
 	used := s.cpu()
 	return used["kube-apiserver"] + used["etcd"]
@@ -308,7 +308,7 @@ func (s *stand) awaitStep(ctx context.Context, m *standalone.Manager, step strin
 }
 
 // watched are the resources that the manager reads. Of others it cannot make
-// lists; of these nobody else does but the bench.
+// lists; of these no one else does but the bench.
 var watched = map[string]bool{
 	"openstackdataplanes": true, "openstackdataplaneroles": true, "openstackdataplanenodes": true, "openstackdataplaneservices": true,
 	"novas": true, "novacells": true, "novaexternalcomputes": true, "openstackansibleees": true,

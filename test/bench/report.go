@@ -51,7 +51,7 @@ func perNode(d time.Duration, r result) string {
 	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)/float64(r.nodes))
 }
 
-// allCPU is the processor time of all processes.
+// allCPU is the CPU time of all processes.
 func (r result) allCPU() time.Duration {
 	all := time.Duration(0)
 	for _, used := range r.cpu {
@@ -60,7 +60,7 @@ func (r result) allCPU() time.Duration {
 	return all
 }
 
-// serverCPU is the processor time of those that the floor keeps busy too.
+// serverCPU is the CPU time of those that the floor keeps busy too.
 func (r result) serverCPU() time.Duration { return r.cpu["kube-apiserver"] + r.cpu["etcd"] }
 
 func (r result) overFloor() string {

@@ -177,7 +177,7 @@ func hostileStories() {
 	}
 }
 
-// inputOf a host is known to nobody else.
+// inputOf a host is known to no one else.
 func inputOf(host lab.Host) string { return "input-of-" + host.Name }
 
 // loot returns the files of a host with what belongs to the runner or to other hosts.

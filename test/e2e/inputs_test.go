@@ -258,7 +258,7 @@ usermod --password '*' e2e-nosudo
 install -d -m 700 -o e2e-nosudo /home/e2e-nosudo/.ssh
 install -m 600 -o e2e-nosudo /root/.ssh/authorized_keys /home/e2e-nosudo/.ssh/authorized_keys`
 
-// Ports of the sshds of manyMachines, and one on which nobody listens.
+// Ports of the sshds of manyMachines, and one on which no one listens.
 const (
 	firstPort  = 2201
 	closedPort = 2200

@@ -48,7 +48,7 @@ type T interface {
 	Fatalf(format string, args ...any)
 }
 
-// Options say what the API server has beside the resource definitions.
+// Options say what the API server has next to the resource definitions.
 type Options struct {
 	// Webhooks installs the [WebhookConfigurations], pointing at the webhook
 	// server of a manager made with [Env.ManagerOptions].
@@ -87,7 +87,7 @@ type Env struct {
 	webhooks crenvtest.WebhookInstallOptions
 }
 
-// patience is how long an API server or a manager may take to start: beside other tests
+// patience is how long an API server or a manager may take to start: next to other tests
 // and a compiler that is minutes.
 const patience = 5 * time.Minute
 

@@ -247,7 +247,7 @@ func (s *Server) keystone(w http.ResponseWriter, r *http.Request) {
 	case s.fault == KeystoneDown:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case err != nil, user.Name != "nova", user.Domain.Name != "Default", user.Password != s.password, project.Name != "service", project.Domain.Name != "Default":
-		// keystone repeats what it was sent: nobody may show that
+		// keystone repeats what it was sent: no one may show that
 		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"code": 401, "message": "refused " + user.Password}})
 	default:
 		w.Header().Set("X-Subject-Token", token)

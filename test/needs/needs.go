@@ -16,7 +16,7 @@ type T interface {
 }
 
 // Ansible skips a test where a program of Ansible is not installed, and fails it in
-// CI: a test that nobody runs proves nothing. hack/install-packages.sh installs it.
+// CI: a test that no one runs proves nothing. hack/install-packages.sh installs it.
 func Ansible(t T, program string) {
 	t.Helper()
 	_, err := exec.LookPath(program)

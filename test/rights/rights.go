@@ -71,7 +71,7 @@ var Elsewhere = map[string]Use{
 	"patch neutron.openstack.org/ovnmetadataagents":        inControllers,
 	"delete neutron.openstack.org/ovnmetadataagents":       inControllers,
 	"patch neutron.openstack.org/ovnmetadataagents/status": inControllers,
-	// Asked past the cache where inputs are found that nobody should have made.
+	// Asked past the cache where inputs are found that no one should have made.
 	"get ansibleee.openstack.org/openstackansibleees": {File: "internal/edpm/security_test.go", Story: "TestInputsThatSomebodyElsePutThereAreNotUsed"},
 	"get batch/jobs":    inControllers,
 	"delete batch/jobs": inControllers,

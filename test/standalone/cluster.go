@@ -1,5 +1,5 @@
 // Package standalone runs a control plane of its own, on loopback and without
-// root, and the real manager beside it: test/lab without a kubelet, so that
+// root, and the real manager next to it: test/lab without a kubelet, so that
 // KWOK plays the nodes, while API server, scheduler and controllers are the
 // real ones. The benchmark and the stories about topologies use it.
 package standalone
@@ -94,7 +94,7 @@ func (c *Cluster) With(programs string) *Cluster {
 }
 
 // Up starts the control plane with the suite's kinds and returns how to reach
-// it, without a limit on requests. The flags are those of "lab up", beside
+// it, without a limit on requests. The flags are those of "lab up", next to
 // --no-kubelet.
 func (c *Cluster) Up(ctx context.Context, flags ...string) (*rest.Config, error) {
 	if err := c.command(ctx, append([]string{"up", "--no-kubelet"}, flags...)...).Run(); err != nil {

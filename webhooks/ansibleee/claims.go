@@ -24,7 +24,7 @@ type validator struct {
 	reviews client.Writer
 }
 
-// ValidateCreate refuses a run with errors, or with targets of somebody who may
+// ValidateCreate refuses a run with errors, or with targets of a user who may
 // not set them.
 func (v *validator) ValidateCreate(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) (admission.Warnings, error) {
 	if len(run.Spec.Targets) > 0 {
@@ -36,7 +36,7 @@ func (v *validator) ValidateCreate(ctx context.Context, run *ansibleeev1.OpenSta
 }
 
 // ValidateUpdate refuses new errors, and a change of a run with targets by
-// somebody who may not set them: what has run would not be what they stand for.
+// a user who may not set them: what has run would not be what they stand for.
 func (v *validator) ValidateUpdate(ctx context.Context, old, run *ansibleeev1.OpenStackAnsibleEE) (admission.Warnings, error) {
 	if len(old.Spec.Targets)+len(run.Spec.Targets) > 0 && !equality.Semantic.DeepEqual(old.Spec, run.Spec) {
 		if err := v.mayClaim(ctx, run); err != nil {

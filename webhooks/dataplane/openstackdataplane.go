@@ -26,7 +26,7 @@ func SetupOpenStackDataPlaneWithManager(mgr ctrl.Manager) error {
 }
 
 // dataPlaneErrors checks the nested specs as those of the objects that they
-// become, which else would be refused where nobody looks.
+// become, which else would be refused where no one looks.
 func dataPlaneErrors(dataPlane *dataplanev1.OpenStackDataPlane) field.ErrorList {
 	spec, at := dataPlane.Spec, field.NewPath("spec")
 	errs := named(at.Child("roles"), dataPlane.Namespace, spec.Roles, roleSpec)
@@ -36,7 +36,7 @@ func dataPlaneErrors(dataPlane *dataplanev1.OpenStackDataPlane) field.ErrorList 
 }
 
 // maxSpec is the most bytes that a data plane may have as JSON. etcd takes objects of
-// 1.5 MiB, and the API server notes beside each field who set it, in about as
+// 1.5 MiB, and the API server notes next to each field who set it, in about as
 // many bytes again.
 const maxSpec = 512 << 10
 

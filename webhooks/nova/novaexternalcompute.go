@@ -79,7 +79,7 @@ func newComputeValidator(reader client.Reader) computeValidator {
 	}
 }
 
-// ValidateCreate refuses, beside what is wrong in the object itself, a cell that is not
+// ValidateCreate refuses, next to what is wrong in the object itself, a cell that is not
 // the node's: it could never be corrected. A compute made before its node, or
 // for a node without a cell, is in order.
 func (v computeValidator) ValidateCreate(ctx context.Context, compute *novav1.NovaExternalCompute) (admission.Warnings, error) {

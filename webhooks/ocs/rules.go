@@ -105,7 +105,7 @@ func templateName(set ocsv1.StorageDeviceSet) string {
 }
 
 // dataClaim checks the template of the claims as the API server and Rook would,
-// which nobody would see.
+// which no one would see.
 func dataClaim(at *field.Path, claim corev1.PersistentVolumeClaim) field.ErrorList {
 	spec, in := claim.Spec, at.Child("spec")
 	errs := validate.Label(at.Child("metadata", "name"), claim.Name)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Constraint checks of a topology spread constraint what its schema here, beside
+// Constraint checks of a topology spread constraint what its schema here, next to
 // TopologySpec, does not.
 func Constraint(at *field.Path, c corev1.TopologySpreadConstraint) field.ErrorList {
 	errs := Key(at.Child("topologyKey"), c.TopologyKey)

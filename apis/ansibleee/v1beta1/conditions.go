@@ -2,7 +2,7 @@ package v1beta1
 
 import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-// Conditions of OpenStackAnsibleEE beside Ready and InputReady.
+// Conditions of OpenStackAnsibleEE in addition to Ready and InputReady.
 const (
 	// JobReadyCondition : the Job has succeeded on every host.
 	JobReadyCondition condition.Type = "JobReady"

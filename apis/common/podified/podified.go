@@ -30,7 +30,7 @@ type Status struct {
 // InputHash is the key of Status.Hash.
 const InputHash = "input"
 
-// Conditions beside lib-common's InputReady, ServiceConfigReady, TopologyReady,
+// Conditions in addition to lib-common's InputReady, ServiceConfigReady, TopologyReady,
 // NetworkAttachmentsReady and DeploymentReady, and the PlacementReady of what has pods.
 const (
 	// PodNodesReadyCondition : no pod is on a node that does not answer.

@@ -2,7 +2,7 @@ package v1beta1
 
 import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-// Conditions beside Ready and lib-common's TopologyReady.
+// Conditions in addition to Ready and lib-common's TopologyReady.
 const (
 	// GlanceReadyCondition : the Glance is Ready.
 	GlanceReadyCondition condition.Type = "OpenStackControlPlaneGlanceReady"

@@ -388,7 +388,7 @@ type Bond struct {
 	Mode string `json:"mode,omitempty"`
 }
 
-// BootNetwork is a network that hosts have at their first boot, beside the management
+// BootNetwork is a network that hosts have at their first boot, next to the management
 // network.
 type BootNetwork struct {
 	// Network is the name of the network, as in networks.
@@ -423,7 +423,7 @@ type HardwareReqs struct {
 	DiskReqs DiskReqs `json:"diskReqs,omitempty,omitzero"`
 }
 
-// CPUReqs are requirements on the processors.
+// CPUReqs are requirements on the CPUs.
 type CPUReqs struct {
 	// Arch such as x86_64.
 	// +optional
@@ -518,7 +518,7 @@ const (
 // the time of seeds/004).
 var DefaultServices = []string{"configure-network", "validate-network", "install-os", "configure-os", "run-os"}
 
-// Conditions of the data plane kinds beside Ready, InputReady and DeploymentReady.
+// Conditions of the data plane kinds in addition to Ready, InputReady and DeploymentReady.
 const (
 	// ProvisionReadyCondition : phase -1 is complete: the host answers.
 	ProvisionReadyCondition condition.Type = "ProvisionReady"

@@ -2,7 +2,7 @@ package v1beta1
 
 import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-// Conditions of an EDPMService beside those of all services on hosts.
+// Conditions of an EDPMService next to those of all services on hosts.
 const (
 	// ServiceClassReadyCondition : the class exists, is valid, and has its files.
 	ServiceClassReadyCondition condition.Type = "ServiceClassReady"

@@ -32,7 +32,7 @@ const (
 	NovaMetadataProtocolKey = "nova-metadata-protocol"
 )
 
-// Conditions beside those of all services on hosts.
+// Conditions in addition to those of all services on hosts.
 const (
 	// OVNConfigReadyCondition : the [OVN
 	// configuration](how-to/ovn-on-hosts.md#the-ovn-configuration) is valid.

@@ -38,7 +38,7 @@ type ComputeServiceStatus struct {
 	DisabledReason string `json:"disabledReason,omitempty"`
 
 	// DisabledFor is the reason with which the operator has disabled the service, for
-	// the annotation of the node. It enables nothing that somebody else has disabled.
+	// the annotation of the node. It enables nothing that another user has disabled.
 	// +optional
 	DisabledFor string `json:"disabledFor,omitempty"`
 }

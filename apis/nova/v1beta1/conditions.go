@@ -13,7 +13,7 @@ const CellAnnotation = "nova.openstack.org/cell"
 // Cell0Name is the cell for instances that failed to schedule. It has no computes.
 const Cell0Name = "cell0"
 
-// Conditions beside Ready, InputReady, ServiceConfigReady and DeploymentReady.
+// Conditions in addition to Ready, InputReady, ServiceConfigReady and DeploymentReady.
 const (
 	// NovaCellReadyCondition : the cell provides the configuration of its computes.
 	NovaCellReadyCondition condition.Type = "NovaCellReady"

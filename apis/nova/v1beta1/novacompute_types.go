@@ -89,7 +89,7 @@ type NovaComputeStatus struct {
 }
 
 // NovaCompute is a group of nova-compute services that run in pods, with a
-// driver that needs no hypervisor beside them.
+// driver that needs no hypervisor next to them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

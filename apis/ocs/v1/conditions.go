@@ -2,7 +2,7 @@ package v1
 
 import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
-// Conditions of StorageCluster beside Ready, lib-common's InputReady and the
+// Conditions of StorageCluster in addition to Ready, lib-common's InputReady and the
 // PlacementReady of what has pods.
 const (
 	// NodesReadyCondition : there are enough nodes for the OSDs.

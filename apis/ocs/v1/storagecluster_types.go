@@ -430,7 +430,7 @@ type DeviceSetStatus struct {
 	Skew int32 `json:"skew"`
 }
 
-// CephClusterStatus is what was written to the CephCluster beside device sets.
+// CephClusterStatus is what was written to the CephCluster next to device sets.
 type CephClusterStatus struct {
 	// UID of the CephCluster. One that was restored from a backup has another UID,
 	// and what it has is found as if for the first time.

@@ -6,7 +6,7 @@ import "github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 // a PersistentVolumeClaim.
 const Finalizer = "topology.openstack.org/in-use"
 
-// Conditions of Topology beside Ready. Objects that refer to a Topology have
+// Conditions of Topology in addition to Ready. Objects that refer to a Topology have
 // lib-common's TopologyReady.
 const (
 	// ConsumersReadyCondition : objects can refer to the Topology.

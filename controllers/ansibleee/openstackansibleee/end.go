@@ -20,7 +20,7 @@ import (
 
 // Runs that end in another way than by the end of their Job.
 
-// missingJob ends a run whose Job was created and then removed by somebody.
+// missingJob ends a run whose Job was created and then removed by a user.
 // Whether it has done its work is unknown; it is not simply created again, as
 // its Pod may still be at work.
 func (s *scope) missingJob(ctx context.Context) error {
@@ -90,8 +90,8 @@ func (s *scope) cancel(ctx context.Context) error {
 
 // neverStarted reports whether a deleted run certainly never had a Job, and removes
 // its inputs then. They become the run's own before the Job is created, and go only
-// after it has ended: as long as they are nobody's there was none. Nothing else
-// would tell of a Job that a manager created before it died and that somebody removed.
+// after it has ended: as long as they are no one's there was none. Nothing else
+// would tell of a Job that a manager created before it died and that a user removed.
 func (s *scope) neverStarted(ctx context.Context) (bool, error) {
 	if !s.ownInputs() || s.run.Status.JobName != "" || s.run.Status.Hash[inputKey] != "" {
 		return false, nil

@@ -193,7 +193,7 @@ func (s *scope) stillWanted(ctx context.Context) error {
 const jobPoll = 30 * time.Second
 
 // unseenJob decides about a Job of the name that the cache does not show: it is
-// late, or the Job is somebody else's.
+// late, or the Job is another user's.
 func (s *scope) unseenJob(ctx context.Context) error {
 	job := &batchv1.Job{}
 	err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.run), job)

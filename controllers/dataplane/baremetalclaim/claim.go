@@ -214,7 +214,7 @@ func (s *scope) newChoice(host string) *dataplanev1.ClaimedHost {
 }
 
 // chooseHost returns the host that the node has chosen, or nil when it has claimed one
-// already. A choice stands as long as nobody else has claimed the host. One that is
+// already. A choice stands as long as no one else has claimed the host. One that is
 // new is only noted: no other node may have its address, which the phase machine
 // finds out, and what is claimed is written over the version that has the choice.
 // Whether there is a host at all is asked of the cache.
@@ -353,7 +353,7 @@ func hasHost(node *dataplanev1.OpenStackDataPlaneNode, host *metal3v1.BareMetalH
 }
 
 // writeClaim claims the host as it was read, and says what it is to become. If
-// somebody else was faster the error is a Conflict, and the next attempt sees it.
+// another user was faster the error is a Conflict, and the next attempt sees it.
 func (s *scope) writeClaim(ctx context.Context, host *metal3v1.BareMetalHost, plan metal.Plan) error {
 	hash, err := plan.Hash()
 	if err != nil {

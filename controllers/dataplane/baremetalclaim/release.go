@@ -22,7 +22,7 @@ import (
 
 // releaseMachine releases the machine of a node that is being deleted, once its
 // services are removed: then the controller of the node has removed its finalizer, which no
-// service is added without. Beside [scope.replaceMachine], which a person asks for,
+// service is added without. Next to [scope.replaceMachine], which a person asks for,
 // it is the only place that deprovisions anything.
 func (s *scope) releaseMachine(ctx context.Context) error {
 	switch {
@@ -89,7 +89,7 @@ func (s *scope) releaseHost(ctx context.Context, host *metal3v1.BareMetalHost, p
 
 func (s *scope) letGo() bool { return s.node.Annotations[common.SkipCleanupAnnotation] == "true" }
 
-// lastPolicy is that of the role, else what it said last. Where nobody knows, nothing
+// lastPolicy is that of the role, else what it said last. Where no one knows, nothing
 // is done to the machine.
 func (s *scope) lastPolicy() string {
 	return cmp.Or(s.policy(), s.node.Status.BareMetalHost.ReclaimPolicy, dataplanev1.ReclaimRetain)

@@ -62,7 +62,7 @@ func metalHost(name string) string { return "host/" + name }
 
 // indexMetal is the value of metalIndex for a node. Which nodes wait is derived from
 // what they have, not from their condition: that is written after they looked, and
-// a host that is freed in between would wake nobody.
+// a host that is freed in between would wake no one.
 func indexMetal(obj client.Object) []string {
 	node := obj.(*dataplanev1.OpenStackDataPlaneNode)
 	claimed := node.Status.BareMetalHost
@@ -162,7 +162,7 @@ func (m *metalHosts) served(ctx context.Context) error {
 	return nil
 }
 
-// hostFacts is what is looked at of a BareMetalHost beside its spec and annotations.
+// hostFacts is what is looked at of a BareMetalHost in addition to its spec and annotations.
 func hostFacts(obj client.Object) string {
 	host := obj.(*metal3v1.BareMetalHost)
 	status, hardware := host.Status, metal3v1.HardwareDetails{}
@@ -249,7 +249,7 @@ func (r *Reconciler) nodesOfSecret(ctx context.Context, secret client.Object) []
 	return requests
 }
 
-// nodeFacts is what is looked at of a node beside its spec and annotations: what this
+// nodeFacts is what is looked at of a node in addition to its spec and annotations: what this
 // controller waits for, and its own state.
 func nodeFacts(obj client.Object) string {
 	node := obj.(*dataplanev1.OpenStackDataPlaneNode)

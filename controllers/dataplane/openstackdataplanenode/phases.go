@@ -49,7 +49,7 @@ func (s *scope) finalizer(ctx context.Context, change func(client.Object, string
 }
 
 // recall is the phase that finds out whether the object was restored from a
-// backup without its status: then nobody knows what is on its host, and services
+// backup without its status: then no one knows what is on its host, and services
 // that are deleted with it are removed from there. It notes that also if the API server
 // does not answer: a status without it would say that nothing is there.
 func (s *scope) recall(ctx context.Context) error {

@@ -170,7 +170,7 @@ func (s *scope) removeParts(ctx context.Context, parts int) error {
 	return nil
 }
 
-// removePart deletes a ConfigMap unless somebody else has put it there meanwhile.
+// removePart deletes a ConfigMap unless another user has put it there meanwhile.
 func (s *scope) removePart(ctx context.Context, part *corev1.ConfigMap) error {
 	cm := metadata(part)
 	if err := s.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {

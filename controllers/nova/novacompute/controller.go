@@ -1,5 +1,5 @@
 // Package novacompute runs nova-compute in the pods of a StatefulSet, with a
-// driver that needs no hypervisor beside it.
+// driver that needs no hypervisor next to it.
 package novacompute
 
 import (

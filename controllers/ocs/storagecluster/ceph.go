@@ -28,7 +28,7 @@ const served = time.Second
 
 // newCephCluster returns the CephCluster, empty. It is kept in the form of JSON: the
 // list of device sets is one value, and has fields that no type here knows. It is also
-// read past the cache, so that nothing that somebody just wrote there is undone.
+// read past the cache, so that nothing that a user just wrote there is undone.
 func (s *scope) newCephCluster() *unstructured.Unstructured {
 	ceph := &unstructured.Unstructured{}
 	ceph.SetGroupVersionKind(cephv1.GroupVersion.WithKind("CephCluster"))

@@ -41,7 +41,7 @@ var finalizerChanges = predicate.Funcs{
 }
 
 // podChanges lets through that a pod comes, goes, ends, gets a node or becomes
-// somebody else's. The many other writes to its status do not count.
+// another user's. The many other writes to its status do not count.
 var podChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)

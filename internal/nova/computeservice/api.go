@@ -44,7 +44,7 @@ type Access struct {
 	AuthURL, Region                 string
 	User, UserDomain, ProjectDomain string
 	Password                        string
-	// CA are certificates, in PEM, of authorities that are trusted beside those of the
+	// CA are certificates, in PEM, of authorities that are trusted next to those of the
 	// system.
 	CA string
 }

@@ -68,7 +68,7 @@ func (s *Registration) due(deployed bool) (computeservice.Change, string) {
 }
 
 // adjustment returns what is to be changed of a service, nil for nothing, and the
-// reason with which it is then disabled by the operator. What somebody else has
+// reason with which it is then disabled by the operator. What another user has
 // disabled, nova itself included, stays so.
 func adjustment(s *novav1.ComputeServiceStatus, wanted bool, reason string, deployed bool) (computeservice.Change, string) {
 	removed := s.Disabled && s.DisabledReason == removalReason

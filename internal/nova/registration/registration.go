@@ -119,7 +119,7 @@ func Observes(nova client.Object) bool {
 
 // hostNames are the names that the host can have in nova: the one that is recorded, which
 // does not change whatever the variables say; else the one that it is given, or its own,
-// which is that of the node unless somebody has chosen another.
+// which is that of the node unless a user has chosen another.
 func (s *Registration) hostNames() []string {
 	if recorded := s.compute.Status.NovaHost; recorded != "" {
 		return []string{recorded}

@@ -25,7 +25,7 @@ type leaving struct {
 	service   computeservice.Service // without an id if there is none
 	instances int
 	// forced reports whether the service is forced down, by this attempt, an earlier one
-	// or somebody else: nova does not say then whether nova-compute runs.
+	// or another user: nova does not say then whether nova-compute runs.
 	forced bool
 }
 
@@ -70,7 +70,7 @@ func (s *Registration) disableForRemoval(ctx context.Context) error {
 }
 
 // findService finds the service of the compute, if it has put one on the host: nova may
-// have one of that name which is somebody else's. That it is another compute's is the error.
+// have one of that name which is another user's. That it is another compute's is the error.
 func (s *Registration) findService(ctx context.Context) error {
 	_, api, err := s.findAPI(ctx, s.compute.Spec.CellName)
 	if err != nil || api == nil {
@@ -197,7 +197,7 @@ func (s *Registration) unaskable(err error) error {
 	return halt
 }
 
-// occupied waits for the last guest to leave. nova tells nobody when it does.
+// occupied waits for the last guest to leave. nova tells no one when it does.
 func (s *Registration) occupied() error {
 	halt := phase.Stalled(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason,
 		"Deleting: host %s has %d instances, and gets no new ones. Migrate or delete them, and it continues automatically. If the host is dead, set annotation %s: \"true\": its service is then forced down in nova, and the instances can be evacuated",

@@ -16,7 +16,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/standalone"
 )
 
-// port is the first of those of the cluster, beside those of the other suites.
+// port is the first of those of the cluster, next to those of the other suites.
 const port = 28443
 
 var (

@@ -6,7 +6,7 @@
 //	sudo E2E_OLM=1 go test ./test/e2e/olm -timeout 40m
 //	E2E_OLM=1 E2E_OLM_PRETEND=1 go test ./test/e2e/olm -timeout 40m
 //
-// OLM is compiled the first time, which takes some five minutes on two processors:
+// OLM is compiled the first time, which takes some five minutes on two CPUs:
 // without E2E_OLM=1 the stories are skipped. With E2E_OLM_PRETEND=1 no root is
 // needed: KWOK plays the node and so the pod, and what the manager itself does is
 // skipped. E2E_KEEP=1 leaves the lab as it is at the end.

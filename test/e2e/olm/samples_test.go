@@ -81,7 +81,7 @@ func items(ctx context.Context, list client.ObjectList) ([]phase.Object, error) 
 }
 
 // pretendNodes has KWOK play a node in each zone, on which pods of services run
-// without their images, and lets nobody else onto the real node.
+// without their images, and lets no one else onto the real node.
 func pretendNodes(ctx context.Context, zones ...string) {
 	GinkgoHelper()
 	Expect(cluster.UpWith(ctx, GinkgoWriter, "--olm", "--images", "ansibleee", "--kwok-nodes", fmt.Sprint(len(zones)))).To(Succeed())

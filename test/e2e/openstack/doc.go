@@ -2,7 +2,7 @@
 // are those of the lab's controller, which is a fixture; nova's API, scheduler,
 // conductors, metadata service and console proxy are those that the operators run in
 // pods, and nova-compute is the one that they configured on a host. It registers in
-// its cell and runs a guest. Beside it, cinder-volume runs on a host as the class of
+// its cell and runs a guest. Next to it, cinder-volume runs on a host as the class of
 // config/samples/classes has it, and reports to cinder.
 //
 //	sudo E2E_OPENSTACK=1 go test ./test/e2e/openstack -timeout 60m

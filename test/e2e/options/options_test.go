@@ -243,7 +243,7 @@ func read(path string) (string, error) {
 
 var assignment = regexp.MustCompile(`(?m)^(\w+) =`)
 
-// complete fails where a template has an option that no configuration has: nobody
+// complete fails where a template has an option that no configuration has: no one
 // would look at it.
 func complete(t *testing.T, root string, all map[string]map[string]string) {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
-// port is the first of those of the lab, beside those of the other suites.
+// port is the first of those of the lab, next to those of the other suites.
 const port = 29443
 
 // lab is one that has a directory and no node.

@@ -33,7 +33,7 @@ var earlierLabels = []standalone.Edit{
 }
 
 // earlierLibraries is a release with libraries that write fields into JSON that
-// nobody sets, and with a hash of that JSON.
+// no one sets, and with a hash of that JSON.
 var earlierLibraries = []standalone.Edit{
 	{File: "internal/apply/apply.go", Old: "want := &unstructured.Unstructured{Object: content}", New: "asEarlier(content)\n\twant := &unstructured.Unstructured{Object: content}"},
 	{File: "internal/apply/apply.go", Old: "digest(meaning(desired, want))", New: "digest(want.Object)"},

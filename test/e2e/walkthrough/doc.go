@@ -4,7 +4,7 @@
 //
 //	sudo E2E_OLM=1 go test ./test/e2e/walkthrough -timeout 40m
 //
-// OLM is compiled the first time, which takes some five minutes on two processors:
+// OLM is compiled the first time, which takes some five minutes on two CPUs:
 // without E2E_OLM=1 the walk is skipped. E2E_KEEP=1 leaves the lab as it is if the
 // walk ends early.
 package walkthrough

@@ -1,4 +1,4 @@
-// Package mustgather collects what somebody needs who looks into a problem from
+// Package mustgather collects what a user needs who looks into a problem from
 // afar: the objects of the suite, events, logs, and where pods are. Secrets are
 // omitted, and masked in everything else.
 package mustgather
@@ -36,7 +36,7 @@ type Kind struct {
 	Plural string
 }
 
-// Kinds beside those of the suite: in the namespaces, and of the cluster.
+// Kinds in addition to those of the suite: in the namespaces, and of the cluster.
 var (
 	namespaced = []Kind{
 		{corev1.SchemeGroupVersion.WithKind("Pod"), "pods"},

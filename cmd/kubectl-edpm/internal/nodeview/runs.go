@@ -27,7 +27,7 @@ type Run struct {
 	Step string `json:"step,omitempty"`
 	// Outcome is one of the constants above.
 	Outcome string `json:"outcome"`
-	// Attempt for the same inputs, from 1; 0 when nobody counts.
+	// Attempt for the same inputs, from 1; 0 when no one counts.
 	Attempt int32      `json:"attempt,omitempty"`
 	Start   *time.Time `json:"start,omitempty"`
 	End     *time.Time `json:"end,omitempty"`

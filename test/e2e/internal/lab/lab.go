@@ -63,7 +63,7 @@ func New(ctx context.Context, root, dir string) (*Lab, error) {
 	return l, nil
 }
 
-// Up brings the lab up, or fixes it, with further hosts beside the default
+// Up brings the lab up, or fixes it, with further hosts next to the default
 // ones, and connects to its cluster.
 func (l *Lab) Up(ctx context.Context, progress io.Writer, more ...Host) error {
 	return l.UpWith(ctx, progress, append([]string{"--audit", "--hosts", "--images", "ansibleee,glance"}, HostFlags(more...)...)...)

@@ -23,7 +23,7 @@ import (
 	"syscall"
 )
 
-// The versions are those of the modules beside this package; a test holds them equal.
+// The versions are those of the modules next to this package; a test holds them equal.
 const (
 	KubernetesVersion = "1.37.1"
 	EtcdVersion       = "3.7.0" // the one that this Kubernetes is released with
@@ -154,7 +154,7 @@ func (b *Builder) dir(set Set) (string, error) {
 	return filepath.Join(b.Cache, set.name+"-"+hex.EncodeToString(h.Sum(nil))[:12]), nil
 }
 
-// buildInto builds beside dir and renames, so that dir is whole or absent.
+// buildInto builds next to dir and renames, so that dir is whole or absent.
 func (b *Builder) buildInto(ctx context.Context, set Set, dir string) error {
 	if err := removeUnfinished(dir); err != nil {
 		return err

@@ -185,7 +185,7 @@ func (l *Lab) startHost(ctx context.Context, m machine) (bool, error) {
 }
 
 // foreignHost says that a host has the name of a container of another lab, or of
-// nobody's.
+// no one's.
 func foreignHost(name, owner string) error {
 	if owner == "" {
 		return fmt.Errorf("podman has a container %s that no lab made: remove it, podman rm --force %s", name, name)

@@ -95,7 +95,7 @@ func (a *apiClient) createNodes(ctx context.Context, count int, tainted bool) (i
 }
 
 // kwokNode describes the i-th pretend node. Zones go round, so that spread
-// constraints have something to spread over. Beside a real node it is tainted:
+// constraints have something to spread over. Next to a real node it is tainted:
 // a pod that must truly run would otherwise only seem to.
 func kwokNode(i int, tainted bool) node {
 	name := "kwok-node-" + strconv.Itoa(i)

@@ -105,7 +105,7 @@ func (l *Lab) waitReady(ctx context.Context, name string, ready func(context.Con
 // errFatal ends a wait at once: waiting longer cannot help.
 type errFatal struct{ error }
 
-// patience is how long a part of the lab may take to be ready. Beside a compiler on
+// patience is how long a part of the lab may take to be ready. Next to a compiler on
 // two cores that is minutes; what has ended is known at once.
 const patience = 5 * time.Minute
 
