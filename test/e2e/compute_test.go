@@ -92,7 +92,7 @@ func computeStories() {
 	It("runs with what customServiceConfig says, not with the default", func(ctx SpecContext) {
 		Expect(loggedOption(ctx, compute0, "max_concurrent_live_migrations")).To(Equal("4"))
 		Expect(loggedOption(ctx, compute1, "max_concurrent_live_migrations")).To(Equal("7"))
-		Expect(loggedOption(ctx, compute0, "debug")).To(Equal("True"))
+		Expect(loggedOption(ctx, compute0, "allow_resize_to_same_host")).To(Equal("True"), "what it does not mention stays")
 	}, SpecTimeout(time.Minute))
 
 	It("runs phase 0, then libvirt, then nova, each once", func(ctx SpecContext) {
