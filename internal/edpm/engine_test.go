@@ -193,7 +193,7 @@ func (y *yard) end(run *ansibleeev1.OpenStackAnsibleEE, results ...ansibleeev1.H
 	if err := y.api.Status().Update(ctx, run); err != nil {
 		y.t.Fatal(err)
 	}
-	y.observe(run, true, y.queue)
+	y.observe(run, true, true, y.queue)
 }
 
 // seen makes the cache show all runs.
@@ -204,7 +204,7 @@ func (y *yard) seen() {
 		y.t.Fatal(err)
 	}
 	for i := range list.Items {
-		y.observe(&list.Items[i], false, y.queue)
+		y.observe(&list.Items[i], true, false, y.queue)
 	}
 }
 
@@ -434,6 +434,24 @@ func TestARunCountsThatTheCacheShowsDuringAPlan(t *testing.T) {
 		y.afterList, y.blind = nil, false
 		y.seen()
 	}
+	y.plan(group1)
+	y.onlyRun()
+}
+
+// The events of an earlier run of the same name can come when the new one is created and the
+// cache does not show it yet.
+func TestARunCountsThoughOneOfItsNameIsDeleted(t *testing.T) {
+	y := newYard(t)
+	strict := func(t *Target) { t.Strategy.MaxUnavailable = 1 }
+	y.converge(&common.Ledger{}, wantedOf("a", strict))
+	y.plan(group1)
+	y.blind = true
+	earlier := y.onlyRun().DeepCopy()
+	earlier.UID = "earlier"
+	y.observe(earlier, false, true, y.queue)
+	earlier.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+	y.observe(earlier, true, false, y.queue)
+	y.converge(&common.Ledger{}, wantedOf("b", strict))
 	y.plan(group1)
 	y.onlyRun()
 }

@@ -131,10 +131,13 @@ func (s runStore) create(ctx context.Context, secret *corev1.Secret, run *ansibl
 		if isDenied(err) && made {
 			err = errors.Join(err, client.IgnoreNotFound(s.client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})))
 		}
-		return !isRejected(err) && !apply.IsConflict(err), fmt.Errorf("creating OpenStackAnsibleEE %s: %w", run.Name, err)
+		return !isRejected(err) && !apply.IsConflict(err) && !errors.Is(err, errBeingDeleted), fmt.Errorf("creating OpenStackAnsibleEE %s: %w", run.Name, err)
 	}
 	return false, nil
 }
+
+// errBeingDeleted refuses to take a run for the wanted one that a person has deleted: it ends.
+var errBeingDeleted = errors.New("an earlier run with this name is being deleted")
 
 // createRun creates a run, unless it exists already.
 func (s runStore) createRun(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) error {
@@ -146,6 +149,9 @@ func (s runStore) createRun(ctx context.Context, run *ansibleeev1.OpenStackAnsib
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(run), present); err != nil {
 		return err
 	}
+	if !present.DeletionTimestamp.IsZero() {
+		return errBeingDeleted
+	}
 	if !equality.Semantic.DeepEqual(present.Spec.Targets, run.Spec.Targets) {
 		return &apply.ConflictError{Kind: "OpenStackAnsibleEE", Name: run.Name, For: "step " + run.Spec.Step}
 	}
@@ -154,8 +160,8 @@ func (s runStore) createRun(ctx context.Context, run *ansibleeev1.OpenStackAnsib
 
 // reuseInputs decides about inputs of the same name. They are used when their run exists,
 // or was never created and they are what the run is to have. Those of a run that is
-// gone are about to be collected, and others may have been put there by a user
-// else or with other known hosts: they are removed, to be created again. A Secret
+// gone are about to be collected, and others may have been put there by another user,
+// or with other known hosts: they are removed, to be created again. A Secret
 // that is not marked as the inputs of a run is none, and is left alone.
 func (s runStore) reuseInputs(ctx context.Context, secret *corev1.Secret) error {
 	key := client.ObjectKeyFromObject(secret)

@@ -51,7 +51,7 @@ func (y *yard) neverRan(run *ansibleeev1.OpenStackAnsibleEE) {
 	if err := y.api.Status().Update(ctx, run); err != nil {
 		y.t.Fatal(err)
 	}
-	y.observe(run, true, y.queue)
+	y.observe(run, true, true, y.queue)
 }
 
 func TestWhenARunIsTakenBack(t *testing.T) {

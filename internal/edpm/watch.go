@@ -51,15 +51,15 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 // runHandler notes what becomes of runs and plans the groups that it concerns.
 func (e *Engine) runHandler() handler.TypedEventHandler[client.Object, Group] {
 	return handler.TypedFuncs[client.Object, Group]{
-		CreateFunc: func(_ context.Context, ev event.CreateEvent, q groupQueue) { e.observe(ev.Object, false, q) },
+		CreateFunc: func(_ context.Context, ev event.CreateEvent, q groupQueue) { e.observe(ev.Object, true, false, q) },
 		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, q groupQueue) {
 			ended := !isFinished(ev.ObjectOld) && isFinished(ev.ObjectNew)
 			if ended {
 				countEnd(ctx, ev.ObjectNew)
 			}
-			e.observe(ev.ObjectNew, ended, q)
+			e.observe(ev.ObjectNew, true, ended, q)
 		},
-		DeleteFunc: func(_ context.Context, ev event.DeleteEvent, q groupQueue) { e.observe(ev.Object, true, q) },
+		DeleteFunc: func(_ context.Context, ev event.DeleteEvent, q groupQueue) { e.observe(ev.Object, false, true, q) },
 	}
 }
 
@@ -78,18 +78,20 @@ func countEnd(ctx context.Context, obj client.Object) {
 
 func isFinished(obj client.Object) bool { return obj.(*ansibleeev1.OpenStackAnsibleEE).Finished() }
 
-// observe notes that the cache shows a run, and plans its group again. When the
+// observe notes that the cache shows a run, if it does, and plans its group again. When the
 // run has freed its hosts, groups that wait for one of them are planned at once,
 // and so is its own, in which hosts may wait for the run to end.
-func (e *Engine) observe(obj client.Object, freed bool, q groupQueue) {
+func (e *Engine) observe(obj client.Object, shown, freed bool, q groupQueue) {
 	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
 	if len(run.Spec.Targets) == 0 {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, key := range e.started.shownBy(run) {
-		e.confirm(key)
+	if shown && run.DeletionTimestamp.IsZero() { // else it may be an earlier one of the same name
+		for _, key := range e.started.shownBy(run) {
+			e.confirm(key)
+		}
 	}
 	own := groupOf(run)
 	q.AddAfter(own, e.Debounce)
