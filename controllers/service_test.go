@@ -156,7 +156,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		server.Run("n001")
 		w.computesReady("n001")
 		Expect(get(Default, w.compute("n001")).Status.ComputeService.DownSince).To(BeNil())
-		Expect(gauges(Default)).NotTo(HaveKey("edpm_compute_services{nova-cell1,down}"))
+		Eventually(gauges).ShouldNot(HaveKey("edpm_compute_services{nova-cell1,down}"))
 		w.exactlyOnce()
 	})
 
