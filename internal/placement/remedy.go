@@ -101,28 +101,8 @@ func (r *remedies) try(plays int, chosen ...remedy) (map[stuckPod]bool, error) {
 // helps whatever kube-scheduler chooses: single remedies, or several together. That data
 // is lost is only among them if nothing else helps.
 func (r *remedies) of(workload int, p Problem) ([][]remedy, error) {
-	var helpful [][]remedy
-	given := map[string]bool{} // variants of a remedy have one text
-	for _, t := range slices.Concat(r.all, r.together) {
-		if len(helpful) > 0 && (len(t.remedies) > 1 || len(helpful) == maxRemedies) {
-			break
-		}
-		if given[t.remedies[0].text(p)] || slices.ContainsFunc(t.remedies, func(r remedy) bool { return r.loses }) {
-			continue
-		}
-		helps, err := r.isLikely(t, workload, p)
-		if helps && len(helpful) == 0 {
-			helps, err = r.isCertain(t, workload, p)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if helps {
-			helpful, given[t.remedies[0].text(p)] = append(helpful, t.remedies), true
-		}
-	}
-	if len(helpful) > 0 {
-		return helpful, nil
+	if helpful, err := r.known(workload, p); err != nil || len(helpful) > 0 {
+		return helpful, err
 	}
 	for _, plays := range []int{1, maxPlays} {
 		t, err := r.several(plays, workload, p)
@@ -135,6 +115,37 @@ func (r *remedies) of(workload int, p Problem) ([][]remedy, error) {
 		}
 	}
 	return nil, nil
+}
+
+// known returns what helps of the remedies that are tried alone, and of those that helped
+// together before. None of them loses data.
+func (r *remedies) known(workload int, p Problem) ([][]remedy, error) {
+	var helpful [][]remedy
+	given := map[string]bool{} // variants of a remedy have one text
+	for _, t := range slices.Concat(r.all, r.together) {
+		if len(helpful) > 0 && (len(t.remedies) > 1 || len(helpful) == maxRemedies) {
+			break
+		}
+		if given[t.remedies[0].text(p)] || slices.ContainsFunc(t.remedies, func(r remedy) bool { return r.loses }) {
+			continue
+		}
+		switch helps, err := r.helps(t, workload, p, len(helpful) == 0); {
+		case err != nil:
+			return nil, err
+		case helps:
+			helpful, given[t.remedies[0].text(p)] = append(helpful, t.remedies), true
+		}
+	}
+	return helpful, nil
+}
+
+// helps reports whether a trial helps, with all choices if it has to be certain.
+func (r *remedies) helps(t *trial, workload int, p Problem, certainly bool) (bool, error) {
+	helps, err := r.isLikely(t, workload, p)
+	if err != nil || !helps || !certainly {
+		return helps, err
+	}
+	return r.isCertain(t, workload, p)
 }
 
 // isLikely reports whether a trial helps in one play.
