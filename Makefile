@@ -178,14 +178,14 @@ E2E_TEST = go test -vet=off -timeout 60m -count=1 -p 1
 
 .PHONY: e2e
 e2e: e2e-needs ## Run the end-to-end tests on a real cluster and real hosts on this machine, but for the long ones (root).
-	+$(ALL_OF) e2e-lab e2e-beside
+	+$(ALL_OF) e2e-lab e2e-without-lab
 
 .PHONY: e2e-lab
 e2e-lab: e2e-needs ## Of these, those with the lab.
 	$(E2E_TEST) $(E2E_LAB)
 
-.PHONY: e2e-beside
-e2e-beside: e2e-needs ## Of these, those without it: pretend nodes, hosts of their own.
+.PHONY: e2e-without-lab
+e2e-without-lab: e2e-needs ## Of these, those without it: pretend nodes, hosts of their own.
 	$(E2E_TEST) $(E2E_NO_LAB)
 
 .PHONY: e2e-needs

@@ -9,9 +9,7 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -47,7 +45,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 			node := o.(*dataplanev1.OpenStackDataPlaneNode)
 			names := sectionInputs(node.Spec.Node)
 			if node.Status.BareMetalHost != nil {
-				names = append(names, metal.SecretName(node.Name)) // whose name somebody else may have taken
+				names = append(names, metal.SecretName(node.Name)) // whose name another user may have taken
 			}
 			return names
 		}),
@@ -93,16 +91,10 @@ type metalHosts struct {
 // hostsSeen is how long the BareMetalHosts may take to be read for the first time.
 const hostsSeen = 30 * time.Second
 
-func hostDefinition() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	return m
-}
-
 func newMetalHosts(mgr ctrl.Manager) (*metalHosts, error) {
 	definitions, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{hostDefinition(): {Field: fields.OneTermEqualSelector("metadata.name", metal3v1.BareMetalHostCRD)}},
+		ByObject: map[client.Object]cache.ByObject{watch.Definition(): {Field: fields.OneTermEqualSelector("metadata.name", metal3v1.BareMetalHostCRD)}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a cache for the definition of BareMetalHost: %w", err)
@@ -112,12 +104,12 @@ func newMetalHosts(mgr ctrl.Manager) (*metalHosts, error) {
 
 // appears is a source of the events of the definition, which wake who waits.
 func (m *metalHosts) appears(toRequests handler.MapFunc) source.Source {
-	return source.Kind[client.Object](m.definitions, hostDefinition(), handler.EnqueueRequestsFromMapFunc(toRequests))
+	return source.Kind[client.Object](m.definitions, watch.Definition(), handler.EnqueueRequestsFromMapFunc(toRequests))
 }
 
 // defined reports whether there is a kind BareMetalHost.
 func (m *metalHosts) defined(ctx context.Context) (bool, error) {
-	definition := hostDefinition()
+	definition := watch.Definition()
 	err := m.definitions.Get(ctx, client.ObjectKey{Name: metal3v1.BareMetalHostCRD}, definition)
 	if apierrors.IsNotFound(err) {
 		return false, nil
