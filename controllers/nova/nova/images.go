@@ -1,9 +1,13 @@
 package nova
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -50,12 +54,37 @@ func (s *scope) cellParts(component string, set func(cell string) string) []part
 // chooseImages is the phase that chooses the images of a Nova and of its cells, so that all
 // are of one release.
 func (s *scope) chooseImages(ctx context.Context) error {
-	before := maps.Clone(s.nova.Status.Images)
-	if err := podified.ChooseImages(ctx, s.Client, s.nova, s.imageChoices()); err != nil {
+	before, choices := maps.Clone(s.nova.Status.Images), s.imageChoices()
+	if before[novav1.ComputeComponent] == "" {
+		image, err := s.presentCompute(ctx)
+		if err != nil {
+			return err
+		}
+		choices[novav1.ComputeComponent] = podified.Component{Default: cmp.Or(image, s.Images.NovaCompute)}
+	}
+	if err := podified.ChooseImages(ctx, s.Client, s.nova, choices); err != nil {
 		return err
 	}
 	s.beginUpdate(before)
 	return nil
+}
+
+// presentCompute is the image of a compute on a host that an earlier version of the operators
+// deployed, empty if none names one: new computes are to be of the same release.
+func (s *scope) presentCompute(ctx context.Context) (string, error) {
+	for _, cell := range slices.Sorted(maps.Keys(s.nova.Spec.CellTemplates)) {
+		computes := &novav1.NovaExternalComputeList{}
+		ofCell := client.MatchingFields{"spec.cellName": novav1.CellName(s.nova.Name, cell)}
+		if err := s.List(ctx, computes, client.InNamespace(s.nova.Namespace), ofCell); err != nil {
+			return "", fmt.Errorf("listing the computes of cell %s: %w", cell, err)
+		}
+		for _, compute := range computes.Items {
+			if image := compute.Spec.NovaComputeContainerImage; image != "" {
+				return image, nil
+			}
+		}
+	}
+	return "", nil
 }
 
 // imageChoices has what decides about the images: of components, and of services of cells
