@@ -85,7 +85,7 @@ func (c *crowd) measure(t *testing.T) {
 	p := launch(t, c.env, "manager-0", fmt.Sprintf("--pprof-bind-address=127.0.0.1:%d", port))
 	started := time.Now()
 	c.awaitVerdicts()
-	p.settle(t)
+	p.waitUntilIdle(t)
 	settled, before, took := p.size(t), p.cpuTime(t), time.Since(started)
 	c.disturb()
 	share := float64(p.cpuTime(t)-before) / float64(c.watched)
@@ -147,8 +147,8 @@ func (p *process) cpuTime(t *testing.T) time.Duration {
 	return time.Duration(user+system) * tick
 }
 
-// settle waits until the process does next to nothing.
-func (p *process) settle(t *testing.T) {
+// waitUntilIdle waits until the process does next to nothing.
+func (p *process) waitUntilIdle(t *testing.T) {
 	t.Helper()
 	const pause = 5 * time.Second
 	for range 120 {

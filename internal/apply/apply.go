@@ -182,7 +182,7 @@ func (a *application) send(ctx context.Context, want *unstructured.Unstructured,
 	a.mark(want)
 	a.finalize(want, present)
 	err := a.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(a.manager), client.ForceOwnership)
-	if outrun(err) {
+	if isStale(err) {
 		err = apierrors.NewConflict(schema.GroupResource{Resource: want.GetKind()}, want.GetName(), errors.New("it is another object than the cache shows, or is being deleted"))
 	}
 	if err != nil {
@@ -194,9 +194,9 @@ func (a *application) send(ctx context.Context, want *unstructured.Unstructured,
 	return nil
 }
 
-// Late is the Conflict for an object of a kind whose cached state is older than the live
+// CacheBehind is the Conflict for an object of a kind whose cached state is older than the live
 // one that was read: what the live one has is decided on once the cache shows it.
-func Late(live client.Object, kind string) error {
+func CacheBehind(live client.Object, kind string) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: kind}, live.GetName(), errors.New("the cache does not show its latest state yet"))
 }
 
@@ -212,9 +212,9 @@ func (a *application) outdated(want *unstructured.Unstructured, present client.O
 	return apierrors.NewConflict(schema.GroupResource{Resource: want.GetKind()}, want.GetName(), errors.New("it has changed since it was read"))
 }
 
-// outrun reports whether an apply failed because the object has another UID, or is being
+// isStale reports whether an apply failed because the object has another UID, or is being
 // deleted and no longer has the finalizer that it was seen with.
-func outrun(err error) bool {
+func isStale(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return false

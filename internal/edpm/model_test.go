@@ -65,7 +65,7 @@ func TestTheEngineKeepsItsPromisesWhateverHappens(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			w := newWorld(rt)
 			rt.Repeat(w.actions())
-			w.settle()
+			w.runToEnd()
 			total += w.steps
 		})
 		if replay {
@@ -625,9 +625,9 @@ func (m *manager) lastFailed(o *modelOwner, step string) bool {
 	})
 }
 
-// settle lets nothing happen any more but what follows from what has happened, and
+// runToEnd lets nothing happen any more but what follows from what has happened, and
 // checks that everybody gets where the specs say.
-func (w *world) settle() {
+func (w *world) runToEnd() {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(w.t, "order"), 0))
 	for _, host := range modelHosts {
 		w.stubborn[host] = chance(w.t, host+" is stubborn", 8)

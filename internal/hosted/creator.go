@@ -341,7 +341,7 @@ func (p *post) deselect(ctx context.Context, obj Object) error {
 		return err
 	}
 	if role == nil || p.value(live, role, p.Offering) != "" {
-		return apply.Late(live, "OpenStackDataPlaneNode")
+		return apply.CacheBehind(live, "OpenStackDataPlaneNode")
 	}
 	return p.remove(ctx, obj)
 }

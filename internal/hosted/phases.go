@@ -69,7 +69,7 @@ func (s *Scope) recall(ctx context.Context) error {
 	live := s.empty()
 	err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), live)
 	if _, status := live.Hosted(); err == nil && (live.GetUID() != s.Object.GetUID() || status.ObservedGeneration != 0) {
-		return apply.Late(live, s.name)
+		return apply.CacheBehind(live, s.name)
 	}
 	s.status.SetUnknown()
 	return client.IgnoreNotFound(err)

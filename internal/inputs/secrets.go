@@ -113,7 +113,7 @@ func (s *secrets) watch(key types.NamespacedName) *watched {
 
 func (s *secrets) start(key types.NamespacedName) *watched {
 	ctx, stop := context.WithCancel(s.ctx)
-	w := &watched{key: key, tell: s.tell, fits: s.fits, stop: stop, answered: make(chan struct{})}
+	w := &watched{key: key, tell: s.notify, fits: s.fits, stop: stop, answered: make(chan struct{})}
 	lw := toolscache.ToListWatcherWithWatchListSemantics(w.listWatch(s.api.Secrets(key.Namespace)), s.api)
 	go toolscache.NewReflectorWithOptions(lw, &corev1.Secret{}, w, toolscache.ReflectorOptions{Name: "secrets"}).RunWithContext(ctx)
 	return w
@@ -171,16 +171,16 @@ func (s *secrets) source(h handler.EventHandler) source.Source {
 	})
 }
 
-func (s *secrets) audience() []listener {
+func (s *secrets) allListeners() []listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listeners
 }
 
-// tell tells the controllers that a Secret was made, changed or deleted, or that
+// notify tells the controllers that a Secret was made, changed or deleted, or that
 // it is known now, or no longer, what it is.
-func (s *secrets) tell(key types.NamespacedName, before, now *corev1.Secret) {
-	for _, l := range s.audience() {
+func (s *secrets) notify(key types.NamespacedName, before, now *corev1.Secret) {
+	for _, l := range s.allListeners() {
 		switch {
 		case before != nil && now != nil:
 			l.handler.Update(l.ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: now}, l.queue)
@@ -244,7 +244,7 @@ func (s *secrets) again() {
 	}
 	s.mu.Unlock()
 	for _, key := range refused {
-		s.tell(key, nil, nil)
+		s.notify(key, nil, nil)
 	}
 }
 
@@ -264,7 +264,7 @@ func (s *secrets) unmarked() []*watched {
 // concerns reports whether an event of the Secret would wake an object.
 func (s *secrets) concerns(w *watched) bool {
 	secret := w.last()
-	for _, l := range s.audience() {
+	for _, l := range s.allListeners() {
 		woken := &counter{}
 		if l.handler.Generic(l.ctx, event.GenericEvent{Object: secret}, woken); woken.requests > 0 {
 			return true

@@ -64,11 +64,11 @@ func askCloudInit(t *testing.T, user, network []byte) answer {
 	}
 	cmd := exec.Command("python3", "-B", filepath.Join("testdata", "ask_cloud_init.py"))
 	cmd.Env, cmd.Stdin = append(os.Environ(), "PYTHONPATH="+dir), bytes.NewReader(asked)
-	var complaint bytes.Buffer
-	cmd.Stderr = &complaint
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	text, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("cloud-init: %v\n%s", err, complaint.String())
+		t.Fatalf("cloud-init: %v\n%s", err, stderr.String())
 	}
 	var a answer
 	if err := json.Unmarshal(text, &a); err != nil {

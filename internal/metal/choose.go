@@ -52,9 +52,9 @@ func (w Want) Choose(hosts []metal3v1.BareMetalHost) (*metal3v1.BareMetalHost, s
 		if !selector.Matches(labels.Set(host.Labels)) {
 			continue
 		}
-		obstacle := w.obstacle(host)
-		if problem := cmp.Or(obstacle, w.replaced(host), foreign(unmet(w.Hardware, w.Hints, host))); problem != "" {
-			missing.add(host.Name, problem, obstacle == "")
+		why := w.findObstacle(host)
+		if problem := cmp.Or(why, w.replaced(host), escapeForeignText(unmet(w.Hardware, w.Hints, host))); problem != "" {
+			missing.add(host.Name, problem, why == "")
 			continue
 		}
 		fitting = append(fitting, host)
@@ -74,7 +74,7 @@ func (w Want) named(hosts []metal3v1.BareMetalHost) (*metal3v1.BareMetalHost, st
 		if hosts[i].Name != w.Name {
 			continue
 		}
-		if problem := w.obstacle(&hosts[i]); problem != "" {
+		if problem := w.findObstacle(&hosts[i]); problem != "" {
 			return nil, fmt.Sprintf("BareMetalHost %s, which spec.bareMetalHost names, %s", w.Name, problem)
 		}
 		return &hosts[i], ""
@@ -106,13 +106,13 @@ func (w Want) rank(used map[string]int, host *metal3v1.BareMetalHost) int {
 	return used[value]
 }
 
-// obstacle returns why no one may claim the host, empty if the node may. It is fit
+// findObstacle returns why no one may claim the host, empty if the node may. It is fit
 // for a message: who writes BareMetalHosts, and the machines, chose parts of it.
-func (w Want) obstacle(host *metal3v1.BareMetalHost) string {
-	return foreign(w.hindrance(host))
+func (w Want) findObstacle(host *metal3v1.BareMetalHost) string {
+	return escapeForeignText(w.ineligible(host))
 }
 
-func (w Want) hindrance(host *metal3v1.BareMetalHost) string {
+func (w Want) ineligible(host *metal3v1.BareMetalHost) string {
 	switch ref := host.Spec.ConsumerRef; {
 	case !host.DeletionTimestamp.IsZero():
 		return "is being deleted"
@@ -121,11 +121,11 @@ func (w Want) hindrance(host *metal3v1.BareMetalHost) string {
 	case ref != nil:
 		return fmt.Sprintf("is claimed by %s %s", cmp.Or(ref.Kind, "an object"), ref.Name)
 	}
-	return cmp.Or(standing(host), w.rooted(host), w.occupied(host))
+	return cmp.Or(findHold(host), w.rooted(host), w.occupied(host))
 }
 
-// standing returns why a host that no one has claimed is not free.
-func standing(host *metal3v1.BareMetalHost) string {
+// findHold returns why a host that no one has claimed is not free.
+func findHold(host *metal3v1.BareMetalHost) string {
 	state := host.Status.Provisioning.State
 	if mark := findMark(host); mark != "" {
 		return mark

@@ -166,14 +166,14 @@ func askIronicLib(t *testing.T, dir string, draws []drawn) (answers [][]int) {
 	}
 	cmd := exec.Command("/usr/bin/python3", "-B", filepath.Join("testdata", "ask_ironic_lib.py"), dir)
 	cmd.Env, cmd.Stdin = append(os.Environ(), "PYTHONPATH="+dir), bytes.NewReader(asked)
-	var complaint bytes.Buffer
-	cmd.Stderr = &complaint
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	text, err := cmd.Output()
 	if err == nil {
 		err = json.Unmarshal(text, &answers)
 	}
 	if err != nil || len(answers) != len(draws) {
-		t.Fatalf("ironic-lib: %v\n%s", err, complaint.String())
+		t.Fatalf("ironic-lib: %v\n%s", err, stderr.String())
 	}
 	return answers
 }

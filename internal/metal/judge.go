@@ -27,7 +27,7 @@ func (v Verdict) Done() bool { return v.Reason == "" }
 // reports whether the node has seen it provisioned: then what is different now
 // happened to a machine in use.
 func Judge(host *metal3v1.BareMetalHost, before bool) Verdict {
-	if v := troubled(host); !v.Done() {
+	if v := judgeError(host); !v.Done() {
 		return v
 	}
 	state := host.Status.Provisioning.State
@@ -45,11 +45,11 @@ func Judge(host *metal3v1.BareMetalHost, before bool) Verdict {
 		return stopped(host, dataplanev1.MetalDeprovisionedReason,
 			fmt.Sprintf("was provisioned and is %q now: wait if baremetal-operator reads a restored object again, else find out who deprovisioned it. The node does not provision it again; set its annotation %s to have another machine", state, common.ReplaceHostAnnotation))
 	}
-	return onItsWay(host, state)
+	return judgeProgress(host, state)
 }
 
-// troubled are the states in which nothing proceeds, whatever was wanted.
-func troubled(host *metal3v1.BareMetalHost) Verdict {
+// judgeError judges the states in which nothing proceeds, whatever was wanted.
+func judgeError(host *metal3v1.BareMetalHost) Verdict {
 	switch {
 	case !host.DeletionTimestamp.IsZero():
 		return stopped(host, dataplanev1.MetalHostLostReason, "is being deleted while this node uses it: baremetal-operator deprovisions it. Delete the node too, or set annotation "+common.ReplaceHostAnnotation+" to have another machine")
@@ -69,11 +69,11 @@ const maxForeign = 512
 
 // Complaint is the error of a host, fit for a message.
 func Complaint(host *metal3v1.BareMetalHost) string {
-	return foreign(cmp.Or(host.Status.ErrorType, "error") + ": " + cmp.Or(host.Status.ErrorMessage, "no message"))
+	return escapeForeignText(cmp.Or(host.Status.ErrorType, "error") + ": " + cmp.Or(host.Status.ErrorMessage, "no message"))
 }
 
-// foreign makes text that others have written fit for a message.
-func foreign(text string) string {
+// escapeForeignText makes text that others have written fit for a message.
+func escapeForeignText(text string) string {
 	text = validate.WithoutControls(text)
 	if runes := []rune(text); len(runes) > maxForeign {
 		return string(runes[:maxForeign]) + "…"
@@ -81,8 +81,8 @@ func foreign(text string) string {
 	return text
 }
 
-// onItsWay are the states from registration to the image.
-func onItsWay(host *metal3v1.BareMetalHost, state metal3v1.ProvisioningState) Verdict {
+// judgeProgress judges the states from registration to the image.
+func judgeProgress(host *metal3v1.BareMetalHost, state metal3v1.ProvisioningState) Verdict {
 	waits := func(reason condition.Reason, text string) Verdict {
 		return Verdict{reason, condition.SeverityInfo, fmt.Sprintf("BareMetalHost %s %s", host.Name, text)}
 	}

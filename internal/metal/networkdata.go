@@ -225,7 +225,7 @@ func nicNames(host *metal3v1.BareMetalHost) string {
 		names = append(names, nic.Name)
 	}
 	slices.Sort(names)
-	return foreign(cmp.Or(strings.Join(slices.Compact(names), ", "), "none"))
+	return escapeForeignText(cmp.Or(strings.Join(slices.Compact(names), ", "), "none"))
 }
 
 // subnet of a network; an invalid address means DHCP.

@@ -28,7 +28,7 @@ func WriteError(host *metal3v1.BareMetalHost, what, remedy string, err error) er
 		return fmt.Errorf("%s BareMetalHost %s: %w", strings.ToLower(what), host.Name, err)
 	}
 	halt := phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason,
-		"%s BareMetalHost %s is refused: %s. %s", what, host.Name, foreign(err.Error()), remedy)
+		"%s BareMetalHost %s is refused: %s. %s", what, host.Name, escapeForeignText(err.Error()), remedy)
 	halt.After = refusedRetry
 	return halt
 }

@@ -230,7 +230,7 @@ func (c *cluster) compare(d *draw, seen map[string]int) (err error) {
 	if err := c.load(d); err != nil {
 		return fmt.Errorf("loading the cluster: %w", err)
 	}
-	if err := c.settle(d); err != nil {
+	if err := c.waitForScheduler(d); err != nil {
 		return fmt.Errorf("waiting until kube-scheduler has seen the cluster: %w", err)
 	}
 	s, err := begun(c.ctx, d)
@@ -430,11 +430,11 @@ func sentinelDriver() *storagev1.CSIDriver {
 	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: sentinel}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: ptr.To(true)}}
 }
 
-// settle waits until kube-scheduler has seen the cluster: it binds a pod, the
+// waitForScheduler waits until kube-scheduler has seen the cluster: it binds a pod, the
 // last that was created, to the node that was created last, with a volume and a
 // claim that were created last, of a driver that only the CSINode that was created
 // last has.
-func (c *cluster) settle(d *draw) error {
+func (c *cluster) waitForScheduler(d *draw) error {
 	node := d.snapshot.Nodes[len(d.snapshot.Nodes)-1].Name
 	pv := makeVolume(d.prefix+sentinel, sentinel, "1Gi", "", "")
 	pv.Spec.PersistentVolumeSource = csiSource(sentinel, pv.Name)

@@ -124,7 +124,7 @@ func (r *refusal) heldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVo
 		p.Message = has + ", which no node of the cluster can reach"
 		return p
 	}
-	p.Message = fmt.Sprintf("%s, which only %s can reach: %s", has, Enumerate(names(reach, (*corev1.Node).GetName)), r.whyEach(reach))
+	p.Message = fmt.Sprintf("%s, which only %s can reach: %s", has, Enumerate(names(reach, (*corev1.Node).GetName)), r.explainEach(reach))
 	if len(reach) == 1 {
 		p.Node = reach[0].Name
 	}
@@ -134,7 +134,7 @@ func (r *refusal) heldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVo
 	return p
 }
 
-func (r *refusal) whyEach(nodes []*corev1.Node) string {
+func (r *refusal) explainEach(nodes []*corev1.Node) string {
 	const few = 3
 	why := names(nodes[:min(few, len(nodes))], r.why)
 	return strings.Join(why, "; ")

@@ -24,13 +24,13 @@ func (s *simulation) notes() []string {
 		if class := s.storage.classOf(s.workload.ClaimTemplates[i].DeepCopy()); class != nil {
 			immediate := ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingImmediate
 			add(immediate && class.Provisioner != noProvisioner, "where StorageClass "+class.Name+" makes new volumes, which binds them at once")
-			add(!immediate && s.countsCapacity(class), "that several new volumes of StorageClass "+class.Name+" share the room of a CSIStorageCapacity")
+			add(!immediate && s.tracksCapacity(class), "that several new volumes of StorageClass "+class.Name+" share the room of a CSIStorageCapacity")
 		}
 	}
 	return notes
 }
 
-func (s *simulation) countsCapacity(class *storagev1.StorageClass) bool {
+func (s *simulation) tracksCapacity(class *storagev1.StorageClass) bool {
 	for _, driver := range s.snapshot.CSIDrivers {
 		if driver.Name == class.Provisioner {
 			return ptr.Deref(driver.Spec.StorageCapacity, false)

@@ -201,7 +201,7 @@ func (s *scheduler) place(ctx context.Context, o outcome, node string) error {
 
 // remove takes a pod off its node; no error if it is on none.
 func (s *scheduler) remove(pod *corev1.Pod) error {
-	if !takesRoom(pod) {
+	if !occupiesNode(pod) {
 		return nil
 	}
 	return s.lister.remove(withUID(pod), pod.Spec.NodeName)

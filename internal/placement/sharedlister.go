@@ -57,7 +57,7 @@ func same[T any](a, b []T) bool {
 func group(pods []*corev1.Pod) map[string][]*corev1.Pod {
 	byNode := map[string][]*corev1.Pod{}
 	for _, pod := range pods {
-		if takesRoom(pod) {
+		if occupiesNode(pod) {
 			byNode[pod.Spec.NodeName] = append(byNode[pod.Spec.NodeName], withUID(pod))
 		}
 	}

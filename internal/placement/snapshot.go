@@ -158,6 +158,8 @@ func resourcesOf(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return trimmed
 }
 
-// takesRoom reports whether a pod is on a node and has not ended. The scheduler
+// occupiesNode reports whether a pod is on a node and has not ended. The scheduler
 // holds no others.
-func takesRoom(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !podutil.IsPodTerminal(pod) }
+func occupiesNode(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" && !podutil.IsPodTerminal(pod)
+}

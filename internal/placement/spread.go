@@ -157,7 +157,7 @@ func countByNode(selector labels.Selector, namespace string, pods []*corev1.Pod)
 		return counts
 	}
 	for _, pod := range pods {
-		if pod.Namespace == namespace && takesRoom(pod) && pod.DeletionTimestamp == nil && selector.Matches(labels.Set(pod.Labels)) {
+		if pod.Namespace == namespace && occupiesNode(pod) && pod.DeletionTimestamp == nil && selector.Matches(labels.Set(pod.Labels)) {
 			counts[pod.Spec.NodeName]++
 		}
 	}

@@ -35,9 +35,9 @@ func (p *deployment) follow(ctx context.Context) error {
 	return err
 }
 
-// settle notes which Topology the pods follow. If another one is held back that is the
+// recordTopology notes which Topology the pods follow. If another one is held back that is the
 // next, and the one that is noted is the way back.
-func (p *deployment) settle(context.Context) error {
+func (p *deployment) recordTopology(context.Context) error {
 	follows := p.TopologyRef
 	if p.held {
 		follows = p.followed()

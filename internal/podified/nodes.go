@@ -84,7 +84,7 @@ func (p *deployment) stateOf(ctx context.Context, name string) (string, error) {
 	if ready.Status == corev1.ConditionTrue {
 		return "", nil
 	}
-	return "is NotReady since " + moment(ready.LastTransitionTime.Time), nil
+	return "is NotReady since " + formatTime(ready.LastTransitionTime.Time), nil
 }
 
 func readiness(node *corev1.Node) corev1.NodeCondition {
@@ -96,7 +96,7 @@ func readiness(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{Status: corev1.ConditionUnknown}
 }
 
-func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func terminating(pod *corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero() }
 
@@ -122,5 +122,5 @@ func (l *lostNode) stuck(pods []*corev1.Pod) string {
 	return fmt.Sprintf("Node %[1]s %[2]s, and %[3]s on it is Terminating since %[4]s. The StatefulSet creates no pod of the same name while it is unknown whether the old one is still running. "+
 		"To resolve this, bring node %[1]s back; or, if it is permanently off, delete the Node or taint it (kubectl taint node %[1]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute); "+
 		"or, if you know that the pods are no longer running, kubectl delete pod --force --grace-period=0 %[5]s.",
-		l.name, l.state, placement.Enumerate(all), moment(asked(pods[0])), strings.Join(all, " "))
+		l.name, l.state, placement.Enumerate(all), formatTime(asked(pods[0])), strings.Join(all, " "))
 }

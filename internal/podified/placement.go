@@ -24,11 +24,11 @@ import (
 // held back.
 func (p *deployment) place(ctx context.Context) error {
 	p.want = p.statefulSet()
-	remakes, err := p.remakes(ctx)
+	recreates, err := p.recreatesPods(ctx)
 	if err != nil {
 		return err
 	}
-	all, err := p.problems(ctx, remakes)
+	all, err := p.problems(ctx, recreates)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (p *deployment) place(ctx context.Context) error {
 		p.mark().MarkTrue(topologyv1.PlacementReadyCondition, "%s", message)
 		return nil
 	}
-	p.held = remakes && p.set != nil && p.holds() && slices.ContainsFunc(problems, unfit)
+	p.held = recreates && p.set != nil && p.holds() && slices.ContainsFunc(problems, unfit)
 	severity, message := condition.SeverityWarning, placement.Describe(problems)
 	if p.held {
 		severity = condition.SeverityError
@@ -51,10 +51,10 @@ func (p *deployment) place(ctx context.Context) error {
 	return nil
 }
 
-// remakes reports whether writing the set makes the pods that run again. Only the
+// recreatesPods reports whether writing the set makes the pods that run again. Only the
 // API server knows, whatever was written before and by which version: it is asked
 // what it would make of the set.
-func (p *deployment) remakes(ctx context.Context) (bool, error) {
+func (p *deployment) recreatesPods(ctx context.Context) (bool, error) {
 	if p.set == nil || immutable(p.set, p.want) != "" {
 		return true, nil
 	}
@@ -74,20 +74,20 @@ func (p *deployment) holds() bool {
 // else those that are missing, of an older revision, or have no node. What would
 // become of a pod that runs as it should is no problem. An inert selector is one in
 // any case.
-func (p *deployment) problems(ctx context.Context, remakes bool) ([]placement.Problem, error) {
+func (p *deployment) problems(ctx context.Context, recreates bool) ([]placement.Problem, error) {
 	workload := placement.Workload{
 		Namespace: p.owner.GetNamespace(), Name: p.Name, Replicas: p.Replicas,
 		Template: p.want.Spec.Template, ClaimTemplates: p.want.Spec.VolumeClaimTemplates,
 	}
-	if !remakes {
-		workload.Kept = podNames(filter(p.pods, p.current))
+	if !recreates {
+		workload.Kept = podNames(filter(p.pods, p.isCurrent))
 	}
-	if !remakes && p.settled() {
+	if !recreates && p.isPlaced() {
 		problems, err := p.predictor.InertRules(ctx, workload)
 		p.predictions.note(p, problems)
 		return problems, err
 	}
-	if last, known := p.predictions.of(p); known && !remakes && !p.observed() {
+	if last, known := p.predictions.of(p); known && !recreates && !p.isObserved() {
 		return last, nil
 	}
 	// From here on what changes concerns the pods: it may come too late for the snapshot.
@@ -115,30 +115,30 @@ func (p *deployment) predict(ctx context.Context, workload placement.Workload) (
 // unfit reports whether the problem keeps pods from their place.
 func unfit(problem placement.Problem) bool { return problem.Reason != topologyv1.InertSelectorReason }
 
-// settled reports whether every pod is of the present revision and has a node.
-func (p *deployment) settled() bool {
+// isPlaced reports whether every pod is of the present revision and has a node.
+func (p *deployment) isPlaced() bool {
 	for i := range p.Replicas {
-		if p.toBeMade(fmt.Sprintf("%s-%d", p.Name, i)) {
+		if p.isPending(fmt.Sprintf("%s-%d", p.Name, i)) {
 			return false
 		}
 	}
 	return true
 }
 
-// observed reports whether the StatefulSet controller has seen the present set:
+// isObserved reports whether the StatefulSet controller has seen the present set:
 // before, no one knows which revision is the newest.
-func (p *deployment) observed() bool { return p.set.Status.ObservedGeneration >= p.set.Generation }
+func (p *deployment) isObserved() bool { return p.set.Status.ObservedGeneration >= p.set.Generation }
 
-// toBeMade reports whether the pod of that name has to be made or placed.
-func (p *deployment) toBeMade(name string) bool {
+// isPending reports whether the pod of that name has to be made or placed.
+func (p *deployment) isPending(name string) bool {
 	at := slices.IndexFunc(p.pods, func(pod *corev1.Pod) bool { return pod.Name == name })
-	if at < 0 || !p.observed() {
+	if at < 0 || !p.isObserved() {
 		return true
 	}
-	return p.pods[at].Spec.NodeName == "" || !p.current(p.pods[at])
+	return p.pods[at].Spec.NodeName == "" || !p.isCurrent(p.pods[at])
 }
 
-// current reports whether a pod is of the present revision.
-func (p *deployment) current(pod *corev1.Pod) bool {
-	return p.observed() && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == p.set.Status.UpdateRevision
+// isCurrent reports whether a pod is of the present revision.
+func (p *deployment) isCurrent(pod *corev1.Pod) bool {
+	return p.isObserved() && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == p.set.Status.UpdateRevision
 }

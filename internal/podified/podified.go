@@ -180,7 +180,7 @@ func (d *Deployer) Deploy(ctx context.Context, owner phase.Object, services ...*
 		}
 		all = append(all, p.conditions)
 	}
-	return unite(owner.GetConditions(), all, halts)
+	return mergeConditions(owner.GetConditions(), all, halts)
 }
 
 // deploy brings one service forward.
@@ -197,7 +197,7 @@ func (p *deployment) deploy(ctx context.Context) error {
 }
 
 func (p *deployment) change(ctx context.Context) error {
-	for _, step := range []phase.Func{p.networks, p.follow, p.place, p.write, p.scale, p.settle} {
+	for _, step := range []phase.Func{p.networks, p.follow, p.place, p.write, p.scale, p.recordTopology} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func (p *deployment) replace(ctx context.Context) error {
 		if cause == "" {
 			return nil
 		}
-		if err := p.dismiss(ctx, cause); err != nil {
+		if err := p.orphanPods(ctx, cause); err != nil {
 			return err
 		}
 	}
@@ -51,8 +51,8 @@ func (p *deployment) obsolete() string {
 	return ""
 }
 
-// dismiss deletes the set and leaves its pods.
-func (p *deployment) dismiss(ctx context.Context, cause string) error {
+// orphanPods deletes the set and leaves its pods.
+func (p *deployment) orphanPods(ctx context.Context, cause string) error {
 	err := p.Delete(ctx, p.set, client.PropagationPolicy(metav1.DeletePropagationOrphan), client.Preconditions{UID: &p.set.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting StatefulSet %s to recreate it: %w", p.Name, err)

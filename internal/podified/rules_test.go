@@ -103,12 +103,12 @@ func TestToBeMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := deployed()
 			c.change(p)
-			if got := p.toBeMade("s-2"); got != c.want {
-				t.Errorf("toBeMade is %v", got)
+			if got := p.isPending("s-2"); got != c.want {
+				t.Errorf("isPending is %v", got)
 			}
 		})
 	}
-	if !deployed().settled() {
+	if !deployed().isPlaced() {
 		t.Error("a set whose pods all run as they should is not settled")
 	}
 }
@@ -116,7 +116,7 @@ func TestToBeMade(t *testing.T) {
 func TestAPodWasAskedToEndBeforeItsGracePeriod(t *testing.T) {
 	at := time.Date(2026, 1, 8, 16, 52, 54, 0, time.UTC)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: at}, DeletionGracePeriodSeconds: ptr.To[int64](30)}}
-	if got := moment(asked(pod)); got != "2026-01-08T16:52:24Z" {
+	if got := formatTime(asked(pod)); got != "2026-01-08T16:52:24Z" {
 		t.Errorf("asked is %s", got)
 	}
 }

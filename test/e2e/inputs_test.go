@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -288,7 +289,7 @@ func inputStories() {
 				continue
 			}
 			// Each node needs a machine, which is known by its port and host key.
-			n := newNode(inputsNS, orDefault(w.role, quick), spare[0])
+			n := newNode(inputsNS, cmp.Or(w.role, quick), spare[0])
 			n.Name, n.Spec.Node.AnsiblePort = w.name(), firstPort+int32(i)+1
 			if w.spoil != nil {
 				w.spoil(n)
@@ -357,13 +358,6 @@ func inputStories() {
 			return nodes.Items, err
 		}).WithTimeout(time.Minute).Should(BeEmpty())
 	}, SpecTimeout(2*time.Minute))
-}
-
-func orDefault(value, fallback string) string {
-	if value == "" {
-		return fallback
-	}
-	return value
 }
 
 // reconciles is how often all controllers together have reconciled.

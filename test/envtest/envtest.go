@@ -87,9 +87,9 @@ type Env struct {
 	webhooks crenvtest.WebhookInstallOptions
 }
 
-// patience is how long an API server or a manager may take to start: next to other tests
+// startTimeout is how long an API server or a manager may take to start: next to other tests
 // and a compiler that is minutes.
-const patience = 5 * time.Minute
+const startTimeout = 5 * time.Minute
 
 // Start starts an API server and stops it when the suite ends. The binaries
 // are those that the environment variable KUBEBUILDER_ASSETS points to.
@@ -138,7 +138,7 @@ func newServer(opts Options, scheme *apiruntime.Scheme) *crenvtest.Environment {
 		Scheme:                   scheme,
 		CRDDirectoryPaths:        append([]string{File("config", "crd", "bases")}, opts.CRDPaths...),
 		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: patience,
+		ControlPlaneStartTimeout: startTimeout,
 	}
 	if opts.Webhooks {
 		server.WebhookInstallOptions.Paths = WebhookConfigurations()
@@ -254,7 +254,7 @@ func (e *Env) StartManager(t T, mgr ctrl.Manager) {
 			t.Fatalf("running the manager: %v", err)
 		}
 	})
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startTimeout, true, func(context.Context) (bool, error) {
 		return e.up(mgr), nil
 	})
 	if err != nil {

@@ -62,10 +62,10 @@ func (r cellReader) find(ctx context.Context, namespace, name string, obj client
 	return true, nil
 }
 
-// heirs returns the names of the nodes that take the annotation of the role,
+// inheritingNodes returns the names of the nodes that take the annotation of the role,
 // having none themselves. It reads only metadata, and only of this role's
 // nodes: a data plane may have thousands.
-func (r cellReader) heirs(ctx context.Context, namespace, role string) ([]string, error) {
+func (r cellReader) inheritingNodes(ctx context.Context, namespace, role string) ([]string, error) {
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneNodeList"))
 	err := r.List(ctx, nodes, client.InNamespace(namespace), client.MatchingFields{"spec.role": role})
@@ -84,10 +84,10 @@ func (r cellReader) heirs(ctx context.Context, namespace, role string) ([]string
 // unread stands for the recorded cell of a node that no error names.
 const unread = "?"
 
-// elsewhere returns, by node, the recorded cells of nodes that are not in the given
+// recordedOutside returns, by node, the recorded cells of nodes that are not in the given
 // one. Of computes in other cells, which may be tens of thousands, it reads only
 // metadata, and whole only those that an error names.
-func (r cellReader) elsewhere(ctx context.Context, namespace, cell string, nodes []string) (map[string]string, error) {
+func (r cellReader) recordedOutside(ctx context.Context, namespace, cell string, nodes []string) (map[string]string, error) {
 	computes := &metav1.PartialObjectMetadataList{}
 	computes.SetGroupVersionKind(novav1.GroupVersion.WithKind("NovaExternalComputeList"))
 	err := r.List(ctx, computes, client.InNamespace(namespace),

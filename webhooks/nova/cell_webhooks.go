@@ -157,16 +157,16 @@ func (v roleCell) validate(ctx context.Context, old, role *dataplanev1.OpenStack
 }
 
 func (v roleCell) changes(ctx context.Context, role *dataplanev1.OpenStackDataPlaneRole, before, after string) ([]cellChange, error) {
-	heirs, err := v.cells.heirs(ctx, role.Namespace, role.Name)
-	if err != nil || len(heirs) == 0 {
+	nodes, err := v.cells.inheritingNodes(ctx, role.Namespace, role.Name)
+	if err != nil || len(nodes) == 0 {
 		return nil, err
 	}
-	recorded, err := v.cells.elsewhere(ctx, role.Namespace, after, heirs)
+	recorded, err := v.cells.recordedOutside(ctx, role.Namespace, after, nodes)
 	if err != nil {
 		return nil, err
 	}
 	var changes []cellChange
-	for _, node := range heirs {
+	for _, node := range nodes {
 		changes = append(changes, cellChange{node: node, before: before, after: after, recorded: recorded[node]})
 	}
 	return changes, nil

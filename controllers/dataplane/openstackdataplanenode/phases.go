@@ -59,7 +59,7 @@ func (s *scope) recall(ctx context.Context) error {
 	live := &dataplanev1.OpenStackDataPlaneNode{}
 	err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.node), live)
 	if err == nil && (live.UID != s.node.UID || live.Status.ObservedGeneration != 0) {
-		return apply.Late(live, "OpenStackDataPlaneNode")
+		return apply.CacheBehind(live, "OpenStackDataPlaneNode")
 	}
 	s.node.Status.SetUnknown()
 	return client.IgnoreNotFound(err)

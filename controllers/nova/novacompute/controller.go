@@ -94,12 +94,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	ofCell := watch.Users(mgr.GetClient(), kind.List, cellIndex, watch.ByName)
 	return b.
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell), builder.WithPredicates(watch.SpecOr(configuresComputes))).
-		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.heirs(ofCell)), builder.WithPredicates(topology.Changes)).
+		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.mapTopology(ofCell)), builder.WithPredicates(topology.Changes)).
 		Complete(r)
 }
 
-// heirs maps a Topology to the computes of the cells that refer to it.
-func (r *Reconciler) heirs(ofCell handler.MapFunc) handler.MapFunc {
+// mapTopology maps a Topology to the computes of the cells that refer to it.
+func (r *Reconciler) mapTopology(ofCell handler.MapFunc) handler.MapFunc {
 	cells := topology.Users(r.Client, func() client.ObjectList { return &novav1.NovaCellList{} })
 	return func(ctx context.Context, t client.Object) []reconcile.Request {
 		var requests []reconcile.Request

@@ -112,7 +112,7 @@ func (s *Registration) findService(ctx context.Context) error {
 func (s *Registration) askable(ctx context.Context, api *novav1.Nova) (*computeservice.Client, error) {
 	key := client.ObjectKeyFromObject(api)
 	if !s.services.Configured(key) && api.Status.Conditions.IsTrue(condition.InputReadyCondition) {
-		return nil, apply.Late(api, "Nova")
+		return nil, apply.CacheBehind(api, "Nova")
 	}
 	return s.services.Client(ctx, key)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
-// patience with one block. The slowest compiles Kubernetes.
-const patience = 25 * time.Minute
+// pageTimeout is how long one block may take. The slowest compiles Kubernetes.
+const pageTimeout = 25 * time.Minute
 
 var root = envtest.File()
 
@@ -105,7 +105,7 @@ func follow(t *testing.T, blocks []docpage.Block, env ...string) {
 		t.Fatal(err)
 	}
 	defer shell.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
 	defer cancel()
 	for _, b := range blocks {
 		begin := time.Now()

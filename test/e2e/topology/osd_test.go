@@ -31,7 +31,7 @@ const (
 // seeds/003, with the hosts of the storage cluster as pretend nodes, and Rook played
 // by the suite.
 var _ = Describe("OSDs", func() {
-	const patience = SpecTimeout(2 * time.Minute)
+	const storyTimeout = SpecTimeout(2 * time.Minute)
 	BeforeEach(enterStorage)
 
 	DescribeTable("spread over all zones as evenly as possible, and over the hosts of each",
@@ -43,18 +43,18 @@ var _ = Describe("OSDs", func() {
 			expectSpread(ctx, corev1.LabelTopologyZone, perZone, perHost)
 		},
 		// OSDs of the zones and of their hosts, two in each, from the most to the fewest.
-		Entry("3 zones, 3 OSDs", tier.Long, patience, 3, int32(3), []int{1, 1, 1}, []int{1, 1, 1, 0, 0, 0}),
-		Entry("3 zones, 6 OSDs", tier.Long, patience, 3, int32(6), []int{2, 2, 2}, []int{1, 1, 1, 1, 1, 1}),
-		Entry("3 zones, 9 OSDs", patience, 3, int32(9), []int{3, 3, 3}, []int{2, 2, 2, 1, 1, 1}),
-		Entry("3 zones, 12 OSDs", tier.Long, patience, 3, int32(12), []int{4, 4, 4}, []int{2, 2, 2, 2, 2, 2}),
-		Entry("4 zones, 3 OSDs", tier.Long, patience, 4, int32(3), []int{1, 1, 1, 0}, []int{1, 1, 1, 0, 0, 0, 0, 0}),
-		Entry("4 zones, 6 OSDs", tier.Long, patience, 4, int32(6), []int{2, 2, 1, 1}, []int{1, 1, 1, 1, 1, 1, 0, 0}),
-		Entry("4 zones, 9 OSDs", tier.Long, patience, 4, int32(9), []int{3, 2, 2, 2}, []int{2, 1, 1, 1, 1, 1, 1, 1}),
-		Entry("4 zones, 12 OSDs", tier.Long, patience, 4, int32(12), []int{3, 3, 3, 3}, []int{2, 2, 2, 2, 1, 1, 1, 1}),
-		Entry("5 zones, 3 OSDs", tier.Long, patience, 5, int32(3), []int{1, 1, 1, 0, 0}, []int{1, 1, 1, 0, 0, 0, 0, 0, 0, 0}),
-		Entry("5 zones, 6 OSDs", tier.Long, patience, 5, int32(6), []int{2, 1, 1, 1, 1}, []int{1, 1, 1, 1, 1, 1, 0, 0, 0, 0}),
-		Entry("5 zones, 9 OSDs", tier.Long, patience, 5, int32(9), []int{2, 2, 2, 2, 1}, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 0}),
-		Entry("5 zones, 12 OSDs", patience, 5, int32(12), []int{3, 3, 2, 2, 2}, []int{2, 2, 1, 1, 1, 1, 1, 1, 1, 1}),
+		Entry("3 zones, 3 OSDs", tier.Long, storyTimeout, 3, int32(3), []int{1, 1, 1}, []int{1, 1, 1, 0, 0, 0}),
+		Entry("3 zones, 6 OSDs", tier.Long, storyTimeout, 3, int32(6), []int{2, 2, 2}, []int{1, 1, 1, 1, 1, 1}),
+		Entry("3 zones, 9 OSDs", storyTimeout, 3, int32(9), []int{3, 3, 3}, []int{2, 2, 2, 1, 1, 1}),
+		Entry("3 zones, 12 OSDs", tier.Long, storyTimeout, 3, int32(12), []int{4, 4, 4}, []int{2, 2, 2, 2, 2, 2}),
+		Entry("4 zones, 3 OSDs", tier.Long, storyTimeout, 4, int32(3), []int{1, 1, 1, 0}, []int{1, 1, 1, 0, 0, 0, 0, 0}),
+		Entry("4 zones, 6 OSDs", tier.Long, storyTimeout, 4, int32(6), []int{2, 2, 1, 1}, []int{1, 1, 1, 1, 1, 1, 0, 0}),
+		Entry("4 zones, 9 OSDs", tier.Long, storyTimeout, 4, int32(9), []int{3, 2, 2, 2}, []int{2, 1, 1, 1, 1, 1, 1, 1}),
+		Entry("4 zones, 12 OSDs", tier.Long, storyTimeout, 4, int32(12), []int{3, 3, 3, 3}, []int{2, 2, 2, 2, 1, 1, 1, 1}),
+		Entry("5 zones, 3 OSDs", tier.Long, storyTimeout, 5, int32(3), []int{1, 1, 1, 0, 0}, []int{1, 1, 1, 0, 0, 0, 0, 0, 0, 0}),
+		Entry("5 zones, 6 OSDs", tier.Long, storyTimeout, 5, int32(6), []int{2, 1, 1, 1, 1}, []int{1, 1, 1, 1, 1, 1, 0, 0, 0, 0}),
+		Entry("5 zones, 9 OSDs", tier.Long, storyTimeout, 5, int32(9), []int{2, 2, 2, 2, 1}, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 0}),
+		Entry("5 zones, 12 OSDs", storyTimeout, 5, int32(12), []int{3, 3, 2, 2, 2}, []int{2, 2, 1, 1, 1, 1, 1, 1, 1, 1}),
 	)
 
 	DescribeTable("spread likewise",
@@ -67,9 +67,9 @@ var _ = Describe("OSDs", func() {
 			rook{}.provision(ctx, cephClusterWithSets(ctx, sets))
 			expectSpread(ctx, corev1.LabelTopologyZone, []int{3, 2, 2, 2}, []int{2, 1, 1, 1, 1, 1, 1, 1})
 		},
-		Entry("from one set instead of three", tier.Long, patience, func(sc *ocsv1.StorageCluster) { sc.Spec.DeviceSetLayout = ocsv1.LayoutSingle }, 1),
-		Entry("by constraints of their own", tier.Long, patience, func(sc *ocsv1.StorageCluster) { sc.Spec.OSDPlacement.Mode = ocsv1.OSDPlacementFailureDomain }, 3),
-		Entry("on devices that stay in their host", tier.Long, patience, func(sc *ocsv1.StorageCluster) {
+		Entry("from one set instead of three", tier.Long, storyTimeout, func(sc *ocsv1.StorageCluster) { sc.Spec.DeviceSetLayout = ocsv1.LayoutSingle }, 1),
+		Entry("by constraints of their own", tier.Long, storyTimeout, func(sc *ocsv1.StorageCluster) { sc.Spec.OSDPlacement.Mode = ocsv1.OSDPlacementFailureDomain }, 3),
+		Entry("on devices that stay in their host", tier.Long, storyTimeout, func(sc *ocsv1.StorageCluster) {
 			sc.Spec.StorageDeviceSets[0].Portable = false
 			sc.Spec.StorageDeviceSets[0].DataPVCTemplate.Spec.StorageClassName = ptr.To(storageClass)
 		}, 3),

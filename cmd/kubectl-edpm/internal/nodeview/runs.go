@@ -74,7 +74,7 @@ func ByHost(runs []ansibleeev1.OpenStackAnsibleEE) map[string][]ansibleeev1.Open
 // NewRun returns what the run is for the host. What it says of a run of several steps is about the
 // whole: the outcome is that of the step at which the host stopped, and so is the attempt.
 func NewRun(r *ansibleeev1.OpenStackAnsibleEE, host string) Run {
-	run := Run{Name: r.Name, Step: r.Spec.Step, Attempt: attempt(r, host), Start: moment(r.Status.StartTime), Outcome: Running}
+	run := Run{Name: r.Name, Step: r.Spec.Step, Attempt: attempt(r, host), Start: timeOrNil(r.Status.StartTime), Outcome: Running}
 	recap, known := r.Host(host)
 	if known {
 		run.Recap = &recap
@@ -82,7 +82,7 @@ func NewRun(r *ansibleeev1.OpenStackAnsibleEE, host string) Run {
 	if !r.Finished() {
 		return run
 	}
-	run.End, run.Outcome = moment(r.Status.CompletionTime), NoResult
+	run.End, run.Outcome = timeOrNil(r.Status.CompletionTime), NoResult
 	switch {
 	case !known:
 	case r.Converged(recap):
@@ -117,7 +117,7 @@ func newest(runs []*ansibleeev1.OpenStackAnsibleEE, host string) (current, last 
 	return current, last
 }
 
-func moment(t *metav1.Time) *time.Time {
+func timeOrNil(t *metav1.Time) *time.Time {
 	if t == nil {
 		return nil
 	}

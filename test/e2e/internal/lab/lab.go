@@ -85,7 +85,7 @@ func (l *Lab) UpWith(ctx context.Context, progress io.Writer, flags ...string) e
 	var said bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = l.Root, progress, io.MultiWriter(progress, &said)
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("bringing the lab up: %w: %s", err, complaint(said.String()))
+		return fmt.Errorf("bringing the lab up: %w: %s", err, failure(said.String()))
 	}
 	return l.Connect()
 }
@@ -97,8 +97,8 @@ func (l *Lab) forgetHosts() {
 	clear(l.pids)
 }
 
-// complaint is what the program of the lab said of its failure, after what it did.
-func complaint(said string) string {
+// failure is what the program of the lab said of its failure, after what it did.
+func failure(said string) string {
 	return strings.TrimSpace(said[max(0, strings.LastIndex(said, "\nlab: ")):])
 }
 

@@ -105,13 +105,13 @@ func (l *Lab) waitReady(ctx context.Context, name string, ready func(context.Con
 // errFatal ends a wait at once: waiting longer cannot help.
 type errFatal struct{ error }
 
-// patience is how long a part of the lab may take to be ready. Next to a compiler on
+// readyTimeout is how long a part of the lab may take to be ready. Next to a compiler on
 // two cores that is minutes; what has ended is known at once.
-const patience = 5 * time.Minute
+const readyTimeout = 5 * time.Minute
 
 // waitFor polls probe until it returns nil.
 func waitFor(ctx context.Context, what string, probe func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
 		err := probe(ctx)

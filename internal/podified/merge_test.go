@@ -30,7 +30,7 @@ func TestAnObjectShowsTheWorstOfItsServices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := condition.Conditions{}
-			if err := unite(&object, c.services, nil); err != nil {
+			if err := mergeConditions(&object, c.services, nil); err != nil {
 				t.Fatal(err)
 			}
 			got := object.Get(kind)
@@ -45,7 +45,7 @@ func TestTheHaltThatShowsIsReturned(t *testing.T) {
 	const kind = condition.DeploymentReadyCondition
 	waits, stalls := phase.Waiting(kind, "Waiting", "w"), phase.Stalled(kind, "Stalled", "s")
 	object := condition.Conditions{}
-	err := unite(&object, []condition.Conditions{
+	err := mergeConditions(&object, []condition.Conditions{
 		{*condition.FalseCondition(kind, waits.Reason, waits.Severity, "w")}, {*condition.FalseCondition(kind, stalls.Reason, stalls.Severity, "s")},
 	}, []*phase.Halt{waits, stalls})
 	if err != error(stalls) {

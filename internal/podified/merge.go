@@ -10,9 +10,9 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-// unite gives an object the conditions of its services, and returns the halt that
+// mergeConditions gives an object the conditions of its services, and returns the halt that
 // it shows: that of the worst condition.
-func unite(object *condition.Conditions, services []condition.Conditions, halts []*phase.Halt) error {
+func mergeConditions(object *condition.Conditions, services []condition.Conditions, halts []*phase.Halt) error {
 	byType := map[condition.Type][]condition.Condition{}
 	for _, conditions := range services {
 		for _, c := range conditions {
@@ -20,8 +20,8 @@ func unite(object *condition.Conditions, services []condition.Conditions, halts 
 		}
 	}
 	for _, same := range byType {
-		united := worst(same)
-		object.Set(&united)
+		merged := worst(same)
+		object.Set(&merged)
 	}
 	at := slices.IndexFunc(halts, func(halt *phase.Halt) bool {
 		shown := object.Get(halt.Type)
@@ -46,7 +46,7 @@ func worst(same []condition.Condition) condition.Condition {
 			}
 		}
 	}
-	united, messages := same[0], []string{}
+	merged, messages := same[0], []string{}
 	for _, c := range same {
 		if c.Status != corev1.ConditionTrue {
 			return c
@@ -55,6 +55,6 @@ func worst(same []condition.Condition) condition.Condition {
 			messages = append(messages, c.Message)
 		}
 	}
-	united.Message = strings.Join(messages, "; ")
-	return united
+	merged.Message = strings.Join(messages, "; ")
+	return merged
 }
