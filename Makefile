@@ -221,7 +221,7 @@ e2e-all: DRAWS = 2000
 e2e-all: e2e test-python e2e-olm e2e-docs e2e-openstack e2e-ovn test-race test-model compare-scheduler compare-ironic ## Everything: before a release, and when the subject of one of them changes (root).
 
 .PHONY: bench
-bench: ## Measure the suite with thousands of nodes; prints a table.
+bench: ## Measure edpm-operators with thousands of nodes; prints a table.
 	go run ./test/bench
 
 .PHONY: figures

@@ -149,7 +149,7 @@ func TestTheManagerFitsThePodSecurityStandardRestricted(t *testing.T) {
 	}
 }
 
-// TestNobodyWhoEditsANamespaceChangesTheCluster finds what the suite adds to the
+// TestNobodyWhoEditsANamespaceChangesTheCluster finds what edpm-operators adds to the
 // cluster's own roles: none of it may reach beyond a namespace, or write results.
 func TestNobodyWhoEditsANamespaceChangesTheCluster(t *testing.T) {
 	for _, dir := range []string{"default", "overlays/ocs"} {

@@ -12,7 +12,7 @@ import (
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
-// gauges are the values of the suite's gauges, as name{value,...} of the labels in
+// gauges are the values of the gauges of edpm-operators, as name{value,...} of the labels in
 // the order of their names.
 func gauges(g Gomega) map[string]float64 {
 	families, err := metrics.Registry.Gather()

@@ -98,7 +98,7 @@ func filled(v reflect.Value, path, value string) []string {
 	return nil
 }
 
-// specOf is the spec of an object of the suite, and what paths begin with.
+// specOf is the spec of an object of edpm-operators, and what paths begin with.
 func specOf(obj client.Object) (reflect.Value, string, bool) {
 	v := reflect.ValueOf(obj).Elem()
 	spec := v.FieldByName("Spec")

@@ -48,8 +48,8 @@ var keys = []string{
 	neutronv1.SouthboundKey, neutronv1.TLSSecretKey, neutronv1.MetadataSharedSecretKey, neutronv1.NovaMetadataHostKey, "tls.crt", "tls.key", "ca.crt",
 }
 
-// suiteKinds are empty objects of all kinds of the suite.
-func suiteKinds() []client.Object {
+// allKinds are empty objects of all kinds of edpm-operators.
+func allKinds() []client.Object {
 	var kinds []client.Object
 	for gvk, t := range env.Scheme.AllKnownTypes() {
 		obj, ok := reflect.New(t).Interface().(client.Object)
@@ -108,7 +108,7 @@ func takers(ns string) []client.Object {
 func everything(ns string) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
-	for _, kind := range append(suiteKinds(), &corev1.ConfigMap{}, &batchv1.Job{}, &corev1.Pod{}, &appsv1.StatefulSet{}, &corev1.Service{}, &eventsv1.Event{}) {
+	for _, kind := range append(allKinds(), &corev1.ConfigMap{}, &batchv1.Job{}, &corev1.Pod{}, &appsv1.StatefulSet{}, &corev1.Service{}, &eventsv1.Event{}) {
 		gvk, err := api.GroupVersionKindFor(kind)
 		Expect(err).NotTo(HaveOccurred())
 		gvk.Kind += "List"
@@ -141,7 +141,7 @@ func metricsText() string {
 func unnamed(ns string) []string {
 	GinkgoHelper()
 	want, got := map[string]bool{}, map[string]bool{}
-	for _, kind := range suiteKinds() {
+	for _, kind := range allKinds() {
 		spec, path, ok := specOf(kind)
 		if !ok {
 			continue

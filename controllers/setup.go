@@ -1,4 +1,4 @@
-// Package controllers wires the controllers of the suite.
+// Package controllers wires the controllers of edpm-operators.
 package controllers
 
 import (
@@ -58,7 +58,7 @@ var Operators = []string{"ansibleee", "core", "dataplane", "edpm", "glance", "ne
 // StorageCluster, which a cluster with ocs-operator has already.
 var OptionalOperators = []string{"ocs"}
 
-// Options of the suite.
+// Options of edpm-operators.
 type Options struct {
 	// Operators to run; empty means all that are not optional.
 	Operators []string

@@ -96,7 +96,7 @@ func TestMetricsAreThoseOfTheManager(t *testing.T) {
 			own[name] = d
 		}
 	}
-	rows, types := section(t, "Metrics of the suite")
+	rows, types := section(t, "Metrics of edpm-operators")
 	if diff := cmp.Diff(own, rows); diff != "" {
 		t.Errorf("docs/metrics.md differs from the code (-code +page):\n%s", diff)
 	}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Applies or deletes the suite in the cluster of the current kubeconfig.
+# Applies or deletes edpm-operators in the cluster of the current kubeconfig.
 #
 #   hack/deploy.sh apply    resource definitions, rights, webhooks and manager
 #   hack/deploy.sh lab      the same in the lab, with bin/manager.tar as the image
@@ -98,7 +98,7 @@ refuse_foreign() {
   echo "These resource definitions belong to another operator, and nothing was applied:" >&2
   awk '{print "  " $0}' <<<"$foreign" >&2
   echo "Deploy the operators whose kinds are free, by OPERATORS=nova,dataplane,...: see docs/coexistence.md." >&2
-  echo "If they are of an older version of this suite: kubectl label crd NAME app.kubernetes.io/part-of=edpm-operators" >&2
+  echo "If they are of an older version of edpm-operators: kubectl label crd NAME app.kubernetes.io/part-of=edpm-operators" >&2
   return 1
 }
 
@@ -110,7 +110,7 @@ refuse_second() {
     <("$kubectl" get deployments --all-namespaces --selector app.kubernetes.io/name=edpm-operators,app.kubernetes.io/component=manager \
       --output jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sort))
   [ -n "$others" ] || return 0
-  echo "The suite is deployed in another way already, and nothing was applied:" >&2
+  echo "edpm-operators is deployed in another way already, and nothing was applied:" >&2
   awk '{print "  Deployment " $0}' <<<"$others" >&2
   echo "Remove that first, and leave the resource definitions: make undeploy, with the BASE or OPERATORS that it was deployed with." >&2
   return 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# linked.sh OPERATOR...: the packages of the suite that these operators are made of.
+# linked.sh OPERATOR...: the packages of edpm-operators that these operators are made of.
 # What they may do is written beside their code.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

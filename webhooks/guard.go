@@ -36,7 +36,7 @@ func (s guardedServer) Register(path string, hook http.Handler) {
 }
 
 // oneNamespace refuses reviews whose object is not in the namespace of the review.
-// All kinds of the suite have namespaces.
+// All kinds of edpm-operators have namespaces.
 type oneNamespace struct{ admission.Handler }
 
 // Handle refuses a review before anything is read for it.

@@ -16,7 +16,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 )
 
-// as returns a client of a user who may do with the kinds of the suite in the
+// as returns a client of a user who may do with the kinds of edpm-operators in the
 // namespace what the role edit allows, and has more rights on top.
 func (w world) as(user string, more ...rbacv1.PolicyRule) client.Client {
 	GinkgoHelper()

@@ -24,7 +24,7 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
-// category of the kinds of the suite: kubectl get edpm.
+// category of the kinds of edpm-operators: kubectl get edpm.
 const category = "edpm"
 
 // connection is the cluster of the kubeconfig, and the namespace that a person
@@ -70,14 +70,14 @@ func (c *connection) answering() *rest.Config {
 	return config
 }
 
-// apiKind is a kind of the suite that the cluster has.
+// apiKind is a kind of edpm-operators that the cluster has.
 type apiKind struct {
 	schema.GroupVersionKind
 	// Plural name, as in the path of the API.
 	Plural string
 }
 
-// kinds returns the kinds of the suite that the cluster has: those that
+// kinds returns the kinds of edpm-operators that the cluster has: those that
 // kubectl get edpm lists. A group that does not answer is left out.
 func (c *connection) kinds() ([]apiKind, error) {
 	if c.known != nil {
@@ -108,7 +108,7 @@ func (c *connection) kinds() ([]apiKind, error) {
 	return found, nil
 }
 
-// kindsNamed returns those kinds of the suite that have one of the names.
+// kindsNamed returns those kinds of edpm-operators that have one of the names.
 func (c *connection) kindsNamed(names map[string]bool) ([]apiKind, error) {
 	if len(names) == 0 {
 		return nil, nil

@@ -45,9 +45,9 @@ func unexplained(name string) error {
 		}
 	}
 	if len(alike) == 0 {
-		return fmt.Errorf("%q is neither a condition nor a reason of this suite: kubectl edpm explain lists all of them", name)
+		return fmt.Errorf("%q is neither a condition nor a reason of edpm-operators: kubectl edpm explain lists all of them", name)
 	}
-	return fmt.Errorf("%q is neither a condition nor a reason of this suite; similar ones: %s", name, strings.Join(alike, ", "))
+	return fmt.Errorf("%q is neither a condition nor a reason of edpm-operators; similar ones: %s", name, strings.Join(alike, ", "))
 }
 
 // link of Markdown.

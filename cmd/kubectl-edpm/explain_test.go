@@ -71,7 +71,7 @@ func TestExplain(t *testing.T) {
 		}
 	})
 	for name, says := range map[string]string{
-		"Sunshine":    `"Sunshine" is neither a condition nor a reason of this suite: kubectl edpm explain lists all of them`,
+		"Sunshine":    `"Sunshine" is neither a condition nor a reason of edpm-operators: kubectl edpm explain lists all of them`,
 		"secretmissi": "similar ones: SecretMissing",
 	} {
 		t.Run(name, func(t *testing.T) {

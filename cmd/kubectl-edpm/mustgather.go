@@ -37,7 +37,7 @@ func newMustGather(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	g := &gatherCommand{connection: connection{flags: flags}}
 	cmd := &cobra.Command{
 		Use: "must-gather", Short: "Collect objects, events and logs to diagnose a problem", Args: cobra.NoArgs,
-		Long:    "Collect the objects of the suite, events, the logs of runs and of the manager, and\nwhere pods are, in one file or directory. Values of Secrets are not collected, and are\nmasked in everything else. For that purpose Secrets are read, if you have permission.\nNothing is written to the cluster.",
+		Long:    "Collect the objects of edpm-operators, events, the logs of runs and of the manager, and\nwhere pods are, in one file or directory. Values of Secrets are not collected, and are\nmasked in everything else. For that purpose Secrets are read, if you have permission.\nNothing is written to the cluster.",
 		Example: "  kubectl edpm must-gather -n openstack\n  kubectl edpm must-gather --all-namespaces --dest problem.tar.gz",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g.now = time.Now()
@@ -45,7 +45,7 @@ func newMustGather(flags *genericclioptions.ConfigFlags) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&g.dest, "dest", "", "file that ends in .tar.gz or .tgz, or a directory that is empty or new (default edpm-must-gather-<time>.tar.gz)")
-	cmd.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "of all namespaces that have objects of the suite")
+	cmd.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "of all namespaces that have objects of edpm-operators")
 	return cmd
 }
 
@@ -102,7 +102,7 @@ func (g *gatherCommand) options(ctx context.Context) (mustgather.Options, error)
 }
 
 // namespaces that are asked for: the one of the context, or all that have
-// objects of the suite.
+// objects of edpm-operators.
 func (g *gatherCommand) namespaces(ctx context.Context, kinds []apiKind) ([]string, error) {
 	if !g.all {
 		return []string{g.namespace}, nil

@@ -132,7 +132,7 @@ func (c *connection) classes(ctx context.Context) ([]edpmv1.EDPMServiceClass, er
 }
 
 // services returns the objects behind the services of the nodes, by Kind/name. Those
-// that may not be read, and those of kinds that are not of the suite, are left out.
+// that may not be read, and those of kinds that are not of edpm-operators, are left out.
 func (c *connection) services(ctx context.Context, nodes []dataplanev1.OpenStackDataPlaneNode) (map[string]*unstructured.Unstructured, error) {
 	wanted := map[string]bool{}
 	for _, n := range nodes {

@@ -197,7 +197,7 @@ func cluster(t *testing.T) *envtest.Env {
 	return env
 }
 
-// define makes the definitions those of the suite, and returns once its kinds can be
+// define makes the definitions those of edpm-operators, and returns once its kinds can be
 // created: for a while the API server calls webhooks that no longer exist.
 func define(t *testing.T, env *envtest.Env) {
 	t.Helper()

@@ -1,4 +1,4 @@
-// Command manager runs the operators of the suite.
+// Command manager runs the operators of edpm-operators.
 package main
 
 import (
@@ -74,7 +74,7 @@ func collectOften() {
 	}
 }
 
-// newScheme returns a scheme with everything that the suite reads and writes.
+// newScheme returns a scheme with everything that edpm-operators reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

@@ -1,4 +1,4 @@
-// Command bundle makes the OLM bundle of the suite from what kustomize makes of
+// Command bundle makes the OLM bundle of edpm-operators from what kustomize makes of
 // config/olm, which it reads from its standard input: see hack/bundle.sh.
 //
 // It is a module of its own, so that the types of the operator framework stay out

@@ -286,7 +286,7 @@ func TestTheAlertOnWebhooksNamesAllOfThem(t *testing.T) {
 				}
 			}
 			if m.Matches("mutate.other.io") || m.Matches("") {
-				t.Errorf("%s matches webhooks that are not of this suite", m)
+				t.Errorf("%s matches webhooks that are not of edpm-operators", m)
 			}
 		}
 	}

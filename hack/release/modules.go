@@ -30,7 +30,7 @@ type goModule struct {
 const standard = "std"
 
 // read returns the modules that are in the programs, by path; those of Go's own
-// library among them, and not the suite itself.
+// library among them, and not edpm-operators itself.
 func read(programs []string) ([]*goModule, error) {
 	cache, err := goEnv("GOMODCACHE")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// byDigest names every image that the suite deploys by digest.
+// byDigest names every image that edpm-operators deploys by digest.
 func byDigest() []string {
 	at := "registry.example.org/image@sha256:" + strings.Repeat("0123", 16)
 	env := []string{"IMG=" + at, "RUNNER_IMG=" + at}

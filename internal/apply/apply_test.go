@@ -160,7 +160,7 @@ func TestOnlyWhatIsOursIsWritten(t *testing.T) {
 		"controlled by the owner":              {owners: controlled("me", "uid-me")},
 		"likewise, by another operator":        {owners: controlled("me", "uid-me"), options: []Option{Own}, want: `ConfigMap "child" belongs to Pod/me, but was created by another operator: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
 		"likewise, and handed over":            {owners: controlled("me", "uid-me"), annotations: ofMe, options: []Option{Own}},
-		"likewise, by the suite":               {owners: controlled("me", "uid-me"), annotations: hashOnly, options: []Option{Own}},
+		"likewise, by edpm-operators":          {owners: controlled("me", "uid-me"), annotations: hashOnly, options: []Option{Own}},
 		"controlled by something else":         {owners: controlled("other", "uid-other"), want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
 		"of something else, marked as ours":    {owners: controlled("other", "uid-other"), annotations: ofMe, want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
 		"of something else, and to be adopted": {owners: controlled("other", "uid-other"), options: []Option{Adopt}, want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
@@ -361,7 +361,7 @@ func TestOnlyWhatIsOursIsDeleted(t *testing.T) {
 	}{
 		"controlled by the owner":         {owners: controlled("me", "uid-me"), deleted: true},
 		"likewise, by another operator":   {owners: controlled("me", "uid-me"), options: []Option{Own}},
-		"likewise, by the suite":          {owners: controlled("me", "uid-me"), annotations: map[string]string{appliedAnnotation: "0"}, options: []Option{Own}, deleted: true},
+		"likewise, by edpm-operators":     {owners: controlled("me", "uid-me"), annotations: map[string]string{appliedAnnotation: "0"}, options: []Option{Own}, deleted: true},
 		"controlled by something else":    {owners: controlled("other", "uid-other")},
 		"of an owner of that name before": {owners: controlled("me", "uid-before")},
 		"nobody's":                        {},

@@ -127,7 +127,7 @@ func ComputedFrom(read client.Object) Option {
 	return func(a *application) { a.from = &version }
 }
 
-// Own counts what the owner controls as ours only if the suite created it, or a
+// Own counts what the owner controls as ours only if edpm-operators created it, or a
 // person has handed it over. It is for owners of kinds that other operators
 // reconcile too, for example glance-operator a GlanceAPI: what those have created
 // has the same owner.
@@ -234,7 +234,7 @@ func (a *application) controls(ref *metav1.OwnerReference) bool {
 	return a.owner != nil && ref.UID == a.owner.GetUID()
 }
 
-// Applied reports whether the suite has written the object.
+// Applied reports whether edpm-operators has written the object.
 func Applied(existing client.Object) bool { return existing.GetAnnotations()[appliedAnnotation] != "" }
 
 // marked reports whether an object that nothing controls was made for the owner.

@@ -75,7 +75,7 @@ var placing = []string{"glance", "nova", "ocs", "topology"}
 const longAnnotation = 1 << 10
 
 // trimmed drops from an object what no one here reads: managed fields, and long
-// annotations that are not of the suite, such as that of kubectl apply. Texts that
+// annotations that are not of edpm-operators, such as that of kubectl apply. Texts that
 // many objects have are shared. Cached objects are never written back as a whole.
 func trimmed(obj any) (any, error) {
 	shareText(obj)
@@ -88,7 +88,7 @@ func trimmed(obj any) (any, error) {
 	return obj, nil
 }
 
-// ours reports whether an annotation is of the suite.
+// ours reports whether an annotation is of edpm-operators.
 func ours(key string) bool { return strings.Contains(key, ".openstack.org/") }
 
 // identityOnly keeps of the metadata of a ConfigMap what says which it is, in
@@ -115,7 +115,7 @@ func identity(o *metav1.ObjectMeta) metav1.ObjectMeta {
 	return kept
 }
 
-// withoutForeign keeps of an object that no object of the suite controls only
+// withoutForeign keeps of an object that no object of edpm-operators controls only
 // which it is, and whose: it is not to be taken over.
 func withoutForeign(obj any) (any, error) {
 	switch o := obj.(type) {

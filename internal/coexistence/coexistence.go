@@ -1,4 +1,4 @@
-// Package coexistence decides which operators of the suite can run in a cluster
+// Package coexistence decides which operators of edpm-operators can run in a cluster
 // that may have other operators with the same kinds: nova-operator,
 // glance-operator, infra-operator, ocs-operator and those that came before them. It watches
 // the definitions that decide it, and reports on the Pod of the manager what runs.
@@ -48,10 +48,10 @@ var needsOf = map[string]needs{
 func owns(operator string) []string { return kinds.Definitions(kinds.Of(operator)) }
 
 // Definitions are the resource definitions of a cluster: by name whether one is
-// that of the suite. Those that do not exist are omitted.
+// that of edpm-operators. Those that do not exist are omitted.
 type Definitions map[string]bool
 
-// Ours reports by its labels whether a resource definition is that of the suite.
+// Ours reports by its labels whether a resource definition is that of edpm-operators.
 func Ours(labels map[string]string) bool { return labels[common.PartOfLabel] == common.PartOf }
 
 // Decision says which operators run.

@@ -1,4 +1,4 @@
-// Package conditions is the one list of what the conditions of the suite can
+// Package conditions is the one list of what the conditions of edpm-operators can
 // say: every condition and reason, what it means and what helps. The tables in
 // docs/ are made from it, and kubectl edpm explain prints it.
 package conditions

@@ -73,7 +73,7 @@ func FitsConfigMap(inventory string) error {
 }
 
 // HostVars are the variables of the host in the inventory. What people write in
-// ansibleVars wins over what the suite derives.
+// ansibleVars wins over what edpm-operators derives.
 func HostVars(eff inherit.Effective) map[string]any {
 	vars := map[string]any{"ansible_host": eff.AnsibleHost, "canonical_hostname": eff.HostName}
 	if eff.AnsibleUser != "" {

@@ -18,7 +18,7 @@ import (
 type entry = dataplanev1.NodeServiceStatus
 
 // What server-side apply makes of the entries is tested with a real API server
-// in the suite of the controllers; here it only counts what is sent.
+// in the stories of controllers; here it only counts what is sent.
 func counting(t *testing.T, answer error) (client.Client, *int) {
 	t.Helper()
 	scheme := runtime.NewScheme()

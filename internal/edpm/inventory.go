@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Inventory is the part of Ansible's YAML inventory that the suite writes and reads.
+// Inventory is the part of Ansible's YAML inventory that edpm-operators writes and reads.
 type Inventory struct {
 	All InventoryGroup `json:"all"`
 }

@@ -1,4 +1,4 @@
-// Package edpm is the execution engine of the suite: it brings hosts outside
+// Package edpm is the execution engine of edpm-operators: it brings hosts outside
 // Kubernetes to the state that their owners want, by runs of Ansible.
 //
 // Every step, be it a service of phase 0 or nova on a compute, is the same

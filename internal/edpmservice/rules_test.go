@@ -28,10 +28,10 @@ func TestClassesAreRefusedWithFieldAndRemedy(t *testing.T) {
 		change func(*edpmv1.EDPMServiceClassSpec)
 		want   []string // parts of the only error; none for no error
 	}{
-		"one without fault":              {func(*edpmv1.EDPMServiceClassSpec) {}, nil},
-		"an annotation without a domain": {func(s *edpmv1.EDPMServiceClassSpec) { s.Annotation = "agent" }, []string{"spec.annotation", "example.org/agent"}},
-		"an annotation that is none":     {func(s *edpmv1.EDPMServiceClassSpec) { s.Annotation = "example.org/a b" }, []string{"spec.annotation", "is not the key of an annotation"}},
-		"an annotation of the suite":     {func(s *edpmv1.EDPMServiceClassSpec) { s.Annotation = "edpm.openstack.org/rerun" }, []string{"spec.annotation", "a meaning of their own", "example.org/agent"}},
+		"one without fault":               {func(*edpmv1.EDPMServiceClassSpec) {}, nil},
+		"an annotation without a domain":  {func(s *edpmv1.EDPMServiceClassSpec) { s.Annotation = "agent" }, []string{"spec.annotation", "example.org/agent"}},
+		"an annotation that is none":      {func(s *edpmv1.EDPMServiceClassSpec) { s.Annotation = "example.org/a b" }, []string{"spec.annotation", "is not the key of an annotation"}},
+		"an annotation of edpm-operators": {func(s *edpmv1.EDPMServiceClassSpec) { s.Annotation = "edpm.openstack.org/rerun" }, []string{"spec.annotation", "a meaning of their own", "example.org/agent"}},
 		"an annotation of Kubernetes": {func(s *edpmv1.EDPMServiceClassSpec) {
 			s.Annotation = "kubectl.kubernetes.io/last-applied-configuration"
 		}, []string{"spec.annotation", "kubernetes.io"}},

@@ -80,7 +80,7 @@ var dataPlane = []string{
 	"internal/dataplane/*.go", "internal/dataplane/*/*.go", "internal/edpm/*.go", "internal/hosted/*.go", "internal/hostlock/*.go",
 }
 
-// A service has an API group of its own, or one of the suite for services without Go.
+// A service has an API group of its own, or one of edpm-operators for services without Go.
 var (
 	serviceGroup = regexp.MustCompile(`/((apis|controllers|webhooks|internal)/(nova|neutron)|internal/edpmservice|(apis|controllers|webhooks)/edpm)(/|$)`)
 	serviceName  = regexp.MustCompile(`(?i)nova|neutron|ovn|EDPMService`)

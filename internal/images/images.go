@@ -6,7 +6,7 @@
 // operators (nova-operator api/v1beta1/common_types.go, and for OVN on hosts
 // openstack-operator api/dataplane/v1beta1); OLM fills the
 // variables and mirrors what they name. The execution environment has no
-// fallback: theirs has neither the playbooks of this suite nor its entry point,
+// fallback: theirs has neither the playbooks of edpm-operators nor its entry point,
 // which keeps a hostile host from the key of the run.
 package images
 

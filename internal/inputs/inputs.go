@@ -1,9 +1,9 @@
-// Package inputs reads the Secrets and ConfigMaps that people give to the suite.
+// Package inputs reads the Secrets and ConfigMaps that people give to edpm-operators.
 //
 // The Secrets of the cluster are no business of the manager: it asks for those
-// alone that objects of the suite name, one by one. So its right to read Secrets
+// alone that objects of edpm-operators name, one by one. So its right to read Secrets
 // can be granted by namespace. Of ConfigMaps it knows the metadata of all, since
-// each node has one, and reads the content of those that objects of the suite name.
+// each node has one, and reads the content of those that objects of edpm-operators name.
 package inputs
 
 import (
@@ -64,7 +64,7 @@ func (r *Reader) Secret(ctx context.Context, namespace, name string) (map[string
 	return secret.Data, nil
 }
 
-// Generated returns a Secret that the suite makes itself, which the caller must
+// Generated returns a Secret that edpm-operators makes itself, which the caller must
 // not change, or nil when it does not exist. Errors are those of Secret.
 func (r *Reader) Generated(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	secret, err := r.secrets.get(ctx, types.NamespacedName{Namespace: namespace, Name: name})

@@ -44,7 +44,7 @@ type secrets struct {
 }
 
 // Limits of the Secrets of one namespace that are watched at the same time: who
-// may write objects of the suite there decides how many they name.
+// may write objects of edpm-operators there decides how many they name.
 type Limits struct {
 	// Secrets is how many there may be. Each watch costs some 80 KiB of memory.
 	Secrets int

@@ -32,12 +32,12 @@ const someone = "system:serviceaccount:default:someone"
 func TestSecrets(t *testing.T) {
 	env := envtest.Start(t, envtest.Options{})
 	for name, story := range map[string]func(*testing.T, *shelf){
-		"many readers make one request, by namespace and name":     oneRequest,
-		"a Secret that is made, changed or deleted wakes its user": changes,
-		"a right that is granted later wakes the user":             grant,
-		"what concerns nobody is watched no longer":                ending,
-		"a Secret that the suite makes is read with its metadata":  generating,
-		"no more Secrets of a namespace are held than the limits":  limiting,
+		"many readers make one request, by namespace and name":         oneRequest,
+		"a Secret that is made, changed or deleted wakes its user":     changes,
+		"a right that is granted later wakes the user":                 grant,
+		"what concerns nobody is watched no longer":                    ending,
+		"a Secret that edpm-operators makes is read with its metadata": generating,
+		"no more Secrets of a namespace are held than the limits":      limiting,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,5 +1,5 @@
-// Package metrics has what the suite's own metrics have in common: label values
-// whose number is bounded, and a count of the suite's objects by where they
+// Package metrics has what the own metrics of edpm-operators have in common: label values
+// whose number is bounded, and a count of the objects of edpm-operators by where they
 // stand. The metrics of the execution engine are in internal/edpm. All are
 // listed in docs/metrics.md.
 package metrics

@@ -41,7 +41,7 @@ var (
 		"When the oldest run that has not finished was created, by step, in seconds since the epoch.", []string{"step"}, nil)
 )
 
-// Objects counts the objects of the suite. It follows the caches that the
+// Objects counts the objects of edpm-operators. It follows the caches that the
 // controllers have anyway, so that it costs the API server nothing, and counts
 // in the manager only whose controllers run.
 type Objects struct {

@@ -1,5 +1,5 @@
 // Package phase runs the phases of a reconciliation and turns how they end into
-// conditions, one status write and events. Every controller of the suite uses
+// conditions, one status write and events. Every controller of edpm-operators uses
 // it, so that all of them report in the same way.
 package phase
 

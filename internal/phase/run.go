@@ -21,7 +21,7 @@ import (
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Object is what controllers of this suite reconcile.
+// Object is what controllers of edpm-operators reconcile.
 type Object interface {
 	client.Object
 	GetConditions() *condition.Conditions

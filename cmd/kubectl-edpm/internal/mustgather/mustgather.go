@@ -1,5 +1,5 @@
 // Package mustgather collects what a user needs who looks into a problem from
-// afar: the objects of the suite, events, logs, and where pods are. Secrets are
+// afar: the objects of edpm-operators, events, logs, and where pods are. Secrets are
 // omitted, and masked in everything else.
 package mustgather
 
@@ -36,7 +36,7 @@ type Kind struct {
 	Plural string
 }
 
-// Kinds in addition to those of the suite: in the namespaces, and of the cluster.
+// Kinds in addition to those of edpm-operators: in the namespaces, and of the cluster.
 var (
 	namespaced = []Kind{
 		{corev1.SchemeGroupVersion.WithKind("Pod"), "pods"},
@@ -58,7 +58,7 @@ var (
 type Options struct {
 	// Namespaces of the objects. Those of the manager are always included.
 	Namespaces []string
-	// Kinds of the suite, all of them in namespaces.
+	// Kinds of edpm-operators, all of them in namespaces.
 	Kinds []Kind
 	// Logs returns the log of a container.
 	Logs func(ctx context.Context, pod *corev1.Pod, container string, previous bool) (io.ReadCloser, error)

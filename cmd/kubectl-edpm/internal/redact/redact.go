@@ -225,7 +225,7 @@ func (m *Redactor) fields(fields map[string]any) {
 }
 
 // refers reports whether a field names a Secret or where something is, by the
-// names of this suite: secret, transportURLSecret, ansibleSSHPrivateKeySecret.
+// names of edpm-operators: secret, transportURLSecret, ansibleSSHPrivateKeySecret.
 func refers(key string) bool {
 	return key == "secret" || strings.HasSuffix(key, "Secret") && key != "clientSecret"
 }
