@@ -1,4 +1,4 @@
-// Command bench measures how fast the suite brings many nodes to the state that
+// Command bench measures how fast edpm-operators brings many nodes to the state that
 // is wanted of them, next to the floor: a bare client that makes the same writes.
 //
 //	go run ./test/bench                        # 250, 1000 and 4000 nodes in 20 roles; 500 and 5000 in one

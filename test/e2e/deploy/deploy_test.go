@@ -29,7 +29,7 @@ func TestDeploy(t *testing.T) {
 		t.Skip("the end-to-end tests take long")
 	}
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "deploying the suite")
+	RunSpecs(t, "deploying edpm-operators")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -1,5 +1,5 @@
 // Package deploy tells what hack/deploy.sh does in clusters that have something
-// already: another operator's kinds, or the suite deployed in another way. The
+// already: another operator's kinds, or edpm-operators deployed in another way. The
 // control plane is real, and KWOK plays the nodes: the managers' pods only seem to
 // run. What the managers do is tested in cmd/manager.
 //

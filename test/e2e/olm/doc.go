@@ -1,4 +1,4 @@
-// Package olm tests that the suite is installed by the Operator Lifecycle Manager:
+// Package olm tests that edpm-operators is installed by the Operator Lifecycle Manager:
 // the real opm serves a catalog with bundles that were made a moment ago, the real
 // catalog and olm install, upgrade and remove them, and the manager runs as a pod
 // with the rights that its ClusterServiceVersion gives.

@@ -59,7 +59,7 @@ func TestOLM(t *testing.T) {
 	lab.SetUpGinkgo()
 	SetDefaultEventuallyTimeout(3 * time.Minute)
 	SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
-	RunSpecs(t, "the suite installed by OLM")
+	RunSpecs(t, "edpm-operators installed by OLM")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
