@@ -94,7 +94,7 @@ func TestEveryKindIsLookedAfterOnce(t *testing.T) {
 	}
 	for operator, kinds := range want {
 		if _, deployed := splitManagers(t)[operator]; !deployed {
-			t.Errorf("nobody looks after %v of %q", kinds, operator)
+			t.Errorf("no one looks after %v of %q", kinds, operator)
 		}
 		for _, kind := range kinds {
 			if !slices.Contains(coexistence.Names([]string{operator}), kind) {

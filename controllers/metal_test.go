@@ -145,7 +145,7 @@ var _ = Describe("A role from bare metal", func() {
 
 	It("claims nothing while a Secret of another owner has the name of the one that it boots with", func() {
 		w, _ := newMetal("m0")
-		theirs := MakeSecret(metal.SecretName("n"), w.ns, metal.HostKeyKey, "a key that somebody else knows")
+		theirs := MakeSecret(metal.SecretName("n"), w.ns, metal.HostKeyKey, "a key that another user knows")
 		w.make(theirs, MakeNode("n", w.ns).Role("compute").Obj())
 		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, common.ConflictReason, theirs.Name)
 		w.quiet()

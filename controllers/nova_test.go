@@ -162,7 +162,7 @@ var _ = Describe("A cell", func() {
 		w.ready(c)
 		Expect(get(Default, c).Status.Hash).NotTo(Equal(hash))
 
-		By("somebody changing the Secret by hand")
+		By("a user changing the Secret by hand")
 		w.setSecret("c-compute-config", "01-nova.conf", "mine")
 		Eventually(config).Should(ContainSubstring("enabled = True"))
 	})

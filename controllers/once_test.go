@@ -180,7 +180,7 @@ var _ = Describe("The engine", func() {
 		release()
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: run.Name}}
 		Eventually(func(g Gomega) []batchv1.JobCondition { return get(g, job).Status.Conditions }).ShouldNot(BeEmpty())
-		Expect(get(Default, run).Status.JobStatus).NotTo(Equal(ansibleeev1.JobSucceeded), "nobody has read the outcome yet")
+		Expect(get(Default, run).Status.JobStatus).NotTo(Equal(ansibleeev1.JobSucceeded), "no one has read the outcome yet")
 		remove(run)
 		w.running = startManager(w.ns, w.opts)
 		w.nodesReady(names...)

@@ -216,7 +216,7 @@ var _ = Describe("An OVN configuration", func() {
 		By("the same in other words")
 		w.set("ovn", neutronv1.SouthboundKey, "tcp:192.0.2.2:6642\n", neutronv1.NovaMetadataPortKey, "8775")
 		expect(2, 3)
-		By("a key that nobody reads")
+		By("a key that no one reads")
 		w.set("ovn", "comment", "by hand")
 		expect(2, 3)
 		By("customServiceConfig of the agent")

@@ -132,7 +132,7 @@ func (s stack) generated() []generated {
 
 // elsewhere are objects whose names are tried in other stories, by pattern.
 var elsewhere = map[string]string{
-	`NovaExternalCompute/n1`:                          "unless its compute belongs to something else, which both say and nobody overwrites",
+	`NovaExternalCompute/n1`:                          "unless its compute belongs to something else, which both say and no one overwrites",
 	`OpenStackAnsibleEE/compute-[a-z-]+-[0-9a-f]{10}`: "internal/edpm: TestARunOfSomebodyElseIsLeftAlone",
 	`Secret/compute-[a-z-]+-[0-9a-f]{10}`:             "internal/edpm: TestASecretOfTheNameOfTheInputsIsLeftAlone",
 	`Job/compute-[a-z-]+-[0-9a-f]{10}`:                "says that a Job of its name exists already, and runs when that is deleted",

@@ -220,7 +220,7 @@ var _ = Describe("A compute that nova knows", func() {
 		w.computesReady("n000")
 		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true}))
 
-		By("somebody disabling it before and after")
+		By("a user disabling it before and after")
 		server.Disable("n000", true, "mine")
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, "(mine)", "compute service set --enable n000")
 		writes = server.Requests("PUT")

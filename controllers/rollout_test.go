@@ -248,7 +248,7 @@ var _ = Describe("A rollout", func() {
 		w.hosts.Delay(200 * time.Millisecond)
 		w.make(w.role("compute").BatchSize(1).MaxUnavailable(1).MaxFailures(0).Obj())
 		w.makeNodes(1, "compute")
-		w.firstRun("install-os") // a full batch waits for nobody: any host could be the first
+		w.firstRun("install-os") // a full batch waits for no one: any host could be the first
 		w.makeMoreNodes(1, 3, "compute")
 		w.halted(w.node("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.RolloutHeld), "maxFailures is 0, and more hosts have failed: n000")
 		Eventually(func() int { return w.times("n000", "install-os") }).Should(BeNumerically(">=", 3))

@@ -120,7 +120,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.computesReady("n000")
 		w.condition(w.compute("n000"), service, "True/NotObserved/")
 		time.Sleep(still)
-		Expect(server.Requests("")).To(BeZero(), "nobody should be asked")
+		Expect(server.Requests("")).To(BeZero(), "no one should be asked")
 
 		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1) })
 		w.halted(w.compute("n000"), service, novav1.ServiceNotReportedReason)

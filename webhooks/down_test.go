@@ -59,7 +59,7 @@ var _ = Describe("While the webhook is down the API server", Ordered, func() {
 	})
 	It("accepts labels, other annotations and the spec of a role", func() {
 		role.Labels = map[string]string{"a": "b"}
-		role.Annotations["note"] = "kept beside the cell"
+		role.Annotations["note"] = "kept next to the cell"
 		role.Spec.NodeTemplate.AnsibleUser = "cloud-admin"
 		Expect(api.Update(ctx, role)).To(Succeed())
 	})

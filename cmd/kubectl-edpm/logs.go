@@ -31,7 +31,7 @@ type logsCommand struct {
 func newLogs(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	l := &logsCommand{connection: connection{flags: flags}}
 	cmd := &cobra.Command{
-		Use: "logs <node>", Short: "Print what Ansible said of one host, and of no other", Args: cobra.ExactArgs(1),
+		Use: "logs <node>", Short: "Print the output of Ansible for one host only", Args: cobra.ExactArgs(1),
 		Long:    "Print the output of the newest run that had the host, without the lines of the other\nhosts of that run. The node does not have to exist any more.",
 		Example: "  kubectl edpm logs edpm-compute-0\n  kubectl edpm logs edpm-compute-0 --step nova -f",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +39,7 @@ func newLogs(flags *genericclioptions.ConfigFlags) *cobra.Command {
 			return l.print(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&l.step, "step", "", "what was said of this step only, for example run-os or nova")
+	cmd.Flags().StringVar(&l.step, "step", "", "output of this step only, for example run-os or nova")
 	cmd.Flags().StringVar(&l.run, "run", "", "this run, by the name of its OpenStackAnsibleEE")
 	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, "follow the output until the run has finished")
 	cmd.Flags().BoolVar(&l.all, "all", false, "all runs that still exist, the oldest first")

@@ -271,7 +271,7 @@ func TestOperatorsOfForeignKindsAreLeftOut(t *testing.T) {
 			return "the Pod says " + got
 		}
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || len(theirs.Status.Conditions) == 0 {
-			return fmt.Sprintf("nobody looks after the Glance: %+v (%v)", theirs.Status, err)
+			return fmt.Sprintf("no one looks after the Glance: %+v (%v)", theirs.Status, err)
 		}
 		return ""
 	})

@@ -191,10 +191,10 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 			token string
 			want  int
 		}{
-			"somebody without a token": {"", http.StatusUnauthorized},
+			"a user without a token": {"", http.StatusUnauthorized},
 			// So answers the library to what the API server calls no token.
-			"somebody with a wrong token": {"x" + prometheus, http.StatusInternalServerError},
-			"somebody without the right":  {stranger, http.StatusForbidden},
+			"a user with a wrong token": {"x" + prometheus, http.StatusInternalServerError},
+			"a user without the right":  {stranger, http.StatusForbidden},
 		} {
 			if status, body := r.eventually("https", c.token); status != c.want || strings.Contains(body, "go_goroutines") {
 				t.Errorf("%s is answered %d; want %d", who, status, c.want)

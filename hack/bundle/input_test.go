@@ -114,7 +114,7 @@ func TestInputThatIsRefused(t *testing.T) {
 		more, operator, want string
 	}{
 		"an operator that does not exist":           {"", "cel", `operator "cel" has no kinds in config/crd`},
-		"a kind of which nobody knows what to make": {"\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "cell", "no bundle has a /v1, Kind=Pod"},
+		"a kind of which no one knows what to make": {"\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "cell", "no bundle has a /v1, Kind=Pod"},
 		"a field that the type does not have":       {"\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: manager-role}\nrule: []\n", "cell", `unknown field "rule"`},
 	}
 	for name, tt := range tests {

@@ -82,7 +82,7 @@ func TestAnInvalidBundleIsFound(t *testing.T) {
 	all := strings.Join(found, "\n")
 	for _, want := range []string{"is present in bundle", "example must have a provided API", "csv.Spec.Icon not specified"} {
 		if !strings.Contains(all, want) {
-			t.Errorf("nobody says %q:\n%s", want, all)
+			t.Errorf("no one says %q:\n%s", want, all)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func TestDashboardAsksForMetricsThatExist(t *testing.T) {
 		for _, target := range p.Targets {
 			expr := instead.Replace(target.Expr)
 			if strings.Contains(expr, "$") {
-				t.Errorf("panel %q: %s has a variable that nobody sets", p.Title, target.Expr)
+				t.Errorf("panel %q: %s has a variable that no one sets", p.Title, target.Expr)
 			}
 			check(t, "panel "+p.Title, expr)
 			for _, s := range selectors(t, expr) {

@@ -46,7 +46,7 @@ func TestTheExecutionEnvironmentStartsFromADigest(t *testing.T) {
 		t.Errorf("it starts from %q; want the variable DEBIAN alone", from)
 	}
 	if fallback := regexp.MustCompile(`(?m)^ARG DEBIAN=.*$`).Find(text); fallback != nil {
-		t.Errorf("%q is a default, which nobody looked at", fallback)
+		t.Errorf("%q is a default, which no one looked at", fallback)
 	}
 	check := regexp.MustCompile(`(?m)^RUN (case "\$DEBIAN".*)$`).FindSubmatch(text)
 	if check == nil {

@@ -165,13 +165,13 @@ func TestOnlyWhatIsOursIsWritten(t *testing.T) {
 		"of something else, marked as ours":    {owners: controlled("other", "uid-other"), annotations: ofMe, want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
 		"of something else, and to be adopted": {owners: controlled("other", "uid-other"), options: []Option{Adopt}, want: `ConfigMap "child" belongs to Pod/other: delete it if nothing needs it, or rename one of the two`},
 		"of an owner of that name before":      {owners: controlled("me", "uid-before"), want: `ConfigMap "child" belongs to a deleted Pod/me of the same name: waiting until Kubernetes has deleted it`},
-		"nobody's":                             {want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
-		"nobody's, and to be adopted":          {options: []Option{Adopt}},
-		"nobody's, made for the owner":         {annotations: ofMe},
-		"nobody's, made for another":           {annotations: map[string]string{common.OwnerAnnotation: "Pod/other"}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
-		"nobody's, with a hash only":           {annotations: hashOnly, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
+		"no one's":                             {want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
+		"no one's, and to be adopted":          {options: []Option{Adopt}},
+		"no one's, made for the owner":         {annotations: ofMe},
+		"no one's, made for another":           {annotations: map[string]string{common.OwnerAnnotation: "Pod/other"}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
+		"no one's, with a hash only":           {annotations: hashOnly, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
 		"left by an earlier version":           {annotations: hashOnly, options: []Option{Orphan}},
-		"nobody's, and to be left":             {options: []Option{Orphan}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
+		"no one's, and to be left":             {options: []Option{Orphan}, want: `ConfigMap "child" exists already and was not created for Pod/me: delete it if nothing needs it, or rename one of the two, or hand it over with the annotation edpm.openstack.org/owner=Pod/me`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := configMap(map[string]string{"theirs": "x"})
@@ -287,8 +287,8 @@ func TestASecretIsWrittenOnlyIfItIsOursAndDiffers(t *testing.T) {
 		"it differs":                          {secret("2", controlled("me", "uid-me")), 1, false},
 		"it lost its owner":                   {marked, 1, false},
 		"it is another's":                     {secret("2", controlled("other", "uid-other")), 0, true},
-		"it is nobody's":                      {secret("2", nil), 0, true},
-		"it is nobody's, with the right data": {secret("1", nil), 0, true},
+		"it is no one's":                      {secret("2", nil), 0, true},
+		"it is no one's, with the right data": {secret("1", nil), 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, present := newDesk(), c.present
@@ -364,12 +364,12 @@ func TestOnlyWhatIsOursIsDeleted(t *testing.T) {
 		"likewise, by edpm-operators":     {owners: controlled("me", "uid-me"), annotations: map[string]string{appliedAnnotation: "0"}, options: []Option{Own}, deleted: true},
 		"controlled by something else":    {owners: controlled("other", "uid-other")},
 		"of an owner of that name before": {owners: controlled("me", "uid-before")},
-		"nobody's":                        {},
-		"nobody's, made for the owner":    {annotations: map[string]string{common.OwnerAnnotation: "Pod/me"}},
+		"no one's":                        {},
+		"no one's, made for the owner":    {annotations: map[string]string{common.OwnerAnnotation: "Pod/me"}},
 		"left behind by the owner":        {annotations: map[string]string{common.OwnerAnnotation: "Pod/me"}, options: []Option{Orphan}, deleted: true},
 		"left behind by another":          {annotations: map[string]string{common.OwnerAnnotation: "Pod/other"}, options: []Option{Orphan}},
 		"left by an earlier version":      {annotations: map[string]string{appliedAnnotation: "0"}, options: []Option{Orphan}, deleted: true},
-		"nobody's, where some are left":   {options: []Option{Orphan}},
+		"no one's, where some are left":   {options: []Option{Orphan}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			child := configMap(nil)

@@ -108,7 +108,7 @@ func TestRaces(t *testing.T) {
 				r.Errorf("the object is %+v; want it to be the owner's", got.ObjectMeta)
 			}
 		},
-		"somebody creates it after the cache was read": func(r race) {
+		"a user creates it after the cache was read": func(r race) {
 			theirs := r.theirs()
 			r.keeps(theirs, r.child(nil))
 			var conflict *apply.ConflictError
@@ -145,7 +145,7 @@ func TestRaces(t *testing.T) {
 				r.Errorf("once the cache shows that it is gone: %v", err)
 			}
 		},
-		"what may be adopted is taken by somebody else after the cache was read": func(r race) {
+		"what may be adopted is taken by another user after the cache was read": func(r race) {
 			stale := r.theirs()
 			taken := stale.DeepCopy()
 			taken.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "1"}}

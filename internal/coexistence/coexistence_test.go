@@ -60,7 +60,7 @@ func TestDecide(t *testing.T) {
 		"a Topology of infra-operator is used by all but its operator": {usual, []string{"!topologies.topology.openstack.org"}, "ansibleee core dataplane edpm glance neutron nova", map[string]string{
 			"topology": "belongs to another",
 		}},
-		"without any Topology nobody can work who follows one": {usual, []string{"-topologies.topology.openstack.org"}, "", map[string]string{
+		"without any Topology no one can work who follows one": {usual, []string{"-topologies.topology.openstack.org"}, "", map[string]string{
 			"ansibleee": "definition topologies.topology.openstack.org does not exist: apply config/crd", "core": "does not exist", "dataplane": "does not exist", "edpm": "does not exist",
 			"glance": "does not exist", "neutron": "does not exist", "nova": "does not exist", "topology": "does not exist",
 		}},
@@ -100,7 +100,7 @@ func TestDecideWatched(t *testing.T) {
 	}{
 		"all that exist":         {[]string{"topology"}, nil, "glanceapis nova novacells novacomputes openstackdataplanenodes openstackdataplaneroles"},
 		"others' as well":        {[]string{"topology"}, []string{"!glanceapis.glance.openstack.org", "-novacells.nova.openstack.org"}, "glanceapis nova novacomputes openstackdataplanenodes openstackdataplaneroles"},
-		"nobody who looks":       {[]string{"ocs"}, nil, ""},
+		"no one who looks":       {[]string{"ocs"}, nil, ""},
 		"who looks does not run": {[]string{"topology"}, []string{"!topologies.topology.openstack.org"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -75,7 +75,7 @@ func TestFind(t *testing.T) {
 		{"in any case", "cellmismatch", "NovaExternalCompute", 1, 1},
 		{"a condition with all its reasons", "ProvisionReady", "OpenStackDataPlaneNode", 2, 2},
 		{"a reason of several conditions", "SecretKeyMissing", "OpenStackDataPlaneNode", 15, 1},
-		{"what nobody says", "Sunshine", "", 0, 0},
+		{"what no one says", "Sunshine", "", 0, 0},
 		{"nothing", "", "", 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -110,7 +110,7 @@ var (
 	novaNovaComputeServiceConfigReady  = Condition{Type: "NovaComputeServiceConfigReady", Means: "the configuration of the computes is generated"}
 	novaNovaConductorReady             = Condition{Type: "NovaConductorReady", Means: "the inputs of the conductor are ready, or the conductor is disabled; the message says which"}
 	novaNovaAPIReady                   = Condition{Type: "NovaAPIReady", Means: "the inputs of the API are ready, or no API is run; the message says which"}
-	novaNovaCellMappingsReady          = Condition{Type: "NovaCellMappingsReady", Means: "the API knows the database and the message bus of every cell, and no cell that is to be removed. Present only if an API is run"}
+	novaNovaCellMappingsReady          = Condition{Type: "NovaCellMappingsReady", Means: "the API knows the database and the message bus of every cell, and no cell that is being removed. Present only if an API is run"}
 	novaUpdateReady                    = Condition{Type: "UpdateReady", Means: "no [update](nova.md#updates) is in progress. Present only while one is"}
 	novaNovaDBPurgeReady               = Condition{Type: "NovaDBPurgeReady", Means: "rows of deleted instances are [removed](nova.md#deleted-instances) from the database of each cell as scheduled. Present only if an API is run"}
 	novaComputeServiceReady            = Condition{Type: "ComputeServiceReady", Means: "nova can put a guest on the compute: its service is up, enabled and mapped to its cell. Where [no API is asked](novaexternalcompute.md#the-service-in-nova) it is True with the reason `NotObserved`"}

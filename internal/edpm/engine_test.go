@@ -403,7 +403,7 @@ func TestNothingIsRunForAnOwnerThatTookItBack(t *testing.T) {
 				}
 			}
 			if y.planner.groups[group1] != nil {
-				t.Error("the group is kept although nobody waits in it")
+				t.Error("the group is kept although no one waits in it")
 			}
 		})
 	}
@@ -486,7 +486,7 @@ func TestAnOfferThatChangedDuringThePlanIsPlannedAgain(t *testing.T) {
 			t.Errorf("%v is planned; want %v", g, group1)
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("nobody plans the group again: the host would wait for ever")
+		t.Fatal("no one plans the group again: the host would wait for ever")
 	}
 	y.plan(group1)
 	if len(y.runs()) != 1 {
@@ -853,6 +853,6 @@ func TestAFailureCountsBeforeItsOwnerHasHeardOfIt(t *testing.T) {
 	}
 	y.plan(group1)
 	if n := len(y.runs()); n != 2 {
-		t.Errorf("there are %d runs; a failure of an owner that has gone holds nobody", n)
+		t.Errorf("there are %d runs; a failure of an owner that has gone holds no one", n)
 	}
 }

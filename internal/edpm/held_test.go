@@ -50,7 +50,7 @@ func (y *yard) woken(want Group) {
 	for {
 		g, over := y.queue.Get()
 		if over {
-			y.t.Fatalf("nobody plans %v: those held wait for ever", want)
+			y.t.Fatalf("no one plans %v: those held wait for ever", want)
 		}
 		y.queue.Done(g)
 		if g == want {

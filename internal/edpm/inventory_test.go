@@ -20,7 +20,7 @@ func TestKnownHosts(t *testing.T) {
 		vars vars
 		want string
 	}{
-		"a host that nobody has met":                {"", vars{"ansible_host": "10.0.0.1"}, ""},
+		"a host that no one has met":                {"", vars{"ansible_host": "10.0.0.1"}, ""},
 		"by its address":                            {hostKey, vars{"ansible_host": "10.0.0.1"}, "10.0.0.1 " + hostKey + "\n"},
 		"by its name, without an address":           {hostKey, vars{}, "h " + hostKey + "\n"},
 		"at another port":                           {hostKey, vars{"ansible_host": "10.0.0.1", "ansible_port": 2222.0}, "[10.0.0.1]:2222 " + hostKey + "\n"},
@@ -71,10 +71,10 @@ func TestParseInventory(t *testing.T) {
 		"variables of the host add up over the groups that name it": {
 			"all: {children: {g1: {hosts: {h: {a: 1}}}, g2: {vars: {a: 2}, hosts: {h: {b: 2}}}}}", vars{"a": 1.0, "b": 2.0},
 		},
-		"a group beside all is within all": {
+		"a group next to all is within all": {
 			"aaa: {vars: {a: group}, hosts: {h: }}\nall: {vars: {a: all, b: all}}", vars{"a": "group", "b": "all"},
 		},
-		"what Ansible has beside hosts does not matter": {
+		"what Ansible has next to hosts does not matter": {
 			"all: {hosts: {h: {a: 1}}, something: else}", vars{"a": 1.0},
 		},
 	} {

@@ -182,7 +182,7 @@ func TestExactlyOnce(t *testing.T) {
 				h.is(Converged, "it just ran")
 			}
 		},
-		"a success that nobody wants any more is recorded all the same": func(h *host) {
+		"a success that no one wants any more is recorded all the same": func(h *host) {
 			r := h.wants("H1").starts()
 			h.wants("H2")
 			r.ends(okHost)
@@ -397,7 +397,7 @@ func TestRunsLimitedByTags(t *testing.T) {
 			h.want.limited, h.want.rerun = "tags=a", "A"
 			h.starts().ends(badHost)
 			h.want.limited, h.want.rerun = "", ""
-			h.is(Pending, "nobody knows what the tasks left")
+			h.is(Pending, "no one knows what the tasks left")
 		},
 		"a limited run is undone by the full run of another hash": func(h *host) {
 			h.want.limited = "tags=a"

@@ -144,11 +144,11 @@ func TestMakePlan(t *testing.T) {
 			pending(func(o *pendingTarget) { o.Strategy.BatchSize = 1000 }, numbered(51)...), later(),
 			shape{Batches: []string{strings.Join(numbered(50), ","), "h050"}},
 		},
-		"a run that is not full waits until nobody joined for the debounce": {
+		"a run that is not full waits until no one joined for the debounce": {
 			pending(nil, "a", "b"), joined(600*time.Millisecond, 300*time.Millisecond),
 			shape{Wake: 700 * time.Millisecond},
 		},
-		"a run that is not full starts when nobody joined for the debounce": {
+		"a run that is not full starts when no one joined for the debounce": {
 			pending(nil, "a", "b"), joined(3*time.Second, time.Second), shape{Batches: []string{"a,b"}},
 		},
 		"hosts that keep joining are waited for no longer than the patience": {
@@ -166,7 +166,7 @@ func TestMakePlan(t *testing.T) {
 		"while owners are expected and come in, others wait beyond the patience": {
 			pending(nil, "b", "c"), awaiting(joined(time.Minute, 3*time.Second), 9*time.Second), shape{Wake: 9 * time.Second},
 		},
-		"once nobody is expected those that have waited beyond the patience start": {
+		"once no one is expected those that have waited beyond the patience start": {
 			pending(nil, "b", "c"), joined(time.Minute, 300*time.Millisecond), shape{Batches: []string{"b,c"}},
 		},
 		"full runs start at once and the rest waits": {
@@ -205,7 +205,7 @@ func TestMakePlan(t *testing.T) {
 			pending(func(o *pendingTarget) { o.Strategy.MaxUnavailablePercent = 25 }, "a", "b", "c"), withMembers(later(), 5),
 			shape{Batches: []string{"a,b"}, Held: []string{"c"}},
 		},
-		"a percentage of a role that nobody has counted yet is one host": {
+		"a percentage of a role that no one has counted yet is one host": {
 			pending(func(o *pendingTarget) { o.Strategy.MaxUnavailablePercent = 25 }, "a", "b"), later(),
 			shape{Batches: []string{"a"}, Held: []string{"b"}},
 		},
@@ -348,7 +348,7 @@ func violated(all []*pendingTarget, m snapshot, p plan) string {
 		case !due && n > 0:
 			return o.Host + " is not due and has a place"
 		case !due && !m.busy[o.Host] && p.wake == 0:
-			return o.Host + " has a time and nobody wakes for it"
+			return o.Host + " has a time and no one wakes for it"
 		case o.retry() && p.held[o.Host] != "":
 			return o.Host + " failed before and is held"
 		}
@@ -361,7 +361,7 @@ func violated(all []*pendingTarget, m snapshot, p plan) string {
 	}
 	s := all[0].Strategy
 	if s.MaxUnavailable > 0 && fresh > 0 && unavailable+fresh > s.MaxUnavailable {
-		return fmt.Sprintf("%d hosts are started beside %d unavailable ones, and maxUnavailable is %d", fresh, unavailable, s.MaxUnavailable)
+		return fmt.Sprintf("%d hosts are started next to %d unavailable ones, and maxUnavailable is %d", fresh, unavailable, s.MaxUnavailable)
 	}
 	if s.MaxFailures != nil && fresh > 0 && failed > int(*s.MaxFailures) {
 		return fmt.Sprintf("%d hosts are started though %d failed and maxFailures is %d", fresh, failed, *s.MaxFailures)

@@ -75,7 +75,7 @@ func TestPruneKeepsWhatIsNeeded(t *testing.T) {
 		"a failure that is not recorded is":             {compute("old", "uid-old", common.Ledger{}), aRun("old", 1, failed("old")), true},
 		"what its owner left behind is not needed":      {compute("other", "x", common.Ledger{}), aRun("old", 1, failed("old")), false},
 		"what an owner of that name before is not":      {compute("old", "uid-new", common.Ledger{}), aRun("old", 1, failed("old")), false},
-		"a run that nobody has finished is":             {compute("old", "uid-old", common.Ledger{}), unfinished(aRun("old", 1, ok("old"))), true},
+		"a run that no one has finished is":             {compute("old", "uid-old", common.Ledger{}), unfinished(aRun("old", 1, ok("old"))), true},
 		"a run of an owner that is not ours is left to": {compute("old", "uid-old", recordedUpTo(1)), ofAnotherKind(aRun("old", 1, ok("old"))), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestADeletedRunGoesOnlyOnceItIsRecorded(t *testing.T) {
 		"a failure that is not recorded stays":         {result: failed("a"), uid: "uid-a"},
 		"a failure before a later success goes":        {result: failed("a"), uid: "uid-a", ledger: recordedUpTo(2), goes: true},
 		"a host that was never reached leaves nothing": {result: ansibleeev1.HostStatus{Name: "a", Unreachable: 1, NotConnected: true}, uid: "uid-a", goes: true},
-		"nobody records for an owner that has gone":    {result: ok("a"), uid: "uid-other", goes: true},
+		"no one records for an owner that has gone":    {result: ok("a"), uid: "uid-other", goes: true},
 		"a run that has not finished stays":            {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), change: unfinished},
 		"a run of an owner that is not ours stays":     {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), change: ofAnotherKind},
 	} {

@@ -215,9 +215,9 @@ func (s State) Describe() string {
 	case TooLarge:
 		return fmt.Sprintf("Step %s cannot be run: %s", s.Step, s.Message)
 	case Paused:
-		return fmt.Sprintf("Step %s is to be run, but deploy is false: set deploy to true to run it", s.Step)
+		return fmt.Sprintf("Step %s is due, but deploy is false: set deploy to true to run it", s.Step)
 	case Excluded:
-		return fmt.Sprintf("Step %s is to be run, but ansibleLimit does not match this host: change or remove it", s.Step)
+		return fmt.Sprintf("Step %s is due, but ansibleLimit does not match this host: change or remove it", s.Step)
 	case Limited:
 		return fmt.Sprintf("%s in %s restricted by tags; remove ansibleTags and ansibleSkipTags to run the rest", s.steps("ran", "ran, the first"), s.Run)
 	case Pending:

@@ -260,7 +260,7 @@ func TestInputsThatSomebodyElsePutThereAreNotUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(secret.Data[inventoryKey]), "evil") {
-			t.Error("the run uses inputs that somebody else put there")
+			t.Error("the run uses inputs that another user put there")
 		}
 	}
 	if len(y.runs()) != 1 {
@@ -291,7 +291,7 @@ func inTheWay(t *testing.T, theirs func(name string) client.Object, message stri
 		t.Errorf("state %s: %s; want RolloutHeld: %s", state.Phase, state.Message, message)
 	}
 	if err := y.api.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil || obj.GetResourceVersion() != version {
-		t.Errorf("the object of somebody else is changed or gone: %v", err)
+		t.Errorf("the object of another user is changed or gone: %v", err)
 	}
 	if err := y.api.Delete(ctx, obj); err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func TestNoNamespaceKeepsOthersFromRunning(t *testing.T) {
 	modest := y.tenant("modest", "role", 3)
 	y.settleAll(append(greedy, modest)...)
 	if n := y.underWay(modest); n != 0 {
-		t.Fatalf("%d runs are started beside 4 others", n)
+		t.Fatalf("%d runs are started next to 4 others", n)
 	}
 	for i := range 2 {
 		for _, g := range greedy {
@@ -157,7 +157,7 @@ func TestRunsThatCannotStartKeepNobodyFromRunning(t *testing.T) {
 	y.pass(y.Debounce)
 	res, err := y.reconcile(ctx, other)
 	if err != nil || y.underWay(other) != 0 {
-		t.Fatalf("a run is started beside two others (%v)", err)
+		t.Fatalf("a run is started next to two others (%v)", err)
 	}
 	if res.RequeueAfter <= 0 || res.RequeueAfter > stuckAfter {
 		t.Errorf("it is planned again after %v; want within %v", res.RequeueAfter, stuckAfter)

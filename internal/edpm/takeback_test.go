@@ -135,7 +135,7 @@ func TestAManagerThatKnowsNothingYetTakesNothingBack(t *testing.T) {
 	y = y.successor()
 	y.plan(group1)
 	if y.takenBack() {
-		t.Error("a run is taken back although nobody has refused it")
+		t.Error("a run is taken back although no one has refused it")
 	}
 }
 

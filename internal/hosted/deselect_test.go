@@ -19,7 +19,7 @@ func TestAServiceIsRemovedFromANodeOnlyIfTheAPIServerSaysSoToo(t *testing.T) {
 		roleLess   bool
 		late       bool
 	}{
-		"nobody has the annotation":           {nil, nil, false, false},
+		"no one has the annotation":           {nil, nil, false, false},
 		"the role has it by now":              {nil, annotated, false, true},
 		"the node has it by now":              {annotated, nil, false, true},
 		"the role has it, and the node opted": {map[string]string{"example.org/x": "false"}, annotated, false, false},

@@ -116,7 +116,7 @@ func TestANodeHasAnObjectForEachOfItsServices(t *testing.T) {
 		"by the node, with any value":      {map[string]string{"example.org/y": "0"}, map[string]string{"example.org/x": "yes"}, []string{"x-n", "y-n"}},
 		"false opts out of its role's":     {map[string]string{"example.org/x": "false"}, map[string]string{"example.org/x": "true"}, nil},
 		"the empty value opts out as well": {map[string]string{"example.org/x": ""}, map[string]string{"example.org/x": "true"}, nil},
-		"false on the role selects nobody": {nil, map[string]string{"example.org/x": "false"}, nil},
+		"false on the role selects no one": {nil, map[string]string{"example.org/x": "false"}, nil},
 	} {
 		s := newScope(Parts{})
 		s.Several, s.Node.Annotations, s.Role.Annotations = several(), c.node, c.role
@@ -192,7 +192,7 @@ func TestAnObjectOfAFormerNodeIsTakenOverByTheNextOne(t *testing.T) {
 	}{
 		"a node of the same name":                 {owner("OpenStackDataPlaneNode", "n", "former"), nil, true},
 		"its own node":                            {owner("OpenStackDataPlaneNode", "n", "uid-n"), nil, false},
-		"nobody":                                  {nil, nil, false},
+		"no one":                                  {nil, nil, false},
 		"something else":                          {owner("Deployment", "n", "former"), nil, false},
 		"a node that is being deleted itself":     {owner("OpenStackDataPlaneNode", "n", "former"), func(s *Scope) { now := metav1.Now(); s.Node.DeletionTimestamp = &now }, false},
 		"a node that is not to have the service":  {owner("OpenStackDataPlaneNode", "n", "former"), func(s *Scope) { s.Node.Annotations = nil }, false},

@@ -35,7 +35,7 @@ func TestSecrets(t *testing.T) {
 		"many readers make one request, by namespace and name":         oneRequest,
 		"a Secret that is made, changed or deleted wakes its user":     changes,
 		"a right that is granted later wakes the user":                 grant,
-		"what concerns nobody is watched no longer":                    ending,
+		"what concerns no one is watched no longer":                    ending,
 		"a Secret that edpm-operators makes is read with its metadata": generating,
 		"no more Secrets of a namespace are held than the limits":      limiting,
 	} {
@@ -220,7 +220,7 @@ func ending(t *testing.T, s *shelf) {
 	s.reads("left", "v")
 	s.reads("missing", "")
 	s.secrets.sweep()
-	watches("kept", "left", "missing") // each concerns somebody
+	watches("kept", "left", "missing") // each concerns a user
 	s.alone = "kept"
 	ended := s.secrets.watch(types.NamespacedName{Namespace: s.ns, Name: "left"})
 	s.secrets.sweep()

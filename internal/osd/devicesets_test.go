@@ -19,7 +19,7 @@ func TestCounts(t *testing.T) {
 	}{
 		"with replica, count is that of each":          {"Split", 2, 3, []int{2, 2, 2}},
 		"one of each":                                  {"Split", 1, 3, []int{1, 1, 1}},
-		"four of each beside an arbiter":               {"Split", 1, 4, []int{1, 1, 1, 1}},
+		"four of each next to an arbiter":              {"Split", 1, 4, []int{1, 1, 1, 1}},
 		"all in one set":                               {"Split", 5, 1, []int{5}},
 		"without replica, three share the count":       {"Split", 3, 0, []int{1, 1, 1}},
 		"a multiple of three":                          {"Split", 12, 0, []int{4, 4, 4}},
@@ -116,7 +116,7 @@ func TestDeviceSets(t *testing.T) {
 				VolumeClaimTemplates: template(map[string]string{"crushDeviceClass": "replicated"}),
 			},
 		},
-		"the device type is the class otherwise, beside annotations of the template": {
+		"the device type is the class otherwise, next to annotations of the template": {
 			makeSet("d", 1, 1, func(s *ocsv1.StorageDeviceSet) {
 				s.DeviceType, s.DataPVCTemplate.Annotations = "hdd", map[string]string{"mine": "too"}
 			}), []string{"d-0"},

@@ -58,8 +58,8 @@ func TestMinNodes(t *testing.T) {
 		"three for three copies":                               {specOf(makeSet("a", 1, 0)), 9, 3},
 		"three without device sets":                            {specOf(), 1, 3},
 		"four for a replica of four":                           {specOf(makeSet("a", 1, 3), makeSet("b", 1, 4)), 9, 4},
-		"four beside an arbiter":                               {withArbiter(specOf(makeSet("a", 1, 3)), "z"), 9, 4},
-		"six beside an arbiter for a replica of six":           {withArbiter(specOf(makeSet("a", 1, 6)), "z"), 9, 6},
+		"four next to an arbiter":                              {withArbiter(specOf(makeSet("a", 1, 3)), "z"), 9, 4},
+		"six next to an arbiter for a replica of six":          {withArbiter(specOf(makeSet("a", 1, 6)), "z"), 9, 6},
 		"three for a replica of one":                           {specOf(makeSet("a", 3, 1)), 9, 3},
 		"one in a cluster of one that asks for no more":        {specOf(makeSet("a", 3, 1)), 1, 1},
 		"three while the other nodes of a cluster are to come": {specOf(makeSet("a", 3, 0)), 1, 3},
@@ -111,7 +111,7 @@ func TestMinDomains(t *testing.T) {
 	}{
 		"three for three copies":          {specOf(makeSet("a", 1, 0)), "zone", 3},
 		"five for a replica of five":      {specOf(makeSet("a", 1, 5)), "rack", 5},
-		"two beside an arbiter":           {withArbiter(specOf(makeSet("a", 1, 4)), "z"), "zone", 2},
+		"two next to an arbiter":          {withArbiter(specOf(makeSet("a", 1, 4)), "z"), "zone", 2},
 		"one where the domain is the OSD": {specOf(makeSet("a", 1, 1)), "osd", 1},
 	} {
 		if got := MinDomains(c.spec, c.domain); got != c.want {

@@ -193,7 +193,7 @@ func (s *story) events() string {
 	s.rook()
 	own := ocsv1.StorageDeviceSet{Name: "new", Count: 1, Replica: 1, DataPVCTemplate: s.spec.StorageDeviceSets[0].DataPVCTemplate}
 	s.spec.StorageDeviceSets = append(s.spec.StorageDeviceSets, own)
-	if !s.reconcile("a new device set is added beside it") {
+	if !s.reconcile("a new device set is added next to it") {
 		s.spec.StorageDeviceSets[1].Encrypted = ptr.To(true)
 		s.reconcile("it says that it is encrypted")
 	}

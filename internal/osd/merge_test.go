@@ -90,7 +90,7 @@ func TestMergeDeviceSets(t *testing.T) {
 		t.Errorf("the order (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(present[0], any(got["foreign"])); diff != "" {
-		t.Errorf("a set of somebody else has changed:\n%s", diff)
+		t.Errorf("a set of another user has changed:\n%s", diff)
 	}
 	first := got["a-0"]
 	for key, want := range map[string]any{

@@ -80,7 +80,7 @@ func TestWhichSetsStayAsTheyAre(t *testing.T) {
 	}{
 		"a new set gets constraints":                        {specOf(set), nil, nil, "Constraints"},
 		"a set that is found pinned stays":                  {specOf(set), pinned(names...), nil, "Legacy"},
-		"it stays while nobody touches it":                  {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{found}, "Legacy"},
+		"it stays while no one touches it":                  {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{found}, "Legacy"},
 		"without OSDs it gets constraints when it changes":  {specOf(changed), pinned(names...), []ocsv1.DeviceSetStatus{found}, "Constraints"},
 		"it never becomes pinned again":                     {specOf(set), pinned(names...), []ocsv1.DeviceSetStatus{{Name: "a", Placement: "Constraints", Hash: hashOf(t, set)}}, "Constraints"},
 		"a set that is found as it is wanted is no legacy":  {specOf(set), spread, nil, "Constraints"},

@@ -301,7 +301,7 @@ func TestOSDsThatDoNotFitAreProblems(t *testing.T) {
 	}{
 		"a set that asks for nothing fits":                {busy, corev1.ResourceRequirements{}, nil, true},
 		"a set that is too large for any node":            {snapshotOf(inZones(1, 1, 1)), large, nil, false},
-		"a set that is too large beside other pods":       {busy, corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}}, nil, false},
+		"a set that is too large next to other pods":      {busy, corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}}, nil, false},
 		"a limit counts where nothing is requested":       {snapshotOf(inZones(1, 1, 1)), corev1.ResourceRequirements{Limits: large.Requests}, nil, false},
 		"Rook takes the resources of all OSDs for it":     {snapshotOf(inZones(1, 1, 1)), corev1.ResourceRequirements{}, map[string]any{"osd": text}, false},
 		"Rook prefers those of the device class":          {snapshotOf(inZones(1, 1, 1)), corev1.ResourceRequirements{}, map[string]any{"osd": text, "osd-ssd": map[string]any{"requests": map[string]any{"cpu": "1"}}}, true},

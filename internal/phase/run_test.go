@@ -297,7 +297,7 @@ func TestAnObjectThatHasGoneIsNoFault(t *testing.T) {
 		t.Errorf("Run returns %v; the object has gone", err)
 	}
 	if got := s.said(); len(got) > 0 {
-		t.Errorf("the events are %q; nobody is left to tell", got)
+		t.Errorf("the events are %q; no one is left to tell", got)
 	}
 }
 

@@ -159,7 +159,7 @@ func TestPodsThatFitNowhereArePredictedAgainWhenThatIsAskedFor(t *testing.T) {
 			t.Fatalf("want a pod that fits nowhere, got %+v", v)
 		}
 		if queued := s.pass(time.Hour); queued != nil {
-			t.Errorf("nobody has asked again, but %v is queued", queued)
+			t.Errorf("no one has asked again, but %v is queued", queued)
 		}
 		s.Nodes = []*corev1.Node{makeNode("n0", "zone", "a")}
 		fine(t, s.predict("api", w))

@@ -129,7 +129,7 @@ func TestTheSetOfAPod(t *testing.T) {
 		"of a set":                         {owned("StatefulSet"), "s-1", "o"},
 		"left by a set":                    {nil, "s-1", "s"},
 		"of a Job":                         {owned("Job"), "", ""},
-		"of nobody":                        {nil, "", ""},
+		"of no one":                        {nil, "", ""},
 		"a copy of a pod, with its labels": {nil, "s-0", ""},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "s-1", OwnerReferences: c.owners, Labels: map[string]string{appsv1.StatefulSetPodNameLabel: c.label}}}

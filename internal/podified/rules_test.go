@@ -97,7 +97,7 @@ func TestToBeMade(t *testing.T) {
 		"a pod that is not there":            {func(p *deployment) { p.pods = p.pods[:2] }, true},
 		"a pod without a node":               {func(p *deployment) { p.pods[2].Spec.NodeName = "" }, true},
 		"a pod of an older revision":         {func(p *deployment) { p.pods[2].Labels[appsv1.ControllerRevisionHashLabelKey] = "old" }, true},
-		"a change that nobody has looked at": {func(p *deployment) { p.set.Generation = 3 }, true},
+		"a change that no one has looked at": {func(p *deployment) { p.set.Generation = 3 }, true},
 		"a pod, whatever becomes of another": {func(p *deployment) { p.pods[0].Spec.NodeName = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -115,7 +115,7 @@ func TestApply(t *testing.T) {
 			topology.Default("glance"),
 			pods{[]corev1.TopologySpreadConstraint{constraint("zone", matching("service", "glance"))}, topology.Default("glance")},
 		},
-		"node affinity stands beside the default anti-affinity, as in seeds/002": {
+		"node affinity stands next to the default anti-affinity, as in seeds/002": {
 			topologyv1.TopologySpec{Affinity: &corev1.Affinity{NodeAffinity: inZone("zoneC")}},
 			topology.Default("glance"),
 			pods{nil, &corev1.Affinity{NodeAffinity: inZone("zoneC"), PodAntiAffinity: anti}},
@@ -125,7 +125,7 @@ func TestApply(t *testing.T) {
 			topology.Default("glance"),
 			pods{nil, &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
 		},
-		"pod affinity stands beside the default anti-affinity": {
+		"pod affinity stands next to the default anti-affinity": {
 			topologyv1.TopologySpec{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}},
 			topology.Default("glance"),
 			pods{nil, &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: anti}},

@@ -245,7 +245,7 @@ func deletingIsKept(t *testing.T, api client.Client) {
 		t.Fatal(err)
 	}
 	if got := use(t, api, "a", ref("used"), ref("used")); got == nil {
-		t.Error("a consumer lost its Topology because somebody deleted it")
+		t.Error("a consumer lost its Topology because a user deleted it")
 	}
 	expectFinalizers(t, api, "used", topologyv1.Finalizer)
 }

@@ -299,7 +299,7 @@ func TestExtraMounts(t *testing.T) {
 		"the root is refused":                          {one("/"), hides("/", "/runner/inventory/hosts.yaml")},
 		"the runner directory is refused":              {one("/runner"), hides("/runner", "/runner/inventory/hosts.yaml")},
 		"the key is refused":                           {one("/runner/ssh"), hides("/runner/ssh", "/runner/ssh")},
-		"a file beside the key is refused":             {one("/runner/ssh/config"), hides("/runner/ssh/config", "/runner/ssh")},
+		"a file next to the key is refused":            {one("/runner/ssh/config"), hides("/runner/ssh/config", "/runner/ssh")},
 		"the inventory is refused":                     {one("/runner/inventory/hosts.yaml"), hides("/runner/inventory/hosts.yaml", "/runner/inventory/hosts.yaml")},
 		"the directory of the inventory is refused":    {one("/runner/inventory"), hides("/runner/inventory", "/runner/inventory/hosts.yaml")},
 		"the directory for temporary files is refused": {one("/tmp"), hides("/tmp", "/tmp")},

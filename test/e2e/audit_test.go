@@ -35,7 +35,7 @@ func auditStories() {
 		if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings)+len(suite.SkipStrings) > 0 {
 			Skip("not all stories were run, so not all rights were needed")
 		}
-		Expect(findings.Unused).To(BeEmpty(), "remove the marker of a right that nobody needs, or name in test/rights the suite that needs it")
+		Expect(findings.Unused).To(BeEmpty(), "remove the marker of a right that no one needs, or name in test/rights the suite that needs it")
 		Expect(findings.Stale).To(BeEmpty(), "take them out of test/rights")
 	}, SpecTimeout(time.Minute))
 }

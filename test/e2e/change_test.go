@@ -113,7 +113,7 @@ func changeStories() {
 	It("starts no run when it decides nothing", func(ctx SpecContext) {
 		mustChange(ctx, secretNamed(samplesNS, busSecret("cell1")), func(s *corev1.Secret) {
 			annotated(s, "example.com/note", "the content is the same")
-			s.Data["unused"] = []byte("nobody reads this key")
+			s.Data["unused"] = []byte("no one reads this key")
 		})
 		mustChange(ctx, nodeNamed(samplesNS, compute1.Name), func(n *dataplanev1.OpenStackDataPlaneNode) {
 			n.Spec.DeployStrategy.BatchSize = ptr.To[int32](7)

@@ -70,6 +70,6 @@ func deletionStories() {
 		})
 		Eventually(gone(ctx, nodeNamed(samplesNS, compute0.Name))).WithTimeout(time.Minute).Should(BeTrue())
 		Expect(gone(ctx, computeNamed(samplesNS, compute0.Name))()).To(BeTrue())
-		Expect(compute0.Console(ctx, "systemctl is-active edpm_nova_compute.service")).To(Equal("active"), "nobody was there to stop it")
+		Expect(compute0.Console(ctx, "systemctl is-active edpm_nova_compute.service")).To(Equal("active"), "no one was there to stop it")
 	}, SpecTimeout(5*time.Minute))
 }

@@ -99,7 +99,7 @@ var _ = Describe("Enforcement Hold", func() {
 		w.apply(pin("c", "zoneX") + "\n  enforcement: Hold")
 		follow("c")
 		shows(edge, condition.TopologyReadyCondition, "False/TopologyHeld/Warning", "use Topology a;", "Topology c is held back")
-		Eventually(holders("b")).Should(BeEmpty(), "nobody wants b any more")
+		Eventually(holders("b")).Should(BeEmpty(), "no one wants b any more")
 		Eventually(holders("a")).Should(ConsistOf(holder))
 		label("worker-1", "zone", "zoneX")
 		Eventually(w.births).ShouldNot(Equal(before))

@@ -107,9 +107,9 @@ var _ = Describe("An existing CephCluster", func() {
 		w.osd(0, "x-0", "n0")
 		c := w.cluster([]string{set("x", 1, 1)})
 		ready(c)
-		Expect(spec()).To(Equal(before), "nobody asked for a change")
+		Expect(spec()).To(Equal(before), "no one asked for a change")
 
-		By("a new set beside it, which finds the storage nodes without that placement")
+		By("a new set next to it, which finds the storage nodes without that placement")
 		w.cluster([]string{set("x", 1, 1), set("new", 1, 1, "encrypted: true")})
 		Eventually(w.counts).Should(Equal([]string{"x-0=1", "new-0=1"}))
 		Expect(spec("placement")).To(Equal(before.(map[string]any)["placement"]))
@@ -133,8 +133,8 @@ var _ = Describe("An existing CephCluster", func() {
 		Expect(w.counts()).To(Equal([]string{"x-0=2", "x-1=2", "x-2=2"}), "Ready means that there are as many as the spec asks for")
 		now := spec("storage", "storageClassDeviceSets").([]any)
 		found["count"] = int64(2)
-		Expect(now[0]).To(Equal(any(found)), "nobody asked for another placement")
-		Expect(now[1]).To(HaveKeyWithValue("encrypted", true), "as the set beside it")
+		Expect(now[0]).To(Equal(any(found)), "no one asked for another placement")
+		Expect(now[1]).To(HaveKeyWithValue("encrypted", true), "as the set next to it")
 		w.quiet()
 	})
 

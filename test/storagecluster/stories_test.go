@@ -216,14 +216,14 @@ spec:
 		kept(Default, 5)
 		w.quiet()
 
-		By("somebody who changes what is theirs")
+		By("a user who changes what is theirs")
 		change(w.ceph(), func(u *unstructured.Unstructured) {
 			Expect(unstructured.SetNestedField(u.Object, int64(3), "spec", "mon", "count")).To(Succeed())
 		})
 		w.quiet()
 		kept(Default, 3)
 
-		By("somebody who changes what is not theirs, beside what is")
+		By("a user who changes what is not theirs, next to what is")
 		change(w.ceph(), func(u *unstructured.Unstructured) {
 			sets, _, _ := unstructured.NestedSlice(u.Object, "spec", "storage", "storageClassDeviceSets")
 			sets[1].(map[string]any)["count"], sets[1].(map[string]any)["schedulerName"] = int64(7), "theirs"
@@ -289,7 +289,7 @@ spec:
 		w.restart()
 		Consistently(w.wire.all).Should(BeEmpty(), "a new manager knows it too")
 
-		By("a new set beside it")
+		By("a new set next to it")
 		w.cluster([]string{set("x", 1, 3), set("new", 1, 3, "encrypted: true")})
 		ready(c)
 		Expect(c.Status.DeviceSets[0].Placement).To(Equal(ocsv1.PlacementLegacy))

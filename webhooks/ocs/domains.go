@@ -50,7 +50,7 @@ func missingDomains(c *ocsv1.StorageCluster, eligible []*corev1.Node, clusterNod
 		wanted = "labels of spec.labelSelector, " + metav1.FormatLabelSelector(c.Spec.LabelSelector)
 	}
 	if len(eligible) == 0 {
-		return []string{fmt.Sprintf("%s: no node has the %s, so the OSDs wait: label the nodes on which they are to be placed", at, wanted)}
+		return []string{fmt.Sprintf("%s: no node has the %s, so the OSDs wait: label the nodes for the OSDs", at, wanted)}
 	}
 	domain := osd.Domain(&c.Spec, c.Status.FailureDomain, eligible, clusterNodes)
 	need, have := osd.MinDomains(&c.Spec, domain), domains(domain, eligible, osd.MinDomains(&c.Spec, domain))

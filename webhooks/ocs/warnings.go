@@ -114,7 +114,7 @@ func uneven(spec ocsv1.StorageClusterSpec, set ocsv1.StorageDeviceSet) string {
 	number := strconv.Itoa(int(set.Count))
 	switch {
 	case spec.Arbiter.Enable && osd.Total(&set)%2 != 0:
-		return fmt.Sprintf("%d OSDs cannot be divided evenly between the two zones beside the arbiter: use an even count or replica", osd.Total(&set))
+		return fmt.Sprintf("%d OSDs cannot be divided evenly between the two zones other than that of the arbiter: use an even count or replica", osd.Total(&set))
 	case spec.Arbiter.Enable || set.Replica != 0:
 		return ""
 	case set.Count < ocsv1.DefaultReplica:

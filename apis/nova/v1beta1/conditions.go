@@ -28,7 +28,7 @@ const (
 	// says which.
 	NovaAPIReadyCondition condition.Type = "NovaAPIReady"
 	// NovaCellMappingsReadyCondition : the API knows the database and the message bus of every
-	// cell, and no cell that is to be removed. Present only if an API is run.
+	// cell, and no cell that is being removed. Present only if an API is run.
 	NovaCellMappingsReadyCondition condition.Type = "NovaCellMappingsReady"
 	// UpdateReadyCondition : no [update](nova.md#updates) is in progress. Present only while
 	// one is.

@@ -77,7 +77,7 @@ func TestWhoWaitsForWhom(t *testing.T) {
 		others []client.Object
 		waits  bool
 	}{
-		"nobody is there":                                           {nil, false},
+		"no one is there":                                           {nil, false},
 		"another run has other hosts":                               {[]client.Object{change(other(1, "h3"), started)}, false},
 		"another run names no hosts":                                {[]client.Object{change(other(1), started)}, false},
 		"another run has a host and was created before":             {[]client.Object{other(1, "h3", "h2")}, true},

@@ -231,7 +231,7 @@ func TestAnnotation(t *testing.T) {
 		node, role map[string]string
 		want       string
 	}{
-		"nobody says anything":           {nil, nil, ""},
+		"no one says anything":           {nil, nil, ""},
 		"the role alone":                 {nil, with("r"), "r"},
 		"the node alone":                 {with("n"), nil, "n"},
 		"the node wins":                  {with("n"), with("r"), "n"},
@@ -259,7 +259,7 @@ func TestTopologyRef(t *testing.T) {
 		role *dataplanev1.OpenStackDataPlaneRole
 		want string
 	}{
-		"nobody says anything":               {node(nil), &dataplanev1.OpenStackDataPlaneRole{}, ""},
+		"no one says anything":               {node(nil), &dataplanev1.OpenStackDataPlaneRole{}, ""},
 		"a node inherits":                    {node(nil), fullRole(), "zone-role"},
 		"the node wins":                      {node(named), fullRole(), "zone-node"},
 		"a node opts out":                    {node(none), fullRole(), ""},

@@ -106,7 +106,7 @@ var _ = Describe("A Subscription", Ordered, func() {
 			validating := &admissionv1.ValidatingWebhookConfigurationList{}
 			err := k8s.List(ctx, validating, client.MatchingLabels{"olm.managed": "true"})
 			return len(validating.Items), err
-		}).Should(BeZero(), "nobody would answer")
+		}).Should(BeZero(), "no one would answer")
 		Expect(definitions(ctx)).To(Equal(before))
 		if !pretend() {
 			kept := spread("kept", "")

@@ -162,7 +162,7 @@ var _ = Describe("The pods of another operator", tier.Long, func() {
 		p := watchServices(ctx, services...)
 		before := mustIdentify(ctx, name)
 
-		By("refusing what nobody owns")
+		By("refusing what no one owns")
 		person := &glancev1.GlanceAPI{ObjectMeta: named(name), Spec: glancev1.GlanceAPISpec{APIName: "api", APIType: glancev1.APISingle}}
 		person.Spec.Replicas, person.Spec.Storage.External = ptr.To[int32](replicas), ptr.To(true)
 		Expect(k8s.Create(ctx, person)).To(Succeed())

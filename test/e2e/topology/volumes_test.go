@@ -82,7 +82,7 @@ var _ = Describe("Volumes that are bound to a node", Ordered, tier.Long, func() 
 			p := pod(ctx, fmt.Sprintf("glance-default-external-api-%d", ordinal))
 			Expect(p.Spec.Volumes).NotTo(ContainElement(HaveField("PersistentVolumeClaim", Not(BeNil()))))
 		}
-		Expect(claimNames(ctx)).To(Equal(claims), "what is on the volumes is nobody's to delete")
+		Expect(claimNames(ctx)).To(Equal(claims), "what is on the volumes is no one's to delete")
 	}, SpecTimeout(3*time.Minute))
 
 	It("follow the pods to where the scheduler puts them, if the Topology exists first", func(ctx SpecContext) {

@@ -58,7 +58,7 @@ var _ = Describe("Three zones", Ordered, func() {
 		Expect(perZone("glance-default-")(ctx)).To(Equal(map[string]int{"zoneA": 2, "zoneB": 2, "zoneC": 2}), "when the roll-out is over")
 		Expect(zones(ctx)).To(haveEntries(edges))
 
-		By("keeping the default anti-affinity beside the constraint, as the seed's dump of a pod shows")
+		By("keeping the default anti-affinity next to the constraint, as the seed's dump of a pod shows")
 		for _, group := range []string{"external", "internal"} {
 			spec := pod(ctx, fmt.Sprintf("glance-default-%s-api-2", group)).Spec
 			Expect(spec.Affinity).To(Equal(&corev1.Affinity{PodAntiAffinity: defaultAntiAffinity()}))

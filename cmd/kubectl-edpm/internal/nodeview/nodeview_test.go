@@ -127,7 +127,7 @@ func TestWhetherANodeIsUp(t *testing.T) {
 		"being deleted":                           {func(s *Source) { now := ago(0); s.Node.DeletionTimestamp = &now }, true, false},
 		"the operator has not seen the spec":      {func(s *Source) { s.Node.Generation = 3 }, false, false},
 		"phase 0 is not through":                  {func(s *Source) { s.Node.Status.Conditions[0].Status = corev1.ConditionFalse }, false, false},
-		"a node that nobody has looked at so far": {func(s *Source) { s.Node.Status = dataplanev1.OpenStackDataPlaneNodeStatus{} }, false, false},
+		"a node that no one has looked at so far": {func(s *Source) { s.Node.Status = dataplanev1.OpenStackDataPlaneNodeStatus{} }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if n := New(node(c.change)); n.Ready != c.ready || n.Up != c.up {
@@ -147,7 +147,7 @@ func TestProblems(t *testing.T) {
 			s.Node.Status.Conditions[1] = is(condition.InputReadyCondition, "RoleMissing", condition.SeverityError, "no role")
 		}, []string{"OpenStackDataPlaneNode/edpm-compute-0 InputReady RoleMissing"}},
 		"of a service":                {failNova, []string{"NovaExternalCompute/edpm-compute-0 DeploymentReady Failed"}},
-		"of a service nobody can see": {func(s *Source) { failNova(s); s.Services = nil }, []string{"NovaExternalCompute/edpm-compute-0  "}},
+		"of a service no one can see": {func(s *Source) { failNova(s); s.Services = nil }, []string{"NovaExternalCompute/edpm-compute-0  "}},
 		"what is awaited comes last": {func(s *Source) {
 			failNova(s)
 			s.Node.Status.Conditions[3] = is(condition.DeploymentReadyCondition, "Running", condition.SeverityInfo, "it runs")
