@@ -182,6 +182,60 @@ class ForeignServicesTest(modules.ModuleTest):
                          "nova-compute and libvirt and OVN of kolla-ansible and packages is on this host: unit kolla-nova_compute-container.service (active, enabled) "
                          "and 3 more. Disable it and rerun, or take it over")
 
+    def take_over(self, **options):
+        return dict(dict(services=["nova", "libvirt"], root=self.directory, take_over="packages", replace=True, host="compute-0"), **options)
+
+    def changed(self):
+        return [call for call in self.calls("systemctl") if not call.startswith("systemctl show")]
+
+    def packages(self, configuration="[DEFAULT]\nhost = compute-0\n[libvirt]\nhost = other\n"):
+        self.unit("nova-compute.service")
+        self.unit("libvirt-guests.service")
+        self.write("run/libvirt/qemu/instance-1.pid", "7")
+        self.process(7, "0::/machine.slice/machine-qemu.scope", "/usr/bin/qemu-system-x86_64")
+        self.write("etc/nova/nova.conf", configuration)
+        self.command("systemctl", "case $1 in is-enabled) echo enabled;; show) printf 'ActiveState=active\\nUnitFileState=enabled\\n';; esac")
+
+    def test_take_over(self):
+        self.packages()
+        disable = ["disable --now nova-compute.service", "disable libvirt-guests.service"]
+        self.assertEqual(self.done(check=True, **self.take_over())["changes"], disable)
+        self.assertEqual((self.changed()[:-1], os.path.exists(self.path("var/lib/edpm"))), ([], False))
+        answer = self.done(**self.take_over())
+        self.assertEqual((answer["changed"], answer["changes"]), (True, disable))
+        self.assertEqual(answer["edpm_note"], "Taken over from packages, which start with /var/lib/edpm/undo-take-over.sh: nova-compute.service, libvirt-guests.service")
+        self.assertEqual([call for call in self.changed() if "is-enabled" not in call], ["systemctl " + each for each in disable])
+        undo = self.read("var/lib/edpm/undo-take-over.sh")
+        self.assertTrue(undo.endswith("systemctl enable libvirt-guests.service\nsystemctl enable --now nova-compute.service\n"), undo)
+        # The run ended early: there is one script with everything.
+        self.done(**self.take_over())
+        self.assertEqual(self.read("var/lib/edpm/undo-take-over.sh"), undo)
+
+    def test_phase_0_of_a_host_that_is_taken_over_stops_nothing(self):
+        self.packages()
+        answer = self.done(**self.take_over(replace=False, hostname="another", host="compute-0"))
+        self.assertEqual((answer["changed"], self.changed()), (False, []))
+
+    def test_a_host_that_cannot_be_taken_over(self):
+        self.packages()
+        for options, configuration, why in (
+                ({"host": "compute-1"}, None, "The host is compute-0 in nova and would be compute-1. Correct edpm_nova_host or edpm_hostname in ansibleVars"),
+                ({"host": "", "hostname": "compute-2", "replace": False}, None, "The host is compute-0 in nova and would be compute-2. Correct"),
+                ({}, "[DEFAULT]\nhost=compute-0\nstate_path = /srv/nova", "Cannot be taken over: state_path in /etc/nova is /srv/nova, and guests have to be in /var/lib/nova/instances"),
+                ({}, "[DEFAULT]\nhost=compute-0\ninstances_path=/srv", "Cannot be taken over: instances_path in /etc/nova is /srv, and guests")):
+            with self.subTest(why):
+                self.packages(configuration or "[DEFAULT]\nhost = compute-0\nstate_path=/var/lib/nova/\ninstances_path = $state_path/instances\n")
+                self.assertIn(why, self.failure(**self.take_over(**options)))
+        self.assertEqual(self.changed(), [])
+
+    def test_a_host_of_another_tool_than_the_one_that_was_named(self):
+        self.unit("kolla-nova_compute-container.service")
+        self.assertEqual(self.failure(**self.take_over()), "Cannot be taken over from packages: unit kolla-nova_compute-container.service (active, enabled)")
+        self.unit("kolla-nova_compute-container.service", active="inactive", enabled="disabled")
+        self.packages()
+        self.process(8, "0::/machine.slice/libpod-%s.scope" % B, "nova-compute")
+        self.assertEqual(self.failure(**self.take_over()), "Cannot be taken over from packages: nova-compute in container of-podman")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -14,6 +14,7 @@ description:
   - The collection's own services are told by the first line of their units, and by the IDs of containers that these units note in C(/run).
   - libvirt of packages is foreign only with guests, which run or are defined, as nothing depends on it otherwise.
   - The failure has C(edpm_refused), because another run with the same inputs fails in the same way.
+  - What belongs to the tool I(take_over) is no failure. With I(replace) it is stopped and disabled. Guests continue, and I(undo) notes how to start it again.
 author:
   - The edpm-operators authors
 options:
@@ -32,13 +33,34 @@ options:
     description: Fail if something is found.
     type: bool
     default: true
+  take_over:
+    description: Tool whose services may be there. Empty for none.
+    type: str
+    choices: ["", packages]
+    default: ""
+  replace:
+    description: Stop and disable services of this tool. Not if the host would get another name in nova, or guests are in another directory than C(/var/lib/nova/instances).
+    type: bool
+    default: false
+  host:
+    description: Name of the host in nova, its host name if empty.
+    type: str
+    default: ""
+  hostname:
+    description: Host name that the host gets. Empty for the one that it has.
+    type: str
+    default: ""
+  undo:
+    description: Script that is written for a person who wants the services back.
+    type: path
+    default: /var/lib/edpm/undo-take-over.sh
   root:
     description: Directory with the files of the host.
     type: path
     default: /
 attributes:
   check_mode:
-    description: Is the same, as nothing is changed.
+    description: Reports what would be stopped.
     support: full
 """
 
@@ -74,6 +96,15 @@ guests:
   type: list
   elements: str
   returned: always
+changes:
+  description: What was done, such as C(disable --now nova-compute.service).
+  type: list
+  elements: str
+  returned: with I(take_over)
+edpm_note:
+  description: The same in words, for the result of the host.
+  type: str
+  returned: when services were stopped
 edpm_refused:
   description: That it is the same in each run with the same inputs.
   type: bool
@@ -86,7 +117,7 @@ import os
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.edpm.operators.plugins.module_utils.files import read
+from ansible_collections.edpm.operators.plugins.module_utils.files import read, write
 
 # The first words of each unit that the role edpm_service has written, in every version.
 OURS = "# Written by the role edpm.operators.edpm_service,"
@@ -109,6 +140,19 @@ TOOLS = (
     ("packages", re.compile(r"(?:openstack-)?nova-compute|ovn-controller|neutron-ovn-")),
 )
 NAMES = {"nova": "nova-compute", "libvirt": "libvirt", "ovn": "OVN"}
+# Configuration of nova-compute, in the order in which packages have it read, and the values that do not differ from ours.
+CONFIGURATION = ("usr/share/nova/nova-dist.conf", "etc/nova/nova.conf", "etc/nova/nova-compute.conf")
+EXPECTED = {"state_path": ("/var/lib/nova",), "instances_path": ("/var/lib/nova/instances", "$state_path/instances", "${state_path}/instances")}
+UNDO = """\
+#!/bin/sh
+# Written by the module edpm.operators.foreign_services: gives this host back to the services that it was taken over from. Guests continue.
+# Delete the node without clean-up first, or its next run stops them again.
+systemctl disable --now 'edpm_nova_compute.service' 'edpm-health-nova_compute.timer'
+for unit in /etc/systemd/system/edpm-health-libvirt_*.timer /etc/systemd/system/edpm_libvirt_*.service; do
+  [ ! -e "$unit" ] || systemctl disable --now "${unit##*/}"
+done
+systemctl disable --now edpm-libvirt-guests.service
+"""
 CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
 UNIT_OF = re.compile(r"/([^/\s]+\.service)(?:/|\s|\Z)")
 RUNS = ("active", "activating", "reloading", "deactivating")
@@ -128,6 +172,8 @@ class Host(object):
     def __init__(self, module):
         self.module, self.root = module, module.params["root"]
         self.services, self.found, self.tools, self.guests = set(), [], set(), []
+        # Services by units that run or start at boot.
+        self.units = {}
 
     def path(self, *names):
         return os.path.join(self.root, *names)
@@ -180,6 +226,7 @@ class Host(object):
             state, starts = status.get("ActiveState", ""), status.get("UnitFileState", "").startswith("enabled")
             if state in RUNS or starts:
                 self.note(units[name], "unit %s (%s%s)" % (name, state, ", enabled" if starts else ""), name)
+                self.units[name] = units[name]
 
     def look_at_docker(self, services):
         """Notes containers that docker runs or starts at boot. Its files are read, because its command can start it."""
@@ -241,21 +288,73 @@ class Host(object):
         return "%s of %s is on this host: %s%s. Disable it and rerun, or take it over" % (
             names, " and ".join(sorted(self.tools)) or "another tool", self.found[0], more)
 
+    def obstacle(self, tool):
+        """Returns why the host cannot be taken over from a tool, nothing if it can. It has to stay the same one in nova."""
+        foreign = [what for what in self.found if not what.startswith("unit ") and " guests (" not in what]
+        if foreign or self.tools - set([tool]):
+            return "Cannot be taken over from %s: %s" % (tool, (foreign or self.found)[0])
+        options = self.options()
+        before = options.get("host") or os.uname()[1]
+        name = self.module.params["host"] or self.module.params["hostname"] or os.uname()[1]
+        if name != before:
+            return "The host is %s in nova and would be %s. Correct edpm_nova_host or edpm_hostname in ansibleVars" % (before, name)
+        for option, values in sorted(EXPECTED.items()):
+            if options.get(option, values[0]).rstrip("/") not in values:
+                return "Cannot be taken over: %s in /etc/nova is %s, and guests have to be in %s" % (option, options[option], EXPECTED["instances_path"][0])
+        return ""
+
+    def options(self):
+        """Returns the options of the section DEFAULT that nova-compute of packages reads."""
+        found = {}
+        for path in CONFIGURATION:
+            section = "DEFAULT"
+            for line in self.read(path).splitlines():
+                header, option = re.match(r"\[(.*)\]", line), re.match(r"(\w+)\s*=\s*(.*?)\s*\Z", line)
+                section = header.group(1) if header else section
+                if option and section == "DEFAULT":
+                    found[option.group(1)] = option.group(2)
+        return found
+
+    def replace(self):
+        """Stops and disables units, nova-compute before what it needs, and returns what was done."""
+        names = sorted(self.units, key=lambda name: (("nova", "libvirt", "ovn").index(self.units[name]), name))
+        changes = [["disable", "--now", name] for name in names]
+        # Stopped, it would shut guests down.
+        if "libvirt" in self.module.params["services"] and "libvirt-guests.service" in self.unit_files("libvirt-guests.service"):
+            state = self.module.run_command(["systemctl", "is-enabled", "libvirt-guests.service"])[1].strip()
+            changes += [["disable", "libvirt-guests.service"]] if state == "enabled" else []
+        if changes and not self.module.check_mode:
+            undo = self.path(self.module.params["undo"].lstrip("/"))
+            again = read(undo) or UNDO
+            # Written first, in the order in which they start.
+            lines = ["systemctl %s\n" % " ".join(["enable"] + change[1:]) for change in reversed(changes)]
+            write(self.module, undo, again + "".join(line for line in lines if line not in again), 0o700)
+            for change in changes:
+                self.module.run_command(["systemctl"] + change, check_rc=True)
+        return [" ".join(change) for change in changes]
+
 
 def main():
     module = AnsibleModule(supports_check_mode=True, argument_spec={
         "services": dict(type="list", elements="str", choices=["nova", "libvirt", "ovn"], required=True),
         "unless": dict(type="list", elements="path", default=[]),
         "refuse": dict(type="bool", default=True),
+        "take_over": dict(type="str", choices=["", "packages"], default=""), "replace": dict(type="bool", default=False),
+        "host": dict(type="str", default=""), "hostname": dict(type="str", default=""), "undo": dict(type="path", default="/var/lib/edpm/undo-take-over.sh"),
         "root": dict(type="path", default="/"),
     })
     host = Host(module)
     configured = any(os.path.exists(host.path(path.lstrip("/"))) for path in module.params["unless"])
     units = [] if configured else host.look(module.params["services"])
     result = dict(services=sorted(host.services), units=units, found=host.found, tools=sorted(host.tools), guests=host.guests)
-    if host.found and module.params["refuse"]:
-        module.fail_json(msg=host.message(), edpm_refused=True, **result)
-    module.exit_json(changed=False, **result)
+    tool = module.params["take_over"]
+    why = "" if not host.found or not module.params["refuse"] else host.obstacle(tool) if tool else host.message()
+    if why:
+        module.fail_json(msg=why, edpm_refused=True, **result)
+    changes = host.replace() if host.found and module.params["replace"] and tool else []
+    if changes:
+        result["edpm_note"] = "Taken over from %s, which start with %s: %s" % (tool, module.params["undo"], ", ".join(line.split()[-1] for line in changes))
+    module.exit_json(changed=bool(changes), changes=changes, **result)
 
 
 if __name__ == "__main__":
