@@ -99,11 +99,13 @@ class OtherToolsTest(realhost.HostTest):
         self.host("systemctl stop nova-compute")
         self.untouched("libvirt", "nova-compute of packages is on this host: unit nova-compute.service (inactive, enabled)", unit, **LIBVIRT)
 
+    @realhost.long
     def test_kolla_ansible(self):
         unit = self.container("nova_compute", "kolla-nova_compute-container.service", "nova-compute", "kolla_version=19.3.0", "maintainer=kolla")
         self.refused_everywhere("nova-compute of kolla-ansible is on this host: unit kolla-nova_compute-container.service (active, enabled) and 1 more", unit)
         self.cleaned_up(unit)
 
+    @realhost.long
     def test_a_container_without_a_unit(self):
         libvirtd = self.container("nova_libvirt", "any.service", "libvirtd", "kolla_version=19.3.0")
         self.untouched("libvirt", "libvirt of another tool is on this host: libvirtd in container nova_libvirt", libvirtd, **LIBVIRT)
@@ -122,6 +124,7 @@ class OtherToolsTest(realhost.HostTest):
             self.untouched(playbook, expected, libvirtd, "guest.service", **variables)
         self.cleaned_up(libvirtd, "guest.service")
 
+    @realhost.long
     def test_ovn(self):
         self.host("systemctl start openvswitch-switch; ovs-vsctl set Open_vSwitch . external_ids:system-id=theirs external_ids:ovn-remote=tcp:192.0.2.1:6642")
         self.addCleanup(self.host, "systemctl stop openvswitch-switch; rm -f /etc/openvswitch/conf.db", check=False)
