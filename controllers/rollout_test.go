@@ -213,6 +213,21 @@ var _ = Describe("A rollout", func() {
 		w.computesReady("n")
 	})
 
+	It("takes a host over that was refused for the services of another tool once its node names that tool", func() {
+		w := newCloud()
+		ill := w.sick(map[string]fakekube.Outcome{"n/libvirt": fakekube.Refused})
+		w.make(w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
+		w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/Refused/Error", "Step libvirt was refused in")
+		annotate(w.node("n"), common.TakeOverAnnotation, "puppet")
+		w.halted(w.node("n"), condition.InputReadyCondition, dataplanev1.InvalidSpecReason, `metadata.annotations[edpm.openstack.org/take-over]: Unsupported value: "puppet": supported values: "packages"`)
+		w.calm()
+		Expect(w.times("n", "libvirt")).To(Equal(1))
+		ill.heal("n/libvirt")
+		annotate(w.node("n"), common.TakeOverAnnotation, "packages")
+		w.computesReady("n")
+		Expect(w.times("n", "libvirt")).To(Equal(2))
+	})
+
 	DescribeTable("retries when the result of a host is unknown",
 		func(outcome fakekube.Outcome, message string) {
 			w := newCloud()

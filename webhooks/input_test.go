@@ -377,6 +377,16 @@ func (w world) warningsFor(name, host string) []string {
 	return warnings.take()
 }
 
+var _ = Describe("The annotation that takes a host over", func() {
+	It("rejects a tool that it is not for, and accepts the others", func() {
+		node := newWorld().newNode("edpm-0", "", "-")
+		node.Annotations = map[string]string{common.TakeOverAnnotation: "puppet"}
+		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/take-over]", `"puppet"`, `supported values: "packages"`)
+		node.Annotations[common.TakeOverAnnotation] = "packages"
+		create(node)
+	})
+})
+
 var _ = Describe("The annotation for the key of a host", func() {
 	It("rejects a value that is no key with field, value and remedy, and accepts a key", func() {
 		node := newWorld().newNode("edpm-0", "", "-")

@@ -20,6 +20,8 @@ RELOADS = (
     ("configure_network", "os-net-config", "--detailed-exit-codes -c /etc/os-net-config/config.yaml"),
 )
 COMMANDS = sorted({command for _, command, _ in RELOADS})
+# The first line of units of the role edpm_service.
+OURS = "# Written by the role edpm.operators.edpm_service, which overwrites changes.\n"
 # Whoever waits says who it is, so that it ends with its run.
 WAIT = "echo $$ > /run/reached.pid; touch /run/reached; sleep 600"
 
@@ -149,7 +151,8 @@ class GuestsTest(realhost.HostTest):
 
     def test_cleanup_refuses_while_guests_run(self):
         self.guest()
-        self.put("/etc/systemd/system/edpm_nova_compute.service", "[Service]\nExecStart=/bin/sleep infinity\n")
+        for name in ("nova_compute", "libvirt_virtqemud"):
+            self.put("/etc/systemd/system/edpm_%s.service" % name, OURS + "[Service]\nExecStart=/bin/sleep infinity\n")
         self.host("systemctl daemon-reload; systemctl start edpm_nova_compute")
         result = self.run_playbook("nova_cleanup")
         self.assertNotEqual(result.code, 0, result.output)

@@ -23,6 +23,10 @@ const (
 	// recorded when the host was first met.
 	HostKeyAnnotation = "edpm.openstack.org/host-key"
 
+	// TakeOverAnnotation on a node names the tool whose nova-compute, libvirt and OVN its host
+	// is taken over from. Without it such a host is refused.
+	TakeOverAnnotation = "edpm.openstack.org/take-over"
+
 	// ReplaceHostAnnotation on a node asks for another machine. Each new value of the
 	// token has the BareMetalHost of the node released, and another one claimed;
 	// removing it does nothing.

@@ -39,8 +39,9 @@ const (
 	// [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up).
 	RetriesExhausted Phase = "RetriesExhausted"
 	// Refused : the last run failed on this host as it does each time with the same inputs, for
-	// example because the image refuses the configuration; what was on the host is unchanged.
-	// Remedy: correct what the message names; the step is run again when its inputs or its
+	// example because the image refuses the configuration, or another tool runs the service;
+	// what was on the host is unchanged. Remedy: correct what the message names, see [hosts of
+	// other tools](how-to/hosts-of-other-tools.md); the step is run again when its inputs or its
 	// access to the host change, or after `kubectl edpm rerun <node>`.
 	Refused Phase = "Refused"
 	// Paused : there is something to run, and `deploy` is false. Remedy: set `deploy: true`.

@@ -38,6 +38,9 @@ func nodeErrors(node *dataplanev1.OpenStackDataPlaneNode) field.ErrorList {
 	if _, wrong := validate.HostKey(key, node.Annotations[common.HostKeyAnnotation]); wrong != nil {
 		errs = append(errs, wrong)
 	}
+	if wrong := validate.TakeOver(node.Annotations); wrong != nil {
+		errs = append(errs, wrong)
+	}
 	return errs
 }
 

@@ -94,12 +94,15 @@ func (s *scope) inheritVars(context.Context) (err error) {
 }
 
 // trust is the phase that repeats what admission refuses: variables by which hosts
-// would be reached or trusted in another way.
+// would be reached or trusted in another way, and a tool that no role knows.
 func (s *scope) trust(context.Context) error {
 	errs := validate.HostVars(field.NewPath("ansibleVars"), s.eff.Vars)
 	errs = append(errs, validate.ReachEnv(field.NewPath("env"), s.eff.Env)...)
 	if len(errs) > 0 {
 		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "Node or role: %v", errs.ToAggregate())
+	}
+	if wrong := validate.TakeOver(s.node.Annotations); wrong != nil {
+		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "%v", wrong)
 	}
 	return nil
 }

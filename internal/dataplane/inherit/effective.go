@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -35,6 +36,9 @@ type Effective struct {
 	Deploy                dataplanev1.DeployStrategySection
 }
 
+// TakeOverVar is the variable of the roles for common.TakeOverAnnotation.
+const TakeOverVar = "edpm_take_over"
+
 // EffectiveOf returns the effective values of a node of the role, which can be nil. The
 // error says which ansibleVars cannot be read.
 func EffectiveOf(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) (Effective, error) {
@@ -43,6 +47,9 @@ func EffectiveOf(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.Ope
 	}
 	own, base := &node.Spec.Node, &role.Spec.NodeTemplate
 	vars, err := mergeVars(base.AnsibleVars, own.AnsibleVars)
+	if tool := node.Annotations[common.TakeOverAnnotation]; tool != "" && err == nil {
+		vars[TakeOverVar] = tool
+	}
 	return Effective{
 		HostName:           cmp.Or(node.Spec.HostName, node.Name),
 		AnsibleHost:        cmp.Or(node.Spec.AnsibleHost, claimedAddress(node), node.Spec.HostName, node.Name),

@@ -10,6 +10,8 @@ import (
 
 func TestRolesOnARealHost(t *testing.T) { run(t, "test_roles.py") }
 
+func TestHostsOfOtherTools(t *testing.T) { run(t, "test_other_tools.py") }
+
 func TestRolesOfOVNOnARealHost(t *testing.T) {
 	if !tier.All() {
 		t.Skip("E2E_LONG=1 is not set: the images of OVN would have to be built")

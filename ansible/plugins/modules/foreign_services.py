@@ -1,0 +1,361 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Module that finds nova-compute, libvirt and OVN of another tool on a host."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = """
+module: foreign_services
+short_description: find nova-compute, libvirt and OVN of another tool
+description:
+  - Fails if another tool than this collection runs nova-compute, libvirt or OVN on the host, or has the host start them at boot. Nothing is changed.
+  - The collection's own services are told by the first line of their units, and by the IDs of containers that these units note in C(/run).
+  - libvirt of packages is foreign only with guests, which run or are defined, as nothing depends on it otherwise.
+  - The failure has C(edpm_refused), because another run with the same inputs fails in the same way.
+  - What belongs to the tool I(take_over) is no failure. With I(replace) it is stopped and disabled. Guests continue, and I(undo) notes how to start it again.
+author:
+  - The edpm-operators authors
+options:
+  services:
+    description: What to look for. C(ovn) stands for ovn-controller and the metadata agent.
+    type: list
+    elements: str
+    choices: [nova, libvirt, ovn]
+    required: true
+  unless:
+    description: Files, one of which a host has that was configured before. Such a host is not looked at.
+    type: list
+    elements: path
+    default: []
+  refuse:
+    description: Fail if something is found.
+    type: bool
+    default: true
+  take_over:
+    description: Tool whose services may be there. Empty for none.
+    type: str
+    choices: ["", packages]
+    default: ""
+  replace:
+    description: Stop and disable services of this tool. Not if the host would get another name in nova, or guests are in another directory than C(/var/lib/nova/instances).
+    type: bool
+    default: false
+  host:
+    description: Name of the host in nova, its host name if empty.
+    type: str
+    default: ""
+  hostname:
+    description: Host name that the host gets. Empty for the one that it has.
+    type: str
+    default: ""
+  undo:
+    description: Script that is written for a person who wants the services back.
+    type: path
+    default: /var/lib/edpm/undo-take-over.sh
+  root:
+    description: Directory with the files of the host.
+    type: path
+    default: /
+attributes:
+  check_mode:
+    description: Reports what would be stopped.
+    support: full
+"""
+
+EXAMPLES = """
+- name: Check that no other tool runs nova-compute here
+  edpm.operators.foreign_services:
+    services: [nova, libvirt]
+"""
+
+RETURN = """
+services:
+  description: Which of the services that were looked for another tool runs.
+  type: list
+  elements: str
+  returned: always
+units:
+  description: Foreign units, with those that neither run nor start at boot, and all whose name begins with C(edpm_).
+  type: list
+  elements: str
+  returned: always
+found:
+  description: What was found, in words, such as C(unit nova-compute.service (active, enabled)).
+  type: list
+  elements: str
+  returned: always
+tools:
+  description: Tools that name units and containers like this.
+  type: list
+  elements: str
+  returned: always
+guests:
+  description: Names of guests that run, which another libvirt has started.
+  type: list
+  elements: str
+  returned: always
+changes:
+  description: What was done, such as C(disable --now nova-compute.service).
+  type: list
+  elements: str
+  returned: with I(take_over)
+edpm_note:
+  description: The same in words, for the result of the host.
+  type: str
+  returned: when services were stopped
+edpm_refused:
+  description: That it is the same in each run with the same inputs.
+  type: bool
+  returned: on failure
+"""
+
+import glob
+import json
+import os
+import re
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.edpm.operators.plugins.module_utils.files import read, write
+
+# The first words of each unit that the role edpm_service has written, in every version.
+OURS = "# Written by the role edpm.operators.edpm_service,"
+UNIT_DIRECTORIES = ("etc/systemd/system", "run/systemd/system", "lib/systemd/system", "usr/lib/systemd/system")
+# Of packages, kolla-ansible (kolla-<name>-container with docker, container-<name> with podman), edpm-ansible (edpm_<name>), TripleO
+# (tripleo_<name>), snaps and DevStack.
+UNITS = (
+    ("nova", re.compile(r"(?:.*[-_.@])?(?:nova[-_]compute|n-cpu)(?:-container)?\.service\Z")),
+    ("libvirt", re.compile(r"(?:.*[-_])?nova_(?:libvirt|virt\w+d)(?:-container)?\.service\Z")),
+    ("ovn", re.compile(r"(?:.*[-_.@])?ovn[-_](?:controller|(?:metadata[-_])?agent)(?:-container)?\.service\Z")),
+)
+PROGRAMS = {"nova-compute": "nova", "libvirtd": "libvirt", "virtqemud": "libvirt", "ovn-controller": "ovn", "neutron-ovn-metadata-agent": "ovn",
+            "neutron-ovn-agent": "ovn"}
+# As kolla-ansible, TripleO and edpm-ansible name them.
+CONTAINERS = {"nova_compute": "nova", "nova_libvirt": "libvirt", "ovn_controller": "ovn", "neutron_ovn_metadata_agent": "ovn",
+              "ovn_metadata_agent": "ovn"}
+TOOLS = (
+    ("kolla-ansible", re.compile(r"kolla-|container-")),
+    ("edpm-ansible", re.compile(r"edpm_")),
+    ("packages", re.compile(r"(?:openstack-)?nova-compute|ovn-controller|neutron-ovn-")),
+)
+NAMES = {"nova": "nova-compute", "libvirt": "libvirt", "ovn": "OVN"}
+# Configuration of nova-compute, in the order in which packages have it read, and the values that do not differ from ours.
+CONFIGURATION = ("usr/share/nova/nova-dist.conf", "etc/nova/nova.conf", "etc/nova/nova-compute.conf")
+EXPECTED = {"state_path": ("/var/lib/nova",), "instances_path": ("/var/lib/nova/instances", "$state_path/instances", "${state_path}/instances")}
+UNDO = """\
+#!/bin/sh
+# Written by the module edpm.operators.foreign_services: gives this host back to the services that it was taken over from. Guests continue.
+# Delete the node without clean-up first, or its next run stops them again.
+systemctl disable --now 'edpm_nova_compute.service' 'edpm-health-nova_compute.timer'
+for unit in /etc/systemd/system/edpm-health-libvirt_*.timer /etc/systemd/system/edpm_libvirt_*.service; do
+  [ ! -e "$unit" ] || systemctl disable --now "${unit##*/}"
+done
+systemctl disable --now edpm-libvirt-guests.service
+"""
+CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
+UNIT_OF = re.compile(r"/([^/\s]+\.service)(?:/|\s|\Z)")
+RUNS = ("active", "activating", "reloading", "deactivating")
+
+
+def program(arguments):
+    """Returns the name of the program that a process runs, which can be a script of Python."""
+    names = [os.path.basename(argument) for argument in arguments]
+    if not names or not names[0].startswith("python"):
+        return names[0] if names else ""
+    return ([name for name, argument in zip(names, arguments) if not argument.startswith("-")] + [""])[1]
+
+
+class Host(object):
+    """What is on a host, with its files under a directory."""
+
+    def __init__(self, module):
+        self.module, self.root = module, module.params["root"]
+        self.services, self.found, self.tools, self.guests = set(), [], set(), []
+        # Services by units that run or start at boot.
+        self.units = {}
+
+    def path(self, *names):
+        return os.path.join(self.root, *names)
+
+    def read(self, *names):
+        """Returns the text of a file, nothing of one that is not there or is no text."""
+        try:
+            return read(self.path(*names))
+        except (IOError, OSError, ValueError):
+            return ""
+
+    def note(self, service, what, unit=""):
+        """Notes that another tool runs a service, as a unit if there is one."""
+        self.services.add(service)
+        if what not in self.found:
+            self.found.append(what)
+        self.tools.update(tool for tool, pattern in TOOLS if pattern.match(unit))
+
+    def look(self, services):
+        """Looks for services in units, containers, processes and guests. Returns the units that are foreign, whether they run or not."""
+        units = dict((name, service) for service, pattern in UNITS if service in services
+                     for name in self.unit_files() if pattern.match(name) and not self.is_ours(name))
+        self.look_at_units(units)
+        self.look_at_docker(services)
+        self.look_at_processes(services)
+        if "libvirt" in services and not self.has_our_libvirt():
+            self.look_at_guests()
+        return sorted(set(units).union(name for name in self.unit_files("edpm_*.service") if not self.is_ours(name)))
+
+    def unit_files(self, pattern="*.service"):
+        """Returns the names of units that have a file."""
+        return sorted(set(os.path.basename(path) for directory in UNIT_DIRECTORIES for path in glob.glob(self.path(directory, pattern))))
+
+    def is_ours(self, unit):
+        """Reports whether the role edpm_service has written a unit."""
+        return self.read("etc/systemd/system", unit).startswith(OURS)
+
+    def has_our_libvirt(self):
+        """Reports whether the role edpm_libvirt was there: guests are its own then. Clean-up removes the file after the definitions of guests."""
+        return os.path.exists(self.path("etc/tmpfiles.d/edpm-libvirt.conf")) or any(map(self.is_ours, self.unit_files("edpm_libvirt_*.service")))
+
+    def look_at_units(self, units):
+        """Notes those that run, and those that start at boot."""
+        if not units:
+            return
+        names = sorted(units)
+        out = self.module.run_command(["systemctl", "show", "--property=ActiveState,UnitFileState", "--"] + names, check_rc=True)[1]
+        for name, block in zip(names, out.strip().split("\n\n")):
+            status = dict(line.partition("=")[::2] for line in block.splitlines())
+            state, starts = status.get("ActiveState", ""), status.get("UnitFileState", "").startswith("enabled")
+            if state in RUNS or starts:
+                self.note(units[name], "unit %s (%s%s)" % (name, state, ", enabled" if starts else ""), name)
+                self.units[name] = units[name]
+
+    def look_at_docker(self, services):
+        """Notes containers that docker runs or starts at boot. Its files are read, because its command can start it."""
+        for directory in sorted(glob.glob(self.path("var/lib/docker/containers/*"))):
+            try:
+                container = json.loads(self.read(directory, "config.v2.json"))
+                policy = json.loads(self.read(directory, "hostconfig.json"))["RestartPolicy"]["Name"]
+                name, runs = container["Name"].lstrip("/"), container["State"]["Running"]
+            except (ValueError, KeyError, TypeError, AttributeError):
+                continue  # It is being made or removed.
+            if CONTAINERS.get(name) in services and (runs or policy not in ("", "no")):
+                self.note(CONTAINERS[name], "container %s" % name, "kolla-")
+
+    def look_at_processes(self, services):
+        """Notes processes that belong neither to a container nor to a unit of ours. libvirt of packages is stopped by its role."""
+        ours = set(filter(None, (self.read(path).strip() for path in glob.glob(self.path("run/edpm_*.service.cid")))))
+        for pid in sorted(filter(str.isdigit, os.listdir(self.path("proc"))), key=int):
+            name = program(self.read("proc", pid, "cmdline").split("\0"))
+            if PROGRAMS.get(name) in services:
+                self.look_at_process(pid, name, ours)
+
+    def look_at_process(self, pid, name, ours):
+        """Notes a process of a service by its container or unit, of which the cgroup has the last one last: the host can be a container itself."""
+        cgroup = self.read("proc", pid, "cgroup")
+        containers = CONTAINER_ID.findall(cgroup)
+        unit = UNIT_OF.search(cgroup.rpartition(containers[-1])[2] if containers else cgroup)
+        unit = unit.group(1) if unit else ""
+        if not cgroup or ours.intersection(containers) or unit and self.is_ours(unit):
+            return  # It has ended, or is ours.
+        if containers and not unit:
+            self.note(PROGRAMS[name], "%s in container %s" % (name, self.container_name(containers[-1], cgroup)))
+        elif PROGRAMS[name] != "libvirt" and not any("unit %s " % unit in what for what in self.found):
+            self.note(PROGRAMS[name], "%s as process %s%s" % (name, pid, " of " + unit if unit else ""), unit)
+
+    def container_name(self, container, cgroup):
+        """Returns the name of a container, its ID if neither podman nor docker knows it."""
+        command = ["docker" if "docker" in cgroup else "podman", "container", "inspect", "--format", "{{.Name}}", container]
+        path = self.module.get_bin_path(command[0])
+        code, out, _ = self.module.run_command([path] + command[1:]) if path else (1, "", "")
+        return out.strip().lstrip("/") if code == 0 else container[:12]
+
+    def look_at_guests(self):
+        """Notes guests of a libvirt that is not ours: those that run, and those that are defined."""
+        running = sorted(os.path.basename(path)[:-len(".pid")] for path in glob.glob(self.path("run/libvirt/qemu/*.pid"))
+                         if os.path.basename(path) != "driver.pid" and self.runs(self.read(path).strip()))
+        defined = sorted(os.path.basename(path)[:-len(".xml")] for path in glob.glob(self.path("etc/libvirt/qemu/*.xml")))
+        self.guests = running
+        for names, what in ((running, "running"), (sorted(set(defined) - set(running)), "defined")):
+            if names:
+                self.note("libvirt", "%d %s guests (%s%s)" % (len(names), what, ", ".join(names[:2]), ", ..." if names[2:] else ""))
+
+    def runs(self, pid):
+        return bool(pid) and os.path.isdir(self.path("proc", pid))
+
+    def message(self):
+        """Returns why the host is refused, and what to do, in the few words that the status of a host has room for."""
+        names = " and ".join(NAMES[service] for service in ("nova", "libvirt", "ovn") if service in self.services)
+        more = " and %d more" % (len(self.found) - 1) if self.found[1:] else ""
+        return "%s of %s is on this host: %s%s. Disable it and rerun, or take it over" % (
+            names, " and ".join(sorted(self.tools)) or "another tool", self.found[0], more)
+
+    def obstacle(self, tool):
+        """Returns why the host cannot be taken over from a tool, nothing if it can. It has to stay the same one in nova."""
+        foreign = [what for what in self.found if not what.startswith("unit ") and " guests (" not in what]
+        if foreign or self.tools - set([tool]):
+            return "Cannot be taken over from %s: %s" % (tool, (foreign or self.found)[0])
+        options = self.options()
+        before = options.get("host") or os.uname()[1]
+        name = self.module.params["host"] or self.module.params["hostname"] or os.uname()[1]
+        if name != before:
+            return "The host is %s in nova and would be %s. Correct edpm_nova_host or edpm_hostname in ansibleVars" % (before, name)
+        for option, values in sorted(EXPECTED.items()):
+            if options.get(option, values[0]).rstrip("/") not in values:
+                return "Cannot be taken over: %s in /etc/nova is %s, and guests have to be in %s" % (option, options[option], EXPECTED["instances_path"][0])
+        return ""
+
+    def options(self):
+        """Returns the options of the section DEFAULT that nova-compute of packages reads."""
+        found = {}
+        for path in CONFIGURATION:
+            section = "DEFAULT"
+            for line in self.read(path).splitlines():
+                header, option = re.match(r"\[(.*)\]", line), re.match(r"(\w+)\s*=\s*(.*?)\s*\Z", line)
+                section = header.group(1) if header else section
+                if option and section == "DEFAULT":
+                    found[option.group(1)] = option.group(2)
+        return found
+
+    def replace(self):
+        """Stops and disables units, nova-compute before what it needs, and returns what was done."""
+        names = sorted(self.units, key=lambda name: (("nova", "libvirt", "ovn").index(self.units[name]), name))
+        changes = [["disable", "--now", name] for name in names]
+        # Stopped, it would shut guests down.
+        if "libvirt" in self.module.params["services"] and "libvirt-guests.service" in self.unit_files("libvirt-guests.service"):
+            state = self.module.run_command(["systemctl", "is-enabled", "libvirt-guests.service"])[1].strip()
+            changes += [["disable", "libvirt-guests.service"]] if state == "enabled" else []
+        if changes and not self.module.check_mode:
+            undo = self.path(self.module.params["undo"].lstrip("/"))
+            again = read(undo) or UNDO
+            # Written first, in the order in which they start.
+            lines = ["systemctl %s\n" % " ".join(["enable"] + change[1:]) for change in reversed(changes)]
+            write(self.module, undo, again + "".join(line for line in lines if line not in again), 0o700)
+            for change in changes:
+                self.module.run_command(["systemctl"] + change, check_rc=True)
+        return [" ".join(change) for change in changes]
+
+
+def main():
+    module = AnsibleModule(supports_check_mode=True, argument_spec={
+        "services": dict(type="list", elements="str", choices=["nova", "libvirt", "ovn"], required=True),
+        "unless": dict(type="list", elements="path", default=[]),
+        "refuse": dict(type="bool", default=True),
+        "take_over": dict(type="str", choices=["", "packages"], default=""), "replace": dict(type="bool", default=False),
+        "host": dict(type="str", default=""), "hostname": dict(type="str", default=""), "undo": dict(type="path", default="/var/lib/edpm/undo-take-over.sh"),
+        "root": dict(type="path", default="/"),
+    })
+    host = Host(module)
+    configured = any(os.path.exists(host.path(path.lstrip("/"))) for path in module.params["unless"])
+    units = [] if configured else host.look(module.params["services"])
+    result = dict(services=sorted(host.services), units=units, found=host.found, tools=sorted(host.tools), guests=host.guests)
+    tool = module.params["take_over"]
+    why = "" if not host.found or not module.params["refuse"] else host.obstacle(tool) if tool else host.message()
+    if why:
+        module.fail_json(msg=why, edpm_refused=True, **result)
+    changes = host.replace() if host.found and module.params["replace"] and tool else []
+    if changes:
+        result["edpm_note"] = "Taken over from %s, which start with %s: %s" % (tool, module.params["undo"], ", ".join(line.split()[-1] for line in changes))
+    module.exit_json(changed=bool(changes), changes=changes, **result)
+
+
+if __name__ == "__main__":
+    main()
