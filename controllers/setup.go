@@ -253,7 +253,7 @@ func (s *setup) nova(ctx context.Context) error {
 		return err
 	}
 	if err := (&novacompute.Reconciler{
-		Client: s.GetClient(), Runner: s.runner("novacompute"), Inputs: s.inputs, Images: s.Images,
+		Client: s.GetClient(), Runner: s.runner("novacompute"), Inputs: s.inputs, Images: s.Images, Services: services,
 		Pods: podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "novacompute", Service: "nova-compute", Finalizer: novav1.NovaComputeFinalizer}),
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err

@@ -151,6 +151,14 @@ var tables = []Table{
 		novaNovaCellReady.withReasons(novaCellMissing, novaCellNotReady,
 			novaCellZero.withMeaning("`cell0` has no computes").withRemedy("delete the NovaCompute and create it in another cell"),
 			commonSecretForbidden, commonSecretLimit),
+		novaComputeServiceReady.withMeaning("nova can put guests on every pod: its service is up, enabled and mapped to its cell, and no pod is about to leave. Where [no API is asked](novaexternalcompute.md#the-service-in-nova) it is True with the reason `NotObserved`").
+			withReasons(novaNotObserved, novaServiceNotReported.withRemedy("nothing if nova-compute has just been started; else see its log with the command in the message"),
+				novaServiceDown.withMeaning("the service has not reported to nova for a minute, or it is forced down; the message says since when").withRemedy("see its log with the command in the message, and the message bus of the cell"),
+				novaServiceDisabled, novaServiceDuplicated,
+				novaServiceConflict.withMeaning("a NovaExternalCompute of the same Nova has the name of the pod in nova. Nothing is written to nova for the pod").withRemedy("delete the node of the NovaExternalCompute, and give its host another name"),
+				novaInstancesPresent.withMeaning("pods are not wanted any more, or the NovaCompute is being deleted, and nova has instances on them; the message has their numbers. Their services are disabled, and the pods stay").withRemedy("delete the instances, or move them where the driver can; it continues automatically: see [scale in](how-to/scale-in.md#computes-in-pods)"),
+				novaPodsLeaving, novaHostNotMapped).
+			withReasons(unobserved...),
 	),
 	kind(ovnController,
 		hostedInputReady.withTable(hosted),

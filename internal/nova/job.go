@@ -116,9 +116,14 @@ func scriptJob(name, purpose string, config Config, script string, args []string
 }
 
 // DiscoveryJob maps the hosts of computes to their cells. It runs again for other hosts,
-// which are in its configuration for that.
-func DiscoveryJob(name string, hosts []string, found time.Time, config Config) (*podified.Job, error) {
-	job, err := newJob(name, fmt.Sprintf("map %d hosts to their cells", len(hosts)), config, "", manage("cell_v2", "discover_hosts", "--verbose"))
+// which are in its configuration for that. By service it finds those too that have no
+// compute node yet.
+func DiscoveryJob(name string, hosts []string, found time.Time, byService bool, config Config) (*podified.Job, error) {
+	command := manage("cell_v2", "discover_hosts", "--verbose")
+	if byService {
+		command = append(command, "--by-service")
+	}
+	job, err := newJob(name, fmt.Sprintf("map %d hosts to their cells", len(hosts)), config, "", command)
 	if err != nil {
 		return nil, err
 	}

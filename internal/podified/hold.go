@@ -2,12 +2,10 @@ package podified
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -19,13 +17,9 @@ func (p *deployment) scale(ctx context.Context) error {
 	if !p.held || ptr.Deref(p.set.Spec.Replicas, 1) == p.Replicas || !p.set.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	scaled := p.set.DeepCopy()
-	scaled.Spec.Replicas = ptr.To(p.Replicas)
-	if err := p.Patch(ctx, scaled, client.MergeFromWithOptions(p.set, client.MergeFromWithOptimisticLock{}), client.FieldOwner(p.Manager)); err != nil {
-		return fmt.Errorf("scaling StatefulSet %s: %w", p.Name, err)
-	}
-	p.set = scaled
-	return nil
+	var err error
+	p.set, err = p.scaleSet(ctx, p.set, p.Replicas)
+	return err
 }
 
 // follow gets the Topology that is wanted. What the pods follow until then stays noted.

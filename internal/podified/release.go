@@ -58,12 +58,12 @@ func (d *Deployer) replaced(ctx context.Context, owner client.Object, name strin
 // past the cache, which may not show yet who has them. Pods that a StatefulSet did
 // not make are left alone, whatever their labels.
 func (d *Deployer) collect(ctx context.Context, owner client.Object, s *Service) error {
-	pods := &corev1.PodList{}
-	if err := d.Live.List(ctx, pods, client.InNamespace(owner.GetNamespace()), client.MatchingLabels(d.identity(owner, s.Component))); err != nil {
-		return fmt.Errorf("listing pods: %w", err)
+	pods, err := d.livePods(ctx, owner, s)
+	if err != nil {
+		return err
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		if metav1.GetControllerOf(pod) != nil || ordinal(s.Name, pod) < 0 || pod.Labels[appsv1.StatefulSetPodNameLabel] != pod.Name {
 			continue
 		}

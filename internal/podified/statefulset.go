@@ -167,14 +167,20 @@ func byOrdinal(set string, items []corev1.Pod) []*corev1.Pod {
 }
 
 // ordinal of a pod in a set; -1 if it has none.
-func ordinal(set string, pod *corev1.Pod) int {
-	suffix, ok := strings.CutPrefix(pod.Name, set+"-")
+func ordinal(set string, pod *corev1.Pod) int { return Ordinal(set, pod.Name) }
+
+// Ordinal of the pod of a name in a set; -1 if it has none.
+func Ordinal(set, pod string) int {
+	suffix, ok := strings.CutPrefix(pod, set+"-")
 	n, err := strconv.Atoi(suffix)
 	if !ok || err != nil {
 		return -1
 	}
 	return n
 }
+
+// PodName is the name of the pod of a set with an ordinal.
+func PodName(set string, ordinal int) string { return set + "-" + strconv.Itoa(ordinal) }
 
 func podNames(pods []*corev1.Pod) []string {
 	out := make([]string, 0, len(pods))

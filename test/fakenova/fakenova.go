@@ -7,7 +7,8 @@
 //     60 s, service_down_time; here DownAfter).
 //   - os-hypervisors has only hosts that are mapped to a cell (hypervisors.py leaves
 //     out those for which service_get_by_compute_host raises HostMappingNotFound).
-//   - discover_hosts maps every host that has a compute node, and no other (seen).
+//   - discover_hosts maps every host that has a compute node, and no other (seen), and with
+//     --by-service every host that has a service.
 //   - Deleting a service with instances is refused with 409 (seen), and so is one whose
 //     host has a migration in progress (services.py); else service, host mapping and
 //     resource provider no longer exist (seen).
@@ -138,6 +139,16 @@ func (s *Server) Discover() {
 	defer s.mu.Unlock()
 	for _, h := range s.hosts {
 		h.mapped = h.mapped || h.node && h.service != nil
+	}
+}
+
+// DiscoverByService is what it does with --by-service: it maps every host that has a service
+// (nova/objects/host_mapping.py, _check_and_create_service_host_mappings).
+func (s *Server) DiscoverByService() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.hosts {
+		h.mapped = h.mapped || h.service != nil
 	}
 }
 

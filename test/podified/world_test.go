@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -23,6 +24,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/cache"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/test/story"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
@@ -54,7 +56,7 @@ func startManager() {
 	DeferCleanup(stop)
 	Expect(controllers.Setup(background, mgr, controllers.Options{Engine: edpm.DefaultOptions(), Gather: gather, Images: images.Defaults{
 		GlanceAPI: "glance:1", NovaConductor: "conductor:1", NovaCompute: "compute:1", NovaAPI: "api:1", NovaScheduler: "scheduler:1", NovaNoVNC: "novnc:1",
-	}})).To(Succeed())
+	}, Services: computeservice.Options{Interval: time.Second, Soon: 200 * time.Millisecond, Timeout: 5 * time.Second, Loopback: true}})).To(Succeed())
 	Expect(webhooks.SetupAll(mgr, controllers.Operators)).To(Succeed())
 	env.StartManager(GinkgoT(), mgr)
 }

@@ -121,12 +121,16 @@ const (
 	// the message has the reason. Remedy: enable it when the cause of the reason no longer
 	// exists.
 	ServiceDisabledReason condition.Reason = "ComputeServiceDisabled"
-	// InstancesPresentReason : the compute is being deleted, and nova has instances on it; the
-	// message has their number. Its service is disabled, and nothing is removed from the host.
-	// Remedy: migrate or delete the instances; it continues automatically. If the host is
-	// dead, set `edpm.openstack.org/skip-cleanup`: see [scale
-	// in](how-to/scale-in.md#a-host-that-is-dead).
+	// InstancesPresentReason : the compute is being deleted, or pods of it are not wanted any
+	// more, and nova has instances there; the message has their number. The service is
+	// disabled, nothing is removed from the host, and the pods stay. Remedy: migrate or delete
+	// the instances; it continues automatically. If the host is dead, set
+	// `edpm.openstack.org/skip-cleanup`: see [scale in](how-to/scale-in.md#a-host-that-is-dead).
 	InstancesPresentReason condition.Reason = "InstancesPresent"
+	// PodsLeavingReason : pods that are not wanted any more still run. Their services are
+	// disabled, and are deleted in nova once the pods have ended. Remedy: nothing; if it stays
+	// so, see the condition `PodNodesReady`.
+	PodsLeavingReason condition.Reason = "PodsLeaving"
 	// HostNotMappedReason : the host is not mapped to its cell yet. Remedy: nothing; if it
 	// stays so, see the condition `NovaComputeServicesReady` of the Nova.
 	HostNotMappedReason condition.Reason = "HostNotMapped"

@@ -83,9 +83,27 @@ type NovaComputeStatus struct {
 	// +listMapKey=type
 	Conditions condition.Conditions `json:"conditions,omitempty"`
 
+	// Hosts are the pods as hosts of nova. One that is no longer wanted stays here until
+	// its service is deleted in nova.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Hosts []PodHostStatus `json:"hosts,omitempty"`
+
 	// Release has the image of compute.
 	common.Release  `json:",inline"`
 	podified.Status `json:",inline"`
+}
+
+// PodHostStatus is a pod as a host of nova.
+type PodHostStatus struct {
+	// Name of the pod, which is that of its host in nova.
+	Name string `json:"name"`
+
+	// ComputeService is the service nova-compute of the pod as nova shows it. Absent
+	// while nova does not know it, or is not asked.
+	// +optional
+	ComputeService *ComputeServiceStatus `json:"computeService,omitempty"`
 }
 
 // NovaCompute is a group of nova-compute services that run in pods, with a

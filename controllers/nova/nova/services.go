@@ -3,6 +3,7 @@ package nova
 import (
 	"context"
 	"errors"
+	"slices"
 	"fmt"
 	"strings"
 
@@ -106,9 +107,10 @@ func (s *scope) mapHosts(ctx context.Context) error {
 // hasComputes reports whether there is a compute whose service is asked for.
 func (s *scope) hasComputes(ctx context.Context) (bool, error) {
 	for _, cell := range s.cells {
-		onHosts := &novav1.NovaExternalComputeList{}
-		err := s.List(ctx, onHosts, client.InNamespace(cell.Namespace), client.MatchingFields{"spec.cellName": cell.Name}, client.Limit(1))
-		if err != nil || len(onHosts.Items) > 0 {
+		onHosts, inPods := &novav1.NovaExternalComputeList{}, &novav1.NovaComputeList{}
+		of := []client.ListOption{client.InNamespace(cell.Namespace), client.MatchingFields{"spec.cellName": cell.Name}}
+		err := errors.Join(s.List(ctx, onHosts, append(of, client.Limit(1))...), s.List(ctx, inPods, of...))
+		if err != nil || len(onHosts.Items) > 0 || slices.ContainsFunc(inPods.Items, func(c novav1.NovaCompute) bool { return len(c.Status.Hosts) > 0 }) {
 			return true, err
 		}
 	}
@@ -121,7 +123,7 @@ func discoveryJobName(nova string) string { return nova + "-discover-hosts" }
 // and is asked again.
 func (s *scope) discover(ctx context.Context, round *computeservice.Round) error {
 	name := discoveryJobName(s.nova.Name)
-	job, err := nova.DiscoveryJob(name, round.Hosts, round.Found, s.config)
+	job, err := nova.DiscoveryJob(name, round.Hosts, round.Found, round.ByService, s.config)
 	if err := s.run(ctx, novav1.NovaComputeServicesReadyCondition, job, err); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package novacompute
 
 import (
 	"context"
+	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,6 +18,8 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -26,7 +29,7 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacomputes/finalizers,verbs=update
-// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=list;watch
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells;nova,verbs=list;watch
 
 // cellIndex holds the cell of a compute.
 const cellIndex = "spec.cellName"
@@ -38,6 +41,8 @@ type Reconciler struct {
 	Inputs *inputs.Reader
 	Pods   *podified.Deployer
 	Images images.Defaults
+	// Services of computes, as nova shows them.
+	Services *computeservice.Observer
 }
 
 // scope is what one reconciliation works on.
@@ -48,27 +53,29 @@ type scope struct {
 	// generated is the configuration of the computes of the cell.
 	generated []byte
 	files     map[string][]byte
+	// services of the pods in nova.
+	services *registration.PodServices
 }
 
 // Reconcile brings one compute forward.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	compute := &novav1.NovaCompute{}
 	if err := r.Get(ctx, req.NamespacedName, compute); err != nil {
+		r.Services.WithdrawPods(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{Reconciler: r, compute: compute}
-	if !compute.DeletionTimestamp.IsZero() {
-		if err := s.lookUpCell(ctx); err != nil {
-			return ctrl.Result{}, err
-		}
-		return ctrl.Result{}, r.Pods.Release(ctx, compute, []*podified.Service{{Name: compute.Name}})
-	}
-	return r.Runner.Run(ctx, compute, append([]phase.Phase{
+	phases := slices.Concat([]phase.Phase{
 		phase.Of(condition.InputReadyCondition, s.lookUpCell),
 		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
+		phase.OptionalOf(novav1.ComputeServiceReadyCondition, s.observe),
 		phase.Of(novav1.NovaCellReadyCondition, s.cellReady),
 		phase.Of(condition.ServiceConfigReadyCondition, s.serviceConfig),
-	}, podified.Phases(s.deploy)...)...)
+	}, podified.Phases(s.deploy), []phase.Phase{phase.Of(novav1.ComputeServiceReadyCondition, s.leave, s.ready)})
+	if !compute.DeletionTimestamp.IsZero() {
+		phases = phase.Deleting(phases, novav1.ComputeServiceReadyCondition, s.observe, s.stop, s.leave, s.release)
+	}
+	return r.Runner.Run(ctx, compute, phases...)
 }
 
 // kind of the computes.
@@ -92,8 +99,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return err
 	}
 	ofCell := watch.Users(mgr.GetClient(), kind.List, cellIndex, watch.ByName)
-	return b.
-		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell), builder.WithPredicates(watch.SpecOr(configuresComputes))).
+	return registration.Watch(b, mgr.GetClient(), kind.List, cellIndex).
+		WatchesRawSource(r.Services.Pods()).
 		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.mapTopology(ofCell)), builder.WithPredicates(topology.Changes)).
 		Complete(r)
 }
@@ -111,8 +118,6 @@ func (r *Reconciler) mapTopology(ofCell handler.MapFunc) handler.MapFunc {
 		return requests
 	}
 }
-
-func configuresComputes(cell client.Object) bool { return cell.(*novav1.NovaCell).ConfiguresComputes() }
 
 func cellOf(obj client.Object) []string { return []string{obj.(*novav1.NovaCompute).Spec.CellName} }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -120,7 +119,7 @@ func (s *scope) service() *podified.Service {
 		Name:     s.compute.Name,
 		Status:   &s.compute.Status.Status,
 		Labels:   map[string]string{"cell": s.cell.ShortName()},
-		Replicas: ptr.Deref(spec.Replicas, 1), TopologyRef: s.ref(),
+		Replicas: s.services.Keep(), TopologyRef: s.ref(),
 		NodeSelector:       podified.Selected(cmp.Or(spec.NodeSelector, s.cell.Spec.NodeSelector)),
 		NetworkAttachments: spec.NetworkAttachments, User: user, Config: s.files, ConfigDir: configDir,
 		Pod: nova.Pod("nova-compute", s.compute.Status.Images[novav1.ComputeComponent], spec.Resources, nova.GeneratedTransportURL(string(s.generated))),

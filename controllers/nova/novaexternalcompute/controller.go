@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
@@ -56,36 +55,17 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 // watch wakes computes when something changes that they read of their cell, when nova
 // says something else of their services, and when another has, or had, their service.
 func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared, b *builder.Builder) error {
-	ofHost := watch.Users(mgr.GetClient(), func() client.ObjectList { return &novav1.NovaExternalComputeList{} }, registration.HostIndex, registration.HostOf)
-	ofCell := func(cell func(client.Object) string) handler.EventHandler {
-		return handler.EnqueueRequestsFromMapFunc(computesOf(mgr.GetClient(), cell))
-	}
-	b.Watches(&novav1.NovaCell{}, ofCell(watch.ByName), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(registration.CellTrouble)))).
-		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(computesOfNova(mgr.GetClient())), builder.WithPredicates(apiChanges)).
-		WatchesRawSource(shared.Inputs.SecretChanges(ofCell(cellOfConfig))).
+	list := func() client.ObjectList { return &novav1.NovaExternalComputeList{} }
+	ofHost := watch.Users(mgr.GetClient(), list, registration.HostIndex, registration.HostOf)
+	ofConfig := watch.Users(mgr.GetClient(), list, cellIndex, cellOfConfig)
+	registration.Watch(b, mgr.GetClient(), list, cellIndex).
+		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofConfig))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
 		WatchesRawSource(r.Services.Computes())
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
 		return err
 	}
 	return mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, cellIndex, cellOf)
-}
-
-// computesOf are the computes of a cell.
-func computesOf(c client.Reader, cell func(client.Object) string) handler.MapFunc {
-	return watch.Users(c, func() client.ObjectList { return &novav1.NovaExternalComputeList{} }, cellIndex, cell)
-}
-
-// computesOfNova are the computes of the cells of a Nova.
-func computesOfNova(c client.Reader) handler.MapFunc {
-	return func(ctx context.Context, nova client.Object) []reconcile.Request {
-		var requests []reconcile.Request
-		for cell := range nova.(*novav1.Nova).Spec.CellTemplates {
-			name := novav1.CellName(nova.GetName(), cell)
-			requests = append(requests, computesOf(c, func(client.Object) string { return name })(ctx, nova)...)
-		}
-		return requests
-	}
 }
 
 // hostChanges lets through that a compute has another host in nova, or none.
@@ -95,17 +75,6 @@ var hostChanges = predicate.Funcs{
 		return registration.HostOf(e.ObjectOld) != registration.HostOf(e.ObjectNew)
 	},
 }
-
-// apiChanges lets through that a Nova gets an API, or loses it.
-var apiChanges = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return registration.Observes(e.ObjectOld) != registration.Observes(e.ObjectNew)
-	},
-}
-
-// configuresComputes is what computes wait for of their cell: a conductor that is
-// being replaced does not concern them.
-func configuresComputes(cell client.Object) bool { return cell.(*novav1.NovaCell).ConfiguresComputes() }
 
 // hostOf leaves out computes that nova does not know, which have no host in common.
 func hostOf(obj client.Object) []string {

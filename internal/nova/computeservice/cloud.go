@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
@@ -15,11 +13,11 @@ import (
 type cloud struct {
 	access   *Access // nil as long as nobody has said how it is asked
 	api      *api    // nil until it has been authenticated
-	subjects map[types.NamespacedName]Subject
+	subjects map[Name]Subject
 	// awaited are the subjects whose services should be up by now.
-	awaited map[types.NamespacedName]bool
+	awaited map[Name]bool
 	// retries are the subjects that could not write to nova.
-	retries map[types.NamespacedName]bool
+	retries map[Name]bool
 	stop    context.CancelFunc // nil while it is not asked
 	hurry   chan struct{}
 
@@ -28,9 +26,12 @@ type cloud struct {
 	// unreached are hosts in cells that nova did not reach the last time.
 	unreached map[string]bool
 	// mapped are the ids of services whose hosts are known to be mapped.
-	mapped   map[string]bool
-	trouble  *Trouble
-	failures int
+	mapped map[string]bool
+	// services of pods that a round has mapped: they are no hypervisors as long as they have
+	// no nodes.
+	byService map[string]bool
+	trouble   *Trouble
+	failures  int
 	// round are hosts that are to be mapped; nil if none are, or it is not time to.
 	round *Round
 	// rounds is how many have ended since all hosts were mapped, and next when there may
@@ -47,7 +48,7 @@ type cloud struct {
 // reset forgets what nova said.
 func (c *cloud) reset() {
 	c.stop, c.api, c.asked, c.services, c.unreached, c.mapped, c.trouble, c.failures = nil, nil, false, nil, nil, map[string]bool{}, nil, 0
-	c.round, c.rounds = nil, 0
+	c.byService, c.round, c.rounds = map[string]bool{}, nil, 0
 }
 
 // hasten makes nova be asked soon.
@@ -88,19 +89,22 @@ func (c *cloud) awaits() bool {
 // unsure reports whether a compute that reports is not known to be mapped.
 func (c *cloud) unsure(services map[string]Service) bool {
 	for _, s := range c.subjects {
-		if service := firstHost(services, s.Hosts); service.Up && !c.mapped[service.ID] {
+		if service := firstHost(services, s.Hosts); service.Up && !c.isMapped(service.ID) {
 			return true
 		}
 	}
 	return false
 }
 
+// isMapped reports whether the host of a service is known to be mapped.
+func (c *cloud) isMapped(id string) bool { return id != "" && (c.mapped[id] || c.byService[id]) }
+
 func (c *cloud) view(s Subject) View {
 	v := View{Asked: c.asked, Service: firstHost(c.services, s.Hosts)}
 	if v.Service.ID == "" && slices.ContainsFunc(s.Hosts, func(host string) bool { return c.unreached[host] }) {
 		v.Asked = false
 	}
-	v.Service.Mapped = v.Service.ID != "" && c.mapped[v.Service.ID]
+	v.Service.Mapped = c.isMapped(v.Service.ID)
 	if !v.settled() {
 		v.Trouble = c.trouble
 	}
@@ -108,8 +112,8 @@ func (c *cloud) view(s Subject) View {
 }
 
 // note keeps what nova said, and returns the computes that it concerns.
-func (c *cloud) note(found answer, err error, now time.Time) []types.NamespacedName {
-	before := map[types.NamespacedName]View{}
+func (c *cloud) note(found answer, err error, now time.Time) []Name {
+	before := map[Name]View{}
 	for name, s := range c.subjects {
 		before[name] = c.view(s)
 	}
@@ -129,7 +133,7 @@ func (c *cloud) note(found answer, err error, now time.Time) []types.NamespacedN
 	if c.trouble == nil {
 		c.plan(now)
 	}
-	var concerned []types.NamespacedName
+	var concerned []Name
 	for name, s := range c.subjects {
 		changed := !c.view(s).equal(before[name])
 		if changed {
@@ -182,6 +186,9 @@ type Round struct {
 	Found time.Time
 	// Hosts and the ids of their services, sorted.
 	Hosts []string
+	// ByService reports whether some are pods: they are found by their services, as one with
+	// the driver for ironic has no compute node before ironic has a node.
+	ByService bool
 }
 
 // slowest is how often hosts are tried to be mapped that never are, for example
@@ -196,7 +203,7 @@ func (c *cloud) plan(now time.Time) {
 	case len(waiting) == 0:
 		c.rounds = 0
 	case c.round == nil && !now.Before(c.next):
-		c.round = &Round{Found: now.UTC(), Hosts: waiting}
+		c.round = &Round{Found: now.UTC(), Hosts: waiting, ByService: c.podsWait()}
 	}
 }
 
@@ -205,20 +212,41 @@ func (c *cloud) unmapped() []string {
 	var hosts []string
 	for _, s := range c.subjects {
 		if v := c.view(s); v.Service.Up && !v.Service.Mapped {
-			hosts = append(hosts, v.Service.Host+" "+v.Service.ID)
+			hosts = append(hosts, entryOf(v.Service))
 		}
 	}
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
 }
 
-// ended ends a round. Hosts that came too late for it are tried again soon, and then
-// less and less often.
-func (c *cloud) ended(r *Round, opts Options, now time.Time) {
+// podsWait reports whether a pod is among the hosts that are unmapped.
+func (c *cloud) podsWait() bool {
+	for name, s := range c.subjects {
+		if v := c.view(s); name.Pod != "" && v.Service.Up && !v.Service.Mapped {
+			return true
+		}
+	}
+	return false
+}
+
+// entryOf is the entry of a service in a round.
+func entryOf(s Service) string { return s.Host + " " + s.ID }
+
+// ended ends a round, and returns the pods that it has mapped. Hosts that came too late for
+// it are tried again soon, and then less and less often.
+func (c *cloud) ended(r *Round, opts Options, now time.Time) []Name {
 	if c.round != r {
-		return
+		return nil
+	}
+	var pods []Name
+	for name, s := range c.subjects {
+		if v := c.view(s); r.ByService && name.Pod != "" && slices.Contains(r.Hosts, entryOf(v.Service)) {
+			c.byService[v.Service.ID] = true
+			pods = append(pods, name)
+		}
 	}
 	c.round, c.next = nil, now.Add(opts.Soon<<min(c.rounds, slowest))
 	c.rounds++
 	c.hasten(now)
+	return pods
 }

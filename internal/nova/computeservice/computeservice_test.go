@@ -25,11 +25,11 @@ import (
 
 func TestNovaIsAskedLessAndLessOften(t *testing.T) {
 	opts, now := Options{Interval: 30 * time.Second, Soon: 5 * time.Second}, time.Unix(1e9, 0)
-	name := types.NamespacedName{Name: "n"}
+	name := Name{NamespacedName: types.NamespacedName{Name: "n"}}
 	up := map[string]Service{"n": {ID: "1", Up: true}}
 	known := func(change func(*cloud)) *cloud {
 		c := &cloud{
-			subjects: map[types.NamespacedName]Subject{name: {Hosts: []string{"n"}}}, awaited: map[types.NamespacedName]bool{name: true},
+			subjects: map[Name]Subject{name: {Hosts: []string{"n"}}}, awaited: map[Name]bool{name: true},
 			asked: true, services: up, mapped: map[string]bool{"1": true}, read: now, changed: now,
 		}
 		change(c)
@@ -62,7 +62,7 @@ func TestNovaIsAskedLessAndLessOften(t *testing.T) {
 
 func TestHostsThatAreNeverMappedAreTriedLessAndLessOften(t *testing.T) {
 	opts, now := Options{Interval: 30 * time.Second, Soon: 5 * time.Second}, time.Unix(1e9, 0)
-	c := &cloud{subjects: map[types.NamespacedName]Subject{{Name: "n"}: {Hosts: []string{"n"}}}, services: map[string]Service{"n": {ID: "1", Host: "n", Up: true}}}
+	c := &cloud{subjects: map[Name]Subject{{NamespacedName: types.NamespacedName{Name: "n"}}: {Hosts: []string{"n"}}}, services: map[string]Service{"n": {ID: "1", Host: "n", Up: true}}}
 	var pauses []time.Duration
 	for range 9 {
 		c.plan(now)
@@ -188,10 +188,10 @@ func TestAServiceWithoutAUUIDIsLeftOut(t *testing.T) {
 
 func TestWhatIsKnownOfACellIsKeptWhileItIsNotReached(t *testing.T) {
 	subject := func(name string) Subject {
-		return Subject{Name: types.NamespacedName{Name: name}, Hosts: []string{name}}
+		return Subject{Hosts: []string{name}}
 	}
 	c := &cloud{
-		subjects: map[types.NamespacedName]Subject{}, asked: true, mapped: map[string]bool{"1": true, "3": true},
+		subjects: map[Name]Subject{}, asked: true, mapped: map[string]bool{"1": true, "3": true},
 		services: map[string]Service{"a": {ID: "1", Host: "a", Up: true}, "moved": {ID: "3", Host: "moved", Up: true}},
 	}
 	c.note(answer{
@@ -212,8 +212,8 @@ func TestWhatIsKnownOfACellIsKeptWhileItIsNotReached(t *testing.T) {
 }
 
 func TestAComputeThatCouldNotWriteIsWokenByTheNextAnswerOnly(t *testing.T) {
-	name := types.NamespacedName{Name: "n"}
-	c := &cloud{subjects: map[types.NamespacedName]Subject{name: {Hosts: []string{"n"}}}, retries: map[types.NamespacedName]bool{name: true}}
+	name := Name{NamespacedName: types.NamespacedName{Name: "n"}}
+	c := &cloud{subjects: map[Name]Subject{name: {Hosts: []string{"n"}}}, retries: map[Name]bool{name: true}}
 	trouble := &Trouble{Reason: novav1.APIUnreachableReason}
 	c.note(answer{}, trouble, time.Now())
 	c.retries[name] = true

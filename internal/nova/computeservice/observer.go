@@ -40,8 +40,8 @@ type Observer struct {
 
 	mu    sync.Mutex
 	novas map[types.NamespacedName]*cloud
-	// computeQueue and novaQueue are those of the controllers that are woken.
-	computeQueue, novaQueue watch.Queue
+	// computeQueue, podQueue and novaQueue are those of the controllers that are woken.
+	computeQueue, podQueue, novaQueue watch.Queue
 }
 
 // New returns an Observer that ends with the context. Zero options are the default.
@@ -57,6 +57,9 @@ func (o *Observer) Interval() time.Duration { return o.opts.Interval }
 
 // Computes wakes NovaExternalComputes.
 func (o *Observer) Computes() source.Source { return o.source(&o.computeQueue) }
+
+// Pods wakes NovaComputes.
+func (o *Observer) Pods() source.Source { return o.source(&o.podQueue) }
 
 // Novas wakes Novas.
 func (o *Observer) Novas() source.Source { return o.source(&o.novaQueue) }
@@ -74,6 +77,17 @@ func (o *Observer) source(into *watch.Queue) source.Source {
 func wake(q watch.Queue, name types.NamespacedName) {
 	if q != nil {
 		q.Add(reconcile.Request{NamespacedName: name})
+	}
+}
+
+// wakeComputes wakes the objects of computes. The caller holds the lock.
+func (o *Observer) wakeComputes(names []Name) {
+	for _, name := range names {
+		queue := o.computeQueue
+		if name.Pod != "" {
+			queue = o.podQueue
+		}
+		wake(queue, name.NamespacedName)
 	}
 }
 
@@ -108,10 +122,15 @@ func (o *Observer) Forget(nova types.NamespacedName) {
 	}
 }
 
+// Name of a compute: that of a NovaExternalCompute, or of a NovaCompute and its pod.
+type Name struct {
+	types.NamespacedName
+	Pod string
+}
+
 // Subject is a compute.
 type Subject struct {
-	// Name of the NovaExternalCompute.
-	Name types.NamespacedName
+	Name Name
 	// Hosts are the names that the host can have in nova, the best first.
 	Hosts []string
 	// Mapped is the id of the service of which it is known that its host is mapped.
@@ -129,7 +148,11 @@ func (o *Observer) Observe(nova types.NamespacedName, s Subject) View {
 	}
 	c := o.cloud(nova)
 	c.subjects[s.Name] = s
-	if s.Mapped != "" {
+	switch {
+	case s.Mapped == "":
+	case s.Name.Pod != "":
+		c.byService[s.Mapped] = true
+	default:
 		c.mapped[s.Mapped] = true
 	}
 	o.adjust(nova, c)
@@ -137,7 +160,7 @@ func (o *Observer) Observe(nova types.NamespacedName, s Subject) View {
 }
 
 // Await says that the service of a compute, which is observed, should be up by now.
-func (o *Observer) Await(nova, compute types.NamespacedName) {
+func (o *Observer) Await(nova types.NamespacedName, compute Name) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c := o.novas[nova]; c != nil && !c.awaited[compute] {
@@ -148,7 +171,7 @@ func (o *Observer) Await(nova, compute types.NamespacedName) {
 
 // Retry wakes a compute, which is observed, once nova has been asked again, whatever it
 // says then.
-func (o *Observer) Retry(nova, compute types.NamespacedName) {
+func (o *Observer) Retry(nova types.NamespacedName, compute Name) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c := o.novas[nova]; c != nil {
@@ -156,17 +179,30 @@ func (o *Observer) Retry(nova, compute types.NamespacedName) {
 	}
 }
 
-// Withdraw ends the observation of a compute.
+// Withdraw ends the observation of a NovaExternalCompute.
 func (o *Observer) Withdraw(compute types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for nova, c := range o.novas {
-		o.drop(nova, c, compute)
+		o.drop(nova, c, Name{NamespacedName: compute})
+	}
+}
+
+// WithdrawPods ends the observation of the pods of a NovaCompute, but for some.
+func (o *Observer) WithdrawPods(compute types.NamespacedName, kept ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for nova, c := range o.novas {
+		for name := range c.subjects {
+			if name.NamespacedName == compute && name.Pod != "" && !slices.Contains(kept, name.Pod) {
+				o.drop(nova, c, name)
+			}
+		}
 	}
 }
 
 // drop the compute from a Nova. The caller holds the lock.
-func (o *Observer) drop(nova types.NamespacedName, c *cloud, compute types.NamespacedName) {
+func (o *Observer) drop(nova types.NamespacedName, c *cloud, compute Name) {
 	if _, ok := c.subjects[compute]; ok {
 		delete(c.subjects, compute)
 		delete(c.awaited, compute)
@@ -203,7 +239,7 @@ func (o *Observer) Discovered(nova types.NamespacedName, r *Round) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c := o.novas[nova]; c != nil {
-		c.ended(r, o.opts, time.Now())
+		o.wakeComputes(c.ended(r, o.opts, time.Now()))
 	}
 }
 
@@ -211,7 +247,7 @@ func (o *Observer) Discovered(nova types.NamespacedName, r *Round) {
 func (o *Observer) cloud(nova types.NamespacedName) *cloud {
 	c := o.novas[nova]
 	if c == nil {
-		c = &cloud{subjects: map[types.NamespacedName]Subject{}, awaited: map[types.NamespacedName]bool{}, retries: map[types.NamespacedName]bool{}, mapped: map[string]bool{}, hurry: make(chan struct{}, 1)}
+		c = &cloud{subjects: map[Name]Subject{}, awaited: map[Name]bool{}, retries: map[Name]bool{}, mapped: map[string]bool{}, byService: map[string]bool{}, hurry: make(chan struct{}, 1)}
 		o.novas[nova] = c
 	}
 	return c
@@ -269,9 +305,7 @@ func (o *Observer) ask(ctx context.Context, nova types.NamespacedName, c *cloud)
 		return // it is no longer needed, or to be asked in another way
 	}
 	c.api = client
-	for _, compute := range c.note(found, err, time.Now()) {
-		wake(o.computeQueue, compute)
-	}
+	o.wakeComputes(c.note(found, err, time.Now()))
 	if c.concernsNova() {
 		wake(o.novaQueue, nova)
 	}

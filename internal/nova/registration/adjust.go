@@ -12,10 +12,10 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 )
 
-// adjust has nova disable the service if the node says so, and enable it again.
-func (s *Registration) adjust(ctx context.Context, deployed bool) error {
+// adjust has nova disable the service if it is to be, and enable it again.
+func (s *service) adjust(ctx context.Context, deployed bool) error {
 	s.unchanged = nil
-	if s.api == nil || s.compute.Status.ComputeService == nil || !s.view.Asked || s.conflict != nil {
+	if s.api == nil || *s.status == nil || !s.view.Asked || s.conflict != nil {
 		return nil //nolint:nilerr // of a conflict unwritten says so
 	}
 	if change, _ := s.due(deployed); change == nil {
@@ -23,7 +23,7 @@ func (s *Registration) adjust(ctx context.Context, deployed bool) error {
 	}
 	err := s.change(ctx, deployed)
 	if errors.As(err, &s.unchanged) {
-		s.services.Retry(client.ObjectKeyFromObject(s.api), client.ObjectKeyFromObject(s.compute))
+		s.observer.Retry(client.ObjectKeyFromObject(s.api), s.name)
 		return nil // unwritten says so
 	}
 	return err
@@ -31,7 +31,7 @@ func (s *Registration) adjust(ctx context.Context, deployed bool) error {
 
 // change changes the service if that is still due when nova is asked again: what the list
 // says is up to an interval old, and a person may have disabled the service since.
-func (s *Registration) change(ctx context.Context, deployed bool) error {
+func (s *service) change(ctx context.Context, deployed bool) error {
 	nova, err := s.askable(ctx, s.api)
 	if err != nil {
 		return err
@@ -49,17 +49,15 @@ func (s *Registration) change(ctx context.Context, deployed bool) error {
 		return err
 	}
 	s.show(service)
-	s.compute.Status.ComputeService.DisabledFor = reason
+	(*s.status).DisabledFor = reason
 	return nil
 }
 
 // due returns what is to be changed of the service, nil for nothing, and the reason with
 // which it is then disabled by the operator. For nothing it is noted.
-func (s *Registration) due(deployed bool) (computeservice.Change, string) {
-	status, reason, wanted := s.compute.Status.ComputeService, "", false
-	if s.Node != nil {
-		reason, wanted = s.Node.Annotations[common.DisableAnnotation]
-	}
+func (s *service) due(deployed bool) (computeservice.Change, string) {
+	status := *s.status
+	reason, wanted := s.toDisable()
 	change, reason := adjustment(status, wanted, computeservice.Shorten(cmp.Or(reason, common.DisableAnnotation)), deployed)
 	if change == nil {
 		status.DisabledFor = reason

@@ -27,24 +27,34 @@ func HostOf(obj client.Object) string {
 // findConflict returns that another compute of the same Nova has the host of this name, nil
 // if none has: what is written to nova for one would hit the other.
 func (s *Registration) findConflict(ctx context.Context, api *novav1.Nova, host string) (*computeservice.Trouble, error) {
+	other, err := s.occupant(ctx, api, host, func(other *novav1.NovaExternalCompute) bool { return rivals(s.compute, other) })
+	if err != nil || other == "" {
+		return nil, err
+	}
+	return &computeservice.Trouble{Reason: novav1.ServiceConflictReason, Message: conflictText(s.compute.Name, other, host)}, nil
+}
+
+// occupant returns the name of a NovaExternalCompute of the same Nova that has the host of
+// this name and disputes it, empty if none does.
+func (s *service) occupant(ctx context.Context, api *novav1.Nova, host string, disputes func(*novav1.NovaExternalCompute) bool) (string, error) {
 	list := &novav1.NovaExternalComputeList{}
-	if err := s.List(ctx, list, client.InNamespace(s.compute.Namespace), client.MatchingFields{HostIndex: host}); err != nil {
-		return nil, fmt.Errorf("listing the computes of host %s: %w", host, err)
+	if err := s.reader.List(ctx, list, client.InNamespace(api.Namespace), client.MatchingFields{HostIndex: host}); err != nil {
+		return "", fmt.Errorf("listing the computes of host %s: %w", host, err)
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if !rivals(s.compute, other) {
+		if !disputes(other) {
 			continue
 		}
-		_, theirs, err := s.findAPI(ctx, other.Spec.CellName)
+		_, theirs, err := findAPI(ctx, s.reader, other.Namespace, other.Spec.CellName)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		if theirs != nil && theirs.UID == api.UID {
-			return &computeservice.Trouble{Reason: novav1.ServiceConflictReason, Message: conflictText(s.compute.Name, other.Name, host)}, nil
+			return other.Name, nil
 		}
 	}
-	return nil, nil
+	return "", nil
 }
 
 // rivals reports whether another compute that has the host of a compute disputes it: one

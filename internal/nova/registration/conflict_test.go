@@ -20,7 +20,7 @@ func compute(name, recorded, shown string) *novav1.NovaExternalCompute {
 }
 
 func registrationOf(c *novav1.NovaExternalCompute, nameInVars string) *Registration {
-	return &Registration{Scope: &hosted.Scope{Vars: map[string]any{hostVar: nameInVars}}, compute: c, view: computeservice.View{Asked: true}}
+	return &Registration{Scope: &hosted.Scope{Vars: map[string]any{hostVar: nameInVars}}, compute: c, service: service{view: computeservice.View{Asked: true}}}
 }
 
 func TestARecordedHostIsLookedForWhateverTheVariablesSay(t *testing.T) {

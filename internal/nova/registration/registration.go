@@ -5,111 +5,75 @@ package registration
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
-	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
 // hostVar is the variable with the name of the host in nova.
 const hostVar = "edpm_nova_host"
 
-// Registration is the service of one compute in nova, in one reconciliation.
+// onHost has the words of a compute on a host.
+var onHost = words{
+	log: "its log on the host", look: "the unit edpm_nova_compute on the host",
+	renamed: "; if the host has another name there, set " + hostVar + " in ansibleVars of the node",
+}
+
+// Registration is the service of one NovaExternalCompute in nova, in one reconciliation.
 type Registration struct {
 	*hosted.Scope
-	compute  *novav1.NovaExternalCompute
-	services *computeservice.Observer
-	// api is the Nova that is asked for the service, nil if none is, and view what it said.
-	api  *novav1.Nova
-	view computeservice.View
-	// cellTrouble is why the cell is not Ready.
-	cellTrouble condition.Reason
-	// conflict is that another compute has the service, nil if none does.
-	conflict *computeservice.Trouble
-	// unchanged is why the service could not be disabled or enabled in nova.
-	unchanged *computeservice.Trouble
-	leaving   leaving
+	service
+	compute *novav1.NovaExternalCompute
 }
 
 // New returns the service of the compute of a scope.
 func New(s *hosted.Scope, services *computeservice.Observer) *Registration {
-	return &Registration{Scope: s, compute: s.Object.(*novav1.NovaExternalCompute), services: services}
+	compute := s.Object.(*novav1.NovaExternalCompute)
+	r := &Registration{Scope: s, compute: compute}
+	r.service = service{
+		reader: s, observer: services, name: computeservice.Name{NamespacedName: client.ObjectKeyFromObject(compute)}, cellName: compute.Spec.CellName,
+		status: &compute.Status.ComputeService, findRival: r.findConflict, warn: s.Warn, toDisable: r.disabledByNode, words: onHost,
+	}
+	r.words.recorded = compute.Status.NovaHost
+	return r
 }
 
 // Observe is the phase that finds out what nova says of the service. It halts for
 // nothing: what is wrong with the service keeps nothing from being deployed.
 func (s *Registration) Observe(ctx context.Context) error {
-	cell, api, err := s.findAPI(ctx, s.compute.Spec.CellName)
+	cell, api, err := findAPI(ctx, s.reader, s.compute.Namespace, s.cellName)
 	if err != nil {
 		return err
 	}
-	s.cellTrouble = CellTrouble(cell)
-	status := &s.compute.Status
-	if s.api = api; api == nil {
-		s.services.Withdraw(client.ObjectKeyFromObject(s.compute))
-		status.ComputeService = nil
+	if api == nil {
+		s.observer.Withdraw(s.name.NamespacedName)
+		s.compute.Status.ComputeService = nil
 		return nil
 	}
-	subject := computeservice.Subject{Name: client.ObjectKeyFromObject(s.compute), Hosts: s.hostNames()}
-	if known := status.ComputeService; known != nil && known.Mapped {
-		subject.Mapped = known.ID
-	}
-	s.view = s.services.Observe(client.ObjectKeyFromObject(api), subject)
-	if s.view.Asked {
-		s.show(s.view.Service)
-	}
-	if service := status.ComputeService; service != nil {
-		if s.conflict, err = s.findConflict(ctx, api, service.Host); err != nil {
-			return err
-		}
+	if err := s.observe(ctx, cell, api, s.hostNames()); err != nil {
+		return err
 	}
 	if err := s.adjust(ctx, false); err != nil {
 		return err
 	}
 	if halt := s.unwritten(); halt != nil { // another phase may halt before Ready says so
-		status.Conditions.MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
+		s.compute.Status.Conditions.MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
 	}
 	return nil
 }
 
-// show puts what nova says of the service into the status.
-func (s *Registration) show(service computeservice.Service) {
-	known, now := s.compute.Status.ComputeService, serviceStatus(service)
-	if now != nil && known != nil && now.ID == known.ID {
-		now.DisabledFor = known.DisabledFor
+// disabledByNode returns the reason of the annotation of the node.
+func (s *Registration) disabledByNode() (reason string, wanted bool) {
+	if s.Node != nil {
+		reason, wanted = s.Node.Annotations[common.DisableAnnotation]
 	}
-	s.view.Service, s.compute.Status.ComputeService = service, now
-}
-
-// findAPI returns a cell, and the Nova that runs the API of it, nil if none does.
-func (s *Registration) findAPI(ctx context.Context, cellName string) (*novav1.NovaCell, *novav1.Nova, error) {
-	cell, nova := &novav1.NovaCell{}, &novav1.Nova{}
-	if err := s.Get(ctx, types.NamespacedName{Namespace: s.compute.Namespace, Name: cellName}, cell); err != nil {
-		return cell, nil, client.IgnoreNotFound(err)
-	}
-	owner := metav1.GetControllerOf(cell)
-	if owner == nil || owner.Kind != "Nova" {
-		return cell, nil, nil
-	}
-	if err := s.Get(ctx, types.NamespacedName{Namespace: cell.Namespace, Name: owner.Name}, nova); err != nil {
-		return cell, nil, client.IgnoreNotFound(err)
-	}
-	if nova.UID != owner.UID || !Observes(nova) {
-		return cell, nil, nil
-	}
-	return cell, nova, nil
+	return reason, wanted
 }
 
 // Observes reports whether a Nova runs an API that can be asked.
@@ -139,40 +103,22 @@ func (s *Registration) hostNames() []string {
 	return slices.Compact(names)
 }
 
-// serviceStatus is what is shown of a service: nothing that differs while nothing
-// has changed.
-func serviceStatus(service computeservice.Service) *novav1.ComputeServiceStatus {
-	if service.ID == "" {
-		return nil
-	}
-	status := &novav1.ComputeServiceStatus{
-		ID: service.ID, Host: service.Host, Up: service.Up, ForcedDown: service.ForcedDown, Mapped: service.Mapped, Duplicated: service.Rival,
-		Disabled: service.Disabled, DisabledReason: service.DisabledReason,
-	}
-	if !service.Up && !service.Seen.IsZero() {
-		status.DownSince = ptr.To(metav1.NewTime(service.Seen))
-	}
-	return status
-}
-
 // Ready is the last phase of a compute: nova can put a guest on it.
 func (s *Registration) Ready(ctx context.Context) error {
+	conditions := &s.compute.Status.Conditions
 	if s.api == nil {
-		notObserved := condition.TrueCondition(novav1.ComputeServiceReadyCondition,
-			"Not observed: NovaCell %s belongs to no Nova that runs an API", s.compute.Spec.CellName)
-		notObserved.Reason = novav1.NotObservedReason
-		s.compute.Status.Conditions.Set(notObserved)
+		conditions.Set(notObserved(s.cellName))
 		return nil
 	}
-	s.services.Await(client.ObjectKeyFromObject(s.api), client.ObjectKeyFromObject(s.compute))
+	s.await()
 	if err := s.adjust(ctx, true); err != nil {
 		return err
 	}
 	s.record()
-	if halt := s.judgeService(); halt != nil {
+	if halt := s.judge(s.hostNames()); halt != nil {
 		return halt
 	}
-	s.compute.Status.Conditions.MarkTrue(novav1.ComputeServiceReadyCondition, "nova-compute on host %s is up and mapped to its cell", s.compute.Status.ComputeService.Host)
+	conditions.MarkTrue(novav1.ComputeServiceReadyCondition, "nova-compute on host %s is up and mapped to its cell", s.compute.Status.ComputeService.Host)
 	return nil
 }
 
@@ -183,83 +129,4 @@ func (s *Registration) record() {
 	if s.compute.Status.NovaHost == "" && s.conflict == nil && s.view.Asked && service != nil && service.Up {
 		s.compute.Status.NovaHost = service.Host
 	}
-}
-
-// unwritten returns why nothing is written to nova, or what is due could not be; nil
-// if neither is so.
-func (s *Registration) unwritten() *phase.Halt {
-	t := novav1.ComputeServiceReadyCondition
-	switch {
-	case s.conflict != nil:
-		return phase.Stalled(t, s.conflict.Reason, "%s", s.conflict.Message)
-	case s.unchanged != nil:
-		return phase.Failing(t, s.unchanged.Reason, "The service is to be disabled or enabled, but %s. It is tried again automatically", s.unchanged.Message)
-	}
-	return nil
-}
-
-// judgeService returns what keeps nova from putting a guest on the compute.
-func (s *Registration) judgeService() *phase.Halt {
-	service, trouble := s.compute.Status.ComputeService, s.view.Trouble
-	t := novav1.ComputeServiceReadyCondition
-	if halt := s.unwritten(); halt != nil {
-		return halt
-	}
-	switch {
-	case trouble != nil && (service == nil || !service.Mapped):
-		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
-	case service == nil && s.compute.Status.NovaHost != "":
-		return phase.Waiting(t, novav1.ServiceNotReportedReason,
-			"nova no longer has a service nova-compute of host %s, the name of the compute in status.novaHost. Waiting for it to report again: see its log on the host", s.compute.Status.NovaHost)
-	case service == nil:
-		return phase.Waiting(t, novav1.ServiceNotReportedReason,
-			"Waiting for nova-compute to report to nova as host %s. If it does not, see its log on the host; if the host has another name there, set %s in ansibleVars of the node",
-			strings.Join(s.hostNames(), " or "), hostVar)
-	case service.Duplicated:
-		return phase.Stalled(t, novav1.ServiceDuplicatedReason,
-			"nova has services nova-compute of host %s in two cells: delete the one that is down with openstack compute service delete, after its guests", service.Host)
-	case !service.Up:
-		return phase.Failing(t, novav1.ServiceDownReason, "%s", downText(service, s.compute.Spec.CellName, s.cellTrouble))
-	case !service.Mapped:
-		return phase.Waiting(t, novav1.HostNotMappedReason, "Waiting until host %s is mapped to its cell: see condition %s of Nova %s", service.Host, novav1.NovaComputeServicesReadyCondition, s.api.Name)
-	case service.Disabled && service.DisabledFor != "":
-		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
-			service.Host, common.DisableAnnotation, service.DisabledReason)
-	case service.Disabled:
-		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: its service is disabled (%s). Enable it with openstack compute service set --enable %s nova-compute",
-			service.Host, reasonText(service.DisabledReason), service.Host)
-	}
-	return nil
-}
-
-// CellTrouble is the reason why a cell is not Ready, empty if it is. It changes rarely: all
-// computes of the cell are looked at when it does.
-func CellTrouble(cell client.Object) condition.Reason {
-	c := cell.(*novav1.NovaCell)
-	ready := c.Status.Conditions.Get(condition.ReadyCondition)
-	if c.IsReady() || ready == nil {
-		return ""
-	}
-	return ready.Reason
-}
-
-func downText(service *novav1.ComputeServiceStatus, cell string, trouble condition.Reason) string {
-	text := "nova-compute on host " + service.Host + " has not reported to nova"
-	switch {
-	case service.ForcedDown:
-		return "nova-compute on host " + service.Host + " is forced down. When the host is back, run openstack compute service set --up " + service.Host + " nova-compute"
-	case service.DownSince != nil:
-		text += " since " + service.DownSince.UTC().Format(time.RFC3339)
-	}
-	if trouble != "" {
-		return fmt.Sprintf("%s, and NovaCell %s is not Ready (%s): see its conditions, as nova-compute needs its message bus and its conductor", text, cell, trouble)
-	}
-	return text + ": see the unit edpm_nova_compute on the host, and the message bus of the cell"
-}
-
-func reasonText(reason string) string {
-	if reason == "" {
-		return "without a reason"
-	}
-	return reason
 }

@@ -31,7 +31,7 @@ func TestAServiceThatIsDownNamesWhatToLookAt(t *testing.T) {
 		"how to take it back":    {novav1.ComputeServiceStatus{Host: "h", ForcedDown: true}, "PodsNotReady", "nova-compute on host h is forced down. When the host is back"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := downText(&c.service, "c", c.trouble); !strings.HasPrefix(got, c.want) {
+			if got := (&service{cellName: "c", cellTrouble: c.trouble, words: onHost}).downText(&c.service); !strings.HasPrefix(got, c.want) {
 				t.Errorf("it says %q; want %q", got, c.want)
 			}
 		})

@@ -5,12 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -27,6 +23,8 @@ type leaving struct {
 	// forced reports whether the service is forced down, by this attempt, an earlier one
 	// or another user: nova does not say then whether nova-compute runs.
 	forced bool
+	// present reports whether the pod is still there, and gone whether nothing is left to do.
+	present, gone bool
 }
 
 // Drain is the phase that has nova put no more guests on the host, and waits until
@@ -44,15 +42,72 @@ func (s *Registration) Drain(ctx context.Context) error {
 	return nil
 }
 
+// disableForRemoval finds the service and has nova disable it.
 func (s *Registration) disableForRemoval(ctx context.Context) error {
-	if err := s.findService(ctx); err != nil || s.leaving.service.ID == "" {
+	if err := s.findService(ctx); err != nil {
 		return err
 	}
+	return s.retire(ctx, s.SkipCleanup())
+}
+
+// findService finds the service of the compute, if it has put one on the host: nova may
+// have one of that name which is another user's. That it is another compute's is the error.
+func (s *Registration) findService(ctx context.Context) error {
+	_, api, err := findAPI(ctx, s.reader, s.compute.Namespace, s.cellName)
+	if err != nil || api == nil {
+		return err
+	}
+	if touched, err := s.Touched(ctx); err != nil || !touched {
+		return err
+	}
+	_ = s.ReadVars(ctx) // the names are good without them as well
+	hosts, known := s.hostNames(), s.compute.Status.ComputeService
+	if s.compute.Status.NovaHost == "" && known != nil {
+		hosts = []string{known.Host}
+	}
+	return s.find(ctx, api, hosts)
+}
+
+// find finds the service by one of its hosts' names in nova. That it is another compute's
+// is the error.
+func (s *service) find(ctx context.Context, api *novav1.Nova, hosts []string) error {
+	var err error
+	if s.leaving.Client, err = s.askable(ctx, api); err != nil {
+		return err
+	}
+	for _, host := range hosts {
+		found, err := s.leaving.Find(ctx, host)
+		if err != nil {
+			return err
+		}
+		i := pick(found, *s.status)
+		if i < 0 {
+			continue
+		}
+		conflict, err := s.findRival(ctx, api, host)
+		if err != nil {
+			return err
+		}
+		if conflict != nil {
+			return conflict
+		}
+		s.leaving.service = found[i]
+		return nil
+	}
+	return nil
+}
+
+// retire has nova disable the service that was found, and counts the instances. Without
+// clean-up it is forced down as well.
+func (s *service) retire(ctx context.Context, skipCleanup bool) error {
 	l := &s.leaving
+	if l.service.ID == "" {
+		return nil
+	}
 	l.forced = l.service.ForcedDown
-	if !l.service.Disabled || annotated(s.compute.Status.ComputeService, l.service.DisabledReason) {
+	if !l.service.Disabled || annotated(*s.status, l.service.DisabledReason) {
 		change := computeservice.Disable(removalReason)
-		if s.SkipCleanup() && l.service.Up {
+		if skipCleanup && l.service.Up {
 			// nova's API calls a compute that is up when it is disabled, and a host that
 			// has just died answers after no time that one could wait
 			// (nova/compute/api.py, _update_compute_provider_status).
@@ -69,52 +124,14 @@ func (s *Registration) disableForRemoval(ctx context.Context) error {
 	return err
 }
 
-// findService finds the service of the compute, if it has put one on the host: nova may
-// have one of that name which is another user's. That it is another compute's is the error.
-func (s *Registration) findService(ctx context.Context) error {
-	_, api, err := s.findAPI(ctx, s.compute.Spec.CellName)
-	if err != nil || api == nil {
-		return err
-	}
-	if touched, err := s.Touched(ctx); err != nil || !touched {
-		return err
-	}
-	if s.leaving.Client, err = s.askable(ctx, api); err != nil {
-		return err
-	}
-	_ = s.ReadVars(ctx) // the names are good without them as well
-	hosts, known := s.hostNames(), s.compute.Status.ComputeService
-	if s.compute.Status.NovaHost == "" && known != nil {
-		hosts = []string{known.Host}
-	}
-	for _, host := range hosts {
-		found, err := s.leaving.Find(ctx, host)
-		if err != nil {
-			return err
+// showRetired shows the service as it was read to be retired.
+func (s *service) showRetired() {
+	if fresh, known := s.leaving.service, *s.status; fresh.ID != "" {
+		if known != nil && known.ID == fresh.ID { // only the list says so
+			fresh.Mapped, fresh.Rival = known.Mapped, known.Duplicated
 		}
-		if i := pick(found, known); i >= 0 {
-			conflict, err := s.findConflict(ctx, api, host)
-			if err != nil {
-				return err
-			}
-			if conflict != nil {
-				return conflict
-			}
-			s.leaving.service = found[i]
-			return nil
-		}
+		s.show(fresh)
 	}
-	return nil
-}
-
-// askable returns a client of a Nova. Before the Nova was looked at by a manager that has
-// just been started the attempt is repeated, and nothing is said.
-func (s *Registration) askable(ctx context.Context, api *novav1.Nova) (*computeservice.Client, error) {
-	key := client.ObjectKeyFromObject(api)
-	if !s.services.Configured(key) && api.Status.Conditions.IsTrue(condition.InputReadyCondition) {
-		return nil, apply.CacheBehind(api, "Nova")
-	}
-	return s.services.Client(ctx, key)
 }
 
 // pick returns which of the services of a host is the one that is known, or the only one;
@@ -128,43 +145,52 @@ func pick(found []computeservice.Service, known *novav1.ComputeServiceStatus) in
 }
 
 // Leave is the phase that deletes the service, with which its host mapping and its
-// resource provider go. Without clean-up the service stays where it could be needed:
-// guests can be evacuated then, or nova-compute may still run.
+// resource provider go.
 func (s *Registration) Leave(ctx context.Context) error {
+	deleted, err := s.leave(ctx, s.SkipCleanup())
+	switch {
+	case err != nil:
+		return s.unaskable(err)
+	case !deleted:
+		return s.occupied()
+	}
+	return nil
+}
+
+// leave deletes the service, and returns false if nova refuses that because of instances.
+// Without clean-up it stays where it could be needed: guests can be evacuated then, or
+// nova-compute may still run.
+func (s *service) leave(ctx context.Context, skipCleanup bool) (bool, error) {
 	l := &s.leaving
 	if l.service.ID == "" {
-		return nil
+		return true, nil
 	}
-	if s.SkipCleanup() && (l.service.Up || l.forced || l.instances > 0) {
-		return s.leaveService(ctx)
+	if skipCleanup && (l.service.Up || l.forced || l.instances > 0) {
+		return true, s.leaveService(ctx)
 	}
 	deleted, err := l.Delete(ctx, l.service)
 	if err == nil && !deleted { // an instance, or a migration of one, is new
 		l.instances = max(l.instances, 1)
 	}
 	switch {
-	case err == nil && deleted:
-		return nil
-	case err == nil && s.SkipCleanup():
-		return s.leaveService(ctx)
-	case err == nil:
-		return s.occupied()
-	case s.SkipCleanup():
-		return s.onlyFault(err)
+	case skipCleanup && err != nil:
+		return true, s.onlyFault(err)
+	case skipCleanup && !deleted:
+		return true, s.leaveService(ctx)
 	}
-	return s.unaskable(err)
+	return deleted, err
 }
 
 // leaveService forces the service down in nova, unless it is, which nova would refuse, and
 // reports what is left.
-func (s *Registration) leaveService(ctx context.Context) error {
+func (s *service) leaveService(ctx context.Context) error {
 	l := &s.leaving
 	if !l.service.ForcedDown {
 		if _, err := l.Update(ctx, l.service, computeservice.Change{}.ForceDown(true)); err != nil {
 			return s.onlyFault(err)
 		}
 	}
-	s.Warn(novav1.ServiceLeftEvent,
+	s.warn(novav1.ServiceLeftEvent,
 		"nova keeps the service nova-compute of host %s (%d instances), which is disabled and forced down: make sure that the host is off, evacuate its instances, then run openstack compute service delete %s",
 		l.service.Host, l.instances, l.service.ID)
 	return nil
@@ -172,7 +198,7 @@ func (s *Registration) leaveService(ctx context.Context) error {
 
 // onlyFault is the error unless it says that nova cannot be asked, or is not to be: a compute that is
 // deleted without clean-up does not wait for nova.
-func (s *Registration) onlyFault(err error) error {
+func (s *service) onlyFault(err error) error {
 	trouble := (*computeservice.Trouble)(nil)
 	if !errors.As(err, &trouble) {
 		return err
@@ -181,7 +207,7 @@ func (s *Registration) onlyFault(err error) error {
 	if trouble.Reason == novav1.ServiceConflictReason { // it is the other compute's
 		remedy = ""
 	}
-	s.Warn(novav1.ServiceLeftEvent, "The service nova-compute of the host was left in nova as it is: %s%s", trouble.Message, remedy)
+	s.warn(novav1.ServiceLeftEvent, "The service nova-compute of the host was left in nova as it is: %s%s", trouble.Message, remedy)
 	return nil
 }
 
@@ -193,7 +219,7 @@ func (s *Registration) unaskable(err error) error {
 	}
 	halt := phase.Failing(novav1.ComputeServiceReadyCondition, trouble.Reason,
 		"Deleting: the service is to be disabled and deleted in nova, but %s. It is tried again automatically; to delete the compute without it, set annotation %s: \"true\"", trouble.Message, common.SkipCleanupAnnotation)
-	halt.After = s.services.Interval()
+	halt.After = s.observer.Interval()
 	return halt
 }
 
@@ -202,6 +228,6 @@ func (s *Registration) occupied() error {
 	halt := phase.Stalled(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason,
 		"Deleting: host %s has %d instances, and gets no new ones. Migrate or delete them, and it continues automatically. If the host is dead, set annotation %s: \"true\": its service is then forced down in nova, and the instances can be evacuated",
 		s.leaving.service.Host, s.leaving.instances, common.SkipCleanupAnnotation)
-	halt.After = s.services.Interval()
+	halt.After = s.observer.Interval()
 	return halt
 }

@@ -1,0 +1,80 @@
+package registration
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// judge returns what keeps nova from putting a guest on the compute, whose host has one of
+// the names in nova.
+func (s *service) judge(hosts []string) *phase.Halt {
+	service, trouble := *s.status, s.view.Trouble
+	t := novav1.ComputeServiceReadyCondition
+	if halt := s.unwritten(); halt != nil {
+		return halt
+	}
+	switch {
+	case trouble != nil && (service == nil || !service.Mapped):
+		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
+	case service == nil && s.words.recorded != "":
+		return phase.Waiting(t, novav1.ServiceNotReportedReason,
+			"nova no longer has a service nova-compute of host %s, the name of the compute in status.novaHost. Waiting for it to report again: see %s", s.words.recorded, s.words.log)
+	case service == nil:
+		return phase.Waiting(t, novav1.ServiceNotReportedReason,
+			"Waiting for nova-compute to report to nova as host %s. If it does not, see %s%s", strings.Join(hosts, " or "), s.words.log, s.words.renamed)
+	case service.Duplicated:
+		return phase.Stalled(t, novav1.ServiceDuplicatedReason,
+			"nova has services nova-compute of host %s in two cells: delete the one that is down with openstack compute service delete, after its guests", service.Host)
+	case !service.Up:
+		return phase.Failing(t, novav1.ServiceDownReason, "%s", s.downText(service))
+	case !service.Mapped:
+		return phase.Waiting(t, novav1.HostNotMappedReason, "Waiting until host %s is mapped to its cell: see condition %s of Nova %s", service.Host, novav1.NovaComputeServicesReadyCondition, s.api.Name)
+	case service.Disabled && service.DisabledFor != "":
+		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
+			service.Host, common.DisableAnnotation, service.DisabledReason)
+	case service.Disabled:
+		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: its service is disabled (%s). Enable it with openstack compute service set --enable %s nova-compute",
+			service.Host, reasonText(service.DisabledReason), service.Host)
+	}
+	return nil
+}
+
+// CellTrouble is the reason why a cell is not Ready, empty if it is. It changes rarely: all
+// computes of the cell are looked at when it does.
+func CellTrouble(cell client.Object) condition.Reason {
+	c := cell.(*novav1.NovaCell)
+	ready := c.Status.Conditions.Get(condition.ReadyCondition)
+	if c.IsReady() || ready == nil {
+		return ""
+	}
+	return ready.Reason
+}
+
+func (s *service) downText(service *novav1.ComputeServiceStatus) string {
+	text := "nova-compute on host " + service.Host + " has not reported to nova"
+	switch {
+	case service.ForcedDown:
+		return "nova-compute on host " + service.Host + " is forced down. When the host is back, run openstack compute service set --up " + service.Host + " nova-compute"
+	case service.DownSince != nil:
+		text += " since " + service.DownSince.UTC().Format(time.RFC3339)
+	}
+	if s.cellTrouble != "" {
+		return fmt.Sprintf("%s, and NovaCell %s is not Ready (%s): see its conditions, as nova-compute needs its message bus and its conductor", text, s.cellName, s.cellTrouble)
+	}
+	return text + ": see " + s.words.look + ", and the message bus of the cell"
+}
+
+func reasonText(reason string) string {
+	if reason == "" {
+		return "without a reason"
+	}
+	return reason
+}

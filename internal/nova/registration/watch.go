@@ -1,0 +1,42 @@
+package registration
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// Watch wakes the computes of a kind, whose index holds their cells, when something changes
+// that they read of their cell, and when it gets an API that is asked or loses it.
+func Watch(b *builder.Builder, c client.Reader, list func() client.ObjectList, cellIndex string) *builder.Builder {
+	ofCell := func(cell func(client.Object) string) handler.MapFunc { return watch.Users(c, list, cellIndex, cell) }
+	ofNova := func(ctx context.Context, nova client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for cell := range nova.(*novav1.Nova).Spec.CellTemplates {
+			name := novav1.CellName(nova.GetName(), cell)
+			requests = append(requests, ofCell(func(client.Object) string { return name })(ctx, nova)...)
+		}
+		return requests
+	}
+	return b.
+		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell(watch.ByName)),
+			builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(CellTrouble)))).
+		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(ofNova), builder.WithPredicates(apiChanges))
+}
+
+// apiChanges lets through that a Nova gets an API, or loses it.
+var apiChanges = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool { return Observes(e.ObjectOld) != Observes(e.ObjectNew) },
+}
+
+// configuresComputes is what computes wait for of their cell: a conductor that is
+// being replaced does not concern them.
+func configuresComputes(cell client.Object) bool { return cell.(*novav1.NovaCell).ConfiguresComputes() }
