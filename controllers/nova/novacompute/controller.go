@@ -117,6 +117,6 @@ func configuresComputes(cell client.Object) bool { return cell.(*novav1.NovaCell
 func cellOf(obj client.Object) []string { return []string{obj.(*novav1.NovaCompute).Spec.CellName} }
 
 func secretsOf(obj client.Object) []string {
-	own := podified.Service{Name: obj.GetName()}
-	return []string{novav1.ComputeConfigSecretName(obj.(*novav1.NovaCompute).Spec.CellName), own.ConfigName()}
+	own, spec := podified.Service{Name: obj.GetName()}, obj.(*novav1.NovaCompute).Spec
+	return append([]string{novav1.ComputeConfigSecretName(spec.CellName), own.ConfigName()}, spec.CustomServiceConfigSecrets...)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -30,8 +31,11 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells;nova,verbs=list;watch
 
-// cellIndex holds the cell of a compute.
-const cellIndex = "spec.cellName"
+// cellIndex holds the cell of a compute, and layerIndex the Secrets of the templates of a cell.
+const (
+	cellIndex  = "spec.cellName"
+	layerIndex = "nova.layers"
+)
 
 // Reconciler of NovaExternalCompute.
 type Reconciler struct {
@@ -45,7 +49,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
 		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE, Identity: identity.HostCompute,
-		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.Services.Withdraw,
+		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.Services.Withdraw, Reads: reads,
 		Bind: r.bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 			return r.watch(ctx, mgr, shared, b)
@@ -63,9 +67,13 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 	b.Watches(&novav1.NovaCell{}, ofCell(watch.ByName), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(registration.CellTrouble)))).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(computesOfNova(mgr.GetClient())), builder.WithPredicates(apiChanges)).
 		WatchesRawSource(shared.Inputs.SecretChanges(ofCell(cellOfConfig))).
+		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient())))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
 		WatchesRawSource(r.Services.Computes())
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
+		return err
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCell{}, layerIndex, layers.SecretsOf); err != nil {
 		return err
 	}
 	return mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, cellIndex, cellOf)
@@ -74,6 +82,18 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 // computesOf are the computes of a cell.
 func computesOf(c client.Reader, cell func(client.Object) string) handler.MapFunc {
 	return watch.Users(c, func() client.ObjectList { return &novav1.NovaExternalComputeList{} }, cellIndex, cell)
+}
+
+// computesWithLayer are the computes of the cells whose templates name a Secret.
+func computesWithLayer(c client.Reader) handler.MapFunc {
+	cells := watch.Users(c, func() client.ObjectList { return &novav1.NovaCellList{} }, layerIndex, watch.ByName)
+	return func(ctx context.Context, secret client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, cell := range cells(ctx, secret) {
+			requests = append(requests, computesOf(c, func(client.Object) string { return cell.Name })(ctx, secret)...)
+		}
+		return requests
+	}
 }
 
 // computesOfNova are the computes of the cells of a Nova.
@@ -113,6 +133,15 @@ func hostOf(obj client.Object) []string {
 		return []string{host}
 	}
 	return nil
+}
+
+// reads are the Secrets of the compute's own configuration.
+func reads(obj hosted.Object) []string {
+	var names []string
+	for _, name := range obj.(*novav1.NovaExternalCompute).Spec.CustomServiceConfigSecrets {
+		names = append(names, "Secret/"+name)
+	}
+	return names
 }
 
 func cellOf(obj client.Object) []string {
