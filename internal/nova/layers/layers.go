@@ -29,6 +29,9 @@ const (
 	ownSecretsFile      = "03-nova-secrets.conf"
 )
 
+// Own is the path of the compute's own layer.
+const Own = "spec.customServiceConfig"
+
 // Layer is one customServiceConfig, with the Secrets that come right after it.
 type Layer struct {
 	// At is the path of customServiceConfig, after its object unless that is the compute.
@@ -52,7 +55,7 @@ func Of(cell *novav1.NovaCell, role string, compute *novav1.NovaExternalCompute)
 			fmt.Sprintf(templateFile, len(layers)+1), fmt.Sprintf(templateSecretsFile, len(layers)+1),
 		})
 	}
-	return append(layers, Layer{"spec.customServiceConfig", compute.Spec.CustomServiceConfig, compute.Spec.CustomServiceConfigSecrets, ownFile, ownSecretsFile})
+	return append(layers, Layer{Own, compute.Spec.CustomServiceConfig, compute.Spec.CustomServiceConfigSecrets, ownFile, ownSecretsFile})
 }
 
 // concerns reports whether a template says something to computes of the role.
