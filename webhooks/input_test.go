@@ -279,7 +279,7 @@ var _ = Describe("Admission", func() {
 			"OpenStackDataPlaneService": `{secrets: [ceph], openStackAnsibleEERunnerImage: "quay.io/a/b:c"}`,
 			"OpenStackAnsibleEE":        `{playbook: edpm.operators.run_os, inventory: "all: {hosts: {a: {}}}", ansibleTags: "a,b"}`,
 			"Nova":                      `{cellTemplates: {cell0: {metadataServiceTemplate: {replicas: 0}}, cell1: {}}}`,
-			"NovaCell":                  `{cellName: cell1, keystoneAuthURL: "https://k:5000", noVNCProxyBaseURL: "http://c/vnc_lite.html"}`,
+			"NovaCell":                  `{cellName: cell1, keystoneAuthURL: "https://k:5000", noVNCProxyBaseURL: "http://c/vnc_lite.html", computeTemplates: [{roles: [a, b.c], customServiceConfig: "[DEFAULT]\ndebug = true\n", customServiceConfigSecrets: [s]}]}`,
 			"NovaExternalCompute":       `{customServiceConfig: "[libvirt]\ncpu_mode = host-model\n", networkAttachments: [ctlplane]}`,
 			"OVNController":             `{containerImage: "ovn:1", customServiceConfig: ""}`,
 			"OVNMetadataAgent":          `{customServiceConfig: "[DEFAULT]\ndebug = True\n"}`,
@@ -344,6 +344,15 @@ var _ = Describe("Warnings", func() {
 		compute.Spec.SSHKeySecretName = "key"
 		Expect(api.Update(ctx, compute)).To(Succeed())
 		Expect(warnings.take()).To(BeEmpty(), "the snippet has not changed")
+	})
+	It("name options of templates of computes that the deployment owns, once", func() {
+		cell := with(w, "NovaCell", `computeTemplates: [{}, {customServiceConfig: "[placement]\npassword = hunter2\n"}]`).(*novav1.NovaCell)
+		create(cell)
+		Expect(warnings.take()).To(ConsistOf(And(
+			HavePrefix("spec.computeTemplates[1].customServiceConfig: line 2: [placement] password"), Not(ContainSubstring("hunter2")))))
+		cell.Spec.KeystoneAuthURL = "http://k:5000"
+		Expect(api.Update(ctx, cell)).To(Succeed())
+		Expect(warnings.take()).To(BeEmpty(), "the templates have not changed")
 	})
 	It("name the shared secret of a metadata agent, which the OVN configuration has", func() {
 		create(with(w, "OVNMetadataAgent", `customServiceConfig: "[DEFAULT]\nmetadata_proxy_shared_secret = hunter2\n"`))

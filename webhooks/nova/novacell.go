@@ -1,6 +1,9 @@
 package nova
 
 import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +22,16 @@ const maxCellName = 35
 var cellRules = hook.Rules[*novav1.NovaCell]{
 	Kind:   novav1.GroupVersion.WithKind("NovaCell").GroupKind(),
 	Errors: cellErrors,
+	Warnings: func(_ context.Context, old, cell *novav1.NovaCell) []string {
+		if old != nil && equality.Semantic.DeepEqual(old.Spec.ComputeTemplates, cell.Spec.ComputeTemplates) {
+			return nil
+		}
+		var warnings []string
+		for i, t := range cell.Spec.ComputeTemplates {
+			warnings = append(warnings, validate.ServiceConfigWarnings(field.NewPath("spec", "computeTemplates").Index(i).Child("customServiceConfig"), t.CustomServiceConfig)...)
+		}
+		return warnings
+	},
 }
 
 // SetupNovaCellWithManager serves the rules of NovaCell.
