@@ -28,6 +28,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
@@ -83,8 +84,11 @@ func takers(ns string) []client.Object {
 
 	cell := MakeCell("cell1", ns).Obj()
 	cell.Spec.CellDatabaseHostname, cell.Spec.APIDatabaseHostname = "db", "db"
+	cell.Spec.ComputeTemplates = []novav1.NovaComputeTemplate{{}}
 	nova := MakeNova("osp", ns, poison, "cell2")
 	nova.Spec.PasswordSelectors.CellDatabase = poison
+	nova.Spec.CellTemplates["cell2"] = novav1.NovaCellTemplate{ComputeTemplates: cell.Spec.ComputeTemplates}
+	pods := &novav1.NovaCompute{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "pods"}, Spec: novav1.NovaComputeSpec{CellName: "cell1"}}
 	glance := &glancev1.Glance{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "glance"}}
 	glance.Spec.KeystoneAuthURL, glance.Spec.DatabaseHostname = "http://keystone.example:5000", "db"
 	glance.Spec.Storage.External = ptr.To(true)
@@ -96,7 +100,7 @@ func takers(ns string) []client.Object {
 	run.Spec.Env, run.Spec.ExtraMounts = vars, mounts
 
 	class := MakeServiceClass("agent", ns).SecretFile("file", poison, poison).Obj()
-	objects := []client.Object{MakeService("own", ns), class, role, node, all, cell, nova, glance, plane, run}
+	objects := []client.Object{MakeService("own", ns), class, role, MakeCompute("n", ns, "cell1"), pods, node, all, cell, nova.DeepCopy(), glance, plane, run}
 	for _, o := range objects {
 		spec, _, _ := specOf(o)
 		fill(spec, poison)

@@ -155,6 +155,16 @@ var _ = Describe("Admission", func() {
 			"spec.customServiceConfig: Forbidden: line 2: [DEFAULT] transport_url", "set it in the Secret"),
 		Entry("a conductor with another database", "NovaCell", `conductorServiceTemplate: {customServiceConfig: "[database]\nconnection = x\n"}`,
 			"spec.conductorServiceTemplate.customServiceConfig: Forbidden: line 2: [database] connection", "cellDatabaseHostname"),
+		Entry("a template of computes with the name of one", "NovaCell", `computeTemplates: [{}, {roles: [r], customServiceConfig: "[DEFAULT]\nhost = x\n"}]`,
+			"spec.computeTemplates[1].customServiceConfig: Forbidden: line 2: [DEFAULT] host registers the host as another compute", "edpm_nova_host"),
+		Entry("a template of computes with a broken snippet", "Nova", `cellTemplates: {cell1: {computeTemplates: [{customServiceConfig: "[DEFAULT]\npassword hunter2\n"}]}}`,
+			`spec.cellTemplates[cell1].computeTemplates[0].customServiceConfig: Invalid value: "password ***": line 2`),
+		Entry("a template of computes of a role that has no name", "NovaCell", `computeTemplates: [{roles: [No_Role], customServiceConfigSecrets: [No_Secret]}]`,
+			`spec.computeTemplates[0].roles[0]: Invalid value: "No_Role"`, `spec.computeTemplates[0].customServiceConfigSecrets[0]: Invalid value: "No_Secret"`),
+		Entry("Secrets of services that have no name", "NovaCell", `metadataServiceTemplate: {customServiceConfigSecrets: [No_Secret]}`,
+			`spec.metadataServiceTemplate.customServiceConfigSecrets[0]: Invalid value: "No_Secret"`),
+		Entry("Secrets of a compute that have no name", "NovaExternalCompute", `customServiceConfigSecrets: [No_Secret]`, `spec.customServiceConfigSecrets[0]: Invalid value: "No_Secret"`),
+		Entry("Secrets of computes in pods that have no name", "NovaCompute", `customServiceConfigSecrets: [No_Secret]`, `spec.customServiceConfigSecrets[0]: Invalid value: "No_Secret"`),
 		Entry("an API with another database", "Nova", `apiServiceTemplate: {customServiceConfig: "[api_database]\nconnection = x\n"}`,
 			"spec.apiServiceTemplate.customServiceConfig: Forbidden: line 2: [api_database] connection", "apiDatabaseInstance"),
 		Entry("a control plane with a scheduler of another name", "OpenStackControlPlane",
@@ -269,7 +279,7 @@ var _ = Describe("Admission", func() {
 			"OpenStackDataPlaneService": `{secrets: [ceph], openStackAnsibleEERunnerImage: "quay.io/a/b:c"}`,
 			"OpenStackAnsibleEE":        `{playbook: edpm.operators.run_os, inventory: "all: {hosts: {a: {}}}", ansibleTags: "a,b"}`,
 			"Nova":                      `{cellTemplates: {cell0: {metadataServiceTemplate: {replicas: 0}}, cell1: {}}}`,
-			"NovaCell":                  `{cellName: cell1, keystoneAuthURL: "https://k:5000", noVNCProxyBaseURL: "http://c/vnc_lite.html"}`,
+			"NovaCell":                  `{cellName: cell1, keystoneAuthURL: "https://k:5000", noVNCProxyBaseURL: "http://c/vnc_lite.html", computeTemplates: [{roles: [a, b.c], customServiceConfig: "[DEFAULT]\ndebug = true\n", customServiceConfigSecrets: [s]}]}`,
 			"NovaExternalCompute":       `{customServiceConfig: "[libvirt]\ncpu_mode = host-model\n", networkAttachments: [ctlplane]}`,
 			"OVNController":             `{containerImage: "ovn:1", customServiceConfig: ""}`,
 			"OVNMetadataAgent":          `{customServiceConfig: "[DEFAULT]\ndebug = True\n"}`,
@@ -334,6 +344,15 @@ var _ = Describe("Warnings", func() {
 		compute.Spec.SSHKeySecretName = "key"
 		Expect(api.Update(ctx, compute)).To(Succeed())
 		Expect(warnings.take()).To(BeEmpty(), "the snippet has not changed")
+	})
+	It("name options of templates of computes that the deployment owns, once", func() {
+		cell := with(w, "NovaCell", `computeTemplates: [{}, {customServiceConfig: "[placement]\npassword = hunter2\n"}]`).(*novav1.NovaCell)
+		create(cell)
+		Expect(warnings.take()).To(ConsistOf(And(
+			HavePrefix("spec.computeTemplates[1].customServiceConfig: line 2: [placement] password"), Not(ContainSubstring("hunter2")))))
+		cell.Spec.KeystoneAuthURL = "http://k:5000"
+		Expect(api.Update(ctx, cell)).To(Succeed())
+		Expect(warnings.take()).To(BeEmpty(), "the templates have not changed")
 	})
 	It("name the shared secret of a metadata agent, which the OVN configuration has", func() {
 		create(with(w, "OVNMetadataAgent", `customServiceConfig: "[DEFAULT]\nmetadata_proxy_shared_secret = hunter2\n"`))

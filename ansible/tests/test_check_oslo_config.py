@@ -105,6 +105,16 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(self.refused("[DEFAULT]\nS3cret\n"), ["1.conf line 2: No ':' or '=' found in assignment"])
         self.assertEqual(self.refused("[DEFAULT]\n", "  S3cret\n"), ["theirs line 1: Unexpected continuation line"])
 
+    def test_a_value_of_a_file_that_is_hidden_is_not_shown(self):
+        hidden = ("--hidden", "2.*")
+        code, _, errors = self.check("[DEFAULT]\nkind = c\nmany = 1\n", "[DEFAULT]\nmany = S3cret\ndash_name = S3cret\n[library]\non = S3cret\n",
+                                     "[net]\naddress = $dash_name\n", arguments=hidden)
+        self.assertEqual((code, errors), (78, [
+            "1.conf line 2: kind in [DEFAULT] is not valid: Valid values are [a, b], but found 'c'",
+            "theirs line 2: many in [DEFAULT] is not valid", "theirs line 5: on in [library] is not valid", "3.conf line 2: address in [net] is not valid"]))
+        code, _, errors = self.check("[DEFAULT]\nmany = 1\n", "[DEFAULT]\nmany = S3cret\n", "[DEFAULT]\nmany = 1\n", arguments=hidden)
+        self.assertEqual((code, errors), (78, ["3.conf line 2: many in [DEFAULT] is not valid"]), "all of its values are read")
+
     def test_an_old_name_is_a_warning_and_its_value_is_checked(self):
         self.assertEqual(self.accepted("[DEFAULT]\nprocesses = 1\n"), ["1.conf line 2: processes in [DEFAULT] is deprecated"])
         code, warnings, errors = self.check("[DEFAULT]\nprocesses = x\n")

@@ -374,12 +374,13 @@ class ConfigurationTest(realhost.HostTest):
     # Any text is a valid value, but nova-compute ends at once if there is no such transport.
     FATAL = "[oslo_messaging_notifications]\ntransport_url = nosuch://u:S3cretPass@127.0.0.1/\n"
 
-    def variables(self, override, **more):
-        for name, text in (("01-nova.conf", self.NOVA), ("02-nova-override.conf", override)):
+    def variables(self, override, layers=None, **more):
+        files = dict({"01-nova.conf": self.NOVA, "02-nova-override.conf": override}, **layers or {})
+        for name, text in files.items():
             with open(self.path(name), "w", encoding="utf-8") as file:
                 file.write(text)
         return dict({"edpm_nova_compute_image": "localhost/edpm-nova-compute:latest",
-                     "edpm_config_files": {name: self.path(name) for name in ("01-nova.conf", "02-nova-override.conf")}}, **more)
+                     "edpm_config_files": {name: self.path(name) for name in files}}, **more)
 
     def state(self):
         """Returns what changes with each start of nova-compute, and what it reads."""
@@ -411,6 +412,20 @@ class ConfigurationTest(realhost.HostTest):
                 with self.subTest(override, arguments=arguments):
                     self.assertIn(refused + reason, self.fails(override, *arguments))
                     self.assertEqual(self.state(), before)
+
+    def test_1_layers_of_the_cell_come_between_what_is_generated_and_the_override(self):
+        layers = {"01-template-01-config.conf": "[DEFAULT]\nreserved_host_memory_mb = 1\nreserved_host_cpus = 1\n",
+                  "01-template-01-secrets.conf": "[DEFAULT]\nreserved_host_cpus = 2\nreserved_host_disk_mb = 2\n",
+                  "03-nova-secrets.conf": "[DEFAULT]\nreserved_host_disk_mb = 3\n"}
+        self.succeeds("nova", **self.variables("[DEFAULT]\nreserved_host_memory_mb = 9\n", layers))
+        read = self.host("podman exec edpm_nova_compute python3 -c 'import nova.conf; nova.conf.CONF([\"--config-file\", \"/dev/null\", \"--config-dir\", \"/etc/nova/nova.conf.d\"]); "
+                         "print(nova.conf.CONF.reserved_host_memory_mb, nova.conf.CONF.reserved_host_cpus, nova.conf.CONF.reserved_host_disk_mb)'")
+        self.assertEqual(read.splitlines()[-1], "9 2 3")
+        before = self.state()
+        for name, message in (("01-template-01-config.conf", "01-template-01-config.conf line 2: virt_type in [libvirt] is not valid: Valid values are"),
+                              ("01-template-02-secrets.conf", "01-template-02-secrets.conf line 2: virt_type in [libvirt] is not valid$")):
+            self.assertRegex(self.fails("", layers={name: "[libvirt]\nvirt_type = S3cret%s\n" % ("" if "config" in name else "Pass")}), re.escape(message).replace(r"\$", "$"))
+            self.assertEqual(self.state(), before)
 
     def test_1_what_would_leave_guests_does_not_replace_anything(self):
         self.succeeds("nova", **self.variables(""))

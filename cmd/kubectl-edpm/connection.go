@@ -21,6 +21,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -40,7 +41,7 @@ type connection struct {
 func (c *connection) connect() error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, topologyv1.AddToScheme, dataplanev1.AddToScheme, ansibleeev1.AddToScheme, edpmv1.AddToScheme,
+		clientgoscheme.AddToScheme, topologyv1.AddToScheme, dataplanev1.AddToScheme, ansibleeev1.AddToScheme, edpmv1.AddToScheme, novav1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return err

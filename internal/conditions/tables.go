@@ -141,7 +141,9 @@ var tables = []Table{
 		hostedInputReady.withTable(hosted).withReasons(novaAnnotationMissing, novaCellMismatch),
 		novaNovaCellReady.withReasons(novaCellMissing, novaCellNotReady, novaCellZero, commonSecretForbidden, commonSecretLimit),
 		hostedDataPlaneNodeReady.withTable(hosted),
-		serviceConfigReady.withTable(hosted),
+		serviceConfigReady.withMeaning("`customServiceConfig` and the templates of the cell are valid").withTable(hosted).withReasons(
+			commonSecretMissing.withMeaning("a Secret of `customServiceConfigSecrets`, of the compute or of a template of its cell, does not exist; the message names the field"),
+			commonSecretForbidden, commonSecretLimit),
 		deploymentReady.withMeaning("libvirt and nova ran on the host with the current inputs").withTable(hosted),
 		novaComputeServiceReady.
 			withReasons(novaNotObserved, novaServiceNotReported, novaServiceDown, novaServiceDisabled, novaServiceDuplicated, novaServiceConflict, novaInstancesPresent, novaHostNotMapped).

@@ -102,7 +102,7 @@ func (s *Scope) phases() []phase.Phase {
 		[]phase.Phase{phase.Of(condition.InputReadyCondition, s.recall, s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.readInputs)}, s.parts.Inputs, s.images(),
 		[]phase.Phase{
 			phase.Of(hostedv1.DataPlaneNodeReadyCondition, s.nodeReady),
-			phase.Of(condition.ServiceConfigReadyCondition, s.serviceConfig),
+			phase.Of(condition.ServiceConfigReadyCondition, append([]phase.Func{s.serviceConfig}, s.parts.Config...)...),
 			phase.Of(condition.DeploymentReadyCondition, s.deploy),
 		}, s.parts.Deployed)
 }

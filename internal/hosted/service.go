@@ -81,6 +81,8 @@ type Parts struct {
 	Cell string
 	// Inputs are phases before the service waits for its node.
 	Inputs []phase.Phase
+	// Config are phases that read more configuration, once customServiceConfig is checked.
+	Config []phase.Func
 	// Images of the object, which records them (images.Released); nil if it names all.
 	Images func() map[string]images.Component
 	// Steps that bring the service to the host, in order.

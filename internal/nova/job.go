@@ -38,13 +38,13 @@ var OnlineMigrations = manage("db", "online_data_migrations")
 
 // APIDatabaseJob creates or updates the schema of the API database. It has the
 // customServiceConfig of the API, which may say how to connect.
-func APIDatabaseJob(name, database string, config Config, custom string) (*podified.Job, error) {
+func APIDatabaseJob(name, database string, config Config, custom podified.Snippets) (*podified.Job, error) {
 	return newJob(name, "update the schema of API database "+database, config, custom, manage("api_db", "sync"))
 }
 
 // CellDatabaseJob creates or updates the schema of the database of a cell. It has the
 // customServiceConfig of the conductor.
-func CellDatabaseJob(name, database string, config Config, custom string) (*podified.Job, error) {
+func CellDatabaseJob(name, database string, config Config, custom podified.Snippets) (*podified.Job, error) {
 	return newJob(name, "update the schema of database "+database, config, custom, manage("db", "sync", "--local_cell"))
 }
 
@@ -107,7 +107,7 @@ func scriptJob(name, purpose string, config Config, script string, args []string
 		return nil, err
 	}
 	commands := append([][]string{append([]string{"/bin/bash", configDir + "/" + script}, args...)}, more...)
-	job, err := newJob(name, purpose, config, "", commands...)
+	job, err := newJob(name, purpose, config, podified.Snippets{}, commands...)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func DiscoveryJob(name string, hosts []string, found time.Time, byService bool, 
 	if byService {
 		command = append(command, "--by-service")
 	}
-	job, err := newJob(name, fmt.Sprintf("map %d hosts to their cells", len(hosts)), config, "", command)
+	job, err := newJob(name, fmt.Sprintf("map %d hosts to their cells", len(hosts)), config, podified.Snippets{}, command)
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +131,8 @@ func DiscoveryJob(name string, hosts []string, found time.Time, byService bool, 
 	return job, nil
 }
 
-func newJob(name, purpose string, config Config, custom string, commands ...[]string) (*podified.Job, error) {
-	files, err := config.files(podified.Snippets{Custom: custom})
+func newJob(name, purpose string, config Config, custom podified.Snippets, commands ...[]string) (*podified.Job, error) {
+	files, err := config.files(custom)
 	if err != nil {
 		return nil, err
 	}

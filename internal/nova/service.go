@@ -91,7 +91,7 @@ func (c *Component) Bare() *podified.Service {
 // Service returns the service with its configuration and, if it has TLS, its
 // certificate. The error is a *phase.Halt when something is missing or wrong.
 func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace string, config Config, more map[string][]byte) (*podified.Service, error) {
-	snippets, err := podified.ReadSnippets(ctx, r, identity.PodNova, namespace, c.Field+".customServiceConfig", c.Template.CustomServiceConfig, nil)
+	snippets, err := podified.ReadSnippets(ctx, r, identity.PodNova, namespace, c.Field+".customServiceConfig", c.Template.CustomServiceConfig, c.Template.CustomServiceConfigSecrets)
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +335,7 @@ func Generated(components []*Component) []string {
 func SecretNames(components []*Component, jobs ...string) []string {
 	var names []string
 	for _, c := range components {
-		names = append(names, podified.ConfigName(c.Name))
+		names = append(append(names, podified.ConfigName(c.Name)), c.Template.CustomServiceConfigSecrets...)
 		if c.TLS != nil {
 			names = append(names, c.TLS.SecretName)
 		}

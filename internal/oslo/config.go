@@ -86,7 +86,7 @@ func (c *Config) Get(section, key string) []string {
 func (c *Config) Values(section, key string) []Value {
 	var values []Value
 	for _, s := range c.sections {
-		if at, ok := c.optionAt[[2]string{s.Name, key}]; ok && group(s.Name) == group(section) {
+		if at, ok := c.optionAt[[2]string{s.Name, key}]; ok && Group(s.Name) == Group(section) {
 			values = append(values, s.Options[at].Values...)
 		}
 	}
@@ -147,8 +147,8 @@ func (c *Config) add(section, key string, v Value) {
 	s.Options[at].Values = append(s.Options[at].Values, v)
 }
 
-// group is oslo.config's _normalize_group_name.
-func group(section string) string {
+// Group returns the name by which oslo.config finds a section: _normalize_group_name.
+func Group(section string) string {
 	if section == "DEFAULT" {
 		return section
 	}

@@ -30,7 +30,7 @@ func Owned(cfg *Config) []Warning {
 	var warnings []Warning
 	for _, s := range cfg.sections {
 		for _, o := range s.Options {
-			if !owned(group(s.Name), o.Key) {
+			if !owned(Group(s.Name), o.Key) {
 				continue
 			}
 			for _, v := range o.Values {

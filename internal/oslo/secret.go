@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// masked stands for a hidden value.
-const masked = "***"
+// Mask stands for a hidden value.
+const Mask = "***"
 
 var (
 	// secretParts make a key look like a secret wherever they occur in it.
@@ -23,6 +23,8 @@ var (
 	userinfo = regexp.MustCompile(`:.*@`)
 	// header is a section header, closed or not, that holds nothing but a name.
 	header = regexp.MustCompile(`^\[[\w.-]*(\]\s*([#;]|$)|$)`)
+	// boolean values are no secret.
+	boolean = regexp.MustCompile(`(?i)^(true|false)$`)
 	// separator is what stands between a key and its value, closing quotes
 	// and brackets of the key included.
 	separator = regexp.MustCompile(`^["'\])]*\s*[=:]?\s*`)
@@ -35,6 +37,22 @@ func looksSecret(key string) bool {
 	key = strings.ReplaceAll(strings.ToLower(key), "-", "_")
 	return slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(key, part) }) ||
 		slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(key, end) })
+}
+
+// Masked returns the value of an option without secrets: nothing of it where the key looks
+// like one of a secret (password, transport_url, connection, secret, token, *_key and the
+// like) and the value is neither true nor false, and elsewhere without passwords of addresses
+// and what follows such a word.
+func Masked(key, value string) string {
+	if looksSecret(key) && !boolean.MatchString(value) {
+		return hideValue(value)
+	}
+	lines, secret := strings.Split(value, "\n"), false
+	for i, line := range lines {
+		lines[i] = mask(line, secret)
+		secret = secret || mentionsSecret(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // mentionsSecret reports whether any word of the line looks like a secret's key.
@@ -51,7 +69,7 @@ func mask(line string, secret bool) string {
 	if secret {
 		return head + hideValue(rest)
 	}
-	rest = userinfo.ReplaceAllString(rest, ":"+masked+"@")
+	rest = userinfo.ReplaceAllString(rest, ":"+Mask+"@")
 	for _, at := range word.FindAllStringIndex(rest, -1) {
 		if looksSecret(rest[at[0]:at[1]]) {
 			return head + rest[:at[1]] + hideAfterKey(rest[at[1]:])
@@ -71,5 +89,5 @@ func hideValue(value string) string {
 	if value == "" {
 		return ""
 	}
-	return masked
+	return Mask
 }

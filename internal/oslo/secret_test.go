@@ -143,3 +143,16 @@ func TestATextFromASecretThatIsGoodIsRead(t *testing.T) {
 		t.Errorf("ParseSecret = %v, %v", config, err)
 	}
 }
+
+func TestMaskedHidesWhatAPersonMayNotKnow(t *testing.T) {
+	for _, tt := range [][3]string{
+		{"password", "hunter2", "***"}, {"transport_url", "rabbit://u:hunter2@h/", "***"}, {"hmac_keys", "hunter2", "***"}, {"password", "hunter2\nhunter2", "***"},
+		{"endpoint", "http://u:hunter2@h/x", "http:***@h/x"}, {"backend_argument", "password:hunter2", "password:***"}, {"list", "a\npassword=\nhunter2", "a\npassword=\n***"},
+		{"service_token_roles_required", "true", "true"}, {"inject_password", "False", "False"}, {"password", "", ""},
+		{"cpu_dedicated_set", "4-31", "4-31"}, {"alias", `{"vendor_id": "8086", "name": "nic"}`, `{"vendor_id": "8086", "name": "nic"}`},
+	} {
+		if got := Masked(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("%s = %q is shown as %q; want %q", tt[0], tt[1], got, tt[2])
+		}
+	}
+}

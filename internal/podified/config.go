@@ -3,6 +3,7 @@ package podified
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -39,7 +40,7 @@ func ReadSnippets(ctx context.Context, r *inputs.Reader, service identity.Servic
 	for _, name := range secrets {
 		data, err := r.Secret(ctx, namespace, name)
 		if err != nil {
-			return Snippets{}, inputs.Halt(condition.InputReadyCondition, err)
+			return Snippets{}, named(at+"Secrets", inputs.Halt(condition.InputReadyCondition, err))
 		}
 		for _, key := range slices.Sorted(maps.Keys(data)) {
 			if err := check(service, oslo.ParseSecret, string(data[key])); err != nil {
@@ -51,6 +52,15 @@ func ReadSnippets(ctx context.Context, r *inputs.Reader, service identity.Servic
 		}
 	}
 	return Snippets{custom, joined.String()}, nil
+}
+
+// named names the field of what is missing.
+func named(field string, err error) error {
+	var halt *phase.Halt
+	if errors.As(err, &halt) {
+		halt.Message = field + ": " + halt.Message
+	}
+	return err
 }
 
 // check returns what oslo.config would refuse of a text, or what would make another

@@ -222,6 +222,17 @@ var _ = Describe("A NovaCompute", func() {
 		Eventually(w.births).Should(And(HaveLen(1), Not(Equal(before))))
 	})
 
+	It("reads its Secrets last, and replaces its pods when one changes", func() {
+		w.apply(cell("") + "\n---\n" + compute("\n  customServiceConfigSecrets: [more]"))
+		shows(w.compute(), condition.InputReadyCondition, "False/SecretMissing/Warning", `"more"`)
+		w.apply(w.secret("more", "a", "[api]\nx = one\n"))
+		shows(w.compute(), condition.ReadyCondition, "True/Ready/")
+		Expect(w.config("nova-cell1-fake", "03-nova-secrets.conf")).To(Equal("[api]\nx = one\n\n"))
+		before := w.births()
+		w.apply(w.secret("more", "a", "[api]\nx = two\n"))
+		Eventually(w.births).Should(And(HaveLen(1), Not(Equal(before))))
+	})
+
 	It("deletes what it created, and releases its Topology", func() {
 		w.apply(pin("t", "zoneA") + "\n---\n" + cell("") + "\n---\n" + compute("\n  topologyRef: {name: t}"))
 		shows(w.compute(), topologyv1.PlacementReadyCondition, "True/Ready/")
@@ -452,6 +463,39 @@ spec:
 		}
 		computes := string(get(Default, &k8scorev1.Secret{ObjectMeta: w.meta("nova-cell1-compute-config")}).Data["01-nova.conf"])
 		Expect(computes).To(And(ContainSubstring(notifies), Not(ContainSubstring("memcached_servers"))))
+		quiet()
+	})
+
+	It("has each service read its Secrets last, names one that is missing, and replaces the pods when one changes", func() {
+		const more = "customServiceConfigSecrets: [more]"
+		change(&k8scorev1.Secret{ObjectMeta: w.meta("osp-secret")}, func(s *k8scorev1.Secret) { s.Data["MetadataSecret"] = []byte("m") })
+		w.apply(describe("nova", `
+  schedulerServiceTemplate: {`+more+`}
+  apiServiceTemplate: {replicas: 1, `+more+`}`))
+		change(nova(), func(n *novav1.Nova) {
+			t, service := n.Spec.CellTemplates["cell1"], novav1.NovaServiceTemplate{Replicas: ptr.To[int32](1), CustomServiceConfigSecrets: []string{"more"}}
+			t.ConductorServiceTemplate.NovaServiceTemplate, t.MetadataServiceTemplate.NovaServiceTemplate, t.NoVNCProxyServiceTemplate.NovaServiceTemplate = service, service, service
+			n.Spec.CellTemplates["cell1"] = t
+		})
+		cell := &novav1.NovaCell{ObjectMeta: w.meta("nova-cell1")}
+		shows(nova(), condition.InputReadyCondition, "False/SecretMissing/Warning", `spec.apiServiceTemplate.customServiceConfigSecrets: Secret "more" does not exist`)
+		shows(cell, condition.InputReadyCondition, "False/SecretMissing/Warning", `spec.conductorServiceTemplate.customServiceConfigSecrets: Secret "more" does not exist`)
+		w.apply(w.secret("more", "a", "[DEFAULT]\nhost = x\n"))
+		shows(cell, condition.ServiceConfigReadyCondition, "False/InvalidServiceConfig/Error", `spec.conductorServiceTemplate.customServiceConfigSecrets: Secret "more", key "a": line 2: [DEFAULT] host`)
+		w.apply(w.secret("more", "a", "[api]\nx = one\n"))
+		services := []string{"nova-api", "nova-scheduler", "nova-cell1-conductor", "nova-cell1-metadata", "nova-cell1-novncproxy"}
+		ready(nova())
+		for _, name := range append(services, "nova-api-db-sync", "nova-cell1-db-sync") {
+			Expect(w.config(name, "03-nova-secrets.conf")).To(Equal("[api]\nx = one\n\n"), name)
+		}
+		Expect(w.config("nova-cell0-conductor", "03-nova-secrets.conf")).To(BeEmpty())
+		births := w.births()
+		w.apply(w.secret("more", "a", "[api]\nx = two\n"))
+		for _, name := range services {
+			Eventually(func() string { return w.births()[name+"-0"] }).ShouldNot(Equal(births[name+"-0"]), name)
+		}
+		ready(nova())
+		Expect(w.births()).To(HaveKeyWithValue("nova-cell0-conductor-0", births["nova-cell0-conductor-0"]))
 		quiet()
 	})
 

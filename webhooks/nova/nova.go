@@ -50,5 +50,6 @@ func cellTemplate(at *field.Path, namespace, name string, t novav1.NovaCellTempl
 	errs = append(errs, validate.HTTPURL(at.Child("noVNCProxyBaseURL"), t.NoVNCProxyBaseURL)...)
 	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), t.NodeSelector)...)
 	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), t.TopologyRef, namespace)...)
+	errs = append(errs, computeTemplates(at.Child("computeTemplates"), t.ComputeTemplates)...)
 	return append(errs, cellServices{t.ConductorServiceTemplate, t.MetadataServiceTemplate, t.NoVNCProxyServiceTemplate}.errors(at, namespace, name)...)
 }

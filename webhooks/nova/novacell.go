@@ -1,6 +1,9 @@
 package nova
 
 import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +22,16 @@ const maxCellName = 35
 var cellRules = hook.Rules[*novav1.NovaCell]{
 	Kind:   novav1.GroupVersion.WithKind("NovaCell").GroupKind(),
 	Errors: cellErrors,
+	Warnings: func(_ context.Context, old, cell *novav1.NovaCell) []string {
+		if old != nil && equality.Semantic.DeepEqual(old.Spec.ComputeTemplates, cell.Spec.ComputeTemplates) {
+			return nil
+		}
+		var warnings []string
+		for i, t := range cell.Spec.ComputeTemplates {
+			warnings = append(warnings, validate.ServiceConfigWarnings(field.NewPath("spec", "computeTemplates").Index(i).Child("customServiceConfig"), t.CustomServiceConfig)...)
+		}
+		return warnings
+	},
 }
 
 // SetupNovaCellWithManager serves the rules of NovaCell.
@@ -37,11 +50,24 @@ func cellErrors(cell *novav1.NovaCell) field.ErrorList {
 	errs = append(errs, validate.Address(at.Child("apiDatabaseHostname"), spec.APIDatabaseHostname)...)
 	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), spec.NodeSelector)...)
 	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, cell.Namespace)...)
+	errs = append(errs, computeTemplates(at.Child("computeTemplates"), spec.ComputeTemplates)...)
 	if spec.CellDatabaseHostname != "" {
 		errs = append(errs, validate.PartOfSetName(field.NewPath("metadata", "name"), cell.Name, longestSet(cell))...)
 	}
 	return append(errs, cellServices{spec.ConductorServiceTemplate, spec.MetadataServiceTemplate, spec.NoVNCProxyServiceTemplate}.
 		errors(at, cell.Namespace, cell.ShortName())...)
+}
+
+// computeTemplates checks the layers of computes, which a NovaCell and a NovaCellTemplate
+// have alike.
+func computeTemplates(at *field.Path, templates []novav1.NovaComputeTemplate) field.ErrorList {
+	var errs field.ErrorList
+	for i, t := range templates {
+		errs = append(errs, validate.ObjectNames(at.Index(i).Child("roles"), t.Roles)...)
+		errs = append(errs, validate.ServiceConfig(at.Index(i).Child("customServiceConfig"), identity.HostCompute, t.CustomServiceConfig)...)
+		errs = append(errs, validate.ObjectNames(at.Index(i).Child("customServiceConfigSecrets"), t.CustomServiceConfigSecrets)...)
+	}
+	return errs
 }
 
 // longestSet is the longest name of a StatefulSet of the cell.
@@ -91,6 +117,7 @@ func endpointTemplate(at *field.Path, t novav1.NovaEndpointTemplate) field.Error
 
 func serviceTemplate(at *field.Path, t novav1.NovaServiceTemplate) field.ErrorList {
 	errs := validate.ServiceConfig(at.Child("customServiceConfig"), identity.PodNova, t.CustomServiceConfig)
+	errs = append(errs, validate.ObjectNames(at.Child("customServiceConfigSecrets"), t.CustomServiceConfigSecrets)...)
 	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), t.NodeSelector)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), t.NetworkAttachments)...)
 }

@@ -36,5 +36,6 @@ func podifiedComputeErrors(compute *novav1.NovaCompute) field.ErrorList {
 	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), spec.NodeSelector)...)
 	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, compute.Namespace)...)
 	errs = append(errs, validate.ServiceConfig(at.Child("customServiceConfig"), identity.PodCompute, spec.CustomServiceConfig)...)
+	errs = append(errs, validate.ObjectNames(at.Child("customServiceConfigSecrets"), spec.CustomServiceConfigSecrets)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
 }

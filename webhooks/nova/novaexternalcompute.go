@@ -113,5 +113,7 @@ func nodeCellErrors(compute *novav1.NovaExternalCompute, cell string) field.Erro
 }
 
 func computeErrors(compute *novav1.NovaExternalCompute) field.ErrorList {
-	return append(hook.HostedErrors(compute, identity.HostCompute), validate.ObjectName(field.NewPath("spec", "cellName"), compute.Spec.CellName)...)
+	at, spec := field.NewPath("spec"), compute.Spec
+	errs := append(hook.HostedErrors(compute, identity.HostCompute), validate.ObjectName(at.Child("cellName"), spec.CellName)...)
+	return append(errs, validate.ObjectNames(at.Child("customServiceConfigSecrets"), spec.CustomServiceConfigSecrets)...)
 }

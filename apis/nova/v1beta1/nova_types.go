@@ -97,6 +97,12 @@ type NovaCellTemplate struct {
 	// no image.
 	// +optional
 	NovaComputeContainerImage string `json:"novaComputeContainerImage,omitempty"`
+	// ComputeTemplates are layers of the configuration of computes on hosts: each has a higher
+	// priority than those before it. Without any, those of the NovaCell are left as they are.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	ComputeTemplates []NovaComputeTemplate `json:"computeTemplates,omitempty"`
 	// ConductorServiceTemplate of the conductor, which runs if the cell has a database.
 	// +optional
 	ConductorServiceTemplate NovaConductorTemplate `json:"conductorServiceTemplate,omitempty,omitzero"`

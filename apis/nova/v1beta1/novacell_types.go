@@ -57,11 +57,41 @@ type NovaServiceTemplate struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
+	// CustomServiceConfigSecrets are Secrets whose values are oslo.config snippets, with the
+	// highest priority: for options with passwords.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	CustomServiceConfigSecrets []string `json:"customServiceConfigSecrets,omitempty"`
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty,omitzero"`
 	// +optional
 	// +listType=atomic
 	NetworkAttachments []string `json:"networkAttachments,omitempty"`
+}
+
+// NovaComputeTemplate is configuration that computes of a cell on hosts have in common.
+type NovaComputeTemplate struct {
+	// Roles are the OpenStackDataPlaneRoles of the computes that have it. Without any, all
+	// computes of the cell on hosts do.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=253
+	Roles []string `json:"roles,omitempty"`
+	// CustomServiceConfig is an oslo.config snippet with a higher priority than the generated
+	// configuration and templates before it, and a lower one than that of the compute.
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
+	// CustomServiceConfigSecrets are Secrets whose values are oslo.config snippets, which come
+	// right after customServiceConfig: for options with passwords.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	CustomServiceConfigSecrets []string `json:"customServiceConfigSecrets,omitempty"`
 }
 
 // KeystoneScope is the region and the domains in which the services of a cell
@@ -188,6 +218,12 @@ type NovaCellSpec struct {
 	// no image.
 	// +optional
 	NovaComputeContainerImage string `json:"novaComputeContainerImage,omitempty"`
+	// ComputeTemplates are layers of the configuration of computes on hosts: each has a higher
+	// priority than those before it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	ComputeTemplates []NovaComputeTemplate `json:"computeTemplates,omitempty"`
 	// ConductorServiceTemplate of the conductor.
 	// +optional
 	ConductorServiceTemplate NovaConductorTemplate `json:"conductorServiceTemplate,omitempty,omitzero"`
@@ -244,6 +280,11 @@ type NovaCellStatus struct {
 	// +optional
 	NoVNCProxy *podified.Status `json:"noVNCProxy,omitempty"`
 
+	// ComputesWithOwnConfig is how many computes on hosts have a configuration of their own, in
+	// customServiceConfig or customServiceConfigSecrets, next to what computeTemplates give them.
+	// +optional
+	ComputesWithOwnConfig int32 `json:"computesWithOwnConfig,omitempty"`
+
 	// MessageBus is how the cell uses its message bus, from the first time that its
 	// configuration was made.
 	// +optional
@@ -279,6 +320,7 @@ type MessageBusStatus struct {
 // +kubebuilder:resource:categories=edpm
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Cell",type=string,JSONPath=`.spec.cellName`
+// +kubebuilder:printcolumn:name="Own Config",type=integer,JSONPath=`.status.computesWithOwnConfig`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type NovaCell struct {

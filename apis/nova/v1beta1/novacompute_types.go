@@ -61,6 +61,14 @@ type NovaComputeSpec struct {
 	// +kubebuilder:validation:MaxLength=262144
 	CustomServiceConfig string `json:"customServiceConfig,omitempty"`
 
+	// CustomServiceConfigSecrets are Secrets whose values are oslo.config snippets, with the
+	// highest priority: for options with passwords.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	CustomServiceConfigSecrets []string `json:"customServiceConfigSecrets,omitempty"`
+
 	// Resources of the container.
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`

@@ -23,6 +23,14 @@ type NovaExternalComputeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cellName cannot be changed: nova cannot move a compute between cells; remove the node and create it again in the other cell"
 	CellName string `json:"cellName"`
 
+	// CustomServiceConfigSecrets are Secrets whose values are oslo.config snippets, with the
+	// highest priority: for options with passwords. No operator ever writes it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	CustomServiceConfigSecrets []string `json:"customServiceConfigSecrets,omitempty"`
+
 	// NovaComputeContainerImage of the nova-compute service.
 	// +optional
 	NovaComputeContainerImage string `json:"novaComputeContainerImage,omitempty"`

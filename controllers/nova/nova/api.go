@@ -12,6 +12,7 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -167,7 +168,12 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 	if err := s.Pods.KeepJobs(ctx, s.nova, s.nova.Status.Jobs, names...); err != nil {
 		return err
 	}
-	job, err := nova.APIDatabaseJob(names[0], s.nova.Spec.APIDatabaseName+" on "+s.host(s.nova.Spec.APIDatabaseInstance), s.config, s.nova.Spec.APIServiceTemplate.CustomServiceConfig)
+	template := s.nova.Spec.APIServiceTemplate
+	snippets, err := podified.ReadSnippets(ctx, s.Inputs, identity.PodNova, s.nova.Namespace, "spec.apiServiceTemplate.customServiceConfig", template.CustomServiceConfig, template.CustomServiceConfigSecrets)
+	if err != nil {
+		return err
+	}
+	job, err := nova.APIDatabaseJob(names[0], s.nova.Spec.APIDatabaseName+" on "+s.host(s.nova.Spec.APIDatabaseInstance), s.config, snippets)
 	if err != nil {
 		return invalid(condition.DBSyncReadyCondition, err)
 	}

@@ -263,9 +263,9 @@ func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCell
 		KeystoneAuthURL: n.KeystoneAuthURL, ServiceUser: n.ServiceUser, Keystone: n.Keystone, SharedServices: n.SharedServices,
 		NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser, CellDatabaseName: t.CellDatabaseName,
 		ConductorServiceTemplate: t.ConductorServiceTemplate, MetadataServiceTemplate: t.MetadataServiceTemplate,
-		NoVNCProxyServiceTemplate: t.NoVNCProxyServiceTemplate,
-		NodeSelector:              cmp.Or(t.NodeSelector, n.NodeSelector),
-		TopologyRef:               topology.Nearest(t.TopologyRef, n.TopologyRef),
+		NoVNCProxyServiceTemplate: t.NoVNCProxyServiceTemplate, ComputeTemplates: t.ComputeTemplates,
+		NodeSelector: cmp.Or(t.NodeSelector, n.NodeSelector),
+		TopologyRef:  topology.Nearest(t.TopologyRef, n.TopologyRef),
 	}
 	s.nameImages(name, &spec)
 	if len(s.passwords[novav1.CellDatabasePasswordKey]) > 0 && t.CellDatabaseInstance != "" {

@@ -136,13 +136,13 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 		return nil
 	}
 	template := s.cell.Spec.ConductorServiceTemplate
-	snippets, err := podified.ReadSnippets(ctx, s.Inputs, identity.PodNova, s.cell.Namespace, "spec.conductorServiceTemplate.customServiceConfig", template.CustomServiceConfig, nil)
+	snippets, err := podified.ReadSnippets(ctx, s.Inputs, identity.PodNova, s.cell.Namespace, "spec.conductorServiceTemplate.customServiceConfig", template.CustomServiceConfig, template.CustomServiceConfigSecrets)
 	if err != nil {
 		return err
 	}
 	config := s.config
 	config.MetadataSecret = ""
-	job, err := nova.CellDatabaseJob(databaseJobName(s.cell.Name), s.cell.DatabaseName()+" on "+s.cell.Spec.CellDatabaseHostname, config, snippets.Custom)
+	job, err := nova.CellDatabaseJob(databaseJobName(s.cell.Name), s.cell.DatabaseName()+" on "+s.cell.Spec.CellDatabaseHostname, config, snippets)
 	if err != nil {
 		return phase.Stalled(condition.DBSyncReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of the cell", err)
 	}

@@ -4,14 +4,20 @@ package novacell
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -19,13 +25,16 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/finalizers,verbs=update
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes,verbs=list;watch
 // +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=create;patch
 
 const (
@@ -41,6 +50,8 @@ type Reconciler struct {
 	Inputs *inputs.Reader
 	Pods   *podified.Deployer
 	Images images.Defaults
+	// Gather is how long changes of computes are gathered into one reconciliation.
+	Gather time.Duration
 }
 
 type scope struct {
@@ -65,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (s *scope) phases() []phase.Phase {
 	phases := []phase.Phase{
 		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
-		phase.Of(condition.InputReadyCondition, s.readInputs),
+		phase.Of(condition.InputReadyCondition, s.countOwnConfigs, s.readInputs),
 	}
 	if s.cell.ShortName() != novav1.Cell0Name {
 		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig))
@@ -84,7 +95,18 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
-	return b.Complete(r)
+	return b.Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(ownConfigs)).Complete(r)
+}
+
+func cellOf(_ context.Context, compute client.Object) []reconcile.Request {
+	return []reconcile.Request{watch.Request(compute.GetNamespace(), compute.(*novav1.NovaExternalCompute).Spec.CellName)}
+}
+
+// ownConfigs lets through that a compute gets a configuration of its own, or loses it.
+var ownConfigs = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return layers.IsOwn(e.Object) },
+	DeleteFunc: func(e event.DeleteEvent) bool { return layers.IsOwn(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool { return layers.IsOwn(e.ObjectOld) != layers.IsOwn(e.ObjectNew) },
 }
 
 func secretsOf(obj client.Object) []string {
@@ -107,6 +129,23 @@ var kind = podified.Kind{
 	Generated: func(obj client.Object) []string {
 		return nova.Generated((&scope{Reconciler: &Reconciler{}, cell: obj.(*novav1.NovaCell)}).components())
 	},
+}
+
+// countOwnConfigs is the phase that counts the computes on hosts that have more than the
+// layers of the cell.
+func (s *scope) countOwnConfigs(ctx context.Context) error {
+	computes := &novav1.NovaExternalComputeList{}
+	err := s.List(ctx, computes, client.InNamespace(s.cell.Namespace), client.MatchingFields{"spec.cellName": s.cell.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the computes of the cell: %w", err)
+	}
+	s.cell.Status.ComputesWithOwnConfig = 0
+	for i := range computes.Items {
+		if layers.IsOwn(&computes.Items[i]) {
+			s.cell.Status.ComputesWithOwnConfig++
+		}
+	}
+	return nil
 }
 
 // readInputs is the phase that reads what the configuration is made from.

@@ -122,6 +122,6 @@ func (r *Reconciler) mapTopology(ofCell handler.MapFunc) handler.MapFunc {
 func cellOf(obj client.Object) []string { return []string{obj.(*novav1.NovaCompute).Spec.CellName} }
 
 func secretsOf(obj client.Object) []string {
-	own := podified.Service{Name: obj.GetName()}
-	return []string{novav1.ComputeConfigSecretName(obj.(*novav1.NovaCompute).Spec.CellName), own.ConfigName()}
+	own, spec := podified.Service{Name: obj.GetName()}, obj.(*novav1.NovaCompute).Spec
+	return append([]string{novav1.ComputeConfigSecretName(spec.CellName), own.ConfigName()}, spec.CustomServiceConfigSecrets...)
 }

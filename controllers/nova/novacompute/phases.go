@@ -92,7 +92,7 @@ func (s *scope) cellReady(ctx context.Context) error {
 
 // serviceConfig is the phase that makes the configuration.
 func (s *scope) serviceConfig(ctx context.Context) error {
-	snippets, err := podified.ReadSnippets(ctx, s.Inputs, identity.PodCompute, s.compute.Namespace, "spec.customServiceConfig", s.compute.Spec.CustomServiceConfig, nil)
+	snippets, err := podified.ReadSnippets(ctx, s.Inputs, identity.PodCompute, s.compute.Namespace, "spec.customServiceConfig", s.compute.Spec.CustomServiceConfig, s.compute.Spec.CustomServiceConfigSecrets)
 	if err != nil {
 		return err
 	}

@@ -14,12 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -29,8 +31,11 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells;nova,verbs=list;watch
 
-// cellIndex holds the cell of a compute.
-const cellIndex = "spec.cellName"
+// cellIndex holds the cell of a compute, and layerIndex the Secrets of the templates of a cell.
+const (
+	cellIndex  = "spec.cellName"
+	layerIndex = "nova.layers"
+)
 
 // Reconciler of NovaExternalCompute.
 type Reconciler struct {
@@ -44,7 +49,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
 		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE, Identity: identity.HostCompute,
-		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.Services.Withdraw,
+		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.Services.Withdraw, Reads: reads,
 		Bind: r.bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 			return r.watch(ctx, mgr, shared, b)
@@ -55,17 +60,35 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 // watch wakes computes when something changes that they read of their cell, when nova
 // says something else of their services, and when another has, or had, their service.
 func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared, b *builder.Builder) error {
-	list := func() client.ObjectList { return &novav1.NovaExternalComputeList{} }
-	ofHost := watch.Users(mgr.GetClient(), list, registration.HostIndex, registration.HostOf)
-	ofConfig := watch.Users(mgr.GetClient(), list, cellIndex, cellOfConfig)
-	registration.Watch(b, mgr.GetClient(), list, cellIndex).
+	ofHost := watch.Users(mgr.GetClient(), listComputes, registration.HostIndex, registration.HostOf)
+	ofConfig := watch.Users(mgr.GetClient(), listComputes, cellIndex, cellOfConfig)
+	registration.Watch(b, mgr.GetClient(), listComputes, cellIndex).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofConfig))).
+		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient())))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
 		WatchesRawSource(r.Services.Computes())
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
 		return err
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCell{}, layerIndex, layers.SecretsOf); err != nil {
+		return err
+	}
 	return mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, cellIndex, cellOf)
+}
+
+func listComputes() client.ObjectList { return &novav1.NovaExternalComputeList{} }
+
+// computesWithLayer are the computes of the cells whose templates name a Secret.
+func computesWithLayer(c client.Reader) handler.MapFunc {
+	cells := watch.Users(c, func() client.ObjectList { return &novav1.NovaCellList{} }, layerIndex, watch.ByName)
+	return func(ctx context.Context, secret client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, cell := range cells(ctx, secret) {
+			ofCell := watch.Users(c, listComputes, cellIndex, func(client.Object) string { return cell.Name })
+			requests = append(requests, ofCell(ctx, secret)...)
+		}
+		return requests
+	}
 }
 
 // hostChanges lets through that a compute has another host in nova, or none.
@@ -82,6 +105,15 @@ func hostOf(obj client.Object) []string {
 		return []string{host}
 	}
 	return nil
+}
+
+// reads are the Secrets of the compute's own configuration.
+func reads(obj hosted.Object) []string {
+	var names []string
+	for _, name := range obj.(*novav1.NovaExternalCompute).Spec.CustomServiceConfigSecrets {
+		names = append(names, "Secret/"+name)
+	}
+	return names
 }
 
 func cellOf(obj client.Object) []string {

@@ -36,9 +36,9 @@ EX_CONFIG = 78
 class Places(iniparser.BaseParser):
     """Where options are set last, by section and name."""
 
-    def __init__(self, sources):
+    def __init__(self, sources, hidden):
         iniparser.BaseParser.__init__(self)
-        self.sources, self.last, self.path = sources, {}, ""
+        self.sources, self.hidden, self.last, self.path, self.secret = sources, hidden, {}, "", set()
 
     def read(self, path):
         """Reads a file. An error does not show the line, which may have a secret."""
@@ -59,6 +59,9 @@ class Places(iniparser.BaseParser):
 
     def assignment(self, key, value):
         self.last[(self.section, key)] = (self.path, self.first)
+        # A value with a substitution has that of another option.
+        if self.hidden and ("$" in "".join(value) or any(fnmatch.fnmatch(os.path.basename(self.path), pattern) for pattern in self.hidden)):
+            self.secret.add((self.section, key))
 
     def title(self, place):
         name = os.path.basename(place[0])
@@ -82,8 +85,8 @@ class Options(object):
                 names = [(section, option.name), (section, option.dest)] + [(old.group or section, old.name) for old in option.deprecated_opts]
                 self.known.update((name, (section, option)) for name in names if name not in self.known)
 
-    def problem(self, conf, name):
-        """Returns what is wrong with the value that the daemon reads, and nothing if all is well."""
+    def problem(self, conf, name, hidden):
+        """Returns what is wrong with the value that the daemon reads, and nothing if all is well. A hidden value is not in it."""
         if name not in self.known:
             return ""
         section, option = self.known[name]
@@ -96,7 +99,7 @@ class Options(object):
             (conf if section == "DEFAULT" else conf[section])[option.dest]
         except Exception as error:  # Types of options may raise anything.
             detail = str(error)
-            return "is not valid" + ("" if option.secret else ": " + (detail.partition(" is not valid: ")[2] or detail))
+            return "is not valid" + ("" if option.secret or hidden else ": " + (detail.partition(" is not valid: ")[2] or detail))
         return ""
 
 
@@ -176,9 +179,9 @@ def load(conf, directory):
     conf(["--config-file", os.devnull, "--config-dir", directory], default_config_files=[], default_config_dirs=[])
 
 
-def check(directory, conf, patterns, sources, identity):
+def check(directory, conf, patterns, places, identity):
     """Returns the warnings, the errors, and what is an error while the daemon keeps something."""
-    paths, places = sorted(glob.glob(os.path.join(directory, "*.conf"))), Places(sources)
+    paths = sorted(glob.glob(os.path.join(directory, "*.conf")))
     for path in paths:
         places.read(path)
     identity.remember(conf)
@@ -188,7 +191,7 @@ def check(directory, conf, patterns, sources, identity):
     namespaces, options = options_of(patterns, set(section for section, _ in places.last))
     warnings = [places.line(option, what) for path in paths for option, what in complaints.of(path, namespaces) if places.last[option][0] == path]
     problems = identity.problems(conf, places)
-    problems += [(option, options.problem(conf, option)) for option in sorted(places.last, key=places.last.get)]
+    problems += [(option, options.problem(conf, option, option in places.secret)) for option in sorted(places.last, key=places.last.get)]
     return warnings, [places.line(option, problem) for option, problem in problems if problem], [places.line(*each) for each in identity.left(conf)]
 
 
@@ -198,6 +201,7 @@ def main():
     parser.add_argument("--parser", required=True, help="ConfigOpts of the daemon, as module:attribute")
     parser.add_argument("--namespace", action="append", default=[], help="pattern of namespaces of options that the daemon reads")
     parser.add_argument("--source", action="append", default=[], help="what people call a file, as name=source")
+    parser.add_argument("--hidden", action="append", default=[], help="pattern of the names of files whose values are secret, whatever they are for")
     parser.add_argument("--value", action="append", nargs=2, default=[], help="option, as section/name, and the value that it must have")
     parser.add_argument("--set-in", action="append", nargs=2, default=[], help="option, and the only file that may set it")
     parser.add_argument("--keep", action="append", nargs=3, default=[], help="option with a directory, what the daemon keeps there, and the pattern of its names")
@@ -208,7 +212,7 @@ def main():
     module, _, attribute = arguments.parser.partition(":")
     try:
         warnings, errors, left = check(arguments.directory, getattr(importlib.import_module(module), attribute), arguments.namespace,
-                                       dict(each.split("=", 1) for each in arguments.source), identity)
+                                       Places(dict(each.split("=", 1) for each in arguments.source), arguments.hidden), identity)
     except cfg.Error as error:
         warnings, errors, left = [], [str(error)], []
     print("".join(line + "\n" for line in warnings), end="")

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+// makeLayers makes the cell of the computes, with templates, and what it generates.
+func (k *kubectl) makeLayers() {
+	k.t.Helper()
+	cell := &novav1.NovaCell{ObjectMeta: k.meta("nova-cell1")}
+	cell.Spec.ComputeTemplates = []novav1.NovaComputeTemplate{
+		{Roles: []string{"other"}, CustomServiceConfig: "[DEFAULT]\nother_role = 1\n"},
+		{CustomServiceConfig: "[DEFAULT]\nreserved_host_memory_mb = 2048\n[pci]\nalias = {}\n"},
+		{Roles: []string{"edpm-compute"}, CustomServiceConfigSecrets: []string{"more", "missing"}},
+	}
+	k.make(cell)
+	k.make(&corev1.Secret{ObjectMeta: k.meta("nova-cell1-compute-config"), StringData: map[string]string{
+		"01-nova.conf": "[DEFAULT]\nreserved_host_memory_mb = 512\ntransport_url = rabbit://" + password + "\n[placement]\npassword = " + password + "\nusername = nova\n",
+	}})
+	k.make(&corev1.Secret{ObjectMeta: k.meta("more"), StringData: map[string]string{"a": "[DEFAULT]\nanything = " + password + "\n", "b": "[DEFAULT]\n" + password + "\n"}})
+}
+
+func TestConfig(t *testing.T) {
+	k := newDataPlane(t)
+	k.makeLayers()
+	k.refuses([]string{"config", "none"}, `"none" not found`)
+	compute := &novav1.NovaExternalCompute{ObjectMeta: k.meta("edpm-compute-0")}
+	k.read(compute)
+	compute.Spec.CustomServiceConfig = "[pci]\nalias = mine\n[DEFAULT]\n# more\nreserved_host_memory_mb = 4096\n"
+	if err := k.client.Update(context.Background(), compute); err != nil {
+		t.Fatal(err)
+	}
+	before := k.resourceVersions()
+	out := k.says("", []string{"config", "edpm-compute-0"},
+		"01-template-01-config.conf    NovaCell nova-cell1: spec.computeTemplates[1].customServiceConfig\n",
+		`01-template-02-secrets.conf   NovaCell nova-cell1: spec.computeTemplates[2].customServiceConfigSecrets: Secret "more", key "a"`+"\n",
+		`Secret "more", key "b": oslo.config does not accept it: line 2 is neither`, `Secret "missing": secrets "missing" not found`,
+		"02-nova-override.conf         NovaExternalCompute edpm-compute-0: spec.customServiceConfig\n",
+		"\n[DEFAULT]\n"+`reserved_host_memory_mb = 512    # 01-nova.conf:2
+reserved_host_memory_mb = 2048   # 01-template-01-config.conf:2
+reserved_host_memory_mb = 4096   # 02-nova-override.conf:5
+transport_url = ***              # 01-nova.conf:3
+anything = ***                   # 01-template-02-secrets.conf:2
+`, "password = ***", "username = nova", "[pci]\nalias = {}", "alias = mine",
+		"The host may have another configuration: "+string(condition.DeploymentReadyCondition)+" is not True: Step nova failed")
+	json := k.says("", []string{"config", "edpm-compute-0", "-o", "json"}, `"value": "4096",`, `"layer": "NovaExternalCompute edpm-compute-0: spec.customServiceConfig"`)
+	for _, text := range []string{out, json} {
+		if strings.Contains(text, password) || strings.Contains(text, "other_role") {
+			t.Errorf("a secret, or the template of another role, is shown:\n%s", text)
+		}
+	}
+	if after := k.resourceVersions(); after != before {
+		t.Errorf("something was written: %s, then %s", before, after)
+	}
+}

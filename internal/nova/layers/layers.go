@@ -1,0 +1,107 @@
+// Package layers knows what people say of the configuration of nova-compute on a host: the
+// templates of its cell, in their order, and then its own customServiceConfig. Each is a
+// layer, of a text and of Secrets, which come right after it; the later one wins.
+package layers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/identity"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
+)
+
+// Names of files on the host. oslo.config reads a directory in the order of the names
+// (oslo_config/cfg.py, _ConfigDirOpt): 01-nova.conf, templates, what is the compute's own.
+const (
+	templateFile        = "01-template-%02d-config.conf"
+	templateSecretsFile = "01-template-%02d-secrets.conf"
+	ownFile             = "02-nova-override.conf"
+	ownSecretsFile      = "03-nova-secrets.conf"
+)
+
+// Own is the path of the compute's own layer.
+const Own = "spec.customServiceConfig"
+
+// Layer is one customServiceConfig, with the Secrets that come right after it.
+type Layer struct {
+	// At is the path of customServiceConfig, after its object unless that is the compute.
+	At      string
+	Custom  string
+	Secrets []string
+	// File and SecretsFile are their names on the host.
+	File, SecretsFile string
+}
+
+// Of returns the layers of a compute of the role, in the order in which they are read. Files
+// of templates are numbered by those that the compute has: others do not concern it.
+func Of(cell *novav1.NovaCell, role string, compute *novav1.NovaExternalCompute) []Layer {
+	var layers []Layer
+	for i, t := range cell.Spec.ComputeTemplates {
+		if !concerns(t, role) {
+			continue
+		}
+		layers = append(layers, Layer{
+			fmt.Sprintf("NovaCell %s: spec.computeTemplates[%d].customServiceConfig", cell.Name, i), t.CustomServiceConfig, t.CustomServiceConfigSecrets,
+			fmt.Sprintf(templateFile, len(layers)+1), fmt.Sprintf(templateSecretsFile, len(layers)+1),
+		})
+	}
+	return append(layers, Layer{Own, compute.Spec.CustomServiceConfig, compute.Spec.CustomServiceConfigSecrets, ownFile, ownSecretsFile})
+}
+
+// concerns reports whether a template says something to computes of the role.
+func concerns(t novav1.NovaComputeTemplate, role string) bool {
+	return (len(t.Roles) == 0 || slices.Contains(t.Roles, role)) && (t.CustomServiceConfig != "" || len(t.CustomServiceConfigSecrets) > 0)
+}
+
+// Files reads the layers of a compute, by name on the host. The error is a *phase.Halt of
+// ServiceConfigReady when a Secret is missing, or a text is nothing that a compute may read.
+func Files(ctx context.Context, r *inputs.Reader, namespace string, layers []Layer) (map[string][]byte, error) {
+	files := map[string][]byte{ownFile: {}}
+	for _, l := range layers {
+		found, err := podified.ReadSnippets(ctx, r, identity.HostCompute, namespace, l.At, l.Custom, l.Secrets)
+		if err != nil {
+			return nil, halt(err)
+		}
+		if found.Custom != "" {
+			files[l.File] = []byte(found.Custom)
+		}
+		if found.Secrets != "" {
+			files[l.SecretsFile] = []byte(found.Secrets)
+		}
+	}
+	return files, nil
+}
+
+// halt shows a Secret that is missing where texts are refused.
+func halt(err error) error {
+	var halt *phase.Halt
+	if errors.As(err, &halt) {
+		halt.Type = condition.ServiceConfigReadyCondition
+	}
+	return err
+}
+
+// IsOwn reports whether a NovaExternalCompute has a configuration of its own.
+func IsOwn(compute client.Object) bool {
+	spec := compute.(*novav1.NovaExternalCompute).Spec
+	return spec.CustomServiceConfig != "" || len(spec.CustomServiceConfigSecrets) > 0
+}
+
+// SecretsOf returns the Secrets that the templates of a NovaCell name.
+func SecretsOf(cell client.Object) []string {
+	var names []string
+	for _, t := range cell.(*novav1.NovaCell).Spec.ComputeTemplates {
+		names = append(names, t.CustomServiceConfigSecrets...)
+	}
+	return names
+}
