@@ -65,7 +65,7 @@ class Hosts:
         for number, name in enumerate(self.names, 11):
             sh("podman", "--runtime", "runc", "run", "--detach", "--name", name, "--hostname", name, *realhost.OPTIONS, "--network", PREFIX,
                "--ip", "%s.%d" % (SUBNET, number), "--volume", "/var/lib/containers", "--volume", realhost.script("store.sh") + ":/var/lib/edpm-images:ro",
-               "--volume", self.path("key.pub") + ":/etc/edpm-lab/authorized_keys:ro", "localhost/edpm-host:latest", "/sbin/init")
+               "--volume", self.path("key.pub") + ":/etc/edpm-lab/authorized_keys:ro", realhost.IMAGE, "/sbin/init")
         with open(self.path("nova.conf"), "w", encoding="utf-8") as file:
             file.write(NOVA)
         hosts = {name: {"ansible_host": "%s.%d" % (SUBNET, number), "edpm_hostname": name} for number, name in enumerate(self.names, 11)}

@@ -1,7 +1,7 @@
 """A real host for tests of roles: a container with systemd, sshd and podman, and playbooks that run on it over ssh.
 
-Needs root, podman and the images of test/lab/images. EDPM_HOSTS_TEST=1 asks for it. EDPM_TEST_PREFIX and
-EDPM_TEST_SUBNET (first three bytes) keep several runs apart. With EDPM_TEST_KEEP=1 the host stays, and is used again.
+Needs root, podman and the images of test/lab/images. EDPM_HOSTS_TEST=1 asks for it. EDPM_HOST_SUITE is the Debian
+release of the host, as for test/lab/images/build.sh. EDPM_TEST_PREFIX and EDPM_TEST_SUBNET (first three bytes) keep several runs apart. With EDPM_TEST_KEEP=1 the host stays, and is used again.
 E2E_LONG=1 runs the long tests, too.
 """
 
@@ -22,6 +22,7 @@ IMAGES = os.path.join(os.path.dirname(COLLECTION), "test", "lab", "images")
 NAME = os.environ.get("EDPM_TEST_PREFIX", "edpm-roles")
 KEEP = os.environ.get("EDPM_TEST_KEEP") == "1"
 SUBNET = os.environ.get("EDPM_TEST_SUBNET", "192.168.124")
+IMAGE = "localhost/edpm-host:" + os.environ.get("EDPM_HOST_SUITE", "bookworm")
 LIMITS = ["--ulimit", "nofile=16384:16384", "--ulimit", "nproc=16384:16384"]
 # A container as the lab starts it; see test/lab/internal/cluster/hosts.go for the reasons.
 OPTIONS = ["--privileged", "--cgroupns=private", "--systemd=false", "--env", "container=podman", "--stop-signal", "SIGRTMIN+3",
@@ -64,6 +65,8 @@ class HostTest(unittest.TestCase):
     maxDiff = None
     GUEST = ("mkdir -p /run/libvirt/qemu; cd /run/libvirt/qemu; echo 1 > driver.pid; echo 999999 > dead.pid;"
              "systemd-run --unit=guest sleep 600 2>&1; systemctl show --property MainPID --value guest > instance-1.pid")
+    # Of commands on the host. The machine of the tests may have cgroups v1 only.
+    ENVIRONMENT = {"PODMAN_IGNORE_CGROUPSV1_WARNING": "1"}
     # What the host has images of, as store.sh knows them: "nova" has libvirt and nova-compute.
     IMAGES = ()
 
@@ -105,7 +108,7 @@ class HostTest(unittest.TestCase):
         images = ["--volume", script("store.sh", *cls.IMAGES) + ":/var/lib/edpm-images:ro"] if cls.IMAGES else []
         sh("podman", "--runtime", "runc", "run", "--detach", "--name", NAME, "--hostname", NAME, *OPTIONS,
            "--network", NAME, "--ip", cls.address, "--volume", "/var/lib/containers", *images,
-           "--volume", cls.path("key.pub") + ":/etc/edpm-lab/authorized_keys:ro", "localhost/edpm-host:latest", "/sbin/init")
+           "--volume", cls.path("key.pub") + ":/etc/edpm-lab/authorized_keys:ro", IMAGE, "/sbin/init")
 
     @classmethod
     def wait(cls):
@@ -119,7 +122,7 @@ class HostTest(unittest.TestCase):
     @classmethod
     def host(cls, command, check=True, text=None):
         """Runs a shell script as root on the host, with text on its standard input. podman exec takes ten times as long."""
-        return sh("nsenter", "--all", "--target", cls.pid, "sh", "-c", command, check=check, input=text or "")
+        return sh("nsenter", "--all", "--target", cls.pid, "sh", "-c", command, check=check, input=text or "", env=dict(os.environ, **cls.ENVIRONMENT))
 
     @classmethod
     def ssh(cls):

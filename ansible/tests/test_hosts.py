@@ -24,6 +24,7 @@ PREFIX = os.environ.get("EDPM_TEST_PREFIX", "edpm-dev")
 SUBNET = os.environ.get("EDPM_TEST_SUBNET", "192.168.123")
 # Without CAP_SYS_RESOURCE limits may only be lowered.
 LIMITS = ["--ulimit", "nofile=16384:16384", "--ulimit", "nproc=32768:32768"]
+IMAGE = "localhost/edpm-host:" + os.environ.get("EDPM_HOST_SUITE", "bookworm")
 PASSWORD = "S3cretPass"
 NOVA_CONF = """[DEFAULT]
 transport_url = rabbit://u:%s@127.0.0.1:5672/
@@ -57,7 +58,7 @@ class Host:
            "--privileged", "--systemd=always", "--cgroupns=private", *LIMITS,
            "--network", PREFIX, "--ip", self.address,
            "--volume", "/var/lib/containers", "--volume", store + ":/var/lib/edpm-images:ro",
-           "--volume", directory + "/key.pub:/etc/edpm-lab/authorized_keys:ro", "localhost/edpm-host:latest")
+           "--volume", directory + "/key.pub:/etc/edpm-lab/authorized_keys:ro", IMAGE)
 
     def run(self, script, check=True):
         """Runs a shell script as root, through ssh as an operator would."""

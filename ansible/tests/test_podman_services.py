@@ -113,6 +113,10 @@ class PodmanServicesTest(ServicesTest):
         self.assertEqual(self.systemctl(), ["systemctl daemon-reload", "systemctl restart edpm_agent.service"])
         self.assertEqual([part["after"] for part in answer["diff"]], [text])
 
+    def test_the_unit_of_one_with_another_conmon(self):
+        self.run_it(conmon="/there/conmon")
+        self.assertIn('  --runtime "crun" \\\n  --conmon "/there/conmon" \\\n  run --detach ', self.read("units/edpm_agent.service"))
+
     def test_the_definition_is_that_of_earlier_versions(self):
         """Another one would restart the services of every host when the operator is upgraded."""
         self.run_it()

@@ -189,7 +189,7 @@ class GuestsTest(realhost.HostTest):
         self.succeeds("libvirt", **self.VARIABLES)
         self.assertEqual(self.units(), ["virtlogd"])
         self.assertEqual(self.host("podman ps --format '{{.Names}}'; ls /var/lib/openstack/libvirt").split(),
-                         ["edpm_libvirt_virtlogd", "shut_down_guests.sh", "virtlogd"])
+                         ["edpm_libvirt_virtlogd", "conmon.sh", "shut_down_guests.sh", "virtlogd"])
         self.assertEqual(self.succeeds("libvirt", **self.VARIABLES).changed, [])
         # Guests would lose their consoles with virtlogd.
         self.guest()
@@ -300,6 +300,20 @@ class LibvirtGuestsTest(realhost.HostTest):
         self.assertEqual(self.bring(**changes), "")
         self.assertNotEqual(self.started("virtlogd"), virtlogd, "what waited for the guest was not done after it")
 
+    def test_1_libvirtd_ends_without_the_guests_that_it_started(self):
+        """conmon, whose children they become, waits for its children."""
+        self.bring()
+        ended = "systemctl show --property=Result --property=ExecMainCode --property=ExecMainStatus --value edpm_libvirt_libvirtd"
+        for what, command, result in (("a stop", "systemctl stop edpm_libvirt_libvirtd; %s; systemctl start edpm_libvirt_libvirtd" % ended, ["0", "1", "success"]),
+                                      ("a crash", "kill -KILL $(podman inspect --format '{{.State.Pid}}' edpm_libvirt_libvirtd)", [])):
+            with self.subTest(what):
+                guest, before = self.start_guest(), self.started()
+                self.assertEqual(sorted(self.host(command).split()), result)
+                self.assertTrue(any(self.virsh("uri", check=False) == "qemu:///system" or time.sleep(1) for _ in range(30)), "no daemon answers")
+                self.assertNotEqual(self.started(), before)
+                self.assertEqual(self.guest_now(), guest)
+                self.virsh("destroy instance-1")
+
     @realhost.long
     def test_2_libvirtd_waits_for_guests_in_its_container(self):
         """As on a host without systemd-machined."""
@@ -353,6 +367,8 @@ class LibvirtConfigurationTest(realhost.HostTest):
                 ({"edpm_libvirt_daemon_settings": {"unix_sock_rw_perms": 770}}, "libvirtd: Can't load config file: .* expected a string for 'unix_sock_rw_perms'"),
                 ({"edpm_libvirt_daemon_settings": {"unix_sock_group": "nobodys"}}, "libvirtd: invalid argument: Failed to parse group"),
                 ({"edpm_libvirt_daemon_settings": {"log_outputs": "9:nowhere"}}, "virtlogd: invalid argument: Invalid log priority '9'"),
+                # libvirtd would be removed.
+                ({"edpm_libvirt_daemons": ["virtlogd"], "edpm_libvirt_daemon_settings": {"log_outputs": "8:nowhere"}}, "virtlogd: invalid argument: Invalid log priority '8'"),
                 ({"edpm_libvirt_qemu_settings": {"vnc_password": 7}}, "libvirtd: .*qemu.conf: expected a string for 'vnc_password'"),
         ):
             with self.subTest(reason):

@@ -128,11 +128,16 @@ func (d *Deployer) NewController(ctx context.Context, mgr ctrl.Manager, k Kind) 
 	if err := k.index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
-	users := watch.Users(d.Client, k.List, secretsIndex, watch.ByName)
+	users := SecretUsers(d.Client, k.List)
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(k.New(), builder.WithPredicates(watch.SpecChanges)).
 		WatchesRawSource(d.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users)))
 	return d.watch(b, k), nil
+}
+
+// SecretUsers maps a Secret to the objects of a kind that read or write it: see Kind.Secrets.
+func SecretUsers(c client.Client, list func() client.ObjectList) handler.MapFunc {
+	return watch.Users(c, list, secretsIndex, watch.ByName)
 }
 
 func (k Kind) index(ctx context.Context, indexer client.FieldIndexer) error {

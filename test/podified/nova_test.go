@@ -21,6 +21,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/oslo"
 )
 
 const cellSecrets = `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cell1"}, "stringData": {"ServicePassword": "p", "CellDatabasePassword": "d"}}
@@ -189,6 +190,35 @@ var _ = Describe("A NovaCompute", func() {
 	compute := func(more string) string {
 		return "apiVersion: nova.openstack.org/v1beta1\nkind: NovaCompute\nmetadata: {name: nova-cell1-fake}\nspec:\n  cellName: nova-cell1\n  computeDriver: fake.FakeDriver" + more
 	}
+
+	It("trusts the authorities of the bundle of its cell, and replaces the pods when it changes", func() {
+		w.apply(cell("\n  caBundleSecretName: bundle\n  keystone: {caFile: /of/hosts}") + "\n---\n" +
+			"apiVersion: nova.openstack.org/v1beta1\nkind: NovaCompute\nmetadata: {name: nova-cell1-ironic}\nspec: {cellName: nova-cell1}")
+		w.apply(w.secret("bundle", "tls-ca-bundle.pem", "one"))
+		compute := &novav1.NovaCompute{ObjectMeta: w.meta("nova-cell1-ironic")}
+		ready(compute)
+		Expect(w.config("nova-cell1-ironic", "tls-ca-bundle.pem")).To(Equal("one"))
+		config, err := oslo.Parse(w.config("nova-cell1-ironic", "01-nova.conf"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, section := range config.Sections() {
+			for _, option := range []string{"cafile", "verify_ssl_path"} {
+				if values := config.Get(section.Name, option); len(values) > 0 {
+					Expect(values[len(values)-1]).To(Equal("/etc/nova/nova.conf.d/tls-ca-bundle.pem"), section.Name)
+				}
+			}
+		}
+		Expect(config.Get("ironic", "cafile")).NotTo(BeEmpty())
+		Expect(w.pod("nova-cell1-ironic-0").Spec.Containers[0].VolumeMounts).To(ContainElement(
+			k8scorev1.VolumeMount{Name: "config-data", MountPath: "/etc/ssl/certs/ca-certificates.crt", SubPath: "tls-ca-bundle.pem", ReadOnly: true}))
+
+		By("renewing it")
+		births := w.births()
+		w.apply(w.secret("bundle", "tls-ca-bundle.pem", "two"))
+		Eventually(func() string { return w.births()["nova-cell1-ironic-0"] }).ShouldNot(Equal(births["nova-cell1-ironic-0"]))
+		Expect(w.config("nova-cell1-ironic", "tls-ca-bundle.pem")).To(Equal("two"))
+		ready(compute)
+		quiet()
+	})
 
 	It("waits for its cell, follows the Topology of the cell when that comes, and can opt out", func() {
 		w.apply(compute("\n  replicas: 2"))

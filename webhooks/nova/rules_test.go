@@ -3,6 +3,7 @@ package nova
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -102,6 +103,40 @@ func TestMetadataInCell0(t *testing.T) {
 			errs := cellServices{metadata: novav1.NovaEndpointTemplate{NovaServiceTemplate: novav1.NovaServiceTemplate{Replicas: tt.replicas}}}.errors(field.NewPath("spec"), "ns", tt.cell)
 			if got := len(errs) > 0; got != tt.want {
 				t.Errorf("refused = %v, want %v: %v", got, tt.want, errs)
+			}
+		})
+	}
+}
+
+func TestAComputeOfIronicIsOneForEachShard(t *testing.T) {
+	const shard = "[ironic]\nshard = a\n"
+	tests := map[string]struct {
+		driver, config string
+		replicas       int32
+		err, warning   string
+	}{
+		"one service":                         {novav1.IronicDriver, "", 1, "", ""},
+		"one service with a shard":            {novav1.IronicDriver, shard, 1, "", ""},
+		"two that share the nodes":            {novav1.IronicDriver, "", 2, "", "spec.replicas: 2 services share the nodes of ironic"},
+		"two with one shard":                  {novav1.IronicDriver, shard, 2, "spec.replicas: Invalid value: 2: a shard of ironic is managed by one service: use a NovaCompute with replicas: 1", ""},
+		"two with no shard in the end":        {novav1.IronicDriver, shard + "shard =\n", 2, "", "share the nodes"},
+		"two of another driver":               {"fake.FakeDriver", "", 2, "", ""},
+		"two whose configuration is not read": {novav1.IronicDriver, "shard", 2, "spec.customServiceConfig", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			compute := &novav1.NovaCompute{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: novav1.NovaComputeSpec{
+				CellName: "a", ComputeDriver: tt.driver, Replicas: &tt.replicas, CustomServiceConfig: tt.config,
+			}}
+			warnings, err := podifiedComputeRules.ValidateCreate(t.Context(), compute)
+			if got := fmt.Sprint(err); !strings.Contains(got, tt.err) || (tt.err == "") != (err == nil) {
+				t.Errorf("refused with %q, want %q in it", got, tt.err)
+			}
+			if got := strings.Join(warnings, " "); !strings.Contains(got, tt.warning) || (tt.warning == "") != (got == "") {
+				t.Errorf("warns %q, want %q in it", got, tt.warning)
+			}
+			if warnings, err := podifiedComputeRules.ValidateUpdate(t.Context(), compute, compute); err != nil || len(warnings) > 0 {
+				t.Errorf("a write that changes nothing: %v, %v", warnings, err)
 			}
 		})
 	}

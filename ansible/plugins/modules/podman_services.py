@@ -83,6 +83,10 @@ options:
         type: list
         elements: path
         default: []
+      conmon:
+        description: Program that podman runs as conmon. Empty for its own.
+        type: str
+        default: ""
       after:
         description: Units that start before this one. Shell patterns stand for the units in I(directory) that they match.
         type: list
@@ -264,7 +268,7 @@ SuccessExitStatus=143
 TimeoutStopSec={stop_limit}
 ExecStartPre=/bin/rm -f %t/%n.cid
 ExecStart={podman} \\
-{runtime}  run --detach --rm --replace --name edpm_{name} \\
+{globals}  run --detach --rm --replace --name edpm_{name} \\
   --cidfile %t/%n.cid --sdnotify conmon --cgroups no-conmon --log-driver passthrough --pull never \\
 {arguments}  {command}
 ExecStop={podman} stop --ignore --time {stop_seconds} --cidfile %t/%n.cid
@@ -318,11 +322,12 @@ class Service(object):
 
     def text(self, definition, image=""):
         """Returns the unit of a container with a definition as its label, of another image if one is given."""
-        options, podman, runtime = self.options, self.module.params["podman"], self.module.params["runtime"]
+        options, podman = self.options, self.module.params["podman"]
+        of_podman = [("runtime", self.module.params["runtime"]), ("conmon", options["conmon"])]
         return UNIT.format(
             name=self.name, description=options["description"], after=self.after(), podman=podman, restart_seconds=options["restart_seconds"],
             stop_seconds=options["stop_seconds"], stop_limit=options["stop_seconds"] + 30, arguments=self.arguments(definition),
-            runtime="  --runtime %s \\\n" % quoted(runtime) if runtime else "",
+            globals="".join("  --%s %s \\\n" % (name, quoted(value)) for name, value in of_podman if value),
             command=" ".join(quoted(value) for value in [image or options["image"]] + options["command"]))
 
     def checksums(self):
@@ -601,7 +606,7 @@ def main():
         name=dict(type="str", required=True), description=dict(type="str", default=""), image=dict(type="str", required=True),
         command=strings, user=dict(type="str", default=""), mounts=strings, optional_mounts=strings, environment=dict(type="dict", default={}),
         args=strings, config_dirs=dict(type="list", elements="path", default=[]), keep_running=dict(type="bool", default=False),
-        guest_pid_files=dict(type="list", elements="path", default=[]), after=strings,
+        guest_pid_files=dict(type="list", elements="path", default=[]), conmon=dict(type="str", default=""), after=strings,
         restart_seconds=dict(type="int", default=5), stop_seconds=dict(type="int", default=30), settle_seconds=dict(type="int", default=5),
         speak_seconds=dict(type="int", default=0), speak_pattern=dict(type="str", default="."), health=strings,
     )

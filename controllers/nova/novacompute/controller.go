@@ -99,18 +99,22 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return err
 	}
 	ofCell := watch.Users(mgr.GetClient(), kind.List, cellIndex, watch.ByName)
+	cells := func() client.ObjectList { return &novav1.NovaCellList{} }
+	ofCells := func(users handler.MapFunc) handler.EventHandler {
+		return handler.EnqueueRequestsFromMapFunc(computesOfCells(users, ofCell))
+	}
 	return registration.Watch(b, mgr.GetClient(), kind.List, cellIndex).
 		WatchesRawSource(r.Services.Pods()).
-		Watches(&topologyv1.Topology{}, handler.EnqueueRequestsFromMapFunc(r.mapTopology(ofCell)), builder.WithPredicates(topology.Changes)).
+		Watches(&topologyv1.Topology{}, ofCells(topology.Users(r.Client, cells)), builder.WithPredicates(topology.Changes)).
+		WatchesRawSource(r.Inputs.SecretChanges(ofCells(podified.SecretUsers(r.Client, cells)))).
 		Complete(r)
 }
 
-// mapTopology maps a Topology to the computes of the cells that refer to it.
-func (r *Reconciler) mapTopology(ofCell handler.MapFunc) handler.MapFunc {
-	cells := topology.Users(r.Client, func() client.ObjectList { return &novav1.NovaCellList{} })
-	return func(ctx context.Context, t client.Object) []reconcile.Request {
+// computesOfCells maps what cells refer to, such as a Topology, to the computes of these cells.
+func computesOfCells(cells, ofCell handler.MapFunc) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		var requests []reconcile.Request
-		for _, cell := range cells(ctx, t) {
+		for _, cell := range cells(ctx, obj) {
 			key := &novav1.NovaCell{}
 			key.Namespace, key.Name = cell.Namespace, cell.Name
 			requests = append(requests, ofCell(ctx, key)...)

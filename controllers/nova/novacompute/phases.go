@@ -29,6 +29,9 @@ const (
 	user = 42436
 )
 
+// clients are the sections of the generated configuration that verify a service by cafile.
+var clients = []string{"keystone_authtoken", "placement", "glance", "neutron", "cinder", "service_user"}
+
 //go:embed templates/driver.conf
 var driverConf string
 
@@ -96,12 +99,30 @@ func (s *scope) serviceConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	authorities, err := s.authorities(ctx)
+	if err != nil {
+		return inputs.Halt(condition.ServiceConfigReadyCondition, err)
+	}
 	text := bytes.NewBuffer(bytes.Clone(s.generated))
-	if err := driverTemplate.Execute(text, map[string]any{"Driver": s.driver(), "Ironic": novav1.IronicDriver, "Keystone": s.cell.Spec.Keystone}); err != nil {
+	if err := driverTemplate.Execute(text, map[string]any{
+		"Driver": s.driver(), "Ironic": novav1.IronicDriver, "Keystone": s.cell.Spec.Keystone,
+		"HasAuthorities": len(authorities) > 0, "Bundle": configDir + "/" + podified.AuthoritiesFile, "Clients": clients,
+	}); err != nil {
 		return phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "spec.keystone of NovaCell %s: %v", s.cell.Name, err)
 	}
 	s.files = snippets.Files("nova", text.String())
+	if len(authorities) > 0 {
+		s.files[podified.AuthoritiesFile] = authorities
+	}
 	return nil
+}
+
+// authorities are those of the bundle of the cell, none if it has no bundle.
+func (s *scope) authorities(ctx context.Context) ([]byte, error) {
+	if s.cell.Spec.CABundleSecretName == "" {
+		return nil, nil
+	}
+	return s.Inputs.SecretKey(ctx, s.cell.Namespace, s.cell.Spec.CABundleSecretName, podified.AuthoritiesFile)
 }
 
 func (s *scope) driver() string { return cmp.Or(s.compute.Spec.ComputeDriver, novav1.IronicDriver) }

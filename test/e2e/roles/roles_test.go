@@ -11,6 +11,12 @@ import (
 func TestRolesOnARealHost(t *testing.T) { run(t, "test_roles.py") }
 
 func TestHostsOfOtherTools(t *testing.T) { run(t, "test_other_tools.py") }
+func TestRolesOnARealHostOfTheNextRelease(t *testing.T) {
+	if !tier.All() {
+		t.Skip("E2E_LONG=1 is not set: the image of the host would have to be built, and the tests run twice")
+	}
+	run(t, "test_roles.py", "EDPM_HOST_SUITE=trixie")
+}
 
 func TestRolesOfOVNOnARealHost(t *testing.T) {
 	if !tier.All() {
@@ -26,8 +32,8 @@ func TestPlaysOfClassesOnARealHost(t *testing.T) {
 	run(t, "test_classes.py")
 }
 
-// run runs tests of roles on a host of their own.
-func run(t *testing.T, file string) {
+// run runs tests of roles on a host of their own, with more in their environment.
+func run(t *testing.T, file string, environment ...string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a host with systemd is started")
@@ -36,7 +42,7 @@ func run(t *testing.T, file string) {
 		t.Fatal("the tests of the roles need root: a host with systemd is started; -short skips them")
 	}
 	cmd := exec.CommandContext(t.Context(), "python3", "-B", "../../../ansible/tests/"+file, "-v")
-	cmd.Env = append(os.Environ(), "EDPM_HOSTS_TEST=1")
+	cmd.Env = append(append(os.Environ(), "EDPM_HOSTS_TEST=1"), environment...)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {

@@ -174,7 +174,8 @@ make_ansible-newest() {
 }
 
 make_edpm-host() {
-  tags=(localhost/edpm-host:latest)
+  # With the release too, so that tests of hosts of several do not take each other's.
+  tags=(localhost/edpm-host:latest "localhost/edpm-host:$suite")
   base edpm-host "$here/edpm-host/packages.txt" "$here/edpm-host/customize.sh"
   layer "$here/edpm-host" "$here/edpm-host/Containerfile" "${tags[@]}"
 }

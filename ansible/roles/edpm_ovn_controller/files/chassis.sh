@@ -23,8 +23,9 @@ if [ -z "$remote" ]; then
   exit 0 # ovn-controller was never told where the database is.
 fi
 
+# As ovn-controller, it takes any server of a clustered database: a remote may be a follower alone.
 # shellcheck disable=SC2086
-sb() { ovn-sbctl --timeout=20 -vconsole:off "--db=$remote" $tls "$@"; }
+sb() { ovn-sbctl --no-leader-only --timeout=20 -vconsole:off "--db=$remote" $tls "$@"; }
 # rows TABLE CONDITION: prints the names of rows.
 rows() { sb --bare --columns=name find "$1" "$2" | grep . || true; }
 metadata() { sb --if-exists get Chassis_Private "$1" 'external_ids:"neutron:ovn-metadata-id"' | tr -d '"'; }
