@@ -162,6 +162,8 @@ type assessment struct {
 	last *run
 	// serial number of the next run.
 	serial int64
+	// ran reports whether the host has done the step before.
+	ran bool
 }
 
 // assess notes what runs of a step did, whether or not it is the one that comes next:
@@ -191,6 +193,7 @@ func (e *Engine) assess(ctx context.Context, ledger *common.Ledger, t *Target) (
 	return &assessment{
 		Target: t, want: w, state: state, last: newest(runs),
 		serial: nextSerial(ledger, t.Step.Name, all), suspicion: t.suspect(ledger, newest(runs)),
+		ran: ledger.Hash[t.Step.Name] != "",
 	}, nil
 }
 
