@@ -34,6 +34,8 @@ type Registration struct {
 	// api is the Nova that is asked for the service, nil if none is, and view what it said.
 	api  *novav1.Nova
 	view computeservice.View
+	// before is when step nova had ended before this reconciliation.
+	before *metav1.Time
 	// cellTrouble is why the cell is not Ready.
 	cellTrouble condition.Reason
 	// conflict is that another compute has the service, nil if none does.
@@ -62,11 +64,7 @@ func (s *Registration) Observe(ctx context.Context) error {
 		status.ComputeService = nil
 		return nil
 	}
-	subject := computeservice.Subject{Name: client.ObjectKeyFromObject(s.compute), Hosts: s.hostNames()}
-	if known := status.ComputeService; known != nil && known.Mapped {
-		subject.Mapped = known.ID
-	}
-	s.view = s.services.Observe(client.ObjectKeyFromObject(api), subject)
+	s.view, s.before = s.ask(), s.ended()
 	if s.view.Asked {
 		s.show(s.view.Service)
 	}
@@ -84,11 +82,48 @@ func (s *Registration) Observe(ctx context.Context) error {
 	return nil
 }
 
+// ask returns what nova says of the service.
+func (s *Registration) ask() computeservice.View {
+	subject := computeservice.Subject{Name: client.ObjectKeyFromObject(s.compute), Hosts: s.hostNames(), Since: s.restarted()}
+	if known := s.compute.Status.ComputeService; known != nil && known.Mapped {
+		subject.Mapped = known.ID
+	}
+	return s.services.Observe(client.ObjectKeyFromObject(s.api), subject)
+}
+
+// restarted is when nova-compute was restarted, zero if it has reported since.
+func (s *Registration) restarted() time.Time {
+	if service := s.compute.Status.ComputeService; service != nil && service.RestartedAt != nil {
+		return service.RestartedAt.Time
+	}
+	return time.Time{}
+}
+
+// ended is when step nova ended last.
+func (s *Registration) ended() *metav1.Time { return s.compute.Status.Runs[novav1.NovaStep].End }
+
+// noteRestart notes that step nova has just ended on a host that nova knows, and asks whether
+// nova-compute has reported since.
+func (s *Registration) noteRestart() {
+	service := s.compute.Status.ComputeService
+	if service == nil {
+		return
+	}
+	if end := s.ended(); s.compute.Status.NovaHost != "" && !end.Equal(s.before) {
+		service.RestartedAt = end
+	}
+	now := s.ask()
+	if now.Asked && now.Reported {
+		service.RestartedAt = nil
+	}
+	s.view.Trouble = now.Trouble
+}
+
 // show puts what nova says of the service into the status.
 func (s *Registration) show(service computeservice.Service) {
 	known, now := s.compute.Status.ComputeService, serviceStatus(service)
 	if now != nil && known != nil && now.ID == known.ID {
-		now.DisabledFor = known.DisabledFor
+		now.DisabledFor, now.RestartedAt = known.DisabledFor, known.RestartedAt
 	}
 	s.view.Service, s.compute.Status.ComputeService = service, now
 }
@@ -165,6 +200,7 @@ func (s *Registration) Ready(ctx context.Context) error {
 		return nil
 	}
 	s.services.Await(client.ObjectKeyFromObject(s.api), client.ObjectKeyFromObject(s.compute))
+	s.noteRestart()
 	if err := s.adjust(ctx, true); err != nil {
 		return err
 	}
@@ -206,7 +242,7 @@ func (s *Registration) judgeService() *phase.Halt {
 		return halt
 	}
 	switch {
-	case trouble != nil && (service == nil || !service.Mapped):
+	case trouble != nil && (service == nil || !service.Mapped || service.Up && service.RestartedAt != nil):
 		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
 	case service == nil && s.compute.Status.NovaHost != "":
 		return phase.Waiting(t, novav1.ServiceNotReportedReason,
@@ -222,6 +258,9 @@ func (s *Registration) judgeService() *phase.Halt {
 		return phase.Failing(t, novav1.ServiceDownReason, "%s", downText(service, s.compute.Spec.CellName, s.cellTrouble))
 	case !service.Mapped:
 		return phase.Waiting(t, novav1.HostNotMappedReason, "Waiting until host %s is mapped to its cell: see condition %s of Nova %s", service.Host, novav1.NovaComputeServicesReadyCondition, s.api.Name)
+	case service.RestartedAt != nil:
+		return phase.Waiting(t, novav1.ServiceNotReportedReason,
+			"Waiting for nova-compute on host %s to report to nova since step %s ended at %s. If it does not, see its log on the host", service.Host, novav1.NovaStep, service.RestartedAt.UTC().Format(time.RFC3339))
 	case service.Disabled && service.DisabledFor != "":
 		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
 			service.Host, common.DisableAnnotation, service.DisabledReason)
