@@ -247,7 +247,7 @@ func (s *setup) nova(ctx context.Context) error {
 		return err
 	}
 	if err := (&novacell.Reconciler{
-		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images,
+		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images, Gather: s.Gather,
 		Pods: podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "novacell", Service: "nova-conductor", Finalizer: novav1.NovaCellFinalizer}),
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err

@@ -94,7 +94,7 @@ type NovaCellTemplate struct {
 	// +optional
 	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
 	// NovaComputeContainerImage of new computes of the cell, on hosts and in pods, that name
-	// no image.
+	// no image. Computes on hosts whose image no one chose follow when it changes.
 	// +optional
 	NovaComputeContainerImage string `json:"novaComputeContainerImage,omitempty"`
 	// ConductorServiceTemplate of the conductor, which runs if the cell has a database.

@@ -30,6 +30,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -105,7 +106,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return err
 	}
 	return b.
-		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced)))).
+		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced), watch.SpecOr(computesWaitedFor)))).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), kind.List, "NovaCell")), builder.WithPredicates(watch.Freed)).
 		WatchesRawSource(r.Services.Novas()).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -185,6 +186,13 @@ func cellOf(compute client.Object) string {
 // synced reports whether the schema of the database of a cell is up to date.
 func synced(obj client.Object) bool {
 	return obj.(*novav1.NovaCell).Status.Conditions.IsTrue(condition.DBSyncReadyCondition)
+}
+
+// computesWaitedFor is what an update waits for of the computes of a cell.
+func computesWaitedFor(obj client.Object) string {
+	cell := obj.(*novav1.NovaCell)
+	image := cell.Status.Images[novav1.ComputeComponent]
+	return fmt.Sprint(image, rollout.Outdated(cell, image))
 }
 
 // readInputs is the phase that selects the passwords of the cells.

@@ -2,11 +2,13 @@ package nova
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
@@ -32,7 +34,7 @@ func (s *scope) steps() []step {
 			s.cellParts(novav1.MetadataComponent, novav1.MetadataName),
 			s.cellParts(novav1.NoVNCProxyComponent, novav1.NoVNCProxyName)...)},
 		{"API", []part{{component: novav1.APIComponent, set: novav1.APIName(name)}}},
-		// They have no pods here: new computes get this image.
+		// They have no pods here: each cell has those on its hosts follow.
 		{"computes", s.cellParts(novav1.ComputeComponent, func(string) string { return "" })},
 	}
 }
@@ -104,6 +106,12 @@ func (s *scope) reach(step step) bool {
 // lagging says which part of a step does not run its image yet, empty if all do.
 func (s *scope) lagging(ctx context.Context, step step) (string, error) {
 	for _, p := range step.parts {
+		if p.component == novav1.ComputeComponent {
+			if lagging := s.computesLagging(p); lagging != "" {
+				return lagging, nil
+			}
+			continue
+		}
 		if p.set == "" {
 			continue
 		}
@@ -113,4 +121,15 @@ func (s *scope) lagging(ctx context.Context, step step) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// computesLagging says which computes on hosts of a cell do not run its image yet, empty if all
+// do that follow it.
+func (s *scope) computesLagging(p part) string {
+	for _, cell := range s.cells {
+		if p.cell != "" && cell.ShortName() == p.cell && rollout.Outdated(cell, p.in(s.nova.Status.Images)) {
+			return fmt.Sprintf("no compute of NovaCell %s is outdated: see its status.computes", cell.Name)
+		}
+	}
+	return ""
 }

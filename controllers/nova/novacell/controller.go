@@ -6,12 +6,15 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -19,13 +22,16 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/status,verbs=patch
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells/finalizers,verbs=update
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes,verbs=list;watch
 // +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=create;patch
 
 const (
@@ -41,6 +47,8 @@ type Reconciler struct {
 	Inputs *inputs.Reader
 	Pods   *podified.Deployer
 	Images images.Defaults
+	// Gather is how long changes of computes are gathered before they are counted.
+	Gather time.Duration
 }
 
 type scope struct {
@@ -64,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (s *scope) phases() []phase.Phase {
 	phases := []phase.Phase{
-		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
+		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages, s.countComputes),
 		phase.Of(condition.InputReadyCondition, s.readInputs),
 	}
 	if s.cell.ShortName() != novav1.Cell0Name {
@@ -84,7 +92,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
-	return b.Complete(r)
+	return b.Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(rollout.Changes)).Complete(r)
+}
+
+// cellOf is the cell of a compute.
+func cellOf(_ context.Context, compute client.Object) []reconcile.Request {
+	return []reconcile.Request{watch.Request(compute.GetNamespace(), compute.(*novav1.NovaExternalCompute).Spec.CellName)}
 }
 
 func secretsOf(obj client.Object) []string {

@@ -22,6 +22,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
@@ -60,7 +61,7 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 	ofCell := func(cell func(client.Object) string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(computesOf(mgr.GetClient(), cell))
 	}
-	b.Watches(&novav1.NovaCell{}, ofCell(watch.ByName), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(registration.CellTrouble)))).
+	b.Watches(&novav1.NovaCell{}, ofCell(watch.ByName), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(registration.CellTrouble), watch.SpecOr(rollout.Of)))).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(computesOfNova(mgr.GetClient())), builder.WithPredicates(apiChanges)).
 		WatchesRawSource(shared.Inputs.SecretChanges(ofCell(cellOfConfig))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
