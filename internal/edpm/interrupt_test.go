@@ -1,7 +1,10 @@
 package edpm
 
 import (
+	"context"
 	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 )
@@ -43,4 +46,64 @@ func TestHostsThatHaveDoneAStepThatInterruptsAreHeld(t *testing.T) {
 	if got := y.onlyRun().Spec.Targets; len(got) != 2 || got[0].Host != "h000" || got[1].Host != "new" {
 		t.Errorf("the run has %v, want one host that has done the step, and the new one", got)
 	}
+}
+
+func TestABusyHostWaitsAndKeepsNoPlaceFromOthers(t *testing.T) {
+	y, doing := newYard(t), map[string]string{"a": "a migration"}
+	owner := y.owners.kinds[kind]
+	owner.Busy = func(_ context.Context, obj client.Object) string { return doing[obj.GetName()] }
+	y.owners.kinds[kind] = owner
+	step := wantedOf("a", nil).Step.Name
+	converge := func(host string, ran bool) State {
+		ledger := &common.Ledger{}
+		if ran {
+			ledger.Hash = map[string]string{step: "old"}
+		}
+		return y.converge(ledger, wantedOf(host, func(t *Target) { t.Step.Interrupts = true }))
+	}
+	hosts := func() (all []string) {
+		for _, run := range y.all() {
+			for _, target := range run.Spec.Targets {
+				all = append(all, target.Host)
+			}
+		}
+		return all
+	}
+	converge("a", true)
+	converge("b", true)
+	y.plan(group1)
+	if got := hosts(); len(got) > 0 {
+		t.Fatalf("a is busy, and there are runs of %v", got)
+	}
+	if s := converge("a", true); s.Phase != HostBusy || s.Message != "a migration" {
+		t.Errorf("a is %s: %s; want that it is busy with a migration", s.Phase, s.Message)
+	}
+	y.plan(group1)
+	if got := hosts(); len(got) != 1 || got[0] != "b" {
+		t.Fatalf("there are runs of %v, want one of b, which does not wait for a", got)
+	}
+	converge("new", false)
+	doing["new"] = "something"
+	y.plan(group1)
+	if got := hosts(); len(got) != 2 {
+		t.Errorf("there are runs of %v; want one of new, on which the step interrupts nothing", got)
+	}
+}
+
+func TestABusyHostIsLookedAtAgain(t *testing.T) {
+	y, doing := newYard(t), "a migration"
+	owner := y.owners.kinds[kind]
+	owner.Busy = func(context.Context, client.Object) string { return doing }
+	y.owners.kinds[kind] = owner
+	ledger := &common.Ledger{Hash: map[string]string{wantedOf("a", nil).Step.Name: "old"}}
+	y.converge(ledger, wantedOf("a", func(t *Target) { t.Step.Interrupts = true }))
+	y.plan(group1)
+	doing = ""
+	y.planNow(group1)
+	if len(y.all()) > 0 {
+		t.Fatal("nova is asked again at once")
+	}
+	y.clock.SetTime(y.clock.Now().Add(y.Backoff.Base))
+	y.planNow(group1)
+	y.onlyRun()
 }

@@ -26,6 +26,11 @@ type pendingTarget struct {
 	then []nextStep
 	// denied is why the API server did not take its run the last time.
 	denied string
+	// interrupts reports whether its run can restart a service that is in use, busy what that
+	// would interrupt, and busyUntil when that is looked at again.
+	interrupts bool
+	busy       string
+	busyUntil  time.Time
 }
 
 // nextStep is a step of a pending target after the first one.
@@ -134,7 +139,7 @@ func (o *pendingTarget) files() []map[string][]byte {
 // limit has few hosts do a step at a time that interrupts what they do already.
 func (o *pendingTarget) limit(a *assessment) {
 	if a.Step.Interrupts && a.ran {
-		o.Strategy = o.Strategy.interrupting()
+		o.Strategy, o.interrupts = o.Strategy.interrupting(), true
 	}
 }
 

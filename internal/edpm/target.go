@@ -57,8 +57,8 @@ type Strategy struct {
 	// MaxUnavailablePercent is the same as a share of the hosts of the role,
 	// rounded up. It takes the place of MaxUnavailable unless it is 0.
 	MaxUnavailablePercent int
-	// byDefault reports whether no one chose MaxUnavailablePercent.
-	byDefault bool
+	// UnavailableByDefault reports whether no one chose MaxUnavailablePercent.
+	UnavailableByDefault bool
 	// MaxFailures is the most failed hosts before no new host is started; nil means any number.
 	MaxFailures *int32
 	// Tags, SkipTags and Limit restrict runs as Ansible's options of the same names do.
@@ -81,7 +81,7 @@ const interruptedPercent = 5
 // interrupting is the strategy for a step that interrupts a service.
 func (s Strategy) interrupting() Strategy {
 	if s.MaxUnavailable == 0 && s.MaxUnavailablePercent == 0 {
-		s.MaxUnavailablePercent, s.byDefault = interruptedPercent, true
+		s.MaxUnavailablePercent, s.UnavailableByDefault = interruptedPercent, true
 	}
 	return s
 }
@@ -96,7 +96,7 @@ func (s Strategy) unavailableText() string {
 	switch {
 	case s.MaxUnavailablePercent == 0:
 		return strconv.Itoa(s.MaxUnavailable)
-	case s.byDefault:
+	case s.UnavailableByDefault:
 		return fmt.Sprintf("%d%% by default", s.MaxUnavailablePercent)
 	}
 	return fmt.Sprintf("%d%%", s.MaxUnavailablePercent)
