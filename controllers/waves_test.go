@@ -1,14 +1,22 @@
 package controllers_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	appsv1 "k8s.io/api/apps/v1"
+	k8scorev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakekube"
+	"github.com/edpm-operators/edpm-operators/test/fakenova"
 )
 
 // setImage sets the image of the computes of a cell.
@@ -157,5 +165,106 @@ var _ = Describe("An update of a Nova", func() {
 			g.Expect(get(g, nova).Status.Deployed).To(BeNil())
 		}).Should(Succeed())
 		w.quiet()
+	})
+})
+
+var _ = Describe("A restart of nova-compute", func() {
+	const another = "[DEFAULT]\ndebug = true\n"
+	var w *world
+	var server *fakenova.Server
+	deploy := func(hosts ...string) {
+		w, server = newOpenStack()
+		w.makeNodes(len(hosts), "compute")
+		up(server, hosts...)
+		w.computesReady(hosts...)
+	}
+	configure := func(host string) {
+		change(w.compute(host), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = another })
+	}
+
+	It("waits for what nova does on the host, and others do not wait for it", func() {
+		deploy("n000", "n001")
+		server.Migrate("n000", true)
+		configure("n000")
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "is being moved (running)")
+		configure("n001")
+		w.computesReady("n001")
+		Expect(w.times("n001", novav1.NovaStep)).To(Equal(2))
+
+		By("something else being done")
+		server.Boot("n000", 1)
+		server.Task("n000", "image_uploading")
+		server.Migrate("n000", false)
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task image_uploading")
+		Expect(w.times("n000", novav1.NovaStep)).To(Equal(1))
+		w.restart()
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task image_uploading")
+
+		By("nothing being done any more")
+		server.Task("n000", "")
+		w.computesReady("n000")
+		Expect(w.times("n000", novav1.NovaStep)).To(Equal(2))
+		w.exactlyOnce()
+	})
+
+	It("goes on if a person says so, and while nova cannot be asked", func() {
+		deploy("n000")
+		server.Migrate("n000", true)
+		configure("n000")
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy))
+		annotate(w.compute("n000"), common.IgnoreBusyAnnotation, "true")
+		Eventually(func() int { return w.times("n000", novav1.NovaStep) }).Should(Equal(2))
+		w.computesReady("n000")
+		change(w.compute("n000"), func(c *novav1.NovaExternalCompute) { delete(c.Annotations, common.IgnoreBusyAnnotation) })
+		server.Break(fakenova.NovaDown)
+		change(w.compute("n000"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "" })
+		Eventually(func() int { return w.times("n000", novav1.NovaStep) }).Should(Equal(3))
+	})
+
+	It("makes the compute Ready again once nova-compute has reported since", func() {
+		deploy("n000")
+		server.DownAfter(time.Hour)
+		server.Stop("n000")
+		configure("n000")
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceNotReportedReason, "since step nova ended")
+		Expect(get(Default, w.compute("n000")).Status.ComputeService.Up).To(BeTrue(), "nova has not noticed")
+		server.Run("n000")
+		w.computesReady("n000")
+	})
+})
+
+var _ = Describe("The services of a cell in pods", func() {
+	It("restart once when all of its computes have followed", func() {
+		w := newWorld(func(o *controllers.Options) { o.Images.NovaConductor = "conductor:1" })
+		w.databases = startDatabases(w.ns)
+		password, cell := MakeSecret("cell1-password", w.ns, "ServicePassword", "p"), MakeCell("cell1", w.ns).Obj()
+		password.Data[novav1.CellDatabasePasswordKey] = []byte("d")
+		cell.Spec.CellDatabaseHostname = "database.example"
+		w.make(MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"), password, MakeSecret("cell1-bus", w.ns, "transport_url", "rabbit://cell1"), cell, w.role("compute").Cell("cell1").Obj())
+		w.makeNodes(2, "compute")
+		w.computesReady(nodeNames(2)...)
+		template := func(g Gomega) k8scorev1.PodTemplateSpec {
+			return get(g, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "cell1-conductor"}}).Spec.Template
+		}
+		Eventually(func(g Gomega) { template(g) }).Should(Succeed())
+		w.calm()
+		before := template(Default)
+
+		sick := w.sick(map[string]fakekube.Outcome{"n001/nova": fakekube.Failed})
+		setImage(cell, "compute:2")
+		w.halted(w.compute("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
+		counts(cell, novav1.ComputesStatus{Total: 2, Current: 1, Outdated: 1, Failed: 1})
+		Expect(template(Default)).To(Equal(before))
+
+		sick.heal("n001/nova")
+		Eventually(template).ShouldNot(Equal(before))
+		after := template(Default)
+		Expect(after.Spec.Containers[0].Image).To(Equal("conductor:1"))
+		w.computesReady(nodeNames(2)...)
+
+		By("starting the manager again")
+		w.restart()
+		w.calm()
+		Expect(template(Default)).To(Equal(after))
 	})
 })

@@ -199,6 +199,11 @@ type NovaStatus struct {
 	// +optional
 	Deployed map[string]string `json:"deployed,omitempty"`
 
+	// ComputesRelease identifies the images that the computes of all cells had when an update
+	// was complete. Services in pods of the cells restart once when it changes.
+	// +optional
+	ComputesRelease string `json:"computesRelease,omitempty"`
+
 	// CellsSummary is the number of ready cells over all, for example 2/2.
 	// +optional
 	CellsSummary string `json:"cellsSummary,omitempty"`

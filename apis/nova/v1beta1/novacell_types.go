@@ -262,6 +262,12 @@ type NovaCellStatus struct {
 	// before the first one.
 	// +optional
 	ComputeUpdate *ComputeUpdate `json:"computeUpdate,omitempty"`
+
+	// ComputesRelease is the image of the last update that all computes on hosts have
+	// followed. Services in pods restart once when it changes: until then they send nothing
+	// to computes that earlier releases do not understand.
+	// +optional
+	ComputesRelease string `json:"computesRelease,omitempty"`
 }
 
 // ComputesStatus counts the computes of a cell on hosts. Each that has been deployed is

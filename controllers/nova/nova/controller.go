@@ -244,8 +244,12 @@ func (s *scope) applyCell(ctx context.Context, name string) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: novav1.CellName(s.nova.Name, name)},
 		Spec:       s.cellSpec(name, s.nova.Spec.CellTemplates[name]),
 	}
-	if token := s.nova.Annotations[common.RerunAnnotation]; token != "" {
-		cell.Annotations = map[string]string{common.RerunAnnotation: token}
+	for annotation, value := range map[string]string{
+		common.RerunAnnotation: s.nova.Annotations[common.RerunAnnotation], novav1.ComputesReleaseAnnotation: s.nova.Status.ComputesRelease,
+	} {
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&cell.ObjectMeta, annotation, value)
+		}
 	}
 	present := &novav1.NovaCell{}
 	if err := apply.Child(ctx, s.Client, fieldManager, s.nova, cell, present, apply.Own); err != nil {

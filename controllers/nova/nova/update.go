@@ -89,7 +89,21 @@ func (s *scope) update(ctx context.Context) error {
 	}
 	status.Deployed = nil
 	status.Conditions.Remove(novav1.UpdateReadyCondition)
-	return nil
+	return s.restartOnce()
+}
+
+// restartOnce has the services of the cells restart when all computes have another release:
+// which they have is asked when a service starts ([upgrade_levels] compute = auto). API and scheduler restart
+// once the cells are mapped again.
+func (s *scope) restartOnce() error {
+	release := rollout.Release(s.cells)
+	if release == s.nova.Status.ComputesRelease {
+		return nil
+	}
+	s.nova.Status.ComputesRelease = release
+	halt := phase.Waiting(novav1.UpdateReadyCondition, novav1.UpdatingReason, "All computes are updated: restarting the services of the cells")
+	halt.After = again
+	return halt
 }
 
 // reach gives the parts of a step their new images, and reports whether any had another one.

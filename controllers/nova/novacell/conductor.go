@@ -185,5 +185,5 @@ func (s *scope) deploy(ctx context.Context) error {
 	if s.config.Connection == "" {
 		return nil
 	}
-	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, nil)
+	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, rollout.Files(s.cell))
 }

@@ -6,6 +6,8 @@ package rollout
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -132,6 +134,43 @@ func Sum(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute) {
 	if len(computes) > 0 {
 		status.Computes = count(image, computes)
 	}
+	if u := status.ComputeUpdate; u != nil && u.Verified && !Outdated(cell, u.Image) {
+		status.ComputesRelease = u.Image
+	}
+}
+
+// Release identifies the images that the computes of cells have had since all followed the last
+// update; empty if they have followed none.
+func Release(cells []*novav1.NovaCell) string {
+	release := ""
+	for _, cell := range cells {
+		if image := cell.Status.ComputesRelease; image != "" {
+			release += cell.Name + "=" + image + "\n"
+		}
+	}
+	if release == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(release))
+	return hex.EncodeToString(sum[:8])
+}
+
+// releaseFile tells apart configurations of services that were started before and after all
+// computes had a release. No program reads it: with [upgrade_levels] compute = auto they
+// ask which releases computes have when they start.
+const releaseFile = "computes-release"
+
+// Files are those that restart the services of a cell in pods once all computes have followed
+// an update: those of all cells where a Nova says so.
+func Files(cell *novav1.NovaCell) map[string][]byte {
+	release := cell.Status.ComputesRelease
+	if metav1.GetControllerOf(cell) != nil {
+		release = cell.Annotations[novav1.ComputesReleaseAnnotation]
+	}
+	if release == "" {
+		return nil
+	}
+	return map[string][]byte{releaseFile: []byte(release)}
 }
 
 func count(image string, computes []novav1.NovaExternalCompute) *novav1.ComputesStatus {

@@ -112,16 +112,16 @@ func TestComputesAreCounted(t *testing.T) {
 		compute novav1.NovaExternalCompute
 		want    novav1.ComputesStatus
 	}{
-		"current":                                    {compute("c", "2"), novav1.ComputesStatus{Current: 1}},
-		"current with an image that was chosen":      {compute("c", "2", chosen), novav1.ComputesStatus{Current: 1}},
-		"with an old image":                          {compute("c", "1"), novav1.ComputesStatus{Outdated: 1}},
-		"with an old image that was chosen":          {compute("c", "1", chosen), novav1.ComputesStatus{Pinned: 1, PinnedNames: []string{"c"}}},
-		"about to get the image":                     {compute("c", "2", running), novav1.ComputesStatus{Outdated: 1, Busy: 1}},
-		"failed with the image":                      {compute("c", "2", failed), novav1.ComputesStatus{Outdated: 1, Failed: 1}},
-		"held":                                       {compute("c", "2", halted(condition.Reason(edpm.RolloutHeld), condition.SeverityInfo)), novav1.ComputesStatus{Outdated: 1}},
-		"down":                                       {compute("c", "2", down), novav1.ComputesStatus{Current: 1}},
-		"deployed for the first time":                {compute("c", "2", fresh), novav1.ComputesStatus{Busy: 1}},
-		"about to be deleted":                        {compute("c", "1", leaving), novav1.ComputesStatus{}},
+		"current":                               {compute("c", "2"), novav1.ComputesStatus{Current: 1}},
+		"current with an image that was chosen": {compute("c", "2", chosen), novav1.ComputesStatus{Current: 1}},
+		"with an old image":                     {compute("c", "1"), novav1.ComputesStatus{Outdated: 1}},
+		"with an old image that was chosen":     {compute("c", "1", chosen), novav1.ComputesStatus{Pinned: 1, PinnedNames: []string{"c"}}},
+		"about to get the image":                {compute("c", "2", running), novav1.ComputesStatus{Outdated: 1, Busy: 1}},
+		"failed with the image":                 {compute("c", "2", failed), novav1.ComputesStatus{Outdated: 1, Failed: 1}},
+		"held":                                  {compute("c", "2", halted(condition.Reason(edpm.RolloutHeld), condition.SeverityInfo)), novav1.ComputesStatus{Outdated: 1}},
+		"down":                                  {compute("c", "2", down), novav1.ComputesStatus{Current: 1}},
+		"deployed for the first time":           {compute("c", "2", fresh), novav1.ComputesStatus{Busy: 1}},
+		"about to be deleted":                   {compute("c", "1", leaving), novav1.ComputesStatus{}},
 		"whose spec has changed, and its status not": {compute("c", "2", func(c *novav1.NovaExternalCompute) { c.Generation = 1 }), novav1.ComputesStatus{Outdated: 1}},
 	} {
 		c.want.Total = 1
@@ -189,5 +189,42 @@ func TestComputesThatAnUpdateLeftBehindAreNotWaitedFor(t *testing.T) {
 	cell.Generation = 1
 	if !Outdated(cell, "2") {
 		t.Error("the cell has not looked at its spec, and it is not waited for it")
+	}
+}
+
+func TestServicesOfACellRestartOnceAllComputesHaveFollowed(t *testing.T) {
+	update := &novav1.ComputeUpdate{Image: "2", Verified: true}
+	sum := func(update *novav1.ComputeUpdate, computes ...novav1.NovaExternalCompute) *novav1.NovaCell {
+		cell := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: "cell1"}}
+		cell.Status.Images, cell.Status.ComputeUpdate = map[string]string{novav1.ComputeComponent: "2"}, update
+		Sum(cell, computes)
+		return cell
+	}
+	for name, c := range map[string]struct {
+		cell *novav1.NovaCell
+		want string
+	}{
+		"all have followed":            {sum(update, compute("a", "2"), compute("b", "2", failed, leaving)), "2"},
+		"one has not":                  {sum(update, compute("a", "2"), compute("b", "2", running)), ""},
+		"the first has not":            {sum(&novav1.ComputeUpdate{Image: "2", First: "a"}, compute("a", "2", running)), ""},
+		"there has been no update":     {sum(nil, compute("a", "2")), ""},
+		"the update is to another one": {sum(&novav1.ComputeUpdate{Image: "1", Verified: true}, compute("a", "2")), ""},
+	} {
+		if got := string(Files(c.cell)[releaseFile]); got != c.want {
+			t.Errorf("%s: services know the release %q, want %q", name, got, c.want)
+		}
+	}
+	cell := sum(update, compute("a", "2"))
+	release := Release([]*novav1.NovaCell{cell, sum(nil)})
+	if release == "" || release == Release([]*novav1.NovaCell{sum(update, compute("a", "2")), cell}) || Release([]*novav1.NovaCell{sum(nil)}) != "" {
+		t.Errorf("the release of the cells is %q, want one that differs with their images", release)
+	}
+	cell.OwnerReferences = []metav1.OwnerReference{{Kind: "Nova", Controller: ptr.To(true)}}
+	if files := Files(cell); files != nil {
+		t.Errorf("services know %v before their Nova says that all computes have followed", files)
+	}
+	cell.Annotations = map[string]string{novav1.ComputesReleaseAnnotation: release}
+	if got := string(Files(cell)[releaseFile]); got != release {
+		t.Errorf("services know the release %q, want that of their Nova, %q", got, release)
 	}
 }
