@@ -61,7 +61,7 @@ var _ = Describe("The templates of a cell", func() {
 			"01-template-01-config.conf": common1, "01-template-02-config.conf": large, "01-template-03-secrets.conf": audit,
 			"02-nova-override.conf": "[DEFAULT]\nreserved_host_memory_mb = 1\n", "03-nova-secrets.conf": "[vendordata_dynamic_auth]\npassword = hunter2\n\n",
 		}))
-		Eventually(func(g Gomega) int32 { return get(g, MakeCell("cell1", w.ns).Obj()).Status.ComputesWithOwnConfig }).Should(BeEquivalentTo(1))
+		Eventually(func(g Gomega) int32 { return get(g, MakeCell("cell1", w.ns).Obj()).Status.Computes.OwnConfig }).Should(BeEquivalentTo(1))
 
 		By("a node that comes later, and a restart of the manager")
 		w.make(MakeNode("c", w.ns).Role("large").Obj())
@@ -75,7 +75,7 @@ var _ = Describe("The templates of a cell", func() {
 		change(w.compute("b"), func(c *novav1.NovaExternalCompute) {
 			c.Spec.CustomServiceConfig, c.Spec.CustomServiceConfigSecrets = "", nil
 		})
-		Eventually(func(g Gomega) int32 { return get(g, MakeCell("cell1", w.ns).Obj()).Status.ComputesWithOwnConfig }).Should(BeZero())
+		Eventually(func(g Gomega) int32 { return get(g, MakeCell("cell1", w.ns).Obj()).Status.Computes.OwnConfig }).Should(BeZero())
 		Eventually(w.times).WithArguments("b", "nova").Should(Equal(2))
 		Expect(w.filesOf("b")).To(HaveLen(4))
 	})

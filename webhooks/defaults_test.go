@@ -10,6 +10,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
@@ -58,6 +59,24 @@ var _ = Describe("The webhook for container images", func() {
 		again := apply("second")
 		Expect(again.Spec.InventoryConfigMapName).To(Equal("second"))
 		Expect(images(again)).To(Equal([]string{"mine", libvirtImage, novaEEImage}), "a person can change an image for good")
+	})
+	It("counts as no one's choice, as long as no one changes what it has set", func() {
+		compute := apply("first")
+		chosenBy := func() string { return rollout.ChosenBy(compute.ManagedFields) }
+		patch := func(text string) {
+			GinkgoHelper()
+			Expect(api.Patch(ctx, compute, client.RawPatch(types.MergePatchType, []byte(text)), client.FieldOwner("kubectl-patch"))).To(Succeed())
+		}
+		Expect(chosenBy()).To(BeEmpty())
+		patch(`{"spec":{"customServiceConfig":"[DEFAULT]\ndebug = true\n"}}`)
+		Expect(chosenBy()).To(BeEmpty())
+		patch(`{"spec":{"novaComputeContainerImage":"mine"}}`)
+		Expect(chosenBy()).To(Equal("kubectl-patch"))
+		compute = apply("second")
+		Expect(chosenBy()).To(Equal("kubectl-patch"))
+		patch(`{"spec":{"novaComputeContainerImage":null}}`)
+		Expect(chosenBy()).To(BeEmpty())
+		Expect(images(compute)).To(Equal([]string{computeImage, libvirtImage, novaEEImage}))
 	})
 	It("fills those of a compute again when they are emptied", func() {
 		compute := w.newCompute("n", "cell1")

@@ -15,6 +15,10 @@ const (
 	// without running the cleanup playbook on its host.
 	SkipCleanupAnnotation = "edpm.openstack.org/skip-cleanup"
 
+	// IgnoreBusyAnnotation with the value "true" on a service on a host has steps run that
+	// interrupt what its host does.
+	IgnoreBusyAnnotation = "edpm.openstack.org/ignore-busy"
+
 	// DisableAnnotation on a node has its compute service disabled in nova, with the
 	// value as the reason.
 	DisableAnnotation = "edpm.openstack.org/disable"

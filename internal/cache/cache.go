@@ -23,6 +23,8 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	"github.com/edpm-operators/edpm-operators/apis/common"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -74,18 +76,26 @@ var placing = []string{"glance", "nova", "ocs", "topology"}
 // can have 256 KiB on each object; those that Kubernetes reads are short.
 const longAnnotation = 1 << 10
 
-// trimmed drops from an object what no one here reads: managed fields, and long
+// trimmed drops from an object what no one here reads: most managed fields, and long
 // annotations that are not of edpm-operators, such as that of kubectl apply. Texts that
 // many objects have are shared. Cached objects are never written back as a whole.
 func trimmed(obj any) (any, error) {
 	shareText(obj)
 	if o, ok := obj.(metav1.Object); ok {
-		o.SetManagedFields(nil)
+		o.SetManagedFields(managers(o))
 		maps.DeleteFunc(o.GetAnnotations(), func(key, value string) bool {
 			return len(value) > longAnnotation && !ours(key)
 		})
 	}
 	return obj, nil
+}
+
+// managers are those of an object's fields that are read: who chose the image of a compute.
+func managers(o metav1.Object) []metav1.ManagedFieldsEntry {
+	if _, ok := o.(*novav1.NovaExternalCompute); ok {
+		return rollout.Managers(o.GetManagedFields())
+	}
+	return nil
 }
 
 // ours reports whether an annotation is of edpm-operators.

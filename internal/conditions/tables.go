@@ -39,7 +39,7 @@ var tables = []Table{
 	}},
 	{Name: step, Title: "reasons of a step", Kinds: []string{node, compute, ovnController, metadataAgent, edpmService}, Link: "conditions.md#reasons-of-a-step", Conditions: []Condition{
 		deploymentReady.withMeaning("every step has run on the host with the current inputs").withReasons(
-			edpmPending, edpmRunning, edpmFailed, edpmRefused, edpmRetriesExhausted, edpmRolloutHeld, edpmTooLarge, edpmPaused, edpmExcluded, edpmLimited),
+			edpmPending, edpmHostBusy, edpmRunning, edpmFailed, edpmRefused, edpmRetriesExhausted, edpmRolloutHeld, edpmTooLarge, edpmPaused, edpmExcluded, edpmLimited),
 	}},
 	{Name: topologyRef, Title: "as of every object with a topologyRef", Kinds: []string{role, node, ansibleEE, controlPlane, glanceAPI, nova, novaCompute, novaCell}, Link: "topology.md#conditions", Conditions: []Condition{
 		topologyReady.withReasons(topologyTopologyMissing, topologyTopologyDeleting, topologyTopologyHeld),

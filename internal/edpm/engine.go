@@ -162,6 +162,8 @@ type assessment struct {
 	last *run
 	// serial number of the next run.
 	serial int64
+	// ran reports whether the host has done the step before.
+	ran bool
 }
 
 // assess notes what runs of a step did, whether or not it is the one that comes next:
@@ -191,6 +193,7 @@ func (e *Engine) assess(ctx context.Context, ledger *common.Ledger, t *Target) (
 	return &assessment{
 		Target: t, want: w, state: state, last: newest(runs),
 		serial: nextSerial(ledger, t.Step.Name, all), suspicion: t.suspect(ledger, newest(runs)),
+		ran: ledger.Hash[t.Step.Name] != "",
 	}, nil
 }
 
@@ -227,8 +230,12 @@ func (e *Engine) act(ledger *common.Ledger, due []*assessment) error {
 		return err
 	}
 	state.pending = true
-	switch reason := e.addPending(newPendingTarget(ledger.HostKey, due, e.Clock.Now())); {
+	switch reason, busy := e.addPending(newPendingTarget(ledger.HostKey, due, e.Clock.Now())); {
+	case reason == "" && busy == "":
+	case reason == "" && state.Phase == Failed:
+		state.Message += "; the next attempt waits for what it would interrupt: " + busy
 	case reason == "":
+		state.Phase, state.Message = HostBusy, busy
 	case state.Phase == Failed:
 		state.Message += "; the next attempt is held: " + reason
 	default:
@@ -268,11 +275,12 @@ func restriction(t *Target, state *State) (Phase, error) {
 	return Excluded, nil
 }
 
-// addPending makes a target wait for a run and returns why it is held, if it is.
-func (e *Engine) addPending(o *pendingTarget) string {
+// addPending makes a target wait for a run and returns why it is held, if it is, and what its
+// run would interrupt, if anything.
+func (e *Engine) addPending(o *pendingTarget) (held, busy string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.planner.add(o, e.barriers.expected[o.owner()])
+	return e.planner.add(o, e.barriers.expected[o.owner()]), o.busy
 }
 
 // Withdraw takes back whatever the owner waits for. Owners call it when they

@@ -26,6 +26,11 @@ type pendingTarget struct {
 	then []nextStep
 	// denied is why the API server did not take its run the last time.
 	denied string
+	// interrupts reports whether its run can restart a service that is in use, busy what that
+	// would interrupt, and busyUntil when that is looked at again.
+	interrupts bool
+	busy       string
+	busyUntil  time.Time
 }
 
 // nextStep is a step of a pending target after the first one.
@@ -46,6 +51,7 @@ func newPendingTarget(hostKey string, due []*assessment, now time.Time) *pending
 		machine: Machine(first.Namespace, first.Vars, first.Host), serial: first.serial, suspicion: first.suspicion,
 		attempt: first.nextAttempt(), notBefore: first.notBefore(),
 	}
+	o.limit(first)
 	for _, next := range due[1:] {
 		if first.apart() || !o.takes(next, now) {
 			break
@@ -130,8 +136,16 @@ func (o *pendingTarget) files() []map[string][]byte {
 	return files
 }
 
+// limit has few hosts do a step at a time that interrupts what they do already.
+func (o *pendingTarget) limit(a *assessment) {
+	if a.Step.Interrupts && a.ran {
+		o.Strategy, o.interrupts = o.Strategy.interrupting(), true
+	}
+}
+
 // add lets a step follow.
 func (o *pendingTarget) add(next *assessment) {
+	o.limit(next)
 	o.then = append(o.then, nextStep{next.Step, next.hash, next.serial, next.nextAttempt(), next.Files})
 	o.Vars = union(o.Vars, next.Vars)
 	o.podKey = digest([]string{o.podKey, next.podKey()})

@@ -105,6 +105,8 @@ func (p *plan) selectDue(pending []*pendingTarget, m snapshot) []*pendingTarget 
 		case m.isBusy(o):
 		case o.notBefore.After(m.now):
 			p.wakeAt(o.notBefore, m.now)
+		case o.busyUntil.After(m.now):
+			p.wakeAt(o.busyUntil, m.now)
 		default:
 			due = append(due, o)
 		}

@@ -68,7 +68,7 @@ func (p *planner) add(o *pendingTarget, expected expectedOwner) string {
 		p.enqueue(g, 0)
 	}
 	if old != nil && o.runsAs(old) {
-		o.denied = old.denied
+		o.denied, o.busy, o.busyUntil = old.denied, old.busy, old.busyUntil
 	}
 	grp.pending[o.Host], p.places[o.owner()] = o, at
 	return cmp.Or(grp.held[o.Host], o.denied)
@@ -192,6 +192,16 @@ func (p *planner) deny(o *pendingTarget, why string) bool {
 	}
 	grp.pending[o.Host].denied = why
 	return true
+}
+
+// postponeBusy notes what a target that waits would interrupt, and reports whether that is news.
+func (p *planner) postponeBusy(o *pendingTarget, busy string, until time.Time) bool {
+	if !p.isWaiting(o) {
+		return false
+	}
+	news := o.busy != busy
+	o.busy, o.busyUntil = busy, until
+	return news
 }
 
 // waitingFor returns the groups in which a host of the targets waits, also as

@@ -38,7 +38,9 @@ func (e *Engine) reconcile(ctx context.Context, g Group) (ctrl.Result, error) {
 	}
 	e.recordHolds(g, pending, m, &p)
 	for _, batch := range p.batches {
-		err = errors.Join(err, e.startRun(ctx, batch))
+		if batch = e.withoutBusy(ctx, batch); len(batch) > 0 {
+			err = errors.Join(err, e.startRun(ctx, batch))
+		}
 	}
 	unseen, rerr := e.checkStarted(ctx, g)
 	if unseen && (p.wake == 0 || p.wake > staleAfter) {

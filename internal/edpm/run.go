@@ -210,6 +210,8 @@ func (s State) Describe() string {
 		return fmt.Sprintf("Step %s failed in %s (attempt %d, the last): %s", s.Step, s.Run, s.Attempt, s.Message)
 	case Refused:
 		return fmt.Sprintf("Step %s was refused in %s, and is tried again when its inputs change: %s", s.Step, s.Run, s.Message)
+	case HostBusy:
+		return fmt.Sprintf("Step %s waits for what it would interrupt: %s", s.Step, s.Message)
 	case RolloutHeld:
 		return fmt.Sprintf("Step %s is held: %s", s.Step, s.Message)
 	case TooLarge:

@@ -36,6 +36,10 @@ type Step struct {
 	// Removal reports whether the step takes a service off the host. It is rolled out
 	// apart from the steps that put services there.
 	Removal bool
+	// Interrupts reports whether the step can restart a service that is in use. Where no one
+	// says how many hosts may be unavailable, a host that has done the step before is one of
+	// few on which it is done again at a time.
+	Interrupts bool
 	// TaskTimeoutSeconds is how long a task may take on a host; nil means the
 	// default of the runner. It decides no outcome, and so is in no hash.
 	TaskTimeoutSeconds *int32
@@ -53,6 +57,8 @@ type Strategy struct {
 	// MaxUnavailablePercent is the same as a share of the hosts of the role,
 	// rounded up. It takes the place of MaxUnavailable unless it is 0.
 	MaxUnavailablePercent int
+	// UnavailableByDefault reports whether no one chose MaxUnavailablePercent.
+	UnavailableByDefault bool
 	// MaxFailures is the most failed hosts before no new host is started; nil means any number.
 	MaxFailures *int32
 	// Tags, SkipTags and Limit restrict runs as Ansible's options of the same names do.
@@ -68,15 +74,30 @@ func (s Strategy) unavailableLimit(members int) int {
 	return max(1, (members*s.MaxUnavailablePercent+99)/100)
 }
 
+// interruptedPercent is the share of the hosts of a role that may be unavailable for a step
+// that interrupts a service, unless the role says another one.
+const interruptedPercent = 5
+
+// interrupting is the strategy for a step that interrupts a service.
+func (s Strategy) interrupting() Strategy {
+	if s.MaxUnavailable == 0 && s.MaxUnavailablePercent == 0 {
+		s.MaxUnavailablePercent, s.UnavailableByDefault = interruptedPercent, true
+	}
+	return s
+}
+
 // hasLimits reports whether failed or unavailable hosts can hold others back.
 func (s Strategy) hasLimits() bool {
 	return s.MaxFailures != nil || s.MaxUnavailable > 0 || s.MaxUnavailablePercent > 0
 }
 
-// unavailableText is maxUnavailable as a person wrote it.
+// unavailableText is maxUnavailable as a person wrote it, or the default.
 func (s Strategy) unavailableText() string {
-	if s.MaxUnavailablePercent == 0 {
+	switch {
+	case s.MaxUnavailablePercent == 0:
 		return strconv.Itoa(s.MaxUnavailable)
+	case s.UnavailableByDefault:
+		return fmt.Sprintf("%d%% by default", s.MaxUnavailablePercent)
 	}
 	return fmt.Sprintf("%d%%", s.MaxUnavailablePercent)
 }

@@ -182,6 +182,7 @@ func (d *deployer) setup(ctx context.Context, mgr ctrl.Manager) error {
 		Kind: d.name, List: d.list,
 		New:    func() client.Object { return d.empty() },
 		Ledger: func(obj client.Object) *common.Ledger { return obj.(Object).GetLedger() },
+		Busy:   d.busy,
 	}
 	if d.Several != nil {
 		owner.Host, owner.HostIndex = nodeOf, NodeIndex
@@ -209,6 +210,15 @@ func (d *deployer) setup(ctx context.Context, mgr ctrl.Manager) error {
 		}
 	}
 	return b.Complete(d)
+}
+
+// busy returns what the host of an object does that its steps would interrupt, unless a person
+// has them do so.
+func (d *deployer) busy(ctx context.Context, obj client.Object) string {
+	if d.Busy == nil || obj.GetAnnotations()[common.IgnoreBusyAnnotation] == "true" {
+		return ""
+	}
+	return d.Busy(ctx, obj.(Object))
 }
 
 // becameReady reports whether phase 0 of a node has ended, so that services can follow.

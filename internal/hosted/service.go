@@ -71,6 +71,9 @@ type Service struct {
 	Bind func(*Scope) Parts
 	// Watch adds indexes and watches to the controller of the objects, nil for none.
 	Watch func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error
+	// Busy returns what the host of an object does that a step would interrupt (edpm.Owner),
+	// nil if steps interrupt nothing.
+	Busy func(context.Context, Object) string
 	// Gone is called for an object that no longer exists, nil for nothing.
 	Gone func(types.NamespacedName)
 }

@@ -77,6 +77,7 @@ type host struct {
 	running, node, mapped bool
 	instances             int
 	migrating             bool
+	task                  string
 	ghosts                int
 }
 
@@ -96,6 +97,8 @@ func Start(password string) *Server {
 	mux.HandleFunc("DELETE /v2.1/os-services/{id}", s.nova(s.deleteService))
 	mux.HandleFunc("GET /v2.1/os-hypervisors/detail", s.nova(s.listHypervisors))
 	mux.HandleFunc("GET /v2.1/servers", s.nova(s.listServers))
+	mux.HandleFunc("GET /v2.1/servers/detail", s.nova(s.listTasks))
+	mux.HandleFunc("GET /v2.1/os-migrations", s.nova(s.listMigrations))
 	mux.HandleFunc("/elsewhere/", s.astray)
 	s.Server = httptest.NewServer(mux)
 	return s
@@ -131,6 +134,11 @@ func (s *Server) Boot(name string, instances int) {
 // Migrate has a migration in progress that concerns a host, or none.
 func (s *Server) Migrate(name string, migrating bool) {
 	s.change([]string{name}, func(h *host) { h.migrating = migrating })
+}
+
+// Task has something done to the first instance of a host, or nothing.
+func (s *Server) Task(name, task string) {
+	s.change([]string{name}, func(h *host) { h.task = task })
 }
 
 // Discover is what nova-manage cell_v2 discover_hosts does.
@@ -365,6 +373,37 @@ func (s *Server) listServers(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	reply(w, http.StatusOK, map[string]any{"servers": all})
+}
+
+// instance is the id of an instance.
+func instance(n int) string { return fmt.Sprintf("00000000-0000-4000-9000-%012d", n) }
+
+func (s *Server) listTasks(w http.ResponseWriter, r *http.Request) {
+	all := []any{}
+	if h := s.hosts[r.URL.Query().Get("host")]; h != nil && r.URL.Query().Get("all_tenants") != "" && s.fault != CellDown {
+		for i := range h.instances {
+			var task any
+			if i == 0 && h.task != "" {
+				task = h.task
+			}
+			all = append(all, map[string]any{"id": instance(i), "name": fmt.Sprintf("guest-%d", i), "OS-EXT-STS:task_state": task, "links": []any{}})
+		}
+	}
+	reply(w, http.StatusOK, map[string]any{"servers": all})
+}
+
+// listMigrations lists one that is over, and the one that is in progress. nova refuses a time
+// that it cannot read.
+func (s *Server) listMigrations(w http.ResponseWriter, r *http.Request) {
+	if _, err := time.Parse(time.RFC3339, r.URL.Query().Get("changes-since")); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	all := []any{map[string]any{"id": 1, "instance_uuid": instance(0), "status": "completed", "migration_type": "live-migration"}}
+	if h := s.hosts[r.URL.Query().Get("host")]; h != nil && h.migrating {
+		all = append(all, map[string]any{"id": 2, "instance_uuid": instance(1), "status": "running", "migration_type": "live-migration"})
+	}
+	reply(w, http.StatusOK, map[string]any{"migrations": all})
 }
 
 // find returns the host of a service. The caller holds the lock.

@@ -13,6 +13,11 @@ type ComputeServiceStatus struct {
 	// Up reports whether nova considers the service to be alive.
 	Up bool `json:"up"`
 
+	// RestartedAt is when the step nova ended that may have restarted the service, as long as
+	// the service has not reported since.
+	// +optional
+	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
+
 	// DownSince is when the service reported last. Absent while it is up.
 	// +optional
 	DownSince *metav1.Time `json:"downSince,omitempty"`

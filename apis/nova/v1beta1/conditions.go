@@ -10,6 +10,10 @@ import (
 // compute of that NovaCell (seeds/004).
 const CellAnnotation = "nova.openstack.org/cell"
 
+// ComputesReleaseAnnotation on a NovaCell has its services in pods restart when it changes: its
+// Nova writes status.computesRelease there.
+const ComputesReleaseAnnotation = "nova.openstack.org/computes-release"
+
 // Cell0Name is the cell for instances that failed to schedule. It has no computes.
 const Cell0Name = "cell0"
 

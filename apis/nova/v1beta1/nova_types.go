@@ -94,7 +94,7 @@ type NovaCellTemplate struct {
 	// +optional
 	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
 	// NovaComputeContainerImage of new computes of the cell, on hosts and in pods, that name
-	// no image.
+	// no image. Computes on hosts whose image no one chose follow when it changes.
 	// +optional
 	NovaComputeContainerImage string `json:"novaComputeContainerImage,omitempty"`
 	// ComputeTemplates are layers of the configuration of computes on hosts: each has a higher
@@ -204,6 +204,11 @@ type NovaStatus struct {
 	// those of status.images replace them in the order of nova.
 	// +optional
 	Deployed map[string]string `json:"deployed,omitempty"`
+
+	// ComputesRelease identifies the images that the computes of all cells had when an update
+	// was complete. Services in pods of the cells restart once when it changes.
+	// +optional
+	ComputesRelease string `json:"computesRelease,omitempty"`
 
 	// CellsSummary is the number of ready cells over all, for example 2/2.
 	// +optional

@@ -215,7 +215,7 @@ type NovaCellSpec struct {
 	// +optional
 	TopologyRef *topologyv1.TopologyRef `json:"topologyRef,omitempty"`
 	// NovaComputeContainerImage of new computes of the cell, on hosts and in pods, that name
-	// no image.
+	// no image. Computes on hosts whose image no one chose follow when it changes.
 	// +optional
 	NovaComputeContainerImage string `json:"novaComputeContainerImage,omitempty"`
 	// ComputeTemplates are layers of the configuration of computes on hosts: each has a higher
@@ -280,11 +280,6 @@ type NovaCellStatus struct {
 	// +optional
 	NoVNCProxy *podified.Status `json:"noVNCProxy,omitempty"`
 
-	// ComputesWithOwnConfig is how many computes on hosts have a configuration of their own, in
-	// customServiceConfig or customServiceConfigSecrets, next to what computeTemplates give them.
-	// +optional
-	ComputesWithOwnConfig int32 `json:"computesWithOwnConfig,omitempty"`
-
 	// MessageBus is how the cell uses its message bus, from the first time that its
 	// configuration was made.
 	// +optional
@@ -294,6 +289,70 @@ type NovaCellStatus struct {
 	// name. A Job does not run again with the same inputs.
 	// +optional
 	Jobs map[string]string `json:"jobs,omitempty"`
+
+	// Computes counts the computes of the cell on hosts. Absent if there are none.
+	// +optional
+	Computes *ComputesStatus `json:"computes,omitempty"`
+
+	// ComputeUpdate is how computes on hosts follow the last change of their image. Absent
+	// before the first one.
+	// +optional
+	ComputeUpdate *ComputeUpdate `json:"computeUpdate,omitempty"`
+
+	// ComputesRelease is the image of the last update that all computes on hosts have
+	// followed. Services in pods restart once when it changes: until then they send nothing
+	// to computes that earlier releases do not understand.
+	// +optional
+	ComputesRelease string `json:"computesRelease,omitempty"`
+}
+
+// ComputesStatus counts the computes of a cell on hosts. Each that has been deployed is
+// current, outdated or pinned; those that are busy or failed are among them.
+type ComputesStatus struct {
+	// Total of the computes.
+	Total int32 `json:"total"`
+
+	// Current computes are deployed with the image of the cell and their configuration.
+	Current int32 `json:"current"`
+
+	// Outdated computes are not, or not yet.
+	Outdated int32 `json:"outdated"`
+
+	// Busy computes are in a run.
+	Busy int32 `json:"busy"`
+
+	// Failed computes have failed in their last run.
+	Failed int32 `json:"failed"`
+
+	// OwnConfig counts those with a configuration of their own, in customServiceConfig or
+	// customServiceConfigSecrets, next to what computeTemplates give them.
+	// +optional
+	OwnConfig int32 `json:"ownConfig,omitempty"`
+
+	// Pinned computes have another image than the cell because a user or another program
+	// than the operators set it in their spec. They do not follow.
+	// +optional
+	Pinned int32 `json:"pinned,omitempty"`
+
+	// PinnedNames are the first of them.
+	// +optional
+	// +listType=atomic
+	PinnedNames []string `json:"pinnedNames,omitempty"`
+}
+
+// ComputeUpdate is how the computes of a cell on hosts follow a change of their image.
+type ComputeUpdate struct {
+	// Image that they get.
+	Image string `json:"image"`
+
+	// First is the compute that gets it before the others; empty when they follow.
+	// +optional
+	First string `json:"first,omitempty"`
+
+	// Verified reports whether the first compute runs the image and reports to nova: the
+	// others follow.
+	// +optional
+	Verified bool `json:"verified,omitempty"`
 }
 
 // MessageBusStatus is how a cell uses its message bus.
@@ -320,7 +379,9 @@ type MessageBusStatus struct {
 // +kubebuilder:resource:categories=edpm
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Cell",type=string,JSONPath=`.spec.cellName`
-// +kubebuilder:printcolumn:name="Own Config",type=integer,JSONPath=`.status.computesWithOwnConfig`
+// +kubebuilder:printcolumn:name="Computes",type=integer,JSONPath=`.status.computes.total`
+// +kubebuilder:printcolumn:name="Outdated",type=integer,JSONPath=`.status.computes.outdated`
+// +kubebuilder:printcolumn:name="Own Config",type=integer,JSONPath=`.status.computes.ownConfig`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type NovaCell struct {

@@ -11,6 +11,9 @@ import (
 // NovaExternalComputeFinalizer keeps a compute until its services are off the host.
 const NovaExternalComputeFinalizer = "nova.openstack.org/novaexternalcompute"
 
+// NovaStep is the step of a compute that runs nova-compute.
+const NovaStep = "nova"
+
 // NovaExternalComputeSpec says which node is a compute of which cell. All of it
 // but customServiceConfig and the images is kept up to date by the controller
 // that watches the nodes.
@@ -109,4 +112,10 @@ func (c *NovaExternalCompute) Hosted() (*hosted.ServiceSpec, *hosted.ServiceStat
 
 func init() {
 	register(&NovaExternalCompute{}, &NovaExternalComputeList{})
+}
+
+// HasOwnConfig reports whether the compute has a configuration of its own, next to that of
+// its cell.
+func (c *NovaExternalCompute) HasOwnConfig() bool {
+	return c.Spec.CustomServiceConfig != "" || len(c.Spec.CustomServiceConfigSecrets) > 0
 }

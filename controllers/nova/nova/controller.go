@@ -30,6 +30,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -105,7 +106,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return err
 	}
 	return b.
-		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced)))).
+		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced), watch.SpecOr(computesWaitedFor)))).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), kind.List, "NovaCell")), builder.WithPredicates(watch.Freed)).
 		WatchesRawSource(r.Services.Novas()).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -187,6 +188,13 @@ func synced(obj client.Object) bool {
 	return obj.(*novav1.NovaCell).Status.Conditions.IsTrue(condition.DBSyncReadyCondition)
 }
 
+// computesWaitedFor is what an update waits for of the computes of a cell.
+func computesWaitedFor(obj client.Object) string {
+	cell := obj.(*novav1.NovaCell)
+	image := cell.Status.Images[novav1.ComputeComponent]
+	return fmt.Sprint(image, rollout.Outdated(cell, image))
+}
+
 // readInputs is the phase that selects the passwords of the cells.
 func (s *scope) readInputs(ctx context.Context) error {
 	spec := s.nova.Spec
@@ -236,8 +244,12 @@ func (s *scope) applyCell(ctx context.Context, name string) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: novav1.CellName(s.nova.Name, name)},
 		Spec:       s.cellSpec(name, s.nova.Spec.CellTemplates[name]),
 	}
-	if token := s.nova.Annotations[common.RerunAnnotation]; token != "" {
-		cell.Annotations = map[string]string{common.RerunAnnotation: token}
+	for annotation, value := range map[string]string{
+		common.RerunAnnotation: s.nova.Annotations[common.RerunAnnotation], novav1.ComputesReleaseAnnotation: s.nova.Status.ComputesRelease,
+	} {
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&cell.ObjectMeta, annotation, value)
+		}
 	}
 	present := &novav1.NovaCell{}
 	if err := apply.Child(ctx, s.Client, fieldManager, s.nova, cell, present, apply.Own); err != nil {

@@ -2,11 +2,13 @@ package nova
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
@@ -32,7 +34,7 @@ func (s *scope) steps() []step {
 			s.cellParts(novav1.MetadataComponent, novav1.MetadataName),
 			s.cellParts(novav1.NoVNCProxyComponent, novav1.NoVNCProxyName)...)},
 		{"API", []part{{component: novav1.APIComponent, set: novav1.APIName(name)}}},
-		// They have no pods here: new computes get this image.
+		// They have no pods here: each cell has those on its hosts follow.
 		{"computes", s.cellParts(novav1.ComputeComponent, func(string) string { return "" })},
 	}
 }
@@ -87,7 +89,21 @@ func (s *scope) update(ctx context.Context) error {
 	}
 	status.Deployed = nil
 	status.Conditions.Remove(novav1.UpdateReadyCondition)
-	return nil
+	return s.restartOnce()
+}
+
+// restartOnce has the services of the cells restart when all computes have another release:
+// which they have is asked when a service starts ([upgrade_levels] compute = auto). API and scheduler restart
+// once the cells are mapped again.
+func (s *scope) restartOnce() error {
+	release := rollout.Release(s.cells)
+	if release == s.nova.Status.ComputesRelease {
+		return nil
+	}
+	s.nova.Status.ComputesRelease = release
+	halt := phase.Waiting(novav1.UpdateReadyCondition, novav1.UpdatingReason, "All computes are updated: restarting the services of the cells")
+	halt.After = again
+	return halt
 }
 
 // reach gives the parts of a step their new images, and reports whether any had another one.
@@ -104,6 +120,12 @@ func (s *scope) reach(step step) bool {
 // lagging says which part of a step does not run its image yet, empty if all do.
 func (s *scope) lagging(ctx context.Context, step step) (string, error) {
 	for _, p := range step.parts {
+		if p.component == novav1.ComputeComponent {
+			if lagging := s.computesLagging(p); lagging != "" {
+				return lagging, nil
+			}
+			continue
+		}
 		if p.set == "" {
 			continue
 		}
@@ -113,4 +135,15 @@ func (s *scope) lagging(ctx context.Context, step step) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// computesLagging says which computes on hosts of a cell do not run its image yet, empty if all
+// do that follow it.
+func (s *scope) computesLagging(p part) string {
+	for _, cell := range s.cells {
+		if p.cell != "" && cell.ShortName() == p.cell && rollout.Outdated(cell, p.in(s.nova.Status.Images)) {
+			return fmt.Sprintf("no compute of NovaCell %s is outdated: see its status.computes", cell.Name)
+		}
+	}
+	return ""
 }

@@ -3,14 +3,17 @@ package novacell
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -47,8 +50,8 @@ func (s *scope) components() []*nova.Component {
 // chooseImages is the phase that chooses the images of the cell. A Nova names those of its
 // cells.
 func (s *scope) chooseImages(ctx context.Context) error {
-	name, spec := s.cell.Name, s.cell.Spec
-	return podified.ChooseImages(ctx, s.Client, s.cell, map[string]podified.Component{
+	name, spec, before := s.cell.Name, s.cell.Spec, s.cell.Status.Images[novav1.ComputeComponent]
+	err := podified.ChooseImages(ctx, s.Client, s.cell, map[string]podified.Component{
 		novav1.ConductorComponent: {
 			Spec: spec.ConductorServiceTemplate.ContainerImage, Default: s.Images.NovaConductor,
 			Sets: []string{novav1.ConductorName(name)}, Job: databaseJobName(name),
@@ -57,6 +60,22 @@ func (s *scope) chooseImages(ctx context.Context) error {
 		novav1.NoVNCProxyComponent: {Spec: spec.NoVNCProxyServiceTemplate.ContainerImage, Default: s.Images.NovaNoVNC, Sets: []string{novav1.NoVNCProxyName(name)}},
 		novav1.ComputeComponent:    {Spec: spec.NovaComputeContainerImage, Default: s.Images.NovaCompute},
 	})
+	if err == nil {
+		rollout.Begin(s.cell, before)
+	}
+	return err
+}
+
+// countComputes is the phase that counts the computes on hosts, and brings their update
+// forward.
+func (s *scope) countComputes(ctx context.Context) error {
+	computes := &novav1.NovaExternalComputeList{}
+	ofCell := client.MatchingFields{"spec.cellName": s.cell.Name}
+	if err := s.List(ctx, computes, client.InNamespace(s.cell.Namespace), ofCell, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the computes of the cell: %w", err)
+	}
+	rollout.Sum(s.cell, computes.Items)
+	return nil
 }
 
 func (s *scope) image() string { return s.cell.Status.Images[novav1.ConductorComponent] }
@@ -166,5 +185,5 @@ func (s *scope) deploy(ctx context.Context) error {
 	if s.config.Connection == "" {
 		return nil
 	}
-	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, nil)
+	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, rollout.Files(s.cell))
 }

@@ -4,7 +4,6 @@ package novacell
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -25,7 +22,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
-	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -50,7 +47,7 @@ type Reconciler struct {
 	Inputs *inputs.Reader
 	Pods   *podified.Deployer
 	Images images.Defaults
-	// Gather is how long changes of computes are gathered into one reconciliation.
+	// Gather is how long changes of computes are gathered before they are counted.
 	Gather time.Duration
 }
 
@@ -75,8 +72,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (s *scope) phases() []phase.Phase {
 	phases := []phase.Phase{
-		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
-		phase.Of(condition.InputReadyCondition, s.countOwnConfigs, s.readInputs),
+		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages, s.countComputes),
+		phase.Of(condition.InputReadyCondition, s.readInputs),
 	}
 	if s.cell.ShortName() != novav1.Cell0Name {
 		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig))
@@ -95,18 +92,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
-	return b.Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(ownConfigs)).Complete(r)
+	return b.Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(rollout.Changes)).Complete(r)
 }
 
+// cellOf is the cell of a compute.
 func cellOf(_ context.Context, compute client.Object) []reconcile.Request {
 	return []reconcile.Request{watch.Request(compute.GetNamespace(), compute.(*novav1.NovaExternalCompute).Spec.CellName)}
-}
-
-// ownConfigs lets through that a compute gets a configuration of its own, or loses it.
-var ownConfigs = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return layers.IsOwn(e.Object) },
-	DeleteFunc: func(e event.DeleteEvent) bool { return layers.IsOwn(e.Object) },
-	UpdateFunc: func(e event.UpdateEvent) bool { return layers.IsOwn(e.ObjectOld) != layers.IsOwn(e.ObjectNew) },
 }
 
 func secretsOf(obj client.Object) []string {
@@ -129,23 +120,6 @@ var kind = podified.Kind{
 	Generated: func(obj client.Object) []string {
 		return nova.Generated((&scope{Reconciler: &Reconciler{}, cell: obj.(*novav1.NovaCell)}).components())
 	},
-}
-
-// countOwnConfigs is the phase that counts the computes on hosts that have more than the
-// layers of the cell.
-func (s *scope) countOwnConfigs(ctx context.Context) error {
-	computes := &novav1.NovaExternalComputeList{}
-	err := s.List(ctx, computes, client.InNamespace(s.cell.Namespace), client.MatchingFields{"spec.cellName": s.cell.Name}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return fmt.Errorf("listing the computes of the cell: %w", err)
-	}
-	s.cell.Status.ComputesWithOwnConfig = 0
-	for i := range computes.Items {
-		if layers.IsOwn(&computes.Items[i]) {
-			s.cell.Status.ComputesWithOwnConfig++
-		}
-	}
-	return nil
 }
 
 // readInputs is the phase that reads what the configuration is made from.

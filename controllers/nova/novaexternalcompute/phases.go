@@ -18,13 +18,14 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
 // Steps of a compute, in order, and the one that removes both from the host.
 var (
 	libvirtStep = edpm.Step{Name: "libvirt", Playbook: "edpm.operators.libvirt"}
-	novaStep    = edpm.Step{Name: "nova", Playbook: "edpm.operators.nova"}
+	novaStep    = edpm.Step{Name: novav1.NovaStep, Playbook: "edpm.operators.nova", Interrupts: true}
 	cleanupStep = edpm.Step{Name: "nova-cleanup", Playbook: "edpm.operators.nova_cleanup", Removal: true}
 )
 
@@ -95,6 +96,9 @@ func (s *scope) lookUpCell(ctx context.Context) error {
 			"NovaCell %q is cell0, which has no computes: delete the node and create it again with annotation %s naming another cell", name, novav1.CellAnnotation)
 	case !cell.ConfiguresComputes():
 		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting until NovaCell %s provides the configuration of its computes: see its conditions", name)
+	}
+	if err := rollout.Follow(ctx, s.Client, cell, s.compute); err != nil {
+		return err
 	}
 	s.cell = cell
 	if s.config, err = s.Inputs.SecretKey(ctx, s.compute.Namespace, cell.Status.ComputeConfigSecretName, novav1.GeneratedConfigKey); err != nil {

@@ -221,6 +221,9 @@ type Service struct {
 	Rival bool
 	// Mapped reports whether the host is known to be mapped to its cell.
 	Mapped bool
+
+	// reported is when it reported last, by the clock of nova.
+	reported time.Time
 }
 
 // longestReason is what nova accepts; what it shows is not ours to trust.
@@ -229,10 +232,10 @@ const longestReason = 255
 func newService(s services.Service) Service {
 	out := Service{
 		ID: s.ID, Host: s.Host, Up: s.State == "up", Disabled: s.Status == string(services.ServiceDisabled),
-		DisabledReason: Shorten(s.DisabledReason), ForcedDown: s.ForcedDown,
+		DisabledReason: Shorten(s.DisabledReason), ForcedDown: s.ForcedDown, reported: s.UpdatedAt.UTC().Truncate(time.Second),
 	}
 	if !out.Up {
-		out.Seen = s.UpdatedAt.UTC().Truncate(time.Second)
+		out.Seen = out.reported
 	}
 	return out
 }

@@ -79,7 +79,7 @@ func (c *cloud) due(opts Options, now time.Time) time.Duration {
 // awaits reports whether a compute should be up and is not.
 func (c *cloud) awaits() bool {
 	for name := range c.awaited {
-		if v := c.view(c.subjects[name]); !v.settled() || !v.Service.Up {
+		if v := c.view(c.subjects[name]); !v.settled() || !v.Reported {
 			return true
 		}
 	}
@@ -105,7 +105,9 @@ func (c *cloud) view(s Subject) View {
 		v.Asked = false
 	}
 	v.Service.Mapped = c.isMapped(v.Service.ID)
-	if !v.settled() {
+	v.Reported = v.Service.Up && (v.Service.reported.IsZero() || v.Service.reported.After(s.Since))
+	v.Service.reported = time.Time{} // it changes every few seconds
+	if !v.settled() || v.Service.Up && !v.Reported {
 		v.Trouble = c.trouble
 	}
 	return v

@@ -199,8 +199,8 @@ func TestWhatIsKnownOfACellIsKeptWhileItIsNotReached(t *testing.T) {
 		unreached: map[string]bool{"a": true, "moved": true, "never-seen": true}, mapped: map[string]bool{"2": true},
 	}, &Trouble{Reason: novav1.CellUnreachableReason}, time.Now())
 	for host, want := range map[string]View{
-		"a":          {Asked: true, Service: Service{ID: "1", Host: "a", Up: true, Mapped: true}},
-		"b":          {Asked: true, Service: Service{ID: "2", Host: "b", Up: true, Mapped: true}},
+		"a":          {Asked: true, Service: Service{ID: "1", Host: "a", Up: true, Mapped: true}, Reported: true},
+		"b":          {Asked: true, Service: Service{ID: "2", Host: "b", Up: true, Mapped: true}, Reported: true},
 		"moved":      {Asked: true, Service: Service{ID: "4", Host: "moved"}, Trouble: c.trouble},
 		"never-seen": {Trouble: c.trouble},
 		"unknown":    {Asked: true, Trouble: c.trouble},
@@ -247,7 +247,7 @@ func TestAServiceIsReadAgainBeforeItIsChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := listed
-	want.DisabledReason = "bad DIMM"
+	want.DisabledReason, want.reported = "bad DIMM", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	if got, err := c.Refresh(t.Context(), listed); err != nil || got != want {
 		t.Errorf("it is %+v (%v); want %+v", got, err, want)
 	}
@@ -256,5 +256,32 @@ func TestAServiceIsReadAgainBeforeItIsChanged(t *testing.T) {
 	}
 	if got, err := c.Refresh(t.Context(), Service{ID: "deleted", Host: host}); err != nil || got != (Service{}) {
 		t.Errorf("one that no longer exists is %+v (%v)", got, err)
+	}
+}
+
+func TestAServiceHasReportedOnceItDidSinceItWasStarted(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		service Service
+		since   time.Time
+		want    bool
+	}{
+		"it is not known when it was started": {Service{ID: "1", Host: "a", Up: true, reported: start}, time.Time{}, true},
+		"it has reported before":              {Service{ID: "1", Host: "a", Up: true, reported: start.Add(-time.Second)}, start, false},
+		"it has reported since":               {Service{ID: "1", Host: "a", Up: true, reported: start.Add(time.Second)}, start, true},
+		"nova does not say when":              {Service{ID: "1", Host: "a", Up: true}, start, true},
+		"it is down":                          {Service{ID: "1", Host: "a", reported: start.Add(time.Second)}, start, false},
+	} {
+		cloud := &cloud{asked: true, services: map[string]Service{"a": c.service}, mapped: map[string]bool{"1": true}, trouble: &Trouble{Message: "down"}}
+		view := cloud.view(Subject{Hosts: []string{"a"}, Since: c.since})
+		if view.Reported != c.want {
+			t.Errorf("%s: it has reported: %t, want %t", name, view.Reported, c.want)
+		}
+		if waits := c.service.Up && !c.want; (view.Trouble != nil) != waits {
+			t.Errorf("%s: the trouble is %v; it is waited for: %t", name, view.Trouble, waits)
+		}
+		if !view.Service.reported.IsZero() {
+			t.Errorf("%s: the view differs with every report", name)
+		}
 	}
 }

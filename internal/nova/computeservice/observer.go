@@ -135,6 +135,8 @@ type Subject struct {
 	Hosts []string
 	// Mapped is the id of the service of which it is known that its host is mapped.
 	Mapped string
+	// Since is when nova-compute was started last, as far as that is known.
+	Since time.Time
 }
 
 // Observe has a compute observed, and returns what is known of it now.
@@ -359,6 +361,9 @@ type View struct {
 	Asked bool
 	// Service of the compute; zero if nova does not know it.
 	Service Service
+	// Reported reports whether it is up and has reported since it was started: nova shows a
+	// service up for a minute that reports no more.
+	Reported bool
 	// Trouble is why nova cannot be asked about a compute that is not known to be up.
 	Trouble *Trouble
 }
@@ -371,7 +376,7 @@ func sameTrouble(a, b *Trouble) bool {
 }
 
 func (v View) equal(other View) bool {
-	return v.Asked == other.Asked && v.Service == other.Service && sameTrouble(v.Trouble, other.Trouble)
+	return v.Asked == other.Asked && v.Reported == other.Reported && v.Service == other.Service && sameTrouble(v.Trouble, other.Trouble)
 }
 
 // firstHost is the service of the best name that nova knows.

@@ -91,12 +91,6 @@ func halt(err error) error {
 	return err
 }
 
-// IsOwn reports whether a NovaExternalCompute has a configuration of its own.
-func IsOwn(compute client.Object) bool {
-	spec := compute.(*novav1.NovaExternalCompute).Spec
-	return spec.CustomServiceConfig != "" || len(spec.CustomServiceConfigSecrets) > 0
-}
-
 // SecretsOf returns the Secrets that the templates of a NovaCell name.
 func SecretsOf(cell client.Object) []string {
 	var names []string

@@ -22,7 +22,7 @@ func (s *service) judge(hosts []string) *phase.Halt {
 		return halt
 	}
 	switch {
-	case trouble != nil && (service == nil || !service.Mapped):
+	case trouble != nil && (service == nil || !service.Mapped || service.Up && service.RestartedAt != nil):
 		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
 	case service == nil && s.words.recorded != "":
 		return phase.Waiting(t, novav1.ServiceNotReportedReason,
@@ -37,6 +37,9 @@ func (s *service) judge(hosts []string) *phase.Halt {
 		return phase.Failing(t, novav1.ServiceDownReason, "%s", s.downText(service))
 	case !service.Mapped:
 		return phase.Waiting(t, novav1.HostNotMappedReason, "Waiting until host %s is mapped to its cell: see condition %s of Nova %s", service.Host, novav1.NovaComputeServicesReadyCondition, s.api.Name)
+	case service.RestartedAt != nil:
+		return phase.Waiting(t, novav1.ServiceNotReportedReason,
+			"Waiting for nova-compute on host %s to report to nova since step %s ended at %s. If it does not, see %s", service.Host, novav1.NovaStep, service.RestartedAt.UTC().Format(time.RFC3339), s.words.log)
 	case service.Disabled && service.DisabledFor != "":
 		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
 			service.Host, common.DisableAnnotation, service.DisabledReason)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -30,6 +31,8 @@ type Registration struct {
 	*hosted.Scope
 	service
 	compute *novav1.NovaExternalCompute
+	// before is when step nova had ended before this reconciliation.
+	before *metav1.Time
 }
 
 // New returns the service of the compute of a scope.
@@ -56,6 +59,7 @@ func (s *Registration) Observe(ctx context.Context) error {
 		s.compute.Status.ComputeService = nil
 		return nil
 	}
+	s.before = s.ended()
 	if err := s.observe(ctx, cell, api, s.hostNames()); err != nil {
 		return err
 	}
@@ -111,6 +115,7 @@ func (s *Registration) Ready(ctx context.Context) error {
 		return nil
 	}
 	s.await()
+	s.noteRestart()
 	if err := s.adjust(ctx, true); err != nil {
 		return err
 	}
@@ -120,6 +125,26 @@ func (s *Registration) Ready(ctx context.Context) error {
 	}
 	conditions.MarkTrue(novav1.ComputeServiceReadyCondition, "nova-compute on host %s is up and mapped to its cell", s.compute.Status.ComputeService.Host)
 	return nil
+}
+
+// ended is when step nova ended last.
+func (s *Registration) ended() *metav1.Time { return s.compute.Status.Runs[novav1.NovaStep].End }
+
+// noteRestart notes that step nova has just ended on a host that nova knows, and asks whether
+// nova-compute has reported since.
+func (s *Registration) noteRestart() {
+	service := s.compute.Status.ComputeService
+	if service == nil {
+		return
+	}
+	if end := s.ended(); s.compute.Status.NovaHost != "" && !end.Equal(s.before) {
+		service.RestartedAt = end
+	}
+	now := s.ask(s.hostNames())
+	if now.Asked && now.Reported {
+		service.RestartedAt = nil
+	}
+	s.view.Trouble = now.Trouble
 }
 
 // record notes the name by which nova knows the host, now that the step nova has run with

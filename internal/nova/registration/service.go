@@ -58,11 +58,7 @@ type words struct {
 // or enabled is.
 func (s *service) observe(ctx context.Context, cell *novav1.NovaCell, api *novav1.Nova, hosts []string) error {
 	s.api, s.cellTrouble = api, CellTrouble(cell)
-	subject := computeservice.Subject{Name: s.name, Hosts: hosts}
-	if known := *s.status; known != nil && known.Mapped {
-		subject.Mapped = known.ID
-	}
-	s.view = s.observer.Observe(client.ObjectKeyFromObject(api), subject)
+	s.view = s.ask(hosts)
 	if s.view.Asked {
 		s.show(s.view.Service)
 	}
@@ -74,11 +70,25 @@ func (s *service) observe(ctx context.Context, cell *novav1.NovaCell, api *novav
 	return nil
 }
 
+// ask returns what nova says of the service.
+func (s *service) ask(hosts []string) computeservice.View {
+	subject := computeservice.Subject{Name: s.name, Hosts: hosts}
+	if known := *s.status; known != nil {
+		if known.Mapped {
+			subject.Mapped = known.ID
+		}
+		if known.RestartedAt != nil {
+			subject.Since = known.RestartedAt.Time
+		}
+	}
+	return s.observer.Observe(client.ObjectKeyFromObject(s.api), subject)
+}
+
 // show puts what nova says of the service into the status.
 func (s *service) show(service computeservice.Service) {
 	known, now := *s.status, serviceStatus(service)
 	if now != nil && known != nil && now.ID == known.ID {
-		now.DisabledFor = known.DisabledFor
+		now.DisabledFor, now.RestartedAt = known.DisabledFor, known.RestartedAt
 	}
 	s.view.Service, *s.status = service, now
 }

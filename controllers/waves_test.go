@@ -1,0 +1,270 @@
+package controllers_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	appsv1 "k8s.io/api/apps/v1"
+	k8scorev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/fakekube"
+	"github.com/edpm-operators/edpm-operators/test/fakenova"
+)
+
+// setImage sets the image of the computes of a cell.
+func setImage(cell *novav1.NovaCell, image string) {
+	GinkgoHelper()
+	change(cell, func(c *novav1.NovaCell) { c.Spec.NovaComputeContainerImage = image })
+}
+
+// counts waits until a cell counts its computes so.
+func counts(cell *novav1.NovaCell, want novav1.ComputesStatus) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) { g.Expect(get(g, cell).Status.Computes).To(HaveValue(Equal(want))) }).Should(Succeed())
+}
+
+// deployedImages are the images of the runs of step nova on a host, in their order.
+func (w *world) deployedImages(host string) []any {
+	var images []any
+	for _, e := range w.did(host, novav1.NovaStep) {
+		images = append(images, e.Vars["edpm_nova_compute_image"])
+	}
+	return images
+}
+
+var _ = Describe("Another image for the computes of a cell", func() {
+	var w *world
+	var cell *novav1.NovaCell
+	hosts := []string{"n000", "n001", "n002"}
+
+	BeforeEach(func() {
+		w = newCloud()
+		cell = MakeCell("cell1", w.ns).Obj()
+		w.make(w.role("compute").Cell("cell1").Obj())
+		w.makeNodes(len(hosts), "compute")
+		w.computesReady(hosts...)
+		counts(cell, novav1.ComputesStatus{Total: 3, Current: 3})
+	})
+
+	It("is brought to one first, and to the others one at a time once it works", func() {
+		sick := w.sick(map[string]fakekube.Outcome{"n000/nova": fakekube.Failed})
+		setImage(cell, "compute:2")
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
+		counts(cell, novav1.ComputesStatus{Total: 3, Outdated: 3, Failed: 1})
+		Expect(get(Default, cell).Status.ComputeUpdate).To(HaveValue(Equal(novav1.ComputeUpdate{Image: "compute:2", First: "n000"})))
+		Consistently(func(g Gomega) {
+			for _, name := range hosts[1:] {
+				compute := get(g, w.compute(name))
+				isReady(g, compute)
+				g.Expect(compute.Status.Images).To(HaveKeyWithValue(novav1.ComputeComponent, "compute:1"))
+			}
+		}).Should(Succeed())
+
+		By("repairing it")
+		release := w.hosts.Hold()
+		sick.heal("n000/nova")
+		Eventually(func(g Gomega) {
+			g.Expect(get(g, w.compute("n000")).Status.Conditions.Get(condition.DeploymentReadyCondition).Reason).To(Equal(condition.Reason(edpm.Running)))
+		}).Should(Succeed())
+		release()
+		counts(cell, novav1.ComputesStatus{Total: 3, Current: 3})
+		w.computesReady(hosts...)
+		Expect(get(Default, cell).Status.ComputeUpdate).To(HaveValue(Equal(novav1.ComputeUpdate{Image: "compute:2", Verified: true})))
+		for _, name := range hosts[1:] {
+			Expect(w.deployedImages(name)).To(Equal([]any{"compute:1", "compute:2"}), "of %s", name)
+			Expect(w.times(name, "libvirt")).To(Equal(1), "the image of nova-compute concerns no guest")
+			Expect(get(Default, w.compute(name)).Spec.NovaComputeContainerImage).To(Equal("compute:2"))
+		}
+		first, second := w.did("n001", "nova")[1], w.did("n002", "nova")[1]
+		Expect(first.Job).NotTo(Equal(second.Job), "one of them is unavailable at a time")
+		w.calm()
+		w.quiet()
+	})
+
+	It("is not brought to one whose image was chosen, which is named", func() {
+		change(w.compute("n000"), func(c *novav1.NovaExternalCompute) { c.Spec.NovaComputeContainerImage = "mine:1" })
+		counts(cell, novav1.ComputesStatus{Total: 3, Current: 2, Pinned: 1, PinnedNames: []string{"n000"}})
+		setImage(cell, "compute:2")
+		counts(cell, novav1.ComputesStatus{Total: 3, Current: 2, Pinned: 1, PinnedNames: []string{"n000"}})
+		w.computesReady(hosts...)
+		Expect(w.deployedImages("n000")).To(Equal([]any{"compute:1", "mine:1"}))
+
+		By("giving it back")
+		Expect(api.Patch(ctx, w.compute("n000"), jsonPatch(`{"spec":{"novaComputeContainerImage":null}}`))).To(Succeed())
+		counts(cell, novav1.ComputesStatus{Total: 3, Current: 3})
+		Expect(w.deployedImages("n000")).To(Equal([]any{"compute:1", "mine:1", "compute:2"}))
+	})
+
+	It("is brought to computes that an earlier version left behind only with the next one", func() {
+		w.running.end()
+		change(cell, func(c *novav1.NovaCell) { c.Spec.NovaComputeContainerImage = "compute:2" })
+		Expect(api.Get(ctx, metaKey(cell), cell)).To(Succeed())
+		cell.Status.Images[novav1.ComputeComponent] = "compute:2"
+		Expect(api.Status().Update(ctx, cell)).To(Succeed())
+		w.running = startManager(w.ns, w.opts)
+		counts(cell, novav1.ComputesStatus{Total: 3, Outdated: 3})
+		w.calm()
+		for _, name := range hosts {
+			Expect(w.deployedImages(name)).To(Equal([]any{"compute:1"}))
+		}
+		setImage(cell, "compute:3")
+		counts(cell, novav1.ComputesStatus{Total: 3, Current: 3})
+		for _, name := range hosts {
+			Expect(w.deployedImages(name)).To(Equal([]any{"compute:1", "compute:3"}))
+		}
+	})
+
+	It("continues where it was when the manager is restarted", func() {
+		w.sick(map[string]fakekube.Outcome{"n000/nova": fakekube.Failed})
+		setImage(cell, "compute:2")
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
+		w.running.end()
+		w.hosts.Decide(func(string, string) fakekube.Outcome { return fakekube.OK })
+		w.running = startManager(w.ns, w.opts)
+		counts(cell, novav1.ComputesStatus{Total: 3, Current: 3})
+		Expect(w.deployedImages("n002")).To(Equal([]any{"compute:1", "compute:2"}))
+	})
+})
+
+var _ = Describe("An update of a Nova", func() {
+	It("is complete when its computes have followed", func() {
+		w := newWorld()
+		nova := MakeNova("nova", w.ns, "osp-secret", "cell1")
+		w.make(MakeSecret("osp-secret", w.ns, "NovaPassword", "p"), MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"), nova, w.role("compute").Cell("nova-cell1").Obj())
+		for _, c := range []string{"cell0", "cell1"} {
+			w.make(MakeSecret("rabbitmq-transport-url-nova-"+c+"-transport", w.ns, "transport_url", "rabbit://"+c))
+		}
+		w.makeNodes(2, "compute")
+		w.computesReady(nodeNames(2)...)
+		cell := MakeCell("nova-cell1", w.ns).Obj()
+		counts(cell, novav1.ComputesStatus{Total: 2, Current: 2})
+
+		By("failing the second compute")
+		sick := w.sick(map[string]fakekube.Outcome{"n001/nova": fakekube.Failed})
+		change(nova, func(n *novav1.Nova) {
+			t := n.Spec.CellTemplates["cell1"]
+			t.NovaComputeContainerImage = "compute:2"
+			n.Spec.CellTemplates["cell1"] = t
+		})
+		counts(cell, novav1.ComputesStatus{Total: 2, Current: 1, Outdated: 1, Failed: 1})
+		w.condition(nova, novav1.UpdateReadyCondition, "False/Updating/Info", "no compute of NovaCell nova-cell1 is outdated")
+
+		By("repairing it")
+		sick.heal("n001/nova")
+		counts(cell, novav1.ComputesStatus{Total: 2, Current: 2})
+		Eventually(func(g Gomega) {
+			g.Expect(get(g, nova).Status.Conditions.Get(novav1.UpdateReadyCondition)).To(BeNil())
+			g.Expect(get(g, nova).Status.Deployed).To(BeNil())
+		}).Should(Succeed())
+		w.quiet()
+	})
+})
+
+var _ = Describe("A restart of nova-compute", func() {
+	const another = "[DEFAULT]\ndebug = true\n"
+	var w *world
+	var server *fakenova.Server
+	deploy := func(hosts ...string) {
+		w, server = newOpenStack()
+		w.makeNodes(len(hosts), "compute")
+		up(server, hosts...)
+		w.computesReady(hosts...)
+	}
+	configure := func(host string) {
+		change(w.compute(host), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = another })
+	}
+
+	It("waits for what nova does on the host, and others do not wait for it", func() {
+		deploy("n000", "n001")
+		server.Migrate("n000", true)
+		configure("n000")
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "is being moved (running)")
+		configure("n001")
+		w.computesReady("n001")
+		Expect(w.times("n001", novav1.NovaStep)).To(Equal(2))
+
+		By("something else being done")
+		server.Boot("n000", 1)
+		server.Task("n000", "image_uploading")
+		server.Migrate("n000", false)
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task image_uploading")
+		Expect(w.times("n000", novav1.NovaStep)).To(Equal(1))
+		w.restart()
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task image_uploading")
+
+		By("nothing being done any more")
+		server.Task("n000", "")
+		w.computesReady("n000")
+		Expect(w.times("n000", novav1.NovaStep)).To(Equal(2))
+		w.exactlyOnce()
+	})
+
+	It("goes on if a person says so, and while nova cannot be asked", func() {
+		deploy("n000")
+		server.Migrate("n000", true)
+		configure("n000")
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy))
+		annotate(w.compute("n000"), common.IgnoreBusyAnnotation, "true")
+		Eventually(func() int { return w.times("n000", novav1.NovaStep) }).Should(Equal(2))
+		w.computesReady("n000")
+		change(w.compute("n000"), func(c *novav1.NovaExternalCompute) { delete(c.Annotations, common.IgnoreBusyAnnotation) })
+		server.Break(fakenova.NovaDown)
+		change(w.compute("n000"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "" })
+		Eventually(func() int { return w.times("n000", novav1.NovaStep) }).Should(Equal(3))
+	})
+
+	It("makes the compute Ready again once nova-compute has reported since", func() {
+		deploy("n000")
+		server.DownAfter(time.Hour)
+		server.Stop("n000")
+		configure("n000")
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceNotReportedReason, "since step nova ended")
+		Expect(get(Default, w.compute("n000")).Status.ComputeService.Up).To(BeTrue(), "nova has not noticed")
+		server.Run("n000")
+		w.computesReady("n000")
+	})
+})
+
+var _ = Describe("The services of a cell in pods", func() {
+	It("restart once when all of its computes have followed", func() {
+		w := newWorld(func(o *controllers.Options) { o.Images.NovaConductor = "conductor:1" })
+		w.databases = startDatabases(w.ns)
+		password, cell := MakeSecret("cell1-password", w.ns, "ServicePassword", "p"), MakeCell("cell1", w.ns).Obj()
+		password.Data[novav1.CellDatabasePasswordKey] = []byte("d")
+		cell.Spec.CellDatabaseHostname = "database.example"
+		w.make(MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"), password, MakeSecret("cell1-bus", w.ns, "transport_url", "rabbit://cell1"), cell, w.role("compute").Cell("cell1").Obj())
+		w.makeNodes(2, "compute")
+		w.computesReady(nodeNames(2)...)
+		template := func(g Gomega) k8scorev1.PodTemplateSpec {
+			return get(g, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "cell1-conductor"}}).Spec.Template
+		}
+		Eventually(func(g Gomega) { template(g) }).Should(Succeed())
+		w.calm()
+		before := template(Default)
+
+		sick := w.sick(map[string]fakekube.Outcome{"n001/nova": fakekube.Failed})
+		setImage(cell, "compute:2")
+		w.halted(w.compute("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
+		counts(cell, novav1.ComputesStatus{Total: 2, Current: 1, Outdated: 1, Failed: 1})
+		Expect(template(Default)).To(Equal(before))
+
+		sick.heal("n001/nova")
+		Eventually(template).ShouldNot(Equal(before))
+		after := template(Default)
+		Expect(after.Spec.Containers[0].Image).To(Equal("conductor:1"))
+		w.computesReady(nodeNames(2)...)
+
+		By("starting the manager again")
+		w.restart()
+		w.calm()
+		Expect(template(Default)).To(Equal(after))
+	})
+})

@@ -1,0 +1,271 @@
+// Package rollout decides how computes on hosts follow a change of the image of their cell:
+// one first, and the others once nova says that it is up. How many of these are
+// interrupted at a time is for the engine to say (maxUnavailable).
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// fieldManager of the image in the spec of computes that follow.
+const fieldManager = "edpm-nova-rollout"
+
+// mostNames is how many computes are named that do not follow.
+const mostNames = 10
+
+// Begin notes that the image of the computes of a cell has changed. One that is recorded for
+// the first time is no change: what runs when a cell is created, or was before images were
+// recorded, stays.
+func Begin(cell *novav1.NovaCell, before string) {
+	if image := imageOf(cell); before != "" && image != before {
+		cell.Status.ComputeUpdate = &novav1.ComputeUpdate{Image: image}
+	}
+}
+
+// Of is how computes of a cell follow its image, zero if they do not. It changes a few times in
+// an update: all of them are looked at when it does.
+func Of(cell client.Object) novav1.ComputeUpdate {
+	return ptr.Deref(cell.(*novav1.NovaCell).Status.ComputeUpdate, novav1.ComputeUpdate{})
+}
+
+func imageOf(cell *novav1.NovaCell) string { return cell.Status.Images[novav1.ComputeComponent] }
+
+// ChosenBy returns who chose the image in the spec of a compute; empty if it is the default
+// that admission has set. The API server knows who set a field:
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+func ChosenBy(managers []metav1.ManagedFieldsEntry) string {
+	for _, entry := range managers {
+		if entry.Manager != fieldManager && setsImage(entry) {
+			return entry.Manager
+		}
+	}
+	return ""
+}
+
+func setsImage(entry metav1.ManagedFieldsEntry) bool {
+	var fields struct {
+		Spec struct {
+			Image *struct{} `json:"f:novaComputeContainerImage"`
+		} `json:"f:spec"`
+	}
+	return entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec.Image != nil
+}
+
+// Managers returns of those who manage fields of a compute the ones that chose its image: of
+// the others nothing has to be held in memory.
+func Managers(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	if ChosenBy(all) == "" {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(entry metav1.ManagedFieldsEntry) bool { return !setsImage(entry) })
+}
+
+// isPinned reports whether a compute keeps the image in its spec because it was chosen.
+func isPinned(compute *novav1.NovaExternalCompute, image string) bool {
+	own := compute.Spec.NovaComputeContainerImage
+	return own != "" && own != image && ChosenBy(compute.ManagedFields) != ""
+}
+
+// Follow sets the image of its cell in the spec of a compute whose turn it is. It does
+// nothing to one whose image was chosen. The compute has the new state afterwards; the error
+// is a Conflict if it has changed meanwhile.
+func Follow(ctx context.Context, c client.Client, cell *novav1.NovaCell, compute *novav1.NovaExternalCompute) error {
+	update := cell.Status.ComputeUpdate
+	if update == nil || update.Image != imageOf(cell) || !update.Verified && update.First != compute.Name {
+		return nil
+	}
+	own := cmp.Or(compute.Spec.NovaComputeContainerImage, compute.Status.Images[novav1.ComputeComponent])
+	if own == update.Image || isPinned(compute, update.Image) {
+		return nil
+	}
+	followed := compute.DeepCopy()
+	followed.Spec.NovaComputeContainerImage = update.Image
+	if err := c.Patch(ctx, followed, client.MergeFromWithOptions(compute, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("setting the image of the cell: %w", err)
+	}
+	compute.ObjectMeta, compute.Spec = followed.ObjectMeta, followed.Spec
+	return nil
+}
+
+// Outdated reports whether computes of a cell are still to get an image. Those that were left
+// behind by an update in which computes did not follow are not waited for.
+func Outdated(cell *novav1.NovaCell, image string) bool {
+	status := cell.Status
+	if status.ObservedGeneration != cell.Generation || imageOf(cell) != image {
+		return true
+	}
+	return status.ComputeUpdate != nil && status.ComputeUpdate.Image == image && status.Computes != nil && status.Computes.Outdated > 0
+}
+
+// Changes lets through what a cell counts of its computes.
+var Changes = watch.SpecOr(func(obj client.Object) (seen struct{ image, deployed, ready, service string }) {
+	c := obj.(*novav1.NovaExternalCompute)
+	show := func(t condition.Type) string {
+		if shown := c.Status.Conditions.Get(t); shown != nil {
+			return fmt.Sprint(shown.Status, shown.Reason, shown.Severity)
+		}
+		return ""
+	}
+	seen.image = fmt.Sprint(c.Status.Images[novav1.ComputeComponent], c.Status.ObservedGeneration, isDeployed(c))
+	seen.deployed, seen.ready, seen.service = show(condition.DeploymentReadyCondition), show(condition.ReadyCondition), show(novav1.ComputeServiceReadyCondition)
+	return seen
+})
+
+// Sum counts the computes of a cell, and brings their update forward.
+func Sum(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute) {
+	status, image := &cell.Status, imageOf(cell)
+	advance(status.ComputeUpdate, image, computes)
+	status.Computes = nil
+	if len(computes) > 0 {
+		status.Computes = count(image, computes)
+	}
+	if u := status.ComputeUpdate; u != nil && u.Verified && !Outdated(cell, u.Image) {
+		status.ComputesRelease = u.Image
+	}
+}
+
+// Release identifies the images that the computes of cells have had since all followed the last
+// update; empty if they have followed none.
+func Release(cells []*novav1.NovaCell) string {
+	release := ""
+	for _, cell := range cells {
+		if image := cell.Status.ComputesRelease; image != "" {
+			release += cell.Name + "=" + image + "\n"
+		}
+	}
+	if release == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(release))
+	return hex.EncodeToString(sum[:8])
+}
+
+// releaseFile tells apart configurations of services that were started before and after all
+// computes had a release. No program reads it: with [upgrade_levels] compute = auto they
+// ask which releases computes have when they start.
+const releaseFile = "computes-release"
+
+// Files are those that restart the services of a cell in pods once all computes have followed
+// an update: those of all cells where a Nova says so.
+func Files(cell *novav1.NovaCell) map[string][]byte {
+	release := cell.Status.ComputesRelease
+	if metav1.GetControllerOf(cell) != nil {
+		release = cell.Annotations[novav1.ComputesReleaseAnnotation]
+	}
+	if release == "" {
+		return nil
+	}
+	return map[string][]byte{releaseFile: []byte(release)}
+}
+
+func count(image string, computes []novav1.NovaExternalCompute) *novav1.ComputesStatus {
+	n := &novav1.ComputesStatus{Total: int32(len(computes))} //nolint:gosec // they fit into memory
+	for i := range computes {
+		c := &computes[i]
+		if c.HasOwnConfig() {
+			n.OwnConfig++
+		}
+		switch {
+		case isPinned(c, image):
+			n.Pinned++
+			n.PinnedNames = append(n.PinnedNames, c.Name)
+		case isCurrent(c, image):
+			n.Current++
+		case isDeployed(c):
+			n.Outdated++
+		}
+		switch deployed := c.Status.Conditions.Get(condition.DeploymentReadyCondition); {
+		case deployed == nil:
+		case deployed.Reason == condition.Reason(edpm.Running):
+			n.Busy++
+		case deployed.Severity == condition.SeverityWarning || deployed.Severity == condition.SeverityError:
+			n.Failed++
+		}
+	}
+	slices.Sort(n.PinnedNames)
+	n.PinnedNames = n.PinnedNames[:min(len(n.PinnedNames), mostNames)]
+	return n
+}
+
+// isDeployed reports whether a compute has been deployed, and is to stay.
+func isDeployed(c *novav1.NovaExternalCompute) bool {
+	return c.DeletionTimestamp.IsZero() && c.Status.Hash[novav1.NovaStep] != ""
+}
+
+// isCurrent reports whether a compute is deployed with an image and its configuration.
+func isCurrent(c *novav1.NovaExternalCompute, image string) bool {
+	return c.Status.ObservedGeneration == c.Generation && c.Status.Images[novav1.ComputeComponent] == image &&
+		c.Status.Conditions.IsTrue(condition.DeploymentReadyCondition)
+}
+
+// isUp reports whether nova-compute reports to nova, as far as that is observed. It may be
+// disabled.
+func isUp(c *novav1.NovaExternalCompute) bool {
+	ready := c.Status.Conditions.Get(novav1.ComputeServiceReadyCondition)
+	return ready != nil && (ready.Status == "True" || ready.Reason == novav1.ServiceDisabledReason)
+}
+
+// advance chooses the first compute that gets a new image, and has the others follow when it
+// is up with it, or when there is none that could be the first.
+func advance(update *novav1.ComputeUpdate, image string, computes []novav1.NovaExternalCompute) {
+	if update == nil || update.Verified {
+		return
+	}
+	i := slices.IndexFunc(computes, func(c novav1.NovaExternalCompute) bool { return c.Name == update.First })
+	switch {
+	case i < 0 || !canFollow(&computes[i], image):
+		update.First = choose(image, computes)
+		update.Verified = update.First == ""
+	case isCurrent(&computes[i], image) && isUp(&computes[i]):
+		update.First, update.Verified = "", true
+	}
+}
+
+func canFollow(c *novav1.NovaExternalCompute, image string) bool {
+	return c.DeletionTimestamp.IsZero() && !isPinned(c, image)
+}
+
+// choose returns the compute that gets an image first, empty if all that follow have it: one that
+// works, so that it says something of the image if it does not any more.
+func choose(image string, computes []novav1.NovaExternalCompute) string {
+	rank := func(c *novav1.NovaExternalCompute) int {
+		switch {
+		case c.Status.Conditions.IsTrue(condition.ReadyCondition):
+			return 0
+		case c.Status.Conditions.IsTrue(condition.DeploymentReadyCondition):
+			return 1
+		case ptr.Deref(c.Spec.Deploy, true):
+			return 2
+		}
+		return 3
+	}
+	var first *novav1.NovaExternalCompute
+	for i := range computes {
+		c := &computes[i]
+		if !canFollow(c, image) || c.Status.Images[novav1.ComputeComponent] == image {
+			continue
+		}
+		if first == nil || cmp.Or(cmp.Compare(rank(c), rank(first)), cmp.Compare(c.Name, first.Name)) < 0 {
+			first = c
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	return first.Name
+}
