@@ -120,6 +120,7 @@ var tables = []Table{
 		novaNovaCellMappingsReady.withTable(job).withReasons(novaCellHasHosts, novaCellHasInstances,
 			novaCellNotReady.withMeaning("the database of a cell is not up to date yet; the other cells can be used").withRemedy("see the condition `DBSyncReady` of the NovaCell that the message names"),
 			noMessageBus.withMeaning(noMessageBus.Means+"; the other cells can be used"), noTransportURL),
+		novaUpgradeCheckReady.withTable(job).withReasons(novaImageTooOld, novaUpgradeCheckFailed, novaComputesDown, novaServicesLeft, novaNotAsked).withReasons(unobserved...),
 		novaUpdateReady.withReasons(novaUpdating),
 		novaNovaDBPurgeReady.withTable(job).withReasons(noMessageBus, noTransportURL, novaInvalidConfig),
 		novaNovaComputeServicesReady.withTable(job).withReasons(unobserved...),

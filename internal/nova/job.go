@@ -15,7 +15,7 @@ import (
 
 // Scripts of Jobs and endpoints, by the names under which they are in the configuration.
 //
-//go:embed map-cell.sh unmap-cell.sh purge-database.sh serve.sh
+//go:embed map-cell.sh unmap-cell.sh purge-database.sh serve.sh check-upgrade.py
 var scripts embed.FS
 
 const (
@@ -23,6 +23,7 @@ const (
 	unmapCellFile = "unmap-cell.sh"
 	purgeFile     = "purge-database.sh"
 	serveFile     = "serve.sh"
+	checkFile     = "check-upgrade.py"
 	reportFile    = "01-nova-report.conf"
 	programFile   = "program.ini" // next to the files that all programs read: those end with .conf
 )
@@ -40,6 +41,24 @@ var OnlineMigrations = manage("db", "online_data_migrations")
 // customServiceConfig of the API, which may say how to connect.
 func APIDatabaseJob(name, database string, config Config, custom string) (*podified.Job, error) {
 	return newJob(name, "update the schema of API database "+database, config, custom, manage("api_db", "sync"))
+}
+
+// UpgradeCheckJob checks, before anything is changed, whether its image can take over the
+// databases of a Nova that runs the image deployed. It has the customServiceConfig of the API.
+// What it has found although it succeeds is in Job.Left.
+func UpgradeCheckJob(name, deployed string, config Config, custom string) (*podified.Job, error) {
+	job, err := newJob(name, "check whether the databases can be updated", config, custom, []string{"python3", configDir + "/" + checkFile})
+	if err != nil {
+		return nil, err
+	}
+	if job.Config[checkFile], err = scripts.ReadFile(checkFile); err != nil {
+		return nil, err
+	}
+	job.Causes = []podified.Cause{
+		{Reason: novav1.ImageTooOldReason, Detailed: true, Text: "Set an image of the release of " + deployed + ", or of a later one"},
+		{Reason: novav1.UpgradeCheckFailedReason, Detailed: true, Text: "Correct that, or set the images back"},
+	}
+	return job, nil
 }
 
 // CellDatabaseJob creates or updates the schema of the database of a cell. It has the

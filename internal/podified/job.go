@@ -65,6 +65,9 @@ type Job struct {
 	Resources          corev1.ResourceRequirements
 	// Causes of failures next to those of databases.
 	Causes []Cause
+	// Left is what the container left as its termination message, as far as it may be shown,
+	// once RunJob has seen that the Job has succeeded: a reason, and what it is about.
+	Left struct{ Reason, Details string }
 }
 
 // causes that the Job can name.
@@ -99,6 +102,9 @@ func (d *Deployer) RunJob(ctx context.Context, owner phase.Object, t condition.T
 	case present == nil:
 		return r.start(ctx)
 	case jobCondition(present, batchv1.JobComplete):
+		if err := r.readMessage(ctx, present); err != nil {
+			return err
+		}
 		done[job.Name] = r.hash
 		return nil
 	}
@@ -283,6 +289,26 @@ func (r *jobRun) progress(ctx context.Context, job *batchv1.Job) error {
 		}
 	}
 	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s", job.Name, r.Purpose)
+}
+
+// readMessage keeps what a Job that has succeeded left. It reads past the cache, which may
+// not show yet how the pod has ended.
+func (r *jobRun) readMessage(ctx context.Context, job *batchv1.Job) error {
+	if !slices.ContainsFunc(r.Causes, func(c Cause) bool { return c.Detailed }) {
+		return nil
+	}
+	pods := &corev1.PodList{}
+	if err := r.Live.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+		return fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
+	}
+	for _, pod := range pods.Items {
+		for _, container := range pod.Status.ContainerStatuses {
+			if ended := container.State.Terminated; ended != nil && ended.ExitCode == 0 {
+				r.Left.Reason, r.Left.Details = splitMessage(ended.Message)
+			}
+		}
+	}
+	return nil
 }
 
 // KeepJobs deletes the Jobs of the owner but those of the names, and forgets them:

@@ -276,6 +276,17 @@ func (k *kubernetes) failJobs(fails func(*k8scorev1.Pod) string) {
 	DeferCleanup(set, (func(*k8scorev1.Pod) string)(nil))
 }
 
+// leave has Jobs that succeed leave a message, until the story ends.
+func (k *kubernetes) leave(leaves func(*k8scorev1.Pod) string) {
+	set := func(f func(*k8scorev1.Pod) string) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.leaves = f
+	}
+	set(leaves)
+	DeferCleanup(set, (func(*k8scorev1.Pod) string)(nil))
+}
+
 // crash lets containers of services fail, until the story ends.
 func (k *kubernetes) crash(crashes func(*k8scorev1.Pod) string) {
 	set := func(f func(*k8scorev1.Pod) string) {

@@ -30,6 +30,10 @@ const (
 	// NovaCellMappingsReadyCondition : the API knows the database and the message bus of every
 	// cell, and no cell that is to be removed. Present only if an API is run.
 	NovaCellMappingsReadyCondition condition.Type = "NovaCellMappingsReady"
+	// UpgradeCheckReadyCondition : the new images can take over databases and computes: see
+	// [before an update](nova.md#before-an-update). Warnings are in the message. Present only
+	// while an update is in progress; nothing changes before it is True.
+	UpgradeCheckReadyCondition condition.Type = "UpgradeCheckReady"
 	// UpdateReadyCondition : no [update](nova.md#updates) is in progress. Present only while
 	// one is.
 	UpdateReadyCondition condition.Type = "UpdateReady"
@@ -175,6 +179,34 @@ const (
 	// Remedy: give the user the role admin in the project service, or allow it in the policy
 	// of nova.
 	APIAccessDeniedReason condition.Reason = "NovaAPIAccessDenied"
+)
+
+// Reasons why an update is refused. Everything runs as before; to take the update back, set
+// the images to what they were, or remove annotation edpm.openstack.org/update.
+const (
+	// ImageTooOldReason : the new image is older than the schema of a database, or than
+	// services that use it; the message says what it has and what it meets. Nothing is changed.
+	// Remedy: set an image of the release that is deployed, or of a later one.
+	ImageTooOldReason condition.Reason = "ImageTooOld"
+	// UpgradeCheckFailedReason : checks of `nova-status upgrade check` fail; the message has
+	// their results. Nothing is changed. Remedy: correct what they name, or take the update
+	// back; the Job is retried within five minutes, and at once with another value of
+	// annotation `edpm.openstack.org/rerun`.
+	UpgradeCheckFailedReason condition.Reason = "UpgradeCheckFailed"
+	// ComputesDownReason : computes do not report to nova; the message names them. They would
+	// be left on the old release. Nothing is changed. Remedy: see
+	// [EDPMComputeServiceDown](runbooks/EDPMComputeServiceDown.md), or disable them by
+	// `edpm.openstack.org/disable` on their nodes, or delete the nodes; it continues
+	// automatically.
+	ComputesDownReason condition.Reason = "ComputesDown"
+	// ServicesLeftReason : nova has services nova-compute that are down and belong to no
+	// compute, for example of hosts that no longer exist; the message names their hosts. Later
+	// releases would refuse to start because of them. Nothing is changed. Remedy: run
+	// `openstack compute service delete` for each; it continues automatically.
+	ServicesLeftReason condition.Reason = "ComputeServicesLeft"
+	// NotAskedReason : nova has not been asked for the services of computes yet. Remedy:
+	// nothing: it continues automatically.
+	NotAskedReason condition.Reason = "NotAsked"
 )
 
 // UpdatingReason : a step of the update is not complete; the message says what it waits for.

@@ -164,6 +164,9 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 	for _, cell := range s.leaving {
 		names = append(names, mappingJobName(s.nova.Name, cell.ShortName()))
 	}
+	if s.nova.Status.Deployed != nil {
+		names = append(names, checkJobName(s.nova.Name))
+	}
 	if err := s.Pods.KeepJobs(ctx, s.nova, s.nova.Status.Jobs, names...); err != nil {
 		return err
 	}
@@ -172,7 +175,7 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 		return invalid(condition.DBSyncReadyCondition, err)
 	}
 	s.place(job)
-	job.Image = s.nova.Status.Images[novav1.APIComponent] // first of an update
+	job.Image = part{component: novav1.APIComponent}.in(s.target()) // first of an update
 	if err := s.Pods.RunJob(ctx, s.nova, condition.DBSyncReadyCondition, s.nova.Status.Jobs, job); err != nil {
 		return err
 	}

@@ -87,6 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		phase.Of(condition.InputReadyCondition, s.readInputs, s.askAPI),
 		phase.Of(novav1.NovaAllCellsReadyCondition, s.applyCells, s.removeCells, s.sumUp),
 		phase.Of(novav1.NovaAPIReadyCondition, s.apiInputs),
+		phase.OptionalOf(novav1.UpgradeCheckReadyCondition, s.checkUpdate),
 		phase.OptionalOf(condition.DBSyncReadyCondition, s.syncDatabase),
 		phase.OptionalOf(novav1.UpdateReadyCondition, s.update),
 		phase.OptionalOf(novav1.NovaCellMappingsReadyCondition, s.mapCells),
@@ -132,7 +133,7 @@ var kind = podified.Kind{
 // name of each cell, and those of its services and Jobs.
 func secretsOf(obj client.Object) []string {
 	s := scopeOf(obj)
-	names, jobs := []string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
+	names, jobs := []string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name), checkJobName(s.nova.Name)}
 	for cell, template := range s.nova.Spec.CellTemplates {
 		names = append(names, novav1.CellName(s.nova.Name, cell), s.bus(cell, template))
 		jobs = append(jobs, mappingJobName(s.nova.Name, cell), purgeJobName(s.nova.Name, cell))

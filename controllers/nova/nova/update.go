@@ -41,6 +41,9 @@ func (s *scope) steps() []step {
 // in progress continues to the images that were chosen last.
 func (s *scope) beginUpdate(before map[string]string) {
 	status := &s.nova.Status
+	if status.Deployed != nil {
+		before = status.Deployed
+	}
 	deployed, replaced := map[string]string{}, false
 	for _, step := range s.steps() {
 		for _, p := range step.parts {
@@ -50,8 +53,11 @@ func (s *scope) beginUpdate(before map[string]string) {
 			}
 		}
 	}
-	if replaced && status.Deployed == nil {
+	switch {
+	case replaced && status.Deployed == nil:
 		status.Deployed = deployed
+	case !replaced && status.UpgradeCheck == nil:
+		status.Deployed = nil // none, or one that was taken back
 	}
 	if status.Deployed != nil {
 		s.updating("the schema of the API database is updated")
@@ -67,7 +73,11 @@ func (s *scope) updating(until string) {
 // complete. It comes after that of the schema of the API database.
 func (s *scope) update(ctx context.Context) error {
 	status := &s.nova.Status
-	if status.Deployed == nil {
+	switch {
+	case status.Deployed == nil:
+		return nil
+	case status.UpgradeCheck == nil:
+		s.updating("the new images are checked: see condition " + string(novav1.UpgradeCheckReadyCondition))
 		return nil
 	}
 	for _, step := range s.steps() {
@@ -85,8 +95,13 @@ func (s *scope) update(ctx context.Context) error {
 			return nil
 		}
 	}
-	status.Deployed = nil
+	if !s.checked() {
+		s.updating("the images that were chosen since are checked: see condition " + string(novav1.UpgradeCheckReadyCondition))
+		return nil
+	}
+	status.Deployed, status.UpgradeCheck = nil, nil
 	status.Conditions.Remove(novav1.UpdateReadyCondition)
+	status.Conditions.Remove(novav1.UpgradeCheckReadyCondition)
 	return nil
 }
 
@@ -94,7 +109,7 @@ func (s *scope) update(ctx context.Context) error {
 func (s *scope) reach(step step) bool {
 	changed := false
 	for _, p := range step.parts {
-		if image := p.in(s.nova.Status.Images); image != "" && p.in(s.nova.Status.Deployed) != image {
+		if image := p.in(s.target()); image != "" && p.in(s.nova.Status.Deployed) != image {
 			s.nova.Status.Deployed[p.key()], changed = image, true
 		}
 	}
@@ -107,7 +122,7 @@ func (s *scope) lagging(ctx context.Context, step step) (string, error) {
 		if p.set == "" {
 			continue
 		}
-		lagging, err := podified.Lagging(ctx, s.Client, s.nova.Namespace, p.set, p.in(s.nova.Status.Images))
+		lagging, err := podified.Lagging(ctx, s.Client, s.nova.Namespace, p.set, p.in(s.target()))
 		if lagging != "" || err != nil {
 			return lagging, err
 		}
