@@ -20,6 +20,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -91,6 +92,9 @@ type jobRun struct {
 // increasing delays until it succeeds or its inputs change. Two Jobs of one name
 // never run at once.
 func (d *Deployer) RunJob(ctx context.Context, owner phase.Object, t condition.Type, done Jobs, job *Job) error {
+	if job.Image == "" {
+		return phase.Stalled(t, common.ImageMissingReason, "%s", images.Missing("Job "+job.Name))
+	}
 	r := d.newJobRun(owner, t, job, hashWithToken(job.hash(), owner.GetAnnotations()[common.RerunAnnotation], done[job.Name]))
 	present, err := r.clear(ctx, done)
 	if err != nil {

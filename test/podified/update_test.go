@@ -129,7 +129,9 @@ spec:
 		Expect(w.ran(mark)).To(HaveEach("nova-upgrade-check"))
 
 		By("looking after what is deployed meanwhile")
-		change(nova(), func(n *novav1.Nova) { n.Spec.SchedulerServiceTemplate.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		change(nova(), func(n *novav1.Nova) {
+			n.Spec.SchedulerServiceTemplate.CustomServiceConfig = "[DEFAULT]\ndebug = true\n"
+		})
 		Eventually(func() string { return w.config("nova-scheduler", "02-nova-override.conf") }).Should(ContainSubstring("debug"))
 		change(nova(), func(n *novav1.Nova) { n.Spec.SchedulerServiceTemplate.CustomServiceConfig = "" })
 

@@ -11,7 +11,9 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -69,7 +71,7 @@ func (s *scope) checkAPI(ctx context.Context) error {
 	case spec.DatabaseTLS && spec.CABundleSecretName == "":
 		what = "spec.databaseTLS needs the authorities of the databases: set spec.caBundleSecretName, or spec.databaseTLS to false"
 	case s.apiImage() == "":
-		what = "no image is configured: set spec.apiServiceTemplate.containerImage"
+		return phase.Stalled(novav1.NovaAPIReadyCondition, common.ImageMissingReason, "%s", images.Missing("nova-api-os-compute"))
 	default:
 		return s.checkDatabases(ctx)
 	}

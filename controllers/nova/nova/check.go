@@ -205,4 +205,3 @@ func leftBehind(services []computeservice.Service, hosts map[string]host) (down,
 	slices.Sort(left)
 	return down, left
 }
-
