@@ -122,6 +122,7 @@ var tables = []Table{
 			noMessageBus.withMeaning(noMessageBus.Means+"; the other cells can be used"), noTransportURL),
 		novaUpgradeCheckReady.withTable(job).withReasons(novaImageTooOld, novaUpgradeCheckFailed, novaComputesDown, novaServicesLeft, novaNotAsked).withReasons(unobserved...),
 		novaUpdateReady.withReasons(novaUpdating),
+		novaOnlineMigrationsReady.withTable(job).withReasons(novaComputesOlder, noMessageBus, noTransportURL),
 		novaNovaDBPurgeReady.withTable(job).withReasons(noMessageBus, noTransportURL, novaInvalidConfig),
 		novaNovaComputeServicesReady.withTable(job).withReasons(unobserved...),
 	),

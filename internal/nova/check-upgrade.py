@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Checks whether the nova of this image can take over the databases of the configuration.
+With the argument "computes", whether no compute of the cell is older than the image.
 
 Nothing is changed. What is wrong, or should be looked at, is left as the termination
 message: a reason in the first line, and what it is about after it. None of it is secret.
@@ -40,11 +41,11 @@ def is_known(database, revision):
         return False
 
 
-def newer_services(ctxt):
-    """Returns the services of a cell that are newer than the image, as (version, binary)."""
+def services_of(ctxt=None):
+    """Returns the services of a cell, by default that of the configuration, as (version, binary, host)."""
     engine = main_db.get_engine(context=ctxt)
-    services = sa.Table("services", sa.MetaData(), autoload_with=engine)
-    query = sa.select(services.c.version, services.c.binary).where(services.c.deleted == 0, services.c.version > SERVICE_VERSION)
+    table = sa.Table("services", sa.MetaData(), autoload_with=engine)
+    query = sa.select(table.c.version, table.c.binary, table.c.host).where(table.c.deleted == 0)
     with engine.connect() as connection:
         return sorted(tuple(row) for row in connection.execute(query))
 
@@ -61,9 +62,19 @@ def too_old():
             revision = migration.db_version("main", context=target)
             if not is_known("main", revision):
                 return f"{image}, which does not know revision {revision} of the schema of {cell.name}"
-            if newer := newer_services(target):
-                return f"{image} with service version {SERVICE_VERSION}, and {cell.name} has {newer[-1][1]} of version {newer[-1][0]}"
+            newest, binary, _ = max(services_of(target), default=(0, "", ""))
+            if newest > SERVICE_VERSION:
+                return f"{image} with service version {SERVICE_VERSION}, and {cell.name} has {binary} of version {newest}"
     return ""
+
+
+def older_computes():
+    """Returns the computes of the cell that are older than the image, empty if there are none."""
+    hosts = [host for number, binary, host in services_of() if binary == "nova-compute" and number < SERVICE_VERSION]
+    if not hosts:
+        return ""
+    more = f" and {len(hosts) - 5} more" if len(hosts) > 5 else ""
+    return f"{len(hosts)} computes are older than nova {version.version_string()} with service version {SERVICE_VERSION}: {', '.join(hosts[:5])}{more}"
 
 
 def findings(table, result):
@@ -79,6 +90,10 @@ def findings(table, result):
 def main():
     config.parse_args(["nova-status", *ARGUMENTS])
     objects.register_all()
+    if sys.argv[1:] == ["computes"]:
+        if text := older_computes():
+            leave("ComputesOlder", text)
+        return 2 if text else 0
     if text := too_old():
         leave("ImageTooOld", text)
         return 2

@@ -39,24 +39,34 @@ const (
 
 func TestCheckOfAnUpgrade(t *testing.T) {
 	for name, c := range map[string]struct {
-		api, main, newer, table, code string
-		ends                          int
-		leaves                        string
+		api, main, services, table, code string
+		ends                             int
+		leaves                           string
+		args                             []string
 	}{
-		"all is well":             {"a1", "m1", "", passed, "0", 0, ""},
-		"there is no schema yet":  {"", "", "", passed, "0", 0, ""},
-		"warnings are no failure": {"a1", "m1", "", warned, "1", 0, "UpgradeWarnings\nCinder API: Unable to determine Cinder API version; hw_machine_type unset: Instances found without hw_machine_type set"},
-		"a check fails":           {"a1", "m1", "", failed, "2", 2, "UpgradeCheckFailed\nPlacement API: No credentials specified for placement API in nova.conf"},
-		"nova-status fails":       {"a1", "m1", "", "Error:\nTraceback", "255", 255, ""},
+		"all is well":             {api: "a1", main: "m1", table: passed, code: "0"},
+		"there is no schema yet":  {table: passed, code: "0"},
+		"warnings are no failure": {api: "a1", main: "m1", table: warned, code: "1", leaves: "UpgradeWarnings\nCinder API: Unable to determine Cinder API version; hw_machine_type unset: Instances found without hw_machine_type set"},
+		"a check fails":           {api: "a1", main: "m1", table: failed, code: "2", ends: 2, leaves: "UpgradeCheckFailed\nPlacement API: No credentials specified for placement API in nova.conf"},
+		"nova-status fails":       {api: "a1", main: "m1", table: "Error:\nTraceback", code: "255", ends: 255},
 		"the schema of the API database is newer": {
-			"a2", "m1", "", passed, "0", 2, "ImageTooOld\nthe image has nova 31.0.0, which does not know revision a2 of the schema of the API database",
+			api: "a2", main: "m1", table: passed, code: "0", ends: 2, leaves: "ImageTooOld\nthe image has nova 31.0.0, which does not know revision a2 of the schema of the API database",
 		},
 		"the schema of a cell is newer": {
-			"a1", "m2", "", passed, "0", 2, "ImageTooOld\nthe image has nova 31.0.0, which does not know revision m2 of the schema of cell0",
+			api: "a1", main: "m2", table: passed, code: "0", ends: 2, leaves: "ImageTooOld\nthe image has nova 31.0.0, which does not know revision m2 of the schema of cell0",
 		},
 		"services are newer": {
-			"a1", "m1", "nova-scheduler=70 nova-conductor=72", passed, "0", 2,
-			"ImageTooOld\nthe image has nova 31.0.0 with service version 68, and cell0 has nova-conductor of version 72",
+			api: "a1", main: "m1", services: "nova-scheduler=70=a nova-conductor=72=b nova-compute=66=c", table: passed, code: "0", ends: 2,
+			leaves: "ImageTooOld\nthe image has nova 31.0.0 with service version 68, and cell0 has nova-conductor of version 72",
+		},
+		"computes are as new as the image, or newer": {services: "nova-compute=68=a nova-compute=70=b nova-conductor=66=c", args: []string{"computes"}},
+		"computes are older": {
+			services: "nova-compute=68=new nova-compute=66=a nova-compute=66=b", args: []string{"computes"},
+			ends: 2, leaves: "ComputesOlder\n2 computes are older than nova 31.0.0 with service version 68: a, b",
+		},
+		"many computes are older": {
+			services: "nova-compute=1=a nova-compute=1=b nova-compute=1=c nova-compute=1=d nova-compute=1=e nova-compute=1=f nova-compute=1=g", args: []string{"computes"},
+			ends: 2, leaves: "ComputesOlder\n7 computes are older than nova 31.0.0 with service version 68: a, b, c, d, e and 2 more",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,10 +76,10 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			command := exec.Command("python3", checkFile)
+			command := exec.Command("python3", append([]string{checkFile}, c.args...)...)
 			command.Env = []string{
 				"PATH=" + dir + ":" + os.Getenv("PATH"), "PYTHONPATH=testdata/python", "PYTHONDONTWRITEBYTECODE=1",
-				"KNOWN=a1 m1", "API=" + c.api, "MAIN=" + c.main, "NEWER=" + c.newer,
+				"KNOWN=a1 m1", "API=" + c.api, "MAIN=" + c.main, "SERVICES=" + c.services,
 				"TABLE=" + filepath.Join(dir, "table"), "CODE=" + c.code, "TERMINATION_LOG=" + filepath.Join(dir, "message"),
 			}
 			output, _ := command.CombinedOutput()

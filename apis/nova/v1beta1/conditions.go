@@ -37,6 +37,10 @@ const (
 	// UpdateReadyCondition : no [update](nova.md#updates) is in progress. Present only while
 	// one is.
 	UpdateReadyCondition condition.Type = "UpdateReady"
+	// OnlineMigrationsReadyCondition : the data of every mapped cell has the format of the
+	// schema: see [updates](nova.md#updates). Present only if an API is run; an update is not
+	// complete before.
+	OnlineMigrationsReadyCondition condition.Type = "OnlineMigrationsReady"
 	// NovaDBPurgeReadyCondition : rows of deleted instances are
 	// [removed](nova.md#deleted-instances) from the database of each cell as scheduled.
 	// Present only if an API is run.
@@ -208,6 +212,12 @@ const (
 	// nothing: it continues automatically.
 	NotAskedReason condition.Reason = "NotAsked"
 )
+
+// ComputesOlderReason : computes of a cell are of an earlier release than the conductor, so its
+// data is not migrated and the update is not complete; the message names them. Remedy: update
+// them, and delete the services in nova of those that no longer exist; it continues within five
+// minutes.
+const ComputesOlderReason condition.Reason = "ComputesOlder"
 
 // UpdatingReason : a step of the update is not complete; the message says what it waits for.
 // Later steps keep their images. Remedy: see the condition `DeploymentReady` of what the

@@ -95,7 +95,7 @@ func (s *scope) apiInputs(ctx context.Context) error {
 		mark.MarkTrue(novav1.NovaAPIReadyCondition, "No API is run: to run one, set spec.apiServiceTemplate.replicas")
 		return nil
 	}
-	for _, t := range append([]condition.Type{condition.DBSyncReadyCondition, novav1.NovaCellMappingsReadyCondition, novav1.NovaDBPurgeReadyCondition, novav1.NovaComputeServicesReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...) {
+	for _, t := range append([]condition.Type{condition.DBSyncReadyCondition, novav1.NovaCellMappingsReadyCondition, novav1.OnlineMigrationsReadyCondition, novav1.NovaDBPurgeReadyCondition, novav1.NovaComputeServicesReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...) {
 		mark.Set(condition.UnknownCondition(t, condition.InitReason, "Not checked yet: see the conditions that are not True"))
 	}
 	if err := s.checkAPI(ctx); err != nil {
@@ -161,7 +161,7 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 	}
 	names := []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
 	for cell := range s.nova.Spec.CellTemplates {
-		names = append(names, mappingJobName(s.nova.Name, cell))
+		names = append(names, mappingJobName(s.nova.Name, cell), migrationsJobName(s.nova.Name, cell))
 	}
 	for _, cell := range s.leaving {
 		names = append(names, mappingJobName(s.nova.Name, cell.ShortName()))

@@ -95,14 +95,29 @@ func (s *scope) update(ctx context.Context) error {
 			return nil
 		}
 	}
+	s.reached = true
+	if s.configured() {
+		s.updating("the data of all cells is migrated: see condition " + string(novav1.OnlineMigrationsReadyCondition))
+	} else {
+		s.finishUpdate()
+	}
+	return nil
+}
+
+// finishUpdate ends an update that is complete, if there is one, unless other images were
+// chosen since.
+func (s *scope) finishUpdate() {
+	status := &s.nova.Status
+	if status.Deployed == nil {
+		return
+	}
 	if !s.checked() {
 		s.updating("the images that were chosen since are checked: see condition " + string(novav1.UpgradeCheckReadyCondition))
-		return nil
+		return
 	}
 	status.Deployed, status.UpgradeCheck = nil, nil
 	status.Conditions.Remove(novav1.UpdateReadyCondition)
 	status.Conditions.Remove(novav1.UpgradeCheckReadyCondition)
-	return nil
 }
 
 // reach gives the parts of a step their new images, and reports whether any had another one.

@@ -36,22 +36,14 @@ def target_cell(_, cell):
     yield cell
 
 
-class Column:
-    def __eq__(self, other):
-        return self
-
-    def __gt__(self, other):
-        return self
-
-
 class Engine:
     @contextlib.contextmanager
     def connect(self):
         yield self
 
     def execute(self, _):
-        rows = (row.split("=") for row in os.environ["NEWER"].split())
-        return [(int(number), binary) for binary, number in rows]
+        rows = (row.split("=") for row in os.environ["SERVICES"].split())
+        return [(int(number), binary, host) for binary, number, host in rows]
 
 
 class Query:

@@ -1,10 +1,10 @@
 import types
 
-from stub import Column, Query
+from stub import Query
 
 
 def Table(*_, **__):
-    return types.SimpleNamespace(c=types.SimpleNamespace(version=Column(), binary=Column(), deleted=Column()))
+    return types.SimpleNamespace(c=types.SimpleNamespace(version=0, binary="", host="", deleted=0))
 
 
 def MetaData():
