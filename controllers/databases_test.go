@@ -119,10 +119,10 @@ var _ = Describe("A Nova with databases of its own", func() {
 				w.running = startManager(w.ns, w.opts)
 				at, answered := 1+rng.IntN(45), rng.IntN(2) == 0
 				By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
-				w.wire.cutAfter(at, answered).orUntil(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(5)) })
+				w.wire.cutAfter(at, answered).orUntil(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(7)) })
 				w.restart()
-				Eventually(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(5)) }).Should(Succeed())
-				Expect(done.times()).To(HaveLen(5))
+				Eventually(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(7)) }).Should(Succeed())
+				Expect(done.times()).To(HaveLen(7))
 				Expect(done.times()).To(HaveEach(1))
 
 				By("removing the Jobs and starting the manager again")

@@ -2,7 +2,9 @@ package controllers_test
 
 import (
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -50,5 +52,45 @@ var _ = Describe("A manager without an image for the execution environment", fun
 		w.restart()
 		w.calm()
 		w.ready(run)
+	})
+})
+
+var _ = Describe("A manager without images of OpenStack", func() {
+	It("says which variable lacks on a compute, runs nothing, and runs what names its own", func() {
+		w := newCloud(func(o *controllers.Options) { o.Images.NovaLibvirt = "" })
+		w.make(w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
+		w.nodesReady("n")
+		w.halted(w.compute("n"), condition.InputReadyCondition, common.ImageMissingReason, "libvirt", "RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT")
+		w.calm()
+		change(w.compute("n"), func(c *novav1.NovaExternalCompute) { c.Spec.NovaLibvirtContainerImage = "mine:1" })
+		w.computesReady("n")
+	})
+
+	It("says so on a cell and on a Nova, each of which continues when it names one", func() {
+		w := newWorld()
+		startDatabases(w.ns)
+		nova, cell := MakeNova("nova", w.ns, "osp-secret", "cell1"), MakeCell("nova-cell1", w.ns).Obj()
+		nova.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1)
+		nova.Spec.CellTemplates[novav1.Cell0Name] = novav1.NovaCellTemplate{HasAPIAccess: true}
+		secret := MakeSecret("osp-secret", w.ns, "NovaPassword", "p")
+		secret.Data["NovaAPIDatabasePassword"], secret.Data["NovaCellDatabasePassword"] = []byte("a"), []byte("d")
+		w.make(secret, nova)
+		for _, cell := range []string{"cell0", "cell1"} {
+			w.make(MakeSecret("rabbitmq-transport-url-nova-"+cell+"-transport", w.ns, "transport_url", "rabbit://"+cell))
+		}
+		w.condition(cell, novav1.NovaConductorReadyCondition, "False/ImageMissing/Error", "nova-conductor", "RELATED_IMAGE_NOVA_CONDUCTOR_IMAGE_URL_DEFAULT")
+		w.condition(nova, novav1.NovaAPIReadyCondition, "False/ImageMissing/Error", "nova-api-os-compute", "RELATED_IMAGE_NOVA_API_IMAGE_URL_DEFAULT")
+		w.calm()
+		change(nova, func(n *novav1.Nova) {
+			n.Spec.APIServiceTemplate.ContainerImage = "api:1"
+			for name, t := range n.Spec.CellTemplates {
+				t.ConductorServiceTemplate.ContainerImage = "conductor:1"
+				n.Spec.CellTemplates[name] = t
+			}
+		})
+		w.condition(nova, condition.DeploymentReadyCondition, "False/ImageMissing/Error", "nova-scheduler", "RELATED_IMAGE_NOVA_SCHEDULER_IMAGE_URL_DEFAULT")
+		Eventually(w.images).Should(And(HaveKeyWithValue("nova-api", "api:1"), HaveKeyWithValue("nova-cell1-conductor", "conductor:1"), Not(HaveKey("nova-scheduler"))))
+		change(nova, func(n *novav1.Nova) { n.Spec.SchedulerServiceTemplate.ContainerImage = "scheduler:1" })
+		Eventually(w.images).Should(HaveKeyWithValue("nova-scheduler", "scheduler:1"))
 	})
 })

@@ -63,7 +63,7 @@ var _ = Describe("Two Novas of one namespace whose cells have the same short nam
 		Expect(otherServer.Host("n000")).To(Equal(fakenova.State{}))
 		Expect(string(get(Default, MakeSecret("other-cell1-compute-config", w.ns, "", "")).Data["01-nova.conf"])).To(ContainSubstring("rabbit://other-cell1\n"))
 		Expect(string(get(Default, MakeSecret("nova-cell1-compute-config", w.ns, "", "")).Data["01-nova.conf"])).To(ContainSubstring("rabbit://cell1\n"))
-		Expect(w.databases.times()).To(And(HaveLen(12), HaveEach(1)), "five Jobs for the databases of each, and a discovery")
+		Expect(w.databases.times()).To(And(HaveLen(16), HaveEach(1)), "seven Jobs for the databases of each, and a discovery")
 
 		By("one of them being unreachable")
 		otherServer.Break(fakenova.NovaDown)
@@ -89,7 +89,7 @@ var _ = Describe("Two Novas of one namespace whose cells have the same short nam
 		gone(other)
 		w.computesReady("n000")
 		w.exactlyOnce()
-		Expect(w.databases.times()).To(HaveLen(12))
+		Expect(w.databases.times()).To(HaveLen(16))
 	})
 
 	It("refuse to share one database, which the one that was created later reports until it has its own", func() {

@@ -7,11 +7,13 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/fakenova"
 )
 
 // bring has the operators bring images of a release of nova.
@@ -109,6 +111,71 @@ var _ = Describe("A manager that brings other images", func() {
 		Expect(w.offered(nova, "api from api:2 to api:3")).NotTo(Equal(id))
 		w.calm()
 		Expect(w.images(Default)).To(Equal(after))
+	})
+
+	It("updates nothing while computes are down or services of other hosts are left, and continues", func() {
+		w, server := newOpenStack()
+		nova, check := MakeNova("nova", w.ns, "", ""), novav1.UpgradeCheckReadyCondition
+		w.makeNodes(3, "compute")
+		up(server, "n000", "n001", "n002", "former")
+		server.Stop("former")
+		w.computesReady("n000", "n001", "n002")
+		before := w.deployed("1")
+		annotate(w.node("n002"), common.DisableAnnotation, "repair")
+		w.halted(w.compute("n002"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason)
+		server.Stop("n001", "n002")
+		w.halted(w.compute("n001"), novav1.ComputeServiceReadyCondition, novav1.ServiceDownReason)
+		w.halted(w.compute("n002"), novav1.ComputeServiceReadyCondition, novav1.ServiceDownReason)
+		w.bring("2")
+		w.restart()
+		annotate(nova, common.UpdateAnnotation, w.offered(nova))
+		w.condition(nova, check, "False/ComputesDown/Warning", "on 1 hosts", "old release: n001.", "edpm.openstack.org/disable")
+		w.calm()
+		Expect(w.images(Default)).To(Equal(before))
+
+		By("taking it back")
+		change(nova, func(n *novav1.Nova) { delete(n.Annotations, common.UpdateAnnotation) })
+		id := w.offered(nova, "api from api:1 to api:2")
+		Expect(get(Default, nova).Status.Deployed).To(BeNil())
+		Expect(nova.Status.Conditions.Get(check)).To(BeNil())
+		annotate(nova, common.UpdateAnnotation, id)
+		w.condition(nova, check, "False/ComputesDown/Warning")
+
+		By("repairing the compute")
+		server.Run("n001")
+		w.condition(nova, check, "False/ComputeServicesLeft/Warning", "of 1 hosts", "down: former.", "openstack compute service delete")
+		w.calm()
+		Expect(w.images(Default)).To(Equal(before))
+		server.Delete("former")
+		Eventually(w.images).Should(HaveKeyWithValue("nova-cell1-conductor", "conductor:2"))
+	})
+
+	It("updates nothing while nova cannot be asked for computes, unless no API is ready that could be", func() {
+		w, server := newOpenStack()
+		nova, check := MakeNova("nova", w.ns, "", ""), novav1.UpgradeCheckReadyCondition
+		w.makeNodes(1, "compute")
+		up(server, "n000")
+		w.computesReady("n000")
+		w.deployed("1")
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "nova-api"}}
+		setReady := func(ready int32) {
+			GinkgoHelper()
+			get(Default, set)
+			set.Status.Replicas, set.Status.ReadyReplicas = 1, ready
+			Expect(api.Status().Update(ctx, set)).To(Succeed())
+		}
+		setReady(1)
+		server.Break(fakenova.NovaDown)
+		w.condition(nova, novav1.NovaComputeServicesReadyCondition, "False/NovaAPIUnreachable/Warning")
+		w.bring("2")
+		w.restart()
+		annotate(nova, common.UpdateAnnotation, w.offered(nova))
+		w.condition(nova, check, "False/NovaAPIUnreachable/Warning", "answers 503", "not known which computes are up")
+		w.calm()
+		w.deployed("1")
+		setReady(0)
+		w.condition(nova, check, "True/Ready/", "Warnings: computes were not looked at, as no pod of the API is ready")
+		Eventually(w.images).Should(HaveKeyWithValue("nova-cell1-conductor", "conductor:2"))
 	})
 
 	It("keeps what the pods of an earlier version run, which recorded nothing", func() {

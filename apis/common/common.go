@@ -93,6 +93,11 @@ const (
 // manager.
 const RunnerImageMissingReason condition.Reason = "RunnerImageMissing"
 
+// ImageMissingReason : neither the object nor the manager sets an image of a program that it
+// deploys; the message names the program and the variable. What runs continues. Remedy: [set
+// it](install.md#images) for the manager, which restarts the manager, or in the spec.
+const ImageMissingReason condition.Reason = "ImageMissing"
+
 // ConflictReason : an object with the name of a generated one exists already, and was not
 // created for this object; the message names it. Remedy: delete the object that the message
 // names if nothing needs it, or rename one of the two; it continues when the name is free.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
 // updateCommand is one call of kubectl edpm update.
@@ -37,7 +38,7 @@ func newUpdate(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "update <kind/name>", Short: "Accept the images that a new version of the operators brings", Args: cobra.ExactArgs(1),
 		Long: "Show the images that an object runs and those that the operators bring instead, ask,\naccept them, and follow the update until the object is Ready. This sets annotation\n" +
-			common.UpdateAnnotation + ". There is no way back once the schema of a\ndatabase was updated: back up the databases first.",
+			common.UpdateAnnotation + ". An update of a Nova is checked first; one that the\ncheck refuses changes nothing, and the command ends. There is no way back once the\nschema of a database was updated: back up the databases first.",
 		Example: "  kubectl edpm update nova/nova\n  kubectl edpm update glance/glance --yes --timeout 1h",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return u.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), args[0])
@@ -50,6 +51,7 @@ func newUpdate(flags *genericclioptions.ConfigFlags) *cobra.Command {
 
 // released is what the command reads of an object of any kind that records images.
 type released struct {
+	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Status            struct {
 		common.Release     `json:",inline"`
@@ -126,6 +128,9 @@ func plan(out io.Writer, r *released) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Status.Update.Images)) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", name, r.Status.Images[name], r.Status.Update.Images[name])
 	}
+	if r.Kind == "Nova" {
+		fmt.Fprintf(w, "Nothing changes until a check of databases and computes has passed: see condition %s\n", novav1.UpgradeCheckReadyCondition)
+	}
 	return w.Flush()
 }
 
@@ -171,7 +176,7 @@ func (u *updateCommand) follow(ctx context.Context, out io.Writer, obj *unstruct
 		return fmt.Errorf("watching %s %s: %w", obj.GetKind(), obj.GetName(), err)
 	}
 	defer events.Stop()
-	last := ""
+	p := progress{out: out, shown: map[condition.Type]string{}}
 	for event := range events.ResultChan() {
 		seen, ok := event.Object.(*unstructured.Unstructured)
 		switch {
@@ -184,17 +189,41 @@ func (u *updateCommand) follow(ctx context.Context, out io.Writer, obj *unstruct
 		if err != nil {
 			return err
 		}
-		ready := r.Status.Conditions.Get(condition.ReadyCondition)
-		if ready == nil || r.Status.Update != nil {
-			continue
-		}
-		if ready.Message != last {
-			fmt.Fprintln(out, ready.Message)
-			last = ready.Message
-		}
-		if ready.Status == corev1.ConditionTrue && r.Status.ObservedGeneration == r.Generation {
-			return nil
+		if ended, err := p.report(r); ended {
+			return err
 		}
 	}
 	return fmt.Errorf("the update was accepted and continues, and is no longer followed: kubectl get %s/%s shows how far it is", strings.ToLower(obj.GetKind()), obj.GetName())
+}
+
+// progress of an update prints what changes.
+type progress struct {
+	out   io.Writer
+	shown map[condition.Type]string
+}
+
+// report prints what the object says, and reports whether there is no more to follow: it is
+// Ready with the new images, or a check refuses them.
+func (p progress) report(r *released) (ended bool, err error) {
+	ready, check := r.Status.Conditions.Get(condition.ReadyCondition), r.Status.Conditions.Get(novav1.UpgradeCheckReadyCondition)
+	if ready == nil || r.Status.Update != nil {
+		return false, nil
+	}
+	p.print(check)
+	if check == nil || check.Message != ready.Message {
+		p.print(ready)
+	}
+	if check != nil && check.Status == corev1.ConditionFalse && check.Severity != condition.SeverityInfo {
+		return true, fmt.Errorf("the update is refused (%s) and nothing is changed: when that is corrected, it continues; to take it back, run kubectl annotate --namespace %s %s %s %s-",
+			check.Reason, r.Namespace, strings.ToLower(r.Kind), r.Name, common.UpdateAnnotation)
+	}
+	return ready.Status == corev1.ConditionTrue && r.Status.ObservedGeneration == r.Generation, nil
+}
+
+// print prints the message of a condition if it is another one than before.
+func (p progress) print(c *condition.Condition) {
+	if c != nil && p.shown[c.Type] != c.Message {
+		p.shown[c.Type] = c.Message
+		fmt.Fprintln(p.out, c.Message)
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,14 @@ func TestUpdate(t *testing.T) {
 		k.read(nova)
 		return nova.Annotations[common.UpdateAnnotation]
 	}
+	await := func(t *testing.T, id string) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); accepted() != id; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("update %s is not accepted, but %q", id, accepted())
+			}
+		}
+	}
 
 	t.Run("changes nothing without an answer", func(t *testing.T) {
 		for _, answer := range []string{"", "n\n", "what?\n"} {
@@ -46,11 +55,7 @@ func TestUpdate(t *testing.T) {
 	t.Run("accepts what it has shown, and follows it", func(t *testing.T) {
 		screen, ended := k.start("update", "Nova/nova", "--yes")
 		screen.await(t, "api        api:1          api:2\n")
-		for deadline := time.Now().Add(30 * time.Second); accepted() != "0123abcd"; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("the update is not accepted:\n%s", screen)
-			}
-		}
+		await(t, "0123abcd")
 		nova.Status.Update, nova.Status.Images["api"] = nil, "api:2"
 		nova.Status.Conditions = condition.Conditions{is(condition.ReadyCondition, "JobRunning", "Job nova-api-db-sync is to sync")}
 		k.writeStatus(nova)
@@ -61,6 +66,30 @@ func TestUpdate(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("%v:\n%s", err, screen)
 		}
+	})
+	t.Run("says that the check comes first, and ends with its remedy when it refuses the update", func(t *testing.T) {
+		nova.Status.Update, nova.Status.Images["api"] = &common.Update{ID: "4567abcd", Images: map[string]string{"api": "api:3"}}, "api:2"
+		k.writeStatus(nova)
+		screen, ended := k.start("update", "nova/nova", "--yes")
+		screen.await(t, "Nothing changes until a check of databases and computes has passed: see condition UpgradeCheckReady")
+		await(t, "4567abcd")
+		nova.Status.Update = nil
+		running := is(novav1.UpgradeCheckReadyCondition, "JobRunning", "Job nova-upgrade-check is to check")
+		running.Severity = condition.SeverityInfo
+		nova.Status.Conditions = condition.Conditions{running, is(condition.ReadyCondition, "Updating", "Waiting")}
+		k.writeStatus(nova)
+		screen.await(t, "Job nova-upgrade-check is to check\nWaiting\n")
+		refused := is(novav1.UpgradeCheckReadyCondition, "ComputesDown", "nova-compute is down on 1 hosts")
+		refused.Severity = condition.SeverityWarning
+		nova.Status.Conditions = condition.Conditions{refused, is(condition.ReadyCondition, "ComputesDown", "nova-compute is down on 1 hosts")}
+		k.writeStatus(nova)
+		err := <-ended
+		if err == nil || !strings.Contains(err.Error(), "is refused (ComputesDown) and nothing is changed") || !strings.Contains(err.Error(), "nova nova "+common.UpdateAnnotation+"-") {
+			t.Errorf("%v:\n%s", err, screen)
+		}
+		screen.await(t, "nova-compute is down on 1 hosts\n")
+		nova.Status.Conditions = condition.Conditions{is(condition.ReadyCondition, "", "")}
+		k.writeStatus(nova)
 	})
 	t.Run("has nothing to do without an update", func(t *testing.T) {
 		k.says("", []string{"update", "nova/nova"}, "the operators bring no other images")

@@ -97,7 +97,7 @@ var tables = []Table{
 			withReasons(hostedNodeMissing, hostedAnnotationMissing, hostedInvalidSpec,
 				commonConfigMapMissing.withMeaning("the inventory does not exist").withRemedy("see the conditions of the node, for which it is generated"),
 				commonConfigMapKeyMissing.withMeaning("the ConfigMap does not have the key `inventory`").withRemedy("see the conditions of the node, for which it is generated"),
-				hostedInvalidInventory, commonRunnerImageMissing).
+				hostedInvalidInventory, commonRunnerImageMissing, commonImageMissing).
 			withReasons(secrets("the Secret with the SSH key does not exist", "the Secret does not have the key `ssh-privatekey`")...),
 		hostedDataPlaneNodeReady.withReasons(hostedNodeNotReady,
 			commonConflict.withMeaning("the object is owned by another object than the node, so nothing is run").withRemedy("delete the object; a new one is created for the node")),
@@ -111,7 +111,7 @@ var tables = []Table{
 			conflict("a NovaCell or Secret with the name of a cell exists already, and was not created by this Nova"),
 			novaComputesRemaining),
 		novaNovaAPIReady.withTable(podified).
-			withReasons(novaInvalidSpec.withMeaning("the API database, `cell0` or an image is not configured").withRemedy("set what the message names, or `spec.apiServiceTemplate.replicas: 0`"),
+			withReasons(commonImageMissing, novaInvalidSpec.withMeaning("the API database or `cell0` is not configured").withRemedy("set what the message names, or `spec.apiServiceTemplate.replicas: 0`"),
 				novaCellNotReady.withMeaning("cell0 has not read the Secret of its message bus yet").withRemedy("see the condition `InputReady` of the NovaCell that the message names"),
 				novaDatabaseConflict).
 			withReasons(secrets("the Secret with the message bus of cell0 does not exist",
@@ -120,7 +120,9 @@ var tables = []Table{
 		novaNovaCellMappingsReady.withTable(job).withReasons(novaCellHasHosts, novaCellHasInstances,
 			novaCellNotReady.withMeaning("the database of a cell is not up to date yet; the other cells can be used").withRemedy("see the condition `DBSyncReady` of the NovaCell that the message names"),
 			noMessageBus.withMeaning(noMessageBus.Means+"; the other cells can be used"), noTransportURL),
+		novaUpgradeCheckReady.withTable(job).withReasons(novaImageTooOld, novaUpgradeCheckFailed, novaComputesDown, novaServicesLeft, novaNotAsked).withReasons(unobserved...),
 		novaUpdateReady.withReasons(novaUpdating),
+		novaOnlineMigrationsReady.withTable(job).withReasons(novaComputesOlder, noMessageBus, noTransportURL),
 		novaNovaDBPurgeReady.withTable(job).withReasons(noMessageBus, noTransportURL, novaInvalidConfig),
 		novaNovaComputeServicesReady.withTable(job).withReasons(unobserved...),
 	),
@@ -133,7 +135,7 @@ var tables = []Table{
 		novaNovaComputeServiceConfigReady.withReasons(novaInvalidConfig,
 			conflict("a Secret with the name of the configuration exists already, and was not created for this cell"),
 			commonSecretForbidden),
-		novaNovaConductorReady.withTable(podified).withReasons(
+		novaNovaConductorReady.withTable(podified).withReasons(commonImageMissing).withReasons(
 			secrets("the Secret with the passwords of the databases does not exist", "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service")...),
 		dbSyncReady.withMeaning("the schema of the database of the cell is up to date. Present only if the cell has a conductor").withTable(job),
 	),
@@ -198,14 +200,14 @@ var tables = []Table{
 		networkAttachmentsReady.withReasons(ansibleeeNetworkAttachmentMissing),
 		topologyReady.withMeaning("the pods can use the Topology").withTable(topologyRef),
 		placementReady,
-		deploymentReady.withMeaning("all pods match the spec and are ready").withReasons(podifiedRollingOut, podifiedPodsPending, podifiedPodsNotReady, podifiedProgramMissing, podifiedHeld, podifiedReplacing,
+		deploymentReady.withMeaning("all pods match the spec and are ready").withReasons(podifiedRollingOut, podifiedPodsPending, podifiedPodsNotReady, podifiedProgramMissing, commonImageMissing, podifiedHeld, podifiedReplacing,
 			conflict("a StatefulSet, Service, PodDisruptionBudget or Secret with that name exists already, and was not created for this object or was created by another operator; or pods do not have the labels by which they are selected, and the message has the command that sets them"),
 			podifiedRefused, commonSecretForbidden, commonSecretLimit),
 		podifiedPodNodesReady.withReasons(podifiedNodeNotReady, podifiedPodsTerminating),
 	}},
 	{Name: job, Title: "as of every Job", Kinds: []string{nova, novaCell, glanceAPI}, Link: "nova.md#jobs", Conditions: []Condition{
 		dbSyncReady.withMeaning("the Job has succeeded with the current inputs").withReasons(
-			podifiedJobRunning, podifiedDatabaseAccessDenied, podifiedDatabaseMissing, podifiedDatabaseUnreachable, podifiedSchemaTooNew, podifiedJobFailing, podifiedJobFailed,
+			podifiedJobRunning, podifiedDatabaseAccessDenied, podifiedDatabaseMissing, podifiedDatabaseUnreachable, podifiedSchemaTooNew, podifiedJobFailing, podifiedJobFailed, commonImageMissing,
 			podifiedPodsPending.withMeaning("the scheduler finds no node for the pod of the Job; the message is the scheduler's").withRemedy("see [my pod is Pending](pod-pending.md)"),
 			podifiedInvalidConfig.withMeaning(novaInvalidConfig.Means).withRemedy(novaInvalidConfig.Remedy),
 			podifiedRefused.withMeaning("the API server rejects the Job"),

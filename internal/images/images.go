@@ -2,25 +2,45 @@
 // none. The defaulting webhooks and the controllers share it, so that an
 // object that was admitted while the webhook was away gets the same images.
 //
-// The names of the variables and the fallbacks are those of the OpenStack
-// operators (nova-operator api/v1beta1/common_types.go, and for OVN on hosts
-// openstack-operator api/dataplane/v1beta1); OLM fills the
-// variables and mirrors what they name. The execution environment has no
-// fallback: theirs has neither the playbooks of edpm-operators nor its entry point,
-// which keeps a hostile host from the key of the run.
+// The names of the variables are those of the OpenStack operators (nova-operator
+// api/v1beta1/common_types.go, and for OVN on hosts openstack-operator
+// api/dataplane/v1beta1); OLM fills the variables and mirrors what they name. There
+// are no fallbacks: a tag that moves would be another release on each Kubernetes node.
 package images
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"sync"
 )
 
-// The variables with the execution environment.
+// The variables.
 const (
-	ansibleEE     = "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT"
-	novaAnsibleEE = "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT"
+	ansibleEE        = "RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT"
+	novaAnsibleEE    = "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT"
+	novaCompute      = "RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT"
+	novaLibvirt      = "RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT"
+	novaConductor    = "RELATED_IMAGE_NOVA_CONDUCTOR_IMAGE_URL_DEFAULT"
+	novaAPI          = "RELATED_IMAGE_NOVA_API_IMAGE_URL_DEFAULT"
+	novaScheduler    = "RELATED_IMAGE_NOVA_SCHEDULER_IMAGE_URL_DEFAULT"
+	novaNoVNC        = "RELATED_IMAGE_NOVA_NOVNC_IMAGE_URL_DEFAULT"
+	glanceAPI        = "RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT"
+	ovnController    = "RELATED_IMAGE_OVN_CONTROLLER_AGENT_IMAGE_URL_DEFAULT"
+	ovnMetadataAgent = "RELATED_IMAGE_EDPM_NEUTRON_METADATA_AGENT_IMAGE_URL_DEFAULT"
 )
+
+// variables of the images of programs.
+var variables = map[string]string{
+	"nova-compute": novaCompute, "libvirt": novaLibvirt, "nova-conductor": novaConductor, "nova-api-os-compute": novaAPI, "nova-api-metadata": novaAPI,
+	"nova-scheduler": novaScheduler, "nova-novncproxy": novaNoVNC, "glance-api": glanceAPI, "ovn-controller": ovnController, "ovn-metadata": ovnMetadataAgent,
+}
+
+// Missing returns what to say where no image of a program is known.
+func Missing(program string) string {
+	return fmt.Sprintf("No image of %s is set, so it is not deployed: set %s in the environment of the manager, or an image in the spec",
+		program, cmp.Or(variables[program], "the variable RELATED_IMAGE_... for it"))
+}
 
 // MissingRunner returns what to say where no execution environment is known;
 // field is where the object can name one.
@@ -44,29 +64,26 @@ type Defaults struct {
 	OVNMetadataAgent string
 }
 
-// From returns the defaults that the variables found by lookup give. A
-// variable that is missing or empty leaves the fallback, if there is one.
+// From returns the defaults that the variables found by lookup give, empty for those
+// that are missing.
 func From(lookup func(string) (string, bool)) Defaults {
-	get := func(variable, fallback string) string {
-		if image, ok := lookup(variable); ok && image != "" {
-			return image
-		}
-		return fallback
+	get := func(variable string) string {
+		image, _ := lookup(variable)
+		return image
 	}
-	const podified = "quay.io/podified-antelope-centos9/"
 	return Defaults{
-		NovaCompute:   get("RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT", podified+"openstack-nova-compute:current-podified"),
-		NovaLibvirt:   get("RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT", podified+"openstack-nova-libvirt:current-podified"),
-		NovaAnsibleEE: get(novaAnsibleEE, ""),
-		AnsibleEE:     get(ansibleEE, ""),
-		NovaConductor: get("RELATED_IMAGE_NOVA_CONDUCTOR_IMAGE_URL_DEFAULT", podified+"openstack-nova-conductor:current-podified"),
-		NovaAPI:       get("RELATED_IMAGE_NOVA_API_IMAGE_URL_DEFAULT", podified+"openstack-nova-api:current-podified"),
-		NovaScheduler: get("RELATED_IMAGE_NOVA_SCHEDULER_IMAGE_URL_DEFAULT", podified+"openstack-nova-scheduler:current-podified"),
-		NovaNoVNC:     get("RELATED_IMAGE_NOVA_NOVNC_IMAGE_URL_DEFAULT", podified+"openstack-nova-novncproxy:current-podified"),
-		GlanceAPI:     get("RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT", podified+"openstack-glance-api:current-podified"),
+		NovaCompute:   get(novaCompute),
+		NovaLibvirt:   get(novaLibvirt),
+		NovaAnsibleEE: get(novaAnsibleEE),
+		AnsibleEE:     get(ansibleEE),
+		NovaConductor: get(novaConductor),
+		NovaAPI:       get(novaAPI),
+		NovaScheduler: get(novaScheduler),
+		NovaNoVNC:     get(novaNoVNC),
+		GlanceAPI:     get(glanceAPI),
 
-		OVNController:    get("RELATED_IMAGE_OVN_CONTROLLER_AGENT_IMAGE_URL_DEFAULT", podified+"openstack-ovn-controller:current-podified"),
-		OVNMetadataAgent: get("RELATED_IMAGE_EDPM_NEUTRON_METADATA_AGENT_IMAGE_URL_DEFAULT", podified+"openstack-neutron-metadata-agent-ovn:current-podified"),
+		OVNController:    get(ovnController),
+		OVNMetadataAgent: get(ovnMetadataAgent),
 	}
 }
 

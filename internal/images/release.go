@@ -42,7 +42,11 @@ func Record(obj Released, components map[string]Component) {
 // Component has what decides about the image of a component of an object, the first of
 // which wins that is not empty: what its spec names, what it runs although nothing was
 // recorded yet, what the operators bring.
-type Component struct{ Spec, Running, Default string }
+type Component struct {
+	Spec, Running, Default string
+	// Program of the image, for messages.
+	Program string
+}
 
 // Choose returns the image of each component that has one, and the update that the operators
 // bring. recorded are the images chosen before: they stay, unless accepted is the ID of what

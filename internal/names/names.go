@@ -4,6 +4,7 @@ package names
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 )
 
@@ -24,6 +25,14 @@ func WithHash(name, hash string, limit int) string {
 		name = strings.TrimRight(name[:longest], "-._")
 	}
 	return name + "-" + hash
+}
+
+// List returns names for a message, of which it names the first at most.
+func List(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // Fit returns the name if it has at most limit characters, and otherwise [WithHash] of

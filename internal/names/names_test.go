@@ -77,3 +77,11 @@ func TestNamesOfJobs(t *testing.T) {
 		}
 	}
 }
+
+func TestListNamesTheFirst(t *testing.T) {
+	for want, all := range map[string][]string{"": nil, "a": {"a"}, "a, b": {"a", "b"}, "a, b and 1 more": {"a", "b", "c"}} {
+		if got := names.List(all, 2); got != want {
+			t.Errorf("%v is listed as %q; want %q", all, got, want)
+		}
+	}
+}

@@ -42,8 +42,8 @@ func Service(s hosted.Service, other client.Object, changes predicate.Predicate)
 }
 
 // Images returns what decides about the image of a service.
-func Images(o Object, byDefault string) map[string]images.Component {
-	return map[string]images.Component{neutronv1.ServiceComponent: {Spec: o.OVN().Spec.ContainerImage, Default: byDefault}}
+func Images(o Object, program, byDefault string) map[string]images.Component {
+	return map[string]images.Component{neutronv1.ServiceComponent: {Spec: o.OVN().Spec.ContainerImage, Default: byDefault, Program: program}}
 }
 
 func tlsSecret(obj client.Object) string { return obj.(Object).OVN().Status.TLSSecretName }

@@ -15,7 +15,7 @@ import (
 
 // Scripts of Jobs and endpoints, by the names under which they are in the configuration.
 //
-//go:embed map-cell.sh unmap-cell.sh purge-database.sh serve.sh
+//go:embed map-cell.sh unmap-cell.sh purge-database.sh serve.sh check-upgrade.py
 var scripts embed.FS
 
 const (
@@ -23,6 +23,7 @@ const (
 	unmapCellFile = "unmap-cell.sh"
 	purgeFile     = "purge-database.sh"
 	serveFile     = "serve.sh"
+	checkFile     = "check-upgrade.py"
 	reportFile    = "01-nova-report.conf"
 	programFile   = "program.ini" // next to the files that all programs read: those end with .conf
 )
@@ -42,6 +43,44 @@ func APIDatabaseJob(name, database string, config Config, custom podified.Snippe
 	return newJob(name, "update the schema of API database "+database, config, custom, manage("api_db", "sync"))
 }
 
+// UpgradeCheckJob checks, before anything is changed, whether its image can take over the
+// databases of a Nova that runs the image deployed. It has the customServiceConfig of the API.
+// What it has found although it succeeds is in Job.Left.
+func UpgradeCheckJob(name, deployed string, config Config, custom podified.Snippets) (*podified.Job, error) {
+	job, err := checkJob(name, "check whether the databases can be updated", config, custom, nil)
+	if err != nil {
+		return nil, err
+	}
+	job.Causes = []podified.Cause{
+		{Reason: novav1.ImageTooOldReason, Detailed: true, Text: "Set an image of the release of " + deployed + ", or of a later one"},
+		{Reason: novav1.UpgradeCheckFailedReason, Detailed: true, Text: "Correct that, or set the images back"},
+	}
+	return job, nil
+}
+
+// OnlineMigrationsJob brings the data of the database of a cell, and of the API database, to
+// the format of the schema, once no compute of the cell is older than the image: it would
+// write rows in the former format, and nothing would migrate those.
+func OnlineMigrationsJob(name, cell string, config Config) (*podified.Job, error) {
+	job, err := checkJob(name, "migrate the data of cell "+cell, config, podified.Snippets{}, []string{"computes"}, OnlineMigrations)
+	if err != nil {
+		return nil, err
+	}
+	job.Causes = []podified.Cause{{Reason: novav1.ComputesOlderReason, Detailed: true, Text: "Update them, or delete their services if they no longer exist"}}
+	return job, nil
+}
+
+// checkJob runs check-upgrade.py before other commands.
+func checkJob(name, purpose string, config Config, custom podified.Snippets, args []string, more ...[]string) (*podified.Job, error) {
+	commands := append([][]string{append([]string{"python3", configDir + "/" + checkFile}, args...)}, more...)
+	job, err := newJob(name, purpose, config, custom, commands...)
+	if err != nil {
+		return nil, err
+	}
+	job.Config[checkFile], err = scripts.ReadFile(checkFile)
+	return job, err
+}
+
 // CellDatabaseJob creates or updates the schema of the database of a cell. It has the
 // customServiceConfig of the conductor.
 func CellDatabaseJob(name, database string, config Config, custom podified.Snippets) (*podified.Job, error) {
@@ -49,10 +88,9 @@ func CellDatabaseJob(name, database string, config Config, custom podified.Snipp
 }
 
 // MappingJob makes a cell known to the API, or makes its new message bus or database
-// known, and brings the data of both databases to the format of the schema. The
-// configuration has those of the cell: a command line would show its passwords.
+// known. The configuration has those of the cell: a command line would show its passwords.
 func MappingJob(name, cell string, config Config) (*podified.Job, error) {
-	return scriptJob(name, "map cell "+cell+" in the API database", config, mapCellFile, []string{cell}, OnlineMigrations)
+	return scriptJob(name, "map cell "+cell+" in the API database", config, mapCellFile, []string{cell})
 }
 
 // UnmappingJob removes a cell from the API database, once it has neither hosts nor

@@ -20,6 +20,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -65,6 +66,9 @@ type Job struct {
 	Resources          corev1.ResourceRequirements
 	// Causes of failures next to those of databases.
 	Causes []Cause
+	// Left is what the container left as its termination message, as far as it may be shown,
+	// once RunJob has seen that the Job has succeeded: a reason, and what it is about.
+	Left struct{ Reason, Details string }
 }
 
 // causes that the Job can name.
@@ -88,6 +92,9 @@ type jobRun struct {
 // increasing delays until it succeeds or its inputs change. Two Jobs of one name
 // never run at once.
 func (d *Deployer) RunJob(ctx context.Context, owner phase.Object, t condition.Type, done Jobs, job *Job) error {
+	if job.Image == "" {
+		return phase.Stalled(t, common.ImageMissingReason, "%s", images.Missing("Job "+job.Name))
+	}
 	r := d.newJobRun(owner, t, job, hashWithToken(job.hash(), owner.GetAnnotations()[common.RerunAnnotation], done[job.Name]))
 	present, err := r.clear(ctx, done)
 	if err != nil {
@@ -99,6 +106,9 @@ func (d *Deployer) RunJob(ctx context.Context, owner phase.Object, t condition.T
 	case present == nil:
 		return r.start(ctx)
 	case jobCondition(present, batchv1.JobComplete):
+		if err := r.readMessage(ctx, present); err != nil {
+			return err
+		}
 		done[job.Name] = r.hash
 		return nil
 	}
@@ -283,6 +293,26 @@ func (r *jobRun) progress(ctx context.Context, job *batchv1.Job) error {
 		}
 	}
 	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s", job.Name, r.Purpose)
+}
+
+// readMessage keeps what a Job that has succeeded left. It reads past the cache, which may
+// not show yet how the pod has ended.
+func (r *jobRun) readMessage(ctx context.Context, job *batchv1.Job) error {
+	if !slices.ContainsFunc(r.Causes, func(c Cause) bool { return c.Detailed }) {
+		return nil
+	}
+	pods := &corev1.PodList{}
+	if err := r.Live.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+		return fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
+	}
+	for _, pod := range pods.Items {
+		for _, container := range pod.Status.ContainerStatuses {
+			if ended := container.State.Terminated; ended != nil && ended.ExitCode == 0 {
+				r.Left.Reason, r.Left.Details = splitMessage(ended.Message)
+			}
+		}
+	}
+	return nil
 }
 
 // KeepJobs deletes the Jobs of the owner but those of the names, and forgets them:

@@ -189,3 +189,24 @@ func TestHashWithToken(t *testing.T) {
 		t.Error("tokens do not tell Jobs apart")
 	}
 }
+
+func TestWhatAContainerLeavesIsShownOnlyWhereItMayBe(t *testing.T) {
+	causes := []Cause{{Reason: "Plain", Text: "do this"}, {Reason: "Detailed", Text: "Do that", Detailed: true}}
+	for message, want := range map[string]trouble{
+		"Plain":                          {"Plain", "do this"},
+		"Plain\npassword":                {},
+		"Detailed":                       {"Detailed", "Do that"},
+		"Detailed\nrevision a2 of cell1": {"Detailed", "revision a2 of cell1. Do that"},
+		"Detailed\n<b>u@h\x1b[0m\n%s":    {"Detailed", "b u h 0m s. Do that"},
+		"Other\nrevision a2":             {},
+		"password":                       {},
+	} {
+		if got := knownCause(&corev1.ContainerStateTerminated{Message: message}, causes); got != want {
+			t.Errorf("%q is shown as %+v; want %+v", message, got, want)
+		}
+	}
+	long := knownCause(&corev1.ContainerStateTerminated{Message: "Detailed\n" + strings.Repeat("a", 4000)}, causes)
+	if len(long.Text) > mostDetails+20 {
+		t.Errorf("%d characters are shown", len(long.Text))
+	}
+}

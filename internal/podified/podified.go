@@ -15,10 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/attachments"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
@@ -197,7 +199,7 @@ func (p *deployment) deploy(ctx context.Context) error {
 }
 
 func (p *deployment) change(ctx context.Context) error {
-	for _, step := range []phase.Func{p.networks, p.follow, p.place, p.write, p.scale, p.recordTopology} {
+	for _, step := range []phase.Func{p.image, p.networks, p.follow, p.place, p.write, p.scale, p.recordTopology} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -207,6 +209,16 @@ func (p *deployment) change(ctx context.Context) error {
 
 // mark is where the conditions are.
 func (p *deployment) mark() *condition.Conditions { return &p.conditions }
+
+// image checks that every container has an image.
+func (p *deployment) image(context.Context) error {
+	for _, container := range slices.Concat(p.Pod.InitContainers, p.Pod.Containers) {
+		if container.Image == "" {
+			return phase.Stalled(condition.DeploymentReadyCondition, common.ImageMissingReason, "%s", images.Missing(container.Name))
+		}
+	}
+	return nil
+}
 
 // networks checks that the networks exist.
 func (p *deployment) networks(ctx context.Context) error {

@@ -24,19 +24,22 @@ type Cause struct {
 	Pattern string
 	// Text says what is wrong and what to do.
 	Text string
+	// Detailed reports whether the container leaves what it is about after the reason, in
+	// another line, which is no secret and precedes Text.
+	Detailed bool
 }
 
 // causes of all Jobs, by the numbers of MySQL's errors and by what alembic says. The
 // first one that matches counts.
 var causes = []Cause{
-	{podifiedv1.SchemaTooNewReason, `Can't locate revision|VersionNotFoundError|[Dd]atabase version [^ ]+ is (newer|higher)`,
-		"the schema of the database is newer than the image: set an image of the version that made it, or a newer one"},
-	{podifiedv1.DatabaseAccessDeniedReason, `\((1044|1045|1698),|Access denied for user`,
-		"the database server denies access: correct the user or its password, or grant it the database"},
-	{podifiedv1.DatabaseMissingReason, `\(1049,|Unknown database`,
-		"the database does not exist on the server: create it"},
-	{podifiedv1.DatabaseUnreachableReason, `\((2002|2003|2005|2006|2013),|Can't connect to (MySQL|server)|Lost connection to (MySQL|server)`,
-		"the database server does not answer: correct its address, or start it"},
+	{Reason: podifiedv1.SchemaTooNewReason, Pattern: `Can't locate revision|VersionNotFoundError|[Dd]atabase version [^ ]+ is (newer|higher)`,
+		Text: "the schema of the database is newer than the image: set an image of the version that made it, or a newer one"},
+	{Reason: podifiedv1.DatabaseAccessDeniedReason, Pattern: `\((1044|1045|1698),|Access denied for user`,
+		Text: "the database server denies access: correct the user or its password, or grant it the database"},
+	{Reason: podifiedv1.DatabaseMissingReason, Pattern: `\(1049,|Unknown database`,
+		Text: "the database does not exist on the server: create it"},
+	{Reason: podifiedv1.DatabaseUnreachableReason, Pattern: `\((2002|2003|2005|2006|2013),|Can't connect to (MySQL|server)|Lost connection to (MySQL|server)`,
+		Text: "the database server does not answer: correct its address, or start it"},
 }
 
 // script runs the commands one after the other. If one fails, it leaves the reason of
@@ -80,7 +83,9 @@ func quote(word string) string {
 func patterns(causes []Cause) string {
 	lines := make([]string, 0, len(causes))
 	for _, c := range causes {
-		lines = append(lines, string(c.Reason)+" "+c.Pattern)
+		if c.Pattern != "" {
+			lines = append(lines, string(c.Reason)+" "+c.Pattern)
+		}
 	}
 	return strings.Join(lines, "\n")
 }
@@ -179,13 +184,35 @@ func causeOf(ended *corev1.ContainerStateTerminated, causes []Cause) trouble {
 	return cmp.Or(knownCause(ended, causes), trouble{podifiedv1.JobFailingReason, "its command fails"})
 }
 
-// knownCause trusts nothing that a container leaves but the name of a cause. It is empty
-// where that is none.
+// knownCause trusts nothing that a container leaves but the name of a cause, and what it is
+// about where the cause is Detailed. It is empty where that is none.
 func knownCause(ended *corev1.ContainerStateTerminated, causes []Cause) trouble {
+	reason, details := splitMessage(ended.Message)
 	for _, c := range causes {
-		if ended.Message == string(c.Reason) {
+		switch {
+		case reason != string(c.Reason):
+		case c.Detailed && details != "":
+			return trouble{c.Reason, details + ". " + c.Text}
+		case details == "":
 			return trouble{c.Reason, c.Text}
 		}
 	}
 	return trouble{}
+}
+
+// mostDetails is how many bytes are shown of what a container leaves.
+const mostDetails = 1000
+
+// strange are characters that no text has which is to be shown.
+var strange = regexp.MustCompile(`[^\w .,:;'()/=-]+`)
+
+// splitMessage returns the reason in the first line of a termination message, and what
+// follows it in plain characters.
+func splitMessage(message string) (reason, details string) {
+	reason, details, _ = strings.Cut(message, "\n")
+	details = strings.TrimSpace(strange.ReplaceAllString(details, " "))
+	if len(details) > mostDetails {
+		details = details[:mostDetails] + " ..."
+	}
+	return reason, details
 }

@@ -141,6 +141,11 @@ func (s *Server) Task(name, task string) {
 	s.change([]string{name}, func(h *host) { h.task = task })
 }
 
+// Delete deletes the service of a host as a person does, once its nova-compute has stopped.
+func (s *Server) Delete(name string) {
+	s.change([]string{name}, func(h *host) { h.service, h.mapped, h.node = nil, false, false })
+}
+
 // Discover is what nova-manage cell_v2 discover_hosts does.
 func (s *Server) Discover() {
 	s.mu.Lock()

@@ -47,6 +47,8 @@ type kubernetes struct {
 	// fails returns what a pod of a Job leaves as its termination message when it
 	// fails; empty for one that succeeds.
 	fails func(*corev1.Pod) string
+	// leaves returns what a pod of a Job leaves when it succeeds.
+	leaves func(*corev1.Pod) string
 }
 
 func startKubernetes() *kubernetes {
@@ -187,7 +189,7 @@ func (k *kubernetes) Reconcile(_ context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	k.mu.Lock()
-	sick, crashes, fails := k.sick[pod.Spec.NodeName], k.crashes, k.fails
+	sick, crashes, fails, leaves := k.sick[pod.Spec.NodeName], k.crashes, k.fails, k.leaves
 	k.mu.Unlock()
 	switch {
 	case sick:
@@ -195,7 +197,7 @@ func (k *kubernetes) Reconcile(_ context.Context, req reconcile.Request) (reconc
 	case !pod.DeletionTimestamp.IsZero():
 		return reconcile.Result{}, client.IgnoreNotFound(api.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}))
 	case pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure:
-		return k.runJob(pod, fails)
+		return k.runJob(pod, fails, leaves)
 	case podified.Ready(pod):
 		return reconcile.Result{}, nil
 	}
@@ -255,7 +257,7 @@ func (disks) Reconcile(_ context.Context, req reconcile.Request) (reconcile.Resu
 }
 
 // runJob lets the container of a Job fail, to be started again, or succeed.
-func (k *kubernetes) runJob(pod *corev1.Pod, fails func(*corev1.Pod) string) (reconcile.Result, error) {
+func (k *kubernetes) runJob(pod *corev1.Pod, fails, leaves func(*corev1.Pod) string) (reconcile.Result, error) {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return reconcile.Result{}, nil
 	}
@@ -266,7 +268,10 @@ func (k *kubernetes) runJob(pod *corev1.Pod, fails func(*corev1.Pod) string) (re
 		message = fails(pod)
 	}
 	if message == "" {
-		pod.Status.Phase, ended.State.Terminated = corev1.PodSucceeded, &corev1.ContainerStateTerminated{Reason: "Completed"}
+		if leaves != nil {
+			message = leaves(pod)
+		}
+		pod.Status.Phase, ended.State.Terminated = corev1.PodSucceeded, &corev1.ContainerStateTerminated{Reason: "Completed", Message: message}
 	} else {
 		pod.Status.Phase, again.RequeueAfter = corev1.PodRunning, 200*time.Millisecond
 		ended.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}

@@ -317,6 +317,17 @@ func (k *kubernetes) failJobs(fails func(*k8scorev1.Pod) string) {
 	DeferCleanup(set, (func(*k8scorev1.Pod) string)(nil))
 }
 
+// leave has Jobs that succeed leave a message, until the story ends.
+func (k *kubernetes) leave(leaves func(*k8scorev1.Pod) string) {
+	set := func(f func(*k8scorev1.Pod) string) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.leaves = f
+	}
+	set(leaves)
+	DeferCleanup(set, (func(*k8scorev1.Pod) string)(nil))
+}
+
 // crash lets containers of services fail, until the story ends.
 func (k *kubernetes) crash(crashes func(*k8scorev1.Pod) string) {
 	set := func(f func(*k8scorev1.Pod) string) {
@@ -382,7 +393,7 @@ var _ = Describe("The database of a NovaCell", func() {
 		Eventually(w.jobs).Should(Equal(map[string]bool{"nova-cell1-db-sync": true}))
 		ready(w.cell())
 		quiet()
-		Expect(w.ran(mark)).To(HaveLen(2))
+		Expect(w.ran(mark)).To(HaveLen(3))
 	})
 
 	It("shows in a condition, without its password, when it denies access, and the correct password runs another Job", func() {
@@ -576,9 +587,10 @@ spec:
 		Expect(w.pods()).To(ConsistOf("nova-api-0@zoneB", "nova-api-1@zoneB", "nova-scheduler-0@zoneB", "nova-cell0-conductor-0@zoneB", "nova-cell1-conductor-0@zoneB"))
 		Expect(w.jobs()).To(Equal(map[string]bool{
 			"nova-api-db-sync": true, "nova-cell0-db-sync": true, "nova-cell1-db-sync": true, "nova-cell0-mapping": true, "nova-cell1-mapping": true,
+			"nova-cell0-online-migrations": true, "nova-cell1-online-migrations": true,
 		}))
 		ran := w.ran(mark)
-		Expect(ran).To(HaveLen(5))
+		Expect(ran).To(HaveLen(7))
 		for _, cell := range []string{"nova-cell0", "nova-cell1"} {
 			Expect(slices.Index(ran, cell+"-mapping")).To(BeNumerically(">", max(slices.Index(ran, "nova-api-db-sync"), slices.Index(ran, cell+"-db-sync"))), "%s of %v", cell, ran)
 		}
@@ -593,12 +605,12 @@ spec:
 		By("giving a cell another message bus")
 		mark, births := wire.Mark(), w.births()
 		w.apply(w.secret("bus1", "transport_url", "rabbit://elsewhere/"))
-		Eventually(func() []string { return w.ran(mark) }).Should(ConsistOf("nova-cell1-db-sync", "nova-cell1-mapping"))
+		Eventually(func() []string { return w.ran(mark) }).Should(ConsistOf("nova-cell1-db-sync", "nova-cell1-mapping", "nova-cell1-online-migrations"))
 		Eventually(w.births).Should(And(HaveLen(5), Not(HaveKeyWithValue("nova-api-0", births["nova-api-0"]))), "the API knows the cells that are mapped when it starts")
 		ready(nova())
 		Expect(w.config("nova-cell1-mapping", "01-nova.conf")).To(ContainSubstring("transport_url = rabbit://elsewhere/"))
 		quiet()
-		Expect(w.ran(mark)).To(HaveLen(2))
+		Expect(w.ran(mark)).To(HaveLen(3))
 
 		By("taking cell0's access to the API database away, which removes nothing")
 		births = w.births()
@@ -637,7 +649,7 @@ spec:
 			Expect(err).NotTo(HaveOccurred())
 			Expect(api.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 		}
-		all := []string{"nova-api-db-sync", "nova-cell0-db-sync", "nova-cell0-mapping", "nova-cell1-db-sync", "nova-cell1-mapping"}
+		all := []string{"nova-api-db-sync", "nova-cell0-db-sync", "nova-cell0-mapping", "nova-cell1-db-sync", "nova-cell1-mapping", "nova-cell0-online-migrations", "nova-cell1-online-migrations"}
 		token(nova(), "restored")
 		Eventually(func() []string { return w.ran(mark) }).Should(ConsistOf(all))
 		ready(nova())

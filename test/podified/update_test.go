@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	k8scorev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,11 +26,11 @@ func (w world) sets(g Gomega) map[string]string {
 	return images
 }
 
-// named fails pods whose name has a part.
-func named(part string) func(*k8scorev1.Pod) string {
+// named leaves a message in pods whose name has a part.
+func named(part, message string) func(*k8scorev1.Pod) string {
 	return func(pod *k8scorev1.Pod) string {
 		if strings.Contains(pod.Name, part) {
-			return "DatabaseUnreachable"
+			return message
 		}
 		return ""
 	}
@@ -45,6 +46,25 @@ var _ = Describe("An update of a Nova", func() {
 			"nova-scheduler": "scheduler:" + scheduler, "nova-cell1-metadata": "api:" + metadata, "nova-api": "api:" + api,
 		}
 	}
+
+	// choose names the images of a release, none for an empty one.
+	choose := func(release string) {
+		GinkgoHelper()
+		image := func(of string) string {
+			if release == "" {
+				return ""
+			}
+			return of + ":" + release
+		}
+		change(nova(), func(n *novav1.Nova) {
+			n.Spec.APIServiceTemplate.ContainerImage, n.Spec.SchedulerServiceTemplate.ContainerImage = image("api"), image("scheduler")
+			for name, t := range n.Spec.CellTemplates {
+				t.ConductorServiceTemplate.ContainerImage, t.MetadataServiceTemplate.ContainerImage = image("conductor"), image("api")
+				n.Spec.CellTemplates[name] = t
+			}
+		})
+	}
+	check := novav1.UpgradeCheckReadyCondition
 
 	BeforeEach(func() {
 		w = newWorld()
@@ -66,15 +86,9 @@ spec:
 
 	It("goes step by step in the order of nova, and changes nothing behind a step that fails", func() {
 		By("failing the schema of the API database")
-		cluster.failJobs(named("api-db-sync"))
+		cluster.failJobs(named("api-db-sync", "DatabaseUnreachable"))
 		mark := wire.Mark()
-		change(nova(), func(n *novav1.Nova) {
-			n.Spec.APIServiceTemplate.ContainerImage, n.Spec.SchedulerServiceTemplate.ContainerImage = "api:2", "scheduler:2"
-			for name, t := range n.Spec.CellTemplates {
-				t.ConductorServiceTemplate.ContainerImage, t.MetadataServiceTemplate.ContainerImage = "conductor:2", "api:2"
-				n.Spec.CellTemplates[name] = t
-			}
-		})
+		choose("2")
 		shows(nova(), condition.DBSyncReadyCondition, "False/DatabaseUnreachable/Warning", "nova-api-db-sync")
 		shows(nova(), novav1.UpdateReadyCondition, "False/Updating/Info", "the schema of the API database")
 		Consistently(w.sets).Should(Equal(release("1", "1", "1", "1")))
@@ -90,20 +104,127 @@ spec:
 		Eventually(w.sets).Should(Equal(release("2", "1", "1", "1")))
 		shows(nova(), novav1.UpdateReadyCondition, "False/Updating/Info", "StatefulSet nova-cell0-conductor", "conductor:2")
 		Consistently(w.sets).Should(Equal(release("2", "1", "1", "1")))
-		Expect(w.ran(mark)).To(ConsistOf("nova-api-db-sync", "nova-cell0-db-sync", "nova-cell1-db-sync"), "data is migrated at the end")
+		Expect(w.ran(mark)).To(ConsistOf("nova-upgrade-check", "nova-api-db-sync", "nova-cell0-db-sync", "nova-cell1-db-sync"), "data is migrated at the end")
 
 		By("repairing them")
 		before := wire.Mark()
 		cluster.crash(nil)
 		Eventually(w.sets).Should(Equal(release("2", "2", "2", "2")))
-		Eventually(func() []string { return w.ran(mark) }).Should(ContainElements("nova-cell0-mapping", "nova-cell1-mapping"))
+		Eventually(func() []string { return w.ran(mark) }).Should(ContainElements("nova-cell0-online-migrations", "nova-cell1-online-migrations"))
 		ready(nova())
 		Expect(get(Default, nova()).Status.Conditions.Get(novav1.UpdateReadyCondition)).To(BeNil())
 		Expect(get(Default, nova()).Status.Deployed).To(BeNil())
 		Expect(order(wire.Since(before, "statefulsets"), services)).To(HaveExactElements("nova-scheduler", "nova-cell1-metadata", "nova-api"))
 		quiet()
 	})
+
+	It("changes nothing that the check of the new image refuses, and is taken back in one write", func() {
+		before, mark, births := get(Default, nova()).Status.DeepCopy(), wire.Mark(), w.births()
+		cluster.failJobs(named("upgrade-check", "UpgradeCheckFailed\nPlacement API: No credentials specified for placement`"))
+		choose("2")
+		shows(nova(), check, "False/UpgradeCheckFailed/Warning", "nova-upgrade-check-", "Placement API: No credentials specified for placement. Correct that, or set the images back")
+		shows(nova(), novav1.UpdateReadyCondition, "False/Updating/Info", "UpgradeCheckReady")
+		Expect(w.jobImage("nova-upgrade-check")).To(Equal("api:2"))
+		Consistently(w.sets).Should(Equal(release("1", "1", "1", "1")))
+		Expect(w.ran(mark)).To(HaveEach("nova-upgrade-check"))
+
+		By("looking after what is deployed meanwhile")
+		change(nova(), func(n *novav1.Nova) {
+			n.Spec.SchedulerServiceTemplate.CustomServiceConfig = "[DEFAULT]\ndebug = true\n"
+		})
+		Eventually(func() string { return w.config("nova-scheduler", "02-nova-override.conf") }).Should(ContainSubstring("debug"))
+		change(nova(), func(n *novav1.Nova) { n.Spec.SchedulerServiceTemplate.CustomServiceConfig = "" })
+
+		By("taking it back")
+		choose("")
+		ready(nova())
+		Eventually(func(g Gomega) {
+			after := get(g, nova()).Status
+			g.Expect(after.Images).To(Equal(before.Images))
+			g.Expect(after.Jobs).To(Equal(before.Jobs))
+			g.Expect(after.Deployed).To(BeNil())
+			g.Expect(after.Conditions.Get(check)).To(BeNil())
+			g.Expect(w.jobs()).NotTo(HaveKey("nova-upgrade-check"))
+		}).Should(Succeed())
+		for name, birth := range w.births() {
+			if !strings.HasPrefix(name, "nova-scheduler") {
+				Expect(births).To(HaveKeyWithValue(name, birth))
+			}
+		}
+		Expect(w.ran(mark)).To(HaveEach("nova-upgrade-check"))
+		quiet()
+	})
+
+	It("refuses an image that is older than the schema, also while an update is in progress, which continues", func() {
+		By("putting a third release in while conductors of the second crash")
+		cluster.crash(func(p *k8scorev1.Pod) string {
+			if p.Spec.Containers[0].Image == "conductor:2" {
+				return "crashed"
+			}
+			return ""
+		})
+		choose("2")
+		Eventually(w.sets).Should(Equal(release("2", "1", "1", "1")))
+		cluster.failJobs(named("upgrade-check", "ImageTooOld\nthe image has nova 31.0.0, which does not know revision abc of the schema of cell1"))
+		mark := wire.Mark()
+		choose("0")
+		shows(nova(), check, "False/ImageTooOld/Warning", "nova 31.0.0", "revision abc of the schema of cell1", "Set an image of the release of api:1")
+		Expect(w.jobImage("nova-upgrade-check")).To(Equal("api:0"))
+		Consistently(w.sets).Should(Equal(release("2", "1", "1", "1")))
+
+		By("repairing conductors")
+		cluster.crash(nil)
+		Eventually(w.sets).Should(Equal(release("2", "2", "2", "2")))
+		shows(nova(), novav1.UpdateReadyCondition, "False/Updating/Info", "images that were chosen since")
+		Expect(w.ran(mark)).To(HaveEach("nova-upgrade-check"))
+		choose("2")
+		ready(nova())
+		Expect(get(Default, nova()).Status.UpgradeCheck).To(BeNil())
+	})
+
+	It("is complete once data is migrated, which waits for computes of the old release, and does so again the next time", func() {
+		cluster.failJobs(named("cell1-online-migrations", "ComputesOlder\n1 computes are older than nova 33.0.0: host-1"))
+		mark := wire.Mark()
+		choose("2")
+		shows(nova(), novav1.OnlineMigrationsReadyCondition, "False/ComputesOlder/Warning", "1 computes are older than nova 33.0.0: host-1. Update them")
+		shows(nova(), novav1.UpdateReadyCondition, "False/Updating/Info", "OnlineMigrationsReady")
+		Expect(w.sets(Default)).To(Equal(release("2", "2", "2", "2")))
+		Expect(w.jobImage("nova-cell1-online-migrations")).To(Equal("api:2"))
+		Expect(get(Default, nova()).Status.Deployed).NotTo(BeNil())
+		Expect(w.ran(mark)).NotTo(ContainElement("nova-cell1-mapping"), "API and scheduler are restarted for it")
+		cluster.failJobs(nil)
+		ready(nova())
+		quiet()
+		mark = wire.Mark()
+		choose("3")
+		Eventually(func() []string { return w.ran(mark) }).Should(ContainElements("nova-cell0-online-migrations", "nova-cell1-online-migrations"))
+		ready(nova())
+	})
+
+	It("continues with warnings of the check, and shows them", func() {
+		cluster.leave(named("upgrade-check", "UpgradeWarnings\nhw_machine_type unset: Instances found without hw_machine_type set"))
+		cluster.failJobs(named("api-db-sync", "DatabaseUnreachable"))
+		choose("2")
+		shows(nova(), condition.DBSyncReadyCondition, "False/DatabaseUnreachable/Warning")
+		shows(nova(), check, "True/Ready/", "Warnings: hw_machine_type unset: Instances found without hw_machine_type set")
+		cluster.failJobs(nil)
+		ready(nova())
+		Expect(w.sets(Default)).To(Equal(release("2", "2", "2", "2")))
+	})
 })
+
+// jobImage is the image of the Job of a name without its hash.
+func (w world) jobImage(name string) string {
+	GinkgoHelper()
+	jobs := &batchv1.JobList{}
+	Expect(api.List(ctx, jobs, client.InNamespace(string(w)))).To(Succeed())
+	for _, job := range jobs.Items {
+		if strings.HasPrefix(job.Name, name+"-") {
+			return job.Spec.Template.Spec.Containers[0].Image
+		}
+	}
+	return ""
+}
 
 // order are the names in the order in which writes mention them first.
 func order(writes, names []string) []string {

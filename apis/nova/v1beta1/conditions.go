@@ -34,9 +34,17 @@ const (
 	// NovaCellMappingsReadyCondition : the API knows the database and the message bus of every
 	// cell, and no cell that is being removed. Present only if an API is run.
 	NovaCellMappingsReadyCondition condition.Type = "NovaCellMappingsReady"
+	// UpgradeCheckReadyCondition : the new images can take over databases and computes: see
+	// [before an update](nova.md#before-an-update). Warnings are in the message. Present only
+	// while an update is in progress; nothing changes before it is True.
+	UpgradeCheckReadyCondition condition.Type = "UpgradeCheckReady"
 	// UpdateReadyCondition : no [update](nova.md#updates) is in progress. Present only while
 	// one is.
 	UpdateReadyCondition condition.Type = "UpdateReady"
+	// OnlineMigrationsReadyCondition : the data of every mapped cell has the format of the
+	// schema: see [updates](nova.md#updates). Present only if an API is run; an update is not
+	// complete before.
+	OnlineMigrationsReadyCondition condition.Type = "OnlineMigrationsReady"
 	// NovaDBPurgeReadyCondition : rows of deleted instances are
 	// [removed](nova.md#deleted-instances) from the database of each cell as scheduled.
 	// Present only if an API is run.
@@ -184,6 +192,40 @@ const (
 	// of nova.
 	APIAccessDeniedReason condition.Reason = "NovaAPIAccessDenied"
 )
+
+// Reasons why an update is refused. Everything runs as before; to take the update back, set
+// the images to what they were, or remove annotation edpm.openstack.org/update.
+const (
+	// ImageTooOldReason : the new image is older than the schema of a database, or than
+	// services that use it; the message says what it has and what it meets. Nothing is changed.
+	// Remedy: set an image of the release that is deployed, or of a later one.
+	ImageTooOldReason condition.Reason = "ImageTooOld"
+	// UpgradeCheckFailedReason : checks of `nova-status upgrade check` fail; the message has
+	// their results. Nothing is changed. Remedy: correct what they name, or take the update
+	// back; the Job is retried within five minutes, and at once with another value of
+	// annotation `edpm.openstack.org/rerun`.
+	UpgradeCheckFailedReason condition.Reason = "UpgradeCheckFailed"
+	// ComputesDownReason : computes do not report to nova; the message names them. They would
+	// be left on the old release. Nothing is changed. Remedy: see
+	// [EDPMComputeServiceDown](runbooks/EDPMComputeServiceDown.md), or disable them by
+	// `edpm.openstack.org/disable` on their nodes, or delete the nodes; it continues
+	// automatically.
+	ComputesDownReason condition.Reason = "ComputesDown"
+	// ServicesLeftReason : nova has services nova-compute that are down and belong to no
+	// compute, for example of hosts that no longer exist; the message names their hosts. Later
+	// releases would refuse to start because of them. Nothing is changed. Remedy: run
+	// `openstack compute service delete` for each; it continues automatically.
+	ServicesLeftReason condition.Reason = "ComputeServicesLeft"
+	// NotAskedReason : nova has not been asked for the services of computes yet. Remedy:
+	// nothing: it continues automatically.
+	NotAskedReason condition.Reason = "NotAsked"
+)
+
+// ComputesOlderReason : computes of a cell are of an earlier release than the conductor, so its
+// data is not migrated and the update is not complete; the message names them. Remedy: update
+// them, and delete the services in nova of those that no longer exist; it continues within five
+// minutes.
+const ComputesOlderReason condition.Reason = "ComputesOlder"
 
 // UpdatingReason : a step of the update is not complete; the message says what it waits for.
 // Later steps keep their images. Remedy: see the condition `DeploymentReady` of what the

@@ -210,6 +210,11 @@ type NovaStatus struct {
 	// +optional
 	ComputesRelease string `json:"computesRelease,omitempty"`
 
+	// UpgradeCheck is the last check of images that has passed while an update is in progress.
+	// Without one nothing has been changed.
+	// +optional
+	UpgradeCheck *UpgradeCheck `json:"upgradeCheck,omitempty"`
+
 	// CellsSummary is the number of ready cells over all, for example 2/2.
 	// +optional
 	CellsSummary string `json:"cellsSummary,omitempty"`
@@ -226,6 +231,16 @@ type NovaStatus struct {
 	// name. A Job does not run again with the same inputs.
 	// +optional
 	Jobs map[string]string `json:"jobs,omitempty"`
+}
+
+// UpgradeCheck is a check that new images can take over databases and computes.
+type UpgradeCheck struct {
+	// Images that were checked, by component: the update goes to these.
+	Images map[string]string `json:"images"`
+
+	// Warnings of the check.
+	// +optional
+	Warnings string `json:"warnings,omitempty"`
 }
 
 // Nova is a compute service: it creates a NovaCell for each of its cells.

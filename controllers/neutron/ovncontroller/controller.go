@@ -51,8 +51,10 @@ type scope struct {
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, object: h.Object.(*neutronv1.OVNController)}
 	return hosted.Parts{
-		Inputs:    []phase.Phase{phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig)},
-		Images:    func() map[string]images.Component { return neutron.Images(s.object, s.Images.OVNController) },
+		Inputs: []phase.Phase{phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig)},
+		Images: func() map[string]images.Component {
+			return neutron.Images(s.object, deployStep.Name, s.Images.OVNController)
+		},
 		Steps:     []hosted.Step{{Step: deployStep, Complete: s.complete}},
 		Drain:     []phase.Func{s.agentGone},
 		Cleanup:   hosted.Step{Step: cleanupStep},

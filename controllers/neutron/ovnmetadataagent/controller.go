@@ -54,8 +54,10 @@ type scope struct {
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, agent: h.Object.(*neutronv1.OVNMetadataAgent)}
 	return hosted.Parts{
-		Inputs:    []phase.Phase{phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig), phase.Of(neutronv1.OVNControllerReadyCondition, s.controllerReady)},
-		Images:    func() map[string]images.Component { return neutron.Images(s.agent, s.Images.OVNMetadataAgent) },
+		Inputs: []phase.Phase{phase.Of(neutronv1.OVNConfigReadyCondition, s.readConfig), phase.Of(neutronv1.OVNControllerReadyCondition, s.controllerReady)},
+		Images: func() map[string]images.Component {
+			return neutron.Images(s.agent, deployStep.Name, s.Images.OVNMetadataAgent)
+		},
 		Steps:     []hosted.Step{{Step: deployStep, Complete: s.complete}},
 		Cleanup:   hosted.Step{Step: cleanupStep},
 		Leftovers: "unit edpm_ovn_metadata_agent, network namespaces ovnmeta-*, and /var/lib/openstack/ovn-metadata with the shared secret",

@@ -11,8 +11,10 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -70,7 +72,7 @@ func (s *scope) checkAPI(ctx context.Context) error {
 	case spec.DatabaseTLS && spec.CABundleSecretName == "":
 		what = "spec.databaseTLS needs the authorities of the databases: set spec.caBundleSecretName, or spec.databaseTLS to false"
 	case s.apiImage() == "":
-		what = "no image is configured: set spec.apiServiceTemplate.containerImage"
+		return phase.Stalled(novav1.NovaAPIReadyCondition, common.ImageMissingReason, "%s", images.Missing("nova-api-os-compute"))
 	default:
 		return s.checkDatabases(ctx)
 	}
@@ -94,7 +96,7 @@ func (s *scope) apiInputs(ctx context.Context) error {
 		mark.MarkTrue(novav1.NovaAPIReadyCondition, "No API is run: to run one, set spec.apiServiceTemplate.replicas")
 		return nil
 	}
-	for _, t := range append([]condition.Type{condition.DBSyncReadyCondition, novav1.NovaCellMappingsReadyCondition, novav1.NovaDBPurgeReadyCondition, novav1.NovaComputeServicesReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...) {
+	for _, t := range append([]condition.Type{condition.DBSyncReadyCondition, novav1.NovaCellMappingsReadyCondition, novav1.OnlineMigrationsReadyCondition, novav1.NovaDBPurgeReadyCondition, novav1.NovaComputeServicesReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...) {
 		mark.Set(condition.UnknownCondition(t, condition.InitReason, "Not checked yet: see the conditions that are not True"))
 	}
 	if err := s.checkAPI(ctx); err != nil {
@@ -150,6 +152,13 @@ func (s *scope) queues(cell, transportURL string) *novav1.MessageBusStatus {
 // configured reports whether the API is to run.
 func (s *scope) configured() bool { return s.config.APIConnection != "" }
 
+// apiSnippets reads what people say of the configuration of the API, which Jobs on its
+// database have too.
+func (s *scope) apiSnippets(ctx context.Context) (podified.Snippets, error) {
+	template := s.nova.Spec.APIServiceTemplate
+	return podified.ReadSnippets(ctx, s.Inputs, identity.PodNova, s.nova.Namespace, "spec.apiServiceTemplate.customServiceConfig", template.CustomServiceConfig, template.CustomServiceConfigSecrets)
+}
+
 // syncDatabase is the phase that updates the schema of the API database.
 func (s *scope) syncDatabase(ctx context.Context) error {
 	if !s.configured() {
@@ -160,16 +169,18 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 	}
 	names := []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
 	for cell := range s.nova.Spec.CellTemplates {
-		names = append(names, mappingJobName(s.nova.Name, cell))
+		names = append(names, mappingJobName(s.nova.Name, cell), migrationsJobName(s.nova.Name, cell))
 	}
 	for _, cell := range s.leaving {
 		names = append(names, mappingJobName(s.nova.Name, cell.ShortName()))
 	}
+	if s.nova.Status.Deployed != nil {
+		names = append(names, checkJobName(s.nova.Name))
+	}
 	if err := s.Pods.KeepJobs(ctx, s.nova, s.nova.Status.Jobs, names...); err != nil {
 		return err
 	}
-	template := s.nova.Spec.APIServiceTemplate
-	snippets, err := podified.ReadSnippets(ctx, s.Inputs, identity.PodNova, s.nova.Namespace, "spec.apiServiceTemplate.customServiceConfig", template.CustomServiceConfig, template.CustomServiceConfigSecrets)
+	snippets, err := s.apiSnippets(ctx)
 	if err != nil {
 		return err
 	}
@@ -178,7 +189,7 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 		return invalid(condition.DBSyncReadyCondition, err)
 	}
 	s.place(job)
-	job.Image = s.nova.Status.Images[novav1.APIComponent] // first of an update
+	job.Image = part{component: novav1.APIComponent}.in(s.target()) // first of an update
 	if err := s.Pods.RunJob(ctx, s.nova, condition.DBSyncReadyCondition, s.nova.Status.Jobs, job); err != nil {
 		return err
 	}

@@ -67,6 +67,8 @@ type scope struct {
 	// leaving are the cells that are to be removed and have no computes.
 	leaving []*novav1.NovaCell
 	config  nova.Config
+	// reached reports whether all services run the images of the update in progress.
+	reached bool
 	// before is what was said of the services of computes.
 	before *condition.Condition
 }
@@ -88,9 +90,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		phase.Of(condition.InputReadyCondition, s.readInputs, s.askAPI),
 		phase.Of(novav1.NovaAllCellsReadyCondition, s.applyCells, s.removeCells, s.sumUp),
 		phase.Of(novav1.NovaAPIReadyCondition, s.apiInputs),
+		phase.OptionalOf(novav1.UpgradeCheckReadyCondition, s.checkUpdate),
 		phase.OptionalOf(condition.DBSyncReadyCondition, s.syncDatabase),
 		phase.OptionalOf(novav1.UpdateReadyCondition, s.update),
 		phase.OptionalOf(novav1.NovaCellMappingsReadyCondition, s.mapCells),
+		phase.OptionalOf(novav1.OnlineMigrationsReadyCondition, s.migrateData),
 		phase.OptionalOf(novav1.NovaDBPurgeReadyCondition, s.purgeDatabases),
 		phase.OptionalOf(novav1.NovaComputeServicesReadyCondition, s.computeServices),
 		phase.OptionalOf(condition.DeploymentReadyCondition, s.deploy))
@@ -133,10 +137,10 @@ var kind = podified.Kind{
 // name of each cell, and those of its services and Jobs.
 func secretsOf(obj client.Object) []string {
 	s := scopeOf(obj)
-	names, jobs := []string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
+	names, jobs := []string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name), checkJobName(s.nova.Name)}
 	for cell, template := range s.nova.Spec.CellTemplates {
 		names = append(names, novav1.CellName(s.nova.Name, cell), s.bus(cell, template))
-		jobs = append(jobs, mappingJobName(s.nova.Name, cell), purgeJobName(s.nova.Name, cell))
+		jobs = append(jobs, mappingJobName(s.nova.Name, cell), migrationsJobName(s.nova.Name, cell), purgeJobName(s.nova.Name, cell))
 	}
 	return append(names, nova.SecretNames(s.components(), jobs...)...)
 }

@@ -54,6 +54,7 @@ func (s *scope) cellParts(component string, set func(cell string) string) []part
 // chooseImages is the phase that chooses the images of a Nova and of its cells, so that all
 // are of one release.
 func (s *scope) chooseImages(ctx context.Context) error {
+	s.forgetRefused()
 	before, choices := maps.Clone(s.nova.Status.Images), s.imageChoices()
 	if before[novav1.ComputeComponent] == "" {
 		image, err := s.presentCompute(ctx)

@@ -23,6 +23,10 @@ func databaseJobName(nova string) string { return nova + "-api-db-sync" }
 // mapping: the two never run at once.
 func mappingJobName(nova, cell string) string { return novav1.CellName(nova, cell) + "-mapping" }
 
+func migrationsJobName(nova, cell string) string {
+	return novav1.CellName(nova, cell) + "-online-migrations"
+}
+
 func purgeJobName(nova, cell string) string { return novav1.CellName(nova, cell) + "-db-purge" }
 
 // run runs a Job where the API runs.
@@ -101,10 +105,10 @@ func (s *scope) mapCells(ctx context.Context) error {
 	return nil
 }
 
-// mapCell maps a cell whose database has its schema: the Job migrates data in it, which has
-// to wait until an update is complete.
+// mapCell maps a cell whose database has its schema. API and scheduler are restarted for
+// it, which has to wait until an update that changes something is complete.
 func (s *scope) mapCell(ctx context.Context, cell string) error {
-	if s.nova.Status.Deployed != nil && s.mapped(cell) {
+	if s.nova.Status.UpgradeCheck != nil && s.mapped(cell) {
 		return nil
 	}
 	if !slices.ContainsFunc(s.cells, func(c *novav1.NovaCell) bool { return c.Name == novav1.CellName(s.nova.Name, cell) && synced(c) }) {
@@ -134,6 +138,40 @@ func (s *scope) unmapCell(ctx context.Context, cell *novav1.NovaCell) error {
 	delete(s.nova.Status.Jobs, name)
 	s.leaving = slices.DeleteFunc(slices.Clone(s.leaving), func(c *novav1.NovaCell) bool { return c == cell })
 	return nil
+}
+
+// migrateData is the phase that brings the data of mapped cells to the format of their
+// schema. During an update that is the last step. Nothing else waits for it.
+func (s *scope) migrateData(ctx context.Context) error {
+	if !s.configured() || s.nova.Status.Deployed != nil && !s.reached {
+		return nil
+	}
+	var w worst
+	for _, cell := range s.withDatabase() {
+		if s.mapped(cell) {
+			w.add(s.migrateCell(ctx, cell))
+		}
+	}
+	mark := &s.nova.Status.Conditions
+	switch {
+	case w.err != nil:
+		return w.err
+	case w.halt != nil:
+		mark.MarkFalse(novav1.OnlineMigrationsReadyCondition, w.halt.Reason, w.halt.Severity, "%s", w.halt.Message)
+		return nil
+	}
+	mark.MarkTrue(novav1.OnlineMigrationsReadyCondition, "The data of every mapped cell has the format of the schema")
+	s.finishUpdate()
+	return nil
+}
+
+func (s *scope) migrateCell(ctx context.Context, cell string) error {
+	config, err := s.cellConfig(ctx, novav1.OnlineMigrationsReadyCondition, cell)
+	if err != nil {
+		return inputs.Halt(novav1.OnlineMigrationsReadyCondition, err)
+	}
+	job, err := nova.OnlineMigrationsJob(migrationsJobName(s.nova.Name, cell), cell, config)
+	return s.run(ctx, novav1.OnlineMigrationsReadyCondition, job, err)
 }
 
 // purgeDatabases is the phase that has rows of deleted instances removed from the

@@ -43,6 +43,9 @@ func (s *scope) steps() []step {
 // in progress continues to the images that were chosen last.
 func (s *scope) beginUpdate(before map[string]string) {
 	status := &s.nova.Status
+	if status.Deployed != nil {
+		before = status.Deployed
+	}
 	deployed, replaced := map[string]string{}, false
 	for _, step := range s.steps() {
 		for _, p := range step.parts {
@@ -52,8 +55,11 @@ func (s *scope) beginUpdate(before map[string]string) {
 			}
 		}
 	}
-	if replaced && status.Deployed == nil {
+	switch {
+	case replaced && status.Deployed == nil:
 		status.Deployed = deployed
+	case !replaced && status.UpgradeCheck == nil:
+		status.Deployed = nil // none, or one that was taken back
 	}
 	if status.Deployed != nil {
 		s.updating("the schema of the API database is updated")
@@ -69,7 +75,11 @@ func (s *scope) updating(until string) {
 // complete. It comes after that of the schema of the API database.
 func (s *scope) update(ctx context.Context) error {
 	status := &s.nova.Status
-	if status.Deployed == nil {
+	switch {
+	case status.Deployed == nil:
+		return nil
+	case status.UpgradeCheck == nil:
+		s.updating("the new images are checked: see condition " + string(novav1.UpgradeCheckReadyCondition))
 		return nil
 	}
 	for _, step := range s.steps() {
@@ -87,15 +97,22 @@ func (s *scope) update(ctx context.Context) error {
 			return nil
 		}
 	}
-	status.Deployed = nil
-	status.Conditions.Remove(novav1.UpdateReadyCondition)
-	return s.restartOnce()
+	if halt := s.restartOnce(); halt != nil {
+		return halt
+	}
+	s.reached = true
+	if s.configured() {
+		s.updating("the data of all cells is migrated: see condition " + string(novav1.OnlineMigrationsReadyCondition))
+	} else {
+		s.finishUpdate()
+	}
+	return nil
 }
 
 // restartOnce has the services of the cells restart when all computes have another release:
 // which they have is asked when a service starts ([upgrade_levels] compute = auto). API and scheduler restart
 // once the cells are mapped again.
-func (s *scope) restartOnce() error {
+func (s *scope) restartOnce() *phase.Halt {
 	release := rollout.Release(s.cells)
 	if release == s.nova.Status.ComputesRelease {
 		return nil
@@ -106,11 +123,27 @@ func (s *scope) restartOnce() error {
 	return halt
 }
 
+// finishUpdate ends an update that is complete, if there is one, unless other images were
+// chosen since.
+func (s *scope) finishUpdate() {
+	status := &s.nova.Status
+	if status.Deployed == nil {
+		return
+	}
+	if !s.checked() {
+		s.updating("the images that were chosen since are checked: see condition " + string(novav1.UpgradeCheckReadyCondition))
+		return
+	}
+	status.Deployed, status.UpgradeCheck = nil, nil
+	status.Conditions.Remove(novav1.UpdateReadyCondition)
+	status.Conditions.Remove(novav1.UpgradeCheckReadyCondition)
+}
+
 // reach gives the parts of a step their new images, and reports whether any had another one.
 func (s *scope) reach(step step) bool {
 	changed := false
 	for _, p := range step.parts {
-		if image := p.in(s.nova.Status.Images); image != "" && p.in(s.nova.Status.Deployed) != image {
+		if image := p.in(s.target()); image != "" && p.in(s.nova.Status.Deployed) != image {
 			s.nova.Status.Deployed[p.key()], changed = image, true
 		}
 	}
@@ -129,7 +162,7 @@ func (s *scope) lagging(ctx context.Context, step step) (string, error) {
 		if p.set == "" {
 			continue
 		}
-		lagging, err := podified.Lagging(ctx, s.Client, s.nova.Namespace, p.set, p.in(s.nova.Status.Images))
+		lagging, err := podified.Lagging(ctx, s.Client, s.nova.Namespace, p.set, p.in(s.target()))
 		if lagging != "" || err != nil {
 			return lagging, err
 		}
@@ -141,7 +174,7 @@ func (s *scope) lagging(ctx context.Context, step step) (string, error) {
 // do that follow it.
 func (s *scope) computesLagging(p part) string {
 	for _, cell := range s.cells {
-		if p.cell != "" && cell.ShortName() == p.cell && rollout.Outdated(cell, p.in(s.nova.Status.Images)) {
+		if p.cell != "" && cell.ShortName() == p.cell && rollout.Outdated(cell, p.in(s.target())) {
 			return fmt.Sprintf("no compute of NovaCell %s is outdated: see its status.computes", cell.Name)
 		}
 	}

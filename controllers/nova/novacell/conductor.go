@@ -9,8 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
@@ -84,11 +86,8 @@ func (s *scope) image() string { return s.cell.Status.Images[novav1.ConductorCom
 // empty when it has one. Computes on hosts can be configured either way: the
 // conductor may run elsewhere.
 func (s *scope) withoutConductor() string {
-	switch {
-	case s.cell.Spec.CellDatabaseHostname == "":
+	if s.cell.Spec.CellDatabaseHostname == "" {
 		return "spec.cellDatabaseHostname is empty; to run one, set it and the key " + novav1.CellDatabasePasswordKey + " of the Secret"
-	case cmp.Or(s.image(), s.cell.Spec.ConductorServiceTemplate.ContainerImage, s.Images.NovaConductor) == "":
-		return "no image is configured; to run one, set spec.conductorServiceTemplate.containerImage"
 	}
 	return ""
 }
@@ -107,6 +106,9 @@ func (s *scope) databases(ctx context.Context) error {
 		status.Conductor, status.Metadata, status.NoVNCProxy, status.Jobs = nil, nil, nil, nil
 		s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "No conductor runs in this cell: %s", why)
 		return nil
+	}
+	if s.image() == "" {
+		return phase.Stalled(novav1.NovaConductorReadyCondition, common.ImageMissingReason, "%s", images.Missing("nova-conductor"))
 	}
 	spec := s.cell.Spec
 	var err error

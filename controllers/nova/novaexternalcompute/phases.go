@@ -122,8 +122,8 @@ func (s *scope) readLayers(ctx context.Context) (err error) {
 // a newer one, which a conductor does not know.
 func (s *scope) images() map[string]images.Component {
 	return map[string]images.Component{
-		novav1.ComputeComponent: {Spec: s.compute.Spec.NovaComputeContainerImage, Default: cmp.Or(s.cell.Status.Images[novav1.ComputeComponent], s.Images.NovaCompute)},
-		novav1.LibvirtComponent: {Spec: s.compute.Spec.NovaLibvirtContainerImage, Default: s.Images.NovaLibvirt},
+		novav1.ComputeComponent: {Spec: s.compute.Spec.NovaComputeContainerImage, Default: cmp.Or(s.cell.Status.Images[novav1.ComputeComponent], s.Images.NovaCompute), Program: "nova-compute"},
+		novav1.LibvirtComponent: {Spec: s.compute.Spec.NovaLibvirtContainerImage, Default: s.Images.NovaLibvirt, Program: "libvirt"},
 	}
 }
 

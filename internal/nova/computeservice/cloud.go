@@ -16,6 +16,8 @@ type cloud struct {
 	subjects map[Name]Subject
 	// awaited are the subjects whose services should be up by now.
 	awaited map[Name]bool
+	// watched reports whether the Nova is woken after each list.
+	watched bool
 	// retries are the subjects that could not write to nova.
 	retries map[Name]bool
 	stop    context.CancelFunc // nil while it is not asked
@@ -174,12 +176,12 @@ func asTrouble(err error) *Trouble {
 	return &Trouble{novav1.APIUnreachableReason, "nova's API cannot be asked: it " + cause(err)}
 }
 
-// concernsNova reports whether the Nova does not know of the trouble, or of hosts that
-// are to be mapped.
+// concernsNova reports whether the Nova watches the list, or does not know of the trouble,
+// or of hosts that are to be mapped.
 func (c *cloud) concernsNova() bool {
 	known := sameTrouble(c.shownTrouble, c.trouble) && c.shownRound == c.round
 	c.shownTrouble, c.shownRound = c.trouble, c.round
-	return !known
+	return c.watched || !known
 }
 
 // Round is a host discovery: one Job for all hosts that wait.

@@ -6,6 +6,7 @@ package computeservice
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -117,7 +118,37 @@ func (o *Observer) Forget(nova types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c := o.novas[nova]; c != nil {
-		c.access = nil
+		c.access, c.watched = nil, false
+		o.adjust(nova, c)
+	}
+}
+
+// Listing is what nova listed last.
+type Listing struct {
+	// Asked reports whether it has been asked since the manager was started.
+	Asked bool
+	// Services of all hosts, in no order.
+	Services []Service
+	// Trouble is why it could not be asked the last time, nil if it could.
+	Trouble *Trouble
+}
+
+// Watch returns what nova listed last, and wakes the Nova after each list until Unwatch.
+func (o *Observer) Watch(nova types.NamespacedName) Listing {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := o.cloud(nova)
+	c.watched = true
+	o.adjust(nova, c)
+	return Listing{c.asked, slices.Collect(maps.Values(c.services)), c.trouble}
+}
+
+// Unwatch says that no list wakes the Nova any more.
+func (o *Observer) Unwatch(nova types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c := o.novas[nova]; c != nil {
+		c.watched = false
 		o.adjust(nova, c)
 	}
 }
@@ -257,7 +288,7 @@ func (o *Observer) cloud(nova types.NamespacedName) *cloud {
 
 // adjust starts or ends asking a Nova. The caller holds the lock.
 func (o *Observer) adjust(nova types.NamespacedName, c *cloud) {
-	switch needed := c.access != nil && len(c.subjects) > 0; {
+	switch needed := c.access != nil && (len(c.subjects) > 0 || c.watched); {
 	case needed && c.stop == nil:
 		ctx, stop := context.WithCancel(o.ctx)
 		c.stop = stop

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Checks whether the nova of this image can take over the databases of the configuration.
+With the argument "computes", whether no compute of the cell is older than the image.
+
+Nothing is changed. What is wrong, or should be looked at, is left as the termination
+message: a reason in the first line, and what it is about after it. None of it is secret.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+import sqlalchemy as sa
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from nova import config, context, db, objects, version
+from nova.db import migration
+from nova.db.main import api as main_db
+from nova.objects import cell_mapping
+from nova.objects.service import SERVICE_VERSION
+
+DIRECTORY = os.path.dirname(os.path.abspath(__file__))
+ARGUMENTS = ["--config-file", "/dev/null", "--config-dir", DIRECTORY]
+MESSAGE = os.environ.get("TERMINATION_LOG", "/dev/termination-log")
+
+
+def leave(reason, text):
+    """Leaves what was found for the operator, and in the log."""
+    print(reason, text, sep=": ")
+    with open(MESSAGE, "w", encoding="utf-8") as out:
+        out.write(f"{reason}\n{text}")
+
+
+def is_known(database, revision):
+    """Reports whether the image has a revision of the schema of a database."""
+    scripts = ScriptDirectory(os.path.join(os.path.dirname(db.__file__), database, "migrations"))
+    try:
+        return revision is None or scripts.get_revision(revision) is not None
+    except CommandError:
+        return False
+
+
+def services_of(ctxt=None):
+    """Returns the services of a cell, by default that of the configuration, as (version, binary, host)."""
+    engine = main_db.get_engine(context=ctxt)
+    table = sa.Table("services", sa.MetaData(), autoload_with=engine)
+    query = sa.select(table.c.version, table.c.binary, table.c.host).where(table.c.deleted == 0)
+    with engine.connect() as connection:
+        return sorted(tuple(row) for row in connection.execute(query))
+
+
+def too_old():
+    """Returns what the image is older than, empty if it is not."""
+    image = f"the image has nova {version.version_string()}"
+    revision = migration.db_version("api")
+    if not is_known("api", revision):
+        return f"{image}, which does not know revision {revision} of the schema of the API database"
+    ctxt = context.get_admin_context()
+    for cell in cell_mapping.CellMappingList.get_all(ctxt):
+        with context.target_cell(ctxt, cell) as target:
+            revision = migration.db_version("main", context=target)
+            if not is_known("main", revision):
+                return f"{image}, which does not know revision {revision} of the schema of {cell.name}"
+            newest, binary, _ = max(services_of(target), default=(0, "", ""))
+            if newest > SERVICE_VERSION:
+                return f"{image} with service version {SERVICE_VERSION}, and {cell.name} has {binary} of version {newest}"
+    return ""
+
+
+def older_computes():
+    """Returns the computes of the cell that are older than the image, empty if there are none."""
+    hosts = [host for number, binary, host in services_of() if binary == "nova-compute" and number < SERVICE_VERSION]
+    if not hosts:
+        return ""
+    more = f" and {len(hosts) - 5} more" if len(hosts) > 5 else ""
+    return f"{len(hosts)} computes are older than nova {version.version_string()} with service version {SERVICE_VERSION}: {', '.join(hosts[:5])}{more}"
+
+
+def findings(table, result):
+    """Returns the checks of nova-status that have a result, with their details."""
+    text = "\n".join(line.strip("| ").rstrip() for line in table.splitlines())
+    found = []
+    for check in re.findall(rf"^Check: (.*)\nResult: {result}\nDetails: ((?:.|\n(?!\+-))*)", text, re.MULTILINE):
+        details = re.sub(r" *(due to error:|For more details).*", "", " ".join(check[1].split()))
+        found.append(f"{check[0]}: {details}".rstrip("."))
+    return "; ".join(found)
+
+
+def main():
+    config.parse_args(["nova-status", *ARGUMENTS])
+    objects.register_all()
+    if sys.argv[1:] == ["computes"]:
+        if text := older_computes():
+            leave("ComputesOlder", text)
+        return 2 if text else 0
+    if text := too_old():
+        leave("ImageTooOld", text)
+        return 2
+    ran = subprocess.run(["nova-status", *ARGUMENTS, "upgrade", "check"], stdout=subprocess.PIPE, text=True)
+    print(ran.stdout)
+    if ran.returncode == 2:
+        leave("UpgradeCheckFailed", findings(ran.stdout, "Failure"))
+    elif ran.returncode == 1:
+        leave("UpgradeWarnings", findings(ran.stdout, "Warning"))
+        return 0
+    return ran.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

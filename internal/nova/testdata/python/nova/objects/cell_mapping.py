@@ -1,0 +1,1 @@
+from stub import Mappings as CellMappingList

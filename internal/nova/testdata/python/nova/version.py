@@ -1,0 +1,2 @@
+def version_string():
+    return "31.0.0"
