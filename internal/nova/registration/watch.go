@@ -15,8 +15,9 @@ import (
 )
 
 // Watch wakes the computes of a kind, whose index holds their cells, when something changes
-// that they read of their cell, and when it gets an API that is asked or loses it.
-func Watch(b *builder.Builder, c client.Reader, list func() client.ObjectList, cellIndex string) *builder.Builder {
+// that they read of their cell, also by what more lets through, and when it gets an API that
+// is asked or loses it.
+func Watch(b *builder.Builder, c client.Reader, list func() client.ObjectList, cellIndex string, more ...predicate.Predicate) *builder.Builder {
 	ofCell := func(cell func(client.Object) string) handler.MapFunc { return watch.Users(c, list, cellIndex, cell) }
 	ofNova := func(ctx context.Context, nova client.Object) []reconcile.Request {
 		var requests []reconcile.Request
@@ -28,7 +29,7 @@ func Watch(b *builder.Builder, c client.Reader, list func() client.ObjectList, c
 	}
 	return b.
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell(watch.ByName)),
-			builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(CellTrouble)))).
+			builder.WithPredicates(predicate.Or(append(more, watch.SpecOr(configuresComputes), watch.SpecOr(CellTrouble))...))).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(ofNova), builder.WithPredicates(apiChanges))
 }
 
