@@ -194,7 +194,8 @@ class ForeignServicesTest(modules.ModuleTest):
             self.unit(name)
         self.write("run/libvirt/qemu/instance-1.pid", "7")
         self.process(7, "0::/machine.slice/machine-qemu.scope", "/usr/bin/qemu-system-x86_64")
-        self.write("etc/nova/nova.conf", configuration)
+        with open(self.write("etc/nova/nova.conf", ""), "wb") as file:
+            file.write(b"# \xff\n" + configuration.encode())
         self.command("systemctl", "case $1 in show) shift 3; for unit; do printf 'ActiveState=active\\nUnitFileState=enabled\\n\\n'; done;; esac")
 
     def test_take_over(self):
@@ -237,6 +238,12 @@ class ForeignServicesTest(modules.ModuleTest):
         self.packages()
         self.process(8, "0::/machine.slice/libpod-%s.scope" % B, "nova-compute")
         self.assertEqual(self.failure(**self.take_over()), "Cannot be taken over from packages: nova-compute in container of-podman")
+
+    def test_ovn_is_not_taken_over(self):
+        self.unit("ovn-controller.service")
+        self.assertEqual(self.failure(**self.take_over(services=["ovn"])),
+                         "OVN of packages cannot be taken over: unit ovn-controller.service (active, enabled). Disable it and rerun")
+        self.assertEqual(self.done(**self.take_over(services=ALL, replace=False, host=""))["changed"], False)
 
 
 if __name__ == "__main__":

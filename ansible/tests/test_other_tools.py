@@ -18,7 +18,7 @@ UNIT = "[Unit]\nDescription=%s\n[Service]\nExecStart=%s\n[Install]\nWantedBy=mul
 CONTAINER = ("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/podman start {0}\nExecStop=/usr/bin/podman stop --time 2 {0}\n"
              "[Install]\nWantedBy=multi-user.target\n")
 IMAGE = "localhost/edpm-nova-compute:latest"
-LIBVIRT = {"edpm_libvirt_image": "localhost/edpm-nova-libvirt:latest", "edpm_libvirt_daemons": ["virtlogd", "libvirtd"]}
+LIBVIRT = {"edpm_libvirt_image": "localhost/edpm-nova-libvirt:latest", "edpm_libvirt_daemons": ["virtlogd", "libvirtd"], "edpm_libvirt_check": False}
 # A commit of this project whose hosts this version continues.
 EARLIER = "8aabe89b8e6c14f2778c22d2c6256b09908e2938"
 
@@ -36,7 +36,8 @@ class OtherToolsTest(realhost.HostTest):
         with open(self.path("01-nova.conf"), "w", encoding="utf-8") as file:
             file.write("[DEFAULT]\ntransport_url = rabbit://u:p@127.0.0.1:5672/\ncompute_driver = libvirt.LibvirtDriver\nstate_path = /var/lib/nova\n"
                        "[oslo_concurrency]\nlock_path = /var/lib/nova/tmp\n[libvirt]\nvirt_type = qemu\n")
-        return {"edpm_nova_compute_image": IMAGE, "edpm_config_files": {"01-nova.conf": self.path("01-nova.conf")}, "edpm_health_seconds": 0}
+        return {"edpm_nova_compute_image": IMAGE, "edpm_config_files": {"01-nova.conf": self.path("01-nova.conf")}, "edpm_health_seconds": 0,
+                "edpm_nova_check": False, "edpm_nova_speak_seconds": 1}
 
     def service(self, name, text):
         """Starts a unit until the end of the test."""

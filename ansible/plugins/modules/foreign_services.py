@@ -39,7 +39,8 @@ options:
     choices: ["", packages]
     default: ""
   replace:
-    description: Stop and disable services of this tool. Not if the host would get another name in nova, or guests are in another directory than C(/var/lib/nova/instances).
+    description: Stop and disable services of this tool. Not if the host would get another name in nova, or guests are in another directory than C(/var/lib/nova/instances), and
+      not OVN, without which guests have no network.
     type: bool
     default: false
   host:
@@ -112,12 +113,13 @@ edpm_refused:
 """
 
 import glob
+import io
 import json
 import os
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.edpm.operators.plugins.module_utils.files import read, write
+from ansible_collections.edpm.operators.plugins.module_utils.files import write
 
 # The first words of each unit that the role edpm_service has written, in every version.
 OURS = "# Written by the role edpm.operators.edpm_service,"
@@ -182,10 +184,11 @@ class Host(object):
         return os.path.join(self.root, *names)
 
     def read(self, *names):
-        """Returns the text of a file, nothing of one that is not there or is no text."""
+        """Returns the text of a file, nothing of one that is not there any more."""
         try:
-            return read(self.path(*names))
-        except (IOError, OSError, ValueError):
+            with io.open(self.path(*names), encoding="utf-8", errors="replace") as stream:
+                return stream.read()
+        except (IOError, OSError):
             return ""
 
     def note(self, service, what, unit=""):
@@ -297,6 +300,9 @@ class Host(object):
         foreign = [what for what in self.found if not what.startswith("unit ") and " guests (" not in what]
         if foreign or self.tools - set([tool]):
             return "Cannot be taken over from %s: %s" % (tool, (foreign or self.found)[0])
+        # It would remove the host from the south bound database when it stops.
+        if "ovn" in self.services and self.module.params["replace"]:
+            return "OVN of %s cannot be taken over: %s. Disable it and rerun" % (tool, self.found[0])
         options = self.options()
         before = options.get("host") or os.uname()[1]
         name = self.module.params["host"] or self.module.params["hostname"] or os.uname()[1]
@@ -321,7 +327,7 @@ class Host(object):
 
     def replace(self):
         """Stops and disables units, nova-compute before what it needs, and returns what was done."""
-        names = sorted(self.units, key=lambda name: (("nova", "libvirt", "ovn").index(self.units[name]), name))
+        names = sorted(self.units, key=lambda name: (("nova", "libvirt").index(self.units[name]), name))
         changes = [["disable", "--now", name] for name in names]
         libvirt = self.libvirt_of_packages() if "libvirt" in self.module.params["services"] else []
         # Stopped, it would shut guests down.
@@ -340,11 +346,10 @@ class Host(object):
     def note_how_to_undo(self, changes, libvirt):
         """Writes the script before anything is stopped: libvirt starts first, and nova-compute last."""
         undo = self.path(self.module.params["undo"].lstrip("/"))
-        again = read(undo) or UNDO
+        again = self.read(undo) or UNDO
         commands = [["enable", "--now", name] for name in libvirt] + [["enable"] + change[1:] for change in reversed(changes)]
         lines = ["systemctl %s\n" % " ".join(command) for command in commands]
         write(self.module, undo, again + "".join(line for line in lines if line not in again), 0o700)
-
 
 
 def main():
