@@ -190,23 +190,26 @@ class ForeignServicesTest(modules.ModuleTest):
 
     def packages(self, configuration="[DEFAULT]\nhost = compute-0\n[libvirt]\nhost = other\n"):
         self.unit("nova-compute.service")
-        self.unit("libvirt-guests.service")
+        for name in ("libvirt-guests.service", "libvirtd.service", "libvirtd.socket"):
+            self.unit(name)
         self.write("run/libvirt/qemu/instance-1.pid", "7")
         self.process(7, "0::/machine.slice/machine-qemu.scope", "/usr/bin/qemu-system-x86_64")
-        self.write("etc/nova/nova.conf", configuration)
-        self.command("systemctl", "case $1 in is-enabled) echo enabled;; show) printf 'ActiveState=active\\nUnitFileState=enabled\\n';; esac")
+        with open(self.write("etc/nova/nova.conf", ""), "wb") as file:
+            file.write(b"# \xff\n" + configuration.encode())
+        self.command("systemctl", "case $1 in show) shift 3; for unit; do printf 'ActiveState=active\\nUnitFileState=enabled\\n\\n'; done;; esac")
 
     def test_take_over(self):
         self.packages()
         disable = ["disable --now nova-compute.service", "disable libvirt-guests.service"]
         self.assertEqual(self.done(check=True, **self.take_over())["changes"], disable)
-        self.assertEqual((self.changed()[:-1], os.path.exists(self.path("var/lib/edpm"))), ([], False))
+        self.assertEqual((self.changed(), os.path.exists(self.path("var/lib/edpm"))), ([], False))
         answer = self.done(**self.take_over())
         self.assertEqual((answer["changed"], answer["changes"]), (True, disable))
         self.assertEqual(answer["edpm_note"], "Taken over from packages, which start with /var/lib/edpm/undo-take-over.sh: nova-compute.service, libvirt-guests.service")
-        self.assertEqual([call for call in self.changed() if "is-enabled" not in call], ["systemctl " + each for each in disable])
+        self.assertEqual(self.changed(), ["systemctl " + each for each in disable])
         undo = self.read("var/lib/edpm/undo-take-over.sh")
-        self.assertTrue(undo.endswith("systemctl enable libvirt-guests.service\nsystemctl enable --now nova-compute.service\n"), undo)
+        self.assertTrue(undo.endswith("".join("systemctl enable %s\n" % each for each in (
+            "--now libvirtd.socket", "--now libvirtd.service", "libvirt-guests.service", "--now nova-compute.service"))), undo)
         # The run ended early: there is one script with everything.
         self.done(**self.take_over())
         self.assertEqual(self.read("var/lib/edpm/undo-take-over.sh"), undo)
@@ -235,6 +238,12 @@ class ForeignServicesTest(modules.ModuleTest):
         self.packages()
         self.process(8, "0::/machine.slice/libpod-%s.scope" % B, "nova-compute")
         self.assertEqual(self.failure(**self.take_over()), "Cannot be taken over from packages: nova-compute in container of-podman")
+
+    def test_ovn_is_not_taken_over(self):
+        self.unit("ovn-controller.service")
+        self.assertEqual(self.failure(**self.take_over(services=["ovn"])),
+                         "OVN of packages cannot be taken over: unit ovn-controller.service (active, enabled). Disable it and rerun")
+        self.assertEqual(self.done(**self.take_over(services=ALL, replace=False, host=""))["changed"], False)
 
 
 if __name__ == "__main__":

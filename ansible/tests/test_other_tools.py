@@ -18,7 +18,7 @@ UNIT = "[Unit]\nDescription=%s\n[Service]\nExecStart=%s\n[Install]\nWantedBy=mul
 CONTAINER = ("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/podman start {0}\nExecStop=/usr/bin/podman stop --time 2 {0}\n"
              "[Install]\nWantedBy=multi-user.target\n")
 IMAGE = "localhost/edpm-nova-compute:latest"
-LIBVIRT = {"edpm_libvirt_image": "localhost/edpm-nova-libvirt:latest", "edpm_libvirt_daemons": ["virtlogd", "libvirtd"]}
+LIBVIRT = {"edpm_libvirt_image": "localhost/edpm-nova-libvirt:latest", "edpm_libvirt_daemons": ["virtlogd", "libvirtd"], "edpm_libvirt_check": False}
 # A commit of this project whose hosts this version continues.
 EARLIER = "8aabe89b8e6c14f2778c22d2c6256b09908e2938"
 
@@ -36,7 +36,8 @@ class OtherToolsTest(realhost.HostTest):
         with open(self.path("01-nova.conf"), "w", encoding="utf-8") as file:
             file.write("[DEFAULT]\ntransport_url = rabbit://u:p@127.0.0.1:5672/\ncompute_driver = libvirt.LibvirtDriver\nstate_path = /var/lib/nova\n"
                        "[oslo_concurrency]\nlock_path = /var/lib/nova/tmp\n[libvirt]\nvirt_type = qemu\n")
-        return {"edpm_nova_compute_image": IMAGE, "edpm_config_files": {"01-nova.conf": self.path("01-nova.conf")}, "edpm_health_seconds": 0}
+        return {"edpm_nova_compute_image": IMAGE, "edpm_config_files": {"01-nova.conf": self.path("01-nova.conf")}, "edpm_health_seconds": 0,
+                "edpm_nova_check": False, "edpm_nova_speak_seconds": 1}
 
     def service(self, name, text):
         """Starts a unit until the end of the test."""
@@ -137,6 +138,39 @@ class OtherToolsTest(realhost.HostTest):
         for playbook in ("ovn_metadata_cleanup", "ovn_controller_cleanup"):
             self.assertEqual(self.succeeds(playbook).changed, [])
         self.assertEqual((self.host("ovs-vsctl get Open_vSwitch . external_ids"), self.state(unit)), (external, before))
+
+    def test_y_a_host_of_packages_is_taken_over_with_its_guests(self):
+        name = self.host("uname --nodename")
+        instance = "/var/lib/nova/instances/6a5c7d1e-0f6c-4b1d-9d3a-1b2c3d4e5f60"
+        self.host("useradd --system --uid 64060 nova; mkdir -p {0}; echo id > /var/lib/nova/compute_id; echo disk > {0}/disk; chown -R nova /var/lib/nova;"
+                  "mkdir -p /etc/nova; printf '[DEFAULT]\\nhost = %s\\nstate_path = /var/lib/nova\\n' > /etc/nova/nova.conf".format(instance) % name)
+        self.addCleanup(self.host, "userdel nova; rm -rf /etc/nova /var/lib/nova", check=False)
+        compute, libvirtd = self.packaged(), self.packaged("libvirtd", "Virtualization daemon")
+        self.guest()
+        guest, asked = self.host("cat /run/libvirt/qemu/instance-1.pid"), {"edpm_take_over": "packages"}
+        message = self.refused("configure_network", edpm_hostname="another-name", **asked)[1]
+        self.assertEqual(message, "Look for other tools: The host is {0} in nova and would be another-name. Correct edpm_nova_host or edpm_hostname in ansibleVars".format(name))
+        self.succeeds("configure_network", **asked)
+        before = self.state(compute, libvirtd)
+        # What the run would start is not there in check mode.
+        self.assertIn("Look for other tools", self.run_playbook("libvirt", "--check", **LIBVIRT, **asked).changed)
+        self.assertEqual(self.state(compute, libvirtd), before)
+        self.succeeds("libvirt", **LIBVIRT, **asked)
+        with open(self.path("recap"), encoding="utf-8") as file:
+            self.assertIn("Taken over from packages, which start with /var/lib/edpm/undo-take-over.sh: nova-compute.service", file.read())
+        self.succeeds("nova", **self.nova(), **asked)
+        self.assertEqual(self.host("systemctl is-active nova-compute libvirtd edpm_nova_compute edpm_libvirt_libvirtd; systemctl is-enabled nova-compute libvirtd", check=False).split(),
+                         ["inactive", "inactive", "active", "active", "disabled", "disabled"])
+        self.assertEqual(self.host("cat /run/libvirt/qemu/instance-1.pid /var/lib/nova/compute_id {0}/disk; kill -0 {1}; find /var/lib/nova -user nova".format(instance, guest)).split(),
+                         [guest, "id", "disk"])
+        for playbook, variables in (("libvirt", LIBVIRT), ("nova", self.nova())):
+            self.assertEqual(self.succeeds(playbook, **variables, **asked).changed, [])
+        # And back.
+        self.host("/var/lib/edpm/undo-take-over.sh 2>&1")
+        self.assertEqual(self.host("systemctl is-active nova-compute edpm_nova_compute edpm_libvirt_libvirtd guest", check=False).split(),
+                         ["active", "inactive", "inactive", "active"])
+        self.host("systemctl stop guest")
+        self.succeeds("nova_cleanup")
 
     def test_z_a_host_with_libvirt_of_packages_is_deployed_again_and_again(self):
         libvirtd = self.packaged("libvirtd", "Virtualization daemon")

@@ -39,7 +39,8 @@ options:
     choices: ["", packages]
     default: ""
   replace:
-    description: Stop and disable services of this tool. Not if the host would get another name in nova, or guests are in another directory than C(/var/lib/nova/instances).
+    description: Stop and disable services of this tool. Not if the host would get another name in nova, or guests are in another directory than C(/var/lib/nova/instances), and
+      not OVN, without which guests have no network.
     type: bool
     default: false
   host:
@@ -112,12 +113,13 @@ edpm_refused:
 """
 
 import glob
+import io
 import json
 import os
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.edpm.operators.plugins.module_utils.files import read, write
+from ansible_collections.edpm.operators.plugins.module_utils.files import write
 
 # The first words of each unit that the role edpm_service has written, in every version.
 OURS = "# Written by the role edpm.operators.edpm_service,"
@@ -143,6 +145,9 @@ NAMES = {"nova": "nova-compute", "libvirt": "libvirt", "ovn": "OVN"}
 # Configuration of nova-compute, in the order in which packages have it read, and the values that do not differ from ours.
 CONFIGURATION = ("usr/share/nova/nova-dist.conf", "etc/nova/nova.conf", "etc/nova/nova-compute.conf")
 EXPECTED = {"state_path": ("/var/lib/nova",), "instances_path": ("/var/lib/nova/instances", "$state_path/instances", "${state_path}/instances")}
+# Of packages of libvirt: what listens for clients, what runs, and what shuts guests down with the host.
+LIBVIRT = ("libvirtd*.socket", "virt*d*.socket", "libvirtd.service", "virt*d.service", "libvirt-guests.service")
+GUESTS = LIBVIRT[-1]
 UNDO = """\
 #!/bin/sh
 # Written by the module edpm.operators.foreign_services: gives this host back to the services that it was taken over from. Guests continue.
@@ -179,10 +184,11 @@ class Host(object):
         return os.path.join(self.root, *names)
 
     def read(self, *names):
-        """Returns the text of a file, nothing of one that is not there or is no text."""
+        """Returns the text of a file, nothing of one that is not there any more."""
         try:
-            return read(self.path(*names))
-        except (IOError, OSError, ValueError):
+            with io.open(self.path(*names), encoding="utf-8", errors="replace") as stream:
+                return stream.read()
+        except (IOError, OSError):
             return ""
 
     def note(self, service, what, unit=""):
@@ -217,16 +223,17 @@ class Host(object):
 
     def look_at_units(self, units):
         """Notes those that run, and those that start at boot."""
-        if not units:
-            return
-        names = sorted(units)
-        out = self.module.run_command(["systemctl", "show", "--property=ActiveState,UnitFileState", "--"] + names, check_rc=True)[1]
-        for name, block in zip(names, out.strip().split("\n\n")):
-            status = dict(line.partition("=")[::2] for line in block.splitlines())
-            state, starts = status.get("ActiveState", ""), status.get("UnitFileState", "").startswith("enabled")
+        for name, state, starts in self.states(sorted(units)):
             if state in RUNS or starts:
                 self.note(units[name], "unit %s (%s%s)" % (name, state, ", enabled" if starts else ""), name)
                 self.units[name] = units[name]
+
+    def states(self, names):
+        """Returns units with what systemd says of them: their state, and whether they start at boot."""
+        show = ["systemctl", "show", "--property=ActiveState,UnitFileState", "--"] + names
+        blocks = self.module.run_command(show, check_rc=True)[1].strip().split("\n\n") if names else []
+        found = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in blocks]
+        return [(name, status.get("ActiveState", ""), status.get("UnitFileState", "").startswith("enabled")) for name, status in zip(names, found)]
 
     def look_at_docker(self, services):
         """Notes containers that docker runs or starts at boot. Its files are read, because its command can start it."""
@@ -293,6 +300,9 @@ class Host(object):
         foreign = [what for what in self.found if not what.startswith("unit ") and " guests (" not in what]
         if foreign or self.tools - set([tool]):
             return "Cannot be taken over from %s: %s" % (tool, (foreign or self.found)[0])
+        # It would remove the host from the south bound database when it stops.
+        if "ovn" in self.services and self.module.params["replace"]:
+            return "OVN of %s cannot be taken over: %s. Disable it and rerun" % (tool, self.found[0])
         options = self.options()
         before = options.get("host") or os.uname()[1]
         name = self.module.params["host"] or self.module.params["hostname"] or os.uname()[1]
@@ -317,21 +327,29 @@ class Host(object):
 
     def replace(self):
         """Stops and disables units, nova-compute before what it needs, and returns what was done."""
-        names = sorted(self.units, key=lambda name: (("nova", "libvirt", "ovn").index(self.units[name]), name))
+        names = sorted(self.units, key=lambda name: (("nova", "libvirt").index(self.units[name]), name))
         changes = [["disable", "--now", name] for name in names]
+        libvirt = self.libvirt_of_packages() if "libvirt" in self.module.params["services"] else []
         # Stopped, it would shut guests down.
-        if "libvirt" in self.module.params["services"] and "libvirt-guests.service" in self.unit_files("libvirt-guests.service"):
-            state = self.module.run_command(["systemctl", "is-enabled", "libvirt-guests.service"])[1].strip()
-            changes += [["disable", "libvirt-guests.service"]] if state == "enabled" else []
+        changes += [["disable", name] for name in libvirt if name == GUESTS]
         if changes and not self.module.check_mode:
-            undo = self.path(self.module.params["undo"].lstrip("/"))
-            again = read(undo) or UNDO
-            # Written first, in the order in which they start.
-            lines = ["systemctl %s\n" % " ".join(["enable"] + change[1:]) for change in reversed(changes)]
-            write(self.module, undo, again + "".join(line for line in lines if line not in again), 0o700)
+            self.note_how_to_undo(changes, [name for name in libvirt if name != GUESTS])
             for change in changes:
                 self.module.run_command(["systemctl"] + change, check_rc=True)
         return [" ".join(change) for change in changes]
+
+    def libvirt_of_packages(self):
+        """Returns the units of libvirt that start at boot. But for that of guests, the role edpm_libvirt stops and disables them."""
+        names = [name for pattern in LIBVIRT for name in self.unit_files(pattern) if not self.is_ours(name) and name not in self.units]
+        return [name for name, _, starts in self.states(names) if starts]
+
+    def note_how_to_undo(self, changes, libvirt):
+        """Writes the script before anything is stopped: libvirt starts first, and nova-compute last."""
+        undo = self.path(self.module.params["undo"].lstrip("/"))
+        again = self.read(undo) or UNDO
+        commands = [["enable", "--now", name] for name in libvirt] + [["enable"] + change[1:] for change in reversed(changes)]
+        lines = ["systemctl %s\n" % " ".join(command) for command in commands]
+        write(self.module, undo, again + "".join(line for line in lines if line not in again), 0o700)
 
 
 def main():
