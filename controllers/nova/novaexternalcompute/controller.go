@@ -31,11 +31,8 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells;nova,verbs=list;watch
 
-// cellIndex holds the cell of a compute, and layerIndex the Secrets of the templates of a cell.
-const (
-	cellIndex  = "spec.cellName"
-	layerIndex = "nova.layers"
-)
+// cellIndex holds the cell of a compute.
+const cellIndex = "spec.cellName"
 
 // Reconciler of NovaExternalCompute.
 type Reconciler struct {
@@ -64,16 +61,16 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 	ofCell := func(cell func(client.Object) string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(computesOf(mgr.GetClient(), cell))
 	}
-	b.Watches(&novav1.NovaCell{}, ofCell(watch.ByName), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(registration.CellTrouble)))).
-		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(computesOfNova(mgr.GetClient())), builder.WithPredicates(apiChanges)).
+	b.Watches(&novav1.NovaCell{}, ofCell(watch.ByName), builder.WithPredicates(cellChanges)).
+		Watches(&novav1.Nova{}, computesOfCells(mgr.GetClient(), cellsOfNova), builder.WithPredicates(apiChanges)).
 		WatchesRawSource(shared.Inputs.SecretChanges(ofCell(cellOfConfig))).
-		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient())))).
+		WatchesRawSource(shared.Inputs.SecretChanges(computesOfCells(mgr.GetClient(), layers.CellsWith(mgr.GetClient())))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
 		WatchesRawSource(r.Services.Computes())
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCell{}, layerIndex, layers.SecretsOf); err != nil {
+	if err := layers.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	return mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, cellIndex, cellOf)
@@ -84,28 +81,23 @@ func computesOf(c client.Reader, cell func(client.Object) string) handler.MapFun
 	return watch.Users(c, func() client.ObjectList { return &novav1.NovaExternalComputeList{} }, cellIndex, cell)
 }
 
-// computesWithLayer are the computes of the cells whose templates name a Secret.
-func computesWithLayer(c client.Reader) handler.MapFunc {
-	cells := watch.Users(c, func() client.ObjectList { return &novav1.NovaCellList{} }, layerIndex, watch.ByName)
-	return func(ctx context.Context, secret client.Object) []reconcile.Request {
+// computesOfCells are the computes of the cells that a function names.
+func computesOfCells(c client.Reader, names func(context.Context, client.Object) []string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		var requests []reconcile.Request
-		for _, cell := range cells(ctx, secret) {
-			requests = append(requests, computesOf(c, func(client.Object) string { return cell.Name })(ctx, secret)...)
+		for _, name := range names(ctx, obj) {
+			requests = append(requests, computesOf(c, func(client.Object) string { return name })(ctx, obj)...)
 		}
 		return requests
-	}
+	})
 }
 
-// computesOfNova are the computes of the cells of a Nova.
-func computesOfNova(c client.Reader) handler.MapFunc {
-	return func(ctx context.Context, nova client.Object) []reconcile.Request {
-		var requests []reconcile.Request
-		for cell := range nova.(*novav1.Nova).Spec.CellTemplates {
-			name := novav1.CellName(nova.GetName(), cell)
-			requests = append(requests, computesOf(c, func(client.Object) string { return name })(ctx, nova)...)
-		}
-		return requests
+func cellsOfNova(_ context.Context, nova client.Object) []string {
+	var names []string
+	for cell := range nova.(*novav1.Nova).Spec.CellTemplates {
+		names = append(names, novav1.CellName(nova.GetName(), cell))
 	}
+	return names
 }
 
 // hostChanges lets through that a compute has another host in nova, or none.
@@ -123,9 +115,16 @@ var apiChanges = predicate.Funcs{
 	},
 }
 
-// configuresComputes is what computes wait for of their cell: a conductor that is
-// being replaced does not concern them.
-func configuresComputes(cell client.Object) bool { return cell.(*novav1.NovaCell).ConfiguresComputes() }
+// cellChanges lets through what computes wait for of their cell, once it has observed its
+// spec: before, all of them would only say that they wait. A conductor that is being
+// replaced does not concern them.
+var cellChanges = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, now := e.ObjectOld.(*novav1.NovaCell), e.ObjectNew.(*novav1.NovaCell)
+		return now.Status.ObservedGeneration == now.Generation && (before.Status.ObservedGeneration != now.Generation ||
+			before.ConfiguresComputes() != now.ConfiguresComputes() || registration.CellTrouble(before) != registration.CellTrouble(now))
+	},
+}
 
 // hostOf leaves out computes that nova does not know, which have no host in common.
 func hostOf(obj client.Object) []string {
