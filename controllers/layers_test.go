@@ -94,10 +94,12 @@ var _ = Describe("The templates of a cell", func() {
 		}
 		times(1, 1)
 		By("a template of one role")
+		before := get(Default, w.compute("a")).ResourceVersion
 		w.layer(func(s *novav1.NovaCellSpec) {
 			s.ComputeTemplates = []novav1.NovaComputeTemplate{template(large, "large")}
 		})
 		times(1, 2)
+		Expect(get(Default, w.compute("a")).ResourceVersion).To(Equal(before), "nothing is written about a compute that it does not concern")
 		By("one of another role before it, and one that says nothing")
 		w.layer(func(s *novav1.NovaCellSpec) {
 			s.ComputeTemplates = []novav1.NovaComputeTemplate{{}, template(common1, "small"), template(large, "large")}

@@ -32,11 +32,8 @@ import (
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nova.openstack.org,resources=novacells;nova,verbs=list;watch
 
-// cellIndex holds the cell of a compute, and layerIndex the Secrets of the templates of a cell.
-const (
-	cellIndex  = "spec.cellName"
-	layerIndex = "nova.layers"
-)
+// cellIndex holds the cell of a compute.
+const cellIndex = "spec.cellName"
 
 // Reconciler of NovaExternalCompute.
 type Reconciler struct {
@@ -71,7 +68,7 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaCell{}, layerIndex, layers.SecretsOf); err != nil {
+	if err := layers.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	return mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, cellIndex, cellOf)
@@ -85,11 +82,11 @@ func listComputes() client.ObjectList { return &novav1.NovaExternalComputeList{}
 
 // computesWithLayer are the computes of the cells whose templates name a Secret.
 func computesWithLayer(c client.Reader) handler.MapFunc {
-	cells := watch.Users(c, func() client.ObjectList { return &novav1.NovaCellList{} }, layerIndex, watch.ByName)
+	cells := layers.CellsWith(c)
 	return func(ctx context.Context, secret client.Object) []reconcile.Request {
 		var requests []reconcile.Request
-		for _, cell := range cells(ctx, secret) {
-			ofCell := watch.Users(c, listComputes, cellIndex, func(client.Object) string { return cell.Name })
+		for _, name := range cells(ctx, secret) {
+			ofCell := watch.Users(c, listComputes, cellIndex, func(client.Object) string { return name })
 			requests = append(requests, ofCell(ctx, secret)...)
 		}
 		return requests

@@ -18,6 +18,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 // Names of files on the host. oslo.config reads a directory in the order of the names
@@ -91,11 +92,28 @@ func halt(err error) error {
 	return err
 }
 
-// SecretsOf returns the Secrets that the templates of a NovaCell name.
-func SecretsOf(cell client.Object) []string {
-	var names []string
-	for _, t := range cell.(*novav1.NovaCell).Spec.ComputeTemplates {
-		names = append(names, t.CustomServiceConfigSecrets...)
+// secretIndex holds the Secrets that the templates of a NovaCell name.
+const secretIndex = "nova.layers"
+
+// Index adds the index that CellsWith uses.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	return indexer.IndexField(ctx, &novav1.NovaCell{}, secretIndex, func(cell client.Object) []string {
+		var names []string
+		for _, t := range cell.(*novav1.NovaCell).Spec.ComputeTemplates {
+			names = append(names, t.CustomServiceConfigSecrets...)
+		}
+		return names
+	})
+}
+
+// CellsWith returns a function from a Secret to the names of the cells whose templates name it.
+func CellsWith(c client.Reader) func(context.Context, client.Object) []string {
+	cells := watch.Users(c, func() client.ObjectList { return &novav1.NovaCellList{} }, secretIndex, watch.ByName)
+	return func(ctx context.Context, secret client.Object) []string {
+		var names []string
+		for _, cell := range cells(ctx, secret) {
+			names = append(names, cell.Name)
+		}
+		return names
 	}
-	return names
 }

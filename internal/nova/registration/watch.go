@@ -29,7 +29,7 @@ func Watch(b *builder.Builder, c client.Reader, list func() client.ObjectList, c
 	}
 	return b.
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell(watch.ByName)),
-			builder.WithPredicates(predicate.Or(append(more, watch.SpecOr(configuresComputes), watch.SpecOr(CellTrouble))...))).
+			builder.WithPredicates(predicate.Or(append(more, cellChanges)...))).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(ofNova), builder.WithPredicates(apiChanges))
 }
 
@@ -38,6 +38,13 @@ var apiChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool { return Observes(e.ObjectOld) != Observes(e.ObjectNew) },
 }
 
-// configuresComputes is what computes wait for of their cell: a conductor that is
-// being replaced does not concern them.
-func configuresComputes(cell client.Object) bool { return cell.(*novav1.NovaCell).ConfiguresComputes() }
+// cellChanges lets through what computes wait for of their cell, once it has observed its
+// spec: before, all of them would only say that they wait. A conductor that is being
+// replaced does not concern them.
+var cellChanges = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, now := e.ObjectOld.(*novav1.NovaCell), e.ObjectNew.(*novav1.NovaCell)
+		return now.Status.ObservedGeneration == now.Generation && (before.Status.ObservedGeneration != now.Generation ||
+			before.ConfiguresComputes() != now.ConfiguresComputes() || CellTrouble(before) != CellTrouble(now))
+	},
+}
