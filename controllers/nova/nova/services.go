@@ -3,8 +3,8 @@ package nova
 import (
 	"context"
 	"errors"
-	"slices"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
