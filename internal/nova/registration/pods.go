@@ -195,7 +195,8 @@ func (p *PodServices) leave(ctx context.Context, s *service) (bool, error) {
 	case trouble != nil: // clean-up is skipped
 		return true, s.onlyFault(trouble)
 	case p.skipCleanup() && l.service.ID != "" && (l.present || l.instances > 0):
-		return true, p.abandon(s)
+		p.abandon(s)
+		return true, nil
 	case l.present:
 		return false, nil
 	}
@@ -205,16 +206,16 @@ func (p *PodServices) leave(ctx context.Context, s *service) (bool, error) {
 		return false, nil
 	}
 	if err == nil && !deleted && p.skipCleanup() {
-		return true, p.abandon(s)
+		p.abandon(s)
+		return true, nil
 	}
 	return deleted, err
 }
 
 // abandon reports that nova keeps a service.
-func (p *PodServices) abandon(s *service) error {
+func (p *PodServices) abandon(s *service) {
 	s.warn(novav1.ServiceLeftEvent, "nova keeps the service nova-compute of pod %s (%d instances), which is disabled: delete its instances, then run openstack compute service delete %s",
 		s.name.Pod, s.leaving.instances, s.leaving.service.ID)
-	return nil
 }
 
 // forget removes the pods whose services no longer concern anyone.
