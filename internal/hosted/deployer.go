@@ -218,7 +218,7 @@ func (d *deployer) busy(ctx context.Context, obj client.Object) string {
 	if d.Busy == nil || obj.GetAnnotations()[common.IgnoreBusyAnnotation] == "true" {
 		return ""
 	}
-	return d.Busy(ctx, obj.(Object))
+	return d.Busy(ctx, obj)
 }
 
 // becameReady reports whether phase 0 of a node has ended, so that services can follow.

@@ -2,6 +2,9 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// NovaStep is the step of a compute on a host that runs nova-compute.
+const NovaStep = "nova"
+
 // ComputeServiceStatus is a service nova-compute as nova's API shows it.
 type ComputeServiceStatus struct {
 	// ID of the service in nova.

@@ -11,9 +11,6 @@ import (
 // NovaExternalComputeFinalizer keeps a compute until its services are off the host.
 const NovaExternalComputeFinalizer = "nova.openstack.org/novaexternalcompute"
 
-// NovaStep is the step of a compute that runs nova-compute.
-const NovaStep = "nova"
-
 // NovaExternalComputeSpec says which node is a compute of which cell. All of it
 // but customServiceConfig and the images is kept up to date by the controller
 // that watches the nodes.

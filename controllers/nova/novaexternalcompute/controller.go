@@ -47,7 +47,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
 		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE, Identity: identity.HostCompute,
-		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.Services.Withdraw, Reads: reads, Busy: r.busy,
+		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.Services.Withdraw, Reads: reads, Busy: r.Services.Busy,
 		Bind: r.bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 			return r.watch(ctx, mgr, shared, b)
@@ -72,10 +72,6 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 		return err
 	}
 	return mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, cellIndex, cellOf)
-}
-
-func (r *Reconciler) busy(ctx context.Context, compute hosted.Object) string {
-	return r.Services.Busy(ctx, client.ObjectKeyFromObject(compute))
 }
 
 func listComputes() client.ObjectList { return &novav1.NovaExternalComputeList{} }

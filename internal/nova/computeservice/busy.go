@@ -11,6 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/pagination"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // inProgress are the states of a migration in which nova-compute of both hosts works on it
@@ -23,20 +24,20 @@ const oldestMigration = 24 * time.Hour
 // Busy returns what the host of a compute does in nova that a restart of nova-compute would
 // interrupt; empty if nothing, if nova does not know the host, and if nova cannot be asked,
 // which is not to keep anyone from repairing it.
-func (o *Observer) Busy(ctx context.Context, compute types.NamespacedName) string {
-	nova, host := o.hostOf(compute)
+func (o *Observer) Busy(ctx context.Context, compute client.Object) string {
+	nova, host := o.hostOf(client.ObjectKeyFromObject(compute))
 	if host == "" {
 		return ""
 	}
-	client, err := o.Client(ctx, nova)
+	c, err := o.Client(ctx, nova)
 	if err != nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.opts.Timeout)
 	defer cancel()
-	busy, err := client.api.migration(ctx, host, time.Now())
+	busy, err := c.api.migration(ctx, host, time.Now())
 	if busy == "" && err == nil {
-		busy, err = client.api.task(ctx, host)
+		busy, err = c.api.task(ctx, host)
 	}
 	if err != nil {
 		return ""

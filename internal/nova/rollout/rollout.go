@@ -245,14 +245,14 @@ func canFollow(c *novav1.NovaExternalCompute, image string) bool {
 func choose(image string, computes []novav1.NovaExternalCompute) string {
 	rank := func(c *novav1.NovaExternalCompute) int {
 		switch {
+		case !ptr.Deref(c.Spec.Deploy, true):
+			return 3
 		case c.Status.Conditions.IsTrue(condition.ReadyCondition):
 			return 0
 		case c.Status.Conditions.IsTrue(condition.DeploymentReadyCondition):
 			return 1
-		case ptr.Deref(c.Spec.Deploy, true):
-			return 2
 		}
-		return 3
+		return 2
 	}
 	var first *novav1.NovaExternalCompute
 	for i := range computes {

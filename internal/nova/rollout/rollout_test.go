@@ -62,6 +62,8 @@ func disabled(c *novav1.NovaExternalCompute) {
 	}
 }
 
+func paused(c *novav1.NovaExternalCompute) { c.Spec.Deploy = ptr.To(false) }
+
 func leaving(c *novav1.NovaExternalCompute) { c.DeletionTimestamp = ptr.To(metav1.Now()) }
 
 func fresh(c *novav1.NovaExternalCompute) { c.Status.Hash = nil; running(c) }
@@ -143,6 +145,7 @@ func TestOneComputeGetsANewImageFirst(t *testing.T) {
 		"the first that is Ready":                 {begun, computes{compute("a", "1", failed), compute("c", "1"), compute("b", "1"), compute("d", "1", chosen)}, first("b")},
 		"one that is deployed rather than failed": {begun, computes{compute("a", "1", failed), compute("b", "1", down)}, first("b")},
 		"a failed one if all have failed":         {begun, computes{compute("a", "1", failed), compute("b", "1", failed)}, first("a")},
+		"none that is paused":                     {begun, computes{compute("a", "1", paused), compute("b", "1", failed)}, first("b")},
 		"none if all have it":                     {begun, computes{compute("a", "2", running), compute("b", "1", chosen), compute("c", "1", leaving)}, verified},
 		"none if there are none":                  {begun, nil, verified},
 		"it stays while it runs":                  {first("b"), computes{compute("a", "1"), compute("b", "2", running)}, first("b")},
