@@ -176,7 +176,7 @@ spec:
 		cluster.crash(nil)
 		Eventually(w.sets).Should(Equal(release("2", "2", "2", "2")))
 		shows(nova(), novav1.UpdateReadyCondition, "False/Updating/Info", "images that were chosen since")
-		Expect(w.ran(mark)).To(HaveEach("nova-upgrade-check"))
+		Expect(w.ran(mark)).To(ConsistOf("nova-upgrade-check", "nova-cell0-online-migrations", "nova-cell1-online-migrations"))
 		choose("2")
 		ready(nova())
 		Expect(get(Default, nova()).Status.UpgradeCheck).To(BeNil())
