@@ -38,7 +38,8 @@ func nodeErrors(node *dataplanev1.OpenStackDataPlaneNode) field.ErrorList {
 	if _, wrong := validate.HostKey(key, node.Annotations[common.HostKeyAnnotation]); wrong != nil {
 		errs = append(errs, wrong)
 	}
-	return errs
+	_, _, wrong := validate.Drain(node.Annotations)
+	return append(errs, wrong...)
 }
 
 // sameHost finds nodes that stand for one host. It only warns: while a node is

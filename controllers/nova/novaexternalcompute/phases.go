@@ -15,7 +15,6 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
-	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -40,10 +39,10 @@ type scope struct {
 
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, compute: h.Object.(*novav1.NovaExternalCompute)}
-	service := registration.New(h, r.Services)
+	service := r.registrar.Of(h)
 	return hosted.Parts{
 		Cell:      s.compute.Spec.CellName,
-		Inputs:    []phase.Phase{phase.OptionalOf(novav1.ComputeServiceReadyCondition, service.Observe), phase.Of(novav1.NovaCellReadyCondition, s.cell)},
+		Inputs:    append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.cell)),
 		Images:    s.images,
 		Steps:     []hosted.Step{{Step: libvirtStep, Complete: s.libvirt}, {Step: novaStep, Complete: s.nova}},
 		Deployed:  []phase.Phase{phase.Of(novav1.ComputeServiceReadyCondition, service.Ready)},

@@ -3,6 +3,7 @@ package computeservice
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,10 +19,11 @@ type cloud struct {
 	subjects map[types.NamespacedName]Subject
 	// awaited are the subjects whose services should be up by now.
 	awaited map[types.NamespacedName]bool
-	// retries are the subjects that could not write to nova.
-	retries map[types.NamespacedName]bool
-	stop    context.CancelFunc // nil while it is not asked
-	hurry   chan struct{}
+	// followed are the subjects that are woken when nova has been asked again, and whether
+	// that is to be soon.
+	followed map[types.NamespacedName]bool
+	stop     context.CancelFunc // nil while it is not asked
+	hurry    chan struct{}
 
 	asked    bool
 	services map[string]Service // by host
@@ -53,6 +55,11 @@ func (c *cloud) reset() {
 // hasten makes nova be asked soon.
 func (c *cloud) hasten(now time.Time) {
 	c.changed = now
+	c.hurryUp()
+}
+
+// hurryUp has it computed again when nova is asked.
+func (c *cloud) hurryUp() {
 	select {
 	case c.hurry <- struct{}{}:
 	default:
@@ -68,6 +75,8 @@ func (c *cloud) due(opts Options, now time.Time) time.Duration {
 		pause = opts.Soon
 	case c.trouble != nil:
 		pause = opts.Soon << min(c.failures, 8)
+	case slices.Contains(slices.Collect(maps.Values(c.followed)), true):
+		pause = opts.Soon
 	case c.awaits():
 		pause = now.Sub(c.changed) / 4
 	}
@@ -135,11 +144,11 @@ func (c *cloud) note(found answer, err error, now time.Time) []types.NamespacedN
 		if changed {
 			c.changed = now
 		}
-		if changed || c.retries[name] {
+		if _, followed := c.followed[name]; changed || followed {
 			concerned = append(concerned, name)
 		}
 	}
-	clear(c.retries)
+	clear(c.followed)
 	return concerned
 }
 

@@ -20,6 +20,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/drain"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -29,8 +30,10 @@ const hostVar = "edpm_nova_host"
 // Registration is the service of one compute in nova, in one reconciliation.
 type Registration struct {
 	*hosted.Scope
-	compute  *novav1.NovaExternalCompute
-	services *computeservice.Observer
+	*Registrar
+	compute *novav1.NovaExternalCompute
+	// previous is what the compute showed of its drain before; nil for nothing.
+	previous *condition.Condition
 	// api is the Nova that is asked for the service, nil if none is, and view what it said.
 	api  *novav1.Nova
 	view computeservice.View
@@ -43,9 +46,32 @@ type Registration struct {
 	leaving   leaving
 }
 
-// New returns the service of the compute of a scope.
-func New(s *hosted.Scope, services *computeservice.Observer) *Registration {
-	return &Registration{Scope: s, compute: s.Object.(*novav1.NovaExternalCompute), services: services}
+// Registrar looks after the services of all computes.
+type Registrar struct {
+	services *computeservice.Observer
+	drains   *drain.Memory
+}
+
+// NewRegistrar returns one that has the services observed.
+func NewRegistrar(services *computeservice.Observer) *Registrar {
+	return &Registrar{services, drain.NewMemory()}
+}
+
+// Of returns the service of the compute of a scope.
+func (r *Registrar) Of(s *hosted.Scope) *Registration {
+	compute := s.Object.(*novav1.NovaExternalCompute)
+	return &Registration{Scope: s, Registrar: r, compute: compute, previous: compute.Status.Conditions.Get(novav1.DrainedCondition).DeepCopy()}
+}
+
+// Forget what is known of a compute that no longer exists.
+func (r *Registrar) Forget(compute types.NamespacedName) {
+	r.services.Withdraw(compute)
+	r.drains.Forget(compute)
+}
+
+// Phases that halt for nothing, of a compute that is not deleted.
+func (s *Registration) Phases() []phase.Phase {
+	return []phase.Phase{phase.OptionalOf(novav1.ComputeServiceReadyCondition, s.Observe), phase.OptionalOf(novav1.DrainedCondition, s.MoveGuests)}
 }
 
 // Observe is the phase that finds out what nova says of the service. It halts for
@@ -222,14 +248,25 @@ func (s *Registration) judgeService() *phase.Halt {
 		return phase.Failing(t, novav1.ServiceDownReason, "%s", downText(service, s.compute.Spec.CellName, s.cellTrouble))
 	case !service.Mapped:
 		return phase.Waiting(t, novav1.HostNotMappedReason, "Waiting until host %s is mapped to its cell: see condition %s of Nova %s", service.Host, novav1.NovaComputeServicesReadyCondition, s.api.Name)
-	case service.Disabled && service.DisabledFor != "":
-		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
-			service.Host, common.DisableAnnotation, service.DisabledReason)
 	case service.Disabled:
-		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: its service is disabled (%s). Enable it with openstack compute service set --enable %s nova-compute",
-			service.Host, reasonText(service.DisabledReason), service.Host)
+		return s.judgeDisabled()
 	}
 	return nil
+}
+
+// judgeDisabled says why the service is disabled, and who can enable it.
+func (s *Registration) judgeDisabled() *phase.Halt {
+	service, t := s.compute.Status.ComputeService, novav1.ComputeServiceReadyCondition
+	switch {
+	case s.wantsDrain():
+		return phase.Waiting(t, novav1.HostDrainedReason, "nova puts no guest on host %s, which is drained (annotation %s of the node): condition %s says how far that is",
+			service.Host, common.DrainAnnotation, novav1.DrainedCondition)
+	case service.DisabledFor != "":
+		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
+			service.Host, common.DisableAnnotation, service.DisabledReason)
+	}
+	return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: its service is disabled (%s). Enable it with openstack compute service set --enable %s nova-compute",
+		service.Host, reasonText(service.DisabledReason), service.Host)
 }
 
 // CellTrouble is the reason why a cell is not Ready, empty if it is. It changes rarely: all
