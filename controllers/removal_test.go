@@ -181,7 +181,7 @@ var _ = Describe("A compute that nova knows", func() {
 	})
 
 	It("forces its service down when its host is dead and nova refuses to delete it", func() {
-		server.Migrate("n000", true)
+		server.Migrate("n000")
 		server.Stop("n000")
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))

@@ -184,7 +184,7 @@ var _ = Describe("A restart of nova-compute", func() {
 
 	It("waits for what nova does on the host, and others do not wait for it", func() {
 		deploy("n000", "n001")
-		server.Migrate("n000", true)
+		complete := server.Move("n000")
 		configure("n000")
 		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "is being moved (running)")
 		configure("n001")
@@ -193,15 +193,15 @@ var _ = Describe("A restart of nova-compute", func() {
 
 		By("something else being done")
 		server.Boot("n000", 1)
-		server.Task("n000", "image_uploading")
-		server.Migrate("n000", false)
+		server.Alter("guest-0", func(g *fakenova.Guest) { g.Task = "image_uploading" })
+		complete()
 		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task image_uploading")
 		Expect(w.times("n000", novav1.NovaStep)).To(Equal(1))
 		w.restart()
 		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task image_uploading")
 
 		By("nothing being done any more")
-		server.Task("n000", "")
+		server.Alter("guest-0", func(g *fakenova.Guest) { g.Task = "" })
 		w.computesReady("n000")
 		Expect(w.times("n000", novav1.NovaStep)).To(Equal(2))
 		w.exactlyOnce()
@@ -209,7 +209,7 @@ var _ = Describe("A restart of nova-compute", func() {
 
 	It("goes on if a person says so, and while nova cannot be asked", func() {
 		deploy("n000")
-		server.Migrate("n000", true)
+		server.Move("n000")
 		configure("n000")
 		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy))
 		annotate(w.compute("n000"), common.IgnoreBusyAnnotation, "true")

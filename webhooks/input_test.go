@@ -406,6 +406,20 @@ var _ = Describe("The annotation that takes a host over", func() {
 	})
 })
 
+var _ = Describe("The annotations for the drain of a host", func() {
+	It("rejects a way and a number that do not exist with field, value and remedy, and accepts others", func() {
+		node := newWorld().newNode("edpm-0", "", "-")
+		node.Annotations = map[string]string{common.DrainAnnotation: "true"}
+		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/drain]", `"true"`, `"live", "cold", "stop"`)
+		node.Annotations = map[string]string{common.DrainAnnotation: "live", common.DrainParallelAnnotation: "many"}
+		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/drain-parallel]", `"many"`, "must be a number from 1 to 50")
+		node.Annotations[common.DrainParallelAnnotation] = "4"
+		create(node)
+		node.Annotations[common.DrainAnnotation] = "yes"
+		refused(api.Update(ctx, node), "metadata.annotations[edpm.openstack.org/drain]", `"yes"`)
+	})
+})
+
 var _ = Describe("The annotation for the key of a host", func() {
 	It("rejects a value that is no key with field, value and remedy, and accepts a key", func() {
 		node := newWorld().newNode("edpm-0", "", "-")

@@ -22,6 +22,14 @@ const (
 	// DisableAnnotation on a node has its compute service disabled in nova, with the
 	// value as the reason.
 	DisableAnnotation = "edpm.openstack.org/disable"
+
+	// DrainAnnotation on a node has its compute service disabled in nova, and its guests
+	// moved to other hosts: live, cold or stop.
+	DrainAnnotation = "edpm.openstack.org/drain"
+
+	// DrainParallelAnnotation on a node is how many of its guests are moved at a time.
+	DrainParallelAnnotation = "edpm.openstack.org/drain-parallel"
+
 	// HostKeyAnnotation on a node is the public key of its host, as in
 	// /etc/ssh/ssh_host_ed25519_key.pub. It takes the place of the key that was
 	// recorded when the host was first met.

@@ -19,7 +19,7 @@ import (
 var everyCommand = [][]string{
 	{"status"}, {"status", "edpm-compute-0"}, {"status", "role/edpm-compute"}, {"status", "--watch", "--timeout", "2s"}, {"logs", "edpm-compute-0"}, {"logs", "edpm-compute-0", "--follow"},
 	{"rerun", "edpm-compute-0"}, {"rerun", "role/edpm-compute", "--step", "run-os"}, {"must-gather", "--dest", "DIR"}, {"must-gather", "--all-namespaces", "--dest", "DIR"},
-	{"topology", "map"}, {"topology", "simulate", "-f", "-", "--for", "glance"},
+	{"drain", "edpm-compute-0"}, {"undrain", "edpm-compute-0"}, {"topology", "map"}, {"topology", "simulate", "-f", "-", "--for", "glance"},
 }
 
 // answers is an API server that only says how it is.

@@ -141,6 +141,12 @@ var tables = []Table{
 	),
 	kind(compute,
 		hostedInputReady.withTable(hosted).withReasons(novaAnnotationMissing, novaCellMismatch),
+		novaDrained.
+			withReasons(novaDraining, novaGuestsRemain, novaDrainNotPossible,
+				novaInvalidSpec.withMeaning("an annotation of the drain has another value than it can have; the message names it").withRemedy("correct or remove the annotation of the node"),
+				novaServiceDown.withMeaning("the nova-compute of the host is down, without which nova moves no guest").withRemedy("see the condition `ComputeServiceReady`; if the host is dead, evacuate its guests"),
+				novaServiceNotReported, novaServiceConflict, novaHostEmpty, novaGuestsStopped).
+			withReasons(unobserved...),
 		novaNovaCellReady.withReasons(novaCellMissing, novaCellNotReady, novaCellZero, commonSecretForbidden, commonSecretLimit),
 		hostedDataPlaneNodeReady.withTable(hosted),
 		serviceConfigReady.withMeaning("`customServiceConfig` and the templates of the cell are valid").withTable(hosted).withReasons(
@@ -148,7 +154,7 @@ var tables = []Table{
 			commonSecretForbidden, commonSecretLimit),
 		deploymentReady.withMeaning("libvirt and nova ran on the host with the current inputs").withTable(hosted),
 		novaComputeServiceReady.
-			withReasons(novaNotObserved, novaServiceNotReported, novaServiceDown, novaServiceDisabled, novaServiceDuplicated, novaServiceConflict, novaInstancesPresent, novaHostNotMapped).
+			withReasons(novaNotObserved, novaServiceNotReported, novaServiceDown, novaServiceDisabled, novaHostDrained, novaServiceDuplicated, novaServiceConflict, novaInstancesPresent, novaHostNotMapped).
 			withReasons(unobserved...),
 	),
 	kind(novaCompute,

@@ -133,7 +133,7 @@ func (c *creator) setup(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(c.Creator).
 		For(&dataplanev1.OpenStackDataPlaneNode{}, builder.WithPredicates(watch.SpecOr(kept))).
-		Watches(c.empty(), handler.EnqueueRequestsFromMapFunc(c.byNode), builder.WithPredicates(watch.SpecOr(stateOf))).
+		Watches(c.empty(), handler.EnqueueRequestsFromMapFunc(c.byNode), builder.WithPredicates(watch.SpecOr(c.stateOf))).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(nodesOfRole(mgr.GetClient())), builder.WithPredicates(watch.SpecChanges)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
 	if c.Several != nil {
@@ -281,7 +281,7 @@ func (p *post) show(ctx context.Context, obj Object) error {
 	if !p.holds(obj) {
 		return p.forget(ctx)
 	}
-	s := stateOf(obj)
+	s := p.stateOf(obj)
 	if !metav1.IsControlledBy(obj, p.node) && !p.node.DeletionTimestamp.IsZero() {
 		s.message = "it does not belong to this node but is on its host: delete the object, and the service is removed from the host"
 	}
@@ -352,7 +352,24 @@ type state struct {
 	message string
 }
 
-const deploying = "being deployed"
+const (
+	deploying     = "being deployed"
+	seeConditions = ": see the conditions of the object"
+)
+
+// stateOf is what the node shows of an object: the notice of the kind where an object is
+// neither ready nor has a problem.
+func (k *kind) stateOf(obj client.Object) state {
+	s := stateOf(obj)
+	notice := obj.(Object).GetConditions().Get(k.Notice)
+	switch {
+	case notice == nil || s.message != deploying:
+		return s
+	case notice.Status == corev1.ConditionTrue:
+		return state{message: string(notice.Type) + seeConditions}
+	}
+	return state{message: string(notice.Reason) + seeConditions}
+}
 
 // stateOf reports that an object is ready, what is wrong with it, or that it is in
 // progress.
@@ -360,7 +377,7 @@ func stateOf(obj client.Object) state {
 	ready := obj.(Object).GetConditions().Get(condition.ReadyCondition)
 	switch deleting := !obj.GetDeletionTimestamp().IsZero(); {
 	case ready != nil && (ready.Severity == condition.SeverityError || ready.Severity == condition.SeverityWarning):
-		return state{message: string(ready.Reason) + ": see the conditions of the object"}
+		return state{message: string(ready.Reason) + seeConditions}
 	case deleting:
 		return state{message: "being removed"}
 	case ready != nil && ready.Status == corev1.ConditionTrue:

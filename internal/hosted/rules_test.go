@@ -218,6 +218,25 @@ func TestAnObjectIsWokenByWhatItReads(t *testing.T) {
 	}
 }
 
+func TestANodeShowsTheNoticeOfAnObjectThatWaits(t *testing.T) {
+	waiting := *condition.FalseCondition("Ready", "Pending", condition.SeverityInfo, "soon")
+	k := &kind{Service: Service{Notice: "Quiet"}}
+	for title, c := range map[string]struct {
+		conditions condition.Conditions
+		want       string
+	}{
+		"it has none":             {condition.Conditions{waiting}, "being deployed"},
+		"it has one":              {condition.Conditions{waiting, *condition.FalseCondition("Quiet", "Draining", condition.SeverityInfo, "soon")}, "Draining: see the conditions of the object"},
+		"it has one that is True": {condition.Conditions{waiting, *condition.TrueCondition("Quiet", "yes")}, "Quiet: see the conditions of the object"},
+		"it has a problem": {condition.Conditions{*condition.FalseCondition("Ready", "Failed", condition.SeverityWarning, "no"), *condition.TrueCondition("Quiet", "yes")},
+			"Failed: see the conditions of the object"},
+	} {
+		if got := k.stateOf(&agent{Status: hostedv1.ServiceStatus{Conditions: c.conditions}}); got.ready || got.message != c.want {
+			t.Errorf("%s: the node shows %+v, want %q", title, got, c.want)
+		}
+	}
+}
+
 func TestANodeShowsWhatItsObjectSays(t *testing.T) {
 	ready := func(c *condition.Condition) condition.Conditions { return condition.Conditions{*c} }
 	now := metav1.Now()

@@ -67,6 +67,10 @@ type Service struct {
 	// nothing: each as "Secret/name" or "ConfigMap/name". Changes wake the object.
 	Reads func(obj Object) []string
 
+	// Notice is the condition that nodes show as long as an object has it and is not Ready;
+	// empty for none.
+	Notice condition.Type
+
 	// Bind returns what the kind adds to the phases of one object.
 	Bind func(*Scope) Parts
 	// Watch adds indexes and watches to the controller of the objects, nil for none.

@@ -25,6 +25,20 @@ var specChanges = admissionv1.MatchCondition{
 	Name: "spec-changes", Expression: `request.operation == "CREATE" || object.?spec != oldObject.?spec`,
 }
 
+// specOrAnnotationChanges is specChanges for nodes, of which annotations have values that can
+// be wrong.
+var specOrAnnotationChanges = admissionv1.MatchCondition{
+	Name: "spec-or-annotation-changes", Expression: specChanges.Expression + ` || object.metadata.?annotations != oldObject.metadata.?annotations`,
+}
+
+// validates says for which writes the validation of a kind is called.
+func validates(k Kind) admissionv1.MatchCondition {
+	if k.GroupVersionKind == node {
+		return specOrAnnotationChanges
+	}
+	return specChanges
+}
+
 const (
 	cellOf  = `metadata.?annotations[?"nova.openstack.org/cell"]`
 	roleOf  = `?spec.?role.orValue("")`
@@ -68,7 +82,7 @@ func Webhooks() []Webhook {
 		}
 		hooks = append(hooks, Webhook{
 			Name: "v" + k.word() + ".kb.io", Path: "/validate-" + path, Kind: k, Failure: k.Validation,
-			Conditions: []admissionv1.MatchCondition{specChanges},
+			Conditions: []admissionv1.MatchCondition{validates(k)},
 		})
 	}
 	return hooks

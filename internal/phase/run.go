@@ -124,22 +124,21 @@ func report(obj Object, at condition.Type, err error) (ctrl.Result, error) {
 // and sorts.
 func finish(obj Object, before condition.Conditions) {
 	conditions := obj.GetConditions()
+	// Ready mirrors the latest of the worst: of those of this reconciliation always the same.
+	stamp(*conditions, metav1.NewTime(time.Now().UTC().Truncate(time.Second)))
 	ready := condition.TrueCondition(condition.ReadyCondition, condition.ReadyMessage)
 	if !conditions.AllSubConditionIsTrue() {
 		ready = conditions.Mirror(condition.ReadyCondition)
 	}
 	conditions.Set(ready)
-	stamp(*conditions, metav1.NewTime(time.Now().UTC().Truncate(time.Second)))
 	condition.RestoreLastTransitionTimes(conditions, before)
 	conditions.Sort()
 }
 
-// stamp gives conditions a time that have none.
+// stamp gives all conditions the same time.
 func stamp(conditions condition.Conditions, now metav1.Time) {
 	for i := range conditions {
-		if conditions[i].LastTransitionTime.IsZero() {
-			conditions[i].LastTransitionTime = now
-		}
+		conditions[i].LastTransitionTime = now
 	}
 }
 

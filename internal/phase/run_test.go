@@ -232,6 +232,26 @@ func TestReadyMirrorsTheWorst(t *testing.T) {
 	}
 }
 
+func TestReadyMirrorsTheSameOfTwoConditionsWheneverTheyWereSet(t *testing.T) {
+	var shown []string
+	for _, later := range []time.Duration{-time.Hour, time.Hour} {
+		s := newStage(t)
+		_, err := s.run(t, func(context.Context) error {
+			c := condition.FalseCondition(second, "Draining", condition.SeverityInfo, "two")
+			c.LastTransitionTime = metav1.NewTime(time.Now().Add(later))
+			s.cell.Status.Conditions.Set(c)
+			return Waiting(first, "Pending", "one")
+		}, s.mark(second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown = append(shown, s.cell.Status.Conditions.Get(condition.ReadyCondition).Message)
+	}
+	if shown[0] != shown[1] {
+		t.Errorf("Ready is %q", shown)
+	}
+}
+
 func TestAPhaseThatHaltsStopsTheOthers(t *testing.T) {
 	s := newStage(t)
 	_, err := s.run(t, ends(Waiting(first, "X", "y")), func(context.Context) error { t.Error("the second phase was run"); return nil })

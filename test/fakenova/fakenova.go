@@ -15,8 +15,11 @@
 //   - A nova-compute whose service was deleted while it runs makes a compute node and a
 //     provider without a service: a ghost (seen).
 //   - A service that is forced down is shown down, whether it reports or not.
+//   - A guest is migrated in a state that allows it only, one thing at a time; a cold
+//     migration ends once it is confirmed; a guest that is locked is moved nevertheless for
+//     a user with the role admin (guests.go).
 //   - Enabling with a reason, or disabling with an empty one, is refused with 400 (schema
-//     of 2.69).
+//     of 2.84).
 package fakenova
 
 import (
@@ -64,8 +67,19 @@ type Server struct {
 	downAfter time.Duration
 	hosts     map[string]*host
 	next      int
+	// guests by their id, and their migrations, the oldest first.
+	guests     map[string]*Guest
+	migrations []*migration
+	takes      time.Duration
+	// atOnce is how many guests of a host were in progress at the same time, at most.
+	atOnce map[string]int
 	// requests of each kind so far, as METHOD path.
 	requests []string
+	// killAt is the write, counted down, at which the client dies: before it is done, or
+	// without the answer.
+	killAt   int
+	killDone bool
+	killed   chan struct{}
 	// elsewhere counts requests that a redirect led astray.
 	elsewhere int
 }
@@ -75,9 +89,6 @@ type host struct {
 	service *service
 	// running reports whether nova-compute runs, and node whether it made a compute node.
 	running, node, mapped bool
-	instances             int
-	migrating             bool
-	task                  string
 	ghosts                int
 }
 
@@ -89,16 +100,20 @@ type service struct {
 
 // Start starts a double that accepts a password.
 func Start(password string) *Server {
-	s := &Server{password: password, hosts: map[string]*host{}}
+	s := &Server{password: password, hosts: map[string]*host{}, guests: map[string]*Guest{}, atOnce: map[string]int{}, takes: 100 * time.Millisecond}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v3/auth/tokens", s.keystone)
 	mux.HandleFunc("GET /v2.1/os-services", s.nova(s.listServices))
 	mux.HandleFunc("PUT /v2.1/os-services/{id}", s.nova(s.updateService))
 	mux.HandleFunc("DELETE /v2.1/os-services/{id}", s.nova(s.deleteService))
 	mux.HandleFunc("GET /v2.1/os-hypervisors/detail", s.nova(s.listHypervisors))
-	mux.HandleFunc("GET /v2.1/servers", s.nova(s.listServers))
-	mux.HandleFunc("GET /v2.1/servers/detail", s.nova(s.listTasks))
+	mux.HandleFunc("GET /v2.1/servers/detail", s.nova(s.listServers))
+	mux.HandleFunc("GET /v2.1/servers/{id}", s.nova(s.showServer))
+	mux.HandleFunc("POST /v2.1/servers/{id}/action", s.nova(s.act))
+	mux.HandleFunc("GET /v2.1/servers/{id}/os-instance-actions", s.nova(s.listActions))
+	mux.HandleFunc("GET /v2.1/servers/{id}/os-instance-actions/{request}", s.nova(s.showAction))
 	mux.HandleFunc("GET /v2.1/os-migrations", s.nova(s.listMigrations))
+	mux.HandleFunc("GET /v2.1/os-server-groups/{id}", s.nova(s.showGroup))
 	mux.HandleFunc("/elsewhere/", s.astray)
 	s.Server = httptest.NewServer(mux)
 	return s
@@ -108,8 +123,7 @@ func Start(password string) *Server {
 func (s *Server) Run(names ...string) {
 	s.change(names, func(h *host) {
 		if h.service == nil {
-			s.next++
-			h.service = &service{id: fmt.Sprintf("00000000-0000-4000-8000-%012d", s.next)}
+			h.service = &service{id: s.newID()}
 		}
 		h.running, h.node = true, true
 	})
@@ -128,17 +142,34 @@ func (s *Server) Stop(names ...string) {
 
 // Boot has so many instances on a host.
 func (s *Server) Boot(name string, instances int) {
-	s.change([]string{name}, func(h *host) { h.instances = instances })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.onHost(name) {
+		delete(s.guests, id)
+	}
+	for i := range instances {
+		s.add(name, Guest{Name: fmt.Sprintf("guest-%d", i)})
+	}
 }
 
-// Migrate has a migration in progress that concerns a host, or none.
-func (s *Server) Migrate(name string, migrating bool) {
-	s.change([]string{name}, func(h *host) { h.migrating = migrating })
+// Migrate has a migration of another user in progress from a host: a guest that waits for
+// the confirmation of its resize. The returned function confirms it.
+func (s *Server) Migrate(name string) (confirm func()) {
+	return s.migrateForOther(name, "resize", "finished", "confirmed")
 }
 
-// Task has something done to the first instance of a host, or nothing.
-func (s *Server) Task(name, task string) {
-	s.change([]string{name}, func(h *host) { h.task = task })
+// Move has a guest of a host moved by another user. The returned function completes that.
+func (s *Server) Move(name string) (complete func()) {
+	return s.migrateForOther(name, "live-migration", "running", "completed")
+}
+
+func (s *Server) migrateForOther(name, kind, status, end string) func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now().UTC()
+	m := &migration{id: s.newID(), guest: s.newID(), source: name, target: "elsewhere", kind: kind, status: status, user: "person", created: now, updated: now}
+	s.migrations = append(s.migrations, m)
+	return func() { s.set(func() { m.status = end }) }
 }
 
 // Delete deletes the service of a host as a person does, once its nova-compute has stopped.
@@ -277,6 +308,7 @@ func (s *Server) keystone(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Subject-Token", token)
 		reply(w, http.StatusCreated, map[string]any{"token": map[string]any{
 			"expires_at": time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000000Z"), "catalog": s.catalogue(),
+			"user": map[string]any{"id": userID, "name": "nova", "domain": map[string]any{"id": "default", "name": "Default"}},
 		}})
 	}
 }
@@ -305,6 +337,12 @@ func (s *Server) nova(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if dead, kills := s.dies(r); dead {
+			panic(http.ErrAbortHandler) // the connection ends
+		} else if kills {
+			defer func() { panic(http.ErrAbortHandler) }()
+			w = httptest.NewRecorder()
+		}
 		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
 		switch {
 		case s.fault == NovaDown:
@@ -315,12 +353,42 @@ func (s *Server) nova(next http.HandlerFunc) http.HandlerFunc {
 			w.WriteHeader(http.StatusUnauthorized)
 		case s.fault == NovaRefuses:
 			w.WriteHeader(http.StatusForbidden)
-		case r.Header.Get("X-OpenStack-Nova-API-Version") != "2.69":
+		case r.Header.Get("X-OpenStack-Nova-API-Version") != "2.84":
 			w.WriteHeader(http.StatusNotAcceptable)
 		default:
 			next(w, r)
 		}
 	}
+}
+
+// KillAt has the client die at its n-th write from now: before nova does it, or after that
+// and without the answer. No request is answered any more until Revive.
+func (s *Server) KillAt(n int, done bool) (killed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killAt, s.killDone, s.killed = n, done, make(chan struct{})
+	return s.killed
+}
+
+// Revive answers again.
+func (s *Server) Revive() { s.set(func() { s.killed = nil }) }
+
+// dies reports whether a request is of a client that is dead, or kills it once it is done.
+// The caller holds the lock.
+func (s *Server) dies(r *http.Request) (dead, kills bool) {
+	switch {
+	case s.killed == nil:
+		return false, false
+	case s.killAt == 0:
+		return true, false
+	case r.Method == http.MethodGet:
+		return false, false
+	}
+	if s.killAt--; s.killAt > 0 {
+		return false, false
+	}
+	close(s.killed)
+	return !s.killDone, s.killDone
 }
 
 func (s *Server) listServices(w http.ResponseWriter, r *http.Request) {
@@ -368,47 +436,6 @@ func (s *Server) listHypervisors(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	reply(w, http.StatusOK, map[string]any{"hypervisors": all})
-}
-
-func (s *Server) listServers(w http.ResponseWriter, r *http.Request) {
-	all := []any{}
-	if h := s.hosts[r.URL.Query().Get("host")]; h != nil && r.URL.Query().Get("all_tenants") != "" && s.fault != CellDown {
-		for i := range h.instances {
-			all = append(all, map[string]any{"id": fmt.Sprint(i), "name": fmt.Sprintf("guest-%d", i), "links": []any{}})
-		}
-	}
-	reply(w, http.StatusOK, map[string]any{"servers": all})
-}
-
-// instance is the id of an instance.
-func instance(n int) string { return fmt.Sprintf("00000000-0000-4000-9000-%012d", n) }
-
-func (s *Server) listTasks(w http.ResponseWriter, r *http.Request) {
-	all := []any{}
-	if h := s.hosts[r.URL.Query().Get("host")]; h != nil && r.URL.Query().Get("all_tenants") != "" && s.fault != CellDown {
-		for i := range h.instances {
-			var task any
-			if i == 0 && h.task != "" {
-				task = h.task
-			}
-			all = append(all, map[string]any{"id": instance(i), "name": fmt.Sprintf("guest-%d", i), "OS-EXT-STS:task_state": task, "links": []any{}})
-		}
-	}
-	reply(w, http.StatusOK, map[string]any{"servers": all})
-}
-
-// listMigrations lists one that is over, and the one that is in progress. nova refuses a time
-// that it cannot read.
-func (s *Server) listMigrations(w http.ResponseWriter, r *http.Request) {
-	if _, err := time.Parse(time.RFC3339, r.URL.Query().Get("changes-since")); err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	all := []any{map[string]any{"id": 1, "instance_uuid": instance(0), "status": "completed", "migration_type": "live-migration"}}
-	if h := s.hosts[r.URL.Query().Get("host")]; h != nil && h.migrating {
-		all = append(all, map[string]any{"id": 2, "instance_uuid": instance(1), "status": "running", "migration_type": "live-migration"})
-	}
-	reply(w, http.StatusOK, map[string]any{"migrations": all})
 }
 
 // find returns the host of a service. The caller holds the lock.
@@ -473,11 +500,12 @@ func (s *Server) callInVain(r *http.Request) {
 }
 
 func (s *Server) deleteService(w http.ResponseWriter, r *http.Request) {
-	_, h := s.find(w, r)
+	name, h := s.find(w, r)
 	if h == nil {
 		return
 	}
-	if h.instances > 0 || h.migrating {
+	s.proceed()
+	if len(s.onHost(name)) > 0 || s.inMigration(name) {
 		reply(w, http.StatusConflict, map[string]any{"conflictingRequest": map[string]any{"code": 409, "message": "Unable to delete compute service that is hosting instances, or has in-progress migrations."}})
 		return
 	}

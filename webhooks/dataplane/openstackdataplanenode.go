@@ -41,7 +41,8 @@ func nodeErrors(node *dataplanev1.OpenStackDataPlaneNode) field.ErrorList {
 	if wrong := validate.TakeOver(node.Annotations); wrong != nil {
 		errs = append(errs, wrong)
 	}
-	return errs
+	_, _, wrong := validate.Drain(node.Annotations)
+	return append(errs, wrong...)
 }
 
 // sameHost finds nodes that stand for one host. It only warns: while a node is

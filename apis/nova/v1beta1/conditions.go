@@ -54,6 +54,9 @@ const (
 	// asked](novaexternalcompute.md#the-service-in-nova) it is True with the reason
 	// `NotObserved`.
 	ComputeServiceReadyCondition condition.Type = "ComputeServiceReady"
+	// DrainedCondition : nova has no instances on the host, and no migrations from or to it
+	// that have not ended. Present only while the host is [drained](how-to/drain.md).
+	DrainedCondition condition.Type = "Drained"
 	// NovaComputeServicesReadyCondition : the API can be asked for the services of computes,
 	// or there are none, and maps new hosts. Present only if an API is run.
 	NovaComputeServicesReadyCondition condition.Type = "NovaComputeServicesReady"
@@ -135,14 +138,37 @@ const (
 	ServiceDisabledReason condition.Reason = "ComputeServiceDisabled"
 	// InstancesPresentReason : the compute is being deleted, or pods of it are not wanted any
 	// more, and nova has instances there; the message has their number. The service is
-	// disabled, nothing is removed from the host, and the pods stay. Remedy: migrate or delete
-	// the instances; it continues automatically. If the host is dead, set
-	// `edpm.openstack.org/skip-cleanup`: see [scale in](how-to/scale-in.md#a-host-that-is-dead).
+	// disabled, nothing is removed from the host, and the pods stay. Remedy: [drain the
+	// host](how-to/drain.md), or migrate or delete the instances; it continues automatically. If
+	// the host is dead, set `edpm.openstack.org/skip-cleanup`: see [scale
+	// in](how-to/scale-in.md#a-host-that-is-dead).
 	InstancesPresentReason condition.Reason = "InstancesPresent"
 	// PodsLeavingReason : pods that are not wanted any more still run. Their services are
 	// disabled, and are deleted in nova once the pods have ended. Remedy: nothing; if it stays
 	// so, see the condition `PodNodesReady`.
 	PodsLeavingReason condition.Reason = "PodsLeaving"
+	// HostDrainedReason : annotation `edpm.openstack.org/drain` of the node disables the
+	// service; the condition `Drained` says how far the drain is. Remedy: nothing;
+	// `kubectl edpm undrain <node>` enables the service again.
+	HostDrainedReason condition.Reason = "HostDrained"
+	// DrainingReason : guests are moved off the host, or shut down; the message has their
+	// number. Remedy: nothing; `kubectl edpm undrain <node>` ends it.
+	DrainingReason condition.Reason = "Draining"
+	// GuestsRemainReason : some guests cannot be moved; the message names them, and why.
+	// Those that failed are tried again after a minute, and then less and less often. Remedy:
+	// see [guests that cannot move](how-to/drain.md#guests-that-cannot-move).
+	GuestsRemainReason condition.Reason = "GuestsRemain"
+	// DrainNotPossibleReason : the cell belongs to no Nova that runs an API, so no one can be
+	// asked to move guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
+	// [Nova](nova.md), or move the guests and remove annotation `edpm.openstack.org/drain`.
+	DrainNotPossibleReason condition.Reason = "DrainNotPossible"
+	// HostEmptyReason : (True) nova has nothing on the host. Remedy: nothing; it can be
+	// rebooted, replaced or [removed](how-to/scale-in.md).
+	HostEmptyReason condition.Reason = "HostEmpty"
+	// GuestsStoppedReason : (True) the node has `edpm.openstack.org/drain: stop`, and all
+	// guests that are on the host are shut off. Remedy: nothing; start the guests after the
+	// drain.
+	GuestsStoppedReason condition.Reason = "GuestsStopped"
 	// HostNotMappedReason : the host is not mapped to its cell yet. Remedy: nothing; if it
 	// stays so, see the condition `NovaComputeServicesReady` of the Nova.
 	HostNotMappedReason condition.Reason = "HostNotMapped"

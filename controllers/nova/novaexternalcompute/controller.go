@@ -40,14 +40,17 @@ type Reconciler struct {
 	Images images.Defaults
 	// Services of computes, as nova shows them.
 	Services *computeservice.Observer
+
+	registrar *registration.Registrar
 }
 
 // SetupWithManager adds the controllers of computes.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared) error {
+	r.registrar = registration.NewRegistrar(r.Services)
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
 		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE, Identity: identity.HostCompute,
-		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.Services.Withdraw, Reads: reads, Busy: r.Services.Busy,
+		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, Notice: novav1.DrainedCondition, Reads: reads, Busy: r.Services.Busy,
 		Bind: r.bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 			return r.watch(ctx, mgr, shared, b)

@@ -17,7 +17,6 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
-	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -41,10 +40,10 @@ type scope struct {
 
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, compute: h.Object.(*novav1.NovaExternalCompute)}
-	service := registration.New(h, r.Services)
+	service := r.registrar.Of(h)
 	return hosted.Parts{
 		Cell:      s.compute.Spec.CellName,
-		Inputs:    []phase.Phase{phase.OptionalOf(novav1.ComputeServiceReadyCondition, service.Observe), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell)},
+		Inputs:    append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell)),
 		Config:    []phase.Func{s.readLayers},
 		Images:    s.images,
 		Steps:     []hosted.Step{{Step: libvirtStep, Complete: s.libvirt}, {Step: novaStep, Complete: s.nova}},

@@ -18,15 +18,17 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/hypervisors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/services"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	"github.com/gophercloud/gophercloud/v2/pagination"
 )
 
 const (
 	// microversion in which services have a UUID, one request can change all of their
-	// state, and those of a cell that the API does not reach are listed by their hosts
-	// rather than left out (2.53 and 2.69 in nova's history of its REST API). 2.88 and
-	// later ask every host for its uptime when hypervisors are listed.
-	microversion = "2.69"
+	// state, those of a cell that the API does not reach are listed by their hosts
+	// rather than left out, and migrations say who asked for them and why they failed
+	// (2.53, 2.69, 2.80 and 2.84 in nova's history of its REST API). 2.88 and later ask
+	// every host for its uptime when hypervisors are listed.
+	microversion = "2.84"
 	// unknown is the status of services in a cell whose database the API does not reach.
 	unknown = "UNKNOWN"
 	binary  = "nova-compute"
@@ -59,6 +61,8 @@ func (a Access) GoString() string { return a.String() }
 type api struct {
 	access  Access
 	compute *gophercloud.ServiceClient
+	// user is the id of the service user in keystone.
+	user string
 }
 
 // connect authenticates and finds nova in the catalogue. The error is a *Trouble.
@@ -90,8 +94,21 @@ func connect(ctx context.Context, access Access, opts Options) (*api, error) {
 		return nil, a.trouble(placement, err)
 	}
 	compute.Microversion = microversion
-	a.compute = compute
+	a.compute, a.user = compute, userOf(provider)
 	return a, nil
+}
+
+// userOf returns the id of the user who is authenticated; empty if keystone does not say.
+func userOf(provider *gophercloud.ProviderClient) string {
+	token, ok := provider.GetAuthResult().(tokens.CreateResult)
+	if !ok {
+		return ""
+	}
+	user, err := token.ExtractUser()
+	if err != nil || user == nil {
+		return ""
+	}
+	return user.ID
 }
 
 // identity is the address of version 3 of keystone: a list of versions may name an

@@ -3,13 +3,9 @@ package computeservice
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
-	"github.com/gophercloud/gophercloud/v2/pagination"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -33,16 +29,20 @@ func (o *Observer) Busy(ctx context.Context, compute client.Object) string {
 	if err != nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.opts.Timeout)
-	defer cancel()
-	busy, err := c.api.migration(ctx, host, time.Now())
-	if busy == "" && err == nil {
-		busy, err = c.api.task(ctx, host)
-	}
+	migrations, err := c.Migrations(ctx, host)
 	if err != nil {
 		return ""
 	}
-	return busy
+	for _, m := range migrations {
+		if slices.Contains(inProgress, m.Status) && time.Since(m.Changed) < oldestMigration {
+			return fmt.Sprintf("server %s is being moved (%s)", m.Guest, m.Status)
+		}
+	}
+	guests, err := c.Guests(ctx, host)
+	if at := slices.IndexFunc(guests, func(g Guest) bool { return g.Task != "" }); err == nil && at >= 0 {
+		return fmt.Sprintf("server %s has the task %s", guests[at].ID, Shorten(guests[at].Task))
+	}
+	return ""
 }
 
 // hostOf returns the Nova that a compute is observed in, and its host there.
@@ -55,46 +55,4 @@ func (o *Observer) hostOf(compute types.NamespacedName) (nova types.NamespacedNa
 		}
 	}
 	return nova, ""
-}
-
-// migration returns one that is in progress from or to a host.
-func (a *api) migration(ctx context.Context, host string, now time.Time) (string, error) {
-	var body struct {
-		Migrations []struct {
-			Instance string `json:"instance_uuid"`
-			Status   string
-		}
-	}
-	query := url.Values{"host": {host}, "changes-since": {now.Add(-oldestMigration).UTC().Format(time.RFC3339)}}
-	answer, err := a.compute.Get(ctx, a.compute.ServiceURL("os-migrations")+"?"+query.Encode(), &body, nil)
-	if err != nil {
-		return "", a.trouble(nova, err)
-	}
-	defer answer.Body.Close()
-	for _, m := range body.Migrations {
-		if slices.Contains(inProgress, m.Status) && uuid.Validate(m.Instance) == nil {
-			return fmt.Sprintf("server %s is being moved (%s)", m.Instance, m.Status), nil
-		}
-	}
-	return "", nil
-}
-
-// task returns what is being done to a server on a host.
-func (a *api) task(ctx context.Context, host string) (task string, err error) {
-	n := 0
-	err = servers.List(a.compute, servers.ListOpts{AllTenants: true, Host: host}).EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
-		found, err := servers.ExtractServers(page)
-		for _, s := range found {
-			if s.TaskState != "" && uuid.Validate(s.ID) == nil {
-				task = fmt.Sprintf("server %s has the task %s", s.ID, Shorten(s.TaskState))
-				return false, nil
-			}
-		}
-		n += len(found)
-		return n < mostInstances, err
-	})
-	if err != nil {
-		return "", a.trouble(nova, err)
-	}
-	return task, nil
 }

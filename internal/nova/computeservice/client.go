@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/services"
-	"github.com/gophercloud/gophercloud/v2/pagination"
 	"k8s.io/apimachinery/pkg/types"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -128,23 +126,4 @@ func (c *Client) Delete(ctx context.Context, s Service) (bool, error) {
 		return false, nil
 	}
 	return false, c.api.trouble(nova, err)
-}
-
-// mostInstances are counted: no host has more.
-const mostInstances = 10_000
-
-// Instances counts those on a host, of all projects.
-func (c *Client) Instances(ctx context.Context, host string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.observer.opts.Timeout)
-	defer cancel()
-	n := 0
-	err := servers.ListSimple(c.api.compute, servers.ListOpts{AllTenants: true, Host: host}).EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
-		found, err := servers.ExtractServers(page)
-		n += len(found)
-		return n < mostInstances, err
-	})
-	if err != nil {
-		return 0, c.api.trouble(nova, err)
-	}
-	return n, nil
 }

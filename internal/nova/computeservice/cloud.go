@@ -3,6 +3,7 @@ package computeservice
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,10 +19,11 @@ type cloud struct {
 	awaited map[Name]bool
 	// watched reports whether the Nova is woken after each list.
 	watched bool
-	// retries are the subjects that could not write to nova.
-	retries map[Name]bool
-	stop    context.CancelFunc // nil while it is not asked
-	hurry   chan struct{}
+	// followed are the subjects that are woken when nova has been asked again, and whether
+	// that is to be soon.
+	followed map[Name]bool
+	stop     context.CancelFunc // nil while it is not asked
+	hurry    chan struct{}
 
 	asked    bool
 	services map[string]Service // by host
@@ -56,6 +58,11 @@ func (c *cloud) reset() {
 // hasten makes nova be asked soon.
 func (c *cloud) hasten(now time.Time) {
 	c.changed = now
+	c.hurryUp()
+}
+
+// hurryUp has it computed again when nova is asked.
+func (c *cloud) hurryUp() {
 	select {
 	case c.hurry <- struct{}{}:
 	default:
@@ -71,6 +78,8 @@ func (c *cloud) due(opts Options, now time.Time) time.Duration {
 		pause = opts.Soon
 	case c.trouble != nil:
 		pause = opts.Soon << min(c.failures, 8)
+	case slices.Contains(slices.Collect(maps.Values(c.followed)), true):
+		pause = opts.Soon
 	case c.awaits():
 		pause = now.Sub(c.changed) / 4
 	}
@@ -143,11 +152,11 @@ func (c *cloud) note(found answer, err error, now time.Time) []Name {
 		if changed {
 			c.changed = now
 		}
-		if changed || c.retries[name] {
+		if _, followed := c.followed[name]; changed || followed {
 			concerned = append(concerned, name)
 		}
 	}
-	clear(c.retries)
+	clear(c.followed)
 	return concerned
 }
 

@@ -52,6 +52,8 @@ func TestNovaIsAskedLessAndLessOften(t *testing.T) {
 		"it failed once":                            {known(func(c *cloud) { c.trouble, c.failures = trouble, 1 }), 0, 10 * time.Second},
 		"it failed often":                           {known(func(c *cloud) { c.trouble, c.failures = trouble, 99 }), 0, 30 * time.Second},
 		"it failed, and has another password since": {known(func(c *cloud) { c.trouble = trouble }), 0, 5 * time.Second},
+		"a guest of one is being moved":             {known(func(c *cloud) { c.followed = map[Name]bool{name: true} }), 0, 5 * time.Second},
+		"one is followed in which nothing moves":    {known(func(c *cloud) { c.followed = map[Name]bool{name: false} }), 0, 30 * time.Second},
 		"it is late":                                {known(func(*cloud) {}), time.Hour, 0},
 	} {
 		if got := c.cloud.due(opts, now.Add(c.after)); got != c.want {
@@ -213,10 +215,10 @@ func TestWhatIsKnownOfACellIsKeptWhileItIsNotReached(t *testing.T) {
 
 func TestAComputeThatCouldNotWriteIsWokenByTheNextAnswerOnly(t *testing.T) {
 	name := Name{NamespacedName: types.NamespacedName{Name: "n"}}
-	c := &cloud{subjects: map[Name]Subject{name: {Hosts: []string{"n"}}}, retries: map[Name]bool{name: true}}
+	c := &cloud{subjects: map[Name]Subject{name: {Hosts: []string{"n"}}}, followed: map[Name]bool{name: true}}
 	trouble := &Trouble{Reason: novav1.APIUnreachableReason}
 	c.note(answer{}, trouble, time.Now())
-	c.retries[name] = true
+	c.followed[name] = true
 	if got := c.note(answer{}, trouble, time.Now()); len(got) != 1 || got[0] != name {
 		t.Errorf("woken are %v; want the one that could not write, although nothing has changed", got)
 	}

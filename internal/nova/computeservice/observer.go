@@ -53,8 +53,13 @@ func New(ctx context.Context, opts Options) *Observer {
 	return &Observer{ctx: ctx, opts: opts, novas: map[types.NamespacedName]*cloud{}}
 }
 
-// Interval between two lists of a Nova, at most.
-func (o *Observer) Interval() time.Duration { return o.opts.Interval }
+// Pause before nova is asked again for what it tells no one.
+func (o *Observer) Pause(soon bool) time.Duration {
+	if soon {
+		return o.opts.Soon
+	}
+	return o.opts.Interval
+}
 
 // Computes wakes NovaExternalComputes.
 func (o *Observer) Computes() source.Source { return o.source(&o.computeQueue) }
@@ -202,13 +207,17 @@ func (o *Observer) Await(nova types.NamespacedName, compute Name) {
 	}
 }
 
-// Retry wakes a compute, which is observed, once nova has been asked again, whatever it
-// says then.
-func (o *Observer) Retry(nova types.NamespacedName, compute Name) {
+// Follow wakes a compute, which is observed, once nova has been asked again, whatever it
+// says then. Where something is in progress it is asked soon.
+func (o *Observer) Follow(nova types.NamespacedName, compute Name, soon bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c := o.novas[nova]; c != nil {
-		c.retries[compute] = true
+	c := o.novas[nova]
+	if c == nil {
+		return
+	}
+	if c.followed[compute] = soon; soon {
+		c.hurryUp()
 	}
 }
 
@@ -239,7 +248,7 @@ func (o *Observer) drop(nova types.NamespacedName, c *cloud, compute Name) {
 	if _, ok := c.subjects[compute]; ok {
 		delete(c.subjects, compute)
 		delete(c.awaited, compute)
-		delete(c.retries, compute)
+		delete(c.followed, compute)
 		o.adjust(nova, c)
 	}
 }
@@ -280,7 +289,7 @@ func (o *Observer) Discovered(nova types.NamespacedName, r *Round) {
 func (o *Observer) cloud(nova types.NamespacedName) *cloud {
 	c := o.novas[nova]
 	if c == nil {
-		c = &cloud{subjects: map[Name]Subject{}, awaited: map[Name]bool{}, retries: map[Name]bool{}, mapped: map[string]bool{}, byService: map[string]bool{}, hurry: make(chan struct{}, 1)}
+		c = &cloud{subjects: map[Name]Subject{}, awaited: map[Name]bool{}, followed: map[Name]bool{}, mapped: map[string]bool{}, byService: map[string]bool{}, hurry: make(chan struct{}, 1)}
 		o.novas[nova] = c
 	}
 	return c

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
@@ -23,7 +21,7 @@ func (s *service) adjust(ctx context.Context, deployed bool) error {
 	}
 	err := s.change(ctx, deployed)
 	if errors.As(err, &s.unchanged) {
-		s.observer.Retry(client.ObjectKeyFromObject(s.api), s.name)
+		s.follow(false)
 		return nil // unwritten says so
 	}
 	return err
@@ -58,11 +56,23 @@ func (s *service) change(ctx context.Context, deployed bool) error {
 func (s *service) due(deployed bool) (computeservice.Change, string) {
 	status := *s.status
 	reason, wanted := s.toDisable()
-	change, reason := adjustment(status, wanted, computeservice.Shorten(cmp.Or(reason, common.DisableAnnotation)), deployed)
+	change, reason := adjustment(status, wanted, reason, deployed)
 	if change == nil {
 		status.DisabledFor = reason
 	}
 	return change, reason
+}
+
+// disableReason returns the reason with which the node has the service disabled, and
+// whether it does.
+func (s *Registration) disableReason() (string, bool) {
+	if s.Node == nil {
+		return "", false
+	}
+	if reason, wanted := s.Node.Annotations[common.DisableAnnotation]; wanted {
+		return computeservice.Shorten(cmp.Or(reason, common.DisableAnnotation)), true
+	}
+	return drainReason, s.wantsDrain()
 }
 
 // adjustment returns what is to be changed of a service, nil for nothing, and the
@@ -86,8 +96,8 @@ func adjustment(s *novav1.ComputeServiceStatus, wanted bool, reason string, depl
 	return computeservice.Enable(), ""
 }
 
-// annotated reports whether a service that is disabled with a reason has that from the
+// annotated reports whether a service that is disabled with a reason has that from an
 // annotation of the node. What is known of the service may be nil.
 func annotated(known *novav1.ComputeServiceStatus, reason string) bool {
-	return known != nil && known.DisabledFor != "" && reason == known.DisabledFor
+	return reason == drainReason || known != nil && known.DisabledFor != "" && reason == known.DisabledFor
 }

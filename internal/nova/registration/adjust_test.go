@@ -31,6 +31,8 @@ func TestOnlyWhatTheOperatorHasDisabledIsEnabled(t *testing.T) {
 		"disabled by somebody else":                  {disabled("theirs", ""), false, true, nil, ""},
 		"disabled by somebody else, to be disabled":  {disabled("theirs", ""), true, true, nil, ""},
 		"disabled without a reason":                  {disabled("", ""), false, true, nil, ""},
+		"disabled for a drain, which was not noted":  {disabled(drainReason, ""), false, false, computeservice.Enable(), ""},
+		"disabled for a drain, and to be drained":    {disabled(drainReason, ""), true, true, computeservice.Disable("r"), "r"},
 		"back after its removal, not yet deployed":   {disabled(removalReason, ""), false, false, nil, ""},
 		"back after its removal":                     {disabled(removalReason, ""), false, true, computeservice.Enable().ForceDown(false), ""},
 		"back after its removal, and to be disabled": {disabled(removalReason, ""), true, true, computeservice.Disable("r"), "r"},

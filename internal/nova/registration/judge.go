@@ -40,14 +40,25 @@ func (s *service) judge(hosts []string) *phase.Halt {
 	case service.RestartedAt != nil:
 		return phase.Waiting(t, novav1.ServiceNotReportedReason,
 			"Waiting for nova-compute on host %s to report to nova since step %s ended at %s. If it does not, see %s", service.Host, novav1.NovaStep, service.RestartedAt.UTC().Format(time.RFC3339), s.words.log)
-	case service.Disabled && service.DisabledFor != "":
-		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
-			service.Host, common.DisableAnnotation, service.DisabledReason)
 	case service.Disabled:
-		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: its service is disabled (%s). Enable it with openstack compute service set --enable %s nova-compute",
-			service.Host, reasonText(service.DisabledReason), service.Host)
+		return s.judgeDisabled()
 	}
 	return nil
+}
+
+// judgeDisabled says why the service is disabled, and who can enable it.
+func (s *service) judgeDisabled() *phase.Halt {
+	service, t := *s.status, novav1.ComputeServiceReadyCondition
+	switch {
+	case s.isDrained != nil && s.isDrained():
+		return phase.Waiting(t, novav1.HostDrainedReason, "nova puts no guest on host %s, which is drained (annotation %s of the node): condition %s says how far that is",
+			service.Host, common.DrainAnnotation, novav1.DrainedCondition)
+	case service.DisabledFor != "":
+		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
+			service.Host, common.DisableAnnotation, service.DisabledReason)
+	}
+	return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: its service is disabled (%s). Enable it with openstack compute service set --enable %s nova-compute",
+		service.Host, reasonText(service.DisabledReason), service.Host)
 }
 
 // CellTrouble is the reason why a cell is not Ready, empty if it is. It changes rarely: all

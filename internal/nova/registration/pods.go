@@ -249,7 +249,7 @@ func (p *PodServices) Ready() error {
 		}
 	}
 	if len(halts) > 0 {
-		return worst(halts, p.observer.Interval())
+		return worst(halts, p.observer.Pause(false))
 	}
 	conditions.MarkTrue(novav1.ComputeServiceReadyCondition, "nova-compute in %d pods is up and mapped to its cell", len(p.staying))
 	return nil
@@ -292,7 +292,7 @@ func (p *PodServices) Leaving() *phase.Halt {
 	default:
 		halt = phase.Waiting(t, novav1.PodsLeavingReason, "%s: waiting until %s no longer run, to delete their services in nova", doing, placement.Enumerate(p.names()))
 	}
-	halt.After = p.observer.Interval()
+	halt.After = p.observer.Pause(false)
 	if slices.ContainsFunc(p.leaving, p.unrecorded) {
 		halt.After = time.Second
 	}

@@ -8,13 +8,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/drain"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
 // hostVar is the variable with the name of the host in nova.
@@ -31,20 +34,45 @@ type Registration struct {
 	*hosted.Scope
 	service
 	compute *novav1.NovaExternalCompute
+	drains  *drain.Memory
 	// before is when step nova had ended before this reconciliation.
 	before *metav1.Time
+	// previous is what the compute showed of its drain before; nil for nothing.
+	previous *condition.Condition
 }
 
-// New returns the service of the compute of a scope.
-func New(s *hosted.Scope, services *computeservice.Observer) *Registration {
+// Registrar looks after the services of all computes on hosts.
+type Registrar struct {
+	observer *computeservice.Observer
+	drains   *drain.Memory
+}
+
+// NewRegistrar returns one that has the services observed.
+func NewRegistrar(services *computeservice.Observer) *Registrar {
+	return &Registrar{services, drain.NewMemory()}
+}
+
+// Of returns the service of the compute of a scope.
+func (r *Registrar) Of(s *hosted.Scope) *Registration {
 	compute := s.Object.(*novav1.NovaExternalCompute)
-	r := &Registration{Scope: s, compute: compute}
-	r.service = service{
-		reader: s, observer: services, name: computeservice.Name{NamespacedName: client.ObjectKeyFromObject(compute)}, cellName: compute.Spec.CellName,
-		status: &compute.Status.ComputeService, findRival: r.findConflict, warn: s.Warn, toDisable: r.disabledByNode, words: onHost,
+	reg := &Registration{Scope: s, compute: compute, drains: r.drains, previous: compute.Status.Conditions.Get(novav1.DrainedCondition).DeepCopy()}
+	reg.service = service{
+		reader: s, observer: r.observer, name: computeservice.Name{NamespacedName: client.ObjectKeyFromObject(compute)}, cellName: compute.Spec.CellName,
+		status: &compute.Status.ComputeService, findRival: reg.findConflict, warn: s.Warn, toDisable: reg.disableReason, isDrained: reg.wantsDrain, words: onHost,
 	}
-	r.words.recorded = compute.Status.NovaHost
-	return r
+	reg.words.recorded = compute.Status.NovaHost
+	return reg
+}
+
+// Forget what is known of a compute that no longer exists.
+func (r *Registrar) Forget(compute types.NamespacedName) {
+	r.observer.Withdraw(compute)
+	r.drains.Forget(compute)
+}
+
+// Phases that halt for nothing, of a compute that is not deleted.
+func (s *Registration) Phases() []phase.Phase {
+	return []phase.Phase{phase.OptionalOf(novav1.ComputeServiceReadyCondition, s.Observe), phase.OptionalOf(novav1.DrainedCondition, s.MoveGuests)}
 }
 
 // Observe is the phase that finds out what nova says of the service. It halts for
@@ -70,14 +98,6 @@ func (s *Registration) Observe(ctx context.Context) error {
 		s.compute.Status.Conditions.MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
 	}
 	return nil
-}
-
-// disabledByNode returns the reason of the annotation of the node.
-func (s *Registration) disabledByNode() (reason string, wanted bool) {
-	if s.Node != nil {
-		reason, wanted = s.Node.Annotations[common.DisableAnnotation]
-	}
-	return reason, wanted
 }
 
 // Observes reports whether a Nova runs an API that can be asked.

@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -36,8 +37,10 @@ func (s *Registration) Drain(ctx context.Context) error {
 		return s.onlyFault(err)
 	case err != nil:
 		return s.unaskable(err)
+	case s.leaving.service.ID != "" && s.wantsDrain():
+		return s.moveForRemoval(ctx)
 	case s.leaving.instances > 0:
-		return s.occupied()
+		return s.occupied("", false)
 	}
 	return nil
 }
@@ -119,8 +122,8 @@ func (s *service) retire(ctx context.Context, skipCleanup bool) error {
 		}
 		l.service = updated
 	}
-	var err error
-	l.instances, err = l.Instances(ctx, l.service.Host)
+	guests, err := l.Guests(ctx, l.service.Host)
+	l.instances = len(guests)
 	return err
 }
 
@@ -152,7 +155,7 @@ func (s *Registration) Leave(ctx context.Context) error {
 	case err != nil:
 		return s.unaskable(err)
 	case !deleted:
-		return s.occupied()
+		return s.occupied("", false)
 	}
 	return nil
 }
@@ -219,15 +222,20 @@ func (s *Registration) unaskable(err error) error {
 	}
 	halt := phase.Failing(novav1.ComputeServiceReadyCondition, trouble.Reason,
 		"Deleting: the service is to be disabled and deleted in nova, but %s. It is tried again automatically; to delete the compute without it, set annotation %s: \"true\"", trouble.Message, common.SkipCleanupAnnotation)
-	halt.After = s.observer.Interval()
+	halt.After = s.observer.Pause(false)
 	return halt
 }
 
-// occupied waits for the last guest to leave. nova tells no one when it does.
-func (s *Registration) occupied() error {
+// occupied waits for the last guest to leave, or to be moved: what is shown of the drain is
+// empty if there is none. nova tells no one when a guest leaves.
+func (s *Registration) occupied(drain string, soon bool) error {
+	remedy := fmt.Sprintf("Move them with kubectl edpm drain %s (annotation %s), or migrate or delete them, and it continues automatically", s.compute.Spec.DataplaneNodeName, common.DrainAnnotation)
+	if drain != "" {
+		remedy = drain
+	}
 	halt := phase.Stalled(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason,
-		"Deleting: host %s has %d instances, and gets no new ones. Migrate or delete them, and it continues automatically. If the host is dead, set annotation %s: \"true\": its service is then forced down in nova, and the instances can be evacuated",
-		s.leaving.service.Host, s.leaving.instances, common.SkipCleanupAnnotation)
-	halt.After = s.observer.Interval()
+		"Deleting: host %s has %d instances, and gets no new ones. %s. If the host is dead, set annotation %s: \"true\": its service is then forced down in nova, and the instances can be evacuated",
+		s.leaving.service.Host, s.leaving.instances, remedy, common.SkipCleanupAnnotation)
+	halt.After = s.observer.Pause(soon)
 	return halt
 }

@@ -30,6 +30,8 @@ type service struct {
 	warn func(reason, format string, args ...any)
 	// toDisable returns the reason with which the service is to be disabled, if it is.
 	toDisable func() (reason string, wanted bool)
+	// isDrained reports whether guests are moved off the host; nil where none are.
+	isDrained func() bool
 	words     words
 
 	// api is the Nova that is asked for the service, nil if none is, and view what it said.
@@ -143,6 +145,13 @@ func notObserved(cellName string) *condition.Condition {
 	c := condition.TrueCondition(novav1.ComputeServiceReadyCondition, "Not observed: NovaCell %s belongs to no Nova that runs an API", cellName)
 	c.Reason = novav1.NotObservedReason
 	return c
+}
+
+// follow has the compute looked at again, as nova tells no one when a guest has moved.
+func (s *service) follow(soon bool) {
+	if s.api != nil {
+		s.observer.Follow(client.ObjectKeyFromObject(s.api), s.name, soon)
+	}
 }
 
 // await says that the service should be up by now.

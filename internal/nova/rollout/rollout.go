@@ -217,7 +217,7 @@ func isCurrent(c *novav1.NovaExternalCompute, image string) bool {
 // disabled.
 func isUp(c *novav1.NovaExternalCompute) bool {
 	ready := c.Status.Conditions.Get(novav1.ComputeServiceReadyCondition)
-	return ready != nil && (ready.Status == "True" || ready.Reason == novav1.ServiceDisabledReason)
+	return ready != nil && (ready.Status == "True" || ready.Reason == novav1.ServiceDisabledReason || ready.Reason == novav1.HostDrainedReason)
 }
 
 // advance chooses the first compute that gets a new image, and has the others follow when it

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
+)
+
+// drainCommand is one call of kubectl edpm drain, or of undrain.
+type drainCommand struct {
+	connection
+	cold, stop, undo bool
+	parallel         int
+	timeout          time.Duration
+}
+
+func newDrain(flags *genericclioptions.ConfigFlags) *cobra.Command {
+	d := &drainCommand{connection: connection{flags: flags}}
+	cmd := &cobra.Command{
+		Use: "drain <node>...", Short: "Move the guests off the hosts of nodes", Args: cobra.MinimumNArgs(1),
+		Long: "Disable the compute services of nodes in nova, have their guests moved to other hosts,\nand follow that until nova has nothing on them. This sets annotation\n" +
+			common.DrainAnnotation + ". If you interrupt the command, the drain\ncontinues; kubectl edpm undrain ends it.",
+		Example: "  kubectl edpm drain edpm-compute-0\n  kubectl edpm drain edpm-compute-0 edpm-compute-1 --cold --parallel 4 --timeout 1h",
+		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), cmd.OutOrStdout(), args) },
+	}
+	cmd.Flags().BoolVar(&d.cold, "cold", false, "shut guests down, move them, and start them again, instead of moving them while they run")
+	cmd.Flags().BoolVar(&d.stop, "stop", false, "shut guests down, and leave them on the host")
+	cmd.MarkFlagsMutuallyExclusive("cold", "stop")
+	cmd.Flags().IntVar(&d.parallel, "parallel", validate.DefaultDrainParallel, "how many guests of each host are moved at a time")
+	d.addTimeout(cmd)
+	return cmd
+}
+
+func newUndrain(flags *genericclioptions.ConfigFlags) *cobra.Command {
+	d := &drainCommand{connection: connection{flags: flags}, undo: true}
+	cmd := &cobra.Command{
+		Use: "undrain <node>...", Short: "End the drain of nodes, and have nova use their hosts again", Args: cobra.MinimumNArgs(1),
+		Long: "End the drain of nodes: no more guests are moved, and the compute services are enabled\nin nova, unless another user has disabled them. This removes annotation\n" +
+			common.DrainAnnotation + ". Guests stay where they are.",
+		Example: "  kubectl edpm undrain edpm-compute-0",
+		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), cmd.OutOrStdout(), args) },
+	}
+	d.addTimeout(cmd)
+	return cmd
+}
+
+func (d *drainCommand) addTimeout(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "stop following after this time; what was begun continues. 0 means never")
+}
+
+func (d *drainCommand) run(ctx context.Context, out io.Writer, args []string) error {
+	if err := d.connect(); err != nil {
+		return err
+	}
+	nodes, err := d.nodes(ctx, args)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := d.annotate(ctx, n); err != nil {
+			return err
+		}
+	}
+	return d.follow(ctx, out, nodes)
+}
+
+// nodes returns those of the names, each once. All of them must have a compute.
+func (d *drainCommand) nodes(ctx context.Context, args []string) ([]*dataplanev1.OpenStackDataPlaneNode, error) {
+	var nodes []*dataplanev1.OpenStackDataPlaneNode
+	for _, arg := range args {
+		s, err := d.find(ctx, arg)
+		switch {
+		case err != nil:
+			return nil, err
+		case s.node == "":
+			return nil, fmt.Errorf("%q does not name a node: name each node of the role", arg)
+		case slices.ContainsFunc(nodes, func(n *dataplanev1.OpenStackDataPlaneNode) bool { return n.Name == s.node }):
+			continue
+		}
+		n := &dataplanev1.OpenStackDataPlaneNode{}
+		if err := d.client.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: s.node}, n); err != nil {
+			return nil, fmt.Errorf("reading node %s: %w", s.node, err)
+		}
+		if !slices.ContainsFunc(n.Status.Services, func(e dataplanev1.NodeServiceStatus) bool { return e.Kind == computeKind.Kind }) {
+			return nil, fmt.Errorf("node %s has no compute, and so no guests: annotation %s makes a node a compute", s.node, novav1.CellAnnotation)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// annotate says on a node what is done with its guests.
+func (d *drainCommand) annotate(ctx context.Context, n *dataplanev1.OpenStackDataPlaneNode) error {
+	before := n.DeepCopy()
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
+	}
+	delete(n.Annotations, common.DrainParallelAnnotation)
+	if d.undo {
+		delete(n.Annotations, common.DrainAnnotation)
+	} else {
+		n.Annotations[common.DrainAnnotation] = d.mode()
+		if d.parallel != validate.DefaultDrainParallel {
+			n.Annotations[common.DrainParallelAnnotation] = strconv.Itoa(d.parallel)
+		}
+	}
+	if _, _, errs := validate.Drain(n.Annotations); len(errs) > 0 { // admission may be off
+		return fmt.Errorf("--parallel: %w", errs.ToAggregate())
+	}
+	if err := d.client.Patch(ctx, n, client.MergeFrom(before), client.FieldOwner("kubectl-edpm")); err != nil {
+		return fmt.Errorf("annotating node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+func (d *drainCommand) mode() string {
+	switch {
+	case d.cold:
+		return validate.DrainCold
+	case d.stop:
+		return validate.DrainStop
+	}
+	return validate.DrainLive
+}
+
+// follow prints what computes report until nova has nothing on their hosts, or until the
+// drain has ended.
+func (d *drainCommand) follow(ctx context.Context, out io.Writer, nodes []*dataplanev1.OpenStackDataPlaneNode) error {
+	if d.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.timeout)
+		defer cancel()
+	}
+	watching, err := client.NewWithWatch(d.config, client.Options{Scheme: d.client.Scheme()})
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	var printing sync.Mutex
+	ended := make([]error, len(nodes))
+	for i, n := range nodes {
+		all.Go(func() {
+			last := ""
+			ended[i] = d.followOne(ctx, watching, n.Name, func(text string) {
+				printing.Lock()
+				defer printing.Unlock()
+				if text != "" && text != last {
+					fmt.Fprintf(out, "%s: %s\n", n.Name, text)
+					last = text
+				}
+			})
+		})
+	}
+	all.Wait()
+	return d.verdict(nodes, ended)
+}
+
+// verdict on nodes, of which those that are no longer followed are not done.
+func (d *drainCommand) verdict(nodes []*dataplanev1.OpenStackDataPlaneNode, ended []error) error {
+	var open []string
+	for i, err := range ended {
+		if errors.Is(err, errUnfinished) {
+			open = append(open, nodes[i].Name)
+			ended[i] = nil
+		}
+	}
+	if names := strings.Join(open, " "); names != "" && d.undo {
+		ended = append(ended, fmt.Errorf("the drain of %s was ended, and what it began is no longer followed: kubectl edpm status shows how far it is", names))
+	} else if names != "" {
+		ended = append(ended, fmt.Errorf("the drain of %s continues, and is no longer followed: kubectl edpm status shows how far it is, and kubectl edpm undrain %s ends it", names, names))
+	}
+	return errors.Join(ended...)
+}
+
+// errUnfinished is that a node is no longer followed before it is done.
+var errUnfinished = errors.New("not done")
+
+// computeKind is the kind of the objects that report how far drains are.
+var computeKind = novav1.GroupVersion.WithKind("NovaExternalCompute")
+
+// followOne shows what the compute of a node reports until it is done.
+func (d *drainCommand) followOne(ctx context.Context, watching client.WithWatch, name string, show func(string)) error {
+	for ctx.Err() == nil { // the API server ends watches after a while
+		compute := &unstructured.Unstructured{}
+		compute.SetGroupVersionKind(computeKind)
+		err := watching.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: name}, compute)
+		switch {
+		case ctx.Err() != nil:
+			return errUnfinished
+		case apierrors.IsNotFound(err):
+			show("the compute was deleted")
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading the compute of node %s: %w", name, err)
+		}
+		done, err := d.report(compute, show)
+		if !done && err == nil {
+			done, err = d.watchOne(ctx, watching, compute, show)
+		}
+		if done || err != nil {
+			return err
+		}
+	}
+	return errUnfinished
+}
+
+// watchOne shows what a compute reports after it was read, until it is done or the watch ends.
+func (d *drainCommand) watchOne(ctx context.Context, watching client.WithWatch, compute *unstructured.Unstructured, show func(string)) (done bool, err error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(computeKind)
+	events, err := watching.Watch(ctx, list, client.InNamespace(d.namespace), client.MatchingFields{"metadata.name": compute.GetName()},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: compute.GetResourceVersion()}})
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("watching the compute of node %s: %w", compute.GetName(), err)
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		seen, ok := event.Object.(*unstructured.Unstructured)
+		if !ok || event.Type == watch.Deleted { // it is read again
+			return false, nil
+		}
+		if done, err := d.report(seen, show); done || err != nil {
+			return done, err
+		}
+	}
+	return false, nil
+}
+
+// report shows what a compute reports, and returns whether its node is done.
+func (d *drainCommand) report(compute *unstructured.Unstructured, show func(string)) (done bool, err error) {
+	conditions := serviceOf(compute).Conditions
+	drained, service := conditions.Get(novav1.DrainedCondition), conditions.Get(novav1.ComputeServiceReadyCondition)
+	switch {
+	case d.undo && drained == nil:
+		if service != nil {
+			show(service.Message)
+		}
+		return true, nil
+	case drained == nil:
+		return false, nil
+	}
+	show(drained.Message)
+	if d.undo {
+		return false, nil
+	}
+	if drained.Reason == novav1.DrainNotPossibleReason {
+		return false, fmt.Errorf("node %s cannot be drained: %s", compute.GetName(), drained.Reason)
+	}
+	// The condition can still be that of a drain in another way.
+	return drained.Status == corev1.ConditionTrue && d.isReasonOf(drained.Reason), nil
+}
+
+func (d *drainCommand) isReasonOf(reason condition.Reason) bool {
+	return d.stop == (reason == novav1.GuestsStoppedReason)
+}

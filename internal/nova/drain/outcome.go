@@ -1,0 +1,102 @@
+package drain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
+)
+
+// mostListed are the guests that a message names.
+const mostListed = 5
+
+// Outcome is how far a drain is.
+type Outcome struct {
+	// Problem is why the host is not drained, as its condition; nil if it is.
+	Problem *phase.Halt
+	// Text of the condition.
+	Text string
+	// Lively reports whether it is soon different: guests are moved, or wait for that.
+	Lively bool
+}
+
+// Summarize returns how far the drain of a host is.
+func Summarize(h Host, verdicts []Verdict) Outcome {
+	n := map[State]int{}
+	for _, v := range verdicts {
+		n[v.State]++
+	}
+	o := Outcome{Text: text(h, verdicts, n), Lively: n[Moving]+n[Waiting] > 0}
+	switch {
+	case n[Blocked] > 0:
+		o.Problem = phase.Stalled(novav1.DrainedCondition, novav1.GuestsRemainReason, "%s", o.Text)
+	case n[Failed] > 0:
+		o.Problem = phase.Failing(novav1.DrainedCondition, novav1.GuestsRemainReason, "%s", o.Text)
+	case o.Lively:
+		o.Problem = phase.Waiting(novav1.DrainedCondition, novav1.DrainingReason, "%s", o.Text)
+	}
+	return o
+}
+
+// Reason of the condition of a host that is drained.
+func Reason(mode string) condition.Reason {
+	if mode == validate.DrainStop {
+		return novav1.GuestsStoppedReason
+	}
+	return novav1.HostEmptyReason
+}
+
+func text(h Host, verdicts []Verdict, n map[State]int) string {
+	switch {
+	case len(verdicts) == 0:
+		return fmt.Sprintf("nova has no instances on host %s, and no migrations from or to it that have not ended", h.Name)
+	case n[Settled] == len(verdicts):
+		return fmt.Sprintf("All %d guests of host %s are shut off, and stay there: start them with openstack server start after the drain", n[Settled], h.Name)
+	}
+	var parts []string
+	for _, part := range []struct {
+		state State
+		text  string
+	}{{Moving, "being moved"}, {Waiting, "waiting"}, {Settled, "shut off"}} {
+		if n[part.state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[part.state], part.text))
+		}
+	}
+	if remaining := n[Blocked] + n[Failed]; remaining > 0 {
+		parts = append(parts, fmt.Sprintf("%d that cannot be moved: %s", remaining, list(verdicts)))
+	}
+	return fmt.Sprintf("Host %s has guests: %s", h.Name, strings.Join(parts, ", "))
+}
+
+// list names guests that cannot be moved.
+func list(verdicts []Verdict) string {
+	var lines []string
+	left := 0
+	for _, v := range verdicts {
+		switch {
+		case v.State != Blocked && v.State != Failed:
+		case len(lines) == mostListed:
+			left++
+		default:
+			lines = append(lines, strings.TrimSpace(v.Guest.Name+" "+v.Guest.ID)+" "+v.describe())
+		}
+	}
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", left))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func (v Verdict) describe() string {
+	switch {
+	case v.State == Blocked:
+		return v.Text
+	case v.Call != "" || v.Retry.IsZero():
+		return v.Text + " (is tried again)"
+	}
+	return v.Text + " (is tried again after " + stamp(v.Retry) + ")"
+}
