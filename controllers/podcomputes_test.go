@@ -214,15 +214,31 @@ var _ = Describe("The services of a NovaCompute in nova", func() {
 	})
 
 	It("are left alone while a compute on a host has their name", func() {
+		w.makeNodes(1, "compute")
+		setVars(w, "n000", `{"edpm_nova_host": "ironic-1"}`)
+		server.Run("ironic-1")
+		w.computesReady("n000")
+		ironic.Spec.Replicas = ptr.To[int32](2)
+		w.make(ironic)
+		server.Register("ironic-0")
+		waits(novav1.ServiceConflictReason, condition.SeverityError, "NovaCompute ironic and NovaExternalCompute n000 both have host ironic-1 in nova")
+		scale(1)
+		waits(novav1.ServiceConflictReason, condition.SeverityError, "Scaling down to 1 pods: NovaCompute ironic and NovaExternalCompute n000 both have host ironic-1 in nova")
+		w.quiet()
+		w.computesReady("n000")
+		Expect(server.Requests("DELETE")).To(BeZero())
+		Expect(server.Host("ironic-1").Disabled).To(BeFalse())
+	})
+
+	It("are not changed for a compute on a host that looks for their name", func() {
 		serve("ironic-0", "ironic-1")
 		w.makeNodes(1, "compute")
 		setVars(w, "n000", `{"edpm_nova_host": "ironic-1"}`)
-		Eventually(func(g Gomega) string { return get(g, w.compute("n000")).Status.NovaHost }).Should(Equal("ironic-1"))
-		scale(1)
-		waits(novav1.ServiceConflictReason, condition.SeverityError, "NovaCompute ironic and NovaExternalCompute n000 both have host ironic-1 in nova")
+		annotate(w.node("n000"), common.DisableAnnotation, "not yet")
+		w.halted(w.compute("n000"), service, novav1.ServiceConflictReason, "NovaExternalCompute n000 and NovaCompute ironic both have host ironic-1 in nova", "correct edpm_nova_host")
 		w.quiet()
-		Expect(server.Requests("DELETE")).To(BeZero())
-		Expect(server.Host("ironic-1").Disabled).To(BeFalse())
+		w.condition(ironic, service, "True/Ready/")
+		Expect(server.Requests("PUT")).To(BeZero())
 	})
 
 	Context("leave nothing in nova even if the manager dies at any write of a scale-down", func() {

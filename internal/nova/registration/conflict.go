@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,10 +30,39 @@ func HostOf(obj client.Object) string {
 // if none has: what is written to nova for one would hit the other.
 func (s *Registration) findConflict(ctx context.Context, api *novav1.Nova, host string) (*computeservice.Trouble, error) {
 	other, err := s.occupant(ctx, api, host, func(other *novav1.NovaExternalCompute) bool { return rivals(s.compute, other) })
-	if err != nil || other == "" {
+	if err != nil {
 		return nil, err
 	}
-	return &computeservice.Trouble{Reason: novav1.ServiceConflictReason, Message: conflictText(s.compute.Name, other, host)}, nil
+	text := conflictText(s.compute.Name, other, host)
+	if other == "" && s.compute.Status.NovaHost == "" { // pods give way to one that is recorded
+		if other, err = s.ownerOfPod(ctx, api, host); err != nil {
+			return nil, err
+		}
+		text = fmt.Sprintf("NovaExternalCompute %s and NovaCompute %s both have host %s in nova, so nothing is changed there for the former: correct %s in ansibleVars of its node",
+			s.compute.Name, other, host, hostVar)
+	}
+	if other == "" {
+		return nil, nil
+	}
+	return &computeservice.Trouble{Reason: novav1.ServiceConflictReason, Message: text}, nil
+}
+
+// ownerOfPod returns the name of the NovaCompute of the same Nova whose pod is the host of
+// this name, empty if none is.
+func (s *service) ownerOfPod(ctx context.Context, api *novav1.Nova, host string) (string, error) {
+	pods, name := &novav1.NovaCompute{}, host[:max(0, strings.LastIndex(host, "-"))]
+	if name == "" {
+		return "", nil
+	}
+	if err := s.reader.Get(ctx, client.ObjectKey{Namespace: api.Namespace, Name: name}, pods); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	known := slices.ContainsFunc(pods.Status.Hosts, func(h novav1.PodHostStatus) bool { return h.Name == host && h.ComputeService != nil })
+	_, theirs, err := findAPI(ctx, s.reader, pods.Namespace, pods.Spec.CellName)
+	if err != nil || !known || theirs == nil || theirs.UID != api.UID {
+		return "", err
+	}
+	return name, nil
 }
 
 // occupant returns the name of a NovaExternalCompute of the same Nova that has the host of
