@@ -193,6 +193,7 @@ class ForeignServicesTest(modules.ModuleTest):
         for name in ("libvirt-guests.service", "libvirtd.service", "libvirtd.socket"):
             self.unit(name)
         self.write("run/libvirt/qemu/instance-1.pid", "7")
+        self.write("run/libvirt/qemu/instance-1.xml", "<domstatus pid='7'>")
         self.process(7, "0::/machine.slice/machine-qemu.scope", "/usr/bin/qemu-system-x86_64")
         with open(self.write("etc/nova/nova.conf", ""), "wb") as file:
             file.write(b"# \xff\n" + configuration.encode())
@@ -210,9 +211,13 @@ class ForeignServicesTest(modules.ModuleTest):
         undo = self.read("var/lib/edpm/undo-take-over.sh")
         self.assertTrue(undo.endswith("".join("systemctl enable %s\n" % each for each in (
             "--now libvirtd.socket", "--now libvirtd.service", "libvirt-guests.service", "--now nova-compute.service"))), undo)
-        # The run ended early: there is one script with everything.
+        self.assertEqual(self.read("var/lib/edpm/undo-take-over.sh.guests/instance-1.xml"), "<domstatus pid='7'>")
+        # The run ended early, and another libvirt runs: there is one script with everything.
         self.done(**self.take_over())
         self.assertEqual(self.read("var/lib/edpm/undo-take-over.sh"), undo)
+        self.write("run/libvirt/qemu/instance-1.xml", "newer")
+        self.done(**self.take_over())
+        self.assertEqual(self.read("var/lib/edpm/undo-take-over.sh.guests/instance-1.xml"), "<domstatus pid='7'>")
 
     def test_phase_0_of_a_host_that_is_taken_over_stops_nothing(self):
         self.packages()

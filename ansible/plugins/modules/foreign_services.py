@@ -117,6 +117,7 @@ import io
 import json
 import os
 import re
+import shutil
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.edpm.operators.plugins.module_utils.files import write
@@ -152,11 +153,16 @@ UNDO = """\
 #!/bin/sh
 # Written by the module edpm.operators.foreign_services: gives this host back to the services that it was taken over from. Guests continue.
 # Delete the node without clean-up first, or its next run stops them again.
-systemctl disable --now 'edpm_nova_compute.service' 'edpm-health-nova_compute.timer'
-for unit in /etc/systemd/system/edpm-health-libvirt_*.timer /etc/systemd/system/edpm_libvirt_*.service; do
-  [ ! -e "$unit" ] || systemctl disable --now "${unit##*/}"
+cd /etc/systemd/system || exit 1
+for unit in edpm-health-nova_compute.timer edpm_nova_compute.service edpm-health-libvirt_*.timer edpm_libvirt_*.service; do
+  [ ! -e "$unit" ] || systemctl disable --now "$unit"
 done
 systemctl disable --now edpm-libvirt-guests.service
+# A libvirt does not know guests whose state a newer one has written.
+for file in {guests}/*.xml; do
+  name=$(basename "$file" .xml)
+  pid=$(cat "/run/libvirt/qemu/$name.pid" 2>/dev/null) && grep -q "<domstatus [^>]*pid='$pid'" "$file" && cp -p "$file" /run/libvirt/qemu/
+done
 """
 CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
 UNIT_OF = re.compile(r"/([^/\s]+\.service)(?:/|\s|\Z)")
@@ -344,9 +350,15 @@ class Host(object):
         return [name for name, _, starts in self.states(names) if starts]
 
     def note_how_to_undo(self, changes, libvirt):
-        """Writes the script before anything is stopped: libvirt starts first, and nova-compute last."""
+        """Writes the script before anything is stopped, with copies of what libvirt knows of guests: libvirt starts first, and nova-compute last."""
         undo = self.path(self.module.params["undo"].lstrip("/"))
-        again = self.read(undo) or UNDO
+        guests = undo + ".guests"
+        if not os.path.isdir(guests):
+            os.makedirs(guests, 0o700)
+        for path in glob.glob(self.path("run/libvirt/qemu/*.xml")) if libvirt else []:
+            if not os.path.exists(os.path.join(guests, os.path.basename(path))):
+                shutil.copy2(path, guests)
+        again = self.read(undo) or UNDO.replace("{guests}", self.module.params["undo"] + ".guests")
         commands = [["enable", "--now", name] for name in libvirt] + [["enable"] + change[1:] for change in reversed(changes)]
         lines = ["systemctl %s\n" % " ".join(command) for command in commands]
         write(self.module, undo, again + "".join(line for line in lines if line not in again), 0o700)
