@@ -65,7 +65,7 @@ class HostTest(unittest.TestCase):
     maxDiff = None
     GUEST = ("mkdir -p /run/libvirt/qemu; cd /run/libvirt/qemu; echo 1 > driver.pid; echo 999999 > dead.pid;"
              "systemd-run --unit=guest sleep 600 2>&1; systemctl show --property MainPID --value guest > instance-1.pid")
-    # Of commands on the host. The machine of the tests may have cgroups v1 only.
+    # Of commands on the host. The machine of the tests may have cgroups v1 only, of which podman 5 warns in each answer.
     ENVIRONMENT = {"PODMAN_IGNORE_CGROUPSV1_WARNING": "1"}
     # What the host has images of, as store.sh knows them: "nova" has libvirt and nova-compute.
     IMAGES = ()
@@ -85,6 +85,8 @@ class HostTest(unittest.TestCase):
             cls.clear()
             cls.start()
         cls.wait()
+        cls.host("cat > /etc/environment; umask 337; echo 'Defaults env_file=/etc/environment' > /etc/sudoers.d/environment",
+                 text="".join("%s=%s\n" % pair for pair in cls.ENVIRONMENT.items()))
 
     @classmethod
     def collection(cls):
