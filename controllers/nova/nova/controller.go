@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,6 +113,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return b.
 		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced), watch.SpecOr(computesWaitedFor)))).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), kind.List, "NovaCell")), builder.WithPredicates(watch.Freed)).
+		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.novaOfSet), builder.WithPredicates(rollouts)).
 		WatchesRawSource(r.Services.Novas()).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(r.novaOf), builder.WithPredicates(departures)).
@@ -169,13 +171,38 @@ var departures = predicate.Funcs{
 
 // novaOf is the Nova whose cell a compute is in.
 func (r *Reconciler) novaOf(ctx context.Context, compute client.Object) []reconcile.Request {
+	return r.novaOfCell(ctx, types.NamespacedName{Namespace: compute.GetNamespace(), Name: cellOf(compute)})
+}
+
+// rollouts lets through StatefulSets whose pods are updated or become ready, which the next
+// step of an update waits for. That the cell is Ready may not change with it, if a manager
+// was stopped meanwhile.
+var rollouts = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, now := e.ObjectOld.(*appsv1.StatefulSet).Status, e.ObjectNew.(*appsv1.StatefulSet).Status
+		return before.ObservedGeneration != now.ObservedGeneration || before.UpdatedReplicas != now.UpdatedReplicas || before.ReadyReplicas != now.ReadyReplicas
+	},
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// novaOfSet is the Nova whose cell a StatefulSet is of.
+func (r *Reconciler) novaOfSet(ctx context.Context, set client.Object) []reconcile.Request {
+	if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "NovaCell" {
+		return r.novaOfCell(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: owner.Name})
+	}
+	return nil
+}
+
+// novaOfCell is the Nova that a cell is of.
+func (r *Reconciler) novaOfCell(ctx context.Context, name types.NamespacedName) []reconcile.Request {
 	cell := &novav1.NovaCell{}
-	name := types.NamespacedName{Namespace: compute.GetNamespace(), Name: cellOf(compute)}
 	if err := r.Get(ctx, name, cell); err != nil {
-		return nil // the cell no longer exists, nor does its Nova wait for it
+		return nil // it no longer exists, nor does its Nova wait for it
 	}
 	if owner := metav1.GetControllerOf(cell); owner != nil && owner.Kind == "Nova" {
-		return []reconcile.Request{watch.Request(compute.GetNamespace(), owner.Name)}
+		return []reconcile.Request{watch.Request(name.Namespace, owner.Name)}
 	}
 	return nil
 }

@@ -161,7 +161,9 @@ func (s *scope) migrateData(ctx context.Context) error {
 		return nil
 	}
 	mark.MarkTrue(novav1.OnlineMigrationsReadyCondition, "The data of every mapped cell has the format of the schema")
-	s.finishUpdate()
+	if s.finishUpdate() {
+		return s.mapCells(ctx) // which waited for that
+	}
 	return nil
 }
 

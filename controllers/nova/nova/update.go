@@ -123,20 +123,21 @@ func (s *scope) restartOnce() *phase.Halt {
 	return halt
 }
 
-// finishUpdate ends an update that is complete, if there is one, unless other images were
-// chosen since.
-func (s *scope) finishUpdate() {
+// finishUpdate ends an update that is complete, unless other images were chosen since. It
+// returns false if there is none to end.
+func (s *scope) finishUpdate() bool {
 	status := &s.nova.Status
 	if status.Deployed == nil {
-		return
+		return false
 	}
 	if !s.checked() {
 		s.updating("the images that were chosen since are checked: see condition " + string(novav1.UpgradeCheckReadyCondition))
-		return
+		return false
 	}
 	status.Deployed, status.UpgradeCheck = nil, nil
 	status.Conditions.Remove(novav1.UpdateReadyCondition)
 	status.Conditions.Remove(novav1.UpgradeCheckReadyCondition)
+	return true
 }
 
 // reach gives the parts of a step their new images, and reports whether any had another one.

@@ -1,0 +1,137 @@
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+)
+
+// startSets has the pods of all StatefulSets of a namespace ready until the story ends, and
+// notes the images that these have from time to time.
+func startSets(namespace string) (seen func() []map[string]string) {
+	var mu sync.Mutex
+	var all []map[string]string
+	background, stop := context.WithCancel(ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for background.Err() == nil {
+			images := readySets(background, namespace)
+			mu.Lock()
+			if len(all) == 0 || !maps.Equal(all[len(all)-1], images) {
+				all = append(all, images)
+			}
+			mu.Unlock()
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	DeferCleanup(func() { stop(); ended.Wait() })
+	return func() []map[string]string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+// readySets has all StatefulSets ready, and returns their images as they were before.
+func readySets(ctx context.Context, namespace string) map[string]string {
+	sets, images := &appsv1.StatefulSetList{}, map[string]string{}
+	if api.List(ctx, sets, client.InNamespace(namespace)) != nil {
+		return images
+	}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		images[set.Name] = set.Spec.Template.Spec.Containers[0].Image
+		if set.Status.ObservedGeneration < set.Generation {
+			before, replicas := client.MergeFrom(set.DeepCopy()), ptr.Deref(set.Spec.Replicas, 1)
+			set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: replicas, ReadyReplicas: replicas, UpdatedReplicas: replicas}
+			_ = api.Status().Patch(ctx, set, before) // else the next time
+		}
+	}
+	return images
+}
+
+// releases of the services in the order of an update, as conductors, scheduler, API.
+func releases(images map[string]string) []string {
+	var all []string
+	for _, name := range []string{"nova-cell0-conductor", "nova-cell1-conductor", "nova-scheduler", "nova-api"} {
+		_, release, _ := strings.Cut(images[name], ":")
+		all = append(all, release)
+	}
+	all[0], all[1] = max(all[0], all[1]), min(all[0], all[1]) // cells are independent
+	return all
+}
+
+var _ = Describe("An update of a Nova", func() {
+	die := func(death int) {
+		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
+		w, server := newOpenStack()
+		seen := startSets(w.ns)
+		nova := MakeNova("nova", w.ns, "", "")
+		w.makeNodes(1, "compute")
+		up(server, "n000")
+		w.computesReady("n000")
+		w.deployed("1")
+		w.bring("2")
+		w.restart()
+		id := w.offered(nova)
+		w.calm()
+		before, mark := w.databases.times(), len(seen())
+
+		at, answered := 1+rng.IntN(40), rng.IntN(2) == 0
+		By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
+		end := func(g Gomega) {
+			status := get(g, nova).Status
+			g.Expect(status.Images).To(HaveKeyWithValue("api", "api:2"))
+			g.Expect(status.Deployed).To(BeNil())
+			g.Expect(status.UpgradeCheck).To(BeNil())
+			g.Expect(releases(w.images(g))).To(HaveEach("2"))
+			g.Expect(status.Jobs).To(And(HaveKey("nova-cell0-mapping"), HaveKey("nova-cell1-mapping")))
+		}
+		cut := w.wire.cutAfter(at, answered)
+		annotate(nova, common.UpdateAnnotation, id)
+		cut.orUntil(end)
+		w.restart()
+		Eventually(end).Should(Succeed())
+		w.calm()
+		end(Default)
+		for _, images := range seen()[mark:] {
+			Expect(slices.IsSortedFunc(releases(images), func(a, b string) int { return strings.Compare(b, a) })).To(BeTrue(), "conductors, scheduler and API are of releases %v", releases(images))
+		}
+		after := map[string]int{}
+		for job, times := range w.databases.times() {
+			Expect(times).To(Equal(1), job)
+			if before[job] == 0 {
+				after[job[:strings.LastIndex(job, "-")]]++
+			}
+		}
+		Expect(after).To(Equal(map[string]int{
+			"nova-upgrade-check": 1, "nova-api-db-sync": 1, "nova-cell0-db-sync": 1, "nova-cell1-db-sync": 1, "nova-cell0-mapping": 1, "nova-cell1-mapping": 1,
+			"nova-cell0-online-migrations": 1, "nova-cell1-online-migrations": 1,
+		}))
+	}
+
+	Context("ends in the same way and runs each Job once even if the manager dies at any write", func() {
+		deaths := 10
+		if os.Getenv("E2E_LONG") == "1" {
+			deaths = 200
+		}
+		for death := range deaths {
+			It(fmt.Sprintf("(death %d)", death), func() { die(death) })
+		}
+	})
+})
