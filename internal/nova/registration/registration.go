@@ -242,7 +242,7 @@ func (s *Registration) judgeService() *phase.Halt {
 		return halt
 	}
 	switch {
-	case trouble != nil && (service == nil || !service.Mapped || service.Up && service.RestartedAt != nil):
+	case trouble != nil && isUnsure(service):
 		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
 	case service == nil && s.compute.Status.NovaHost != "":
 		return phase.Waiting(t, novav1.ServiceNotReportedReason,
@@ -261,14 +261,23 @@ func (s *Registration) judgeService() *phase.Halt {
 	case service.RestartedAt != nil:
 		return phase.Waiting(t, novav1.ServiceNotReportedReason,
 			"Waiting for nova-compute on host %s to report to nova since step %s ended at %s. If it does not, see its log on the host", service.Host, novav1.NovaStep, service.RestartedAt.UTC().Format(time.RFC3339))
-	case service.Disabled && service.DisabledFor != "":
-		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
-			service.Host, common.DisableAnnotation, service.DisabledReason)
 	case service.Disabled:
-		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: its service is disabled (%s). Enable it with openstack compute service set --enable %s nova-compute",
-			service.Host, reasonText(service.DisabledReason), service.Host)
+		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: %s", service.Host, disabledText(service))
 	}
 	return nil
+}
+
+// isUnsure reports whether it takes another answer of nova to know that a service works.
+func isUnsure(service *novav1.ComputeServiceStatus) bool {
+	return service == nil || !service.Mapped || service.Up && service.RestartedAt != nil
+}
+
+// disabledText says who disables a service, and how it is enabled.
+func disabledText(service *novav1.ComputeServiceStatus) string {
+	if service.DisabledFor != "" {
+		return fmt.Sprintf("annotation %s of the node disables its service (%s). Remove the annotation to enable it", common.DisableAnnotation, service.DisabledReason)
+	}
+	return fmt.Sprintf("its service is disabled (%s). Enable it with openstack compute service set --enable %s nova-compute", reasonText(service.DisabledReason), service.Host)
 }
 
 // CellTrouble is the reason why a cell is not Ready, empty if it is. It changes rarely: all
