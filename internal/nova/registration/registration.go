@@ -34,8 +34,8 @@ type Registration struct {
 	// api is the Nova that is asked for the service, nil if none is, and view what it said.
 	api  *novav1.Nova
 	view computeservice.View
-	// before is when step nova had ended before this reconciliation.
-	before *metav1.Time
+	// before is the last run of step nova before this reconciliation.
+	before common.RunRecord
 	// cellTrouble is why the cell is not Ready.
 	cellTrouble condition.Reason
 	// conflict is that another compute has the service, nil if none does.
@@ -64,7 +64,7 @@ func (s *Registration) Observe(ctx context.Context) error {
 		status.ComputeService = nil
 		return nil
 	}
-	s.view, s.before = s.ask(), s.ended()
+	s.view, s.before = s.ask(), s.lastRun()
 	if s.view.Asked {
 		s.show(s.view.Service)
 	}
@@ -99,8 +99,8 @@ func (s *Registration) restarted() time.Time {
 	return time.Time{}
 }
 
-// ended is when step nova ended last.
-func (s *Registration) ended() *metav1.Time { return s.compute.Status.Runs[novav1.NovaStep].End }
+// lastRun is the last run of step nova.
+func (s *Registration) lastRun() common.RunRecord { return s.compute.Status.Runs[novav1.NovaStep] }
 
 // noteRestart notes that step nova has just ended on a host that nova knows, and asks whether
 // nova-compute has reported since.
@@ -109,8 +109,8 @@ func (s *Registration) noteRestart() {
 	if service == nil {
 		return
 	}
-	if end := s.ended(); s.compute.Status.NovaHost != "" && !end.Equal(s.before) {
-		service.RestartedAt = end
+	if run := s.lastRun(); s.compute.Status.NovaHost != "" && run.Serial != s.before.Serial {
+		service.RestartedAt = run.End
 	}
 	now := s.ask()
 	if now.Asked && now.Reported {
