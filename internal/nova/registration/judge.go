@@ -22,7 +22,7 @@ func (s *service) judge(hosts []string) *phase.Halt {
 		return halt
 	}
 	switch {
-	case trouble != nil && (service == nil || !service.Mapped || service.Up && service.RestartedAt != nil):
+	case trouble != nil && isUnsure(service):
 		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
 	case service == nil && s.words.recorded != "":
 		return phase.Waiting(t, novav1.ServiceNotReportedReason,
@@ -44,6 +44,11 @@ func (s *service) judge(hosts []string) *phase.Halt {
 		return s.judgeDisabled()
 	}
 	return nil
+}
+
+// isUnsure reports whether it takes another answer of nova to know that a service works.
+func isUnsure(service *novav1.ComputeServiceStatus) bool {
+	return service == nil || !service.Mapped || service.Up && service.RestartedAt != nil
 }
 
 // judgeDisabled says why the service is disabled, and who can enable it.

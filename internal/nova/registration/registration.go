@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
@@ -35,8 +35,8 @@ type Registration struct {
 	service
 	compute *novav1.NovaExternalCompute
 	drains  *drain.Memory
-	// before is when step nova had ended before this reconciliation.
-	before *metav1.Time
+	// before is the last run of step nova before this reconciliation.
+	before common.RunRecord
 	// previous is what the compute showed of its drain before; nil for nothing.
 	previous *condition.Condition
 }
@@ -87,7 +87,7 @@ func (s *Registration) Observe(ctx context.Context) error {
 		s.compute.Status.ComputeService = nil
 		return nil
 	}
-	s.before = s.ended()
+	s.before = s.lastRun()
 	if err := s.observe(ctx, cell, api, s.hostNames()); err != nil {
 		return err
 	}
@@ -147,8 +147,8 @@ func (s *Registration) Ready(ctx context.Context) error {
 	return nil
 }
 
-// ended is when step nova ended last.
-func (s *Registration) ended() *metav1.Time { return s.compute.Status.Runs[novav1.NovaStep].End }
+// lastRun is the last run of step nova.
+func (s *Registration) lastRun() common.RunRecord { return s.compute.Status.Runs[novav1.NovaStep] }
 
 // noteRestart notes that step nova has just ended on a host that nova knows, and asks whether
 // nova-compute has reported since.
@@ -157,8 +157,8 @@ func (s *Registration) noteRestart() {
 	if service == nil {
 		return
 	}
-	if end := s.ended(); s.compute.Status.NovaHost != "" && !end.Equal(s.before) {
-		service.RestartedAt = end
+	if run := s.lastRun(); s.compute.Status.NovaHost != "" && run.Serial != s.before.Serial {
+		service.RestartedAt = run.End
 	}
 	now := s.ask(s.hostNames())
 	if now.Asked && now.Reported {
