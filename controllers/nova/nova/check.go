@@ -136,7 +136,7 @@ func (s *scope) checkComputes(ctx context.Context) (warning string, err error) {
 	case trouble != nil && running:
 		return "", phase.Failing(t, trouble.Reason, "%s, so it is not known which computes are up. It is tried again automatically, and nothing is updated until then", trouble.Message)
 	case trouble != nil:
-		return "computes were not looked at, as no pod of the API is ready", nil
+		return "computes were not looked at, as no pod of the API is ready", nil //nolint:nilerr // the warning says so
 	case !listing.Asked:
 		return "", phase.Waiting(t, novav1.NotAskedReason, "Waiting until nova is asked for the services of computes")
 	}

@@ -158,7 +158,7 @@ func (s *scope) migrateData(ctx context.Context) error {
 		return w.err
 	case w.halt != nil:
 		mark.MarkFalse(novav1.OnlineMigrationsReadyCondition, w.halt.Reason, w.halt.Severity, "%s", w.halt.Message)
-		return nil
+		return nil //nolint:nilerr // the condition says so
 	}
 	mark.MarkTrue(novav1.OnlineMigrationsReadyCondition, "The data of every mapped cell has the format of the schema")
 	if s.finishUpdate() {
