@@ -133,7 +133,7 @@ func (o *pendingTarget) files() []map[string][]byte {
 // add lets a step follow.
 func (o *pendingTarget) add(next *assessment) {
 	o.then = append(o.then, nextStep{next.Step, next.hash, next.serial, next.nextAttempt(), next.Files})
-	o.Vars = union(o.Vars, next.Vars)
+	o.Vars, o.Hints = union(o.Vars, next.Vars), union(o.Hints, next.Hints)
 	o.podKey = digest([]string{o.podKey, next.podKey()})
 }
 
