@@ -133,6 +133,9 @@ var tables = []Table{
 		novaNovaComputeServiceConfigReady.withReasons(novaInvalidConfig,
 			conflict("a Secret with the name of the configuration exists already, and was not created for this cell"),
 			commonSecretForbidden),
+		novaMigrationCAReady.withReasons(novaMigrationCALost, novaMigrationCAInvalid,
+			conflict("a Secret with the name of the authority exists already, and was not created for this cell"),
+			commonSecretMissing.withMeaning("the Secret of `migrationCASecretName` does not exist"), commonSecretForbidden, commonSecretLimit),
 		novaNovaConductorReady.withTable(podified).withReasons(
 			secrets("the Secret with the passwords of the databases does not exist", "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service")...),
 		dbSyncReady.withMeaning("the schema of the database of the cell is up to date. Present only if the cell has a conductor").withTable(job),
@@ -143,6 +146,7 @@ var tables = []Table{
 		hostedDataPlaneNodeReady.withTable(hosted),
 		serviceConfigReady.withTable(hosted),
 		deploymentReady.withMeaning("libvirt and nova ran on the host with the current inputs").withTable(hosted),
+		novaLiveMigrationReady.withTable(step).withReasons(novaMigrationAddressMissing, novaMigrationCANotReady, novaPeerUnreachable),
 		novaComputeServiceReady.
 			withReasons(novaNotObserved, novaServiceNotReported, novaServiceDown, novaServiceDisabled, novaServiceDuplicated, novaServiceConflict, novaInstancesPresent, novaHostNotMapped).
 			withReasons(unobserved...),

@@ -154,6 +154,19 @@ type NovaCellSpec struct {
 	// +optional
 	NoVNCProxyBaseURL string `json:"noVNCProxyBaseURL,omitempty"`
 
+	// MigrationNetwork is the network of nodes whose addresses computes on hosts use for live
+	// migration. By default it is the address by which Ansible reaches a host.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	MigrationNetwork string `json:"migrationNetwork,omitempty"`
+
+	// MigrationCASecretName is the Secret with the keys tls.crt and tls.key of an authority
+	// that signs the certificates by which computes on hosts know one another in live
+	// migrations. It should sign for nothing else. By default the operators make one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	MigrationCASecretName string `json:"migrationCASecretName,omitempty"`
+
 	// CellDatabaseHostname of the MySQL or MariaDB server of the cell. With it the
 	// cell has a conductor, and the Secret needs the key CellDatabasePassword.
 	// +optional
@@ -232,6 +245,10 @@ type NovaCellStatus struct {
 	// +optional
 	ComputeConfigSecretName string `json:"computeConfigSecretName,omitempty"`
 
+	// MigrationCA is the authority of live migrations that is in use.
+	// +optional
+	MigrationCA *MigrationCAStatus `json:"migrationCA,omitempty"`
+
 	// Conductor is the state of the pods of the conductor, if there is one.
 	// +optional
 	Conductor *podified.Status `json:"conductor,omitempty"`
@@ -269,6 +286,16 @@ type MessageBusStatus struct {
 	// Earlier versions ignored it: only another value is a request.
 	// +optional
 	Requested *bool `json:"requested,omitempty"`
+}
+
+// MigrationCAStatus is an authority of live migrations.
+type MigrationCAStatus struct {
+	// SecretName of its Secret.
+	SecretName string `json:"secretName"`
+	// Hash of its certificates.
+	Hash string `json:"hash"`
+	// NotAfter is when its certificate ends.
+	NotAfter metav1.Time `json:"notAfter"`
 }
 
 // NovaCell is a cell of nova: a message bus, a database and the computes on them.
@@ -345,6 +372,10 @@ const GeneratedConfigKey = "01-nova.conf"
 // ComputeConfigSecretName is the name of the Secret with the generated
 // configuration of the computes of a cell.
 func ComputeConfigSecretName(cell string) string { return cell + "-compute-config" }
+
+// MigrationCASecretName is the name of the Secret with the authority of live migrations
+// that the operators make for a cell.
+func MigrationCASecretName(cell string) string { return cell + "-migration-ca" }
 
 // Keys of the Secret of a cell.
 const (

@@ -21,6 +21,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -60,11 +61,12 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 	ofCell := func(cell func(client.Object) string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(computesOf(mgr.GetClient(), cell))
 	}
-	b.Watches(&novav1.NovaCell{}, ofCell(watch.ByName), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(registration.CellTrouble)))).
+	b.Watches(&novav1.NovaCell{}, ofCell(watch.ByName), builder.WithPredicates(predicate.Or[client.Object](watch.SpecOr(configuresComputes), watch.SpecOr(registration.CellTrouble), watch.SpecOr(migration.Authority)))).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(computesOfNova(mgr.GetClient())), builder.WithPredicates(apiChanges)).
 		WatchesRawSource(shared.Inputs.SecretChanges(ofCell(cellOfConfig))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
 		WatchesRawSource(r.Services.Computes())
+	migration.Watch(b, computesOf(mgr.GetClient(), func(obj client.Object) string { return cellOf(obj)[0] }), mgr.GetClient(), cellIndex)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
 		return err
 	}
