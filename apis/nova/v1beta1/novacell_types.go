@@ -114,6 +114,22 @@ type SharedServices struct {
 	DatabaseTLS bool `json:"databaseTLS,omitempty"`
 }
 
+// LiveMigration is how guests are moved between the computes of a cell.
+type LiveMigration struct {
+	// MigrationNetwork is the network of nodes whose addresses computes on hosts use for live
+	// migration. By default it is the address by which Ansible reaches a host.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	MigrationNetwork string `json:"migrationNetwork,omitempty"`
+
+	// MigrationCASecretName is the Secret with the keys tls.crt and tls.key of an authority
+	// that signs the certificates by which computes on hosts know one another in live
+	// migrations. It should sign for nothing else. By default the operators make one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	MigrationCASecretName string `json:"migrationCASecretName,omitempty"`
+}
+
 // NovaCellSpec describes one cell. Everything is optional in the schema, as
 // seeds/004 has a cell without a spec; what is needed and missing is said in
 // the condition InputReady.
@@ -154,18 +170,7 @@ type NovaCellSpec struct {
 	// +optional
 	NoVNCProxyBaseURL string `json:"noVNCProxyBaseURL,omitempty"`
 
-	// MigrationNetwork is the network of nodes whose addresses computes on hosts use for live
-	// migration. By default it is the address by which Ansible reaches a host.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	MigrationNetwork string `json:"migrationNetwork,omitempty"`
-
-	// MigrationCASecretName is the Secret with the keys tls.crt and tls.key of an authority
-	// that signs the certificates by which computes on hosts know one another in live
-	// migrations. It should sign for nothing else. By default the operators make one.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	MigrationCASecretName string `json:"migrationCASecretName,omitempty"`
+	LiveMigration `json:",inline"`
 
 	// CellDatabaseHostname of the MySQL or MariaDB server of the cell. With it the
 	// cell has a conductor, and the Secret needs the key CellDatabasePassword.

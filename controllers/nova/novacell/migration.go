@@ -43,6 +43,7 @@ func (s *scope) migrationCA(ctx context.Context) error {
 	s.cell.Status.MigrationCA = &novav1.MigrationCAStatus{
 		SecretName: name, NotAfter: metav1.NewTime(authority.NotAfter()), Hash: inputs.Digest(map[string][]byte{"trusted": authority.Trusted()})[:32],
 	}
+	s.cell.Status.Conditions.MarkTrue(ready, "Secret %s signs the certificates of computes until %s", name, authority.NotAfter().UTC().Format(time.RFC3339))
 	return nil
 }
 
