@@ -135,6 +135,9 @@ var tables = []Table{
 		novaNovaComputeServiceConfigReady.withReasons(novaInvalidConfig,
 			conflict("a Secret with the name of the configuration exists already, and was not created for this cell"),
 			commonSecretForbidden),
+		novaMigrationCAReady.withReasons(novaMigrationCALost, novaMigrationCAInvalid,
+			conflict("a Secret with the name of the authority exists already, and was not created for this cell"),
+			commonSecretMissing.withMeaning("the Secret of `migrationCASecretName` does not exist"), commonSecretForbidden, commonSecretLimit),
 		novaNovaConductorReady.withTable(podified).withReasons(commonImageMissing).withReasons(
 			secrets("the Secret with the passwords of the databases does not exist", "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service")...),
 		dbSyncReady.withMeaning("the schema of the database of the cell is up to date. Present only if the cell has a conductor").withTable(job),
@@ -153,6 +156,7 @@ var tables = []Table{
 			commonSecretMissing.withMeaning("a Secret of `customServiceConfigSecrets`, of the compute or of a template of its cell, does not exist; the message names the field"),
 			commonSecretForbidden, commonSecretLimit),
 		deploymentReady.withMeaning("libvirt and nova ran on the host with the current inputs").withTable(hosted),
+		novaLiveMigrationReady.withTable(step).withReasons(novaMigrationAddressMissing, novaMigrationCANotReady, novaPeerUnreachable),
 		novaComputeServiceReady.
 			withReasons(novaNotObserved, novaServiceNotReported, novaServiceDown, novaServiceDisabled, novaHostDrained, novaServiceDuplicated, novaServiceConflict, novaInstancesPresent, novaHostNotMapped).
 			withReasons(unobserved...),

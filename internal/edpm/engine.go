@@ -135,6 +135,9 @@ func (e *Engine) firstDue(ctx context.Context, ledger *common.Ledger, targets []
 	switch {
 	case len(due) > 0:
 		result = together(due)
+		for _, a := range due {
+			result.Due = append(result.Due, a.Step.Name)
+		}
 	case len(all) > 0:
 		e.requeue(all[0].Group())
 	}

@@ -131,6 +131,7 @@ func hostVars(run string, o *pendingTarget) map[string]any {
 	if vars == nil {
 		vars = map[string]any{}
 	}
+	maps.Copy(vars, o.Hints)
 	vars["edpm_run"] = run
 	if o.Rerun != "" {
 		// Anybody may write the token, and Ansible takes text for a template.

@@ -67,12 +67,15 @@ const (
 type State struct {
 	Phase Phase
 	Step  string
-	// Run that is under way or that failed.
+	// Run that is under way, that failed, or that brought the host here as long as it exists.
 	Run string
-	// Message of the host's result, or the reason why it is held.
+	// Message of the host's result, or the reason why it is held. Of a host that is well it
+	// is what modules noted.
 	Message string
 	// More are the steps after Step that are Limited, too, or Running in the same run.
 	More []string
+	// Due are all steps that are to be run or are running.
+	Due []string
 	// Unreachable reports whether the host did not answer.
 	Unreachable bool
 	// Attempt that failed, from 1.
@@ -248,7 +251,7 @@ func judge(l *common.Ledger, step string, runs []*run, w want, backoff Backoff) 
 	last := newest(runs)
 	switch {
 	case isUntouched(l, step) && isSatisfied(l, step, w.hash, w.rerun):
-		return State{Phase: Converged}
+		return converged(last)
 	case w.limited != "" && isPartlyDone(l, step, w):
 		return State{Phase: Limited, Run: l.Runs[limitedKey(step)].Name}
 	case last != nil && !last.converged() && isAskedFor(last, w):
@@ -257,6 +260,15 @@ func judge(l *common.Ledger, step string, runs []*run, w want, backoff Backoff) 
 		return s
 	}
 	return State{Phase: Pending}
+}
+
+// converged is the state of a host that is as it is wanted, since the run if that exists.
+func converged(last *run) State {
+	s := State{Phase: Converged}
+	if last != nil && last.converged() {
+		s.Run, s.Message = last.name, last.result.Message
+	}
+	return s
 }
 
 // effective are the runs that may have touched the host.

@@ -147,7 +147,7 @@ func (o *pendingTarget) limit(a *assessment) {
 func (o *pendingTarget) add(next *assessment) {
 	o.limit(next)
 	o.then = append(o.then, nextStep{next.Step, next.hash, next.serial, next.nextAttempt(), next.Files})
-	o.Vars = union(o.Vars, next.Vars)
+	o.Vars, o.Hints = union(o.Vars, next.Vars), union(o.Hints, next.Hints)
 	o.podKey = digest([]string{o.podKey, next.podKey()})
 }
 

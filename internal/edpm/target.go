@@ -164,6 +164,9 @@ type Target struct {
 
 	// Vars of the host in the inventory.
 	Vars map[string]any
+	// Hints are more variables of the host, which do not decide what is on it afterwards: they
+	// are in no hash.
+	Hints map[string]any
 	// Files that the playbook copies to the host, by name. They may be secret.
 	Files map[string][]byte
 }

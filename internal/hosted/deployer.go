@@ -59,6 +59,8 @@ type Scope struct {
 	environment map[string]string
 	// restored reports that the object may have been restored from a backup without its status.
 	restored bool
+	// state of the steps.
+	state edpm.State
 	// converging reports whether the engine knows what is wanted.
 	converging bool
 }

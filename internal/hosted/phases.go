@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -221,17 +222,32 @@ func (s *Scope) deploy(ctx context.Context) error {
 	s.converging = true
 	var targets []edpm.Target
 	for _, step := range s.parts.Steps {
-		targets = append(targets, s.target(step))
+		if step.Applies == nil || step.Applies() {
+			targets = append(targets, s.target(step))
+		}
 	}
 	state, err := s.Engine.Converge(ctx, &s.status.Ledger, targets...)
 	if err != nil {
 		return err
 	}
-	if state.Phase != edpm.Converged {
+	s.state = state
+	if state.Phase != edpm.Converged && !s.isAside(state) {
 		return edpm.Halt(condition.DeploymentReadyCondition, state)
 	}
 	return nil
 }
+
+// isAside reports whether only steps aside have not been done.
+func (s *Scope) isAside(state edpm.State) bool {
+	steps := state.Due
+	if len(steps) == 0 { // restricted by tags
+		steps = append([]string{state.Step}, state.More...)
+	}
+	return !slices.ContainsFunc(s.parts.Steps, func(step Step) bool { return !step.Aside && slices.Contains(steps, step.Name) })
+}
+
+// State of the steps, once they decide that the service is deployed.
+func (s *Scope) State() edpm.State { return s.state }
 
 // target is what the step is to do on the host.
 func (s *Scope) target(step Step) edpm.Target {

@@ -80,7 +80,7 @@ func TestAnyValueOfTheAnnotationSelectsAKindWithoutRule(t *testing.T) {
 func TestATargetHasWhatAllHaveAndWhatTheStepAdds(t *testing.T) {
 	s := newScope(Parts{Cell: "c"})
 	s.Object.SetAnnotations(map[string]string{common.RerunAnnotation: "again"})
-	target := s.target(Step{edpm.Step{Name: "agent"}, func(t *edpm.Target) { t.Vars["image"] = "agent:1" }})
+	target := s.target(Step{Step: edpm.Step{Name: "agent"}, Complete: func(t *edpm.Target) { t.Vars["image"] = "agent:1" }})
 	want := edpm.Target{
 		Namespace: "ns", Host: "n", OwnerKind: "Agent", OwnerUID: "uid-a", Step: edpm.Step{Name: "agent"}, Role: "r", Cell: "c",
 		Rerun: "again", Tokens: map[string]string{"service": "again"}, Image: "runner:default", SSHKeySecret: "key",

@@ -112,6 +112,11 @@ type Parts struct {
 type Step struct {
 	edpm.Step
 	Complete func(*edpm.Target)
+	// Aside reports whether the service is deployed also as long as only such steps are to be
+	// run. A phase of the kind shows their state.
+	Aside bool
+	// Applies reports whether the step can be run as things are; nil if it always can.
+	Applies func() bool
 }
 
 // Offering is one service that nodes can have.

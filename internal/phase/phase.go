@@ -16,6 +16,7 @@ type Func func(context.Context) error
 type Phase struct {
 	condition condition.Type
 	optional  bool
+	aside     bool
 	funcs     []Func
 }
 
@@ -27,14 +28,22 @@ func Of(t condition.Type, funcs ...Func) Phase { return Phase{condition: t, func
 
 // OptionalOf is Of for a condition that an object has only if a function sets it or
 // fails.
-func OptionalOf(t condition.Type, funcs ...Func) Phase { return Phase{t, true, funcs} }
+func OptionalOf(t condition.Type, funcs ...Func) Phase {
+	return Phase{condition: t, optional: true, funcs: funcs}
+}
+
+// AsideOf is Of for a condition that does not decide whether the object is Ready: a Halt of
+// the functions ends this phase only.
+func AsideOf(t condition.Type, funcs ...Func) Phase {
+	return Phase{condition: t, aside: true, funcs: funcs}
+}
 
 // Deleting returns the phases of an object that is being deleted: the functions belong to
 // one of the conditions, and the others stay Unknown.
 func Deleting(phases []Phase, t condition.Type, funcs ...Func) []Phase {
 	var out []Phase
 	for _, p := range phases {
-		if !p.optional && p.condition != t {
+		if !p.optional && !p.aside && p.condition != t {
 			out = append(out, Of(p.condition))
 		}
 	}

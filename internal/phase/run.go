@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -56,6 +57,7 @@ func (r *Runner) Run(ctx context.Context, obj Object, phases ...Phase) (ctrl.Res
 	}
 	before := obj.DeepCopyObject().(Object)
 	begin(obj, Conditions(phases))
+	ctx, again := withSchedule(ctx)
 	at, err := runAll(ctx, obj, phases)
 	if apierrors.IsConflict(err) {
 		// Another user wrote first: no fault, the newer object is on its way.
@@ -63,7 +65,8 @@ func (r *Runner) Run(ctx context.Context, obj Object, phases ...Phase) (ctrl.Res
 	}
 	told := repeated(err)
 	result, err := report(obj, at, err)
-	finish(obj, *before.GetConditions())
+	result.RequeueAfter = again.or(result.RequeueAfter)
+	finish(obj, *before.GetConditions(), phases)
 	werr := r.write(ctx, obj, before, told)
 	switch {
 	case apierrors.IsConflict(werr) && err == nil:
@@ -77,7 +80,13 @@ func (r *Runner) Run(ctx context.Context, obj Object, phases ...Phase) (ctrl.Res
 // runAll returns the condition of the phase that failed, with its error.
 func runAll(ctx context.Context, obj Object, phases []Phase) (condition.Type, error) {
 	for _, p := range phases {
-		if err := p.run(ctx, obj); err != nil {
+		err := p.run(ctx, obj)
+		var halt *Halt
+		switch {
+		case err == nil:
+		case p.aside && errors.As(err, &halt):
+			obj.GetConditions().MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
+		default:
 			return p.condition, err
 		}
 	}
@@ -122,17 +131,24 @@ func report(obj Object, at condition.Type, err error) (ctrl.Result, error) {
 
 // finish adds Ready, keeps the times of conditions that stayed as they were,
 // and sorts.
-func finish(obj Object, before condition.Conditions) {
+func finish(obj Object, before condition.Conditions, phases []Phase) {
 	conditions := obj.GetConditions()
 	// Ready mirrors the latest of the worst: of those of this reconciliation always the same.
 	stamp(*conditions, metav1.NewTime(time.Now().UTC().Truncate(time.Second)))
 	ready := condition.TrueCondition(condition.ReadyCondition, condition.ReadyMessage)
-	if !conditions.AllSubConditionIsTrue() {
-		ready = conditions.Mirror(condition.ReadyCondition)
+	if deciding := deciding(*conditions, phases); !deciding.AllSubConditionIsTrue() {
+		ready = deciding.Mirror(condition.ReadyCondition)
 	}
 	conditions.Set(ready)
 	condition.RestoreLastTransitionTimes(conditions, before)
 	conditions.Sort()
+}
+
+// deciding are the conditions that decide whether the object is Ready.
+func deciding(conditions condition.Conditions, phases []Phase) condition.Conditions {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c condition.Condition) bool {
+		return slices.ContainsFunc(phases, func(p Phase) bool { return p.aside && p.condition == c.Type })
+	})
 }
 
 // stamp gives all conditions the same time.

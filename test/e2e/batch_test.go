@@ -24,7 +24,7 @@ import (
 
 const batchRole = "e2e-batch"
 
-var batchSteps = []string{"quick-a", "quick-b", "libvirt", "nova"}
+var batchSteps = []string{"quick-a", "quick-b", "libvirt-tls", "libvirt", "nova", "live-migration"}
 
 // batchStories tell how four hosts are configured together when two of them
 // have problems, and when the manager dies over and over.

@@ -99,7 +99,7 @@ func computeStories() {
 		phase0 := dataplanev1.DefaultServices
 		Expect(phase0).To(HaveLen(phase0Steps))
 		for _, host := range []lab.Host{compute0, compute1} {
-			Expect(trail(ctx, host)).To(HaveExactElements(startAndEnd(append(append([]string{}, phase0...), "libvirt", "nova")...)), host.Name)
+			Expect(trail(ctx, host)).To(HaveExactElements(startAndEnd(append(append([]string{}, phase0...), "libvirt-tls", "libvirt", "nova", "live-migration")...)), host.Name)
 		}
 		Expect(trail(ctx, storage0)).To(HaveExactElements(startAndEnd(phase0...)))
 		Expect(apierrors.IsNotFound(k8s.Get(ctx, types.NamespacedName{Namespace: samplesNS, Name: storage0.Name}, &novav1.NovaExternalCompute{}))).To(BeTrue(),
@@ -111,7 +111,7 @@ func computeStories() {
 			steps := runsByStep(ctx, samplesNS, host.Name)
 			before, after := steps[dataplanev1.DefaultServices[0]], steps["nova"]
 			Expect(before.StepNames()).To(Equal(dataplanev1.DefaultServices), host.Name)
-			Expect(after.StepNames()).To(Equal([]string{"libvirt", "nova"}), host.Name)
+			Expect(after.StepNames()).To(Equal([]string{"libvirt-tls", "libvirt", "nova", "live-migration"}), host.Name)
 			Expect(after.CreationTimestamp.Time).NotTo(BeTemporally("<", before.Status.CompletionTime.Time),
 				"%s: phase 1 started before phase 0 had ended", host.Name)
 		}
@@ -124,7 +124,7 @@ func computeStories() {
 		others := map[string][]string{compute0.Name: trail(ctx, compute0), storage0.Name: trail(ctx, storage0)}
 		rerun(ctx, nodeNamed(samplesNS, compute1.Name), token)
 
-		steps := append(append([]string{}, dataplanev1.DefaultServices...), "libvirt", "nova")
+		steps := append(append([]string{}, dataplanev1.DefaultServices...), "libvirt-tls", "libvirt", "nova", "live-migration")
 		Eventually(trail).WithArguments(ctx, compute1).WithTimeout(4 * time.Minute).Should(HaveLen(len(runs) + 2*len(steps)))
 		Eventually(current(ctx, computeNamed(samplesNS, compute1.Name))).WithTimeout(time.Minute).Should(beReady())
 		Expect(trail(ctx, compute1)[len(runs):]).To(HaveExactElements(startAndEnd(steps...)))

@@ -62,7 +62,7 @@ func machineStories() {
 		})
 		Eventually(gone(ctx, nodeNamed(machineNS, "before"))).WithTimeout(2 * time.Minute).Should(BeTrue())
 		Eventually(current(ctx, computeNamed(machineNS, "after"))).WithTimeout(3 * time.Minute).Should(beReady())
-		Expect(before.since(ctx, compute1)).To(Equal(startAndEnd("nova-cleanup", quick, "libvirt", "nova")))
+		Expect(before.since(ctx, compute1)).To(Equal(startAndEnd("nova-cleanup", quick, "libvirt-tls", "libvirt", "nova", "live-migration")))
 		Expect(active(ctx)()).To(HavePrefix("active"))
 	}, SpecTimeout(8*time.Minute))
 

@@ -88,6 +88,8 @@ type Space struct {
 	pods   int
 	// keys that hosts show.
 	keys map[string]string
+	// notes are what modules note of hosts that are well, by host.
+	notes map[string]string
 	// overlaps are hosts on which two Jobs were at work at the same time.
 	overlaps []string
 }
@@ -107,7 +109,7 @@ func Start(ctx context.Context, config *rest.Config, live client.Client, namespa
 	}
 	s := &Space{
 		jobs: mgr.GetCache(), live: live, active: map[types.UID]bool{},
-		rule: func(string, string) Outcome { return OK }, busy: map[string]string{}, keys: map[string]string{}, gate: make(chan struct{}),
+		rule: func(string, string) Outcome { return OK }, busy: map[string]string{}, keys: map[string]string{}, notes: map[string]string{}, gate: make(chan struct{}),
 	}
 	close(s.gate)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fake-jobs").For(&batchv1.Job{}).
@@ -135,6 +137,13 @@ func (s *Space) Show(host, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys[host] = key
+}
+
+// Note has modules note something of a host in each run from now on; nothing if it is empty.
+func (s *Space) Note(host, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes[host] = text
 }
 
 // meet returns how a run ends on a host, and what it adds to the recap, given
@@ -303,6 +312,9 @@ func (s *Space) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (in
 		switch outcome {
 		case OK:
 			recap[host] = append([]any{3 * done, 1, 0, 0, 0}, met...)
+			if note := s.notes[host]; note != "" && len(met) == 0 {
+				recap[host] = append(recap[host], note)
+			}
 		case Failed:
 			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: boom on " + host, "", done - 1}, false
 		case Refused:

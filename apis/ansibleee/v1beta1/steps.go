@@ -81,7 +81,11 @@ func (h HostStatus) ofStep(i, steps int32) (result HostStatus, known, reached bo
 	}
 	switch {
 	case i < done:
-		return HostStatus{Name: h.Name, OK: h.OK, Changed: h.Changed, Skipped: h.Skipped, HostKey: h.HostKey, StepsDone: new(int32(1))}, true, true
+		result = HostStatus{Name: h.Name, OK: h.OK, Changed: h.Changed, Skipped: h.Skipped, HostKey: h.HostKey, StepsDone: new(int32(1))}
+		if done == steps { // what modules noted, and not why the next step failed
+			result.Message = h.Message
+		}
+		return result, true, true
 	case i == done:
 		h.StepsDone, h.StepsBegun = new(int32(0)), nil
 		return h, true, true

@@ -57,6 +57,14 @@ const (
 	// DrainedCondition : nova has no instances on the host, and no migrations from or to it
 	// that have not ended. Present only while the host is [drained](how-to/drain.md).
 	DrainedCondition condition.Type = "Drained"
+	// MigrationCAReadyCondition : the authority that signs the certificates of computes for
+	// [live migration](how-to/live-migration.md) can be used. It does not decide whether the
+	// cell is Ready.
+	MigrationCAReadyCondition condition.Type = "MigrationCAReady"
+	// LiveMigrationReadyCondition : [live migration](how-to/live-migration.md) is configured,
+	// the certificate of the host is valid, and the host has reached all other computes of the
+	// cell. It does not decide whether the compute is Ready.
+	LiveMigrationReadyCondition condition.Type = "LiveMigrationReady"
 	// NovaComputeServicesReadyCondition : the API can be asked for the services of computes,
 	// or there are none, and maps new hosts. Present only if an API is run.
 	NovaComputeServicesReadyCondition condition.Type = "NovaComputeServicesReady"
@@ -108,6 +116,31 @@ const (
 	// configuration. Remedy: set `transport_url` to another virtual host, or `quorumqueues` to
 	// the value that the message names.
 	QueueTypeChangedReason condition.Reason = "QueueTypeChanged"
+	// MigrationCALostReason : the Secret with the authority of live migrations that the operators
+	// made no longer exists, and computes have certificates that it signed, which stay valid
+	// until they end. Remedy: restore the Secret from a backup; or name that of another authority
+	// in `migrationCASecretName`, and for a new one of the operators clear the field again once
+	// it is in use. Live migrations are refused while some computes have the certificate of the
+	// other authority.
+	MigrationCALostReason condition.Reason = "MigrationCALost"
+	// MigrationCAInvalidReason : the Secret with the authority of live migrations has no
+	// certificate and key of an authority that is valid now; the message says why. Remedy:
+	// correct the Secret.
+	MigrationCAInvalidReason condition.Reason = "MigrationCAInvalid"
+	// MigrationCANotReadyReason : the cell has no authority of live migrations that can be used.
+	// What is on the host stays. Remedy: see the condition `MigrationCAReady` of the cell.
+	MigrationCANotReadyReason condition.Reason = "MigrationCANotReady"
+	// MigrationAddressMissingReason : computes of the cell cannot connect to the host, because it
+	// has no IP address in the network of the cell for live migration; live migration is not
+	// configured on it. Remedy: set `ansibleHost` of the node to an IP address, or
+	// `fixedIP` of the network that the message names.
+	MigrationAddressMissingReason condition.Reason = "MigrationAddressMissing"
+	// PeerUnreachableReason : the host did not reach libvirt on the computes that the message
+	// names over TLS; the compute itself is named if it does not answer at its own address.
+	// Guests are not moved in clear text: a migration to them would fail. Remedy: see the
+	// conditions of these computes, whether their hosts answer, and that nothing between the hosts
+	// drops the ports; then `kubectl edpm rerun` for this compute.
+	PeerUnreachableReason condition.Reason = "PeerUnreachable"
 	// DatabaseConflictReason : a database is that of another Nova with an API in the
 	// namespace, which was created before, or is used twice; nothing is changed. Remedy: set
 	// `apiDatabaseName`, and `cellDatabaseName` of each cell, to other databases.

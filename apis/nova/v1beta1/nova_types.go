@@ -86,6 +86,7 @@ type NovaCellTemplate struct {
 	// NoVNCProxyBaseURL is the public address of the console proxy of the cell.
 	// +optional
 	NoVNCProxyBaseURL string `json:"noVNCProxyBaseURL,omitempty"`
+	LiveMigration     `json:",inline"`
 	// NodeSelector of the pods of the cell; {} means none where the parent has one.
 	// +optional
 	NodeSelector *map[string]string `json:"nodeSelector,omitempty"`

@@ -144,6 +144,22 @@ type SharedServices struct {
 	DatabaseTLS bool `json:"databaseTLS,omitempty"`
 }
 
+// LiveMigration is how guests are moved between the computes of a cell.
+type LiveMigration struct {
+	// MigrationNetwork is the network of nodes whose addresses computes on hosts use for live
+	// migration. By default it is the address by which Ansible reaches a host.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	MigrationNetwork string `json:"migrationNetwork,omitempty"`
+
+	// MigrationCASecretName is the Secret with the keys tls.crt and tls.key of an authority
+	// that signs the certificates by which computes on hosts know one another in live
+	// migrations. It should sign for nothing else. By default the operators make one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	MigrationCASecretName string `json:"migrationCASecretName,omitempty"`
+}
+
 // NovaCellSpec describes one cell. Everything is optional in the schema, as
 // seeds/004 has a cell without a spec; what is needed and missing is said in
 // the condition InputReady.
@@ -183,6 +199,8 @@ type NovaCellSpec struct {
 	// http://console.example.org/vnc_lite.html. Without it computes offer no VNC console.
 	// +optional
 	NoVNCProxyBaseURL string `json:"noVNCProxyBaseURL,omitempty"`
+
+	LiveMigration `json:",inline"`
 
 	// CellDatabaseHostname of the MySQL or MariaDB server of the cell. With it the
 	// cell has a conductor, and the Secret needs the key CellDatabasePassword.
@@ -267,6 +285,10 @@ type NovaCellStatus struct {
 	// of the computes.
 	// +optional
 	ComputeConfigSecretName string `json:"computeConfigSecretName,omitempty"`
+
+	// MigrationCA is the authority of live migrations that is in use.
+	// +optional
+	MigrationCA *MigrationCAStatus `json:"migrationCA,omitempty"`
 
 	// Conductor is the state of the pods of the conductor, if there is one.
 	// +optional
@@ -371,6 +393,16 @@ type MessageBusStatus struct {
 	Requested *bool `json:"requested,omitempty"`
 }
 
+// MigrationCAStatus is an authority of live migrations.
+type MigrationCAStatus struct {
+	// SecretName of its Secret.
+	SecretName string `json:"secretName"`
+	// Hash of its certificates.
+	Hash string `json:"hash"`
+	// NotAfter is when its certificate ends.
+	NotAfter metav1.Time `json:"notAfter"`
+}
+
 // NovaCell is a cell of nova: a message bus, a database and the computes on them.
 //
 // +kubebuilder:object:root=true
@@ -448,6 +480,10 @@ const GeneratedConfigKey = "01-nova.conf"
 // ComputeConfigSecretName is the name of the Secret with the generated
 // configuration of the computes of a cell.
 func ComputeConfigSecretName(cell string) string { return cell + "-compute-config" }
+
+// MigrationCASecretName is the name of the Secret with the authority of live migrations
+// that the operators make for a cell.
+func MigrationCASecretName(cell string) string { return cell + "-migration-ca" }
 
 // Keys of the Secret of a cell.
 const (

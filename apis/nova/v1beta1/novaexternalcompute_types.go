@@ -42,7 +42,7 @@ type NovaExternalComputeSpec struct {
 
 // NovaExternalComputeStatus is the state of the compute.
 type NovaExternalComputeStatus struct {
-	// ServiceStatus with the ledger of the steps libvirt and nova.
+	// ServiceStatus with the ledger of the steps.
 	hosted.ServiceStatus `json:",inline"`
 
 	// Release has the images of compute and libvirt.
@@ -58,6 +58,21 @@ type NovaExternalComputeStatus struct {
 	// only: for nova another name is another host.
 	// +optional
 	NovaHost string `json:"novaHost,omitempty"`
+
+	// LiveMigration is how guests are moved from and to the host.
+	// +optional
+	LiveMigration *LiveMigrationStatus `json:"liveMigration,omitempty"`
+}
+
+// LiveMigrationStatus is how guests are moved from and to a compute.
+type LiveMigrationStatus struct {
+	// Address that other computes of the cell connect to.
+	Address string `json:"address"`
+	// UnreachablePeers are the computes, itself included, that the host did not reach when
+	// step live-migration ran last, as the host says.
+	// +optional
+	// +listType=atomic
+	UnreachablePeers []string `json:"unreachablePeers,omitempty"`
 }
 
 // NovaExternalCompute is a nova-compute service with the libvirt driver on a

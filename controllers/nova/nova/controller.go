@@ -304,7 +304,7 @@ func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCell
 	spec := novav1.NovaCellSpec{
 		CellName: name, Secret: novav1.CellName(s.nova.Name, name), CellMessageBusSecretName: s.bus(name, t),
 		KeystoneAuthURL: n.KeystoneAuthURL, ServiceUser: n.ServiceUser, Keystone: n.Keystone, SharedServices: n.SharedServices,
-		NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser, CellDatabaseName: t.CellDatabaseName,
+		LiveMigration: t.LiveMigration, NoVNCProxyBaseURL: t.NoVNCProxyBaseURL, CellDatabaseUser: t.CellDatabaseUser, CellDatabaseName: t.CellDatabaseName,
 		ConductorServiceTemplate: t.ConductorServiceTemplate, MetadataServiceTemplate: t.MetadataServiceTemplate,
 		NoVNCProxyServiceTemplate: t.NoVNCProxyServiceTemplate, ComputeTemplates: t.ComputeTemplates,
 		NodeSelector: cmp.Or(t.NodeSelector, n.NodeSelector),

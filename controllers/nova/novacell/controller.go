@@ -76,7 +76,7 @@ func (s *scope) phases() []phase.Phase {
 		phase.Of(condition.InputReadyCondition, s.readInputs),
 	}
 	if s.cell.ShortName() != novav1.Cell0Name {
-		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig))
+		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig), phase.AsideOf(novav1.MigrationCAReadyCondition, s.migrationCA))
 	}
 	phases = append(phases, phase.Of(novav1.NovaConductorReadyCondition, s.databases))
 	if s.withoutConductor() != "" {
@@ -104,7 +104,8 @@ func secretsOf(obj client.Object) []string {
 	cell := obj.(*novav1.NovaCell)
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
 	return append(nova.SecretNames(s.components(), databaseJobName(cell.Name)),
-		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name))
+		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name),
+		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name))
 }
 
 // kind of the cells.

@@ -45,8 +45,10 @@ var _ = Describe("Machines that are registered", Ordered, tier.Long, func() {
 			Eventually(expect.Read(ctx, k8s, compute(i))).WithTimeout(10 * time.Minute).Should(expect.Ready())
 			Eventually(expect.Read(ctx, k8s, node(i))).WithTimeout(time.Minute).Should(expect.Ready())
 			Expect(login(ctx, i, "hostname --fqdn; cloud-init status")).To(Equal(nodeName(i) + ".example.org\nstatus: done"))
-			Expect(steps(ctx, i)).To(Equal(map[string]int{
-				"configure-network": 1, "validate-network": 1, "install-os": 1, "configure-os": 1, "run-os": 1, "libvirt": 1, "nova": 1,
+			found := steps(ctx, i)
+			delete(found, "live-migration") // runs again when a compute joins the cell
+			Expect(found).To(Equal(map[string]int{
+				"configure-network": 1, "validate-network": 1, "install-os": 1, "configure-os": 1, "run-os": 1, "libvirt-tls": 1, "libvirt": 1, "nova": 1,
 			}), "each step should have run once on the machine of %s", nodeName(i))
 		}
 	}, SpecTimeout(12*time.Minute))

@@ -46,6 +46,8 @@ func scaleStories() {
 		remove(ctx, other())
 	}, SpecTimeout(8*time.Minute))
 
+	moveStories(host)
+
 	It("appear as forced down when they die with a guest and are removed without clean-up", func(ctx SpecContext) {
 		before := look(ctx)
 		remove(ctx, host())

@@ -65,7 +65,9 @@ func leader(ctx context.Context) (string, error) {
 }
 
 // allSteps are those of a compute in their order.
-func allSteps() []string { return append(slices.Clone(dataplanev1.DefaultServices), "libvirt", "nova") }
+func allSteps() []string {
+	return append(slices.Clone(dataplanev1.DefaultServices), "libvirt-tls", "libvirt", "nova", "live-migration")
+}
 
 // once is the trail of steps that went well, one after the other.
 func once(steps ...string) []string {

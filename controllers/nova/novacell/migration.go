@@ -1,0 +1,85 @@
+package novacell
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/migration/certificates"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// +kubebuilder:rbac:groups=nova.openstack.org,resources=novaexternalcomputes,verbs=list;watch
+
+// migrationCA is the phase that provides the authority which signs the certificates of
+// computes for live migration.
+func (s *scope) migrationCA(ctx context.Context) error {
+	const ready = novav1.MigrationCAReadyCondition
+	name, given := s.cell.Spec.MigrationCASecretName, s.cell.Spec.MigrationCASecretName != ""
+	var data map[string][]byte
+	var err error
+	if given {
+		data, err = s.Inputs.Secret(ctx, s.cell.Namespace, name)
+	} else {
+		name = novav1.MigrationCASecretName(s.cell.Name)
+		data, err = s.ownCA(ctx, name)
+	}
+	if err != nil {
+		return inputs.Halt(ready, err)
+	}
+	authority, err := certificates.Parse(data, time.Now())
+	if err != nil {
+		return phase.Stalled(ready, novav1.MigrationCAInvalidReason, "Secret %s: %v: correct it", name, err)
+	}
+	if !given {
+		phase.Again(ctx, time.Until(authority.RenewalAt()))
+	}
+	s.cell.Status.MigrationCA = &novav1.MigrationCAStatus{
+		SecretName: name, NotAfter: metav1.NewTime(authority.NotAfter()), Hash: inputs.Digest(map[string][]byte{"trusted": authority.Trusted()})[:32],
+	}
+	s.cell.Status.Conditions.MarkTrue(ready, "Secret %s signs the certificates of computes until %s", name, authority.NotAfter().UTC().Format(time.RFC3339))
+	return nil
+}
+
+// ownCA returns the Secret of the authority that the operators keep for the cell. It is made
+// once, renewed before it ends, and not replaced while computes have certificates of it.
+func (s *scope) ownCA(ctx context.Context, name string) (map[string][]byte, error) {
+	present, err := s.Inputs.Generated(ctx, s.cell.Namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cell.Namespace, Name: name}}
+	if present == nil {
+		if err := s.lostCA(ctx, name); err != nil {
+			return nil, err
+		}
+		secret.Data, err = certificates.NewAuthority("NovaCell "+s.cell.Name+" in "+s.cell.Namespace, time.Now())
+	} else if secret.Data, err = certificates.Renew(present.Data, time.Now()); err != nil {
+		return present.Data, nil //nolint:nilerr // the caller finds the same
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = apply.Secret(ctx, s.Client, fieldManager, s.cell, secret, present, apply.Own)
+	return secret.Data, apply.Halt(novav1.MigrationCAReadyCondition, err)
+}
+
+// lostCA returns why a Secret that does not exist is not made again, nil if it is.
+func (s *scope) lostCA(ctx context.Context, name string) error {
+	if used := s.cell.Status.MigrationCA; used == nil || used.SecretName != name {
+		return nil
+	}
+	computes := &novav1.NovaExternalComputeList{}
+	err := s.List(ctx, computes, client.InNamespace(s.cell.Namespace), client.MatchingFields{"spec.cellName": s.cell.Name}, client.Limit(1))
+	if err != nil || len(computes.Items) == 0 {
+		return err
+	}
+	return phase.Stalled(novav1.MigrationCAReadyCondition, novav1.MigrationCALostReason,
+		"Secret %s no longer exists, by which the computes of the cell know one another in live migrations: restore it from a backup, or name that of another authority in spec.migrationCASecretName", name)
+}

@@ -1,0 +1,199 @@
+// Package migration has computes move guests to one another: over TLS, by certificates that
+// only computes of the cell have, and through a firewall that is open for these only.
+package migration
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/migration/certificates"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+)
+
+// Steps of a compute: the certificate, which libvirt needs before it listens, and once
+// everything runs, the firewall and whether the others can be reached.
+var (
+	certificateStep = edpm.Step{Name: "libvirt-tls", Playbook: "edpm.operators.libvirt_tls"}
+	peersStep       = edpm.Step{Name: "live-migration", Playbook: "edpm.operators.live_migration"}
+)
+
+// libvirtStep is the step that restarts what listens.
+const libvirtStep = "libvirt"
+
+// Migration is one compute in the live migrations of its cell, in one reconciliation.
+type Migration struct {
+	*hosted.Scope
+	compute *novav1.NovaExternalCompute
+	// cellIndex is the index of computes by their cell.
+	cellIndex string
+	network   string
+	address   netip.Addr
+	// files of the certificate, nil if none can be made.
+	files map[string][]byte
+	// peers are all computes of the cell that have an address, the compute among them.
+	peers []*novav1.NovaExternalCompute
+	// configured is a digest of what the steps before the last bring the host to.
+	configured []string
+}
+
+// New returns the part of the compute of a scope in live migrations. The index has computes
+// by their cell.
+func New(s *hosted.Scope, cellIndex string) *Migration {
+	return &Migration{Scope: s, compute: s.Object.(*novav1.NovaExternalCompute), cellIndex: cellIndex}
+}
+
+// Prepare is the phase that finds out what the steps need. What is missing shows in Ready,
+// and keeps nothing else from being deployed; but a host whose libvirt has never had a
+// certificate waits until there is one.
+func (m *Migration) Prepare(ctx context.Context) error {
+	cell := &novav1.NovaCell{}
+	if err := m.Get(ctx, client.ObjectKey{Namespace: m.compute.Namespace, Name: m.compute.Spec.CellName}, cell); err != nil {
+		return err
+	}
+	m.network = cell.Spec.MigrationNetwork
+	status := &m.compute.Status
+	if m.address = addressIn(m.Vars, m.network); !m.address.IsValid() {
+		status.LiveMigration = nil
+		return nil
+	}
+	if status.LiveMigration == nil {
+		status.LiveMigration = &novav1.LiveMigrationStatus{}
+	}
+	status.LiveMigration.Address = m.address.String()
+	if err := m.sign(ctx, cell); err != nil {
+		return err
+	}
+	if m.files == nil && status.Hash[certificateStep.Name] == "" {
+		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason,
+			"Waiting until NovaCell %s can sign the certificate of the host for live migration: see its condition %s", cell.Name, novav1.MigrationCAReadyCondition)
+	}
+	return m.findPeers(ctx)
+}
+
+// addressIn returns the address of a host in a network, or else that by which Ansible
+// reaches it; not a valid one if it has none.
+func addressIn(vars map[string]any, network string) netip.Addr {
+	name := "ansible_host"
+	if network != "" {
+		name = strings.ToLower(network) + "_ip"
+	}
+	text, _ := vars[name].(string)
+	address, err := netip.ParseAddr(text)
+	if err != nil || !address.IsGlobalUnicast() || address.Zone() != "" {
+		return netip.Addr{}
+	}
+	return address.Unmap()
+}
+
+// Authority is what computes read of the authority of a cell.
+func Authority(cell client.Object) string {
+	status := cell.(*novav1.NovaCell).Status
+	if status.MigrationCA == nil {
+		return ""
+	}
+	ready := status.Conditions.IsTrue(novav1.MigrationCAReadyCondition)
+	return fmt.Sprintf("%s %s %t", status.MigrationCA.SecretName, status.MigrationCA.Hash, ready)
+}
+
+// sign has the authority of the cell sign the certificate, if it can be used.
+func (m *Migration) sign(ctx context.Context, cell *novav1.NovaCell) error {
+	if cell.Status.MigrationCA == nil || !cell.Status.Conditions.IsTrue(novav1.MigrationCAReadyCondition) {
+		return nil
+	}
+	data, err := m.Inputs.Secret(ctx, cell.Namespace, cell.Status.MigrationCA.SecretName)
+	if err != nil {
+		return inputs.Halt(novav1.NovaCellReadyCondition, err)
+	}
+	now := m.Engine.Clock.Now()
+	authority, err := certificates.Parse(data, now)
+	if err != nil {
+		return nil //nolint:nilerr // the cell is about to say so
+	}
+	name, _ := m.Vars["canonical_hostname"].(string)
+	compute := certificates.Compute{ID: string(m.compute.UID), Name: name, Address: m.address}
+	phase.Again(ctx, compute.Next(now).Sub(now))
+	m.files, err = authority.Files(compute, now)
+	return err
+}
+
+// findPeers reads which computes the cell has.
+func (m *Migration) findPeers(ctx context.Context) error {
+	list := &novav1.NovaExternalComputeList{}
+	err := m.List(ctx, list, client.InNamespace(m.compute.Namespace), client.MatchingFields{m.cellIndex: m.compute.Spec.CellName}, client.UnsafeDisableDeepCopy)
+	for i := range list.Items {
+		peer := &list.Items[i]
+		if peer.Name == m.compute.Name {
+			peer = m.compute
+		}
+		if peer.Status.LiveMigration != nil {
+			m.peers = append(m.peers, peer)
+		}
+	}
+	return err
+}
+
+// Steps returns the steps of the service with those that live migration needs before and
+// after them.
+func (m *Migration) Steps(service ...hosted.Step) []hosted.Step {
+	possible := func() bool { return m.files != nil }
+	return slices.Concat(
+		[]hosted.Step{{Step: certificateStep, Complete: m.certificate, Aside: true, Applies: possible}}, service,
+		[]hosted.Step{{Step: peersStep, Complete: m.firewall, Aside: true, Applies: possible}})
+}
+
+// Configure gives a step of the service what libvirt and nova need for live migration.
+func (m *Migration) Configure(t *edpm.Target) {
+	if m.address.IsValid() {
+		t.Vars["edpm_migration_address"] = m.address.String()
+	}
+	m.configured = append(m.configured, t.Hash())
+}
+
+func (m *Migration) certificate(t *edpm.Target) {
+	t.Vars["edpm_libvirt_image"] = m.compute.Status.Images[novav1.LibvirtComponent]
+	t.Files = m.files
+	m.configured = append(m.configured, t.Hash())
+}
+
+// firewall completes the step that lets the others in, and reaches for them.
+func (m *Migration) firewall(t *edpm.Target) {
+	peers, running := map[string]any{}, []any{}
+	for _, peer := range m.peers {
+		peers[peer.Name] = peer.Status.LiveMigration.Address
+		if peer.Status.Hash[certificateStep.Name] != "" && peer.Status.Hash[libvirtStep] != "" {
+			running = append(running, peer.Name)
+		}
+	}
+	t.Vars["edpm_migration_address"] = m.address.String()
+	t.Vars["edpm_migration_peers"] = peers
+	// It looks again when something was changed that others connect to.
+	t.Vars["edpm_migration_configured"] = inputs.Digest(map[string][]byte{"steps": []byte(strings.Join(m.configured, " "))})
+	t.Hints = map[string]any{"edpm_migration_running": running}
+}
+
+// ended is when the last run of a step ended that is recorded.
+func ended(compute *novav1.NovaExternalCompute, step string) time.Time {
+	if end := compute.Status.Runs[step].End; end != nil {
+		return end.Time
+	}
+	return time.Time{}
+}
+
+// listensSince is when the last run ended that may have changed what others connect to.
+func listensSince(compute *novav1.NovaExternalCompute) time.Time {
+	tls, libvirt := ended(compute, certificateStep.Name), ended(compute, libvirtStep)
+	if tls.After(libvirt) {
+		return tls
+	}
+	return libvirt
+}

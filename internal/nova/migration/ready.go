@@ -1,0 +1,133 @@
+package migration
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
+)
+
+// Ready is the phase of the condition LiveMigrationReady, once the service is deployed.
+func (m *Migration) Ready(context.Context) error {
+	const ready = novav1.LiveMigrationReadyCondition
+	if !m.address.IsValid() {
+		return phase.Waiting(ready, novav1.MigrationAddressMissingReason,
+			"Live migration is not configured: the host has no IP address %s", m.where())
+	}
+	if m.files == nil {
+		return phase.Failing(ready, novav1.MigrationCANotReadyReason,
+			"The certificate of the host cannot be renewed: see condition %s of NovaCell %s", novav1.MigrationCAReadyCondition, m.compute.Spec.CellName)
+	}
+	state := m.State()
+	if state.Phase != edpm.Converged {
+		return edpm.Halt(ready, state)
+	}
+	if state.Run != "" {
+		m.compute.Status.LiveMigration.UnreachablePeers = unreachable(state.Message)
+	}
+	if names := m.unreachable(); len(names) > 0 {
+		return phase.Failing(ready, novav1.PeerUnreachableReason,
+			"The host does not reach libvirt over TLS on %s: see the conditions there, and what drops the ports between the hosts; then rerun this compute", strings.Join(names, ", "))
+	}
+	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s", m.compute.Spec.CellName, len(m.peers), m.address)
+	return nil
+}
+
+func (m *Migration) where() string {
+	if m.network == "" {
+		return "in ansibleHost of its node"
+	}
+	return "in network " + m.network + ": set fixedIP in networks of its node"
+}
+
+// unreached is what the module migration_peers notes, which others may follow.
+var unreached = regexp.MustCompile(`Not reached over TLS: (.*?)(\. |$)`)
+
+// unreachable returns the computes that a host says it has not reached.
+func unreachable(note string) []string {
+	found := unreached.FindStringSubmatch(note)
+	if found == nil {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(found[1], "…"), ", ")
+}
+
+// unreachable returns what counts of that: a compute that was configured since has tried
+// the other direction.
+func (m *Migration) unreachable() []string {
+	tried := ended(m.compute, peersStep.Name)
+	return slices.DeleteFunc(slices.Clone(m.compute.Status.LiveMigration.UnreachablePeers), func(name string) bool {
+		i := slices.IndexFunc(m.peers, func(peer *novav1.NovaExternalCompute) bool { return isOf(name, peer) })
+		return i >= 0 && listensSince(m.peers[i]).After(tried)
+	})
+}
+
+// isOf reports whether a host speaks of a compute, with the reason in brackets.
+func isOf(unreached string, compute client.Object) bool {
+	name, _, _ := strings.Cut(unreached, " ")
+	return name == compute.GetName()
+}
+
+// Watch wakes computes when one of their cell gets another address or no longer exists, and
+// when one was configured that they did not reach. ofCell are the computes of the cell of one.
+func Watch(b *builder.Builder, ofCell handler.MapFunc, c client.Reader, cellIndex string) {
+	b.Watches(&novav1.NovaExternalCompute{}, watch.Gather(gather, ofCell), builder.WithPredicates(addressChanges)).
+		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(complaining(c, cellIndex)), builder.WithPredicates(configurations))
+}
+
+// gather is how long computes that come together are given to say where they are.
+const gather = 200 * time.Millisecond
+
+// addressChanges lets through that a compute has another address, or none, or no longer
+// exists. One that has just been created has none yet.
+var addressChanges = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool { return addressOf(e.ObjectOld) != addressOf(e.ObjectNew) },
+}
+
+func addressOf(obj client.Object) string {
+	if status := obj.(*novav1.NovaExternalCompute).Status.LiveMigration; status != nil {
+		return status.Address
+	}
+	return ""
+}
+
+// configurations lets through that a run has ended that may have changed what others connect to.
+var configurations = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !listensSince(e.ObjectNew.(*novav1.NovaExternalCompute)).Equal(listensSince(e.ObjectOld.(*novav1.NovaExternalCompute)))
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// complaining maps a compute to those of its cell that have not reached it.
+func complaining(c client.Reader, cellIndex string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		list, cell := &novav1.NovaExternalComputeList{}, obj.(*novav1.NovaExternalCompute).Spec.CellName
+		err := c.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{cellIndex: cell}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil // the cache has stopped
+		}
+		var requests []reconcile.Request
+		for _, compute := range list.Items {
+			if status := compute.Status.LiveMigration; status != nil && slices.ContainsFunc(status.UnreachablePeers, func(name string) bool { return isOf(name, obj) }) {
+				requests = append(requests, watch.Request(compute.Namespace, compute.Name))
+			}
+		}
+		return requests
+	}
+}
