@@ -218,6 +218,25 @@ var _ = Describe("Live migration", func() {
 		Expect(w.last("a", "nova").Vars).To(HaveKeyWithValue("edpm_migration_address", "192.0.2.7"))
 	})
 
+	It("is not configured on a host that an earlier version has deployed before a person runs its steps again", func() {
+		node := MakeNode("a", w.ns).Role("compute").Host("a.example.org").Obj()
+		node.Spec.Node.Networks = []dataplanev1.NetworkSection{{Network: "InternalAPI", FixedIP: "192.0.2.7"}}
+		w.make(w.role("compute").Cell("cell1").Obj(), node)
+		w.computesReady("a") // without an address, and so as the earlier version did
+		w.running.end()
+		Expect(api.Status().Patch(ctx, w.compute("a"), jsonPatch(`{"status":{"liveMigration":null}}`))).To(Succeed())
+		change(MakeCell("cell1", w.ns).Obj(), func(c *novav1.NovaCell) { c.Spec.MigrationNetwork = "InternalAPI" })
+		w.running = startManager(w.ns, w.opts)
+		says(w.compute("a"), ready, novav1.MigrationNotConfiguredReason, "kubectl edpm rerun a")
+		w.quiet()
+		Expect(w.moves("a")).To(Equal([]int{0, 1, 1, 0}))
+
+		annotate(w.node("a"), common.RerunAnnotation, "now")
+		w.condition(w.compute("a"), ready, "True/Ready/", "reached at 192.0.2.7")
+		Expect(w.moves("a")).To(Equal([]int{1, 2, 2, 1}))
+		w.quiet()
+	})
+
 	It("names the computes that a host does not reach, which keeps nothing from being Ready", func() {
 		w.hosts.Note("a", "Not reached over TLS: b (no answer)")
 		computes(map[string]string{"a": "192.0.2.1", "b": "192.0.2.2"})

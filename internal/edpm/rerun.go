@@ -20,6 +20,11 @@ func honoured(rerun string, tokens map[string]string, wanted string) bool {
 	return false
 }
 
+// IsHonored reports whether a run has done what a token for another run asks for.
+func IsHonored(record common.RunRecord, token string) bool {
+	return honoured(record.Rerun, record.Tokens, ShortToken(token))
+}
+
 // remember notes the tokens of a host that has what is wanted. Among them are
 // those that another one overrides: when that one is removed they are in force,
 // and ask for nothing.

@@ -283,6 +283,11 @@ func (s *Scope) roleName() string {
 	return s.Node.Spec.Role
 }
 
+// IsRerunDue reports whether a rerun is asked for that the last run of a step has not done.
+func (s *Scope) IsRerunDue(step string) bool {
+	return !edpm.IsHonored(s.status.Runs[step], s.rerun())
+}
+
 // rerun is the token on the object, else on its node, else on the role.
 func (s *Scope) rerun() string {
 	if token, ok := s.Object.GetAnnotations()[common.RerunAnnotation]; ok {

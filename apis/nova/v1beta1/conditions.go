@@ -135,6 +135,11 @@ const (
 	// configured on it. Remedy: set `ansibleHost` of the node to an IP address, or
 	// `fixedIP` of the network that the message names.
 	MigrationAddressMissingReason condition.Reason = "MigrationAddressMissing"
+	// MigrationNotConfiguredReason : a version of the operators without live migration has
+	// deployed the host, and nothing is run on it only because they are newer. Remedy: run the
+	// steps of the node again with `kubectl edpm rerun <node>`, which restarts libvirt and
+	// nova-compute but no guest.
+	MigrationNotConfiguredReason condition.Reason = "MigrationNotConfigured"
 	// PeerUnreachableReason : the host did not reach libvirt on the computes that the message
 	// names over TLS; the compute itself is named if it does not answer at its own address.
 	// Guests are not moved in clear text: a migration to them would fail. Remedy: see the

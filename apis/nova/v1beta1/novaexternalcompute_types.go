@@ -66,8 +66,9 @@ type NovaExternalComputeStatus struct {
 
 // LiveMigrationStatus is how guests are moved from and to a compute.
 type LiveMigrationStatus struct {
-	// Address that other computes of the cell connect to.
-	Address string `json:"address"`
+	// Address that other computes of the cell connect to; empty if the host has none.
+	// +optional
+	Address string `json:"address,omitempty"`
 	// UnreachablePeers are the computes, itself included, that the host did not reach when
 	// step live-migration ran last, as the host says.
 	// +optional

@@ -62,12 +62,16 @@ func (m *Migration) Prepare(ctx context.Context) error {
 	}
 	m.network = cell.Spec.MigrationNetwork
 	status := &m.compute.Status
-	if m.address = addressIn(m.Vars, m.network); !m.address.IsValid() {
-		status.LiveMigration = nil
+	switch {
+	case status.LiveMigration != nil:
+	case m.isEarlier():
 		return nil
-	}
-	if status.LiveMigration == nil {
+	default:
 		status.LiveMigration = &novav1.LiveMigrationStatus{}
+	}
+	status.LiveMigration.Address = ""
+	if m.address = addressIn(m.Vars, m.network); !m.address.IsValid() {
+		return nil
 	}
 	status.LiveMigration.Address = m.address.String()
 	if err := m.sign(ctx, cell); err != nil {
@@ -78,6 +82,12 @@ func (m *Migration) Prepare(ctx context.Context) error {
 			"Waiting until NovaCell %s can sign the certificate of the host for live migration: see its condition %s", cell.Name, novav1.MigrationCAReadyCondition)
 	}
 	return m.findPeers(ctx)
+}
+
+// isEarlier reports whether a version without live migration has deployed the host, and no one
+// has asked for another run since: nothing is run on it only because the operators are newer.
+func (m *Migration) isEarlier() bool {
+	return m.compute.Status.Hash[novav1.NovaStep] != "" && !m.IsRerunDue(novav1.NovaStep)
 }
 
 // addressIn returns the address of a host in a network, or else that by which Ansible
@@ -135,7 +145,7 @@ func (m *Migration) findPeers(ctx context.Context) error {
 		if peer.Name == m.compute.Name {
 			peer = m.compute
 		}
-		if peer.Status.LiveMigration != nil {
+		if addressOf(peer) != "" {
 			m.peers = append(m.peers, peer)
 		}
 	}

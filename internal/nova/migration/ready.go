@@ -23,6 +23,10 @@ import (
 // Ready is the phase of the condition LiveMigrationReady, once the service is deployed.
 func (m *Migration) Ready(context.Context) error {
 	const ready = novav1.LiveMigrationReadyCondition
+	if m.compute.Status.LiveMigration == nil {
+		return phase.Waiting(ready, novav1.MigrationNotConfiguredReason,
+			"Live migration is not configured: an earlier version of the operators has deployed the host. kubectl edpm rerun %s configures it, which restarts libvirt and nova-compute but no guest", m.compute.Spec.DataplaneNodeName)
+	}
 	if !m.address.IsValid() {
 		return phase.Waiting(ready, novav1.MigrationAddressMissingReason,
 			"Live migration is not configured: the host has no IP address %s", m.where())
