@@ -249,7 +249,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		Expect(w.discoveries()).To(Equal(1))
 		w.quiet()
 		Expect(w.discoveries()).To(Equal(1), "there is nothing to map")
-		Expect(get(Default, MakeNova("nova", w.ns, "")).Status.Jobs).To(HaveLen(3), "nova is what remembers mapped hosts")
+		Expect(get(Default, MakeNova("nova", w.ns, "")).Status.Jobs).To(HaveLen(5), "nova is what remembers mapped hosts")
 
 		By("starting the manager again")
 		w.resync()

@@ -156,7 +156,7 @@ var tables = []Table{
 			commonSecretMissing.withMeaning("a Secret of `customServiceConfigSecrets`, of the compute or of a template of its cell, does not exist; the message names the field"),
 			commonSecretForbidden, commonSecretLimit),
 		deploymentReady.withMeaning("libvirt and nova ran on the host with the current inputs").withTable(hosted),
-		novaLiveMigrationReady.withTable(step).withReasons(novaMigrationNotConfigured, novaMigrationAddressMissing, novaMigrationCANotReady, novaPeerUnreachable),
+		novaLiveMigrationReady.withTable(step).withReasons(novaMigrationNotConfigured, novaMigrationAddressMissing, novaMigrationCANotReady, novaMigrationPeersChange, novaPeerUnreachable),
 		novaComputeServiceReady.
 			withReasons(novaNotObserved, novaServiceNotReported, novaServiceDown, novaServiceDisabled, novaHostDrained, novaServiceDuplicated, novaServiceConflict, novaInstancesPresent, novaHostNotMapped).
 			withReasons(unobserved...),

@@ -231,19 +231,19 @@ func (s *Scope) deploy(ctx context.Context) error {
 		return err
 	}
 	s.state = state
-	if state.Phase != edpm.Converged && !s.isAside(state) {
+	if state.Phase != edpm.Converged && !s.onlyOptionalDue(state) {
 		return edpm.Halt(condition.DeploymentReadyCondition, state)
 	}
 	return nil
 }
 
-// isAside reports whether only steps aside have not been done.
-func (s *Scope) isAside(state edpm.State) bool {
+// onlyOptionalDue reports whether only optional steps have not been done.
+func (s *Scope) onlyOptionalDue(state edpm.State) bool {
 	steps := state.Due
 	if len(steps) == 0 { // restricted by tags
 		steps = append([]string{state.Step}, state.More...)
 	}
-	return !slices.ContainsFunc(s.parts.Steps, func(step Step) bool { return !step.Aside && slices.Contains(steps, step.Name) })
+	return !slices.ContainsFunc(s.parts.Steps, func(step Step) bool { return !step.Optional && slices.Contains(steps, step.Name) })
 }
 
 // State of the steps, once they decide that the service is deployed.

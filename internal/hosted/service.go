@@ -112,9 +112,9 @@ type Parts struct {
 type Step struct {
 	edpm.Step
 	Complete func(*edpm.Target)
-	// Aside reports whether the service is deployed also as long as only such steps are to be
+	// Optional reports whether the service is deployed although only such steps are still to be
 	// run. A phase of the kind shows their state.
-	Aside bool
+	Optional bool
 	// Applies reports whether the step can be run as things are; nil if it always can.
 	Applies func() bool
 }

@@ -14,10 +14,10 @@ type Func func(context.Context) error
 
 // Phase is a part of a reconciliation that belongs to one condition.
 type Phase struct {
-	condition condition.Type
-	optional  bool
-	aside     bool
-	funcs     []Func
+	condition     condition.Type
+	optional      bool
+	informational bool
+	funcs         []Func
 }
 
 // Of returns the phase of a condition. The condition is Unknown until the functions have
@@ -32,10 +32,10 @@ func OptionalOf(t condition.Type, funcs ...Func) Phase {
 	return Phase{condition: t, optional: true, funcs: funcs}
 }
 
-// AsideOf is Of for a condition that does not decide whether the object is Ready: a Halt of
+// InformationalOf is Of for a condition that does not decide whether the object is Ready: a Halt of
 // the functions ends this phase only.
-func AsideOf(t condition.Type, funcs ...Func) Phase {
-	return Phase{condition: t, aside: true, funcs: funcs}
+func InformationalOf(t condition.Type, funcs ...Func) Phase {
+	return Phase{condition: t, informational: true, funcs: funcs}
 }
 
 // Deleting returns the phases of an object that is being deleted: the functions belong to
@@ -43,7 +43,7 @@ func AsideOf(t condition.Type, funcs ...Func) Phase {
 func Deleting(phases []Phase, t condition.Type, funcs ...Func) []Phase {
 	var out []Phase
 	for _, p := range phases {
-		if !p.optional && !p.aside && p.condition != t {
+		if !p.optional && !p.informational && p.condition != t {
 			out = append(out, Of(p.condition))
 		}
 	}

@@ -84,7 +84,7 @@ func runAll(ctx context.Context, obj Object, phases []Phase) (condition.Type, er
 		var halt *Halt
 		switch {
 		case err == nil:
-		case p.aside && errors.As(err, &halt):
+		case p.informational && errors.As(err, &halt):
 			obj.GetConditions().MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
 		default:
 			return p.condition, err
@@ -147,7 +147,7 @@ func finish(obj Object, before condition.Conditions, phases []Phase) {
 // deciding are the conditions that decide whether the object is Ready.
 func deciding(conditions condition.Conditions, phases []Phase) condition.Conditions {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c condition.Condition) bool {
-		return slices.ContainsFunc(phases, func(p Phase) bool { return p.aside && p.condition == c.Type })
+		return slices.ContainsFunc(phases, func(p Phase) bool { return p.informational && p.condition == c.Type })
 	})
 }
 

@@ -41,9 +41,12 @@ var SpecOrMessageChanges = SpecOr(func(obj client.Object) string { return readin
 // SpecOr lets through what people change, and changes of the value that the
 // function takes from an object.
 func SpecOr[T comparable](of func(client.Object) T) predicate.Predicate {
-	return predicate.Or[client.Object](SpecChanges, predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool { return of(e.ObjectOld) != of(e.ObjectNew) },
-	})
+	return predicate.Or(SpecChanges, Changes(of))
+}
+
+// Changes lets through an update that changes what of returns, and not one of the spec alone.
+func Changes[T comparable](of func(client.Object) T) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return of(e.ObjectOld) != of(e.ObjectNew) }}
 }
 
 func message(obj client.Object) string {

@@ -286,6 +286,11 @@ type NovaCellStatus struct {
 	// +optional
 	ComputeConfigSecretName string `json:"computeConfigSecretName,omitempty"`
 
+	// MigrationPeers identifies the computes on hosts, with their addresses, that let one another
+	// in for live migration. It changes when no compute is in a run.
+	// +optional
+	MigrationPeers string `json:"migrationPeers,omitempty"`
+
 	// MigrationCA is the authority of live migrations that is in use.
 	// +optional
 	MigrationCA *MigrationCAStatus `json:"migrationCA,omitempty"`

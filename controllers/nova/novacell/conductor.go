@@ -15,6 +15,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -68,8 +69,8 @@ func (s *scope) chooseImages(ctx context.Context) error {
 	return err
 }
 
-// countComputes is the phase that counts the computes on hosts, and brings their update
-// forward.
+// countComputes is the phase that counts the computes on hosts, brings their update forward,
+// and says which of them let one another in.
 func (s *scope) countComputes(ctx context.Context) error {
 	computes := &novav1.NovaExternalComputeList{}
 	ofCell := client.MatchingFields{"spec.cellName": s.cell.Name}
@@ -77,6 +78,7 @@ func (s *scope) countComputes(ctx context.Context) error {
 		return fmt.Errorf("listing the computes of the cell: %w", err)
 	}
 	rollout.Sum(s.cell, computes.Items)
+	migration.Settle(s.cell, computes.Items)
 	return nil
 }
 

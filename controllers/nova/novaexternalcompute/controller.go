@@ -64,12 +64,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared, b *builder.Builder) error {
 	ofHost := watch.Users(mgr.GetClient(), listComputes, registration.HostIndex, registration.HostOf)
 	ofConfig := watch.Users(mgr.GetClient(), listComputes, cellIndex, cellOfConfig)
-	registration.Watch(b, mgr.GetClient(), listComputes, cellIndex, watch.SpecOr(rollout.Of), watch.SpecOr(migration.Authority)).
+	registration.Watch(b, mgr.GetClient(), listComputes, cellIndex, watch.Changes(rollout.Of), watch.Changes(migration.OfCell)).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofConfig))).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient())))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
 		WatchesRawSource(r.Services.Computes())
-	migration.Watch(b, watch.Users(mgr.GetClient(), listComputes, cellIndex, func(obj client.Object) string { return cellOf(obj)[0] }), mgr.GetClient(), cellIndex)
+	migration.Watch(b, mgr.GetClient(), cellIndex)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 		Config:    []phase.Func{s.readLayers},
 		Images:    s.images,
 		Steps:     s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova}),
-		Deployed:  []phase.Phase{phase.AsideOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, service.Ready)},
+		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, service.Ready)},
 		Drain:     []phase.Func{service.Drain},
 		Cleanup:   hosted.Step{Step: cleanupStep},
 		Leftovers: "units edpm_nova_compute and edpm_libvirt_*, /var/lib/openstack/nova with passwords, and /var/lib/libvirt/pki with the key of its certificate",

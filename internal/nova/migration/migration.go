@@ -40,8 +40,10 @@ type Migration struct {
 	address   netip.Addr
 	// files of the certificate, nil if none can be made.
 	files map[string][]byte
-	// peers are all computes of the cell that have an address, the compute among them.
-	peers []*novav1.NovaExternalCompute
+	// peers are all computes of the cell that have an address, the compute among them, and
+	// isSettled whether the cell has these.
+	peers     []*novav1.NovaExternalCompute
+	isSettled bool
 	// configured is a digest of what the steps before the last bring the host to.
 	configured []string
 }
@@ -81,7 +83,7 @@ func (m *Migration) Prepare(ctx context.Context) error {
 		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason,
 			"Waiting until NovaCell %s can sign the certificate of the host for live migration: see its condition %s", cell.Name, novav1.MigrationCAReadyCondition)
 	}
-	return m.findPeers(ctx)
+	return m.findPeers(ctx, cell)
 }
 
 // isEarlier reports whether a version without live migration has deployed the host, and no one
@@ -105,14 +107,14 @@ func addressIn(vars map[string]any, network string) netip.Addr {
 	return address.Unmap()
 }
 
-// Authority is what computes read of the authority of a cell.
-func Authority(cell client.Object) string {
+// OfCell is what computes read of the live migrations of a cell.
+func OfCell(cell client.Object) string {
 	status := cell.(*novav1.NovaCell).Status
 	if status.MigrationCA == nil {
-		return ""
+		return status.MigrationPeers
 	}
 	ready := status.Conditions.IsTrue(novav1.MigrationCAReadyCondition)
-	return fmt.Sprintf("%s %s %t", status.MigrationCA.SecretName, status.MigrationCA.Hash, ready)
+	return fmt.Sprintf("%s %s %t %s", status.MigrationCA.SecretName, status.MigrationCA.Hash, ready, status.MigrationPeers)
 }
 
 // sign has the authority of the cell sign the certificate, if it can be used.
@@ -137,7 +139,7 @@ func (m *Migration) sign(ctx context.Context, cell *novav1.NovaCell) error {
 }
 
 // findPeers reads which computes the cell has.
-func (m *Migration) findPeers(ctx context.Context) error {
+func (m *Migration) findPeers(ctx context.Context, cell *novav1.NovaCell) error {
 	list := &novav1.NovaExternalComputeList{}
 	err := m.List(ctx, list, client.InNamespace(m.compute.Namespace), client.MatchingFields{m.cellIndex: m.compute.Spec.CellName}, client.UnsafeDisableDeepCopy)
 	for i := range list.Items {
@@ -149,6 +151,7 @@ func (m *Migration) findPeers(ctx context.Context) error {
 			m.peers = append(m.peers, peer)
 		}
 	}
+	m.isSettled = cell.Status.MigrationPeers == digest(m.peers)
 	return err
 }
 
@@ -156,9 +159,10 @@ func (m *Migration) findPeers(ctx context.Context) error {
 // after them.
 func (m *Migration) Steps(service ...hosted.Step) []hosted.Step {
 	possible := func() bool { return m.files != nil }
+	settled := func() bool { return possible() && m.isSettled }
 	return slices.Concat(
-		[]hosted.Step{{Step: certificateStep, Complete: m.certificate, Aside: true, Applies: possible}}, service,
-		[]hosted.Step{{Step: peersStep, Complete: m.firewall, Aside: true, Applies: possible}})
+		[]hosted.Step{{Step: certificateStep, Complete: m.certificate, Optional: true, Applies: possible}}, service,
+		[]hosted.Step{{Step: peersStep, Complete: m.firewall, Optional: true, Applies: settled}})
 }
 
 // Configure gives a step of the service what libvirt and nova need for live migration.
@@ -185,10 +189,10 @@ func (m *Migration) firewall(t *edpm.Target) {
 		}
 	}
 	t.Vars["edpm_migration_address"] = m.address.String()
-	t.Vars["edpm_migration_peers"] = peers
-	// It looks again when something was changed that others connect to.
-	t.Vars["edpm_migration_configured"] = inputs.Digest(map[string][]byte{"steps": []byte(strings.Join(m.configured, " "))})
-	t.Hints = map[string]any{"edpm_migration_running": running}
+	// It looks again when something was changed that others connect to. Peers are in the hash by
+	// their digest, as there may be thousands.
+	t.Vars["edpm_migration_configured"] = inputs.Digest(map[string][]byte{"steps": []byte(strings.Join(m.configured, " ")), "peers": []byte(digest(m.peers))})
+	t.Hints = map[string]any{"edpm_migration_running": running, "edpm_migration_peers": peers}
 }
 
 // ended is when the last run of a step ended that is recorded.

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -16,6 +16,7 @@ import (
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -34,6 +35,9 @@ func (m *Migration) Ready(context.Context) error {
 	if m.files == nil {
 		return phase.Failing(ready, novav1.MigrationCANotReadyReason,
 			"The certificate of the host cannot be renewed: see condition %s of NovaCell %s", novav1.MigrationCAReadyCondition, m.compute.Spec.CellName)
+	}
+	if !m.isSettled {
+		return phase.Waiting(ready, novav1.MigrationPeersChangeReason, "Computes join NovaCell %s or leave it: the host lets in those of before until no compute of the cell is in a run", m.compute.Spec.CellName)
 	}
 	state := m.State()
 	if state.Phase != edpm.Converged {
@@ -85,21 +89,45 @@ func isOf(unreached string, compute client.Object) bool {
 	return name == compute.GetName()
 }
 
-// Watch wakes computes when one of their cell gets another address or no longer exists, and
-// when one was configured that they did not reach. ofCell are the computes of the cell of one.
-func Watch(b *builder.Builder, ofCell handler.MapFunc, c client.Reader, cellIndex string) {
-	b.Watches(&novav1.NovaExternalCompute{}, watch.Gather(gather, ofCell), builder.WithPredicates(addressChanges)).
-		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(complaining(c, cellIndex)), builder.WithPredicates(configurations))
+// Watch wakes computes when one was configured that they did not reach.
+func Watch(b *builder.Builder, c client.Reader, cellIndex string) {
+	b.Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(complaining(c, cellIndex)), builder.WithPredicates(configurations))
 }
 
-// gather is how long computes that come together are given to say where they are.
-const gather = 200 * time.Millisecond
+// AddressChanges lets through that a compute has another address, or none, and that it is
+// created or no longer exists.
+var AddressChanges = watch.Changes(addressOf)
 
-// addressChanges lets through that a compute has another address, or none, or no longer
-// exists. One that has just been created has none yet.
-var addressChanges = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool { return addressOf(e.ObjectOld) != addressOf(e.ObjectNew) },
+// Settle says in the status of a cell which computes let one another in. Those that are on
+// their way are waited for: each change is a run on all hosts of the cell.
+func Settle(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute) {
+	var peers []*novav1.NovaExternalCompute
+	for i := range computes {
+		c := &computes[i]
+		if isJoining(c) {
+			return
+		}
+		if addressOf(c) != "" {
+			peers = append(peers, c)
+		}
+	}
+	cell.Status.MigrationPeers = digest(peers)
+}
+
+// isJoining reports whether a compute is about to have its address, or is in a run.
+func isJoining(c *novav1.NovaExternalCompute) bool {
+	deployed := c.Status.Conditions.Get(condition.DeploymentReadyCondition)
+	return c.DeletionTimestamp.IsZero() && (c.Status.ObservedGeneration == 0 || deployed != nil && deployed.Reason == condition.Reason(edpm.Running))
+}
+
+// digest identifies computes and their addresses.
+func digest(peers []*novav1.NovaExternalCompute) string {
+	lines := make([]string, len(peers))
+	for i, peer := range peers {
+		lines[i] = peer.Name + "=" + addressOf(peer)
+	}
+	slices.Sort(lines)
+	return inputs.Digest(map[string][]byte{"peers": []byte(strings.Join(lines, " "))})[:32]
 }
 
 func addressOf(obj client.Object) string {

@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestAConditionAsideDoesNotDecideWhetherAnObjectIsReady(t *testing.T) {
+func TestAnInformationalConditionDoesNotDecideWhetherAnObjectIsReady(t *testing.T) {
 	s := newStage(t)
 	ran := false
 	halt := func(context.Context) error { return Failing(first, "Unreachable", "no answer") }
-	_, err := s.Run(t.Context(), s.cell, AsideOf(first, halt), Of(second, func(context.Context) error { ran = true; return nil }))
+	_, err := s.Run(t.Context(), s.cell, InformationalOf(first, halt), Of(second, func(context.Context) error { ran = true; return nil }))
 	if err != nil || !ran {
 		t.Fatalf("the phase after it has run: %t, %v", ran, err)
 	}
@@ -26,10 +26,10 @@ func TestAConditionAsideDoesNotDecideWhetherAnObjectIsReady(t *testing.T) {
 	}
 }
 
-func TestAConditionAsideThatWasNotReachedIsUnknown(t *testing.T) {
+func TestAnInformationalConditionThatWasNotReachedIsUnknown(t *testing.T) {
 	s := newStage(t)
 	halt := func(context.Context) error { return Stalled(first, "Missing", "set it") }
-	if _, err := s.Run(t.Context(), s.cell, Of(first, halt), AsideOf(second)); err != nil {
+	if _, err := s.Run(t.Context(), s.cell, Of(first, halt), InformationalOf(second)); err != nil {
 		t.Fatal(err)
 	}
 	s.read(t)
