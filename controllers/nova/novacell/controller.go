@@ -94,7 +94,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
-	return b.Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(predicate.Or(rollout.Changes, migration.AddressChanges))).Complete(r)
+	return b.Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(predicate.Or(rollout.Changes, migration.PeerChanges))).Complete(r)
 }
 
 // cellOf is the cell of a compute.

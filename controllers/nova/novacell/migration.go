@@ -61,7 +61,7 @@ func (s *scope) ownCA(ctx context.Context, name string) (map[string][]byte, erro
 		}
 		secret.Data, err = certificates.NewAuthority("NovaCell "+s.cell.Name+" in "+s.cell.Namespace, time.Now())
 	} else if secret.Data, err = certificates.Renew(present.Data, time.Now()); err != nil {
-		return present.Data, nil //nolint:nilerr // the caller finds the same
+		secret.Data, err = present.Data, nil // the caller finds the same, if it is ours
 	}
 	if err != nil {
 		return nil, err

@@ -94,9 +94,15 @@ func Watch(b *builder.Builder, c client.Reader, cellIndex string) {
 	b.Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(complaining(c, cellIndex)), builder.WithPredicates(configurations))
 }
 
-// AddressChanges lets through that a compute has another address, or none, and that it is
-// created or no longer exists.
-var AddressChanges = watch.Changes(addressOf)
+// PeerChanges lets through what Settle reads of a compute, and that it is created or no longer
+// exists.
+var PeerChanges = watch.Changes(func(obj client.Object) (seen struct {
+	address   string
+	isJoining bool
+}) {
+	seen.address, seen.isJoining = addressOf(obj), isJoining(obj.(*novav1.NovaExternalCompute))
+	return seen
+})
 
 // Settle says in the status of a cell which computes let one another in. Those that are on
 // their way are waited for: each change is a run on all hosts of the cell.
@@ -114,10 +120,14 @@ func Settle(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute) {
 	cell.Status.MigrationPeers = digest(peers)
 }
 
-// isJoining reports whether a compute is about to have its address, or is in a run.
+// isJoining reports whether a compute is about to have its address, or to be in a run.
 func isJoining(c *novav1.NovaExternalCompute) bool {
-	deployed := c.Status.Conditions.Get(condition.DeploymentReadyCondition)
-	return c.DeletionTimestamp.IsZero() && (c.Status.ObservedGeneration == 0 || deployed != nil && deployed.Reason == condition.Reason(edpm.Running))
+	isDue := func(t condition.Type) bool {
+		shown := c.Status.Conditions.Get(t)
+		return shown != nil && (shown.Reason == condition.Reason(edpm.Pending) || shown.Reason == condition.Reason(edpm.Running))
+	}
+	return c.DeletionTimestamp.IsZero() &&
+		(c.Status.ObservedGeneration == 0 || isDue(condition.DeploymentReadyCondition) || isDue(novav1.LiveMigrationReadyCondition))
 }
 
 // digest identifies computes and their addresses.
