@@ -148,7 +148,7 @@ const (
 	// names over TLS; the compute itself is named if it does not answer at its own address.
 	// Guests are not moved in clear text: a migration to them would fail. Remedy: see the
 	// conditions of these computes, whether their hosts answer, and that nothing between the hosts
-	// drops the ports; then `kubectl edpm rerun` for this compute.
+	// drops the ports; then `kubectl edpm rerun <node>`.
 	PeerUnreachableReason condition.Reason = "PeerUnreachable"
 	// DatabaseConflictReason : a database is that of another Nova with an API in the
 	// namespace, which was created before, or is used twice; nothing is changed. Remedy: set

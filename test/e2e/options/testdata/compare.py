@@ -58,7 +58,7 @@ def value_problem(section, option):
 
 
 def options_in(directory):
-    places = check_oslo_config.Places({})
+    places = check_oslo_config.Places({}, [])
     for path in sorted(glob.glob(os.path.join(directory, "*.conf"))):
         places.read(path)
     return sorted(places.last)
