@@ -170,7 +170,9 @@ func (m *Migration) Configure(t *edpm.Target) {
 	if m.address.IsValid() {
 		t.Vars["edpm_migration_address"] = m.address.String()
 	}
-	m.configured = append(m.configured, t.Hash())
+	if t.Step.Name == libvirtStep { // others connect to libvirt only
+		m.configured = append(m.configured, t.Hash())
+	}
 }
 
 func (m *Migration) certificate(t *edpm.Target) {
