@@ -207,7 +207,7 @@ var _ = Describe("A restart of nova-compute", func() {
 		w.exactlyOnce()
 	})
 
-	It("goes on if a person says so, and while nova cannot be asked", func() {
+	It("continues if a person asks for it, and while nova does not answer", func() {
 		deploy("n000")
 		server.Move("n000")
 		configure("n000")

@@ -853,6 +853,6 @@ func TestAFailureCountsBeforeItsOwnerHasHeardOfIt(t *testing.T) {
 	}
 	y.plan(group1)
 	if n := len(y.runs()); n != 2 {
-		t.Errorf("there are %d runs; a failure of an owner that has gone holds no one", n)
+		t.Errorf("there are %d runs; a failure of an owner that was deleted holds no other host", n)
 	}
 }

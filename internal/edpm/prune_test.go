@@ -116,7 +116,7 @@ func TestADeletedRunGoesOnlyOnceItIsRecorded(t *testing.T) {
 		"a failure that is not recorded stays":         {result: failed("a"), uid: "uid-a"},
 		"a failure before a later success goes":        {result: failed("a"), uid: "uid-a", ledger: recordedUpTo(2), goes: true},
 		"a host that was never reached leaves nothing": {result: ansibleeev1.HostStatus{Name: "a", Unreachable: 1, NotConnected: true}, uid: "uid-a", goes: true},
-		"no one records for an owner that has gone":    {result: ok("a"), uid: "uid-other", goes: true},
+		"nothing is recorded for an owner that was deleted":    {result: ok("a"), uid: "uid-other", goes: true},
 		"a run that has not finished stays":            {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), change: unfinished},
 		"a run of an owner that is not ours stays":     {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), change: ofAnotherKind},
 	} {

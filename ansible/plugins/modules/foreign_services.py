@@ -117,6 +117,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 
 from ansible.module_utils.basic import AnsibleModule
@@ -360,7 +361,7 @@ class Host(object):
                 shutil.copy2(path, guests)
         again = self.read(undo) or UNDO.replace("{guests}", self.module.params["undo"] + ".guests")
         commands = [["enable", "--now", name] for name in libvirt] + [["enable"] + change[1:] for change in reversed(changes)]
-        lines = ["systemctl %s\n" % " ".join(command) for command in commands]
+        lines = ["systemctl %s\n" % " ".join(map(shlex.quote, command)) for command in commands]
         write(self.module, undo, again + "".join(line for line in lines if line not in again), 0o700)
 
 

@@ -45,7 +45,7 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	service := r.registrar.Of(h)
 	return hosted.Parts{
 		Cell:      s.compute.Spec.CellName,
-		Inputs:    append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migration.Prepare)),
+		Inputs:    append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate)),
 		Config:    []phase.Func{s.readLayers},
 		Images:    s.images,
 		Steps:     s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova}),
@@ -112,6 +112,9 @@ func (s *scope) lookUpCell(ctx context.Context) error {
 	s.compute.Status.Conditions.MarkTrue(novav1.NovaCellReadyCondition, "NovaCell %s provides the configuration of its computes", name)
 	return nil
 }
+
+// migrate is the phase that finds out what live migration needs.
+func (s *scope) migrate(ctx context.Context) error { return s.migration.Prepare(ctx, s.cell) }
 
 // readLayers is the phase that reads what people say of the configuration.
 func (s *scope) readLayers(ctx context.Context) (err error) {

@@ -19,8 +19,8 @@ type cloud struct {
 	awaited map[Name]bool
 	// watched reports whether the Nova is woken after each list.
 	watched bool
-	// followed are the subjects that are woken when nova has been asked again, and whether
-	// that is to be soon.
+	// followed are the subjects that are woken after the next answer of nova, and whether nova
+	// is asked soon for them.
 	followed map[Name]bool
 	stop     context.CancelFunc // nil while it is not asked
 	hurry    chan struct{}

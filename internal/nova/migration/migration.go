@@ -40,9 +40,10 @@ type Migration struct {
 	address   netip.Addr
 	// files of the certificate, nil if none can be made.
 	files map[string][]byte
-	// peers are all computes of the cell that have an address, the compute among them, and
-	// isSettled whether the cell has these.
+	// peers are all computes of the cell that have an address, the compute among them, digest
+	// identifies them, and isSettled reports whether the cell has settled on these.
 	peers     []*novav1.NovaExternalCompute
+	digest    string
 	isSettled bool
 	// configured is a digest of what the steps before the last bring the host to.
 	configured []string
@@ -57,11 +58,7 @@ func New(s *hosted.Scope, cellIndex string) *Migration {
 // Prepare is the phase that finds out what the steps need. What is missing shows in Ready,
 // and keeps nothing else from being deployed; but a host whose libvirt has never had a
 // certificate waits until there is one.
-func (m *Migration) Prepare(ctx context.Context) error {
-	cell := &novav1.NovaCell{}
-	if err := m.Get(ctx, client.ObjectKey{Namespace: m.compute.Namespace, Name: m.compute.Spec.CellName}, cell); err != nil {
-		return err
-	}
+func (m *Migration) Prepare(ctx context.Context, cell *novav1.NovaCell) error {
 	m.network = cell.Spec.MigrationNetwork
 	status := &m.compute.Status
 	switch {
@@ -151,7 +148,8 @@ func (m *Migration) findPeers(ctx context.Context, cell *novav1.NovaCell) error 
 			m.peers = append(m.peers, peer)
 		}
 	}
-	m.isSettled = cell.Status.MigrationPeers == digest(m.peers)
+	m.digest = digest(m.peers)
+	m.isSettled = cell.Status.MigrationPeers == m.digest
 	return err
 }
 
@@ -193,7 +191,7 @@ func (m *Migration) firewall(t *edpm.Target) {
 	t.Vars["edpm_migration_address"] = m.address.String()
 	// It looks again when something was changed that others connect to. Peers are in the hash by
 	// their digest, as there may be thousands.
-	t.Vars["edpm_migration_configured"] = inputs.Digest(map[string][]byte{"steps": []byte(strings.Join(m.configured, " ")), "peers": []byte(digest(m.peers))})
+	t.Vars["edpm_migration_configured"] = inputs.Digest(map[string][]byte{"steps": []byte(strings.Join(m.configured, " ")), "peers": []byte(m.digest)})
 	t.Hints = map[string]any{"edpm_migration_running": running, "edpm_migration_peers": peers}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 )
 
-// adjust has nova disable the service if it is to be, and enable it again.
+// adjust has nova disable the service while the node asks for it, and enable it afterwards.
 func (s *service) adjust(ctx context.Context, deployed bool) error {
 	s.unchanged = nil
 	if s.api == nil || *s.status == nil || !s.view.Asked || s.conflict != nil {

@@ -1,6 +1,6 @@
 // Package certificates has the certificates by which the computes of a cell know one another
-// when guests are moved between them. It is pure: the controllers keep what is to be kept,
-// which is the authority of a cell and nothing else.
+// when guests are moved between them. It is pure: controllers store the authority of a
+// cell, and nothing else.
 package certificates
 
 import (
