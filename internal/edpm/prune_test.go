@@ -111,14 +111,14 @@ func TestADeletedRunGoesOnlyOnceItIsRecorded(t *testing.T) {
 		uid    types.UID
 		goes   bool
 	}{
-		"a success that is not recorded stays":         {result: ok("a"), uid: "uid-a"},
-		"a recorded success goes":                      {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), goes: true},
-		"a failure that is not recorded stays":         {result: failed("a"), uid: "uid-a"},
-		"a failure before a later success goes":        {result: failed("a"), uid: "uid-a", ledger: recordedUpTo(2), goes: true},
-		"a host that was never reached leaves nothing": {result: ansibleeev1.HostStatus{Name: "a", Unreachable: 1, NotConnected: true}, uid: "uid-a", goes: true},
-		"nothing is recorded for an owner that was deleted":    {result: ok("a"), uid: "uid-other", goes: true},
-		"a run that has not finished stays":            {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), change: unfinished},
-		"a run of an owner that is not ours stays":     {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), change: ofAnotherKind},
+		"a success that is not recorded stays":              {result: ok("a"), uid: "uid-a"},
+		"a recorded success goes":                           {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), goes: true},
+		"a failure that is not recorded stays":              {result: failed("a"), uid: "uid-a"},
+		"a failure before a later success goes":             {result: failed("a"), uid: "uid-a", ledger: recordedUpTo(2), goes: true},
+		"a host that was never reached leaves nothing":      {result: ansibleeev1.HostStatus{Name: "a", Unreachable: 1, NotConnected: true}, uid: "uid-a", goes: true},
+		"nothing is recorded for an owner that was deleted": {result: ok("a"), uid: "uid-other", goes: true},
+		"a run that has not finished stays":                 {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), change: unfinished},
+		"a run of an owner that is not ours stays":          {result: ok("a"), uid: "uid-a", ledger: recordedUpTo(1), change: ofAnotherKind},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := aRun("a", 1, c.result)
