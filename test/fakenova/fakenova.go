@@ -14,10 +14,14 @@
 //     resource provider no longer exist (seen).
 //   - A nova-compute whose service was deleted while it runs makes a compute node and a
 //     provider without a service: a ghost (seen).
-//   - A service that is forced down is shown down, whether it reports or not.
+//   - A service that is forced down is shown down, whether it reports or not. When it was
+//     updated last is also when a user changed it.
 //   - A guest is migrated in a state that allows it only, one thing at a time; a cold
 //     migration ends once it is confirmed; a guest that is locked is moved nevertheless for
 //     a user with the role admin (guests.go).
+//   - A guest is evacuated whose service is down, in a state that allows it; where no host is
+//     valid it is in ERROR then. nova-compute removes what is left of guests that were
+//     evacuated when it starts (_destroy_evacuated_instances in nova/compute/manager.py).
 //   - Enabling with a reason, or disabling with an empty one, is refused with 400 (schema
 //     of 2.84).
 package fakenova
@@ -73,6 +77,8 @@ type Server struct {
 	takes      time.Duration
 	// atOnce is how many guests of a host were in progress at the same time, at most.
 	atOnce map[string]int
+	// doubled are guests that were evacuated from a host that was on.
+	doubled []string
 	// requests of each kind so far, as METHOD path.
 	requests []string
 	// killAt is the write, counted down, at which the client dies: before it is done, or
@@ -95,7 +101,7 @@ type host struct {
 type service struct {
 	id, reason       string
 	disabled, forced bool
-	seen             time.Time
+	seen, changed    time.Time
 }
 
 // Start starts a double that accepts a password.
@@ -127,6 +133,7 @@ func (s *Server) Run(names ...string) {
 		}
 		h.running, h.node = true, true
 	})
+	s.removeEvacuated(names)
 }
 
 // Register has nova-compute start on a host, and not come to the making of its compute node.
@@ -415,6 +422,9 @@ func (s *Server) view(name string, h *host) map[string]any {
 	if !h.service.forced && (h.running || time.Since(seen) < s.downAfter) {
 		state = "up"
 	}
+	if h.service.changed.After(seen) {
+		seen = h.service.changed
+	}
 	var reason any
 	if h.service.disabled {
 		status, reason = "disabled", h.service.reason
@@ -482,6 +492,7 @@ func (s *Server) updateService(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusBadRequest, map[string]any{"badRequest": map[string]any{"code": 400, "message": "No updates were requested."}})
 		return
 	}
+	h.service.changed = time.Now().UTC()
 	if was.disabled != h.service.disabled && !h.running && s.view(name, h)["state"] == "up" {
 		s.callInVain(r)
 	}

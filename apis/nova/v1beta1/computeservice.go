@@ -5,6 +5,17 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // NovaStep is the step of a compute on a host that runs nova-compute.
 const NovaStep = "nova"
 
+// FenceStatus is what is known of a host that is off, or was.
+type FenceStatus struct {
+	// By is who says that the host is off.
+	By string `json:"by"`
+	// Since when that is known. The steps of the compute are run once more after it.
+	Since metav1.Time `json:"since"`
+	// Ended reports whether no one says so any more: the host returns.
+	// +optional
+	Ended bool `json:"ended,omitempty"`
+}
+
 // ComputeServiceStatus is a service nova-compute as nova's API shows it.
 type ComputeServiceStatus struct {
 	// ID of the service in nova.

@@ -117,7 +117,7 @@ func (c *cloud) view(s Subject) View {
 	}
 	v.Service.Mapped = c.isMapped(v.Service.ID)
 	v.Reported = v.Service.Up && (v.Service.reported.IsZero() || v.Service.reported.After(s.Since))
-	v.Service.reported = time.Time{} // it changes every few seconds
+	v.Service.reported, v.Service.lastReport = time.Time{}, time.Time{} // they change every few seconds
 	if !v.settled() || v.Service.Up && !v.Reported {
 		v.Trouble = c.trouble
 	}

@@ -250,6 +250,7 @@ func TestAServiceIsReadAgainBeforeItIsChanged(t *testing.T) {
 	}
 	want := listed
 	want.DisabledReason, want.reported = "bad DIMM", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	want.lastReport = want.reported
 	if got, err := c.Refresh(t.Context(), listed); err != nil || got != want {
 		t.Errorf("it is %+v (%v); want %+v", got, err, want)
 	}
@@ -282,7 +283,7 @@ func TestAServiceHasReportedOnceItDidSinceItWasStarted(t *testing.T) {
 		if waits := c.service.Up && !c.want; (view.Trouble != nil) != waits {
 			t.Errorf("%s: the trouble is %v; it is waited for: %t", name, view.Trouble, waits)
 		}
-		if !view.Service.reported.IsZero() {
+		if !view.Service.reported.IsZero() || !view.Service.lastReport.IsZero() {
 			t.Errorf("%s: the view differs with every report", name)
 		}
 	}

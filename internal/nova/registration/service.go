@@ -32,7 +32,9 @@ type service struct {
 	toDisable func() (reason string, wanted bool)
 	// isDrained reports whether guests are moved off the host; nil where none are.
 	isDrained func() bool
-	words     words
+	// fence returns that the host is off, or was; nil where that cannot be.
+	fence func() *novav1.FenceStatus
+	words words
 
 	// api is the Nova that is asked for the service, nil if none is, and view what it said.
 	api  *novav1.Nova
@@ -55,6 +57,17 @@ type words struct {
 	// recorded is that nova knew the host by its name, empty if that is not recorded.
 	recorded string
 }
+
+// fenced returns that the host is off, or was and nova does not use it yet; nil if neither.
+func (s *service) fenced() *novav1.FenceStatus {
+	if s.fence == nil {
+		return nil
+	}
+	return s.fence()
+}
+
+// isOff reports whether the host is off.
+func (s *service) isOff() bool { return s.fenced() != nil && !s.fenced().Ended }
 
 // observe has the service observed, and shows what is known of it. What is to be disabled
 // or enabled is.
