@@ -53,7 +53,7 @@ var _ = Describe("A compute that nova knows", func() {
 	It("stays as long as nova has instances on it, and says how many", func() {
 		server.Boot("n000", 2)
 		remove(w.node("n000"))
-		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances", common.SkipCleanupAnnotation)
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances", common.FenceAnnotation)
 		Expect(server.Host("n000").Disabled).To(BeTrue())
 		w.quiet()
 		Expect(w.times("n000", cleanup)).To(BeZero(), "nothing should be removed from the host")
@@ -253,6 +253,25 @@ var _ = Describe("A compute that nova knows", func() {
 		w.condition(w.compute("n000"), novav1.ComputeServiceReadyCondition, "False/NovaAPIUnreachable/Warning", "The service is to be disabled or enabled, but nova's API")
 		server.Break(fakenova.None)
 		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("new memory"))
+	})
+
+	It("stays itself in nova when its machine is replaced, or installed again", func() {
+		known := get(Default, w.compute("n000")).Status.ComputeService
+		Expect(known.ComputeID).NotTo(BeEmpty())
+		server.Boot("n000", 1)
+		server.Stop("n000")
+		annotate(w.node("n000"), common.HostKeyAnnotation, keyTwo)
+		annotate(w.node("n000"), common.RerunAnnotation, "installed again")
+		Eventually(func() int { return w.times("n000", "nova") }).Should(Equal(2))
+		told := w.did("n000", "nova")[1].Vars
+		Expect(told["edpm_nova_known_host"]).To(Equal("n000"))
+		Expect(server.RunAs("n000", "")).To(BeFalse(), "nova-compute refuses to start where its identity is lost")
+		Expect(server.RunAs("n000", told["edpm_nova_compute_id"].(string))).To(BeTrue())
+		w.computesReady("n000")
+		now := get(Default, w.compute("n000")).Status.ComputeService
+		Expect([]string{now.ID, now.ComputeID}).To(Equal([]string{known.ID, known.ComputeID}))
+		Expect(server.Guest("guest-0").Host).To(Equal("n000"))
+		Expect(server.Requests("DELETE")).To(BeZero())
 	})
 
 	It("leaves the service of another compute alone when it never ran on its host", func() {

@@ -93,8 +93,10 @@ type Server struct {
 // host has a nova-compute, or had one.
 type host struct {
 	service *service
-	// running reports whether nova-compute runs, and node whether it made a compute node.
+	// running reports whether nova-compute runs, node whether it made a compute node, and nodeID
+	// is the id of that.
 	running, node, mapped bool
+	nodeID                string
 	ghosts                int
 }
 
@@ -132,8 +134,25 @@ func (s *Server) Run(names ...string) {
 			h.service = &service{id: s.newID()}
 		}
 		h.running, h.node = true, true
+		if h.nodeID == "" {
+			h.nodeID = s.newID()
+		}
 	})
 	s.removeEvacuated(names)
+}
+
+// RunAs has nova-compute run on a host whose disk has an id of its compute node, or is empty. It
+// returns false if nova-compute refuses to start: its service exists, and it is another one
+// (_ensure_existing_node_identity in nova/compute/manager.py).
+func (s *Server) RunAs(name, nodeID string) bool {
+	s.mu.Lock()
+	h := s.hosts[name]
+	refused := h != nil && h.service != nil && h.nodeID != nodeID
+	s.mu.Unlock()
+	if !refused {
+		s.Run(name)
+	}
+	return !refused
 }
 
 // Register has nova-compute start on a host, and not come to the making of its compute node.
@@ -181,7 +200,7 @@ func (s *Server) migrateForOther(name, kind, status, end string) func() {
 
 // Delete deletes the service of a host as a person does, once its nova-compute has stopped.
 func (s *Server) Delete(name string) {
-	s.change([]string{name}, func(h *host) { h.service, h.mapped, h.node = nil, false, false })
+	s.change([]string{name}, func(h *host) { h.service, h.mapped, h.node, h.nodeID = nil, false, false, "" })
 }
 
 // Discover is what nova-manage cell_v2 discover_hosts does.
@@ -440,7 +459,7 @@ func (s *Server) listHypervisors(w http.ResponseWriter, _ *http.Request) {
 	for name, h := range s.hosts {
 		if h.service != nil && h.node && h.mapped && s.fault != CellDown {
 			all = append(all, map[string]any{
-				"id": "h-" + h.service.id, "hypervisor_hostname": name + ".example", "state": "up", "status": "enabled", "hypervisor_version": 1,
+				"id": h.nodeID, "hypervisor_hostname": name + ".example", "state": "up", "status": "enabled", "hypervisor_version": 1,
 				"free_disk_gb": 1, "local_gb": 1, "cpu_info": "", "service": map[string]any{"id": h.service.id, "host": name, "disabled_reason": nil},
 			})
 		}
@@ -520,7 +539,7 @@ func (s *Server) deleteService(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusConflict, map[string]any{"conflictingRequest": map[string]any{"code": 409, "message": "Unable to delete compute service that is hosting instances, or has in-progress migrations."}})
 		return
 	}
-	h.service, h.mapped = nil, false
+	h.service, h.mapped, h.nodeID = nil, false, ""
 	if h.node = h.running; h.running {
 		h.ghosts++
 	}

@@ -24,6 +24,11 @@ type ComputeServiceStatus struct {
 	// Host is the name of the host in nova.
 	Host string `json:"host"`
 
+	// ComputeID is the id of the compute node of the host, by which placement knows it too. A
+	// machine that replaces the present one gets it.
+	// +optional
+	ComputeID string `json:"computeID,omitempty"`
+
 	// Up reports whether nova considers the service to be alive.
 	Up bool `json:"up"`
 

@@ -207,15 +207,18 @@ func (e *entry) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// mapped returns the ids of the services whose hosts are mapped: nova lists no
-// hypervisor of another host.
-func (a *api) mapped(ctx context.Context) (map[string]bool, error) {
-	ids := map[string]bool{}
+// mapped returns the ids of the services whose hosts are mapped, with those of their compute
+// nodes: nova lists no hypervisor of another host.
+func (a *api) mapped(ctx context.Context) (map[string]string, error) {
+	ids := map[string]string{}
 	// Not AllPages: a server could send pages without end.
 	err := hypervisors.List(a.compute, hypervisors.ListOpts{}).EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
 		found, err := hypervisors.ExtractHypervisors(page)
 		for i := range found {
-			ids[found[i].Service.ID] = true
+			if uuid.Validate(found[i].ID) != nil { // it is written to hosts
+				found[i].ID = ""
+			}
+			ids[found[i].Service.ID] = found[i].ID
 		}
 		return len(ids) < mostHosts, err
 	})
@@ -236,8 +239,10 @@ type Service struct {
 	Seen time.Time
 	// Rival reports whether nova has another service of the same host, in another cell.
 	Rival bool
-	// Mapped reports whether the host is known to be mapped to its cell.
-	Mapped bool
+	// Mapped reports whether the host is known to be mapped to its cell, and ComputeID is the
+	// id of its compute node; empty if that is not known.
+	Mapped    bool
+	ComputeID string
 
 	// reported is when it reported last, by the clock of nova, in whole seconds as steps end.
 	reported, lastReport time.Time

@@ -111,7 +111,7 @@ func (c *Client) keep(fresh, listed Service) Service {
 		known.services[fresh.Host] = fresh
 	}
 	c.observer.mu.Unlock()
-	fresh.Mapped = listed.Mapped // the observer keeps that by id
+	fresh.Mapped, fresh.ComputeID = listed.Mapped, listed.ComputeID // the observer keeps that by id
 	return fresh
 }
 

@@ -248,13 +248,14 @@ func (s *Registration) Steps(steps []hosted.Step) []hosted.Step {
 		all[i].Complete = func(t *edpm.Target) {
 			complete(t)
 			s.askForRun(t)
+			s.identify(t)
 		}
 	}
 	return all
 }
 
 func (s *Registration) stopEvacuees(t *edpm.Target) {
-	t.Hints = map[string]any{"edpm_nova_evacuated": s.evacuees}
+	t.Hints = map[string]any{"edpm_nova_evacuated": append([]string{}, s.evacuees...)}
 }
 
 func (s *Registration) askForRun(t *edpm.Target) {

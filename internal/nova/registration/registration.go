@@ -14,6 +14,7 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/nova/drain"
@@ -189,5 +190,13 @@ func (s *Registration) record() {
 	service := s.compute.Status.ComputeService
 	if s.compute.Status.NovaHost == "" && s.conflict == nil && s.view.Asked && service != nil && service.Up {
 		s.compute.Status.NovaHost = service.Host
+	}
+}
+
+// identify has step nova make a machine that is new, or was installed again, the compute that
+// nova knows.
+func (s *Registration) identify(t *edpm.Target) {
+	if service := s.compute.Status.ComputeService; t.Step.Name == novav1.NovaStep && service != nil {
+		t.Hints = map[string]any{"edpm_nova_compute_id": service.ComputeID, "edpm_nova_known_host": s.compute.Status.NovaHost}
 	}
 }

@@ -143,7 +143,7 @@ func (l *leaving) put(ctx context.Context, change computeservice.Change) error {
 func (s *service) showRetired() {
 	if fresh, known := s.leaving.service, *s.status; fresh.ID != "" {
 		if known != nil && known.ID == fresh.ID { // only the list says so
-			fresh.Mapped, fresh.Rival = known.Mapped, known.Duplicated
+			fresh.Mapped, fresh.ComputeID, fresh.Rival = known.Mapped, known.ComputeID, known.Duplicated
 		}
 		s.show(fresh)
 	}

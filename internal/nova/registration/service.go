@@ -90,7 +90,7 @@ func (s *service) ask(hosts []string) computeservice.View {
 	subject := computeservice.Subject{Name: s.name, Hosts: hosts}
 	if known := *s.status; known != nil {
 		if known.Mapped {
-			subject.Mapped = known.ID
+			subject.Mapped, subject.ComputeID = known.ID, known.ComputeID
 		}
 		if known.RestartedAt != nil {
 			subject.Since = known.RestartedAt.Time
@@ -116,7 +116,7 @@ func serviceStatus(service computeservice.Service) *novav1.ComputeServiceStatus 
 	}
 	status := &novav1.ComputeServiceStatus{
 		ID: service.ID, Host: service.Host, Up: service.Up, ForcedDown: service.ForcedDown, Mapped: service.Mapped, Duplicated: service.Rival,
-		Disabled: service.Disabled, DisabledReason: service.DisabledReason,
+		Disabled: service.Disabled, DisabledReason: service.DisabledReason, ComputeID: service.ComputeID,
 	}
 	if !service.Up && !service.Seen.IsZero() {
 		status.DownSince = ptr.To(metav1.NewTime(service.Seen))
