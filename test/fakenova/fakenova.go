@@ -155,6 +155,13 @@ func (s *Server) RunAs(name, nodeID string) bool {
 	return !refused
 }
 
+// NodeID is the id of the compute node of a host.
+func (s *Server) NodeID(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hosts[name].nodeID
+}
+
 // Register has nova-compute start on a host, and not come to the making of its compute node.
 func (s *Server) Register(names ...string) {
 	s.Run(names...)

@@ -158,7 +158,13 @@ func (s *Registration) carry(ctx context.Context, nova *computeservice.Client, s
 		return drain.Outcome{}, err
 	}
 	verdicts := drain.Judge(h)
-	if !fresh.Up && len(verdicts) > 0 && mode != drain.Evacuation {
+	switch {
+	case len(verdicts) == 0, fresh.Up:
+	case mode == drain.Evacuation:
+		if err := s.checkSilence(fresh); err != nil {
+			return drain.Outcome{}, err
+		}
+	default:
 		return drain.Outcome{}, phase.Failing(novav1.DrainedCondition, novav1.ServiceDownReason,
 			"Host %s has %d guests, which nova cannot move because its nova-compute is down: see condition %s. If the host is off, kubectl edpm fence %s (annotation %s) has them evacuated",
 			h.Name, len(verdicts), novav1.ComputeServiceReadyCondition, s.compute.Spec.DataplaneNodeName, common.FenceAnnotation)
@@ -196,11 +202,7 @@ func (s *Registration) conclude(o drain.Outcome) {
 // that or its host is fenced, and waits for the last of them.
 func (s *Registration) moveForRemoval(ctx context.Context) error {
 	l := &s.leaving
-	var outcome drain.Outcome
-	err := s.checkSilence(l.service)
-	if err == nil {
-		outcome, err = s.carry(ctx, l.Client, l.service)
-	}
+	outcome, err := s.carry(ctx, l.Client, l.service)
 	if halt := (*phase.Halt)(nil); errors.As(err, &halt) {
 		return s.occupied(halt.Message, false)
 	}

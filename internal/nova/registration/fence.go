@@ -109,9 +109,6 @@ func (s *Registration) evacuate(ctx context.Context) error {
 	case !fresh.Disabled || !fresh.ForcedDown:
 		return phase.Waiting(t, novav1.EvacuatingReason, "Waiting until the service of host %s is disabled and forced down in nova", service.Host)
 	}
-	if err := s.checkSilence(fresh); err != nil {
-		return err
-	}
 	outcome, err := s.carry(ctx, nova, fresh)
 	if err == nil {
 		s.conclude(outcome)
@@ -273,9 +270,6 @@ func (s *Registration) askForRun(t *edpm.Target) {
 // checkSilence is an error unless it is certain that nova-compute no longer reports to nova
 // since the service was forced down: nova does not say whether such a service is up.
 func (s *Registration) checkSilence(fresh computeservice.Service) error {
-	if !s.isOff() {
-		return nil
-	}
 	now, pause := time.Now(), s.observer.Pause(false)
 	seen := s.fences.note(client.ObjectKeyFromObject(s.compute), fresh.LastReport(), now)
 	t := novav1.EvacuatedCondition
