@@ -147,12 +147,19 @@ func newRecord(obj phase.Object) record {
 	if compute, ok := obj.(*novav1.NovaExternalCompute); ok && compute.Status.ComputeService != nil {
 		r.service, r.cell = serviceState(compute), Cells.Value(compute.Spec.CellName)
 	}
+	r.stuck = stuckGuests(conditions)
+	return r
+}
+
+// stuckGuests is the condition that says that guests are not moved until a person does
+// something, or nova answers again, with its reason.
+func stuckGuests(conditions *condition.Conditions) labels {
 	for _, t := range []condition.Type{novav1.DrainedCondition, novav1.EvacuatedCondition} {
 		if c := conditions.Get(t); c != nil && c.Status == corev1.ConditionFalse && c.Severity != condition.SeverityInfo {
-			r.stuck = labels{string(t), string(c.Reason)}
+			return labels{string(t), string(c.Reason)}
 		}
 	}
-	return r
+	return labels{}
 }
 
 // serviceState is down only for services that should be up: one that is disabled may

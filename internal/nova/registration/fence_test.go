@@ -132,7 +132,6 @@ func TestWhatEvacuationsLeaveOnAHost(t *testing.T) {
 
 func TestReportsOfAHostThatIsFenced(t *testing.T) {
 	f, compute, start := newFences(), types.NamespacedName{Name: "n"}, time.Unix(1e9, 0)
-	after := func(d time.Duration) time.Time { return start.Add(d) }
 	for i, c := range []struct {
 		report, now time.Duration
 		since       time.Duration
@@ -144,8 +143,8 @@ func TestReportsOfAHostThatIsFenced(t *testing.T) {
 		{20 * time.Second, 21 * time.Second, 21 * time.Second, 2},
 		{20 * time.Second, time.Minute, 21 * time.Second, 2},
 	} {
-		got := f.note(compute, after(c.report), after(c.now))
-		if !got.since.Equal(after(c.since)) || got.changes != c.changes {
+		got := f.note(compute, start.Add(c.report), start.Add(c.now))
+		if !got.since.Equal(start.Add(c.since)) || got.changes != c.changes {
 			t.Errorf("%d: %+v", i, got)
 		}
 	}
