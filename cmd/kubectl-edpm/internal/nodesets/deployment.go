@@ -82,6 +82,14 @@ func (p *planner) override(r reporter, d *deployment) {
 	}
 }
 
+// rolesOf are the NodeSets of a deployment that become roles.
+func (p *planner) rolesOf(d *deployment) []string {
+	return slices.DeleteFunc(slices.Clone(d.Spec.NodeSets), func(name string) bool {
+		_, ok := find(p.objects, "OpenStackDataPlaneRole", d.Metadata.Namespace, name)
+		return !ok
+	})
+}
+
 // runners makes a Topology for each role of a node selector for runner Pods.
 func (p *planner) runners(r reporter, d *deployment) error {
 	at, selector := spec.Child("ansibleJobNodeSelector"), d.Spec.AnsibleJobNodeSelector
@@ -93,11 +101,11 @@ func (p *planner) runners(r reporter, d *deployment) error {
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{selector[label]}})
 	}
 	affinity := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}}
-	for _, name := range d.Spec.NodeSets {
-		role, ok := find(p.objects, "OpenStackDataPlaneRole", d.Metadata.Namespace, name)
-		if !ok {
-			continue
-		}
+	if len(p.rolesOf(d)) == 0 {
+		r.add(at, NoCounterpart, "none of the NodeSets is among the inputs: give them, too")
+	}
+	for _, name := range p.rolesOf(d) {
+		role, _ := find(p.objects, "OpenStackDataPlaneRole", d.Metadata.Namespace, name)
 		t := &topologyv1.Topology{ObjectMeta: metav1.ObjectMeta{Namespace: role.GetNamespace(), Name: name + "-runners"}}
 		t.Spec.Affinity = affinity
 		r.add(at, Renamed, "Topology %s, and topologyRef of role %s", t.Name, name)

@@ -169,7 +169,7 @@ func (s *setPlan) novaConfigMap(r reporter, at *field.Path, ref *sourceRef, file
 // admitted is a file without what would make another compute of the compute; nil if it is no
 // configuration.
 func (f configFile) admitted() *oslo.Config {
-	config, err := oslo.Parse(f.text)
+	config, err := oslo.ParseSecret(f.text)
 	if err != nil {
 		f.add(f.at, NoCounterpart, "it is left out, as nova-compute cannot read it: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return nil

@@ -104,7 +104,7 @@ func (in *Inputs) readObject(source string, text []byte) error {
 		}
 		return nil
 	}
-	if head.Kind == "" || head.Metadata.Name == "" {
+	if head.Kind == "" || head.Metadata.Name == "" && isRead(head.GroupVersionKind()) {
 		return errors.New("is no object of Kubernetes: it needs kind and metadata.name")
 	}
 	k := key{head.Kind, head.Metadata.Namespace, head.Metadata.Name}

@@ -251,9 +251,7 @@ func (p *planner) customService(in *input[service]) (bool, error) {
 	p.used[k] = true
 	r, sp := p.reporter(in.source, ServiceKind, k.name), &in.object.Spec
 	out := &dataplanev1.OpenStackDataPlaneService{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
-	if !r.play(sp, &out.Spec) {
-		return false, nil
-	}
+	hasPlay := r.play(sp, &out.Spec)
 	r.common(sp)
 	if out.Spec.Label = sp.Label; sp.Label != "" {
 		r.add(spec.Child("label"), TakenOver, "")
@@ -268,6 +266,9 @@ func (p *planner) customService(in *input[service]) (bool, error) {
 	}
 	if sp.CACerts != "" {
 		r.add(spec.Child("caCerts"), NotNeeded, "hosts trust authorities by step trust-certificates; a play that needs the file has it with secrets: [%s]", sp.CACerts)
+	}
+	if !hasPlay {
+		return false, nil
 	}
 	return true, p.put(r, field.NewPath("metadata", "name"), dataplanev1.GroupVersion.WithKind("OpenStackDataPlaneService"), out)
 }

@@ -64,7 +64,7 @@ func asJSON(vars map[string]any) *apiextensionsv1.JSON {
 // variablesFrom adds the variables that a ConfigMap has. Those of a Secret stay there.
 func (s *setPlan) variablesFrom(at *field.Path, source dataSource, all map[string]variable) {
 	if ref := source.SecretRef; ref != nil {
-		s.add(at.Child("secretRef"), NoCounterpart,
+		s.add(at, NoCounterpart,
 			"Secret %s is not read: name it in secrets of the OpenStackDataPlaneService that needs it, whose play finds its keys in edpm_config_files", ref.Name)
 	}
 	ref := source.ConfigMapRef
@@ -73,15 +73,15 @@ func (s *setPlan) variablesFrom(at *field.Path, source dataSource, all map[strin
 	}
 	found, ok := find(s.in.configMaps, "ConfigMap", s.set.Metadata.Namespace, ref.Name)
 	if !ok {
-		s.missing(at.Child("configMapRef"), ref)
+		s.missing(at, ref)
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(found.object.Data)) {
 		text := found.object.Data[name]
-		all[source.Prefix+name] = variable{parsed(text), at.Child("configMapRef"), "ConfigMap " + ref.Name}
+		all[source.Prefix+name] = variable{parsed(text), at, "ConfigMap " + ref.Name}
 	}
 	if len(found.object.Data) == 0 {
-		s.add(at.Child("configMapRef"), NotNeeded, "ConfigMap %s is empty", ref.Name)
+		s.add(at, NotNeeded, "ConfigMap %s is empty", ref.Name)
 	}
 }
 
