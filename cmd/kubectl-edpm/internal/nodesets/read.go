@@ -34,14 +34,13 @@ type Inputs struct {
 	deployments []input[deployment]
 	services    map[key]input[service]
 	configMaps  map[key]input[configMap]
-	secrets     map[key]bool
 	seen        map[key]string
 	findings    []Finding
 }
 
 // NewInputs returns none.
 func NewInputs() *Inputs {
-	return &Inputs{services: map[key]input[service]{}, configMaps: map[key]input[configMap]{}, secrets: map[key]bool{}, seen: map[key]string{}}
+	return &Inputs{services: map[key]input[service]{}, configMaps: map[key]input[configMap]{}, seen: map[key]string{}}
 }
 
 // IsEmpty reports whether there is nothing to import.
@@ -148,10 +147,8 @@ func (in *Inputs) decode(source string, gvk schema.GroupVersionKind, k key, text
 		err := kubejson.UnmarshalCaseSensitivePreserveInts(text, &c)
 		in.configMaps[k] = input[configMap]{source, c}
 		return err
-	default:
-		in.secrets[k] = true
-		return nil
 	}
+	return nil // of a Secret nothing is read
 }
 
 // decodeInto decodes an object, and notes fields that are not known.

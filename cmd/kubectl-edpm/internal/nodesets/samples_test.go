@@ -151,8 +151,8 @@ func isSaid(said map[string]bool, object, path string) bool {
 	return false
 }
 
-// The counts of the documentation.
-func TestSamplesAreCounted(t *testing.T) {
+// The counts of the documentation are logged.
+func TestEverySampleBecomesObjectsOrLines(t *testing.T) {
 	objects, lines := 0, map[Verdict]int{}
 	for _, file := range samples(t) {
 		plan := planOfSample(t, file)

@@ -147,8 +147,3 @@ type configMap struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Data     map[string]string `json:"data"`
 }
-
-// secret has what is read of a Secret: none of its data.
-type secret struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
-}
