@@ -175,7 +175,7 @@ func unknownFields(r reporter, at *field.Path, unknown []error) {
 }
 
 func pathOf(err error) string {
-	if f, ok := err.(kubejson.FieldError); ok && f.FieldPath() != "" {
+	if f := kubejson.FieldError(nil); errors.As(err, &f) && f.FieldPath() != "" {
 		return f.FieldPath()
 	}
 	return "spec"
