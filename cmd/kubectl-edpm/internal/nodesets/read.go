@@ -190,9 +190,9 @@ func find[T any](objects map[key]T, kind, namespace, name string) (T, bool) {
 		found, ok := objects[key{kind, "", name}]
 		return found, ok
 	}
-	for k, found := range objects {
+	for _, k := range slices.SortedFunc(maps.Keys(objects), compareKeys) {
 		if k.kind == kind && k.name == name {
-			return found, true
+			return objects[k], true
 		}
 	}
 	var none T
