@@ -144,7 +144,7 @@ func (s *setPlan) take(name string, rule variableRule, v variable, verdict Verdi
 		return
 	}
 	if errs := validate.AnsibleVars(nil, asJSON(map[string]any{becomes: v.value})); len(errs) > 0 {
-		s.say(name, v, NoCounterpart, becomes+" "+errs[0].Detail)
+		s.say(name, v, NoCounterpart, becomes+" "+strings.TrimPrefix(errs[0].Detail, becomes+" "))
 		return
 	}
 	out[becomes] = v.value
