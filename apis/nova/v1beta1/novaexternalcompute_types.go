@@ -59,6 +59,10 @@ type NovaExternalComputeStatus struct {
 	// +optional
 	NovaHost string `json:"novaHost,omitempty"`
 
+	// ConfigHash is status.computeConfigHash of the cell whose configuration runs on the host.
+	// +optional
+	ConfigHash string `json:"configHash,omitempty"`
+
 	// LiveMigration is how guests are moved from and to the host.
 	// +optional
 	LiveMigration *LiveMigrationStatus `json:"liveMigration,omitempty"`

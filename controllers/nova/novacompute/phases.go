@@ -129,7 +129,15 @@ func (s *scope) driver() string { return cmp.Or(s.compute.Spec.ComputeDriver, no
 
 // deploy is the phase that runs the pods.
 func (s *scope) deploy(ctx context.Context) error {
-	return s.Pods.Deploy(ctx, s.compute, s.service())
+	service := s.service()
+	if err := s.Pods.Deploy(ctx, s.compute, service); err != nil {
+		return err
+	}
+	hash := s.cell.ConfigHashOf(inputs.Digest(map[string][]byte{novav1.GeneratedConfigKey: s.generated}))
+	if status := &s.compute.Status; hash != "" && status.UpdatedCount >= service.Replicas && status.Conditions.IsTrue(condition.DeploymentReadyCondition) {
+		status.ConfigHash = hash
+	}
+	return nil
 }
 
 // service is what is special to nova-compute. The name of a pod is the name of

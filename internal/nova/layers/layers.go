@@ -5,6 +5,7 @@ package layers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,6 +84,31 @@ func Files(ctx context.Context, r *inputs.Reader, namespace string, layers []Lay
 	return files, nil
 }
 
+// Digest identifies the templates of a cell with the content of their Secrets. One that cannot
+// be read counts as empty: computes say so.
+func Digest(ctx context.Context, r *inputs.Reader, cell *novav1.NovaCell) (string, error) {
+	text, err := json.Marshal(cell.Spec.ComputeTemplates)
+	if err != nil {
+		return "", err
+	}
+	content := map[string][]byte{"templates": text}
+	for _, name := range SecretNames(cell) {
+		if data, err := r.Secret(ctx, cell.Namespace, name); err == nil {
+			content["secret "+name] = []byte(inputs.Digest(data))
+		}
+	}
+	return inputs.Digest(content), nil
+}
+
+// SecretNames are the Secrets that the templates of a cell name.
+func SecretNames(cell *novav1.NovaCell) []string {
+	var names []string
+	for _, t := range cell.Spec.ComputeTemplates {
+		names = append(names, t.CustomServiceConfigSecrets...)
+	}
+	return names
+}
+
 // halt shows a Secret that is missing where texts are refused.
 func halt(err error) error {
 	var halt *phase.Halt
@@ -98,11 +124,7 @@ const secretIndex = "nova.layers"
 // Index adds the index that CellsWith uses.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return indexer.IndexField(ctx, &novav1.NovaCell{}, secretIndex, func(cell client.Object) []string {
-		var names []string
-		for _, t := range cell.(*novav1.NovaCell).Spec.ComputeTemplates {
-			names = append(names, t.CustomServiceConfigSecrets...)
-		}
-		return names
+		return SecretNames(cell.(*novav1.NovaCell))
 	})
 }
 
