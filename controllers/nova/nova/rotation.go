@@ -45,11 +45,23 @@ func rolloutOf(cell client.Object) string {
 	return ""
 }
 
+// unmapped are the cells whose mapping does not have the present credentials: API, scheduler and
+// conductors that reach other cells have them from there.
+func (s *scope) unmapped() []rotation.Part {
+	var parts []rotation.Part
+	for _, cell := range s.withDatabase() {
+		if s.mappings[cell] == nil {
+			parts = append(parts, rotation.Part{Total: 1, Outdated: []string{"Job " + mappingJobName(s.nova.Name, cell)}})
+		}
+	}
+	return parts
+}
+
 // reportRollout is the phase that says who runs the present configuration, in all cells.
 func (s *scope) reportRollout(ctx context.Context) error {
 	var parts []rotation.Part
 	if s.configured() {
-		parts = nova.Parts(s.components())
+		parts = append(nova.Parts(s.components()), s.unmapped()...)
 	}
 	for _, cell := range s.cells {
 		parts = append(parts, rotation.Cell(cell, rotation.Inputs(s.credentials(cell.ShortName()), s.restarts())))
