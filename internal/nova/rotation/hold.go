@@ -21,13 +21,14 @@ import (
 
 // +kubebuilder:rbac:groups="",roleName=manager-secrets-role,resources=secrets,verbs=patch
 
+// finalizerPrefix of Secrets: kind and name of the holder follow.
+const finalizerPrefix = "nova.openstack.org/"
+
 // maxName is the most characters of a finalizer behind its prefix.
 const maxName = 63
 
-// Holder holds Secrets for one object, so that they are not deleted, and what they are for is not
-// revoked by the operator that made them, while a pod or a compute may use them: an operator
-// that waits for the finalizers of others on its Secrets, as those of RabbitMQ users and of
-// application credentials do, waits for that too.
+// Holder holds Secrets for one object, so that they are not deleted while a pod or a compute may
+// use them.
 //
 // The status says which Secrets are held. It names one before the Secret gets its finalizer,
 // and until the Secret has lost it: no finalizer is forgotten, wherever the manager stops.
@@ -48,7 +49,7 @@ type Holder struct {
 
 // finalizer names the holder.
 func (h *Holder) finalizer() string {
-	return "nova.openstack.org/" + names.Fit(h.Kind+"-"+h.Owner.GetName(), maxName)
+	return finalizerPrefix + names.Fit(h.Kind+"-"+h.Owner.GetName(), maxName)
 }
 
 // Hold is the phase that holds the Secrets. What prevents it shows in Report.
