@@ -319,11 +319,6 @@ type NovaCellStatus struct {
 	// +optional
 	Jobs map[string]string `json:"jobs,omitempty"`
 
-	// ComputeConfigHash identifies the configuration of the computes, with what
-	// computeTemplates add to it.
-	// +optional
-	ComputeConfigHash string `json:"computeConfigHash,omitempty"`
-
 	ConfigStatus `json:",inline"`
 
 	// Computes counts the computes of the cell on hosts. Absent if there are none.
@@ -493,15 +488,6 @@ func (c *NovaCell) ShortName() string {
 		return c.Spec.CellName
 	}
 	return c.Name
-}
-
-// ConfigHashOf returns status.computeConfigHash if it is of the generated configuration with a
-// hash, empty if it is of another one.
-func (c *NovaCell) ConfigHashOf(generated string) string {
-	if c.Status.Hash[c.Status.ComputeConfigSecretName] != generated {
-		return ""
-	}
-	return c.Status.ComputeConfigHash
 }
 
 // ConfiguresComputes reports whether computes of the cell can be configured. A

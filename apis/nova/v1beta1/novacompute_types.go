@@ -98,7 +98,7 @@ type NovaComputeStatus struct {
 	// +listMapKey=name
 	Hosts []PodHostStatus `json:"hosts,omitempty"`
 
-	// ConfigHash is status.computeConfigHash of the cell whose configuration all pods run.
+	// ConfigHash identifies the configuration of the cell that all pods run.
 	// +optional
 	ConfigHash string `json:"configHash,omitempty"`
 

@@ -59,7 +59,8 @@ type NovaExternalComputeStatus struct {
 	// +optional
 	NovaHost string `json:"novaHost,omitempty"`
 
-	// ConfigHash is status.computeConfigHash of the cell whose configuration runs on the host.
+	// ConfigHash identifies the configuration of the cell, with its templates, that runs on the
+	// host.
 	// +optional
 	ConfigHash string `json:"configHash,omitempty"`
 

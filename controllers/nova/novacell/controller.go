@@ -64,7 +64,9 @@ type scope struct {
 	// secret and bus are the content of the Secrets of the cell, each read once: a user and
 	// its password are of one version.
 	secret, bus map[string][]byte
-	computes    []novav1.NovaExternalCompute
+	// generated is the configuration of the computes.
+	generated []byte
+	computes  []novav1.NovaExternalCompute
 	secrets     *rotation.Holder
 }
 
@@ -281,9 +283,7 @@ func (s *scope) computeConfig(ctx context.Context) error {
 	status := &s.cell.Status
 	status.ComputeConfigSecretName, status.ComputeConfigInputs = name, s.config.ComputeInputs()
 	status.Hash = map[string]string{name: inputs.Digest(secret.Data)}
-	if status.ComputeConfigHash, err = s.computeConfigHash(ctx, status.Hash[name]); err != nil {
-		return err
-	}
+	s.generated = secret.Data[novav1.GeneratedConfigKey]
 	status.Conditions.MarkTrue(novav1.NovaComputeServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
 	return nil
 }

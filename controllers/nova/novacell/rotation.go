@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
@@ -33,30 +33,51 @@ func (s *scope) release(ctx context.Context) error {
 	return s.secrets.ReleaseAll(ctx)
 }
 
-// computeConfigHash identifies the configuration of computes: what is generated, what templates
-// add, and the authorities that computes in pods trust.
-func (s *scope) computeConfigHash(ctx context.Context, generated string) (string, error) {
-	templates, err := layers.Digest(ctx, s.Inputs, s.cell)
-	return inputs.Digest(map[string][]byte{
-		"generated": []byte(generated), "templates": []byte(templates), "authorities": s.config.Authorities,
-	})[:32], err
-}
-
 // reportRollout is the phase that says who runs the present configuration. It comes last: until
 // all is deployed no one can.
 func (s *scope) reportRollout(ctx context.Context) error {
-	parts, present := s.podParts(), s.cell.Status.ComputeConfigHash
-	for i := range s.computes {
-		parts = append(parts, rotation.Compute(&s.computes[i], present))
+	onHosts, err := s.hostParts(ctx)
+	if err != nil {
+		return err
 	}
+	parts := append(s.podParts(), onHosts...)
 	inPods := &novav1.NovaComputeList{}
 	if err := s.List(ctx, inPods, client.InNamespace(s.cell.Namespace), client.MatchingFields{"spec.cellName": s.cell.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the computes in pods: %w", err)
 	}
 	for i := range inPods.Items {
-		parts = append(parts, rotation.PodCompute(&inPods.Items[i], present))
+		parts = append(parts, rotation.PodCompute(&inPods.Items[i], layers.PodHash(s.generated, s.config.Authorities)))
 	}
 	return s.secrets.Report(ctx, rotation.Inputs(s.secret, s.cell.Annotations), parts...)
+}
+
+// hostParts are the computes on hosts, each with what computes of its role are to run.
+func (s *scope) hostParts(ctx context.Context) ([]rotation.Part, error) {
+	present := map[string]string{} // by role
+	var parts []rotation.Part
+	for i := range s.computes {
+		compute, node := &s.computes[i], &dataplanev1.OpenStackDataPlaneNode{}
+		key := client.ObjectKey{Namespace: s.cell.Namespace, Name: compute.Spec.DataplaneNodeName}
+		if err := s.Get(ctx, key, node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading the node of compute %s: %w", compute.Name, err)
+		}
+		role := node.Spec.Role
+		if _, known := present[role]; !known {
+			present[role] = s.present(ctx, role)
+		}
+		parts = append(parts, rotation.Compute(compute, present[role]))
+	}
+	return parts, nil
+}
+
+// present identifies what computes of a role are to run; empty if that cannot be said, which
+// they say themselves.
+func (s *scope) present(ctx context.Context, role string) string {
+	files, err := layers.Files(ctx, s.Inputs, s.cell.Namespace, layers.Templates(s.cell, role))
+	if err != nil {
+		return ""
+	}
+	return layers.Hash(s.generated, files)
 }
 
 // podParts are the services of the cell in pods.

@@ -17,6 +17,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -133,9 +134,8 @@ func (s *scope) deploy(ctx context.Context) error {
 	if err := s.Pods.Deploy(ctx, s.compute, service); err != nil {
 		return err
 	}
-	hash := s.cell.ConfigHashOf(inputs.Digest(map[string][]byte{novav1.GeneratedConfigKey: s.generated}))
-	if status := &s.compute.Status; hash != "" && status.UpdatedCount >= service.Replicas && status.Conditions.IsTrue(condition.DeploymentReadyCondition) {
-		status.ConfigHash = hash
+	if status := &s.compute.Status; status.UpdatedCount >= service.Replicas && status.Conditions.IsTrue(condition.DeploymentReadyCondition) {
+		status.ConfigHash = layers.PodHash(s.generated, s.files[podified.AuthoritiesFile])
 	}
 	return nil
 }

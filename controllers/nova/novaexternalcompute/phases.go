@@ -145,8 +145,6 @@ func (s *scope) nova(t *edpm.Target) {
 
 // noteConfig notes which configuration of the cell runs on the host, once all steps have run.
 func (s *scope) noteConfig(context.Context) error {
-	if hash := s.cell.ConfigHashOf(inputs.Digest(map[string][]byte{novav1.GeneratedConfigKey: s.config})); hash != "" {
-		s.compute.Status.ConfigHash = hash
-	}
+	s.compute.Status.ConfigHash = layers.Hash(s.config, s.files)
 	return nil
 }

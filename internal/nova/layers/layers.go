@@ -5,10 +5,10 @@ package layers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
@@ -25,8 +25,9 @@ import (
 // Names of files on the host. oslo.config reads a directory in the order of the names
 // (oslo_config/cfg.py, _ConfigDirOpt): 01-nova.conf, templates, what is the compute's own.
 const (
-	templateFile        = "01-template-%02d-config.conf"
-	templateSecretsFile = "01-template-%02d-secrets.conf"
+	templatePrefix      = "01-template-"
+	templateFile        = templatePrefix + "%02d-config.conf"
+	templateSecretsFile = templatePrefix + "%02d-secrets.conf"
 	ownFile             = "02-nova-override.conf"
 	ownSecretsFile      = "03-nova-secrets.conf"
 )
@@ -44,9 +45,15 @@ type Layer struct {
 	File, SecretsFile string
 }
 
-// Of returns the layers of a compute of the role, in the order in which they are read. Files
-// of templates are numbered by those that the compute has: others do not concern it.
+// Of returns the layers of a compute of the role, in the order in which they are read.
 func Of(cell *novav1.NovaCell, role string, compute *novav1.NovaExternalCompute) []Layer {
+	own := Layer{Own, compute.Spec.CustomServiceConfig, compute.Spec.CustomServiceConfigSecrets, ownFile, ownSecretsFile}
+	return append(Templates(cell, role), own)
+}
+
+// Templates returns the layers that computes of the role have from their cell. Files are numbered
+// by those that they have: others do not concern them.
+func Templates(cell *novav1.NovaCell, role string) []Layer {
 	var layers []Layer
 	for i, t := range cell.Spec.ComputeTemplates {
 		if !concerns(t, role) {
@@ -57,7 +64,7 @@ func Of(cell *novav1.NovaCell, role string, compute *novav1.NovaExternalCompute)
 			fmt.Sprintf(templateFile, len(layers)+1), fmt.Sprintf(templateSecretsFile, len(layers)+1),
 		})
 	}
-	return append(layers, Layer{Own, compute.Spec.CustomServiceConfig, compute.Spec.CustomServiceConfigSecrets, ownFile, ownSecretsFile})
+	return layers
 }
 
 // concerns reports whether a template says something to computes of the role.
@@ -84,20 +91,22 @@ func Files(ctx context.Context, r *inputs.Reader, namespace string, layers []Lay
 	return files, nil
 }
 
-// Digest identifies the templates of a cell with the content of their Secrets. One that cannot
-// be read counts as empty: computes say so.
-func Digest(ctx context.Context, r *inputs.Reader, cell *novav1.NovaCell) (string, error) {
-	text, err := json.Marshal(cell.Spec.ComputeTemplates)
-	if err != nil {
-		return "", err
-	}
-	content := map[string][]byte{"templates": text}
-	for _, name := range SecretNames(cell) {
-		if data, err := r.Secret(ctx, cell.Namespace, name); err == nil {
-			content["secret "+name] = []byte(inputs.Digest(data))
+// Hash identifies what a compute has from its cell: the generated configuration and the files of
+// templates among those that it reads.
+func Hash(generated []byte, files map[string][]byte) string {
+	content := map[string][]byte{novav1.GeneratedConfigKey: generated}
+	for name, text := range files {
+		if strings.HasPrefix(name, templatePrefix) {
+			content[name] = text
 		}
 	}
-	return inputs.Digest(content), nil
+	return inputs.Digest(content)[:32]
+}
+
+// PodHash identifies what a compute in pods has from its cell: the generated configuration, and
+// the authorities that it trusts.
+func PodHash(generated, authorities []byte) string {
+	return inputs.Digest(map[string][]byte{novav1.GeneratedConfigKey: generated, podified.AuthoritiesFile: authorities})[:32]
 }
 
 // SecretNames are the Secrets that the templates of a cell name.

@@ -9,7 +9,6 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -90,9 +89,6 @@ func Sum(inputs string, parts ...Part) *novav1.ConfigRollout {
 	sum.Outdated = sum.Outdated[:min(len(sum.Outdated), mostNames)]
 	return sum
 }
-
-// OfCell is the configuration that computes of a cell are to run.
-func OfCell(cell client.Object) string { return cell.(*novav1.NovaCell).Status.ComputeConfigHash }
 
 // IsComplete reports whether all run the present configuration.
 func IsComplete(r *novav1.ConfigRollout) bool { return r.Current >= r.Total }
