@@ -14,11 +14,9 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -147,12 +145,9 @@ func (d *drainCommand) mode() string {
 // follow prints what computes report until nova has nothing on their hosts, or until the
 // drain has ended.
 func (d *drainCommand) follow(ctx context.Context, out io.Writer, nodes []*dataplanev1.OpenStackDataPlaneNode) error {
-	if d.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.timeout)
-		defer cancel()
-	}
-	watching, err := client.NewWithWatch(d.config, client.Options{Scheme: d.client.Scheme()})
+	ctx, cancel := watchtools.ContextWithOptionalTimeout(ctx, d.timeout)
+	defer cancel()
+	f, err := d.newFollower(computeKind, d.namespace)
 	if err != nil {
 		return err
 	}
@@ -162,14 +157,20 @@ func (d *drainCommand) follow(ctx context.Context, out io.Writer, nodes []*datap
 	for i, n := range nodes {
 		all.Go(func() {
 			last := ""
-			ended[i] = d.followOne(ctx, watching, n.Name, func(text string) {
+			show := func(text string) {
 				printing.Lock()
 				defer printing.Unlock()
 				if text != "" && text != last {
 					fmt.Fprintf(out, "%s: %s\n", n.Name, text)
 					last = text
 				}
-			})
+			}
+			err := f.follow(ctx, n.Name, func(compute *unstructured.Unstructured) (bool, error) { return d.report(compute, show) })
+			if errors.Is(err, errDeleted) {
+				show("the compute was deleted")
+				err = nil
+			}
+			ended[i] = err
 		})
 	}
 	all.Wait()
@@ -193,62 +194,8 @@ func (d *drainCommand) verdict(nodes []*dataplanev1.OpenStackDataPlaneNode, ende
 	return errors.Join(ended...)
 }
 
-// errUnfinished is that a node is no longer followed before it is done.
-var errUnfinished = errors.New("not done")
-
 // computeKind is the kind of the objects that report how far drains are.
 var computeKind = novav1.GroupVersion.WithKind("NovaExternalCompute")
-
-// followOne shows what the compute of a node reports until it is done.
-func (d *drainCommand) followOne(ctx context.Context, watching client.WithWatch, name string, show func(string)) error {
-	for ctx.Err() == nil { // the API server ends watches after a while
-		compute := &unstructured.Unstructured{}
-		compute.SetGroupVersionKind(computeKind)
-		err := watching.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: name}, compute)
-		switch {
-		case ctx.Err() != nil:
-			return errUnfinished
-		case apierrors.IsNotFound(err):
-			show("the compute was deleted")
-			return nil
-		case err != nil:
-			return fmt.Errorf("reading the compute of node %s: %w", name, err)
-		}
-		done, err := d.report(compute, show)
-		if !done && err == nil {
-			done, err = d.watchOne(ctx, watching, compute, show)
-		}
-		if done || err != nil {
-			return err
-		}
-	}
-	return errUnfinished
-}
-
-// watchOne shows what a compute reports after it was read, until it is done or the watch ends.
-func (d *drainCommand) watchOne(ctx context.Context, watching client.WithWatch, compute *unstructured.Unstructured, show func(string)) (done bool, err error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(computeKind)
-	events, err := watching.Watch(ctx, list, client.InNamespace(d.namespace), client.MatchingFields{"metadata.name": compute.GetName()},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: compute.GetResourceVersion()}})
-	switch {
-	case ctx.Err() != nil:
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("watching the compute of node %s: %w", compute.GetName(), err)
-	}
-	defer events.Stop()
-	for event := range events.ResultChan() {
-		seen, ok := event.Object.(*unstructured.Unstructured)
-		if !ok || event.Type == watch.Deleted { // it is read again
-			return false, nil
-		}
-		if done, err := d.report(seen, show); done || err != nil {
-			return done, err
-		}
-	}
-	return false, nil
-}
 
 // report shows what a compute reports, and returns whether its node is done.
 func (d *drainCommand) report(compute *unstructured.Unstructured, show func(string)) (done bool, err error) {

@@ -10,7 +10,7 @@ import (
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/placement"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 
 // updated counts the pods that are ready with the configuration that is wanted. Pods that a
@@ -73,7 +73,7 @@ func unplaced(pods []*corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The scheduler finds no node for %s: %s", placement.Enumerate(podNames(pods)), statusOf(pods[0], corev1.PodScheduled).Message)
+	return fmt.Sprintf("The scheduler finds no node for %s: %s", names.List(podNames(pods), names.Few), statusOf(pods[0], corev1.PodScheduled).Message)
 }
 
 // unscheduled reports whether the scheduler has looked at a pod in vain.
@@ -126,7 +126,7 @@ func why(pods []*corev1.Pod) string {
 	if message := statusOf(pods[0], corev1.PodReady).Message; message != "" {
 		return "; " + pods[0].Name + ": " + message
 	}
-	return "; waiting for " + placement.Enumerate(podNames(pods))
+	return "; waiting for " + names.List(podNames(pods), names.Few)
 }
 
 func filter(pods []*corev1.Pod, keep func(*corev1.Pod) bool) []*corev1.Pod {
