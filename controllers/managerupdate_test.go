@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,7 +152,9 @@ var _ = Describe("An update of the manager", func() {
 		kill := w.startEarlier(program)
 		defer kill()
 		w.computesReady(nodeNames(2)...)
-		w.ready(cell)
+		for _, obj := range []judged{cell, ironic} {
+			w.condition(obj, condition.DeploymentReadyCondition, "True/Ready/")
+		}
 		var before map[string]corev1.PodTemplateSpec
 		Eventually(func(g Gomega) {
 			before = w.templates()
