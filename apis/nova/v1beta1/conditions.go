@@ -61,6 +61,10 @@ const (
 	// DrainedCondition : nova has no instances on the host, and no migrations from or to it
 	// that have not ended. Present only while the host is [drained](how-to/drain.md).
 	DrainedCondition condition.Type = "Drained"
+	// EvacuatedCondition : nova has no instances on the host, which is off, and no evacuations
+	// from it that have not ended. Present only while the host is
+	// [fenced](how-to/evacuate.md), and until nova uses it again.
+	EvacuatedCondition condition.Type = "Evacuated"
 	// MigrationCAReadyCondition : the authority that signs the certificates of computes for
 	// [live migration](how-to/live-migration.md) can be used. It does not decide whether the
 	// cell is Ready.
@@ -190,8 +194,7 @@ const (
 	// more, and nova has instances there; the message has their number. The service is
 	// disabled, nothing is removed from the host, and the pods stay. Remedy: [drain the
 	// host](how-to/drain.md), or migrate or delete the instances; it continues automatically. If
-	// the host is dead, set `edpm.openstack.org/skip-cleanup`: see [scale
-	// in](how-to/scale-in.md#a-host-that-is-dead).
+	// the host is off, [evacuate them](how-to/evacuate.md).
 	InstancesPresentReason condition.Reason = "InstancesPresent"
 	// PodsLeavingReason : pods that are not wanted any more still run. Their services are
 	// disabled, and are deleted in nova once the pods have ended. Remedy: nothing; if it stays
@@ -212,6 +215,30 @@ const (
 	// asked to move guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
 	// [Nova](nova.md), or move the guests and remove annotation `edpm.openstack.org/drain`.
 	DrainNotPossibleReason condition.Reason = "DrainNotPossible"
+	// HostFencedReason : the host is off, as annotation `edpm.openstack.org/fence` of the node or
+	// its BareMetalHost says, or was. Its service is forced down, and nothing is run on the host;
+	// the condition `Evacuated` says how far its guests are. Remedy: nothing while the host is
+	// off; see [the way back](how-to/evacuate.md#the-way-back).
+	HostFencedReason condition.Reason = "HostFenced"
+	// EvacuatingReason : guests are evacuated, or are about to be; the message has their number.
+	// Remedy: nothing; it continues automatically.
+	EvacuatingReason condition.Reason = "Evacuating"
+	// HostAliveReason : the host is fenced, and its nova-compute reports to nova: it is not off.
+	// No guest is evacuated. Remedy: power the host off, or remove annotation
+	// `edpm.openstack.org/fence`.
+	HostAliveReason condition.Reason = "FencedHostAlive"
+	// EvacuationNotPossibleReason : the cell belongs to no Nova that runs an API, so no one can
+	// be asked to evacuate guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
+	// [Nova](nova.md), or evacuate the guests and remove annotation `edpm.openstack.org/fence`.
+	EvacuationNotPossibleReason condition.Reason = "EvacuationNotPossible"
+	// HostEvacuatedReason : (True) nova has nothing on the host. Remedy: nothing; it can be
+	// repaired, [replaced](how-to/replace-a-host.md) or [removed](how-to/scale-in.md).
+	HostEvacuatedReason condition.Reason = "HostEvacuated"
+	// HostReturningReason : no one says any more that the host is off. nova uses it again once
+	// its steps have been run since, and its nova-compute has removed the guests that were
+	// evacuated; the message says what is awaited. Remedy: nothing; see the conditions
+	// `DeploymentReady` and `DataPlaneNodeReady`, and the log of nova-compute if it does not end.
+	HostReturningReason condition.Reason = "HostReturning"
 	// HostEmptyReason : (True) nova has nothing on the host. Remedy: nothing; it can be
 	// rebooted, replaced or [removed](how-to/scale-in.md).
 	HostEmptyReason condition.Reason = "HostEmpty"

@@ -64,6 +64,11 @@ type NovaExternalComputeStatus struct {
 	// +optional
 	ConfigHash string `json:"configHash,omitempty"`
 
+	// Fence is that the host is off, as a person or its BareMetalHost says, until nova uses
+	// the host again.
+	// +optional
+	Fence *FenceStatus `json:"fence,omitempty"`
+
 	// LiveMigration is how guests are moved from and to the host.
 	// +optional
 	LiveMigration *LiveMigrationStatus `json:"liveMigration,omitempty"`

@@ -44,11 +44,12 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, compute: h.Object.(*novav1.NovaExternalCompute), migration: migration.New(h, cellIndex)}
 	service := r.registrar.Of(h)
 	return hosted.Parts{
-		Cell:      s.compute.Spec.CellName,
-		Inputs:    append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate)),
+		Cell: s.compute.Spec.CellName,
+		Inputs: append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate),
+			phase.OptionalOf(condition.DeploymentReadyCondition, service.Hold)),
 		Config:    []phase.Func{s.readLayers},
 		Images:    s.images,
-		Steps:     s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova}),
+		Steps:     service.Steps(s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova})),
 		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, s.noteConfig, service.Ready)},
 		Drain:     []phase.Func{service.Drain},
 		Cleanup:   hosted.Step{Step: cleanupStep},
