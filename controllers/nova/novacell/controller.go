@@ -67,7 +67,7 @@ type scope struct {
 	// generated is the configuration of the computes.
 	generated []byte
 	computes  []novav1.NovaExternalCompute
-	secrets     *rotation.Holder
+	secrets   *rotation.Holder
 }
 
 // Reconcile brings the configuration of one cell up to date.
