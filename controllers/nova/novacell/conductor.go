@@ -77,6 +77,7 @@ func (s *scope) countComputes(ctx context.Context) error {
 	if err := s.List(ctx, computes, client.InNamespace(s.cell.Namespace), ofCell, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the computes of the cell: %w", err)
 	}
+	s.computes = computes.Items
 	rollout.Sum(s.cell, computes.Items)
 	migration.Settle(s.cell, computes.Items)
 	return nil

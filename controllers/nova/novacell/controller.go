@@ -57,6 +57,8 @@ type scope struct {
 	*Reconciler
 	cell   *novav1.NovaCell
 	config nova.Config
+	// computes of the cell on hosts.
+	computes []novav1.NovaExternalCompute
 }
 
 // Reconcile brings the configuration of one cell up to date.
@@ -78,7 +80,8 @@ func (s *scope) phases() []phase.Phase {
 		phase.Of(condition.InputReadyCondition, s.readInputs),
 	}
 	if s.cell.ShortName() != novav1.Cell0Name {
-		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig), phase.InformationalOf(novav1.MigrationCAReadyCondition, s.migrationCA))
+		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig), phase.InformationalOf(novav1.MigrationCAReadyCondition, s.migrationCA),
+			phase.InformationalOf(novav1.MigrationKeyReadyCondition, s.migrationKey))
 	}
 	phases = append(phases, phase.Of(novav1.NovaConductorReadyCondition, s.databases))
 	if s.withoutConductor() != "" {
@@ -107,7 +110,7 @@ func secretsOf(obj client.Object) []string {
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
 	return append(nova.SecretNames(s.components(), databaseJobName(cell.Name)),
 		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name),
-		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name))
+		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name), novav1.MigrationKeySecretName(cell.Name))
 }
 
 // kind of the cells.
