@@ -47,6 +47,7 @@ func scaleStories() {
 	}, SpecTimeout(8*time.Minute))
 
 	moveStories(host)
+	coldStories(host)
 
 	It("appear as forced down when they die with a guest and are removed without clean-up", func(ctx SpecContext) {
 		before := look(ctx)
