@@ -69,9 +69,14 @@ const (
 	// [live migration](how-to/live-migration.md) can be used. It does not decide whether the
 	// cell is Ready.
 	MigrationCAReadyCondition condition.Type = "MigrationCAReady"
+	// MigrationKeyReadyCondition : there is a key by which computes copy disks of guests to one
+	// another in [cold migrations](how-to/cold-migration.md); while it changes, the message says
+	// how many computes still have the one before. It does not decide whether the cell is Ready.
+	MigrationKeyReadyCondition condition.Type = "MigrationKeyReady"
 	// LiveMigrationReadyCondition : [live migration](how-to/live-migration.md) is configured,
 	// the certificate of the host is valid, and the host has reached all other computes of the
-	// cell. It does not decide whether the compute is Ready.
+	// cell. The message says if [cold migration](how-to/cold-migration.md) is not configured. It
+	// does not decide whether the compute is Ready.
 	LiveMigrationReadyCondition condition.Type = "LiveMigrationReady"
 	// ConfigRolledOutCondition : all pods, and all computes that have been deployed, run the
 	// present configuration: what former [credentials](how-to/rotate-credentials.md) were for

@@ -90,7 +90,8 @@ func (s *scope) phases() []phase.Phase {
 		phase.Of(condition.InputReadyCondition, s.secrets.Hold, s.readInputs),
 	}
 	if s.cell.ShortName() != novav1.Cell0Name {
-		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig), phase.InformationalOf(novav1.MigrationCAReadyCondition, s.migrationCA))
+		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig), phase.InformationalOf(novav1.MigrationCAReadyCondition, s.migrationCA),
+			phase.InformationalOf(novav1.MigrationKeyReadyCondition, s.migrationKey))
 	}
 	phases = append(phases, phase.Of(novav1.NovaConductorReadyCondition, s.databases))
 	if s.withoutConductor() != "" {
@@ -135,7 +136,7 @@ func secretsOf(obj client.Object) []string {
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
 	return slices.Concat(nova.SecretNames(s.components(), databaseJobName(cell.Name)), layers.SecretNames(cell), cell.Status.HeldSecrets, []string{
 		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name),
-		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name),
+		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name), novav1.MigrationKeySecretName(cell.Name),
 	})
 }
 

@@ -53,7 +53,7 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, s.noteConfig, service.Ready)},
 		Drain:     []phase.Func{service.Drain},
 		Cleanup:   hosted.Step{Step: cleanupStep},
-		Leftovers: "units edpm_nova_compute and edpm_libvirt_*, /var/lib/openstack/nova with passwords, and /var/lib/libvirt/pki with the key of its certificate",
+		Leftovers: "units edpm_nova_compute, edpm_libvirt_* and edpm-migration-sshd, /var/lib/openstack/nova with passwords, and /var/lib/libvirt/pki and /var/lib/nova/.ssh with keys",
 		Leave:     []phase.Func{service.Leave},
 	}
 }

@@ -48,6 +48,7 @@ func scaleStories() {
 
 	moveStories(host)
 	evacuationStories(host, &second)
+	coldStories(host)
 
 	It("stay in nova, which no one is told to evacuate, when they die with a guest and are removed without clean-up", func(ctx SpecContext) {
 		before := look(ctx)
