@@ -77,6 +77,12 @@ func (s *scope) countComputes(ctx context.Context) error {
 	if err := s.List(ctx, computes, client.InNamespace(s.cell.Namespace), ofCell, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the computes of the cell: %w", err)
 	}
+	s.computeImages = map[string]bool{}
+	for i := range computes.Items {
+		c := &computes.Items[i]
+		s.computeImages[c.Status.Images[novav1.ComputeComponent]] = true
+		s.computeImages[c.Spec.NovaComputeContainerImage] = true
+	}
 	rollout.Sum(s.cell, computes.Items)
 	migration.Settle(s.cell, computes.Items)
 	return nil
@@ -102,10 +108,10 @@ func (s *scope) databases(ctx context.Context) error {
 			return err
 		}
 		status := &s.cell.Status
-		if err := s.Pods.KeepJobs(ctx, s.cell, status.Jobs); err != nil {
+		if err := s.Pods.KeepJobs(ctx, s.cell, status.Jobs, s.optionsJobs()...); err != nil {
 			return err
 		}
-		status.Conductor, status.Metadata, status.NoVNCProxy, status.Jobs = nil, nil, nil, nil
+		status.Conductor, status.Metadata, status.NoVNCProxy = nil, nil, nil
 		s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "No conductor runs in this cell: %s", why)
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -51,12 +53,16 @@ type Reconciler struct {
 	Images images.Defaults
 	// Gather is how long changes of computes are gathered before they are counted.
 	Gather time.Duration
+	// Options of images, nil if they are not read.
+	Options *options.Keeper
 }
 
 type scope struct {
 	*Reconciler
 	cell   *novav1.NovaCell
 	config nova.Config
+	// computeImages are those that computes on hosts run or are to run.
+	computeImages map[string]bool
 }
 
 // Reconcile brings the configuration of one cell up to date.
@@ -80,6 +86,9 @@ func (s *scope) phases() []phase.Phase {
 	if s.cell.ShortName() != novav1.Cell0Name {
 		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig), phase.InformationalOf(novav1.MigrationCAReadyCondition, s.migrationCA))
 	}
+	if s.Options != nil {
+		phases = append(phases, phase.InformationalOf(novav1.OptionsKnownCondition, s.readOptions))
+	}
 	phases = append(phases, phase.Of(novav1.NovaConductorReadyCondition, s.databases))
 	if s.withoutConductor() != "" {
 		return append(phases, phase.OptionalOf(condition.DBSyncReadyCondition, s.syncDatabase), phase.OptionalOf(condition.DeploymentReadyCondition, s.deploy))
@@ -94,6 +103,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
+	if r.Options != nil {
+		if err := options.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
+		b = b.WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allCells), builder.WithPredicates(predicate.NewPredicateFuncs(options.IsOptions)))
+	}
 	return b.Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(predicate.Or(rollout.Changes, migration.PeerChanges))).Complete(r)
 }
 
@@ -105,7 +120,7 @@ func cellOf(_ context.Context, compute client.Object) []reconcile.Request {
 func secretsOf(obj client.Object) []string {
 	cell := obj.(*novav1.NovaCell)
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
-	return append(nova.SecretNames(s.components(), databaseJobName(cell.Name)),
+	return append(nova.SecretNames(s.components(), append(s.optionsJobs(), databaseJobName(cell.Name))...),
 		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name),
 		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name))
 }
