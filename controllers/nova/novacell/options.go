@@ -33,9 +33,11 @@ func (s *scope) readOptions(ctx context.Context) error {
 
 // imagesInUse are those that run nova for the cell, sorted.
 func (s *scope) imagesInUse() []string {
-	used := maps.Clone(s.computeImages)
-	if used == nil {
-		used = map[string]bool{}
+	used := map[string]bool{}
+	for i := range s.computes {
+		c := &s.computes[i]
+		used[c.Status.Images[novav1.ComputeComponent]] = true
+		used[c.Spec.NovaComputeContainerImage] = true
 	}
 	if s.cell.ShortName() != novav1.Cell0Name {
 		used[s.cell.Status.Images[novav1.ComputeComponent]] = true
