@@ -136,6 +136,8 @@ var tables = []Table{
 		novaNovaComputeServiceConfigReady.withReasons(novaInvalidConfig,
 			conflict("a Secret with the name of the configuration exists already, and was not created for this cell"),
 			commonSecretForbidden),
+		novaOptionsKnown.withTable(job).withReasons(novaOptionsNotPrinted, novaLogUnreadable,
+			conflict("a ConfigMap with the name of the options of an image exists already, and was not created for a cell")),
 		novaMigrationCAReady.withReasons(novaMigrationCALost, novaMigrationCAInvalid,
 			conflict("a Secret with the name of the authority exists already, and was not created for this cell"),
 			commonSecretMissing.withMeaning("the Secret of `migrationCASecretName` does not exist"), commonSecretForbidden, commonSecretLimit),
@@ -163,7 +165,7 @@ var tables = []Table{
 			withReasons(unobserved...),
 		novaNovaCellReady.withReasons(novaCellMissing, novaCellNotReady, novaCellZero, commonSecretForbidden, commonSecretLimit),
 		hostedDataPlaneNodeReady.withTable(hosted),
-		serviceConfigReady.withMeaning("`customServiceConfig` and the templates of the cell are valid").withTable(hosted).withReasons(
+		serviceConfigReady.withMeaning("`customServiceConfig` and the templates of the cell are valid; warnings are in the message").withTable(hosted).withReasons(novaOptionsRefused, novaOptionsWarned,
 			commonSecretMissing.withMeaning("a Secret of `customServiceConfigSecrets`, of the compute or of a template of its cell, does not exist; the message names the field"),
 			commonSecretForbidden, commonSecretLimit),
 		deploymentReady.withMeaning("libvirt and nova ran on the host with the current inputs").withTable(hosted).withReasons(novaHostFenced),

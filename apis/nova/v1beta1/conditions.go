@@ -73,6 +73,11 @@ const (
 	// another in [cold migrations](how-to/cold-migration.md); while it changes, the message says
 	// how many computes still have the one before. It does not decide whether the cell is Ready.
 	MigrationKeyReadyCondition condition.Type = "MigrationKeyReady"
+	// OptionsKnownCondition : the options of the images that run nova in the cell and on its
+	// computes are known, so that [`customServiceConfig` is
+	// checked](how-to/custom-service-config.md#what-is-checked) before a host is touched. It does
+	// not decide whether the cell is Ready.
+	OptionsKnownCondition condition.Type = "OptionsKnown"
 	// LiveMigrationReadyCondition : [live migration](how-to/live-migration.md) is configured,
 	// the certificate of the host is valid, and the host has reached all other computes of the
 	// cell. The message says if [cold migration](how-to/cold-migration.md) is not configured. It
@@ -133,6 +138,23 @@ const (
 	// configuration. Remedy: set `transport_url` to another virtual host, or `quorumqueues` to
 	// the value that the message names.
 	QueueTypeChangedReason condition.Reason = "QueueTypeChanged"
+	// OptionsNotPrintedReason : an image cannot say which options it has; the message says why.
+	// `customServiceConfig` is checked on hosts alone, by the image itself. Remedy: nothing if the
+	// image is as it is meant to be; else set one with python3 and oslo-config-generator.
+	OptionsNotPrintedReason condition.Reason = "OptionsNotPrinted"
+	// LogUnreadableReason : the log of the pod cannot be read in which a Job has printed the
+	// options of an image; the message says why. It is tried again every minute. Remedy: bind the
+	// operators' [ClusterRole for Secrets](install.md#rights) in the namespace, or look at the
+	// node of the pod.
+	LogUnreadableReason condition.Reason = "LogUnreadable"
+	// OptionsRefusedReason : `customServiceConfig` has a value that the image cannot read; the
+	// message has field, line and what is expected. Nothing is run. Remedy: correct the value;
+	// it continues automatically.
+	OptionsRefusedReason condition.Reason = "OptionsRefused"
+	// OptionsWarnedReason : the condition is True, and `customServiceConfig` has options that the
+	// image does not know, or that have another name now; the message has field and line. Remedy:
+	// correct the lines if they are not meant so.
+	OptionsWarnedReason condition.Reason = "OptionsWarned"
 	// MigrationCALostReason : the Secret with the authority of live migrations that the operators
 	// made no longer exists, and computes have certificates that it signed, which stay valid
 	// until they end. Remedy: restore the Secret from a backup; or name that of another authority

@@ -24,6 +24,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -42,6 +43,8 @@ type Reconciler struct {
 	Images images.Defaults
 	// Services of computes, as nova shows them.
 	Services *computeservice.Observer
+	// Options of images, nil if they are not read.
+	Options *options.Finder
 
 	registrar *registration.Registrar
 }
@@ -112,9 +115,9 @@ func hostOf(obj client.Object) []string {
 	return nil
 }
 
-// reads are the Secrets of the compute's own configuration.
+// reads are the Secrets of the compute's own configuration, and the options of its image.
 func reads(obj hosted.Object) []string {
-	var names []string
+	names := []string{"ConfigMap/" + options.Name(imageOf(obj.(*novav1.NovaExternalCompute)))}
 	for _, name := range obj.(*novav1.NovaExternalCompute).Spec.CustomServiceConfigSecrets {
 		names = append(names, "Secret/"+name)
 	}

@@ -118,9 +118,18 @@ func (s *scope) lookUpCell(ctx context.Context) error {
 func (s *scope) migrate(ctx context.Context) error { return s.migration.Prepare(ctx, s.cell) }
 
 // readLayers is the phase that reads what people say of the configuration.
-func (s *scope) readLayers(ctx context.Context) (err error) {
-	s.files, err = layers.Files(ctx, s.Inputs, s.compute.Namespace, layers.Of(s.cell, s.Node.Spec.Role, s.compute))
-	return err
+func (s *scope) readLayers(ctx context.Context) error {
+	files, parts, err := layers.Files(ctx, s.Inputs, s.compute.Namespace, layers.Of(s.cell, s.Node.Spec.Role, s.compute))
+	if err != nil {
+		return err
+	}
+	s.files = files
+	return s.Options.Judge(ctx, s.compute, imageOf(s.compute), parts)
+}
+
+// imageOf is the image of nova-compute, as far as the compute says it.
+func imageOf(compute *novav1.NovaExternalCompute) string {
+	return cmp.Or(compute.Spec.NovaComputeContainerImage, compute.Status.Images[novav1.ComputeComponent])
 }
 
 // images are those of the steps. A new compute has that of its cell: the operators may bring
