@@ -107,7 +107,7 @@ var _ = Describe("A host that is checked", func() {
 		Expect(node.Status.Hash).To(Equal(ledger.Hash))
 		Expect(node.Status.Runs).To(Equal(ledger.Runs), "a check is no run")
 		w.ready(node)
-		w.condition(node, common.HostInSyncCondition, string(common.HostDiffersReason), "install-os", "Write the names of hosts")
+		w.halted(node, common.HostInSyncCondition, common.HostDiffersReason, "install-os", "Write the names of hosts")
 		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(ContainSubstring("HostDiffers")))
 		other := get(Default, w.node("n000"))
 		Expect(w.drift(Default, "n000").Checked.Time.IsZero()).To(BeFalse())
@@ -141,7 +141,7 @@ var _ = Describe("A host that is checked", func() {
 		Eventually(func(g Gomega) { g.Expect(w.drift(g, "n000").Message).To(ContainSubstring("no route to host")) }).Should(Succeed())
 		w.ready(w.node("n000"), w.node("n001"))
 		Expect(get(Default, w.node("n000")).Status.NextRetry).To(BeNil())
-		w.condition(w.node("n001"), common.HostInSyncCondition, string(common.RepairAwaitedReason), common.RerunAnnotation)
+		w.halted(w.node("n001"), common.HostInSyncCondition, common.RepairAwaitedReason, common.RerunAnnotation)
 		w.exactlyOnce()
 	})
 
@@ -159,7 +159,7 @@ var _ = Describe("A host that is checked", func() {
 		By("changing the host again")
 		w.hosts.Drift("n000", "install-os", "Write the names of hosts")
 		w.nextTurn()
-		w.condition(w.node("n000"), common.HostInSyncCondition, string(common.DriftReturnedReason))
+		w.halted(w.node("n000"), common.HostInSyncCondition, common.DriftReturnedReason)
 		w.nextTurn()
 		Expect(w.runsOf("n000")).To(Equal(2), "it came back right after the repair")
 

@@ -765,12 +765,13 @@ func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 	y.end(y.onlyRun(), failed("a"))
 	countEnd(t.Context(), y.onlyRun())
 	y.states.set(Key{Namespace: "ns", Kind: kind, Step: "nova", Host: "b"}, "cell1", Pending, false, noon)
-	y.states.set(Key{Namespace: "ns", Kind: kind, Step: "nova", Host: "b"}, "cell1", Converged, false, noon.Add(time.Minute))
+	y.states.set(Key{Namespace: "ns", Kind: kind, Step: "nova", Host: "b"}, "cell1", Converged, true, noon.Add(time.Minute))
+	checksFinished.WithLabelValues("nova", "Succeeded").Inc()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(y.states, runsStarted, runsFinished, convergeSeconds)
+	registry.MustRegister(y.states, runsStarted, runsFinished, checksFinished, convergeSeconds)
 	families, err := registry.Gather()
-	if err != nil || len(families) != 4 {
-		t.Fatalf("there are %d metrics, %v; want 4", len(families), err)
+	if err != nil || len(families) != 6 {
+		t.Fatalf("there are %d metrics, %v; want 6", len(families), err)
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {

@@ -20,7 +20,7 @@ DOCUMENTATION = """
         never logged in to the host, so that nothing ran on it. C(begun) is the number of the last step in which a
         task ran on the host, if that is not the one after those that it has done. C(refused) is 1 when the task that failed
         returned C(edpm_refused), as the same inputs lead to the same failure each time. C(differences) are there in check
-        mode: a C([step,"task","name",...]) for each task that would change the host, by the number of its step, with the names of
+        mode, a C([step,"task","name",...]) for each task that would change the host, by the number of its step, with the names of
         files, units or containers as far as the task says them, and C([step,n]) for C(n) more. They never have contents.
       - A host has done a step if Ansible kept it until the last play of the step was over. Hosts that only stood by when a play
         was aborted (C(any_errors_fatal), C(max_fail_percentage), a failed C(run_once) task or batch) have not.
