@@ -126,6 +126,7 @@ var tables = []Table{
 		novaOnlineMigrationsReady.withTable(job).withReasons(novaComputesOlder, noMessageBus, noTransportURL),
 		novaNovaDBPurgeReady.withTable(job).withReasons(noMessageBus, noTransportURL, novaInvalidConfig),
 		novaNovaComputeServicesReady.withTable(job).withReasons(unobserved...),
+		novaConfigRolledOut.withReasons(novaConfigRollingOut, novaSecretNotHeld),
 	),
 	kind(novaCell,
 		inputReady.withMeaning("the inputs of computes are ready").
@@ -142,6 +143,7 @@ var tables = []Table{
 		novaNovaConductorReady.withTable(podified).withReasons(commonImageMissing).withReasons(
 			secrets("the Secret with the passwords of the databases does not exist", "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service")...),
 		dbSyncReady.withMeaning("the schema of the database of the cell is up to date. Present only if the cell has a conductor").withTable(job),
+		novaConfigRolledOut.withReasons(novaConfigRollingOut, novaSecretNotHeld),
 	),
 	kind(compute,
 		hostedInputReady.withTable(hosted).withReasons(novaAnnotationMissing, novaCellMismatch),

@@ -63,6 +63,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	password  string
+	others    map[string]string // passwords of further users, by name
 	fault     Fault
 	downAfter time.Duration
 	hosts     map[string]*host
@@ -274,6 +275,17 @@ func (s *Server) Astray() int {
 
 func (s *Server) astray(http.ResponseWriter, *http.Request) { s.set(func() { s.elsewhere++ }) }
 
+// Accept accepts a further service user.
+func (s *Server) Accept(name, password string) {
+	s.set(func() { s.others = map[string]string{name: password} })
+}
+
+// knows reports whether a user has the password. The caller holds the lock.
+func (s *Server) knows(name, password string) bool {
+	other, found := s.others[name]
+	return name == "nova" && password == s.password || found && password == other
+}
+
 func (s *Server) keystone(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,7 +313,7 @@ func (s *Server) keystone(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.fault == KeystoneDown:
 		w.WriteHeader(http.StatusServiceUnavailable)
-	case err != nil, user.Name != "nova", user.Domain.Name != "Default", user.Password != s.password, project.Name != "service", project.Domain.Name != "Default":
+	case err != nil, !s.knows(user.Name, user.Password), user.Domain.Name != "Default", project.Name != "service", project.Domain.Name != "Default":
 		// keystone repeats what it was sent: no one may show that
 		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"code": 401, "message": "refused " + user.Password}})
 	default:

@@ -14,6 +14,10 @@ const CellAnnotation = "nova.openstack.org/cell"
 // Nova writes status.computesRelease there.
 const ComputesReleaseAnnotation = "nova.openstack.org/computes-release"
 
+// CellMappingsAnnotation on a NovaCell has its services in pods restart when it changes, if it
+// reaches other cells: its Nova writes status.changedMappings there.
+const CellMappingsAnnotation = "nova.openstack.org/cell-mappings"
+
 // Cell0Name is the cell for instances that failed to schedule. It has no computes.
 const Cell0Name = "cell0"
 
@@ -65,6 +69,10 @@ const (
 	// the certificate of the host is valid, and the host has reached all other computes of the
 	// cell. It does not decide whether the compute is Ready.
 	LiveMigrationReadyCondition condition.Type = "LiveMigrationReady"
+	// ConfigRolledOutCondition : all pods, and all computes that have been deployed, run the
+	// present configuration: what former [credentials](how-to/rotate-credentials.md) were for
+	// can be revoked. It does not decide whether the object is Ready.
+	ConfigRolledOutCondition condition.Type = "ConfigRolledOut"
 	// NovaComputeServicesReadyCondition : the API can be asked for the services of computes,
 	// or there are none, and maps new hosts. Present only if an API is run.
 	NovaComputeServicesReadyCondition condition.Type = "NovaComputeServicesReady"
@@ -294,6 +302,24 @@ const (
 // them, and delete the services in nova of those that no longer exist; it continues within five
 // minutes.
 const ComputesOlderReason condition.Reason = "ComputesOlder"
+
+// Reasons of ConfigRolledOut.
+const (
+	// ConfigRollingOutReason : pods or computes do not run the present configuration yet; the
+	// message has their number, and names some. Former Secrets are held for them. Remedy: see
+	// the conditions of the computes that the message names, and of what they wait for; a compute
+	// that is lost has to be deleted. It continues automatically.
+	ConfigRollingOutReason condition.Reason = "ConfigRollingOut"
+	// SecretNotHeldReason : pods or computes do not run the present configuration yet, and a
+	// Secret that they may use cannot be held by a finalizer; the message says why. Remedy: do
+	// not revoke or delete what is in it until the condition is True; correct what the message
+	// says.
+	SecretNotHeldReason condition.Reason = "SecretNotHeld"
+)
+
+// SecretLeftEvent says that an object was deleted, and that a Secret keeps the finalizer by
+// which it held it.
+const SecretLeftEvent = "SecretLeft"
 
 // UpdatingReason : a step of the update is not complete; the message says what it waits for.
 // Later steps keep their images. Remedy: see the condition `DeploymentReady` of what the
