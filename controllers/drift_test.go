@@ -100,14 +100,12 @@ var _ = Describe("A host that is checked", func() {
 		Expect(ledger.Drift).To(BeEmpty(), "nothing was checked yet")
 		w.hosts.Drift("n001", "install-os", "Write the names of hosts", "Start chrony")
 		w.nextTurn()
-		Expect(w.checks("n000")[0].Job).To(Equal(w.checks("n002")[0].Job), "hosts of a role share a check")
-
 		node := get(Default, w.node("n001"))
 		Expect(w.drift(Default, "n001").Differences).To(Equal([]common.Difference{{Task: "Write the names of hosts"}, {Task: "Start chrony"}}))
 		Expect(node.Status.Hash).To(Equal(ledger.Hash))
 		Expect(node.Status.Runs).To(Equal(ledger.Runs), "a check is no run")
 		w.ready(node)
-		w.halted(node, common.HostInSyncCondition, common.HostDiffersReason, "install-os", "Write the names of hosts")
+		w.condition(node, common.HostInSyncCondition, "False/HostDiffers/Warning", "install-os", "Write the names of hosts")
 		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(ContainSubstring("HostDiffers")))
 		other := get(Default, w.node("n000"))
 		Expect(w.drift(Default, "n000").Checked.Time.IsZero()).To(BeFalse())
@@ -141,7 +139,7 @@ var _ = Describe("A host that is checked", func() {
 		Eventually(func(g Gomega) { g.Expect(w.drift(g, "n000").Message).To(ContainSubstring("no route to host")) }).Should(Succeed())
 		w.ready(w.node("n000"), w.node("n001"))
 		Expect(get(Default, w.node("n000")).Status.NextRetry).To(BeNil())
-		w.halted(w.node("n001"), common.HostInSyncCondition, common.RepairAwaitedReason, common.RerunAnnotation)
+		w.condition(w.node("n001"), common.HostInSyncCondition, "False/RepairAwaited/Warning", common.RerunAnnotation)
 		w.exactlyOnce()
 	})
 
@@ -159,7 +157,7 @@ var _ = Describe("A host that is checked", func() {
 		By("changing the host again")
 		w.hosts.Drift("n000", "install-os", "Write the names of hosts")
 		w.nextTurn()
-		w.halted(w.node("n000"), common.HostInSyncCondition, common.DriftReturnedReason)
+		w.condition(w.node("n000"), common.HostInSyncCondition, "False/DriftReturned/Warning")
 		w.nextTurn()
 		Expect(w.runsOf("n000")).To(Equal(2), "it came back right after the repair")
 

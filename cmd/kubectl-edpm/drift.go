@@ -111,7 +111,7 @@ func writeDrift(out io.Writer, all []nodeDrift, now time.Time) error {
 		differs := false
 		for _, d := range n.Drift {
 			differs = differs || d.Differs()
-			for i, text := range linesOf(d) {
+			for i, text := range describeDrift(d) {
 				if checked, step, name := age(d, now), d.Step, n.Node; i == 0 {
 					fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name, step, checked, text)
 				} else {
@@ -140,8 +140,8 @@ func age(d common.Drift, now time.Time) string {
 	return now.Sub(d.Checked.Time).Truncate(time.Minute).String() + " ago"
 }
 
-// linesOf what was found in a step; none if nothing is to be said.
-func linesOf(d common.Drift) []string {
+// describeDrift says what was found in a step; none if nothing is to be said.
+func describeDrift(d common.Drift) []string {
 	var lines []string
 	for _, difference := range d.Differences {
 		switch {

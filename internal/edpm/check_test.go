@@ -244,3 +244,22 @@ func TestACheckThatHasNotStartedGivesWay(t *testing.T) {
 		t.Errorf("the check is not taken back: %v", y.verdicts.unwanted)
 	}
 }
+
+func TestHostsWithTheSameTurnShareACheck(t *testing.T) {
+	y := newCheckYard(t, common.RepairNever)
+	y.toTurn()
+	for _, host := range []string{"a", "b"} {
+		w := wantedOf(host, nil)
+		w.Strategy.Checks = y.checks
+		ledger := &common.Ledger{}
+		ledger.Set("nova", w.Hash(), common.RunRecord{Name: "nova-run", Serial: 1})
+		y.converge(ledger, w)
+	}
+	y.clock.SetTime(y.clock.Now().Add(time.Second))
+	g := group1
+	g.Check = true
+	y.plan(g)
+	if run := y.onlyRun(); len(run.Spec.Targets) != 2 {
+		t.Errorf("the check has %+v", run.Spec.Targets)
+	}
+}
