@@ -53,6 +53,41 @@ class EncodeTest(unittest.TestCase):
         self.assertEqual(recap.encode({"a": [1, 2, 0, 0, 3], "b": [0, 0, 0, 1, 0, "no route"]}),
                          b'{"v":1,"steps":1,"hosts":{"a":[1,2,0,0,3],"b":[0,0,0,1,0,"no route"]}}')
 
+    def test_differences_are_named_as_far_as_they_fit(self):
+        few = {"a": [9, 2, 0, 0, 3, "", "", 2, 1, None, 0, [[1, "Write hosts", "/etc/hosts"], [2, "Run nova"]]]}
+        self.assertEqual(self.fits(few, 2)[0], few)
+        many = [[step, "Task %d of %d" % (n, step)] for step in (1, 2) for n in range(30)]
+        (entry,) = self.fits({"a": few["a"][:11] + [many]}, 2)[0].values()
+        self.assertEqual(entry[11], many[:8] + [[1, 22]] + many[30:38] + [[2, 22]])
+
+    def test_that_a_step_differs_is_never_lost(self):
+        generator = random.Random(3)
+        texts = names(400, 70, seed=4)
+        hosts = {name: [99, 40, 0, 0, 99, "", "", 7, 1, None, 0, [[step, generator.choice(texts), "/" + generator.choice(texts)] for step in range(1, 8) for _ in range(6)]]
+                 for name in names(50, 63)}
+        for entry in self.fits(hosts, 7)[0].values():
+            self.assertEqual({difference[0] for difference in entry[11]}, set(range(1, 8)))
+
+    def test_fifty_hosts_that_differ_alike_are_named(self):
+        same = [[step, "Write the configuration of step %d" % step, "/etc/step/%d.conf" % step] for step in range(1, 8)]
+        hosts = {name: [99, 7, 0, 0, 99, "", "", 7, 1, None, 0, same] for name in names(50, 20)}
+        for entry in self.fits(hosts, 7)[0].values():
+            self.assertEqual(entry[11], same)
+
+    def test_names_of_what_differs(self):
+        for result, arguments, want in (
+                ({"changes": ["/etc/hosts: 2 lines", "edpm_nova_compute: restarted"]}, {"path": "/x"}, ["/etc/hosts", "edpm_nova_compute"]),
+                ({"path": "/etc/a"}, {"dest": "/etc/b"}, ["/etc/a", "/etc/b"]),
+                ({}, {"dest": "{{ path }}", "content": "secret"}, []),
+                ({"changes": ["password is S3cret", "/etc/x y: z"]}, {}, []),
+                ({"path": "/etc/secret", "_ansible_no_log": True}, {"path": "/etc/secret"}, []),
+                ({"results": [{"changed": True, "dest": "/a"}, {"changed": False, "dest": "/b"}, {"changed": True, "invocation": {"module_args": {"path": "/c"}}}, 7]}, {}, ["/a", "/c"]),
+                ({"changes": ["/%d: x" % n for n in range(9)]}, {}, ["/0", "/1", "/2"]),
+                ({"path": "/" + "x" * 200}, {}, []),
+        ):
+            with self.subTest(result):
+                self.assertEqual(recap.names_of(result, arguments), want)
+
     def test_no_hosts(self):
         self.assertEqual(recap.encode({}), b'{"v":1,"steps":1,"hosts":{}}')
 

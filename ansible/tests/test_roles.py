@@ -1035,6 +1035,34 @@ class CheckModeTest(realhost.HostTest):
                 result = self.check(playbook, **changes)
                 self.assertEqual(result.changed, names, result.output)
 
+    def differences(self, playbook):
+        """Returns what a check reports to the operators: tasks, and names of what each would change."""
+        self.check(playbook)
+        with open(self.path("recap"), encoding="utf-8") as file:
+            entry = json.load(file)["hosts"]["host"]
+        return {difference[1]: difference[2:] for difference in (entry[11] if len(entry) > 11 else [])}
+
+    @realhost.long
+    def test_2_manual_changes_are_named(self):
+        unit = "/etc/systemd/system/edpm_nova_compute.service"
+        package = "files=$(dpkg -L iputils-ping); tar -cPf /root/package.tar --no-recursion $files /var/lib/dpkg/status; dpkg --remove --force-depends iputils-ping 2>&1"
+        for change, back, playbook, task, names in (
+                ("cp -p /etc/hosts /root/hosts; sed 's/192.0.2.1/192.0.2.66/' /root/hosts > /etc/hosts", "cat /root/hosts > /etc/hosts", "configure_network", "Write the names of hosts", ["/etc/hosts"]),
+                ("cp -p {0} /root/unit; echo '# mine' >> {0}".format(unit), "cp -p /root/unit {0}; systemctl daemon-reload".format(unit), "nova", "Run edpm_nova_compute", ["edpm_nova_compute"]),
+                ("nft delete table inet edpm", "systemctl restart edpm-nftables", "configure_os", "Load the firewall", []),
+                (package, "tar -xPf /root/package.tar", "install_os", "Install the packages that are missing", []),
+                ("systemctl stop edpm_nova_compute", "systemctl start edpm_nova_compute", "nova", "Run edpm_nova_compute", ["edpm_nova_compute"]),
+        ):
+            with self.subTest(change):
+                self.host(change)
+                try:
+                    found = self.differences(playbook)
+                finally:
+                    self.host(back)
+                self.assertIn(task, found)
+                self.assertEqual(found[task], names)
+        self.assertEqual(self.differences("nova"), {})
+
     @realhost.long
     def test_2_the_difference_of_a_unit_is_shown(self):
         result = self.check("libvirt", edpm_libvirt_args=["--privileged", "--network=host", "--label=a=b"])

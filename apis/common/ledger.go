@@ -24,6 +24,13 @@ type Ledger struct {
 	// while none has failed, and while none may be tried again.
 	// +optional
 	NextRetry *metav1.Time `json:"nextRetry,omitempty"`
+
+	// Drift is what the last checks found on the host, by step. Absent unless
+	// deployStrategy.driftCheck is set.
+	// +optional
+	// +listType=map
+	// +listMapKey=step
+	Drift []Drift `json:"drift,omitempty"`
 }
 
 // RunRecord is the last run of a step that succeeded on a host.

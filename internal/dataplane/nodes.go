@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,12 +101,18 @@ func HostVars(eff inherit.Effective) map[string]any {
 	return vars
 }
 
+// defaultInterval of checks, as the resource definition has it.
+var defaultInterval = metav1.Duration{Duration: 24 * time.Hour}
+
 // Rollout returns how runs are rolled out over the nodes of a role. The error
 // says what is wrong with the fields.
 func Rollout(d dataplanev1.DeployStrategySection) (edpm.Strategy, error) {
 	out := edpm.Strategy{
 		Deploy: ptr.Deref(d.Deploy, true), BatchSize: int(ptr.Deref(d.BatchSize, 0)), MaxFailures: d.MaxFailures,
 		Tags: d.AnsibleTags, SkipTags: d.AnsibleSkipTags, Limit: d.AnsibleLimit,
+	}
+	if check := d.DriftCheck; check != nil {
+		out.Checks = edpm.Checks{Interval: ptr.Deref(check.Interval, defaultInterval).Duration, Steps: check.Steps, Repair: check.Repair}
 	}
 	if d.MaxUnavailable == nil {
 		return out, nil

@@ -128,10 +128,12 @@ func (e *Engine) firstDue(ctx context.Context, ledger *common.Ledger, targets []
 	if err := e.act(ledger, due); err != nil {
 		return State{}, err
 	}
+	keepDrift(ledger, targets)
 	for _, a := range all {
-		e.states.set(a.Key(), a.Cell, a.state.Phase, e.Clock.Now())
+		e.states.set(a.Key(), a.Cell, a.state.Phase, ledger.DriftOf(a.Step.Name).Differs(), e.Clock.Now())
 		e.acknowledge(a.Key(), a.last)
 	}
+	e.yield(all, len(due) > 0)
 	switch {
 	case len(due) > 0:
 		result = together(due)
@@ -140,6 +142,7 @@ func (e *Engine) firstDue(ctx context.Context, ledger *common.Ledger, targets []
 		}
 	case len(all) > 0:
 		e.requeue(all[0].Group())
+		result.pending = e.check(ctx, ledger, all)
 	}
 	return result, nil
 }
@@ -166,7 +169,8 @@ type assessment struct {
 	// serial number of the next run.
 	serial int64
 	// ran reports whether the host has done the step before.
-	ran bool
+	ran    bool
+	checks checked
 }
 
 // assess notes what runs of a step did, whether or not it is the one that comes next:
@@ -183,7 +187,13 @@ func (e *Engine) assess(ctx context.Context, ledger *common.Ledger, t *Target) (
 		ledger.HostKey = t.HostKey
 	}
 	recordRuns(ledger, t.Step.Name, runs)
-	w := want{hash: t.Hash(), access: t.Access(), rerun: t.Rerun, limited: t.Strategy.limited(), tokens: t.Tokens}
+	checks, err := e.readChecks(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	recordCheck(ledger, t.Step.Name, checks)
+	t.askRepair(ledger)
+	w := t.want()
 	state := judge(ledger, t.Step.Name, runs, w, e.Backoff)
 	state.Step = t.Step.Name
 	if t.isRefused(state, newest(runs)) {
@@ -196,7 +206,7 @@ func (e *Engine) assess(ctx context.Context, ledger *common.Ledger, t *Target) (
 	return &assessment{
 		Target: t, want: w, state: state, last: newest(runs),
 		serial: nextSerial(ledger, t.Step.Name, all), suspicion: t.suspect(ledger, newest(runs)),
-		ran: ledger.Hash[t.Step.Name] != "",
+		ran: ledger.Hash[t.Step.Name] != "", checks: checks,
 	}, nil
 }
 
@@ -324,12 +334,14 @@ func (e *Engine) conclude(id ownerID, state State) {
 // Owners call it when they are about to be removed.
 func (e *Engine) Forget(ctx context.Context, kind, namespace, host string, steps ...string) error {
 	for _, step := range steps {
-		key := Key{namespace, kind, step, host}
-		runs, err := e.runs.ofStep(ctx, key)
-		if err != nil {
-			return err
+		for _, check := range []bool{false, true} {
+			key := Key{namespace, kind, step, host, check}
+			runs, err := e.runs.ofStep(ctx, key)
+			if err != nil {
+				return err
+			}
+			e.forget(key, runs)
 		}
-		e.forget(key, runs)
 	}
 	return nil
 }

@@ -611,7 +611,7 @@ func TestACreationThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 			if want := map[bool]Phase{true: Running, false: Pending}[c.happens]; s.Phase != want {
 				t.Errorf("after the doubt the state is %+v; want %s", s, want)
 			}
-			if y.started[Key{"ns", kind, "nova", "a"}].name != "" {
+			if y.started[Key{Namespace: "ns", Kind: kind, Step: "nova", Host: "a"}].name != "" {
 				t.Error("the doubt is not resolved: the host would be busy for ever")
 			}
 		})
@@ -764,13 +764,14 @@ func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 	y.plan(group1) // a run is started
 	y.end(y.onlyRun(), failed("a"))
 	countEnd(t.Context(), y.onlyRun())
-	y.states.set(Key{"ns", kind, "nova", "b"}, "cell1", Pending, noon)
-	y.states.set(Key{"ns", kind, "nova", "b"}, "cell1", Converged, noon.Add(time.Minute))
+	y.states.set(Key{Namespace: "ns", Kind: kind, Step: "nova", Host: "b"}, "cell1", Pending, false, noon)
+	y.states.set(Key{Namespace: "ns", Kind: kind, Step: "nova", Host: "b"}, "cell1", Converged, true, noon.Add(time.Minute))
+	checksFinished.WithLabelValues("nova", "Succeeded").Inc()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(y.states, runsStarted, runsFinished, convergeSeconds)
+	registry.MustRegister(y.states, runsStarted, runsFinished, checksFinished, convergeSeconds)
 	families, err := registry.Gather()
-	if err != nil || len(families) != 4 {
-		t.Fatalf("there are %d metrics, %v; want 4", len(families), err)
+	if err != nil || len(families) != 6 {
+		t.Fatalf("there are %d metrics, %v; want 6", len(families), err)
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {
@@ -789,9 +790,9 @@ func TestSeriesAreBoundedHoweverManyStepsAndCellsThereAre(t *testing.T) {
 	y := newYard(t)
 	for i := range 500 {
 		step, cell := fmt.Sprint("step-", i), fmt.Sprint("cell-", i)
-		key := Key{"ns", kind, step, "host"}
-		y.states.set(key, cell, Pending, noon)
-		y.states.set(key, cell, Converged, noon.Add(time.Minute))
+		key := Key{Namespace: "ns", Kind: kind, Step: step, Host: "host"}
+		y.states.set(key, cell, Pending, false, noon)
+		y.states.set(key, cell, Converged, false, noon.Add(time.Minute))
 	}
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(y.states, convergeSeconds)

@@ -97,9 +97,14 @@ type want struct {
 	tokens map[string]string
 }
 
+// want of a target.
+func (t *Target) want() want {
+	return want{hash: t.Hash(), access: t.Access(), rerun: t.Rerun, limited: t.Strategy.limited(), tokens: t.Tokens}
+}
+
 // run is what matters of an OpenStackAnsibleEE for one step of one of its targets.
 type run struct {
-	name string
+	name, step string
 	// target of the step.
 	target   ansibleeev1.Target
 	limited  string

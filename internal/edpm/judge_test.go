@@ -79,7 +79,7 @@ func (h *host) starts() *run {
 }
 
 func (r *run) ends(result ansibleeev1.HostStatus) {
-	r.finished, r.end, r.result, r.known = true, noon, result, result != lost
+	r.finished, r.end, r.result, r.known = true, noon, result, result.Name != ""
 }
 
 // forget deletes all runs, as a user may at any time.

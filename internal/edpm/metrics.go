@@ -1,6 +1,7 @@
 package edpm
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -19,15 +20,22 @@ var (
 		Name: "edpm_runs_finished_total", Help: "Runs of Ansible that ended, by step and result (Succeeded or Failed).",
 	}, []string{"step", "result"})
 
+	checksFinished = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "edpm_checks_finished_total", Help: "Runs of Ansible in check mode that ended, by step and result (Succeeded or Failed).",
+	}, []string{"step", "result"})
+
 	convergeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "edpm_host_converge_seconds", Help: "Time from when a host needed a step until the step succeeded.",
 		Buckets: []float64{5, 15, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600},
 	}, []string{"step"})
 
 	hostsDesc = prometheus.NewDesc("edpm_hosts", "Hosts by step, cell and state.", []string{"step", "cell", "state"}, nil)
+	driftDesc = prometheus.NewDesc("edpm_drifted_hosts", "Hosts on which the last check of a step found differences.", []string{"step"}, nil)
 )
 
-func init() { crmetrics.Registry.MustRegister(runsStarted, runsFinished, convergeSeconds) }
+func init() {
+	crmetrics.Registry.MustRegister(runsStarted, runsFinished, checksFinished, convergeSeconds)
+}
 
 // states knows where each target stands, for the metrics. There are many targets, and
 // few series.
@@ -36,6 +44,8 @@ type states struct {
 	all map[Key]state
 	// tallies of all: a scrape costs nothing for each target.
 	tallies map[series]*tally
+	// drifted counts the targets whose hosts differ, by step.
+	drifted map[string]int
 }
 
 // state of a target: where it is counted, and when it last left Converged, if it has
@@ -43,6 +53,7 @@ type states struct {
 type state struct {
 	counted *tally
 	since   time.Time
+	differs bool
 }
 
 // series are the labels of a metric.
@@ -55,10 +66,10 @@ type tally struct {
 }
 
 func newStates() *states {
-	return &states{all: map[Key]state{}, tallies: map[series]*tally{}}
+	return &states{all: map[Key]state{}, tallies: map[series]*tally{}, drifted: map[string]int{}}
 }
 
-func (s *states) set(key Key, cell string, phase Phase, now time.Time) {
+func (s *states) set(key Key, cell string, phase Phase, differs bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since := s.all[key].since
@@ -73,7 +84,10 @@ func (s *states) set(key Key, cell string, phase Phase, now time.Time) {
 	}
 	t := s.tally(series{step, metrics.Cells.Value(cell), string(phase)})
 	t.targets++
-	s.all[key] = state{t, since}
+	if differs {
+		s.drifted[step]++
+	}
+	s.all[key] = state{t, since, differs}
 }
 
 // tally of a series. The caller holds the lock.
@@ -97,13 +111,19 @@ func (s *states) forget(key Key) {
 		return
 	}
 	delete(s.all, key)
+	if old.differs {
+		s.drifted[old.counted.step]--
+	}
 	if old.counted.targets--; old.counted.targets == 0 {
 		delete(s.tallies, old.counted.series)
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (s *states) Describe(ch chan<- *prometheus.Desc) { ch <- hostsDesc }
+func (s *states) Describe(ch chan<- *prometheus.Desc) {
+	ch <- hostsDesc
+	ch <- driftDesc
+}
 
 // Collect implements prometheus.Collector.
 func (s *states) Collect(ch chan<- prometheus.Metric) {
@@ -112,7 +132,11 @@ func (s *states) Collect(ch chan<- prometheus.Metric) {
 	for _, t := range s.tallies {
 		counts = append(counts, *t)
 	}
+	drifted := maps.Clone(s.drifted)
 	s.mu.Unlock()
+	for step, n := range drifted {
+		ch <- prometheus.MustNewConstMetric(driftDesc, prometheus.GaugeValue, float64(n), step)
+	}
 	for _, t := range counts {
 		ch <- prometheus.MustNewConstMetric(hostsDesc, prometheus.GaugeValue, float64(t.targets), t.step, t.cell, t.state)
 	}

@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // modelSteps is how many steps the model takes in all; make test-model has it take more.
@@ -41,7 +42,9 @@ var modelShare = 1
 //  4. no one waits for ever: with nothing left to happen everybody is where the
 //     specs say, or waits for a time that a queue knows,
 //  5. no start of an engine exceeds maxUnavailable or maxFailures,
-//  6. what is refused is not run again with the same inputs.
+//  6. what is refused is not run again with the same inputs,
+//  7. a check makes nothing Converged that no run has made so, is never next to another run of
+//     its host, and has a step run again at most once, where that is asked for.
 //
 // The steps are the same each time, unless -model.random is given. A sequence that
 // breaks one of the promises is made as short as possible and shown. Replay it with
@@ -293,8 +296,13 @@ var changes = []func(*world, *modelSpec){
 	},
 	func(w *world, s *modelSpec) { s.strategy.BatchSize = pick(w.t, "batchSize", []int{0, 1, 2}) },
 	func(w *world, s *modelSpec) { s.strategy.Tags = pick(w.t, "tags", []string{"", "tag"}) },
+	func(w *world, s *modelSpec) { s.strategy.Checks = pick(w.t, "checks", modelChecks) },
 	func(w *world, s *modelSpec) { s.strategy.Limit = pick(w.t, "limit", []string{"", "a", "b,c", "!d"}) },
 }
+
+// modelChecks are none, some, and those after which what differs is run again. Half of the
+// time is near a turn.
+var modelChecks = []Checks{{}, {Interval: 2 * time.Minute, Steps: []string{"nova"}, Repair: common.RepairAsk}, {Interval: 2 * time.Minute, Repair: common.RepairAlways}}
 
 // token is a new one, or none.
 func (w *world) token() string {
@@ -427,6 +435,9 @@ func (w *world) checkStart(run *ansibleeev1.OpenStackAnsibleEE) {
 			w.t.Fatalf("%s starts while %s is at work on a host of it", run.Name, other.Name)
 		}
 	}
+	if run.Spec.Check {
+		return
+	}
 	for _, host := range run.Spec.Targets {
 		for _, step := range run.StepNames() {
 			t, _ := run.StepTarget(step, host.Host)
@@ -434,6 +445,9 @@ func (w *world) checkStart(run *ansibleeev1.OpenStackAnsibleEE) {
 				w.t.Fatalf("%s runs %s on %s though %s was refused with hash %.6s", run.Name, step, t.Host, last.run, t.Hash)
 			}
 			s := w.state(t.OwnerUID, step)
+			if id := (stepID{t.OwnerUID, step}); t.Rerun != "" && t.Rerun == t.Tokens[repairSource] && !w.found[id][t.Rerun] {
+				w.t.Fatalf("%s repairs %s on %s for %s, which found nothing there", run.Name, step, t.Host, t.Rerun)
+			}
 			if s.has(run, t) && !w.strays[stepID{t.OwnerUID, step}] {
 				w.t.Fatalf("%s runs %s on %s though it has hash %.6s already and token %q is honoured", run.Name, step, t.Host, t.Hash, t.Rerun)
 			}
@@ -490,6 +504,10 @@ func (w *world) checkState(m *manager, o *modelOwner, targets []Target, state St
 // checkNew looks at a run that an engine is about to create.
 func (w *world) checkNew(m *manager, run *ansibleeev1.OpenStackAnsibleEE) {
 	said := m.claimed[run.Name]
+	if run.Spec.Check {
+		said.checkCheck(m, run)
+		return
+	}
 	for _, t := range run.Spec.Targets {
 		for _, step := range run.StepNames() {
 			// An old leader, which knows nothing of the new one, may make a run for the host as
@@ -504,6 +522,22 @@ func (w *world) checkNew(m *manager, run *ansibleeev1.OpenStackAnsibleEE) {
 		}
 		if !retries(t) && !w.overlap(m) {
 			w.checkLimits(m, said, run, t, target.Strategy)
+		}
+	}
+}
+
+// checkCheck looks at a check that an engine is about to create: of hosts that have converged,
+// whose owners want it.
+func (all sayings) checkCheck(m *manager, run *ansibleeev1.OpenStackAnsibleEE) {
+	for _, host := range run.Spec.Targets {
+		said := all[ownerID{run.Spec.OwnerKind, run.Namespace, host.Host}]
+		for _, step := range run.StepNames() {
+			t, _ := run.StepTarget(step, host.Host)
+			if said == nil || said.state.Phase != Converged || t.Hash != "" || t.Rerun != "" || !slices.ContainsFunc(said.targets, func(w Target) bool {
+				return w.Step.Name == step && w.OwnerUID == t.OwnerUID && w.Strategy.Deploy && w.Strategy.Checks.covers(w.Step)
+			}) {
+				m.world.t.Fatalf("%s starts %s with %s, of which its owner wants no check of %s", m.name(), run.Name, t.Host, step)
+			}
 		}
 	}
 }
@@ -613,7 +647,7 @@ func (w *world) failed(m *manager, g Group) map[string]bool {
 func (m *manager) lastFailed(o *modelOwner, step string) bool {
 	var last *run
 	for _, aee := range m.cache.runs {
-		if r := newRun(aee, step, o.Name); r.target.OwnerUID == o.UID && !r.void && (last == nil || r.target.Serial > last.target.Serial) {
+		if r := newRun(aee, step, o.Name); !aee.Spec.Check && r.target.OwnerUID == o.UID && !r.void && (last == nil || r.target.Serial > last.target.Serial) {
 			last = r
 		}
 	}
@@ -640,6 +674,12 @@ func (w *world) runToEnd() {
 	}
 	for len(w.late) > 0 {
 		w.land()
+	}
+	w.drain(rng)
+	for _, kind := range []string{nodeKind, computeKind} {
+		for _, name := range w.api.names(kind) {
+			w.change(w.api.owner(kind, name), func(_ *world, s *modelSpec) { s.strategy.Checks = Checks{} })
+		}
 	}
 	w.drain(rng)
 	w.checkRest()
@@ -730,7 +770,7 @@ func (w *world) isRefusedNow(o *modelOwner) bool {
 // planned reports whether the group of an owner that failed is going to be planned.
 func (w *world) planned(m *manager, o *modelOwner) bool {
 	for g := range m.groups.at {
-		if g.Kind == o.kind && g.Role == o.spec.role && !g.Removal {
+		if g.Kind == o.kind && g.Role == o.spec.role && !g.Removal && !g.Check {
 			return true
 		}
 	}

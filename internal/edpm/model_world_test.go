@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -55,6 +56,8 @@ type world struct {
 	obstinacy map[string]outcome
 	// refusals are the last runs of steps that hosts refused.
 	refusals map[stepID]refusal
+	// found are the checks that found differences.
+	found map[stepID]map[string]bool
 }
 
 type lateWrite struct {
@@ -63,7 +66,7 @@ type lateWrite struct {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(noon), hosts: map[stepID]*hostState{}, stubborn: map[string]bool{}, obstinacy: map[string]outcome{}, refusals: map[stepID]refusal{}, strays: map[stepID]bool{}}
+	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(noon), hosts: map[stepID]*hostState{}, stubborn: map[string]bool{}, obstinacy: map[string]outcome{}, refusals: map[stepID]refusal{}, found: map[stepID]map[string]bool{}, strays: map[stepID]bool{}}
 	w.api = newModelStore(w.clock)
 	w.operators = [][]string{{nodeKind, computeKind}}
 	if chance(t, "two operators", 5) {
@@ -380,6 +383,9 @@ func versionOf(o *modelOwner) (n int) {
 
 // ledgerPatch is the merge patch from one ledger to another, field by field.
 func ledgerPatch(from, to *common.Ledger) (patch []func(*common.Ledger)) {
+	if !equality.Semantic.DeepEqual(from.Drift, to.Drift) {
+		patch = append(patch, func(l *common.Ledger) { l.Drift = to.Drift })
+	}
 	for step, hash := range to.Hash {
 		if from.Hash[step] != hash {
 			patch = append(patch, func(l *common.Ledger) { l.Set(step, hash, l.Runs[step]) })
@@ -591,6 +597,9 @@ func (r *modelRunner) end(run *ansibleeev1.OpenStackAnsibleEE, endingOf func(hos
 		e := endingOf(host.Host, len(run.StepNames()))
 		for i, step := range run.StepNames() {
 			t, _ := run.StepTarget(step, host.Host)
+			if run.Spec.Check {
+				continue
+			}
 			r.world.state(t.OwnerUID, step).end(run, t, e.of(i), started)
 			if started && i <= e.done {
 				r.world.noteRefusal(run, step, t, e.of(i))
@@ -598,6 +607,9 @@ func (r *modelRunner) end(run *ansibleeev1.OpenStackAnsibleEE, endingOf func(hos
 		}
 		if results = append(results, e.result(host.Host)...); e.outcome != succeeds {
 			status = ansibleeev1.JobFailed
+		}
+		if run.Spec.Check && started && e.outcome == succeeds {
+			results[len(results)-1].Differences = r.world.differences(run, host.Host)
 		}
 	}
 	delete(r.jobs, run.UID)
@@ -611,6 +623,25 @@ func (r *modelRunner) end(run *ansibleeev1.OpenStackAnsibleEE, endingOf func(hos
 			s.Conditions.Set(condition.FalseCondition(ansibleeev1.JobReadyCondition, ansibleeev1.JobNotStartedReason, condition.SeverityError, "it never had a Job"))
 		}
 	})
+}
+
+// differences that a check finds on a host, none once it is calm.
+func (w *world) differences(run *ansibleeev1.OpenStackAnsibleEE, host string) []ansibleeev1.StepDifference {
+	var all []ansibleeev1.StepDifference
+	for i, step := range run.StepNames() {
+		if w.calm || !chance(w.t, step+" differs on "+host, 2) {
+			continue
+		}
+		t, _ := run.StepTarget(step, host)
+		id := stepID{t.OwnerUID, step}
+		if w.found[id] == nil {
+			w.found[id] = map[string]bool{}
+		}
+		w.found[id][run.Name] = true
+		w.logf("%s finds that %s differs on %s", run.Name, step, host)
+		all = append(all, ansibleeev1.StepDifference{Step: int32(i + 1), Difference: common.Difference{Task: "Write it"}}) //nolint:gosec // two steps
+	}
+	return all
 }
 
 func (r *modelRunner) status(name string, change func(*ansibleeev1.OpenStackAnsibleEEStatus)) {

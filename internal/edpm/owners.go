@@ -74,7 +74,7 @@ func (o owners) keyOf(kind string, owner client.Object, step string) Key {
 	if of := o.kinds[kind].Host; of != nil {
 		host = of(owner)
 	}
-	return Key{owner.GetNamespace(), kind, step, host}
+	return Key{Namespace: owner.GetNamespace(), Kind: kind, Step: step, Host: host}
 }
 
 // manages reports whether the owners of a run are of a kind of this manager.

@@ -88,7 +88,7 @@ func (o *pendingTarget) takes(next *assessment, now time.Time) bool {
 	if next.state.Phase != Pending && next.state.Phase != Failed || next.apart() || len(o.then)+1 == ansibleeev1.MaxSteps {
 		return false
 	}
-	if restricted, err := restriction(next.Target, &next.state); err != nil || restricted != "" {
+	if restricted, err := restriction(next.Target, &next.state); err != nil || restricted != "" || next.Rerun != o.Rerun {
 		return false
 	}
 	if at := next.notBefore(); at.After(now) && at.After(o.notBefore) {
@@ -170,7 +170,9 @@ func (o *pendingTarget) steps() ([]Step, []ansibleeev1.TargetStep) {
 }
 
 // key of a step of the pending target.
-func (o *pendingTarget) key(step Step) Key { return Key{o.Namespace, o.OwnerKind, step.Name, o.Host} }
+func (o *pendingTarget) key(step Step) Key {
+	return Key{o.Namespace, o.OwnerKind, step.Name, o.Host, o.check}
+}
 
 // has reports whether the pending target is for the step, among others. None has no step.
 func (o *pendingTarget) has(step string) bool {
@@ -204,10 +206,16 @@ func (o *pendingTarget) does(old *pendingTarget, what func(ansibleeev1.TargetSte
 // target of the run that the pending target becomes.
 func (o *pendingTarget) target() ansibleeev1.Target {
 	t := ansibleeev1.Target{Host: o.Host, Owner: o.Owner, OwnerUID: o.OwnerUID, Access: o.access, Rerun: o.Rerun, Tokens: o.Tokens, Machine: o.machine}
-	if len(o.then) == 0 {
-		t.Hash, t.Serial, t.Attempt = o.hash, o.serial, o.attempt
+	_, steps := o.steps()
+	if o.check { // it brings the host to nothing
+		for i := range steps {
+			steps[i].Hash = ""
+		}
+	}
+	if len(steps) == 1 {
+		t.Hash, t.Serial, t.Attempt = steps[0].Hash, steps[0].Serial, steps[0].Attempt
 		return t
 	}
-	_, t.Steps = o.steps()
+	t.Steps = steps
 	return t
 }

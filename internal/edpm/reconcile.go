@@ -119,7 +119,7 @@ func (e *Engine) stillFailed(ctx context.Context, key Key, r *run) (bool, error)
 // reserve returns how many of the runs that a group could start it may start now,
 // and when to ask again at the latest. The reservation counts until it is ended.
 func (e *Engine) reserve(ctx context.Context, g Group, wanted int) (int, time.Time, error) {
-	if e.MaxRuns <= 0 {
+	if e.MaxRuns <= 0 && !g.Check {
 		return wanted, time.Time{}, nil
 	}
 	e.mu.Lock()
@@ -183,7 +183,9 @@ func (e *Engine) startRun(ctx context.Context, batch []*pendingTarget) error {
 	e.dropClaimed(batch)
 	steps, _ := batch[0].steps()
 	for _, step := range steps {
-		runsStarted.WithLabelValues(metrics.Steps.Value(step.Name)).Inc()
+		if !batch[0].check {
+			runsStarted.WithLabelValues(metrics.Steps.Value(step.Name)).Inc()
+		}
 	}
 	ctrl.LoggerFrom(ctx).Info("Started run", "run", klog.KRef(batch[0].Namespace, name), "step", batch[0].stepNames(","), "hosts", len(batch))
 	return nil

@@ -47,6 +47,9 @@ func runName(batch []*pendingTarget) string {
 	if role := batch[0].Role; role != "" {
 		prefix = role + "-" + prefix
 	}
+	if batch[0].check {
+		prefix = "check-" + prefix
+	}
 	prefix = strings.Trim(strings.ToLower(strings.ReplaceAll(prefix, ".", "-")), "-")
 	return names.WithHash(prefix, digest(parts), names.MaxLabel)
 }
@@ -62,10 +65,14 @@ func (o *pendingTarget) stepNames(separator string) string {
 
 // labels of a run.
 func labels(o *pendingTarget) map[string]string {
-	return map[string]string{
+	l := map[string]string{
 		common.StepLabel: names.Fit(o.stepNames("."), names.MaxLabel),
 		common.RoleLabel: names.Fit(o.Role, names.MaxLabel),
 	}
+	if o.check {
+		l[common.CheckLabel] = "true"
+	}
+	return l
 }
 
 func newInputs(name string, first *pendingTarget, data map[string][]byte) *corev1.Secret {
@@ -94,6 +101,7 @@ func newAnsibleEE(name string, batch []*pendingTarget) *ansibleeev1.OpenStackAns
 			TaskTimeoutSeconds: first.Step.TaskTimeoutSeconds,
 			AnsibleTags:        first.Strategy.Tags, AnsibleSkipTags: first.Strategy.SkipTags,
 			Step: first.stepNames(","), Role: first.Role, OwnerKind: first.OwnerKind, Service: first.Service, Removal: first.Step.Removal,
+			Check: first.check,
 		},
 	}
 	if steps, _ := first.steps(); len(steps) > 1 {
@@ -114,7 +122,7 @@ func newAnsibleEE(name string, batch []*pendingTarget) *ansibleeev1.OpenStackAns
 
 // newRun returns what matters of an object for one step of one of its hosts.
 func newRun(aee *ansibleeev1.OpenStackAnsibleEE, step, host string) *run {
-	r := &run{name: aee.Name, finished: aee.Finished(), object: aee}
+	r := &run{name: aee.Name, step: step, finished: aee.Finished(), object: aee}
 	r.target, _ = aee.StepTarget(step, host)
 	r.limited = Strategy{Tags: aee.Spec.AnsibleTags, SkipTags: aee.Spec.AnsibleSkipTags}.limited()
 	var reached bool

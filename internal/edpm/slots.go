@@ -3,6 +3,7 @@ package edpm
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,8 +31,11 @@ func (s *slots) reserve(g Group, wanted int, use *usage) int {
 	for other, n := range s.reserved {
 		use.add(other, n)
 	}
-	granted := 0
-	for granted < wanted && use.total < s.opts.MaxRuns && s.before(g, use) < s.opts.MaxRuns-use.total {
+	granted, most := 0, s.opts.MaxRuns
+	if most <= 0 {
+		most = math.MaxInt
+	}
+	for granted < wanted && use.total < most && s.before(g, use) < most-use.total && (!g.Check || use.checks < mostChecks(s.opts.MaxRuns)) {
 		granted++
 		use.add(g, 1)
 	}
@@ -43,6 +47,14 @@ func (s *slots) reserve(g Group, wanted int, use *usage) int {
 		s.wakeQueued()
 	}
 	return granted
+}
+
+// mostChecks is how many of the runs that may be under way may be checks.
+func mostChecks(runs int) int {
+	if runs <= 0 {
+		runs = DefaultOptions().MaxRuns
+	}
+	return max(1, runs/4)
 }
 
 // before counts the groups that come before this one.
@@ -73,7 +85,9 @@ func (s *slots) wakeQueued() {
 
 // usage is how many runs are under way.
 type usage struct {
+	// total of the runs, and checks among them.
 	total       int
+	checks      int
 	byGroup     map[Group]int
 	byNamespace map[string]int
 	// again is when a run ceases to count that has not started; zero if none does.
@@ -111,13 +125,19 @@ func countUsage(active []ansibleeev1.OpenStackAnsibleEE, unseen startedRuns, now
 
 func (u *usage) add(g Group, n int) {
 	u.total += n
+	if g.Check {
+		u.checks += n
+	}
 	u.byGroup[g] += n
 	u.byNamespace[g.Namespace] += n
 }
 
 // less reports whether a group has less than another one: its namespace fewer
-// runs, or the group itself.
+// runs, or the group itself. Checks come after everything else.
 func (u *usage) less(a, b Group) bool {
+	if a.Check != b.Check {
+		return b.Check
+	}
 	return cmp.Or(cmp.Compare(u.byNamespace[a.Namespace], u.byNamespace[b.Namespace]), cmp.Compare(u.byGroup[a], u.byGroup[b])) < 0
 }
 
@@ -125,6 +145,9 @@ func (u *usage) less(a, b Group) bool {
 func (p *plan) postpone(granted, most int) {
 	for _, batch := range p.batches[granted:] {
 		for _, o := range batch {
+			if o.check { // its owner has nothing to say of it
+				continue
+			}
 			p.held[o.Host] = fmt.Sprintf("%d runs are in progress, which is the maximum (--max-concurrent-runs)", most)
 		}
 	}

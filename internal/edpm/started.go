@@ -77,7 +77,7 @@ func (s startedRuns) addTo(m *snapshot, g Group) {
 // isOf reports whether a pending target is what became the run: when the answer to its
 // creation was lost, it still waits.
 func (r *startedRun) isOf(key Key, o *pendingTarget) bool {
-	if !o.has(key.Step) || o.OwnerUID != r.target.OwnerUID {
+	if !o.has(key.Step) || o.check != key.Check || o.OwnerUID != r.target.OwnerUID {
 		return false
 	}
 	steps, targets := o.steps()

@@ -98,13 +98,15 @@ func (s runStore) ofGroup(ctx context.Context, g Group) ([]ansibleeev1.OpenStack
 	return runs, nil
 }
 
-// ofStep returns the runs of a step of a host, as list does.
+// ofStep returns the runs of a step of a host, or its checks, as list does.
 func (s runStore) ofStep(ctx context.Context, key Key) ([]ansibleeev1.OpenStackAnsibleEE, error) {
 	runs, err := s.list(ctx, key.Namespace, targetIndex, key.index())
 	if err != nil {
 		return nil, fmt.Errorf("listing the runs of %s on %s: %w", key.Step, key.Host, err)
 	}
-	return slices.DeleteFunc(runs, func(r ansibleeev1.OpenStackAnsibleEE) bool { return !slices.Contains(r.StepNames(), key.Step) }), nil
+	return slices.DeleteFunc(runs, func(r ansibleeev1.OpenStackAnsibleEE) bool {
+		return r.Spec.Check != key.Check || !slices.Contains(r.StepNames(), key.Step)
+	}), nil
 }
 
 // active returns the runs of all namespaces that have not ended, as list does.

@@ -144,7 +144,7 @@ func TestARunThatStartsInTheMeantimeIsNotTakenBack(t *testing.T) {
 	stale := y.onlyRun()
 	y.hasJob(y.onlyRun(), ansibleeev1.JobRunning)
 	for host := range ledgers {
-		y.verdicts.unwanted[Key{"ns", kind, "nova", host}] = stale.Name
+		y.verdicts.unwanted[Key{Namespace: "ns", Kind: kind, Step: "nova", Host: host}] = stale.Name
 	}
 	if err := y.takeBack(ctx, stale); err != nil {
 		t.Fatal(err)

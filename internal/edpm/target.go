@@ -63,6 +63,8 @@ type Strategy struct {
 	MaxFailures *int32
 	// Tags, SkipTags and Limit restrict runs as Ansible's options of the same names do.
 	Tags, SkipTags, Limit string
+	// Checks of the host between runs.
+	Checks Checks
 }
 
 // unavailableLimit is the most hosts that may be unavailable in a role with that
@@ -169,36 +171,42 @@ type Target struct {
 	Hints map[string]any
 	// Files that the playbook copies to the host, by name. They may be secret.
 	Files map[string][]byte
+
+	// check reports whether the host is only looked at. The engine makes such targets.
+	check bool
 }
 
-// Key names a step of a host. Owners of different kinds can have steps of the
-// same name.
-type Key struct{ Namespace, Kind, Step, Host string }
+// Key names a step of a host, or the checks of it. Owners of different kinds can have steps
+// of the same name.
+type Key struct {
+	Namespace, Kind, Step, Host string
+	Check                       bool
+}
 
 // Key of the target.
-func (t *Target) Key() Key { return Key{t.Namespace, t.OwnerKind, t.Step.Name, t.Host} }
+func (t *Target) Key() Key { return Key{t.Namespace, t.OwnerKind, t.Step.Name, t.Host, t.check} }
 
 // Group names the targets that are rolled out together.
 type Group struct {
 	Namespace, Kind, Service, Role string
-	Removal                        bool
+	Removal, Check                 bool
 }
 
 // Group of the target.
 func (t *Target) Group() Group {
-	return Group{t.Namespace, t.OwnerKind, t.Service, t.Role, t.Step.Removal}
+	return Group{t.Namespace, t.OwnerKind, t.Service, t.Role, t.Step.Removal, t.check}
 }
 
 // groupOf a run.
 func groupOf(run *ansibleeev1.OpenStackAnsibleEE) Group {
-	return Group{run.Namespace, run.Spec.OwnerKind, run.Spec.Service, run.Spec.Role, run.Spec.Removal}
+	return Group{run.Namespace, run.Spec.OwnerKind, run.Spec.Service, run.Spec.Role, run.Spec.Removal, run.Spec.Check}
 }
 
 // keysOf a host of a run, one for each step.
 func keysOf(run *ansibleeev1.OpenStackAnsibleEE, host string) []Key {
 	var keys []Key
 	for _, step := range run.StepNames() {
-		keys = append(keys, Key{run.Namespace, run.Spec.OwnerKind, step, host})
+		keys = append(keys, Key{run.Namespace, run.Spec.OwnerKind, step, host, run.Spec.Check})
 	}
 	return keys
 }
@@ -208,7 +216,7 @@ func (k Key) in(g Group) bool { return k.Namespace == g.Namespace && k.Kind == g
 
 // index of the group's runs.
 func (g Group) index() string {
-	return fmt.Sprintf("%s/%s/%s/%t", g.Kind, g.Service, g.Role, g.Removal)
+	return fmt.Sprintf("%s/%s/%s/%t/%t", g.Kind, g.Service, g.Role, g.Removal, g.Check)
 }
 
 // String names the group in messages.
@@ -216,6 +224,9 @@ func (g Group) String() string {
 	what := strings.TrimSpace(g.Kind + " " + g.Service)
 	if g.Removal {
 		what = "removals of " + what
+	}
+	if g.Check {
+		what = "checks of " + what
 	}
 	return fmt.Sprintf("%s of role %s", what, g.Role)
 }

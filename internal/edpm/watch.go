@@ -70,8 +70,12 @@ func countEnd(ctx context.Context, obj client.Object) {
 	run := obj.(*ansibleeev1.OpenStackAnsibleEE)
 	if run.Spec.Step != "" && run.DeletionTimestamp.IsZero() {
 		ctrl.LoggerFrom(ctx).Info("Run ended", "run", klog.KObj(run), "step", run.Spec.Step, "result", run.Status.JobStatus, "converged", run.Status.HostsSummary)
+		finished := runsFinished
+		if run.Spec.Check {
+			finished = checksFinished
+		}
 		for _, step := range run.StepNames() {
-			runsFinished.WithLabelValues(metrics.Steps.Value(step), string(run.Status.JobStatus)).Inc()
+			finished.WithLabelValues(metrics.Steps.Value(step), string(run.Status.JobStatus)).Inc()
 		}
 	}
 }

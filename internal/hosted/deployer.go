@@ -106,6 +106,7 @@ func (s *Scope) phases() []phase.Phase {
 			phase.Of(hostedv1.DataPlaneNodeReadyCondition, s.nodeReady),
 			phase.Of(condition.ServiceConfigReadyCondition, append([]phase.Func{s.serviceConfig}, s.parts.Config...)...),
 			phase.Of(condition.DeploymentReadyCondition, s.deploy),
+			phase.NoticeOf(common.HostInSyncCondition),
 		}, s.parts.Deployed)
 }
 

@@ -231,6 +231,7 @@ func (s *Scope) deploy(ctx context.Context) error {
 		return err
 	}
 	s.state = state
+	edpm.ShowDrift(&s.status.Conditions, &s.status.Ledger, s.strategy.Checks.Repair)
 	if state.Phase != edpm.Converged && !s.onlyOptionalDue(state) {
 		return edpm.Halt(condition.DeploymentReadyCondition, state)
 	}

@@ -38,6 +38,12 @@ func InformationalOf(t condition.Type, funcs ...Func) Phase {
 	return Phase{condition: t, informational: true, funcs: funcs}
 }
 
+// NoticeOf is the phase of a condition that an object has only while a function of another
+// phase sets it, and that does not decide whether the object is Ready.
+func NoticeOf(t condition.Type) Phase {
+	return Phase{condition: t, optional: true, informational: true}
+}
+
 // Deleting returns the phases of an object that is being deleted: the functions belong to
 // one of the conditions, and the others stay Unknown.
 func Deleting(phases []Phase, t condition.Type, funcs ...Func) []Phase {

@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sort"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 	"k8s.io/utils/ptr"
@@ -75,7 +77,7 @@ func Parse(message string) (Recap, error) {
 }
 
 // parseHost reads [ok, changed, failed, unreachable, skipped, message, host key,
-// steps done, connected, steps begun, refused]; those from the message on can be missing. Unless it is
+// steps done, connected, steps begun, refused, differences]; those from the message on can be missing. Unless it is
 // given, a host without failure has done all steps, and another one none.
 func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1.HostStatus, error) {
 	h := ansibleeev1.HostStatus{Name: name}
@@ -98,10 +100,11 @@ func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1
 		}
 	}
 	connected, refused := 1, 0
+	var differences [][]any
 	rest := []struct {
 		name string
 		to   any
-	}{{"message", &h.Message}, {"key", &h.HostKey}, {"number of steps done", &h.StepsDone}, {"connection", &connected}, {"number of steps begun", &h.StepsBegun}, {"refusal", &refused}}
+	}{{"message", &h.Message}, {"key", &h.HostKey}, {"number of steps done", &h.StepsDone}, {"connection", &connected}, {"number of steps begun", &h.StepsBegun}, {"refusal", &refused}, {"differences", &differences}}
 	for i, field := range fields[len(counts):min(len(fields), len(counts)+len(rest))] {
 		if err := json.Unmarshal(field, rest[i].to); err != nil {
 			return h, fmt.Errorf("the %s of host %s in the recap is not valid: %w", rest[i].name, name, err)
@@ -109,7 +112,39 @@ func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1
 	}
 	h.Message, h.HostKey, h.NotConnected = validate.WithoutControls(h.Message), hostKey(h.HostKey), connected == 0
 	h.Refused = refused == 1 && h.Failed > 0
+	for _, d := range differences[:min(len(differences), maxDifferences)] {
+		h.Differences = append(h.Differences, difference(d))
+	}
 	return h, nil
+}
+
+// Bounds of what is kept of a host.
+const (
+	maxDifferences = 256
+	maxNames       = 8
+	maxText        = 128
+)
+
+// difference reads [step, task, names...] or [step, number of further tasks].
+func difference(fields []any) ansibleeev1.StepDifference {
+	d := ansibleeev1.StepDifference{Step: 1}
+	for i, field := range fields[:min(len(fields), maxNames+2)] {
+		number, isNumber := field.(float64)
+		text, isText := field.(string)
+		text = validate.WithoutControls(strings.ToValidUTF8(text[:min(len(text), maxText)], ""))
+		number = min(max(number, 0), math.MaxInt16)
+		switch {
+		case i == 0 && isNumber:
+			d.Step = int32(number)
+		case i == 1 && isNumber:
+			d.Omitted = int32(number)
+		case i == 1:
+			d.Task = text
+		case i > 1 && isText:
+			d.Names = append(d.Names, text)
+		}
+	}
+	return d
 }
 
 // hostKey returns the public key of a host, or nothing if it is none: what is

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 func zipped(text string) string {
@@ -41,7 +42,14 @@ func TestParse(t *testing.T) {
 		},
 		"an error without a play": {`{"v":1,"hosts":{},"error":"no inventory"}`, Recap{Error: "no inventory"}},
 		"fields of a later callback": {
-			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","",1,1,1,0,{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1, StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](1)}}},
+			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","",1,1,1,0,[],{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1, StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](1)}}},
+		},
+		"what differs in a check": {
+			`{"v":1,"steps":2,"hosts":{"a":[9,3,0,0,0,"","",2,1,null,0,[[1,"Write hosts","/etc/hosts","/etc/b"],[2,"Run nova\u001b"],[2,-4],[7,3],["x"],[]]]}}`,
+			Recap{Hosts: hosts{{Name: "a", OK: 9, Changed: 3, StepsDone: ptr.To[int32](2), Differences: []ansibleeev1.StepDifference{
+				{Step: 1, Difference: common.Difference{Task: "Write hosts", Names: []string{"/etc/hosts", "/etc/b"}}},
+				{Step: 2, Difference: common.Difference{Task: "Run nova "}}, {Step: 2}, {Step: 7, Difference: common.Difference{Omitted: 3}}, {Step: 1}, {Step: 1},
+			}}}},
 		},
 		"which hosts reached the end": {
 			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0],"b":[1,0,1,0,0,"no"],"c":[1,0,0,0,0,"aborted","",0],"d":[0,0,0,1,0,"no route","",0,0],"e":[0,0,0,1,0,"lost"]}}`,

@@ -62,6 +62,8 @@ const (
 type Execution struct {
 	Host, Step, Hash, Job string
 	Outcome               Outcome
+	// Check reports whether it changed nothing.
+	Check bool
 	// Vars of the host in the inventory that the run was given.
 	Vars map[string]any
 	// Files that it was given, by name.
@@ -90,6 +92,8 @@ type Space struct {
 	keys map[string]string
 	// notes are what modules note of hosts that are well, by host.
 	notes map[string]string
+	// drifted are the tasks that checks find on hosts, by host and step.
+	drifted map[string][]string
 	// overlaps are hosts on which two Jobs were at work at the same time.
 	overlaps []string
 }
@@ -109,7 +113,7 @@ func Start(ctx context.Context, config *rest.Config, live client.Client, namespa
 	}
 	s := &Space{
 		jobs: mgr.GetCache(), live: live, active: map[types.UID]bool{},
-		rule: func(string, string) Outcome { return OK }, busy: map[string]string{}, keys: map[string]string{}, notes: map[string]string{}, gate: make(chan struct{}),
+		rule: func(string, string) Outcome { return OK }, busy: map[string]string{}, keys: map[string]string{}, notes: map[string]string{}, drifted: map[string][]string{}, gate: make(chan struct{}),
 	}
 	close(s.gate)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fake-jobs").For(&batchv1.Job{}).
@@ -144,6 +148,35 @@ func (s *Space) Note(host, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notes[host] = text
+}
+
+// Drift has checks find from now on what the tasks of a step would change on a host; a run of
+// the step ends that.
+func (s *Space) Drift(host, step string, tasks ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drifted[host+"/"+step] = tasks
+}
+
+// differences of a host that a check of the steps finds. A run ends those of its steps. The
+// caller holds the lock.
+func (s *Space) differences(host string, steps []string, check bool) (found [][]any) {
+	for i, step := range steps {
+		if !check {
+			delete(s.drifted, host+"/"+step)
+		}
+		for _, task := range s.drifted[host+"/"+step] {
+			found = append(found, []any{i + 1, task})
+		}
+	}
+	return found
+}
+
+// isCheck reports whether the run of a Pod changes nothing.
+func isCheck(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers[0].Env, func(e corev1.EnvVar) bool {
+		return e.Name == "RUNNER_CMDLINE" && strings.HasPrefix(e.Value, "--check")
+	})
 }
 
 // meet returns how a run ends on a host, and what it adds to the recap, given
@@ -301,9 +334,12 @@ func (s *Space) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (in
 		}
 		s.busy[host] = job.Name
 		var met []any
+		var ran []string
 		outcome, done := OK, 0
 		for ; done < len(steps) && outcome == OK; done++ {
 			e := execution(host, steps[done], job, inputs)
+			e.Check = isCheck(pod)
+			ran = append(ran, e.Step)
 			e.Outcome, met = s.meet(e, string(inputs["known_hosts"]))
 			indexes = append(indexes, len(s.book))
 			s.book = append(s.book, e)
@@ -314,6 +350,11 @@ func (s *Space) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (in
 			recap[host] = append([]any{3 * done, 1, 0, 0, 0}, met...)
 			if note := s.notes[host]; note != "" && len(met) == 0 {
 				recap[host] = append(recap[host], note)
+			}
+			if found := s.differences(host, ran, isCheck(pod)); len(found) > 0 {
+				recap[host] = []any{3 * done, len(found), 0, 0, 0, "", "", done, 1, nil, 0, found}
+			} else if isCheck(pod) {
+				recap[host][1] = 0
 			}
 		case Failed:
 			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: boom on " + host, "", done - 1}, false

@@ -12,18 +12,20 @@ DOCUMENTATION = """
     description:
       - Writes one JSON object of at most 4,096 bytes, the size of a termination message of Kubernetes.
       - It reads C({"v":1,"steps":1,"hosts":{"<host>":[ok,changed,failed,unreachable,skipped,"message","host key",done,
-        connected,begun,refused]}}).
+        connected,begun,refused,differences]}}).
         The message is there when the host failed or did not reach the end, or when a module returned C(edpm_note), what
         a person has to know of a host that is well; the key when ssh met the host for
         the first time. C(steps) is the number of steps of the run, and C(done) how many of them the host has done. Where
         it is missing, a host without failure has done all, and another one none. C(connected) is 0 when ssh
         never logged in to the host, so that nothing ran on it. C(begun) is the number of the last step in which a
         task ran on the host, if that is not the one after those that it has done. C(refused) is 1 when the task that failed
-        returned C(edpm_refused), as the same inputs lead to the same failure each time.
+        returned C(edpm_refused), as the same inputs lead to the same failure each time. C(differences) are there in check
+        mode, a C([step,"task","name",...]) for each task that would change the host, by the number of its step, with the names of
+        files, units or containers as far as the task says them, and C([step,n]) for C(n) more. They never have contents.
       - A host has done a step if Ansible kept it until the last play of the step was over. Hosts that only stood by when a play
         was aborted (C(any_errors_fatal), C(max_fail_percentage), a failed C(run_once) task or batch) have not.
         Hosts that the meta tasks C(end_host) or C(end_play) sent to the end of a play that they had begun have.
-      - When it would be too long, messages are cut, then left out. When the counts alone are too long, it reads
+      - When it would be too long, differences are counted instead of named, each step by itself, and messages are cut, then left out. When the counts alone are too long, it reads
         C({"v":1,"steps":1,"z":"<base64 of zlib of the JSON of the hosts>"}). Keys that do not fit are left out; the next run
         meets those hosts again.
       - Nothing is written when the run is killed.
@@ -74,6 +76,13 @@ MAX_MESSAGE = 200
 MAX_TEXT = 4096
 # A message cut shorter than this says nothing.
 MIN_MESSAGE = 12
+# Where an entry has its differences.
+DIFFERENCES = 11
+# The most differences that are named of a host, of one of its steps, and names of one of them.
+MAX_DIFFERENCES, MAX_OF_STEP, MAX_NAMES = 40, 8, 3
+MAX_TASK, MAX_NAME = 80, 100
+# What a name may be: of a file, a unit, a container or an image. Anything else a host may have made up.
+NAME = re.compile(r"[A-Za-z0-9/_][A-Za-z0-9/_.:@+~-]{0,%d}" % (MAX_NAME - 1))
 NOT_REACHED = "not reached"
 ABORTED = "the play ended before this host was through, because other hosts failed"
 IDLE = "no task of the step ran on this host"
@@ -173,15 +182,39 @@ def packed(hosts, steps):
     return dumps({"v": 1, "steps": steps, "z": base64.b64encode(zlib.compress(dumps(hosts), 9)).decode("ascii")})
 
 
+def named(differences, most):
+    """Returns differences with at most so many named of each step, and the number of the others."""
+    steps = {}
+    for difference in differences:
+        steps.setdefault(difference[0], []).append(difference)
+    most = min(most, max(MAX_DIFFERENCES // max(len(steps), 1), 1))
+    kept = []
+    for step, found in steps.items():
+        kept += found[:most]
+        if len(found) > most:
+            kept.append([step, len(found) - most])
+    return kept
+
+
+def fewer(hosts, most):
+    """Returns hosts with at most so many differences of each step named."""
+    return {name: entry[:DIFFERENCES] + [named(entry[DIFFERENCES], most)] if len(entry) > DIFFERENCES else entry for name, entry in hosts.items()}
+
+
 def encode(hosts, steps=1, max_bytes=MAX_BYTES):
     """Returns the recap of hosts as JSON of at most max_bytes bytes.
 
     Where not even the counts fit they say only whether there was any.
 
     hosts maps names to [ok, changed, failed, unreachable, skipped, message, key,
-    done, connected, begun, refused]; what is missing at the end is left out. As many keys are kept as fit
-    without messages, then the longest messages that fit beside them.
+    done, connected, begun, refused, differences]; what is missing at the end is left out. As many differences are named as
+    fit alone, and as many keys kept as fit without messages, then the longest messages that fit beside them.
     """
+    for most in (MAX_OF_STEP, 4, 2, 1, 0):
+        bounded = fewer(hosts, most)
+        if len(packed(cut(bounded, 0, 0), steps)) <= max_bytes:
+            break
+    hosts = bounded
     keys = sum(bool(entry[6:7] and entry[6]) for entry in hosts.values())
     while keys and len(packed(cut(hosts, 0, keys), steps)) > max_bytes:
         keys -= 1
@@ -196,7 +229,7 @@ def encode(hosts, steps=1, max_bytes=MAX_BYTES):
     return dumps({"v": 1, "hosts": {}, "error": "the recap of %d hosts does not fit" % len(hosts)})
 
 
-def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, idle=False, note="", refused=False):
+def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, idle=False, note="", refused=False, differences=None):
     """Returns one host's part of the recap from the counts of Ansible and of steps."""
     numbers = [counts[name] for name in ("ok", "changed", "failures", "unreachable", "skipped")]
     failed = bool(counts["failures"] or counts["unreachable"])
@@ -208,7 +241,9 @@ def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, i
     elif done < steps:
         text = IDLE if idle else ABORTED
     rest = [text, key or ""]
-    if refused and failed:
+    if differences:
+        rest += [done, int(connected), begun if begun > done + 1 else None, int(refused and failed), differences]
+    elif refused and failed:
         rest += [done, int(connected), max(begun, done + 1), 1]
     elif begun > done + 1:
         rest += [done, int(connected), begun]
@@ -219,6 +254,24 @@ def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, i
     while rest and rest[-1] == "":
         rest.pop()
     return numbers + rest
+
+
+def names_of(result, arguments):
+    """Returns the names of what a task would change: those that its module reports, else those that it was given."""
+    if "censored" in result or result.get("_ansible_no_log"):
+        return []
+    names = []
+    changes, items = result.get("changes"), result.get("results")
+    for change in changes if isinstance(changes, list) else []:
+        names.append(str(change)[:MAX_TEXT].split(": ")[0].strip())
+    for item in items if isinstance(items, list) else []:
+        if isinstance(item, dict) and item.get("changed"):
+            invocation = item.get("invocation")
+            names += names_of(dict(item, results=None), (invocation or {}).get("module_args") if isinstance(invocation, dict) else None)
+    if not names:
+        names = [values.get(key) for values in (result, arguments) if isinstance(values, dict) for key in ("path", "dest")]
+    found = list(dict.fromkeys(name for name in names if isinstance(name, str) and NAME.fullmatch(name)))
+    return found[:MAX_NAMES]
 
 
 def lines(path):
@@ -379,6 +432,7 @@ class CallbackModule(CallbackBase):
         self.names = {}  # by which ssh knows the hosts
         self.playbooks = 0
         self.progress = None  # in the last playbook
+        self.differences = {}  # by host, in check mode
 
     def v2_playbook_on_start(self, playbook):
         if not self.playbooks:
@@ -397,6 +451,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result):
         self._ran(result, True)
+        self._compare(result)
         if isinstance(result._result.get("edpm_note"), str):
             notes = self.notes.setdefault(result._host.get_name(), {})
             notes[result._task.action] = clean(result._result["edpm_note"])
@@ -422,7 +477,8 @@ class CallbackModule(CallbackBase):
         done = self.progress.done(failed) if self.progress else {}
         begun = self.progress.begun if self.progress and steps > 1 else {}
         recap = {name: entry(counts[name], self.messages.get(name), self._met(name, met), done.get(name, 0),
-                             self._connected(name), begun.get(name, 0), steps, self.progress and name in self.progress.idle, self._note(name), name in self.refusals)
+                             self._connected(name), begun.get(name, 0), steps, self.progress and name in self.progress.idle, self._note(name), name in self.refusals,
+                             self.differences.get(name))
                  for name in self.hosts}
         path = self.get_option("path")
         try:
@@ -438,6 +494,14 @@ class CallbackModule(CallbackBase):
     def _ran(self, result, well):
         if self.progress:
             self.progress.ran(result._host.get_name(), well)
+
+    def _compare(self, result):
+        """Notes what a task would change in check mode."""
+        if not context.CLIARGS.get("check") or not result._result.get("changed") or not self.progress:
+            return
+        task = shorten(clean(result.task_name), MAX_TASK)
+        step = self.progress.current + 1 if len(self.progress.ends) == self.progress.steps else 1
+        self.differences.setdefault(result._host.get_name(), []).append([step, task] + names_of(result._result, result._task.args))
 
     def _met(self, name, known):
         """Returns the key of a host that ssh met for the first time."""

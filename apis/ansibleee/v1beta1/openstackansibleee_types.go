@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -156,6 +157,11 @@ type OpenStackAnsibleEESpec struct {
 	// DNSConfig of the runner Pod.
 	// +optional
 	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
+
+	// Check runs Ansible in check mode: nothing on the hosts is changed, and the results say
+	// which tasks would change them.
+	// +optional
+	Check bool `json:"check,omitempty"`
 
 	// ExtraVars are variables with the highest precedence.
 	// +optional
@@ -310,6 +316,18 @@ type HostStatus struct {
 	// for example because the image of a service refuses its configuration.
 	// +optional
 	Refused bool `json:"refused,omitempty"`
+	// Differences are the tasks of a check that would change the host.
+	// +optional
+	// +listType=atomic
+	Differences []StepDifference `json:"differences,omitempty"`
+}
+
+// StepDifference is a task of a step that would change a host.
+type StepDifference struct {
+	// Step of the run, by its number from 1.
+	Step int32 `json:"step"`
+
+	common.Difference `json:",inline"`
 }
 
 // Converged reports whether the host has done the run: no task failed, and it

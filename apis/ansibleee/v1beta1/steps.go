@@ -1,5 +1,7 @@
 package v1beta1
 
+import "github.com/edpm-operators/edpm-operators/apis/common"
+
 // RunStep is one of several steps of a run.
 type RunStep struct {
 	// Name of the step.
@@ -70,6 +72,22 @@ func (r *OpenStackAnsibleEE) StepHost(step, host string) (result HostStatus, kno
 		return h.ofStep(int32(i), int32(len(r.Spec.Steps))) //nolint:gosec // at most MaxSteps
 	}
 	return h, known, true
+}
+
+// StepDifferences returns which tasks of the step would change a host, as a check found. Runner
+// images that do not name tasks count those of all steps.
+func (r *OpenStackAnsibleEE) StepDifferences(step, host string) []common.Difference {
+	h, _ := r.Host(host)
+	if len(h.Differences) == 0 && h.Changed > 0 { // an image that does not name them
+		return []common.Difference{{Omitted: h.Changed}}
+	}
+	var found []common.Difference
+	for _, d := range h.Differences {
+		if int(d.Step) == r.stepIndex(step)+1 {
+			found = append(found, d.Difference)
+		}
+	}
+	return found
 }
 
 // ofStep is the part of the result that is about the step with the index.

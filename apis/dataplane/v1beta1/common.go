@@ -4,9 +4,11 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
@@ -133,6 +135,37 @@ type DeployStrategySection struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MaxFailures *int32 `json:"maxFailures,omitempty"`
+
+	// DriftCheck has the steps of the hosts, and of the services on them, run in check mode
+	// from time to time, which changes nothing there. Without it nothing is checked.
+	// +optional
+	DriftCheck *DriftCheck `json:"driftCheck,omitempty"`
+}
+
+// DriftCheck says when hosts are compared with what was run on them, and what becomes of
+// differences.
+type DriftCheck struct {
+	// Interval between two checks of a host. Hosts of a role have their turns spread over
+	// it.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m') && duration(self) <= duration('720h')",message="interval must be between 10m and 720h"
+	// +kubebuilder:default="24h"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// Steps that are checked: names of services of the role, and of steps of services on
+	// hosts such as libvirt and nova. All of them unless set.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	// +listType=set
+	Steps []string `json:"steps,omitempty"`
+
+	// Repair says what becomes of a step that differs: Never (the default) reports it, Ask has
+	// a condition say how to repair it, and Always has the step run again once.
+	// +kubebuilder:default=Never
+	// +optional
+	Repair common.RepairPolicy `json:"repair,omitempty"`
 }
 
 // OpenStackDataPlaneNodeSpec says which host the node is and what is special about it.

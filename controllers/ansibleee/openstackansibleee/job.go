@@ -166,6 +166,9 @@ func environment(run *ansibleeev1.OpenStackAnsibleEE) ([]corev1.EnvVar, error) {
 
 func cmdLine(run *ansibleeev1.OpenStackAnsibleEE) string {
 	parts := []string{}
+	if run.Spec.Check {
+		parts = append(parts, "--check")
+	}
 	for _, option := range []struct{ flag, value string }{
 		{"--tags", run.Spec.AnsibleTags}, {"--skip-tags", run.Spec.AnsibleSkipTags}, {"--limit", run.Spec.AnsibleLimit},
 	} {

@@ -96,6 +96,7 @@ func (s *scope) phases() []phase.Phase {
 		phase.OptionalOf(dataplanev1.ProvisionReadyCondition, s.awaitMachine),
 		phase.OptionalOf(condition.TopologyReadyCondition, s.topology),
 		phase.Of(condition.DeploymentReadyCondition, s.deploy),
+		phase.NoticeOf(common.HostInSyncCondition),
 	}
 }
 

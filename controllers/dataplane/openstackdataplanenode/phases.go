@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -225,6 +226,7 @@ func (s *scope) deploy(ctx context.Context) error {
 		}
 	}
 	conditions := &s.node.Status.Conditions
+	edpm.ShowDrift(conditions, &s.node.Status.Ledger, ptr.Deref(s.eff.Deploy.DriftCheck, dataplanev1.DriftCheck{}).Repair)
 	switch {
 	case state.Unreachable:
 		halt := edpm.Failure(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, state)

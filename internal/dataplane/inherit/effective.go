@@ -116,6 +116,7 @@ func MergeStrategy(own, base dataplanev1.DeployStrategySection) dataplanev1.Depl
 		BatchSize:       cmp.Or(own.BatchSize, base.BatchSize),
 		MaxUnavailable:  cmp.Or(own.MaxUnavailable, base.MaxUnavailable),
 		MaxFailures:     cmp.Or(own.MaxFailures, base.MaxFailures),
+		DriftCheck:      cmp.Or(own.DriftCheck, base.DriftCheck),
 	}
 }
 

@@ -57,6 +57,9 @@ func RunsOf(runs []ansibleeev1.OpenStackAnsibleEE, host, step string) []*ansible
 func ByHost(runs []ansibleeev1.OpenStackAnsibleEE) map[string][]ansibleeev1.OpenStackAnsibleEE {
 	hosts := map[string][]ansibleeev1.OpenStackAnsibleEE{}
 	for i := range runs {
+		if runs[i].Spec.Check { // kubectl edpm drift shows those
+			continue
+		}
 		names := map[string]bool{}
 		for _, t := range runs[i].Spec.Targets {
 			names[t.Host] = true
