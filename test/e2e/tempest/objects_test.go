@@ -10,7 +10,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	neutronv1 "github.com/edpm-operators/edpm-operators/apis/neutron/v1beta1"
@@ -24,6 +23,8 @@ const (
 	role      = "edpm-compute"
 	// nodePort is that of the console proxy at the address of the cluster's node.
 	nodePort = 30680
+	// filters are nova's own, and two that tests ask for.
+	filters = "ComputeFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter,DifferentHostFilter,SameHostFilter"
 )
 
 func named(name string) metav1.ObjectMeta {
@@ -34,17 +35,16 @@ func secret(name string, values map[string]string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: named(name), StringData: values}
 }
 
-// describe asks for nova and two computes with OVN.
+// describe asks for nova and two computes with OVN, with TLS between them and what they share.
 func describe(ctx context.Context) {
-	for _, file := range []string{"namespace.yaml", "openstack/inputs.yaml"} {
-		_, err := cluster.Kubectl(ctx, "apply", "-f", "test/demo/"+file)
-		Expect(err).NotTo(HaveOccurred())
-	}
+	_, err := cluster.Kubectl(ctx, "apply", "-f", "test/demo/namespace.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(cluster.Apply(ctx, inputs())).To(Succeed())
 	key, err := cluster.PrivateKey()
 	Expect(err).NotTo(HaveOccurred())
 	virtType, err := cluster.VirtType(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	for _, obj := range []client.Object{
+	for _, obj := range append(trusted(secure(ctx)),
 		nova(), consoles(),
 		secret(keySecret, map[string]string{"ssh-privatekey": string(key)}),
 		secret("ovn", map[string]string{
@@ -56,7 +56,7 @@ func describe(ctx context.Context) {
 			Label: "Open vSwitch", Playbook: "edpm.operators.configure_ovs",
 		}},
 		roleOf(virtType), node(computes[0]), node(computes[1]),
-	} {
+	) {
 		Expect(k8s.Create(ctx, obj)).To(Succeed(), "creating %T %s", obj, obj.GetName())
 	}
 }
@@ -69,9 +69,11 @@ func nova() *novav1.Nova {
 	cell1.NoVNCProxyServiceTemplate = one
 	cell1.NoVNCProxyBaseURL = fmt.Sprintf("http://10.244.0.1:%d/vnc_lite.html", nodePort)
 	return &novav1.Nova{ObjectMeta: named("nova"), Spec: novav1.NovaSpec{
-		Secret: "osp-secret", KeystoneAuthURL: "http://" + controller.IP + ":5000",
+		Secret: "osp-secret", KeystoneAuthURL: keystoneURL(),
+		SharedServices:      novav1.SharedServices{CABundleSecretName: caBundle, DatabaseTLS: true},
 		APIDatabaseInstance: controller.IP, APIDatabaseUser: "nova", APIServiceTemplate: one,
-		CellTemplates: map[string]novav1.NovaCellTemplate{"cell0": cell0, "cell1": cell1},
+		SchedulerServiceTemplate: novav1.NovaServiceTemplate{CustomServiceConfig: "[filter_scheduler]\nenabled_filters = " + filters + "\n"},
+		CellTemplates:            map[string]novav1.NovaCellTemplate{"cell0": cell0, "cell1": cell1},
 	}}
 }
 
@@ -90,7 +92,7 @@ func roleOf(virtType string) *dataplanev1.OpenStackDataPlaneRole {
 	return &dataplanev1.OpenStackDataPlaneRole{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role, Annotations: annotations},
 		Spec: dataplanev1.OpenStackDataPlaneRoleSpec{
-			Services: append(append([]string(nil), dataplanev1.DefaultServices...), "configure-ovs"),
+			Services: append(append([]string(nil), dataplanev1.DefaultServices...), "trust-certificates", "configure-ovs"),
 			NodeTemplate: dataplanev1.NodeSection{
 				AnsibleSSHPrivateKeySecret: keySecret, AnsibleVars: &apiextensionsv1.JSON{Raw: []byte(vars)},
 			},

@@ -33,6 +33,10 @@ var _ = Describe("Tempest", Ordered, func() {
 		}
 	}, SpecTimeout(40*time.Minute))
 
+	It("finds nothing of nova on the bus without TLS", func(ctx SpecContext) {
+		Expect(inClear(ctx)).To(BeEmpty())
+	}, SpecTimeout(time.Minute))
+
 	It("finds what it found before", func(ctx SpecContext) {
 		before := recorded()
 		now := parseTrace(run(ctx, prepare(ctx)))
@@ -76,7 +80,7 @@ func prepare(ctx context.Context) string {
 		"Controller": controller.IP,
 		"Image":      image(ctx, "tempest", disk), "OtherImage": image(ctx, "tempest-other", disk),
 		"Flavor": flavor(ctx, "tempest", "64"), "OtherFlavor": flavor(ctx, "tempest-other", "96"),
-		"PublicNetwork": create(ctx, "network", "create", "--external", "public"),
+		"Filters": filters, "PublicNetwork": create(ctx, "network", "create", "--external", "public"),
 	}
 	create(ctx, "subnet", "create", "--network", "public", "--no-dhcp", "--subnet-range", "172.24.4.0/24", "public")
 
