@@ -22,7 +22,7 @@ export VERSION REPLACES
 export CGO_ENABLED = 0
 export GOFLAGS := $(filter-out -gcflags=%,$(shell go env GOFLAGS)) -gcflags=all=-dwarf=false
 
-# As many targets run beside each other as there are JOBS, and one that fails stops no other.
+# As many targets run next to each other as there are JOBS, and one that fails stops no other.
 JOBS ?= 2
 ALL_OF = $(MAKE) --no-print-directory --keep-going --jobs $(JOBS)
 
@@ -37,7 +37,7 @@ SERVED = $$($(IMPORTS) | grep /envtest | cut -d ' ' -f 1)
 PURE = $$($(IMPORTS) | grep -v /test/envtest | cut -d ' ' -f 1)
 # The longest of them, whose stories are told in several processes, which share an API
 # server. They wait more than they work: as many processes, and packages, run at a time as
-# keep two processors busy. Of the others those that take longest come first.
+# keep two CPUs busy. Of the others those that take longest come first.
 STORIES = controllers
 PROCESSES = 8
 PACKAGES = 4
@@ -168,24 +168,30 @@ test-model: ## Let everything happen to the engine's model in STEPS steps.
 test-monitoring: ## Run the tests of rules and dashboard alone, with the code of Prometheus.
 	go -C hack/monitoring test ./...
 
-# End-to-end suites with the lab, of which there is one, and those without it, which run
-# at the same time unless JOBS is 1. The others have targets of their own. What a suite
-# with long stories only would link is left out without them.
+# End-to-end suites with the lab, of which there is one, that of the roles, which takes
+# longest, and the others, of which two run at the same time unless JOBS is 1. Those that
+# are left out have targets of their own. What a suite with long stories only would link is
+# left out without them.
 LONG = $(filter 1,$(E2E_LONG))
 E2E_LAB = ./test/e2e $(LONG:1=./test/e2e/metal)
-E2E_NO_LAB = $$(go list ./test/e2e/... | grep -vE '/e2e(/(metal|docs|olm|openstack|ovn|tempest|walkthrough$(if $(LONG),,|recovery)))?$$')
+E2E_ROLES = ./test/e2e/roles
+E2E_NO_LAB = $$(go list ./test/e2e/... | grep -vE '/e2e(/(metal|docs|olm|openstack|ovn|roles|tempest|walkthrough$(if $(LONG),,|recovery)))?$$')
 E2E_TEST = go test -vet=off -timeout 60m -count=1 -p 1
 
 .PHONY: e2e
 e2e: e2e-needs ## Run the end-to-end tests on a real cluster and real hosts on this machine, but for the long ones (root).
-	+$(ALL_OF) e2e-lab e2e-without-lab
+	+$(ALL_OF) e2e-roles e2e-lab e2e-without-lab
 
 .PHONY: e2e-lab
 e2e-lab: e2e-needs ## Of these, those with the lab.
 	$(E2E_TEST) $(E2E_LAB)
 
+.PHONY: e2e-roles
+e2e-roles: e2e-needs ## Of these, those of the Ansible roles, on hosts of their own.
+	$(E2E_TEST) $(E2E_ROLES)
+
 .PHONY: e2e-without-lab
-e2e-without-lab: e2e-needs ## Of these, those without it: pretend nodes, hosts of their own.
+e2e-without-lab: e2e-needs ## Of these, the others: pretend nodes, programs alone.
 	$(E2E_TEST) $(E2E_NO_LAB)
 
 .PHONY: e2e-needs

@@ -14,11 +14,9 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -27,12 +25,14 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
-// drainCommand is one call of kubectl edpm drain, or of undrain.
+// drainCommand is one call of kubectl edpm drain or fence, or with undo of undrain or unfence.
 type drainCommand struct {
 	connection
 	cold, stop, undo bool
-	parallel         int
-	timeout          time.Duration
+	// by is who says that the hosts are off; nil for a drain.
+	by       *string
+	parallel int
+	timeout  time.Duration
 }
 
 func newDrain(flags *genericclioptions.ConfigFlags) *cobra.Command {
@@ -47,9 +47,13 @@ func newDrain(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	cmd.Flags().BoolVar(&d.cold, "cold", false, "shut guests down, move them, and start them again, instead of moving them while they run")
 	cmd.Flags().BoolVar(&d.stop, "stop", false, "shut guests down, and leave them on the host")
 	cmd.MarkFlagsMutuallyExclusive("cold", "stop")
-	cmd.Flags().IntVar(&d.parallel, "parallel", validate.DefaultDrainParallel, "how many guests of each host are moved at a time")
+	d.addParallel(cmd)
 	d.addTimeout(cmd)
 	return cmd
+}
+
+func (d *drainCommand) addParallel(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&d.parallel, "parallel", validate.DefaultDrainParallel, "how many guests of each host are moved at a time")
 }
 
 func newUndrain(flags *genericclioptions.ConfigFlags) *cobra.Command {
@@ -117,16 +121,22 @@ func (d *drainCommand) annotate(ctx context.Context, n *dataplanev1.OpenStackDat
 		n.Annotations = map[string]string{}
 	}
 	delete(n.Annotations, common.DrainParallelAnnotation)
-	if d.undo {
-		delete(n.Annotations, common.DrainAnnotation)
-	} else {
-		n.Annotations[common.DrainAnnotation] = d.mode()
+	key, value := common.DrainAnnotation, d.mode()
+	if d.by != nil {
+		key, value = common.FenceAnnotation, *d.by
+	}
+	if delete(n.Annotations, key); !d.undo {
+		delete(n.Annotations, common.DrainAnnotation) // a host that is off is not drained
+		n.Annotations[key] = value
 		if d.parallel != validate.DefaultDrainParallel {
 			n.Annotations[common.DrainParallelAnnotation] = strconv.Itoa(d.parallel)
 		}
 	}
 	if _, _, errs := validate.Drain(n.Annotations); len(errs) > 0 { // admission may be off
 		return fmt.Errorf("--parallel: %w", errs.ToAggregate())
+	}
+	if _, errs := validate.Fence(n.Annotations); len(errs) > 0 {
+		return errs.ToAggregate()
 	}
 	if err := d.client.Patch(ctx, n, client.MergeFrom(before), client.FieldOwner("kubectl-edpm")); err != nil {
 		return fmt.Errorf("annotating node %s: %w", n.Name, err)
@@ -147,12 +157,9 @@ func (d *drainCommand) mode() string {
 // follow prints what computes report until nova has nothing on their hosts, or until the
 // drain has ended.
 func (d *drainCommand) follow(ctx context.Context, out io.Writer, nodes []*dataplanev1.OpenStackDataPlaneNode) error {
-	if d.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.timeout)
-		defer cancel()
-	}
-	watching, err := client.NewWithWatch(d.config, client.Options{Scheme: d.client.Scheme()})
+	ctx, cancel := watchtools.ContextWithOptionalTimeout(ctx, d.timeout)
+	defer cancel()
+	f, err := d.newFollower(computeKind, d.namespace)
 	if err != nil {
 		return err
 	}
@@ -162,14 +169,20 @@ func (d *drainCommand) follow(ctx context.Context, out io.Writer, nodes []*datap
 	for i, n := range nodes {
 		all.Go(func() {
 			last := ""
-			ended[i] = d.followOne(ctx, watching, n.Name, func(text string) {
+			show := func(text string) {
 				printing.Lock()
 				defer printing.Unlock()
 				if text != "" && text != last {
 					fmt.Fprintf(out, "%s: %s\n", n.Name, text)
 					last = text
 				}
-			})
+			}
+			err := f.follow(ctx, n.Name, func(compute *unstructured.Unstructured) (bool, error) { return d.report(compute, show) })
+			if errors.Is(err, errDeleted) {
+				show("the compute was deleted")
+				err = nil
+			}
+			ended[i] = err
 		})
 	}
 	all.Wait()
@@ -185,75 +198,26 @@ func (d *drainCommand) verdict(nodes []*dataplanev1.OpenStackDataPlaneNode, ende
 			ended[i] = nil
 		}
 	}
-	if names := strings.Join(open, " "); names != "" && d.undo {
+	names := strings.Join(open, " ")
+	switch {
+	case names == "":
+	case d.by != nil:
+		ended = append(ended, fmt.Errorf("%s is no longer followed, and it continues: kubectl edpm status shows how far it is", names))
+	case d.undo:
 		ended = append(ended, fmt.Errorf("the drain of %s was ended, and what it began is no longer followed: kubectl edpm status shows how far it is", names))
-	} else if names != "" {
+	default:
 		ended = append(ended, fmt.Errorf("the drain of %s continues, and is no longer followed: kubectl edpm status shows how far it is, and kubectl edpm undrain %s ends it", names, names))
 	}
 	return errors.Join(ended...)
 }
 
-// errUnfinished is that a node is no longer followed before it is done.
-var errUnfinished = errors.New("not done")
-
 // computeKind is the kind of the objects that report how far drains are.
 var computeKind = novav1.GroupVersion.WithKind("NovaExternalCompute")
-
-// followOne shows what the compute of a node reports until it is done.
-func (d *drainCommand) followOne(ctx context.Context, watching client.WithWatch, name string, show func(string)) error {
-	for ctx.Err() == nil { // the API server ends watches after a while
-		compute := &unstructured.Unstructured{}
-		compute.SetGroupVersionKind(computeKind)
-		err := watching.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: name}, compute)
-		switch {
-		case ctx.Err() != nil:
-			return errUnfinished
-		case apierrors.IsNotFound(err):
-			show("the compute was deleted")
-			return nil
-		case err != nil:
-			return fmt.Errorf("reading the compute of node %s: %w", name, err)
-		}
-		done, err := d.report(compute, show)
-		if !done && err == nil {
-			done, err = d.watchOne(ctx, watching, compute, show)
-		}
-		if done || err != nil {
-			return err
-		}
-	}
-	return errUnfinished
-}
-
-// watchOne shows what a compute reports after it was read, until it is done or the watch ends.
-func (d *drainCommand) watchOne(ctx context.Context, watching client.WithWatch, compute *unstructured.Unstructured, show func(string)) (done bool, err error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(computeKind)
-	events, err := watching.Watch(ctx, list, client.InNamespace(d.namespace), client.MatchingFields{"metadata.name": compute.GetName()},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: compute.GetResourceVersion()}})
-	switch {
-	case ctx.Err() != nil:
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("watching the compute of node %s: %w", compute.GetName(), err)
-	}
-	defer events.Stop()
-	for event := range events.ResultChan() {
-		seen, ok := event.Object.(*unstructured.Unstructured)
-		if !ok || event.Type == watch.Deleted { // it is read again
-			return false, nil
-		}
-		if done, err := d.report(seen, show); done || err != nil {
-			return done, err
-		}
-	}
-	return false, nil
-}
 
 // report shows what a compute reports, and returns whether its node is done.
 func (d *drainCommand) report(compute *unstructured.Unstructured, show func(string)) (done bool, err error) {
 	conditions := serviceOf(compute).Conditions
-	drained, service := conditions.Get(novav1.DrainedCondition), conditions.Get(novav1.ComputeServiceReadyCondition)
+	drained, service := conditions.Get(d.condition()), conditions.Get(novav1.ComputeServiceReadyCondition)
 	switch {
 	case d.undo && drained == nil:
 		if service != nil {
@@ -267,11 +231,22 @@ func (d *drainCommand) report(compute *unstructured.Unstructured, show func(stri
 	if d.undo {
 		return false, nil
 	}
-	if drained.Reason == novav1.DrainNotPossibleReason {
+	switch drained.Reason {
+	case novav1.DrainNotPossibleReason:
 		return false, fmt.Errorf("node %s cannot be drained: %s", compute.GetName(), drained.Reason)
+	case novav1.EvacuationNotPossibleReason, novav1.HostAliveReason:
+		return false, fmt.Errorf("node %s is not evacuated: %s", compute.GetName(), drained.Reason)
 	}
 	// The condition can still be that of a drain in another way.
 	return drained.Status == corev1.ConditionTrue && d.isReasonOf(drained.Reason), nil
+}
+
+// condition that says how far it is.
+func (d *drainCommand) condition() condition.Type {
+	if d.by != nil {
+		return novav1.EvacuatedCondition
+	}
+	return novav1.DrainedCondition
 }
 
 func (d *drainCommand) isReasonOf(reason condition.Reason) bool {

@@ -43,7 +43,7 @@ type kubectl struct {
 }
 
 // shared is emptied by every test that fills it.
-var shared envtest.Shared
+var shared = envtest.Shared{Options: envtest.Options{CRDPaths: []string{envtest.File("cmd", "kubectl-edpm", "testdata", "nodesets.yaml")}}}
 
 func TestMain(m *testing.M) { os.Exit(envtest.Run(m, &shared)) }
 

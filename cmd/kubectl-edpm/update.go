@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -160,40 +160,27 @@ func (u *updateCommand) accept(ctx context.Context, obj *unstructured.Unstructur
 
 // follow prints what the object reports until it is Ready with the new images.
 func (u *updateCommand) follow(ctx context.Context, out io.Writer, obj *unstructured.Unstructured) error {
-	if u.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, u.timeout)
-		defer cancel()
-	}
-	watching, err := client.NewWithWatch(u.config, client.Options{Scheme: u.client.Scheme()})
+	ctx, cancel := watchtools.ContextWithOptionalTimeout(ctx, u.timeout)
+	defer cancel()
+	f, err := u.newFollower(obj.GroupVersionKind(), obj.GetNamespace())
 	if err != nil {
 		return err
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(obj.GroupVersionKind())
-	events, err := watching.Watch(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{"metadata.name": obj.GetName()})
-	if err != nil {
-		return fmt.Errorf("watching %s %s: %w", obj.GetKind(), obj.GetName(), err)
-	}
-	defer events.Stop()
 	p := progress{out: out, shown: map[condition.Type]string{}}
-	for event := range events.ResultChan() {
-		seen, ok := event.Object.(*unstructured.Unstructured)
-		switch {
-		case !ok:
-			continue // an error of the API server, which ends the watch
-		case event.Type == watch.Deleted:
-			return fmt.Errorf("%s %s was deleted", obj.GetKind(), obj.GetName())
-		}
+	err = f.follow(ctx, obj.GetName(), func(seen *unstructured.Unstructured) (bool, error) {
 		r, err := read(seen)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if ended, err := p.report(r); ended {
-			return err
-		}
+		return p.report(r)
+	})
+	switch {
+	case errors.Is(err, errDeleted):
+		return fmt.Errorf("%s %s was deleted", obj.GetKind(), obj.GetName())
+	case errors.Is(err, errUnfinished):
+		return fmt.Errorf("the update was accepted and continues, and is no longer followed: kubectl get %s/%s shows how far it is", strings.ToLower(obj.GetKind()), obj.GetName())
 	}
-	return fmt.Errorf("the update was accepted and continues, and is no longer followed: kubectl get %s/%s shows how far it is", strings.ToLower(obj.GetKind()), obj.GetName())
+	return err
 }
 
 // progress of an update prints what changes.

@@ -64,25 +64,32 @@ func items(v reflect.Value) any {
 func setFieldsOf(v reflect.Value) map[string]any {
 	content := map[string]any{}
 	for field, value := range v.Fields() {
+		if !field.IsExported() || value.IsZero() {
+			continue
+		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		switch {
-		case !field.IsExported() || name == "-" || empty(value):
+		if name == "-" {
+			continue
+		}
+		switch set := setFields(value); {
+		case empty(value, set):
 		case name == "": // inline
-			maps.Copy(content, setFields(value).(map[string]any))
+			maps.Copy(content, set.(map[string]any))
 		default:
-			content[name] = setFields(value)
+			content[name] = set
 		}
 	}
 	return content
 }
 
-func empty(v reflect.Value) bool {
+// empty reports whether a value that is not zero has nothing in it; set are its fields.
+func empty(v reflect.Value, set any) bool {
 	switch v.Kind() {
 	case reflect.Map, reflect.Slice:
 		return v.Len() == 0
 	case reflect.Struct:
-		set, isMap := setFields(v).(map[string]any)
-		return v.IsZero() || isMap && len(set) == 0
+		fields, isMap := set.(map[string]any)
+		return isMap && len(fields) == 0
 	}
-	return v.IsZero()
+	return false
 }

@@ -85,6 +85,11 @@ func (r *Reader) SecretKey(ctx context.Context, namespace, name, key string) ([]
 	if err != nil {
 		return nil, err
 	}
+	return Value(name, data, key)
+}
+
+// Value returns the value of one key of a Secret that was read, or a *MissingError.
+func Value(name string, data map[string][]byte, key string) ([]byte, error) {
 	if len(data[key]) == 0 {
 		return nil, &MissingError{Kind: "Secret", Name: name, Key: key}
 	}

@@ -12,6 +12,8 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 
 // Want is what a node asks of a machine.
@@ -238,9 +240,9 @@ func (t *tally) message() string {
 	})
 	var parts []string
 	for i, problem := range problems {
-		names := slices.Sorted(slices.Values(t.hosts[problem]))
-		if total += len(names); i < maxProblems {
-			parts = append(parts, fmt.Sprintf("%s %s", list(names), problem))
+		hosts := slices.Sorted(slices.Values(t.hosts[problem]))
+		if total += len(hosts); i < maxProblems {
+			parts = append(parts, fmt.Sprintf("%s %s", names.List(hosts, maxNamed), problem))
 		}
 	}
 	if total == 0 {
@@ -250,12 +252,4 @@ func (t *tally) message() string {
 		parts = append(parts, fmt.Sprintf("and %d more problems", more))
 	}
 	return fmt.Sprintf("%d of %d %s are free, and none fits: %s", t.free, total, which, strings.Join(parts, "; "))
-}
-
-// list names some of the hosts.
-func list(names []string) string {
-	if len(names) <= maxNamed {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
 }

@@ -121,7 +121,7 @@ func (u UserData) config() (map[string]any, error) {
 		"ssh_pwauth":       false,
 		"manage_etc_hosts": true,
 	}
-	maps.Copy(config, names(u.HostName, u.Domain))
+	maps.Copy(config, hostNames(u.HostName, u.Domain))
 	if u.User == "root" {
 		config["disable_root"] = false
 	}
@@ -139,7 +139,7 @@ func (u UserData) account() map[string]any {
 	return account
 }
 
-func names(host, domain string) map[string]any {
+func hostNames(host, domain string) map[string]any {
 	short, own, dotted := strings.Cut(host, ".")
 	if dotted {
 		domain = own

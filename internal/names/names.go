@@ -1,4 +1,5 @@
-// Package names makes names and label values of names that may be too long for them.
+// Package names makes names and label values of names that may be too long for them, and
+// lists names in messages.
 package names
 
 import (
@@ -26,6 +27,9 @@ func WithHash(name, hash string, limit int) string {
 	}
 	return name + "-" + hash
 }
+
+// Few names are enough for a person to see which objects a message is about.
+const Few = 5
 
 // List returns names for a message, of which it names the first at most.
 func List(names []string, most int) string {

@@ -16,6 +16,7 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -186,9 +187,13 @@ func (c *Component) certificate(ctx context.Context, r *inputs.Reader, namespace
 	if c.TLS == nil {
 		return nil, nil
 	}
+	data, err := r.Secret(ctx, namespace, c.TLS.SecretName) // once: certificate and key are of one version
+	if err != nil {
+		return nil, inputs.Halt(condition.ServiceConfigReadyCondition, err)
+	}
 	found := map[string][]byte{}
 	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
-		value, err := r.SecretKey(ctx, namespace, c.TLS.SecretName, key)
+		value, err := inputs.Value(c.TLS.SecretName, data, key)
 		if err != nil {
 			return nil, inputs.Halt(condition.ServiceConfigReadyCondition, err)
 		}
@@ -317,6 +322,26 @@ func Deploy(ctx context.Context, pods *podified.Deployer, owner phase.Object, co
 		return nil
 	}
 	return pods.Deploy(ctx, owner, services...)
+}
+
+// Parts are the services that are deployed, by who runs the present configuration.
+func Parts(components []*Component) []rotation.Part {
+	var parts []rotation.Part
+	for _, c := range components {
+		if c.Wanted() {
+			parts = append(parts, rotation.Pods(c.Name, *c.Status, c.replicas()))
+		}
+	}
+	return parts
+}
+
+// Snippets are the Secrets with parts of the configuration of components.
+func Snippets(components []*Component) []string {
+	var names []string
+	for _, c := range components {
+		names = append(names, c.Template.CustomServiceConfigSecrets...)
+	}
+	return names
 }
 
 // Generated are the entries of watch.Generated of what components are made of.

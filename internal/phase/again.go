@@ -18,6 +18,14 @@ func Again(ctx context.Context, after time.Duration) {
 	}
 }
 
+// Soon has the object looked at again once its status is written: for what may be done only
+// when the status says so.
+func Soon(ctx context.Context) {
+	if s, ok := ctx.Value(scheduleKey{}).(*schedule); ok {
+		s.after = s.or(staleDelay)
+	}
+}
+
 func withSchedule(ctx context.Context) (context.Context, *schedule) {
 	s := &schedule{}
 	return context.WithValue(ctx, scheduleKey{}, s), s

@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 
 // inertReason is that of problems that keep no pod from its place.
@@ -50,7 +52,7 @@ func honorTaints(s *situation) []remedy {
 	}
 	return []remedy{{
 		text: always("set nodeTaintsPolicy: Honor in the topology spread constraint on %s, so that nodes with taints that the pods do not tolerate (%s) no longer count as empty domains",
-			strings.Join(keys, " and "), Enumerate(refusing)),
+			strings.Join(keys, " and "), names.List(refusing, names.Few)),
 		apply: func(s *situation) {
 			s.changeConstraints(ignores, func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = ptr.To(corev1.NodeInclusionPolicyHonor) })
 		},
@@ -68,7 +70,7 @@ func (s *situation) untolerated(kind func(corev1.Taint) bool) []string {
 }
 
 func sortedNames(nodes []*corev1.Node) []string {
-	result := names(nodes, (*corev1.Node).GetName)
+	result := collectNames(nodes, (*corev1.Node).GetName)
 	slices.Sort(result)
 	return result
 }
@@ -105,7 +107,7 @@ func labelText(p Problem, lacking []string, key string) string {
 	if p.Node != "" {
 		return fmt.Sprintf("label node %s with %s (kubectl label node %s %s=<domain>)", p.Node, key, p.Node, key)
 	}
-	return fmt.Sprintf("label the nodes %s, each with its domain (kubectl label node %s %s=<domain>)", Enumerate(lacking), lacking[0], key)
+	return fmt.Sprintf("label the nodes %s, each with its domain (kubectl label node %s %s=<domain>)", names.List(lacking, names.Few), lacking[0], key)
 }
 
 // domainsOf returns the values of a label, at most as many as are worth trying.
@@ -151,7 +153,7 @@ func uncordon(s *situation) []remedy {
 		return nil
 	}
 	return []remedy{{
-		text: always("uncordon nodes (kubectl uncordon): %s", Enumerate(nodes)),
+		text: always("uncordon nodes (kubectl uncordon): %s", names.List(nodes, names.Few)),
 		apply: func(s *situation) {
 			s.changeNodes(cordoned, func(n *corev1.Node) {
 				n.Spec.Unschedulable = false
@@ -193,7 +195,7 @@ func (s *situation) withoutTaints(kind func(corev1.Taint) bool, format string) [
 		return nil
 	}
 	return []remedy{{
-		text: always(format, Enumerate(nodes)),
+		text: always(format, names.List(nodes, names.Few)),
 		apply: func(s *situation) {
 			s.changeNodes(func(n *corev1.Node) bool { return slices.ContainsFunc(n.Spec.Taints, kind) }, func(n *corev1.Node) {
 				n.Spec.Taints = filter(n.Spec.Taints, func(t corev1.Taint) bool { return !kind(t) })
@@ -243,7 +245,7 @@ func relaxPodAffinity(s *situation) []remedy {
 	}
 	if others := filter(s.Pods, has); len(others) > 0 {
 		variants = append(variants, remedy{
-			text: always("relax the required anti-affinity of other pods (%s)", Enumerate(names(others, (*corev1.Pod).GetName))),
+			text: always("relax the required anti-affinity of other pods (%s)", names.List(collectNames(others, (*corev1.Pod).GetName), names.Few)),
 			apply: func(s *situation) {
 				s.Pods = replaced(s.Pods, has, (*corev1.Pod).DeepCopy, func(p *corev1.Pod) { relax(p.Spec.Affinity) })
 			},
@@ -299,7 +301,7 @@ func endOtherPods(s *situation) []remedy {
 		return nil
 	}
 	return []remedy{{
-		text:  always("end the other pods that use the volumes (%s)", Enumerate(names(others, (*corev1.Pod).GetName))),
+		text:  always("end the other pods that use the volumes (%s)", names.List(collectNames(others, (*corev1.Pod).GetName), names.Few)),
 		apply: func(s *situation) { s.Pods = filter(s.Pods, func(p *corev1.Pod) bool { return !uses(p) }) },
 	}}
 }
@@ -565,10 +567,10 @@ func deleteClaims(s *situation) []remedy {
 			if p.claim != "" {
 				return fmt.Sprintf("delete claim %s, so that a new volume is made elsewhere; all data on PersistentVolume %s (%s) is lost", p.claim, p.Volume, p.size)
 			}
-			lost := names(claims, func(c *corev1.PersistentVolumeClaim) string {
+			lost := collectNames(claims, func(c *corev1.PersistentVolumeClaim) string {
 				return fmt.Sprintf("%s on %s", c.Name, c.Spec.VolumeName)
 			})
-			return fmt.Sprintf("delete the claims, so that new volumes are made elsewhere; all data is lost of %s", Enumerate(lost))
+			return fmt.Sprintf("delete the claims, so that new volumes are made elsewhere; all data is lost of %s", names.List(lost, names.Few))
 		},
 		apply: func(s *situation) {
 			s.PersistentVolumes = filter(s.PersistentVolumes, func(pv *corev1.PersistentVolume) bool { return !slices.Contains(s.volumesOf(claims), pv) })

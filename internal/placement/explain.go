@@ -15,6 +15,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 
 // refusal is why no node takes a pod, as the scheduler says it of each node.
@@ -124,7 +126,7 @@ func (r *refusal) heldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVo
 		p.Message = has + ", which no node of the cluster can reach"
 		return p
 	}
-	p.Message = fmt.Sprintf("%s, which only %s can reach: %s", has, Enumerate(names(reach, (*corev1.Node).GetName)), r.explainEach(reach))
+	p.Message = fmt.Sprintf("%s, which only %s can reach: %s", has, names.List(collectNames(reach, (*corev1.Node).GetName), names.Few), r.explainEach(reach))
 	if len(reach) == 1 {
 		p.Node = reach[0].Name
 	}
@@ -136,7 +138,7 @@ func (r *refusal) heldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVo
 
 func (r *refusal) explainEach(nodes []*corev1.Node) string {
 	const few = 3
-	why := names(nodes[:min(few, len(nodes))], r.why)
+	why := collectNames(nodes[:min(few, len(nodes))], r.why)
 	return strings.Join(why, "; ")
 }
 
@@ -193,7 +195,7 @@ func (r *refusal) missingLabels() []Problem {
 		nodes := lacking[key]
 		p := Problem{
 			Reason: topologyv1.MissingNodeLabelReason, Pods: []string{r.pod.Name}, Key: key,
-			Message: fmt.Sprintf("a topology spread constraint needs nodes with the label %s, which these lack: %s", key, Enumerate(nodes)),
+			Message: fmt.Sprintf("a topology spread constraint needs nodes with the label %s, which these lack: %s", key, names.List(nodes, names.Few)),
 		}
 		if len(nodes) == 1 {
 			p.Node = nodes[0]

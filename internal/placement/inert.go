@@ -46,7 +46,7 @@ type inertRules struct {
 
 func (i *inertRules) add(key, remedy, format string, args ...any) {
 	i.problems = append(i.problems, Problem{
-		Reason: topologyv1.InertSelectorReason, Key: key, Preference: i.preference, Pods: names(i.own[:i.workload.Replicas], (*corev1.Pod).GetName),
+		Reason: topologyv1.InertSelectorReason, Key: key, Preference: i.preference, Pods: collectNames(i.own[:i.workload.Replicas], (*corev1.Pod).GetName),
 		Message: fmt.Sprintf(format, args...), Remedy: remedy,
 	})
 }

@@ -51,7 +51,7 @@ func fine(t *testing.T, v Prediction) {
 
 // nodesOf returns the nodes of the pods by ordinal.
 func nodesOf(v Prediction) []string {
-	return names(v.Pods, func(p PodPrediction) string { return p.Node })
+	return collectNames(v.Pods, func(p PodPrediction) string { return p.Node })
 }
 
 func TestOneNodeWithoutZone(t *testing.T) {
@@ -289,7 +289,7 @@ func TestUnsatisfiable(t *testing.T) {
 func TestTwoCausesAreTwoProblems(t *testing.T) {
 	nodes := []*corev1.Node{makeNode("a", "zone", "A"), makeNode("b")}
 	v := predict(t, Snapshot{Nodes: []*corev1.Node{cordoned(nodes[0]), nodes[1]}}, makeWorkload(1, spreadBy("zone", "service", "glance")))
-	reasons := names(v.Problems, func(p Problem) string { return string(p.Reason) })
+	reasons := collectNames(v.Problems, func(p Problem) string { return string(p.Reason) })
 	if !slices.Equal(reasons, []string{string(topologyv1.MissingNodeLabelReason), string(topologyv1.UnsatisfiableReason)}) || strings.Contains(v.Problems[1].Remedy, "maxSkew") {
 		t.Errorf("got %+v", v.Problems)
 	}
@@ -342,7 +342,7 @@ func TestMissingPodsAreScheduledInParallel(t *testing.T) {
 		for ordinal := range w.Replicas {
 			snapshot.Pods = append(snapshot.Pods, makePod(w.podName(ordinal), "", "service", "glance"))
 		}
-		w.Kept = names(snapshot.Pods, (*corev1.Pod).GetName)
+		w.Kept = collectNames(snapshot.Pods, (*corev1.Pod).GetName)
 		fine(t, predict(t, snapshot, w))
 	})
 	t.Run("also when pods beyond the replicas make room", func(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 
 // Problem is one cause that keeps pods from their place.
@@ -48,7 +50,7 @@ func Describe(problems []Problem) string {
 	var texts []string
 	for _, p := range problems[:min(len(problems), maxDescribed)] {
 		texts = append(texts, fmt.Sprintf("%s: %s. To fix it: %s.",
-			Enumerate(slices.Sorted(slices.Values(p.Pods))), strings.TrimRight(p.Message, ". "), strings.TrimRight(p.Remedy, ". ")))
+			names.List(slices.Sorted(slices.Values(p.Pods)), names.Few), strings.TrimRight(p.Message, ". "), strings.TrimRight(p.Remedy, ". ")))
 	}
 	if more := len(problems) - maxDescribed; more > 0 {
 		texts = append(texts, fmt.Sprintf("And %d more.", more))
@@ -85,19 +87,10 @@ func Preferences(all []Problem) (problems, preferences []Problem) {
 	return filter(all, func(p Problem) bool { return !p.Preference }), filter(all, func(p Problem) bool { return p.Preference })
 }
 
-func names[T any](all []T, name func(T) string) []string {
+func collectNames[T any](all []T, name func(T) string) []string {
 	result := make([]string, len(all))
 	for i := range all {
 		result[i] = name(all[i])
 	}
 	return result
-}
-
-// Enumerate lists a few names, and says how many more there are.
-func Enumerate(names []string) string {
-	const few = 5
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few-1], ", "), len(names)-few+1)
 }

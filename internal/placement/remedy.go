@@ -235,7 +235,7 @@ func describe(helpful [][]remedy, p Problem) string {
 	}
 	var texts []string
 	for _, together := range helpful {
-		texts = append(texts, strings.Join(names(together, func(r remedy) string { return r.text(p) }), "; and "))
+		texts = append(texts, strings.Join(collectNames(together, func(r remedy) string { return r.text(p) }), "; and "))
 	}
 	return strings.Join(texts, "; or ")
 }

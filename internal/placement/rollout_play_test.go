@@ -177,7 +177,7 @@ type placedPod struct {
 // decisions to what the simulation says. It makes them one after the other, but pods are
 // bound in the background: any order may explain them.
 func (r *rollOut) follow() error {
-	waiting := names(r.s.waiting, func(w *waitingPod) string { return string(r.real[w.ordinal].UID) })
+	waiting := collectNames(r.s.waiting, func(w *waitingPod) string { return string(r.real[w.ordinal].UID) })
 	for _, w := range r.s.waiting {
 		if err := r.await(r.real[w.ordinal], func(pod *corev1.Pod) bool { return decided(pod).kind != "" }); err != nil {
 			return fmt.Errorf("waiting for what kube-scheduler says of %s: %w", w.pod.Name, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
-	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
 // claim checks, before anything is written, that nothing of the service belongs to
@@ -74,7 +74,7 @@ func (p *deployment) selectsAll() error {
 	}
 	return phase.Stalled(condition.DeploymentReadyCondition, common.ConflictReason,
 		"Pods %[1]s of StatefulSet %[2]s do not have the labels %[3]s, by which they are selected: add them (kubectl label pod %[4]s %[5]s). If a label has another value that the StatefulSet selects by, delete the StatefulSet",
-		placement.Enumerate(podNames(lacking)), p.Name, identity, strings.Join(podNames(lacking), " "), strings.ReplaceAll(identity.String(), ",", " "))
+		names.List(podNames(lacking), names.Few), p.Name, identity, strings.Join(podNames(lacking), " "), strings.ReplaceAll(identity.String(), ",", " "))
 }
 
 // whole returns a StatefulSet that is ours with its spec, or nil if it is not ours.

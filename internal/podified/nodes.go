@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
-	"github.com/edpm-operators/edpm-operators/internal/placement"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 
 // nodes says which pods are on nodes that are lost, since when, and what can be
@@ -112,7 +112,7 @@ func asked(pod *corev1.Pod) time.Time {
 // waiting is said before pods are evicted.
 func (l *lostNode) waiting() string {
 	return fmt.Sprintf("Node %s, which %s, has %s. Kubernetes evicts pods when their tolerations of the node's taints end, by default after 5 minutes.",
-		l.name, l.state, placement.Enumerate(podNames(l.pods)))
+		l.name, l.state, names.List(podNames(l.pods), names.Few))
 }
 
 // stuck is said when pods cannot end, with the three ways out (Kubernetes,
@@ -122,5 +122,5 @@ func (l *lostNode) stuck(pods []*corev1.Pod) string {
 	return fmt.Sprintf("Node %[1]s %[2]s, and %[3]s on it is Terminating since %[4]s. The StatefulSet creates no pod of the same name while it is unknown whether the old one is still running. "+
 		"To resolve this, bring node %[1]s back; or, if it is permanently off, delete the Node or taint it (kubectl taint node %[1]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute); "+
 		"or, if you know that the pods are no longer running, kubectl delete pod --force --grace-period=0 %[5]s.",
-		l.name, l.state, placement.Enumerate(all), formatTime(asked(pods[0])), strings.Join(all, " "))
+		l.name, l.state, names.List(all, names.Few), formatTime(asked(pods[0])), strings.Join(all, " "))
 }

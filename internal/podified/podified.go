@@ -210,9 +210,10 @@ func (p *deployment) change(ctx context.Context) error {
 // mark is where the conditions are.
 func (p *deployment) mark() *condition.Conditions { return &p.conditions }
 
-// image checks that every container has an image.
+// image checks that every container has an image. The first without one gives the
+// program to name, which those that prepare a pod are not.
 func (p *deployment) image(context.Context) error {
-	for _, container := range slices.Concat(p.Pod.InitContainers, p.Pod.Containers) {
+	for _, container := range slices.Concat(p.Pod.Containers, p.Pod.InitContainers) {
 		if container.Image == "" {
 			return phase.Stalled(condition.DeploymentReadyCondition, common.ImageMissingReason, "%s", images.Missing(container.Name))
 		}

@@ -5,15 +5,38 @@ import (
 	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/placement"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
+
+// updated counts the pods that are ready with the configuration that is wanted. Pods that a
+// set is about to replace are not told from those that are not ready yet.
+func (p *deployment) updated() int32 {
+	if p.set == nil || p.set.Status.ObservedGeneration < p.set.Generation || hashOf(p.set) != p.hash() {
+		return 0
+	}
+	return min(p.set.Status.UpdatedReplicas, p.set.Status.ReadyReplicas)
+}
+
+// hashOf is the hash of the configuration that a set gives its pods.
+func hashOf(set *appsv1.StatefulSet) string {
+	for _, container := range set.Spec.Template.Spec.Containers {
+		for _, variable := range container.Env {
+			if variable.Name == hashVariable {
+				return variable.Value
+			}
+		}
+	}
+	return ""
+}
 
 // rollout says what became of the pods.
 func (p *deployment) rollout() {
+	p.Status.UpdatedCount = p.updated()
 	if p.set == nil {
 		p.progress(podifiedv1.RollingOutReason, condition.SeverityInfo, "StatefulSet %s does not exist yet", p.Name)
 		return
@@ -50,7 +73,7 @@ func unplaced(pods []*corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The scheduler finds no node for %s: %s", placement.Enumerate(podNames(pods)), statusOf(pods[0], corev1.PodScheduled).Message)
+	return fmt.Sprintf("The scheduler finds no node for %s: %s", names.List(podNames(pods), names.Few), statusOf(pods[0], corev1.PodScheduled).Message)
 }
 
 // unscheduled reports whether the scheduler has looked at a pod in vain.
@@ -103,7 +126,7 @@ func why(pods []*corev1.Pod) string {
 	if message := statusOf(pods[0], corev1.PodReady).Message; message != "" {
 		return "; " + pods[0].Name + ": " + message
 	}
-	return "; waiting for " + placement.Enumerate(podNames(pods))
+	return "; waiting for " + names.List(podNames(pods), names.Few)
 }
 
 func filter(pods []*corev1.Pod, keep func(*corev1.Pod) bool) []*corev1.Pod {

@@ -39,7 +39,8 @@ func (c *Cluster) StartManager(ctx context.Context, logFile string, flags ...str
 	m := &Manager{metrics: ports[0], pprof: ports[1], done: make(chan struct{}), log: out, Started: time.Now()}
 	m.cmd = exec.Command(filepath.Join(c.programs, "manager"), append([]string{"--leader-elect=false",
 		"--health-probe-bind-address=0", "--metrics-bind-address=" + m.metrics, "--metrics-secure=false", "--pprof-bind-address=" + m.pprof}, flags...)...)
-	m.cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), // without an image of its own it runs nothing
+	m.cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), // without images it deploys and runs nothing
+		"RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT=localhost/edpm-glance-api:latest",
 		"RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest", "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest")
 	m.cmd.Stdout, m.cmd.Stderr = out, out
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

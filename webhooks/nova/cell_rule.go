@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 
 // maxNamed is how many nodes an error names.
@@ -106,14 +108,11 @@ func roleErrors(before, after string, changes []cellChange) field.ErrorList {
 
 // nodesAndCells names the nodes with the cells that they are in.
 func nodesAndCells(changes []cellChange) string {
-	var names []string
-	for _, c := range changes[:min(len(changes), maxNamed)] {
-		names = append(names, fmt.Sprintf("%s (in cell %s)", c.node, c.current()))
+	var nodes []string
+	for _, c := range changes {
+		nodes = append(nodes, fmt.Sprintf("%s (in cell %s)", c.node, c.current()))
 	}
-	if more := len(changes) - maxNamed; more > 0 {
-		return fmt.Sprintf("nodes %s and %d more", strings.Join(names, ", "), more)
-	}
-	return "nodes " + strings.Join(names, ", ")
+	return "nodes " + names.List(nodes, maxNamed)
 }
 
 // cellOrNone words the new cell. Without one the person may not see why.

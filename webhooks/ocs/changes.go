@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 )
 
@@ -97,7 +98,7 @@ func orphanErrors(old, c *ocsv1.StorageCluster, set *ocsv1.StorageDeviceSet, cla
 	orphans := osd.Orphans(lost, nil, claims)
 	const consequence = "which removes StorageClassDeviceSets %s with %d OSDs that Rook would no longer manage (claims %s): %s, or annotate the StorageCluster with %s=%s"
 	text := func(remedy string) string {
-		return fmt.Sprintf(consequence, strings.Join(lost, ", "), len(orphans), some(orphans), remedy, ocsv1.OrphanAnnotation, strings.Join(lost, ","))
+		return fmt.Sprintf(consequence, strings.Join(lost, ", "), len(orphans), names.List(orphans, names.Few), remedy, ocsv1.OrphanAnnotation, strings.Join(lost, ","))
 	}
 	at := field.NewPath("spec", "storageDeviceSets")
 	if i := slices.IndexFunc(c.Spec.StorageDeviceSets, func(s ocsv1.StorageDeviceSet) bool { return s.Name == set.Name }); i >= 0 {
@@ -165,7 +166,7 @@ func changeWarnings(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVol
 		}
 		if left := osd.Orphans(osd.Names(old.Spec.DeviceSetLayout, &set), nil, claims); len(left) > 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: %s is removed, as the annotation %s allows, and its %d OSDs stay, with claims %s: Rook neither moves them to a set of another name nor removes them, "+
-				"and no longer updates them; if you renamed the set, restore the name %s", at, set.Name, ocsv1.OrphanAnnotation, len(left), some(left), set.Name))
+				"and no longer updates them; if you renamed the set, restore the name %s", at, set.Name, ocsv1.OrphanAnnotation, len(left), names.List(left, names.Few), set.Name))
 		}
 	}
 	return warnings
@@ -241,14 +242,5 @@ func layoutErrors(old, c *ocsv1.StorageCluster, claims []*corev1.PersistentVolum
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "deviceSetLayout"), layout, fmt.Sprintf(
-		"would orphan %d claims and their OSDs, %s: Rook would create new ones instead; set %s", len(left), some(left), osd.OtherLayout(layout)))}
-}
-
-// some names the first of many.
-func some(names []string) string {
-	const few = 5
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+		"would orphan %d claims and their OSDs, %s: Rook would create new ones instead; set %s", len(left), names.List(left, names.Few), osd.OtherLayout(layout)))}
 }

@@ -17,6 +17,11 @@ type Status struct {
 	// +kubebuilder:default=0
 	ReadyCount int32 `json:"readyCount"`
 
+	// UpdatedCount is the number of pods that are ready with the present configuration.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	UpdatedCount int32 `json:"updatedCount,omitempty"`
+
 	// Hash of what the pods were made from: input is that of the configuration
 	// and of everything else that they read when they start.
 	// +optional

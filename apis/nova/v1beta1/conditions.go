@@ -14,6 +14,10 @@ const CellAnnotation = "nova.openstack.org/cell"
 // Nova writes status.computesRelease there.
 const ComputesReleaseAnnotation = "nova.openstack.org/computes-release"
 
+// CellMappingsAnnotation on a NovaCell has its services in pods restart when it changes, if it
+// reaches other cells: its Nova writes status.changedMappings there.
+const CellMappingsAnnotation = "nova.openstack.org/cell-mappings"
+
 // Cell0Name is the cell for instances that failed to schedule. It has no computes.
 const Cell0Name = "cell0"
 
@@ -57,6 +61,10 @@ const (
 	// DrainedCondition : nova has no instances on the host, and no migrations from or to it
 	// that have not ended. Present only while the host is [drained](how-to/drain.md).
 	DrainedCondition condition.Type = "Drained"
+	// EvacuatedCondition : nova has no instances on the host, which is off, and no evacuations
+	// from it that have not ended. Present only while the host is
+	// [fenced](how-to/evacuate.md), and until nova uses it again.
+	EvacuatedCondition condition.Type = "Evacuated"
 	// MigrationCAReadyCondition : the authority that signs the certificates of computes for
 	// [live migration](how-to/live-migration.md) can be used. It does not decide whether the
 	// cell is Ready.
@@ -65,6 +73,10 @@ const (
 	// the certificate of the host is valid, and the host has reached all other computes of the
 	// cell. It does not decide whether the compute is Ready.
 	LiveMigrationReadyCondition condition.Type = "LiveMigrationReady"
+	// ConfigRolledOutCondition : all pods, and all computes that have been deployed, run the
+	// present configuration: what former [credentials](how-to/rotate-credentials.md) were for
+	// can be revoked. It does not decide whether the object is Ready.
+	ConfigRolledOutCondition condition.Type = "ConfigRolledOut"
 	// NovaComputeServicesReadyCondition : the API can be asked for the services of computes,
 	// or there are none, and maps new hosts. Present only if an API is run.
 	NovaComputeServicesReadyCondition condition.Type = "NovaComputeServicesReady"
@@ -182,8 +194,7 @@ const (
 	// more, and nova has instances there; the message has their number. The service is
 	// disabled, nothing is removed from the host, and the pods stay. Remedy: [drain the
 	// host](how-to/drain.md), or migrate or delete the instances; it continues automatically. If
-	// the host is dead, set `edpm.openstack.org/skip-cleanup`: see [scale
-	// in](how-to/scale-in.md#a-host-that-is-dead).
+	// the host is off, [evacuate them](how-to/evacuate.md).
 	InstancesPresentReason condition.Reason = "InstancesPresent"
 	// PodsLeavingReason : pods that are not wanted any more still run. Their services are
 	// disabled, and are deleted in nova once the pods have ended. Remedy: nothing; if it stays
@@ -204,6 +215,30 @@ const (
 	// asked to move guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
 	// [Nova](nova.md), or move the guests and remove annotation `edpm.openstack.org/drain`.
 	DrainNotPossibleReason condition.Reason = "DrainNotPossible"
+	// HostFencedReason : the host is off, as annotation `edpm.openstack.org/fence` of the node or
+	// its BareMetalHost says, or was. Its service is forced down, and nothing is run on the host;
+	// the condition `Evacuated` says how far its guests are. Remedy: nothing while the host is
+	// off; see [the way back](how-to/evacuate.md#the-way-back).
+	HostFencedReason condition.Reason = "HostFenced"
+	// EvacuatingReason : guests are evacuated, or are about to be; the message has their number.
+	// Remedy: nothing; it continues automatically.
+	EvacuatingReason condition.Reason = "Evacuating"
+	// HostAliveReason : the host is fenced, and its nova-compute reports to nova: it is not off.
+	// No guest is evacuated. Remedy: power the host off, or remove annotation
+	// `edpm.openstack.org/fence`.
+	HostAliveReason condition.Reason = "FencedHostAlive"
+	// EvacuationNotPossibleReason : the cell belongs to no Nova that runs an API, so no one can
+	// be asked to evacuate guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
+	// [Nova](nova.md), or evacuate the guests and remove annotation `edpm.openstack.org/fence`.
+	EvacuationNotPossibleReason condition.Reason = "EvacuationNotPossible"
+	// HostEvacuatedReason : (True) nova has nothing on the host. Remedy: nothing; it can be
+	// repaired, [replaced](how-to/replace-a-host.md) or [removed](how-to/scale-in.md).
+	HostEvacuatedReason condition.Reason = "HostEvacuated"
+	// HostReturningReason : no one says any more that the host is off. nova uses it again once
+	// its steps have been run since, and its nova-compute has removed the guests that were
+	// evacuated; the message says what is awaited. Remedy: nothing; see the conditions
+	// `DeploymentReady` and `DataPlaneNodeReady`, and the log of nova-compute if it does not end.
+	HostReturningReason condition.Reason = "HostReturning"
 	// HostEmptyReason : (True) nova has nothing on the host. Remedy: nothing; it can be
 	// rebooted, replaced or [removed](how-to/scale-in.md).
 	HostEmptyReason condition.Reason = "HostEmpty"
@@ -294,6 +329,24 @@ const (
 // them, and delete the services in nova of those that no longer exist; it continues within five
 // minutes.
 const ComputesOlderReason condition.Reason = "ComputesOlder"
+
+// Reasons of ConfigRolledOut.
+const (
+	// ConfigRollingOutReason : pods or computes do not run the present configuration yet; the
+	// message has their number, and names some. Former Secrets are held for them. Remedy: see
+	// the conditions of the computes that the message names, and of what they wait for; a compute
+	// that is lost has to be deleted. It continues automatically.
+	ConfigRollingOutReason condition.Reason = "ConfigRollingOut"
+	// SecretNotHeldReason : pods or computes do not run the present configuration yet, and a
+	// Secret that they may use cannot be held by a finalizer; the message says why. Remedy: do
+	// not revoke or delete what is in it until the condition is True; correct what the message
+	// says.
+	SecretNotHeldReason condition.Reason = "SecretNotHeld"
+)
+
+// SecretLeftEvent says that an object was deleted, and that a Secret keeps the finalizer by
+// which it held it.
+const SecretLeftEvent = "SecretLeft"
 
 // UpdatingReason : a step of the update is not complete; the message says what it waits for.
 // Later steps keep their images. Remedy: see the condition `DeploymentReady` of what the

@@ -216,6 +216,17 @@ type NovaStatus struct {
 	// +optional
 	UpgradeCheck *UpgradeCheck `json:"upgradeCheck,omitempty"`
 
+	ConfigStatus `json:",inline"`
+
+	// CellMappings identifies the message buses and databases by which cells are mapped.
+	// +optional
+	CellMappings string `json:"cellMappings,omitempty"`
+
+	// ChangedMappings is the same once a mapping has changed. Conductors that reach other
+	// cells restart when it changes, as they keep the connections of before.
+	// +optional
+	ChangedMappings string `json:"changedMappings,omitempty"`
+
 	// CellsSummary is the number of ready cells over all, for example 2/2.
 	// +optional
 	CellsSummary string `json:"cellsSummary,omitempty"`

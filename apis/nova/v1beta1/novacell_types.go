@@ -170,7 +170,9 @@ type NovaCellSpec struct {
 	// +kubebuilder:validation:MaxLength=35
 	CellName string `json:"cellName,omitempty"`
 
-	// Secret whose key ServicePassword is the password of the service user.
+	// Secret whose key ServicePassword is the password of the service user. Its keys
+	// ServiceUser, CellDatabaseUser and APIDatabaseUser take the place of serviceUser,
+	// cellDatabaseUser and apiDatabaseUser, so that user and password change in one write.
 	// +optional
 	Secret string `json:"secret,omitempty"`
 
@@ -317,6 +319,8 @@ type NovaCellStatus struct {
 	// +optional
 	Jobs map[string]string `json:"jobs,omitempty"`
 
+	ConfigStatus `json:",inline"`
+
 	// Computes counts the computes of the cell on hosts. Absent if there are none.
 	// +optional
 	Computes *ComputesStatus `json:"computes,omitempty"`
@@ -380,6 +384,38 @@ type ComputeUpdate struct {
 	// others follow.
 	// +optional
 	Verified bool `json:"verified,omitempty"`
+}
+
+// ConfigStatus says who runs the present configuration of an object, and which Secrets are
+// kept for that.
+type ConfigStatus struct {
+	// ConfigRollout counts the pods and computes that run the present configuration.
+	// +optional
+	ConfigRollout *ConfigRollout `json:"configRollout,omitempty"`
+
+	// HeldSecrets are the Secrets with credentials that are held by a finalizer: those that the
+	// spec names, and former ones as long as a pod or a compute may use them.
+	// +optional
+	// +listType=set
+	HeldSecrets []string `json:"heldSecrets,omitempty"`
+}
+
+// ConfigRollout counts pods and computes by their configuration.
+type ConfigRollout struct {
+	// Total of the pods, and of the computes that have been deployed.
+	Total int32 `json:"total"`
+
+	// Current of them run the present configuration.
+	Current int32 `json:"current"`
+
+	// Outdated are the first of the others: computes, and StatefulSets of pods.
+	// +optional
+	// +listType=atomic
+	Outdated []string `json:"outdated,omitempty"`
+
+	// Inputs identifies what the configuration was made from.
+	// +optional
+	Inputs string `json:"inputs,omitempty"`
 }
 
 // MessageBusStatus is how a cell uses its message bus.
@@ -490,13 +526,21 @@ func ComputeConfigSecretName(cell string) string { return cell + "-compute-confi
 // that the operators make for a cell.
 func MigrationCASecretName(cell string) string { return cell + "-migration-ca" }
 
-// Keys of the Secret of a cell.
+// Keys of the Secret of a cell. Users are those of the spec if it has none: who changes them
+// there changes user and password in one write.
 const (
+	ServiceUserKey          = "ServiceUser"
+	CellDatabaseUserKey     = "CellDatabaseUser"
+	APIDatabaseUserKey      = "APIDatabaseUser"
 	ServicePasswordKey      = "ServicePassword"
 	CellDatabasePasswordKey = "CellDatabasePassword"
 	APIDatabasePasswordKey  = "APIDatabasePassword"
 	MetadataSecretKey       = "MetadataSecret"
 )
+
+// HeldSecretsFinalizer keeps a Nova or a NovaCell until it has released the Secrets that it
+// holds.
+const HeldSecretsFinalizer = "nova.openstack.org/held-secrets"
 
 // NovaCellFinalizer keeps a cell that has a conductor until it has released its
 // Topology and no pod of it is left behind.

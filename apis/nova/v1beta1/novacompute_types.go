@@ -98,6 +98,10 @@ type NovaComputeStatus struct {
 	// +listMapKey=name
 	Hosts []PodHostStatus `json:"hosts,omitempty"`
 
+	// ConfigHash identifies the configuration of the cell that all pods run.
+	// +optional
+	ConfigHash string `json:"configHash,omitempty"`
+
 	// Release has the image of compute.
 	common.Release  `json:",inline"`
 	podified.Status `json:",inline"`

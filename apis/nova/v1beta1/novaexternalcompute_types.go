@@ -59,6 +59,16 @@ type NovaExternalComputeStatus struct {
 	// +optional
 	NovaHost string `json:"novaHost,omitempty"`
 
+	// ConfigHash identifies the configuration of the cell, with its templates, that runs on the
+	// host.
+	// +optional
+	ConfigHash string `json:"configHash,omitempty"`
+
+	// Fence is that the host is off, as a person or its BareMetalHost says, until nova uses
+	// the host again.
+	// +optional
+	Fence *FenceStatus `json:"fence,omitempty"`
+
 	// LiveMigration is how guests are moved from and to the host.
 	// +optional
 	LiveMigration *LiveMigrationStatus `json:"liveMigration,omitempty"`

@@ -23,6 +23,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	rules "github.com/edpm-operators/edpm-operators/internal/edpmservice"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -201,12 +202,9 @@ func (s *scope) release(ctx context.Context) error {
 
 // named are the nodes that have the service, the first of them.
 func (s *scope) named() string {
-	var names []string
+	var nodes []string
 	for i := range s.services {
-		names = append(names, s.services[i].Spec.DataplaneNodeName)
+		nodes = append(nodes, s.services[i].Spec.DataplaneNodeName)
 	}
-	if more := len(names) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
-	}
-	return strings.Join(names, ", ")
+	return names.List(nodes, maxNamed)
 }

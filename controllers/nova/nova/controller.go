@@ -32,6 +32,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -68,6 +69,9 @@ type scope struct {
 	// leaving are the cells that are to be removed and have no computes.
 	leaving []*novav1.NovaCell
 	config  nova.Config
+	secrets *rotation.Holder
+	// mappings are the message bus and the database by which each cell is mapped.
+	mappings map[string][]byte
 	// reached reports whether all services run the images of the update in progress.
 	reached bool
 	// before is what was said of the services of computes.
@@ -82,13 +86,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{Reconciler: r, nova: obj, before: obj.Status.Conditions.Get(novav1.NovaComputeServicesReadyCondition).DeepCopy()}
+	s.secrets = s.holder()
 	if !obj.DeletionTimestamp.IsZero() {
 		r.Services.Forget(req.NamespacedName)
-		return ctrl.Result{}, r.Pods.Release(ctx, obj, nova.Bare(s.components()))
+		return ctrl.Result{}, s.release(ctx)
 	}
 	return r.Runner.Run(ctx, obj,
 		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
-		phase.Of(condition.InputReadyCondition, s.readInputs, s.askAPI),
+		phase.Of(condition.InputReadyCondition, s.secrets.Hold, s.readInputs, s.askAPI),
 		phase.Of(novav1.NovaAllCellsReadyCondition, s.applyCells, s.removeCells, s.sumUp),
 		phase.Of(novav1.NovaAPIReadyCondition, s.apiInputs),
 		phase.OptionalOf(novav1.UpgradeCheckReadyCondition, s.checkUpdate),
@@ -98,7 +103,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		phase.OptionalOf(novav1.OnlineMigrationsReadyCondition, s.migrateData),
 		phase.OptionalOf(novav1.NovaDBPurgeReadyCondition, s.purgeDatabases),
 		phase.OptionalOf(novav1.NovaComputeServicesReadyCondition, s.computeServices),
-		phase.OptionalOf(condition.DeploymentReadyCondition, s.deploy))
+		phase.OptionalOf(condition.DeploymentReadyCondition, s.deploy),
+		phase.InformationalOf(novav1.ConfigRolledOutCondition, s.reportRollout))
 }
 
 // SetupWithManager adds the controller and its index.
@@ -111,7 +117,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return err
 	}
 	return b.
-		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced), watch.SpecOr(computesWaitedFor)))).
+		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced), watch.SpecOr(computesWaitedFor), watch.SpecOr(rolloutOf)))).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), kind.List, "NovaCell")), builder.WithPredicates(watch.Freed)).
 		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.novaOfSet), builder.WithPredicates(rollouts)).
 		WatchesRawSource(r.Services.Novas()).
@@ -139,7 +145,7 @@ var kind = podified.Kind{
 // name of each cell, and those of its services and Jobs.
 func secretsOf(obj client.Object) []string {
 	s := scopeOf(obj)
-	names, jobs := []string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name), checkJobName(s.nova.Name)}
+	names, jobs := append([]string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, s.nova.Status.HeldSecrets...), []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name), checkJobName(s.nova.Name)}
 	for cell, template := range s.nova.Spec.CellTemplates {
 		names = append(names, novav1.CellName(s.nova.Name, cell), s.bus(cell, template))
 		jobs = append(jobs, mappingJobName(s.nova.Name, cell), migrationsJobName(s.nova.Name, cell), purgeJobName(s.nova.Name, cell))
@@ -226,25 +232,19 @@ func computesWaitedFor(obj client.Object) string {
 	return fmt.Sprint(image, rollout.Outdated(cell, image))
 }
 
-// readInputs is the phase that selects the passwords of the cells.
+// readInputs is the phase that selects the passwords of the cells. It takes what is there of
+// what only services in pods need: they run with the databases whose password is known.
 func (s *scope) readInputs(ctx context.Context) error {
-	spec := s.nova.Spec
-	password, err := s.Inputs.SecretKey(ctx, s.nova.Namespace, spec.Secret, spec.PasswordSelectors.Service)
+	spec, selectors := s.nova.Spec, s.nova.Spec.PasswordSelectors
+	data, err := s.Inputs.Secret(ctx, s.nova.Namespace, spec.Secret)
+	if err != nil {
+		return inputs.Halt(condition.InputReadyCondition, err)
+	}
+	password, err := inputs.Value(spec.Secret, data, selectors.Service)
 	if err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	s.passwords = map[string][]byte{novav1.ServicePasswordKey: password}
-	return s.readOptional(ctx)
-}
-
-// readOptional takes what is there of what only services in pods need: they run with
-// the databases whose password is known.
-func (s *scope) readOptional(ctx context.Context) error {
-	data, err := s.Inputs.Secret(ctx, s.nova.Namespace, s.nova.Spec.Secret)
-	if err != nil {
-		return err
-	}
-	selectors := s.nova.Spec.PasswordSelectors
 	for key, selector := range map[string]string{
 		novav1.CellDatabasePasswordKey: selectors.CellDatabase, novav1.APIDatabasePasswordKey: selectors.APIDatabase, novav1.MetadataSecretKey: selectors.MetadataSecret,
 	} {
@@ -268,16 +268,16 @@ func (s *scope) applyCells(ctx context.Context) error {
 }
 
 func (s *scope) applyCell(ctx context.Context, name string) error {
-	if err := s.applySecret(ctx, novav1.CellName(s.nova.Name, name)); err != nil {
+	if err := s.applySecret(ctx, name); err != nil {
 		return err
 	}
 	cell := &novav1.NovaCell{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: novav1.CellName(s.nova.Name, name)},
 		Spec:       s.cellSpec(name, s.nova.Spec.CellTemplates[name]),
 	}
-	for annotation, value := range map[string]string{
-		common.RerunAnnotation: s.nova.Annotations[common.RerunAnnotation], novav1.ComputesReleaseAnnotation: s.nova.Status.ComputesRelease,
-	} {
+	annotations := s.restarts()
+	annotations[common.RerunAnnotation] = s.nova.Annotations[common.RerunAnnotation]
+	for annotation, value := range annotations {
 		if value != "" {
 			metav1.SetMetaDataAnnotation(&cell.ObjectMeta, annotation, value)
 		}
@@ -290,13 +290,34 @@ func (s *scope) applyCell(ctx context.Context, name string) error {
 	return nil
 }
 
-func (s *scope) applySecret(ctx context.Context, name string) error {
+// restarts are the annotations of cells whose services restart when they change.
+func (s *scope) restarts() map[string]string {
+	return map[string]string{novav1.ComputesReleaseAnnotation: s.nova.Status.ComputesRelease, novav1.CellMappingsAnnotation: s.nova.Status.ChangedMappings}
+}
+
+func (s *scope) applySecret(ctx context.Context, cell string) error {
+	name := novav1.CellName(s.nova.Name, cell)
 	present, err := s.Inputs.Generated(ctx, s.nova.Namespace, name)
 	if err != nil {
 		return inputs.Halt(novav1.NovaAllCellsReadyCondition, err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: name}, Data: s.passwords}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.nova.Namespace, Name: name}, Data: s.credentials(cell)}
 	return apply.Halt(novav1.NovaAllCellsReadyCondition, apply.Secret(ctx, s.Client, fieldManager, s.nova, secret, present, apply.Own))
+}
+
+// credentials of a cell: each password with its user, in one write.
+func (s *scope) credentials(cell string) map[string][]byte {
+	n, data := s.nova.Spec, maps.Clone(s.passwords)
+	for user, of := range map[string]struct{ password, name string }{
+		novav1.ServiceUserKey:      {novav1.ServicePasswordKey, n.ServiceUser},
+		novav1.CellDatabaseUserKey: {novav1.CellDatabasePasswordKey, n.CellTemplates[cell].CellDatabaseUser},
+		novav1.APIDatabaseUserKey:  {novav1.APIDatabasePasswordKey, n.APIDatabaseUser},
+	} {
+		if len(data[of.password]) > 0 && of.name != "" {
+			data[user] = []byte(of.name)
+		}
+	}
+	return data
 }
 
 func (s *scope) cellSpec(name string, t novav1.NovaCellTemplate) novav1.NovaCellSpec {

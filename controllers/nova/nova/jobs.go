@@ -84,6 +84,7 @@ func (s *scope) mapCells(ctx context.Context) error {
 		return nil
 	}
 	var w worst
+	s.mappings = map[string][]byte{}
 	for _, cell := range s.withDatabase() {
 		w.add(s.mapCell(ctx, cell))
 	}
@@ -96,6 +97,7 @@ func (s *scope) mapCells(ctx context.Context) error {
 		return w.err
 	case w.halt == nil:
 		mark.MarkTrue(novav1.NovaCellMappingsReadyCondition, "The API knows every cell that has a database")
+		s.noteMappings(ctx)
 		return nil
 	}
 	mark.MarkFalse(novav1.NovaCellMappingsReadyCondition, w.halt.Reason, w.halt.Severity, "%s", w.halt.Message)
@@ -120,7 +122,25 @@ func (s *scope) mapCell(ctx context.Context, cell string) error {
 		return inputs.Halt(novav1.NovaCellMappingsReadyCondition, err)
 	}
 	job, err := nova.MappingJob(mappingJobName(s.nova.Name, cell), cell, config)
-	return s.run(ctx, novav1.NovaCellMappingsReadyCondition, job, err)
+	if err := s.run(ctx, novav1.NovaCellMappingsReadyCondition, job, err); err != nil {
+		return err
+	}
+	s.mappings[cell] = []byte(config.TransportURL + "\n" + config.Connection)
+	return nil
+}
+
+// noteMappings notes by what all cells are mapped, and whether that has changed since they were
+// first.
+func (s *scope) noteMappings(ctx context.Context) {
+	id, status := inputs.Digest(s.mappings)[:32], &s.nova.Status
+	if len(s.mappings) < len(s.withDatabase()) || status.CellMappings == id {
+		return
+	}
+	if status.CellMappings != "" {
+		status.ChangedMappings = id
+		phase.Soon(ctx)
+	}
+	status.CellMappings = id
 }
 
 // unmapCell removes the mapping of a cell, and then the cell. Its conductor runs until

@@ -77,6 +77,7 @@ func (s *scope) countComputes(ctx context.Context) error {
 	if err := s.List(ctx, computes, client.InNamespace(s.cell.Namespace), ofCell, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the computes of the cell: %w", err)
 	}
+	s.computes = computes.Items
 	rollout.Sum(s.cell, computes.Items)
 	migration.Settle(s.cell, computes.Items)
 	return nil
@@ -114,15 +115,17 @@ func (s *scope) databases(ctx context.Context) error {
 	}
 	spec := s.cell.Spec
 	var err error
-	if s.config.Connection, err = s.database(ctx, spec.CellDatabaseHostname, spec.CellDatabaseUser, novav1.CellDatabasePasswordKey, s.cell.DatabaseName()); err != nil {
+	user := s.user(novav1.CellDatabaseUserKey, spec.CellDatabaseUser)
+	if s.config.Connection, err = s.database(spec.CellDatabaseHostname, user, novav1.CellDatabasePasswordKey, s.cell.DatabaseName()); err != nil {
 		return err
 	}
 	if spec.APIDatabaseHostname != "" {
-		if s.config.APIConnection, err = s.database(ctx, spec.APIDatabaseHostname, spec.APIDatabaseUser, novav1.APIDatabasePasswordKey, cmp.Or(spec.APIDatabaseName, "nova_api")); err != nil {
+		user := s.user(novav1.APIDatabaseUserKey, spec.APIDatabaseUser)
+		if s.config.APIConnection, err = s.database(spec.APIDatabaseHostname, user, novav1.APIDatabasePasswordKey, cmp.Or(spec.APIDatabaseName, "nova_api")); err != nil {
 			return err
 		}
 	}
-	if err := s.metadataSecret(ctx); err != nil {
+	if err := s.metadataSecret(); err != nil {
 		return err
 	}
 	s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "The inputs of the conductor are ready")
@@ -130,8 +133,8 @@ func (s *scope) databases(ctx context.Context) error {
 }
 
 // database is the connection to a database whose password is in the Secret.
-func (s *scope) database(ctx context.Context, host, user, key, name string) (string, error) {
-	password, err := s.Inputs.SecretKey(ctx, s.cell.Namespace, s.cell.Spec.Secret, key)
+func (s *scope) database(host, user, key, name string) (string, error) {
+	password, err := inputs.Value(s.cell.Spec.Secret, s.secret, key)
 	if err != nil {
 		return "", inputs.Halt(novav1.NovaConductorReadyCondition, err)
 	}
@@ -139,12 +142,12 @@ func (s *scope) database(ctx context.Context, host, user, key, name string) (str
 }
 
 // metadataSecret reads what the metadata service shares with neutron, if it runs.
-func (s *scope) metadataSecret(ctx context.Context) error {
+func (s *scope) metadataSecret() error {
 	for _, c := range s.components() {
 		if c.Port != nova.MetadataPort || !c.Wanted() {
 			continue
 		}
-		secret, err := s.Inputs.SecretKey(ctx, s.cell.Namespace, s.cell.Spec.Secret, novav1.MetadataSecretKey)
+		secret, err := inputs.Value(s.cell.Spec.Secret, s.secret, novav1.MetadataSecretKey)
 		if err != nil {
 			return inputs.Halt(novav1.NovaConductorReadyCondition, err)
 		}

@@ -3,7 +3,9 @@
 package novacell
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +25,10 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -57,6 +61,13 @@ type scope struct {
 	*Reconciler
 	cell   *novav1.NovaCell
 	config nova.Config
+	// secret and bus are the content of the Secrets of the cell, each read once: a user and
+	// its password are of one version.
+	secret, bus map[string][]byte
+	// generated is the configuration of the computes.
+	generated []byte
+	computes  []novav1.NovaExternalCompute
+	secrets   *rotation.Holder
 }
 
 // Reconcile brings the configuration of one cell up to date.
@@ -66,8 +77,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{Reconciler: r, cell: cell}
+	s.secrets = s.holder()
 	if !cell.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.Pods.Release(ctx, cell, nova.Bare(s.components()))
+		return ctrl.Result{}, s.release(ctx)
 	}
 	return r.Runner.Run(ctx, cell, s.phases()...)
 }
@@ -75,17 +87,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (s *scope) phases() []phase.Phase {
 	phases := []phase.Phase{
 		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages, s.countComputes),
-		phase.Of(condition.InputReadyCondition, s.readInputs),
+		phase.Of(condition.InputReadyCondition, s.secrets.Hold, s.readInputs),
 	}
 	if s.cell.ShortName() != novav1.Cell0Name {
 		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig), phase.InformationalOf(novav1.MigrationCAReadyCondition, s.migrationCA))
 	}
 	phases = append(phases, phase.Of(novav1.NovaConductorReadyCondition, s.databases))
 	if s.withoutConductor() != "" {
-		return append(phases, phase.OptionalOf(condition.DBSyncReadyCondition, s.syncDatabase), phase.OptionalOf(condition.DeploymentReadyCondition, s.deploy))
+		phases = append(phases, phase.OptionalOf(condition.DBSyncReadyCondition, s.syncDatabase), phase.OptionalOf(condition.DeploymentReadyCondition, s.deploy))
+	} else {
+		phases = append(phases, phase.Of(condition.DBSyncReadyCondition, s.syncDatabase), phase.Of(condition.ServiceConfigReadyCondition))
+		phases = append(phases, podified.Phases(s.deploy)...)
 	}
-	phases = append(phases, phase.Of(condition.DBSyncReadyCondition, s.syncDatabase), phase.Of(condition.ServiceConfigReadyCondition))
-	return append(phases, podified.Phases(s.deploy)...)
+	return append(phases, phase.InformationalOf(novav1.ConfigRolledOutCondition, s.reportRollout))
 }
 
 // SetupWithManager adds the controller and its index.
@@ -94,7 +108,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
-	return b.Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(predicate.Or(rollout.Changes, migration.PeerChanges))).Complete(r)
+	return b.
+		Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(predicate.Or(rollout.Changes, migration.PeerChanges))).
+		Watches(&novav1.NovaCompute{}, watch.Gather(r.Gather, cellOfPods), builder.WithPredicates(watch.SpecOr(configOf))).
+		Complete(r)
 }
 
 // cellOf is the cell of a compute.
@@ -102,12 +119,24 @@ func cellOf(_ context.Context, compute client.Object) []reconcile.Request {
 	return []reconcile.Request{watch.Request(compute.GetNamespace(), compute.(*novav1.NovaExternalCompute).Spec.CellName)}
 }
 
+// cellOfPods is the cell of a compute in pods.
+func cellOfPods(_ context.Context, compute client.Object) []reconcile.Request {
+	return []reconcile.Request{watch.Request(compute.GetNamespace(), compute.(*novav1.NovaCompute).Spec.CellName)}
+}
+
+// configOf is what a cell counts of a compute in pods.
+func configOf(obj client.Object) string {
+	status := obj.(*novav1.NovaCompute).Status
+	return fmt.Sprint(status.ConfigHash, status.ObservedGeneration)
+}
+
 func secretsOf(obj client.Object) []string {
 	cell := obj.(*novav1.NovaCell)
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
-	return append(nova.SecretNames(s.components(), databaseJobName(cell.Name)),
+	return slices.Concat(nova.SecretNames(s.components(), databaseJobName(cell.Name)), layers.SecretNames(cell), cell.Status.HeldSecrets, []string{
 		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name),
-		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name))
+		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name),
+	})
 }
 
 // kind of the cells.
@@ -143,7 +172,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 			"spec.databaseTLS needs the authorities of the databases: set spec.caBundleSecretName, or spec.databaseTLS to false")
 	}
 	s.config = nova.Config{
-		Owner: "NovaCell " + s.cell.Name, KeystoneAuthURL: spec.KeystoneAuthURL, ServiceUser: spec.ServiceUser,
+		Owner: "NovaCell " + s.cell.Name, KeystoneAuthURL: spec.KeystoneAuthURL,
 		Keystone: spec.Keystone, NoVNCProxyBaseURL: spec.NoVNCProxyBaseURL,
 	}
 	err := s.readSecrets(ctx)
@@ -162,11 +191,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 // chooseQueues decides which queues the cell uses, and notes it.
 func (s *scope) chooseQueues(ctx context.Context) error {
 	name := s.cell.Spec.CellMessageBusSecretName
-	bus, err := s.Inputs.Secret(ctx, s.cell.Namespace, name)
-	if err != nil {
-		return inputs.Halt(condition.InputReadyCondition, err)
-	}
-	requested, err := nova.ParseQueues(string(bus[nova.QuorumQueuesKey]))
+	requested, err := nova.ParseQueues(string(s.bus[nova.QuorumQueuesKey]))
 	if err != nil {
 		return phase.Stalled(condition.InputReadyCondition, novav1.InvalidConfigReason, "Secret %s: %v", name, err)
 	}
@@ -204,24 +229,38 @@ func (s *scope) usedQueues(ctx context.Context, requested *bool) (*novav1.Messag
 	return nil, nil
 }
 
+// readSecrets reads the Secrets of the cell. Only cell0 without a conductor has none.
 func (s *scope) readSecrets(ctx context.Context) error {
+	spec := s.cell.Spec
 	for _, want := range []struct {
-		secret, key string
-		into        *string
+		name    string
+		content *map[string][]byte
+		key     string
+		into    *string
 	}{
-		{s.cell.Spec.Secret, novav1.ServicePasswordKey, &s.config.ServicePassword},
-		{s.cell.Spec.CellMessageBusSecretName, transportKey, &s.config.TransportURL},
+		{spec.Secret, &s.secret, novav1.ServicePasswordKey, &s.config.ServicePassword},
+		{spec.CellMessageBusSecretName, &s.bus, transportKey, &s.config.TransportURL},
 	} {
-		if want.secret == "" {
-			continue // only cell0 without a conductor gets here
+		if want.name == "" {
+			continue
 		}
-		value, err := s.Inputs.SecretKey(ctx, s.cell.Namespace, want.secret, want.key)
+		data, err := s.Inputs.Secret(ctx, s.cell.Namespace, want.name)
 		if err != nil {
 			return err
 		}
-		*want.into = strings.TrimRight(string(value), "\r\n")
+		value, err := inputs.Value(want.name, data, want.key)
+		if err != nil {
+			return err
+		}
+		*want.content, *want.into = data, strings.TrimRight(string(value), "\r\n")
 	}
+	s.config.ServiceUser = s.user(novav1.ServiceUserKey, spec.ServiceUser)
 	return nil
+}
+
+// user is the one that the Secret has next to its password, else that of the spec.
+func (s *scope) user(key, spec string) string {
+	return cmp.Or(strings.TrimSpace(string(s.secret[key])), spec)
 }
 
 // computeConfig is the phase that writes the Secret with the configuration of
@@ -244,6 +283,7 @@ func (s *scope) computeConfig(ctx context.Context) error {
 	status := &s.cell.Status
 	status.ComputeConfigSecretName, status.ComputeConfigInputs = name, s.config.ComputeInputs()
 	status.Hash = map[string]string{name: inputs.Digest(secret.Data)}
+	s.generated = secret.Data[novav1.GeneratedConfigKey]
 	status.Conditions.MarkTrue(novav1.NovaComputeServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
 	return nil
 }

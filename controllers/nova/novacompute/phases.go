@@ -17,6 +17,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -129,7 +130,14 @@ func (s *scope) driver() string { return cmp.Or(s.compute.Spec.ComputeDriver, no
 
 // deploy is the phase that runs the pods.
 func (s *scope) deploy(ctx context.Context) error {
-	return s.Pods.Deploy(ctx, s.compute, s.service())
+	service := s.service()
+	if err := s.Pods.Deploy(ctx, s.compute, service); err != nil {
+		return err
+	}
+	if status := &s.compute.Status; status.UpdatedCount >= service.Replicas && status.Conditions.IsTrue(condition.DeploymentReadyCondition) {
+		status.ConfigHash = layers.PodHash(s.generated, s.files[podified.AuthoritiesFile])
+	}
+	return nil
 }
 
 // service is what is special to nova-compute. The name of a pod is the name of

@@ -44,12 +44,13 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, compute: h.Object.(*novav1.NovaExternalCompute), migration: migration.New(h, cellIndex)}
 	service := r.registrar.Of(h)
 	return hosted.Parts{
-		Cell:      s.compute.Spec.CellName,
-		Inputs:    append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate)),
+		Cell: s.compute.Spec.CellName,
+		Inputs: append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate),
+			phase.OptionalOf(condition.DeploymentReadyCondition, service.Hold)),
 		Config:    []phase.Func{s.readLayers},
 		Images:    s.images,
-		Steps:     s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova}),
-		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, service.Ready)},
+		Steps:     service.Steps(s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova})),
+		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, s.noteConfig, service.Ready)},
 		Drain:     []phase.Func{service.Drain},
 		Cleanup:   hosted.Step{Step: cleanupStep},
 		Leftovers: "units edpm_nova_compute and edpm_libvirt_*, /var/lib/openstack/nova with passwords, and /var/lib/libvirt/pki with the key of its certificate",
@@ -141,4 +142,10 @@ func (s *scope) nova(t *edpm.Target) {
 	t.Files = maps.Clone(s.files)
 	t.Files[novav1.GeneratedConfigKey] = s.config
 	s.migration.Configure(t)
+}
+
+// noteConfig notes which configuration of the cell runs on the host, once all steps have run.
+func (s *scope) noteConfig(context.Context) error {
+	s.compute.Status.ConfigHash = layers.Hash(s.config, s.files)
+	return nil
 }

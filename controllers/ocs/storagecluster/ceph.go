@@ -17,9 +17,9 @@ import (
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
-	"github.com/edpm-operators/edpm-operators/internal/placement"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
@@ -76,7 +76,7 @@ func (s *scope) decide(context.Context) error {
 	if orphans := osd.OrphansOfLayout(spec, claims); len(orphans) > 0 {
 		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.LayoutOrphansReason,
 			"spec.deviceSetLayout: %s would orphan %d claims and the OSDs on them (%s): Rook would create new OSDs, and no longer manage these. Set it to %s; the CephCluster is not changed",
-			spec.DeviceSetLayout, len(orphans), placement.Enumerate(orphans), osd.OtherLayout(spec.DeviceSetLayout))
+			spec.DeviceSetLayout, len(orphans), names.List(orphans, names.Few), osd.OtherLayout(spec.DeviceSetLayout))
 	}
 	return s.orphans(claims)
 }
@@ -91,7 +91,7 @@ func (s *scope) orphans(claims []*corev1.PersistentVolumeClaim) error {
 	}
 	return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.DeviceSetOrphansReason,
 		"spec.storageDeviceSets no longer has the StorageClassDeviceSets of %d claims and the OSDs on them (%s): Rook would no longer manage these. Add the device sets with their count and replica again, or annotate the StorageCluster with %s=%s; the CephCluster is not changed",
-		len(orphans), placement.Enumerate(orphans), ocsv1.OrphanAnnotation, strings.Join(dropped, ","))
+		len(orphans), names.List(orphans, names.Few), ocsv1.OrphanAnnotation, strings.Join(dropped, ","))
 }
 
 // record returns what the status says of this CephCluster, and what a person allows.

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
-	"github.com/edpm-operators/edpm-operators/internal/placement"
 )
 
 // inputs is the phase that checks what admission checks as well.
@@ -153,7 +153,7 @@ func (s *scope) judgeDomains() {
 	case len(outside) > 0:
 		status.Conditions.MarkFalse(ocsv1.FailureDomainReadyCondition, ocsv1.NodesOutsideDomainsReason, condition.SeverityWarning,
 			"No OSD is placed on %s: give them the label %s (kubectl label node %s %s=<%s>), or remove the storage label",
-			placement.Enumerate(outside), key, outside[0], key, domain)
+			names.List(outside, names.Few), key, outside[0], key, domain)
 	default:
 		status.Conditions.MarkTrue(ocsv1.FailureDomainReadyCondition, "The failure domain is the %s, of which there are %d", domain, found)
 	}

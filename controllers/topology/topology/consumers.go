@@ -3,13 +3,12 @@ package topology
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 )
 
@@ -54,17 +53,14 @@ func (s *scope) consumersWithPods() []topologyv1.Consumer {
 
 // holders names what keeps a deleted Topology: consumers, and finalizers of others.
 func (s *scope) holders(all []topologyv1.Consumer) string {
-	var names []string
+	var holders []string
 	for _, c := range all {
-		names = append(names, c.Kind+"/"+c.Name)
+		holders = append(holders, c.Kind+"/"+c.Name)
 	}
 	for _, f := range s.topology.Finalizers {
 		if !topology.IsOurs(f) {
-			names = append(names, "finalizer "+f)
+			holders = append(holders, "finalizer "+f)
 		}
 	}
-	if more := len(names) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
-	}
-	return strings.Join(names, ", ")
+	return names.List(holders, maxNamed)
 }

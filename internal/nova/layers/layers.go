@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
@@ -24,8 +25,9 @@ import (
 // Names of files on the host. oslo.config reads a directory in the order of the names
 // (oslo_config/cfg.py, _ConfigDirOpt): 01-nova.conf, templates, what is the compute's own.
 const (
-	templateFile        = "01-template-%02d-config.conf"
-	templateSecretsFile = "01-template-%02d-secrets.conf"
+	templatePrefix      = "01-template-"
+	templateFile        = templatePrefix + "%02d-config.conf"
+	templateSecretsFile = templatePrefix + "%02d-secrets.conf"
 	ownFile             = "02-nova-override.conf"
 	ownSecretsFile      = "03-nova-secrets.conf"
 )
@@ -43,9 +45,15 @@ type Layer struct {
 	File, SecretsFile string
 }
 
-// Of returns the layers of a compute of the role, in the order in which they are read. Files
-// of templates are numbered by those that the compute has: others do not concern it.
+// Of returns the layers of a compute of the role, in the order in which they are read.
 func Of(cell *novav1.NovaCell, role string, compute *novav1.NovaExternalCompute) []Layer {
+	own := Layer{Own, compute.Spec.CustomServiceConfig, compute.Spec.CustomServiceConfigSecrets, ownFile, ownSecretsFile}
+	return append(Templates(cell, role), own)
+}
+
+// Templates returns the layers that computes of the role have from their cell. Files are numbered
+// by those that they have: others do not concern them.
+func Templates(cell *novav1.NovaCell, role string) []Layer {
 	var layers []Layer
 	for i, t := range cell.Spec.ComputeTemplates {
 		if !concerns(t, role) {
@@ -56,7 +64,7 @@ func Of(cell *novav1.NovaCell, role string, compute *novav1.NovaExternalCompute)
 			fmt.Sprintf(templateFile, len(layers)+1), fmt.Sprintf(templateSecretsFile, len(layers)+1),
 		})
 	}
-	return append(layers, Layer{Own, compute.Spec.CustomServiceConfig, compute.Spec.CustomServiceConfigSecrets, ownFile, ownSecretsFile})
+	return layers
 }
 
 // concerns reports whether a template says something to computes of the role.
@@ -83,6 +91,33 @@ func Files(ctx context.Context, r *inputs.Reader, namespace string, layers []Lay
 	return files, nil
 }
 
+// Hash identifies what a compute has from its cell: the generated configuration and the files of
+// templates among those that it reads.
+func Hash(generated []byte, files map[string][]byte) string {
+	content := map[string][]byte{novav1.GeneratedConfigKey: generated}
+	for name, text := range files {
+		if strings.HasPrefix(name, templatePrefix) {
+			content[name] = text
+		}
+	}
+	return inputs.Digest(content)[:32]
+}
+
+// PodHash identifies what a compute in pods has from its cell: the generated configuration, and
+// the authorities that it trusts.
+func PodHash(generated, authorities []byte) string {
+	return inputs.Digest(map[string][]byte{novav1.GeneratedConfigKey: generated, podified.AuthoritiesFile: authorities})[:32]
+}
+
+// SecretNames are the Secrets that the templates of a cell name.
+func SecretNames(cell *novav1.NovaCell) []string {
+	var names []string
+	for _, t := range cell.Spec.ComputeTemplates {
+		names = append(names, t.CustomServiceConfigSecrets...)
+	}
+	return names
+}
+
 // halt shows a Secret that is missing where texts are refused.
 func halt(err error) error {
 	var halt *phase.Halt
@@ -98,11 +133,7 @@ const secretIndex = "nova.layers"
 // Index adds the index that CellsWith uses.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return indexer.IndexField(ctx, &novav1.NovaCell{}, secretIndex, func(cell client.Object) []string {
-		var names []string
-		for _, t := range cell.(*novav1.NovaCell).Spec.ComputeTemplates {
-			names = append(names, t.CustomServiceConfigSecrets...)
-		}
-		return names
+		return SecretNames(cell.(*novav1.NovaCell))
 	})
 }
 

@@ -88,3 +88,14 @@ func TestOsloConfigReadsTheFilesInTheOrderOfTheLayers(t *testing.T) {
 		t.Errorf("oslo.config reads the files in another order (-want +got):\n%s", diff)
 	}
 }
+
+func TestAComputeIsKnownByWhatItHasFromItsCell(t *testing.T) {
+	generated, template := []byte("generated"), map[string][]byte{"01-template-01-config.conf": []byte("t"), "02-nova-override.conf": []byte("own")}
+	hash := Hash(generated, template)
+	if Hash(generated, map[string][]byte{"01-template-01-config.conf": []byte("t"), "03-nova-secrets.conf": []byte("other")}) != hash {
+		t.Error("what is the compute's own counts")
+	}
+	if Hash([]byte("another"), template) == hash || Hash(generated, nil) == hash || PodHash(generated, []byte("ca")) == PodHash(generated, nil) {
+		t.Error("another configuration has the same hash")
+	}
+}

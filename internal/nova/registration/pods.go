@@ -15,9 +15,9 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
-	"github.com/edpm-operators/edpm-operators/internal/placement"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
@@ -138,7 +138,7 @@ func (p *PodServices) adjust(ctx context.Context) error {
 	for _, s := range p.leaving {
 		err := s.find(ctx, p.api, []string{s.name.Pod})
 		if err == nil {
-			err = s.retire(ctx, false)
+			err = s.retire(ctx)
 		}
 		s.showRetired()
 		if trouble := (*computeservice.Trouble)(nil); errors.As(err, &trouble) {
@@ -288,9 +288,9 @@ func (p *PodServices) Leaving() *phase.Halt {
 		halt = phase.Failing(t, trouble.Reason, "%s: services are to be disabled and deleted in nova, but %s. It is tried again automatically; to continue without it, set annotation %s: \"true\"", doing, trouble.Message, common.SkipCleanupAnnotation)
 	case len(occupied) > 0:
 		halt = phase.Stalled(t, novav1.InstancesPresentReason, "%s: nova has instances on hosts %s, which get no new ones. Delete them, or move them where the driver can, and it continues automatically. To continue without that, set annotation %s: \"true\"",
-			doing, placement.Enumerate(occupied), common.SkipCleanupAnnotation)
+			doing, names.List(occupied, names.Few), common.SkipCleanupAnnotation)
 	default:
-		halt = phase.Waiting(t, novav1.PodsLeavingReason, "%s: waiting until %s no longer run, to delete their services in nova", doing, placement.Enumerate(p.names()))
+		halt = phase.Waiting(t, novav1.PodsLeavingReason, "%s: waiting until %s no longer run, to delete their services in nova", doing, names.List(p.names(), names.Few))
 	}
 	halt.After = p.observer.Pause(false)
 	if slices.ContainsFunc(p.leaving, p.unrecorded) {

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -113,7 +114,7 @@ func Outdated(cell *novav1.NovaCell, image string) bool {
 }
 
 // Changes lets through what a cell counts of its computes.
-var Changes = watch.SpecOr(func(obj client.Object) (seen struct{ image, deployed, ready, service string }) {
+var Changes = watch.SpecOr(func(obj client.Object) (seen struct{ image, deployed, ready, service, config string }) {
 	c := obj.(*novav1.NovaExternalCompute)
 	show := func(t condition.Type) string {
 		if shown := c.Status.Conditions.Get(t); shown != nil {
@@ -123,6 +124,7 @@ var Changes = watch.SpecOr(func(obj client.Object) (seen struct{ image, deployed
 	}
 	seen.image = fmt.Sprint(c.Status.Images[novav1.ComputeComponent], c.Status.ObservedGeneration, isDeployed(c))
 	seen.deployed, seen.ready, seen.service = show(condition.DeploymentReadyCondition), show(condition.ReadyCondition), show(novav1.ComputeServiceReadyCondition)
+	seen.config = c.Status.ConfigHash
 	return seen
 })
 
@@ -160,17 +162,24 @@ func Release(cells []*novav1.NovaCell) string {
 // ask which releases computes have when they start.
 const releaseFile = "computes-release"
 
+// mappingsFile tells apart configurations before and after cells are mapped otherwise: a service
+// keeps how it reaches another cell until it ends (nova/context.py, CELL_CACHE).
+const mappingsFile = "cell-mappings"
+
 // Files are those that restart the services of a cell in pods once all computes have followed
-// an update: those of all cells where a Nova says so.
+// an update, those of all cells where a Nova says so, and services that reach other cells once
+// these are mapped otherwise.
 func Files(cell *novav1.NovaCell) map[string][]byte {
-	release := cell.Status.ComputesRelease
+	release, mappings := cell.Status.ComputesRelease, ""
 	if metav1.GetControllerOf(cell) != nil {
 		release = cell.Annotations[novav1.ComputesReleaseAnnotation]
+		if cell.Spec.APIDatabaseHostname != "" {
+			mappings = cell.Annotations[novav1.CellMappingsAnnotation]
+		}
 	}
-	if release == "" {
-		return nil
-	}
-	return map[string][]byte{releaseFile: []byte(release)}
+	files := map[string][]byte{releaseFile: []byte(release), mappingsFile: []byte(mappings)}
+	maps.DeleteFunc(files, func(_ string, content []byte) bool { return len(content) == 0 })
+	return files
 }
 
 func count(image string, computes []novav1.NovaExternalCompute) *novav1.ComputesStatus {

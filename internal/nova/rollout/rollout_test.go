@@ -223,11 +223,18 @@ func TestServicesOfACellRestartOnceAllComputesHaveFollowed(t *testing.T) {
 		t.Errorf("the release of the cells is %q, want one that differs with their images", release)
 	}
 	cell.OwnerReferences = []metav1.OwnerReference{{Kind: "Nova", Controller: ptr.To(true)}}
-	if files := Files(cell); files != nil {
+	if files := Files(cell); len(files) > 0 {
 		t.Errorf("services know %v before their Nova says that all computes have followed", files)
 	}
-	cell.Annotations = map[string]string{novav1.ComputesReleaseAnnotation: release}
+	cell.Annotations = map[string]string{novav1.ComputesReleaseAnnotation: release, novav1.CellMappingsAnnotation: "m"}
 	if got := string(Files(cell)[releaseFile]); got != release {
 		t.Errorf("services know the release %q, want that of their Nova, %q", got, release)
+	}
+	if Files(cell)[mappingsFile] != nil {
+		t.Error("services that reach no other cell know how the others are mapped")
+	}
+	cell.Spec.APIDatabaseHostname = "api"
+	if got := string(Files(cell)[mappingsFile]); got != "m" {
+		t.Errorf("services that reach other cells know the mappings %q", got)
 	}
 }

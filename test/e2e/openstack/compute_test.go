@@ -32,6 +32,7 @@ var _ = Describe("Nova in a real OpenStack", Ordered, func() {
 	Describe("the guest", guestStories)
 	Describe("computes", faultStories)
 	Describe("further hosts", scaleStories)
+	Describe("credentials", rotationStories)
 	Describe("the compute until its removal", lifeStories)
 	Describe("a compute that is added again", deathStories)
 	Describe("a cell without computes", cellStories)
