@@ -175,7 +175,7 @@ test-monitoring: ## Run the tests of rules and dashboard alone, with the code of
 LONG = $(filter 1,$(E2E_LONG))
 E2E_LAB = ./test/e2e $(LONG:1=./test/e2e/metal)
 E2E_ROLES = ./test/e2e/roles
-E2E_NO_LAB = $$(go list ./test/e2e/... | grep -vE '/e2e(/(metal|docs|olm|openstack|ovn|roles|walkthrough$(if $(LONG),,|recovery)))?$$')
+E2E_NO_LAB = $$(go list ./test/e2e/... | grep -vE '/e2e(/(metal|docs|olm|openstack|ovn|roles|tempest|walkthrough$(if $(LONG),,|recovery)))?$$')
 E2E_TEST = go test -vet=off -timeout 60m -count=1 -p 1
 
 .PHONY: e2e
@@ -211,9 +211,9 @@ e2e-docs: ## Run the commands of the documentation, page after page (root). Not 
 	E2E_DOCS=1 go test ./test/e2e/docs -count=1 -timeout 40m
 
 .PHONY: e2e-openstack
-e2e-openstack: ## Run those with a real OpenStack (root): a compute registers and runs a guest, cinder-volume reports. Not part of make e2e.
+e2e-openstack: ## Run those with a real OpenStack (root): computes run guests, cinder-volume reports, Tempest. Not part of make e2e.
 	@hack/install-packages.sh lab test openstack
-	E2E_OPENSTACK=1 go test ./test/e2e/openstack -count=1 -timeout 60m
+	E2E_OPENSTACK=1 go test ./test/e2e/openstack ./test/e2e/tempest -count=1 -p 1 -timeout 120m
 
 .PHONY: e2e-ovn
 e2e-ovn: ## Run those with a real OVN and neutron (root): networks and metadata of guests on two hosts. Not part of make e2e.

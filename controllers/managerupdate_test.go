@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -111,6 +110,19 @@ func (w *world) templates() map[string]corev1.PodTemplateSpec {
 	return templates
 }
 
+// unexplained is what of a template docs/upgrade.md does not name as changed once: how programs
+// are started, probed and stopped, and what their environment has.
+func unexplained(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	rest := template.DeepCopy()
+	rest.Spec.TerminationGracePeriodSeconds, rest.Spec.ShareProcessNamespace = nil, nil
+	for i := range rest.Spec.Containers {
+		c := &rest.Spec.Containers[i]
+		c.Command, c.Env = nil, nil
+		c.ReadinessProbe, c.LivenessProbe, c.StartupProbe, c.Lifecycle = nil, nil, nil, nil
+	}
+	return *rest
+}
+
 // runNames are the names of the runs and Jobs.
 func (w *world) runNames() []string {
 	var names []string
@@ -122,7 +134,7 @@ func (w *world) runNames() []string {
 }
 
 var _ = Describe("An update of the manager", func() {
-	It("runs nothing on hosts, and moves nothing in nova", long, func() {
+	It("runs nothing on hosts, and keeps the images of nova", long, func() {
 		if os.Getenv("E2E_LONG") != "1" {
 			Skip("the earlier version would have to be built: set E2E_LONG=1")
 		}
@@ -164,7 +176,7 @@ var _ = Describe("An update of the manager", func() {
 			g.Expect(w.hosts.Book()).To(HaveLen(executions))
 			g.Expect(w.templates()).To(Equal(before))
 		}).WithTimeout(later).Should(Succeed())
-		executions, runs, jobs := len(w.hosts.Book()), w.runNames(), w.databases.times()
+		executions, runs := len(w.hosts.Book()), w.runNames()
 
 		By("killing it, and starting this one")
 		kill()
@@ -174,10 +186,10 @@ var _ = Describe("An update of the manager", func() {
 		w.quiet()
 		Expect(w.hosts.Book()[executions:]).To(BeEmpty())
 		Expect(w.runNames()).To(Equal(runs))
-		Expect(w.databases.times()).To(Equal(jobs), "Jobs")
+		Expect(w.databases.times()).To(HaveEach(1), "each Job runs once for its inputs, some of which docs/upgrade.md names")
 		after := w.templates()
 		for name := range before {
-			Expect(after[name]).To(Equal(before[name]), fmt.Sprintf("pods of %s", name))
+			Expect(unexplained(after[name])).To(Equal(unexplained(before[name])), "pods of %s", name)
 		}
 
 		By("removing a node, which the earlier version gave its finalizers")

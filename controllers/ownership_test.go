@@ -117,6 +117,7 @@ func (s stack) generated() []generated {
 		generated{s.budget("nova-cell0-conductor"), cell0, deployed},
 		generated{s.secret("nova-cell1-compute-config"), cell1, novav1.NovaComputeServiceConfigReadyCondition},
 		generated{s.secret("nova-cell1-migration-ca"), cell1, novav1.MigrationCAReadyCondition},
+		generated{s.secret("nova-cell1-migration-key"), cell1, novav1.MigrationKeyReadyCondition},
 		generated{s.secret("nova-cell1-db-sync" + config), cell1, condition.DBSyncReadyCondition},
 		generated{s.secret("nova-cell1-conductor" + config), cell1, deployed},
 		generated{s.set("nova-cell1-conductor"), cell1, deployed},

@@ -53,7 +53,7 @@ var _ = Describe("A compute that nova knows", func() {
 	It("stays as long as nova has instances on it, and says how many", func() {
 		server.Boot("n000", 2)
 		remove(w.node("n000"))
-		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances", common.SkipCleanupAnnotation)
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances", common.FenceAnnotation)
 		Expect(server.Host("n000").Disabled).To(BeTrue())
 		w.quiet()
 		Expect(w.times("n000", cleanup)).To(BeZero(), "nothing should be removed from the host")
@@ -77,7 +77,10 @@ var _ = Describe("A compute that nova knows", func() {
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances")
 	})
 
-	It("forces its service down in nova when its host is dead, so that guests can be evacuated", func() {
+	// left is the service of a compute that was deleted without clean-up: nothing was said of the host.
+	left := fakenova.State{Service: true, Mapped: true, Disabled: true, Reason: "edpm-operators: the compute is being removed"}
+
+	It("leaves its service in nova when it is deleted without clean-up with guests, which says nothing about its host", func() {
 		server.Boot("n000", 3)
 		server.Stop("n000")
 		remove(w.node("n000"))
@@ -85,8 +88,7 @@ var _ = Describe("A compute that nova knows", func() {
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		gone(w.compute("n000"))
 		gone(w.node("n000"))
-		state := server.Host("n000")
-		Expect(state.Service && state.Disabled && state.ForcedDown).To(BeTrue(), "%+v", state)
+		Expect(server.Host("n000")).To(Equal(left))
 		Expect(server.Requests("DELETE")).To(BeZero())
 		Expect(w.times("n000", cleanup)).To(BeZero())
 		Eventually(func() []string { return w.events("n000") }).Should(ContainElement(And(
@@ -113,7 +115,7 @@ var _ = Describe("A compute that nova knows", func() {
 		}
 	})
 
-	It("forces its service down when its host is dead also if the manager has just started", func() {
+	It("leaves its service when it is deleted without clean-up with guests also if the manager has just started", func() {
 		server.Boot("n000", 3)
 		server.Stop("n000")
 		remove(w.node("n000"))
@@ -122,7 +124,7 @@ var _ = Describe("A compute that nova knows", func() {
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		w.running = startManager(w.ns, w.opts)
 		gone(w.compute("n000"))
-		Expect(server.Host("n000").ForcedDown).To(BeTrue())
+		Expect(server.Host("n000")).To(Equal(left))
 	})
 
 	It("disappears from nova without clean-up when its host is dead and empty", func() {
@@ -134,30 +136,28 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(w.times("n000", cleanup)).To(BeZero())
 	})
 
-	It("forces its service down when its host has just died, before nova has noticed", func() {
+	It("leaves its service when its host has just died, before nova has noticed", func() {
 		server.DownAfter(time.Minute)
 		server.Boot("n000", 3)
 		server.Stop("n000")
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
 		gone(w.node("n000"))
-		state := server.Host("n000")
-		Expect(state.Service && state.Disabled && state.ForcedDown).To(BeTrue(), "%+v", state)
+		Expect(server.Host("n000")).To(Equal(left))
 		Eventually(func() []string { return w.events("n000") }).Should(ContainElement(
 			ContainSubstring("Warning ComputeServiceLeft nova keeps the service nova-compute of host n000 (3 instances)")))
 	})
 
-	It("leaves no ghost when it is deleted without clean-up while nova-compute runs", func() {
+	It("lets no one evacuate guests that run, and leaves no ghost, when it is deleted without clean-up while nova-compute runs", func() {
+		server.Boot("n000", 2)
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
 		gone(w.node("n000"))
-		state := server.Host("n000")
-		Expect(state.Service && state.Disabled && state.ForcedDown).To(BeTrue(), "%+v", state)
-		Expect(state.Ghosts).To(BeZero())
+		Expect(server.Host("n000")).To(Equal(left))
 	})
 
-	It("leaves no ghost when the manager was killed after it had forced the service down", func() {
-		server.Disable("n000", true, "edpm-operators: the compute is being removed")
+	It("leaves no ghost when another user has forced the service down", func() {
+		server.Disable("n000", true, "mine")
 		server.ForceDown("n000")
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
@@ -167,10 +167,10 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Host("n000").Ghosts).To(BeZero())
 	})
 
-	It("leaves no ghost when its node has disabled it and its finalizer is removed in a second attempt", func() {
+	It("leaves no ghost when its node has disabled it and another user has forced it down", func() {
 		annotate(w.node("n000"), common.DisableAnnotation, "scale-in")
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason)
-		server.ForceDown("n000") // as the first attempt did
+		server.ForceDown("n000")
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
 		gone(w.node("n000"))
@@ -180,14 +180,13 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(state.Reason).To(Equal("edpm-operators: the compute is being removed"), "by which the service is enabled when the host comes back")
 	})
 
-	It("forces its service down when its host is dead and nova refuses to delete it", func() {
+	It("leaves its service when its host is dead and nova refuses to delete it", func() {
 		server.Migrate("n000")
 		server.Stop("n000")
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		remove(w.node("n000"))
 		gone(w.node("n000"))
-		state := server.Host("n000")
-		Expect(state.Service && state.Disabled && state.ForcedDown).To(BeTrue(), "%+v", state)
+		Expect(server.Host("n000")).To(Equal(left))
 		Eventually(func() []string { return w.events("n000") }).Should(ContainElement(ContainSubstring("Warning ComputeServiceLeft nova keeps the service nova-compute of host n000")))
 	})
 
@@ -254,6 +253,25 @@ var _ = Describe("A compute that nova knows", func() {
 		w.condition(w.compute("n000"), novav1.ComputeServiceReadyCondition, "False/NovaAPIUnreachable/Warning", "The service is to be disabled or enabled, but nova's API")
 		server.Break(fakenova.None)
 		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("new memory"))
+	})
+
+	It("stays itself in nova when its machine is replaced, or installed again", func() {
+		known := get(Default, w.compute("n000")).Status.ComputeService
+		Expect(known.ComputeID).NotTo(BeEmpty())
+		server.Boot("n000", 1)
+		server.Stop("n000")
+		annotate(w.node("n000"), common.HostKeyAnnotation, keyTwo)
+		annotate(w.node("n000"), common.RerunAnnotation, "installed again")
+		Eventually(func() int { return w.times("n000", "nova") }).Should(Equal(2))
+		told := w.did("n000", "nova")[1].Vars
+		Expect(told["edpm_nova_known_host"]).To(Equal("n000"))
+		Expect(server.RunAs("n000", "")).To(BeFalse(), "nova-compute refuses to start where its identity is lost")
+		Expect(server.RunAs("n000", told["edpm_nova_compute_id"].(string))).To(BeTrue())
+		w.computesReady("n000")
+		now := get(Default, w.compute("n000")).Status.ComputeService
+		Expect([]string{now.ID, now.ComputeID}).To(Equal([]string{known.ID, known.ComputeID}))
+		Expect(server.Guest("guest-0").Host).To(Equal("n000"))
+		Expect(server.Requests("DELETE")).To(BeZero())
 	})
 
 	It("leaves the service of another compute alone when it never ran on its host", func() {

@@ -271,7 +271,9 @@ var _ = Describe("Another Secret for a Nova", func() {
 				cut := w.wire.cutAfter(at, answered)
 				rotate(nova)
 				remove(w.secret("osp-secret"), w.secret("rabbitmq-transport-url-nova-cell1-transport"))
-				cut.orUntil(func(g Gomega) { g.Expect(api.Get(ctx, client.ObjectKeyFromObject(w.secret("osp-secret")), w.secret("osp-secret"))).NotTo(Succeed()) })
+				cut.orUntil(func(g Gomega) {
+					g.Expect(api.Get(ctx, client.ObjectKeyFromObject(w.secret("osp-secret")), w.secret("osp-secret"))).NotTo(Succeed())
+				})
 				w.restart()
 				ended(w, nova)
 				w.exactlyOnce()

@@ -98,7 +98,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		server.Discover()
 		w.computesReady("n000")
 		got := get(Default, w.compute("n000")).Status.ComputeService
-		Expect(*got).To(Equal(novav1.ComputeServiceStatus{ID: got.ID, Host: "n000", Up: true, Mapped: true}))
+		Expect(*got).To(Equal(novav1.ComputeServiceStatus{ID: got.ID, ComputeID: server.NodeID("n000"), Host: "n000", Up: true, Mapped: true}))
 		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "True/Ready/")
 		w.exactlyOnce()
 	})

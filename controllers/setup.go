@@ -45,6 +45,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/kinds"
 	"github.com/edpm-operators/edpm-operators/internal/metrics"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -77,6 +78,8 @@ type Options struct {
 	// OperatorCondition of the manager, by which OLM is told when not to upgrade it;
 	// without a name there is none.
 	OperatorCondition types.NamespacedName
+	// Logs of pods, in which Jobs print the options of images; nil if these are not read.
+	Logs options.Logs
 }
 
 // setup has what the controllers share.
@@ -246,9 +249,14 @@ func (s *setup) nova(ctx context.Context) error {
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
+	cellPods := podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "novacell", Service: "nova-conductor", Finalizer: novav1.NovaCellFinalizer})
+	var keeper *options.Keeper
+	var finder *options.Finder
+	if s.Logs != nil {
+		keeper, finder = &options.Keeper{Pods: cellPods, Metadata: s.GetCache(), Logs: s.Logs}, options.NewFinder(s.inputs)
+	}
 	if err := (&novacell.Reconciler{
-		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images, Gather: s.Gather,
-		Pods: podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "novacell", Service: "nova-conductor", Finalizer: novav1.NovaCellFinalizer}),
+		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images, Gather: s.Gather, Pods: cellPods, Options: keeper,
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
@@ -258,7 +266,7 @@ func (s *setup) nova(ctx context.Context) error {
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
-	return (&novaexternalcompute.Reconciler{Images: s.Images, Services: services}).SetupWithManager(ctx, s.Manager, s.hosted())
+	return (&novaexternalcompute.Reconciler{Images: s.Images, Services: services, Options: finder}).SetupWithManager(ctx, s.Manager, s.hosted())
 }
 
 func (s *setup) glance(ctx context.Context) error {

@@ -411,6 +411,10 @@ var _ = Describe("The annotations for the drain of a host", func() {
 		node := newWorld().newNode("edpm-0", "", "-")
 		node.Annotations = map[string]string{common.DrainAnnotation: "true"}
 		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/drain]", `"true"`, `"live", "cold", "stop"`)
+		node.Annotations = map[string]string{common.FenceAnnotation: ""}
+		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/fence]", "name who says that the host is off")
+		node.Annotations = map[string]string{common.FenceAnnotation: "anna", common.DrainAnnotation: "live"}
+		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/drain]", "remove one of the annotations")
 		node.Annotations = map[string]string{common.DrainAnnotation: "live", common.DrainParallelAnnotation: "many"}
 		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/drain-parallel]", `"many"`, "must be a number from 1 to 50")
 		node.Annotations[common.DrainParallelAnnotation] = "4"

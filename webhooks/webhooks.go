@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	"github.com/edpm-operators/edpm-operators/webhooks/ansibleee"
 	"github.com/edpm-operators/edpm-operators/webhooks/core"
 	"github.com/edpm-operators/edpm-operators/webhooks/dataplane"
@@ -27,17 +29,19 @@ import (
 // SetupAll serves the webhooks of the operators. To those of operators that do not
 // run it says yes and changes nothing: the configuration that is deployed may name
 // them, and their kinds may belong to another user. Verdicts read from the API
-// server; the warning of nodes with one address reads the cache and its nodes.Index.
+// server; the warning of nodes with one address reads the cache and its nodes.Index, and what
+// images know of options is read when the cache shows another version of it.
 func SetupAll(mgr ctrl.Manager, operators []string) error {
 	mgr = guardedManager{mgr}
 	reader, defaults := mgr.GetAPIReader(), images.Env()
+	known := options.NewFinder(inputs.NewConfigMapReader(mgr.GetCache(), reader))
 	setups := map[string][]func() error{
 		"nova": {
 			func() error { return nova.SetupCellRuleWithManager(mgr, reader) },
-			func() error { return nova.SetupNovaExternalComputeWithManager(mgr, reader, defaults) },
-			func() error { return nova.SetupNovaWithManager(mgr) },
-			func() error { return nova.SetupNovaCellWithManager(mgr) },
-			func() error { return nova.SetupNovaComputeWithManager(mgr) },
+			func() error { return nova.SetupNovaExternalComputeWithManager(mgr, reader, defaults, known) },
+			func() error { return nova.SetupNovaWithManager(mgr, known) },
+			func() error { return nova.SetupNovaCellWithManager(mgr, known) },
+			func() error { return nova.SetupNovaComputeWithManager(mgr, known) },
 		},
 		"neutron": {
 			func() error { return neutron.SetupOVNControllerWithManager(mgr, defaults) },

@@ -69,13 +69,14 @@ class HostTest(unittest.TestCase):
     ENVIRONMENT = {"PODMAN_IGNORE_CGROUPSV1_WARNING": "1"}
     # What the host has images of, as store.sh knows them: "nova" has libvirt and nova-compute.
     IMAGES = ()
+    # Of another host in the same network, name and address differ.
+    name, address = NAME, SUBNET + ".10"
 
     @classmethod
     def setUpClass(cls):
         cls.directory = os.path.join(tempfile.gettempdir(), NAME) if KEEP else tempfile.mkdtemp(prefix=NAME + "-")
         os.makedirs(cls.directory, exist_ok=True)
         cls.collection()
-        cls.address = SUBNET + ".10"
         if not KEEP:
             cls.addClassCleanup(shutil.rmtree, cls.directory, True)
             cls.addClassCleanup(cls.clear)
@@ -83,6 +84,7 @@ class HostTest(unittest.TestCase):
             sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", cls.path("key"))
             script("load.sh", "edpm-host")
             cls.clear()
+            sh("podman", "network", "create", "--subnet", SUBNET + ".0/24", NAME)
             cls.start()
         cls.wait()
         cls.host("cat > /etc/environment; umask 337; echo 'Defaults env_file=/etc/environment' > /etc/sudoers.d/environment",
@@ -101,20 +103,19 @@ class HostTest(unittest.TestCase):
 
     @classmethod
     def clear(cls):
-        sh("podman", "rm", "--force", "--volumes", "--time", "0", NAME, check=False)
+        sh("podman", "rm", "--force", "--volumes", "--time", "0", cls.name, check=False)
         sh("podman", "network", "rm", "--force", NAME, check=False)
 
     @classmethod
     def start(cls):
-        sh("podman", "network", "create", "--subnet", SUBNET + ".0/24", NAME)
         images = ["--volume", script("store.sh", *cls.IMAGES) + ":/var/lib/edpm-images:ro"] if cls.IMAGES else []
-        sh("podman", "--runtime", "runc", "run", "--detach", "--name", NAME, "--hostname", NAME, *OPTIONS,
+        sh("podman", "--runtime", "runc", "run", "--detach", "--name", cls.name, "--hostname", cls.name, *OPTIONS,
            "--network", NAME, "--ip", cls.address, "--volume", "/var/lib/containers", *images,
            "--volume", cls.path("key.pub") + ":/etc/edpm-lab/authorized_keys:ro", IMAGE, "/sbin/init")
 
     @classmethod
     def wait(cls):
-        cls.pid = sh("podman", "inspect", "--format", "{{.State.Pid}}", NAME)
+        cls.pid = sh("podman", "inspect", "--format", "{{.State.Pid}}", cls.name)
         for _ in range(120):
             if cls.host("systemctl is-system-running", check=False) in ("running", "degraded") and cls.ssh():
                 return

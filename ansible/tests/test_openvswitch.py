@@ -15,7 +15,8 @@ class OpenVSwitchTest(modules.ModuleTest):
     def setUp(self):
         super().setUp()
         self.database({"system-id": "s", "ovn-remote": "tcp:192.0.2.1:6642"}, {"br-int": "netdev", "br-ex": ""}, {"tap0": {"iface-id": "i"}, "patch0": {"ovn-localnet-port": "p"}})
-        self.command("ovs-vsctl", 'case "$*" in *"list Open_vSwitch") cat %(d)s/ids ;; *"list Bridge") cat %(d)s/bridges ;; *"list Port") cat %(d)s/ports ;; esac'
+        self.command("ovs-vsctl", 'case "$*" in *"list Open_vSwitch") cat %(d)s/ids ;; *"list Bridge") cat %(d)s/bridges ;; *"list Port") cat %(d)s/ports ;;'
+                     ' *"list Manager") cat %(d)s/managers ;; esac'
                      % {"d": self.directory})
 
     def database(self, ids, bridges, ports):
@@ -24,6 +25,7 @@ class OpenVSwitchTest(modules.ModuleTest):
             self.write(name, json.dumps({"headings": headings, "data": data}))
         table("ids", ["external_ids"], [[["map", sorted(ids.items())]]])
         table("bridges", ["name", "datapath_type"], [list(pair) for pair in sorted(bridges.items())])
+        table("managers", ["target"], [["ptcp:6640:127.0.0.1"]])
         table("ports", ["name", "external_ids"], [[name, ["map", sorted(each.items())]] for name, each in sorted(ports.items())])
 
     def transactions(self):
@@ -52,6 +54,11 @@ class OpenVSwitchTest(modules.ModuleTest):
             self.assertEqual(self.done(hostname=given)["changes"], ["external id hostname"])
             self.assertEqual(self.transactions(), ['set Open_vSwitch . external_ids:hostname="%s"' % name])
 
+    def test_managers_are_added(self):
+        self.assertEqual(self.done(managers=["ptcp:6640:127.0.0.1", "ssl:192.0.2.9:6640"])["changes"], ["manager ssl:192.0.2.9:6640"])
+        self.assertEqual(self.transactions(), [
+            '--id=@manager1 create Manager target="ssl:192.0.2.9:6640" -- add Open_vSwitch . manager_options @manager1'])
+
     def test_what_is_to_be_removed(self):
         answer = self.done(external_ids={"ovn-remote": ""}, absent_bridges=["br-int"], absent_ports_of=["ovn-localnet-port"])
         self.assertEqual(answer["changes"], ["no external id ovn-remote", "no port patch0", "no bridge br-int"])
@@ -60,7 +67,8 @@ class OpenVSwitchTest(modules.ModuleTest):
     def test_a_host_on_which_it_does_not_run(self):
         self.command("ovs-vsctl", "echo 'ovs-vsctl: unix:db.sock: database connection failed (No such file or directory)' >&2; exit 1")
         self.assertIn("Open vSwitch does not answer on this host: ovs-vsctl: unix:db.sock: database connection failed", self.failure(bridges=["br-ex"]))
-        self.assertEqual(self.done(check=True, external_ids={"a": "b", "c": ""}, bridges=["br-ex"])["changes"], ["external id a", "bridge br-ex"])
+        self.assertEqual(self.done(check=True, external_ids={"a": "b", "c": ""}, bridges=["br-ex"], managers=["ptcp:1"])["changes"],
+                         ["external id a", "bridge br-ex", "manager ptcp:1"])
 
 
 if __name__ == "__main__":

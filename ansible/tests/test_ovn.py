@@ -91,6 +91,7 @@ class OVNTest(realhost.HostTest):
         self.assertEqual(dict(self.ids(), **want), self.ids())
         self.assertEqual(self.host("systemctl is-enabled openvswitch-switch"), "enabled")
         self.assertEqual(self.host("ovs-vsctl get bridge br-ex datapath_type").strip('"'), "netdev")
+        self.assertEqual(self.host("ovs-vsctl get-manager"), "ptcp:6640:127.0.0.1")
         self.unchanged("configure_ovs", **OVS)
         directory = self.host("stat --format=%i /run/openvswitch")
         self.host("systemctl restart openvswitch-switch")

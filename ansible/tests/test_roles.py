@@ -162,6 +162,21 @@ class GuestsTest(realhost.HostTest):
         self.succeeds("nova_cleanup", edpm_nova_cleanup_force=True)
         self.assertEqual(self.host("ls /etc/systemd/system | grep edpm_", check=False), "")
 
+    def test_guests_that_were_evacuated_are_stopped_with_nova_compute(self):
+        stays, left, stubborn = ("11111111-1111-4111-8111-11111111111%d" % i for i in range(3))
+        for guest, ignores in ((stays, ""), (left, ""), (stubborn, "signal.signal(signal.SIGTERM, signal.SIG_IGN);")):
+            self.host("systemd-run --quiet --unit guest-{0} python3 -c 'import signal;{1}signal.pause()' -name guest=instance -uuid {0} -smp 1".format(guest, ignores))
+            self.addCleanup(self.host, "systemctl kill --signal KILL guest-" + guest, check=False)
+        self.put("/etc/systemd/system/edpm_nova_compute.service", OURS + "[Service]\nExecStart=/bin/sleep infinity\n")
+        self.host("systemctl daemon-reload; systemctl start edpm_nova_compute")
+        self.addCleanup(self.host, "systemctl stop edpm_nova_compute; rm /etc/systemd/system/edpm_nova_compute.service", check=False)
+        gone = "22222222-2222-4222-8222-222222222222"
+        result = self.succeeds("nova_evacuated", edpm_nova_evacuated=[left, gone, stubborn])
+        self.assertEqual(result.changed, ["Stop nova-compute", "Stop guests that were evacuated"])
+        state = "systemctl is-active edpm_nova_compute " + " ".join("guest-" + guest for guest in (stays, left, stubborn))
+        self.assertEqual(self.host(state, check=False).split(), ["inactive", "active", "inactive", "failed"])
+        self.assertEqual(self.succeeds("nova_evacuated", edpm_nova_evacuated=[left, gone, stubborn]).changed, [])
+
     def virtlogd(self):
         return self.host("podman inspect --format '{{.State.StartedAt}}' edpm_libvirt_virtlogd")
 

@@ -27,8 +27,13 @@ const (
 	// moved to other hosts: live, cold or stop.
 	DrainAnnotation = "edpm.openstack.org/drain"
 
-	// DrainParallelAnnotation on a node is how many of its guests are moved at a time.
+	// DrainParallelAnnotation on a node is how many of its guests are moved, or evacuated, at a
+	// time.
 	DrainParallelAnnotation = "edpm.openstack.org/drain-parallel"
+
+	// FenceAnnotation on a node says that its host is off, and stays off until the annotation
+	// is removed: the value is who says so. Its guests are evacuated.
+	FenceAnnotation = "edpm.openstack.org/fence"
 
 	// HostKeyAnnotation on a node is the public key of its host, as in
 	// /etc/ssh/ssh_host_ed25519_key.pub. It takes the place of the key that was

@@ -25,12 +25,14 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
-// drainCommand is one call of kubectl edpm drain, or of undrain.
+// drainCommand is one call of kubectl edpm drain or fence, or with undo of undrain or unfence.
 type drainCommand struct {
 	connection
 	cold, stop, undo bool
-	parallel         int
-	timeout          time.Duration
+	// by is who says that the hosts are off; nil for a drain.
+	by       *string
+	parallel int
+	timeout  time.Duration
 }
 
 func newDrain(flags *genericclioptions.ConfigFlags) *cobra.Command {
@@ -45,9 +47,13 @@ func newDrain(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	cmd.Flags().BoolVar(&d.cold, "cold", false, "shut guests down, move them, and start them again, instead of moving them while they run")
 	cmd.Flags().BoolVar(&d.stop, "stop", false, "shut guests down, and leave them on the host")
 	cmd.MarkFlagsMutuallyExclusive("cold", "stop")
-	cmd.Flags().IntVar(&d.parallel, "parallel", validate.DefaultDrainParallel, "how many guests of each host are moved at a time")
+	d.addParallel(cmd)
 	d.addTimeout(cmd)
 	return cmd
+}
+
+func (d *drainCommand) addParallel(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&d.parallel, "parallel", validate.DefaultDrainParallel, "how many guests of each host are moved at a time")
 }
 
 func newUndrain(flags *genericclioptions.ConfigFlags) *cobra.Command {
@@ -115,16 +121,22 @@ func (d *drainCommand) annotate(ctx context.Context, n *dataplanev1.OpenStackDat
 		n.Annotations = map[string]string{}
 	}
 	delete(n.Annotations, common.DrainParallelAnnotation)
-	if d.undo {
-		delete(n.Annotations, common.DrainAnnotation)
-	} else {
-		n.Annotations[common.DrainAnnotation] = d.mode()
+	key, value := common.DrainAnnotation, d.mode()
+	if d.by != nil {
+		key, value = common.FenceAnnotation, *d.by
+	}
+	if delete(n.Annotations, key); !d.undo {
+		delete(n.Annotations, common.DrainAnnotation) // a host that is off is not drained
+		n.Annotations[key] = value
 		if d.parallel != validate.DefaultDrainParallel {
 			n.Annotations[common.DrainParallelAnnotation] = strconv.Itoa(d.parallel)
 		}
 	}
 	if _, _, errs := validate.Drain(n.Annotations); len(errs) > 0 { // admission may be off
 		return fmt.Errorf("--parallel: %w", errs.ToAggregate())
+	}
+	if _, errs := validate.Fence(n.Annotations); len(errs) > 0 {
+		return errs.ToAggregate()
 	}
 	if err := d.client.Patch(ctx, n, client.MergeFrom(before), client.FieldOwner("kubectl-edpm")); err != nil {
 		return fmt.Errorf("annotating node %s: %w", n.Name, err)
@@ -186,9 +198,14 @@ func (d *drainCommand) verdict(nodes []*dataplanev1.OpenStackDataPlaneNode, ende
 			ended[i] = nil
 		}
 	}
-	if names := strings.Join(open, " "); names != "" && d.undo {
+	names := strings.Join(open, " ")
+	switch {
+	case names == "":
+	case d.by != nil:
+		ended = append(ended, fmt.Errorf("%s is no longer followed, and it continues: kubectl edpm status shows how far it is", names))
+	case d.undo:
 		ended = append(ended, fmt.Errorf("the drain of %s was ended, and what it began is no longer followed: kubectl edpm status shows how far it is", names))
-	} else if names != "" {
+	default:
 		ended = append(ended, fmt.Errorf("the drain of %s continues, and is no longer followed: kubectl edpm status shows how far it is, and kubectl edpm undrain %s ends it", names, names))
 	}
 	return errors.Join(ended...)
@@ -200,7 +217,7 @@ var computeKind = novav1.GroupVersion.WithKind("NovaExternalCompute")
 // report shows what a compute reports, and returns whether its node is done.
 func (d *drainCommand) report(compute *unstructured.Unstructured, show func(string)) (done bool, err error) {
 	conditions := serviceOf(compute).Conditions
-	drained, service := conditions.Get(novav1.DrainedCondition), conditions.Get(novav1.ComputeServiceReadyCondition)
+	drained, service := conditions.Get(d.condition()), conditions.Get(novav1.ComputeServiceReadyCondition)
 	switch {
 	case d.undo && drained == nil:
 		if service != nil {
@@ -214,11 +231,22 @@ func (d *drainCommand) report(compute *unstructured.Unstructured, show func(stri
 	if d.undo {
 		return false, nil
 	}
-	if drained.Reason == novav1.DrainNotPossibleReason {
+	switch drained.Reason {
+	case novav1.DrainNotPossibleReason:
 		return false, fmt.Errorf("node %s cannot be drained: %s", compute.GetName(), drained.Reason)
+	case novav1.EvacuationNotPossibleReason, novav1.HostAliveReason:
+		return false, fmt.Errorf("node %s is not evacuated: %s", compute.GetName(), drained.Reason)
 	}
 	// The condition can still be that of a drain in another way.
 	return drained.Status == corev1.ConditionTrue && d.isReasonOf(drained.Reason), nil
+}
+
+// condition that says how far it is.
+func (d *drainCommand) condition() condition.Type {
+	if d.by != nil {
+		return novav1.EvacuatedCondition
+	}
+	return novav1.DrainedCondition
 }
 
 func (d *drainCommand) isReasonOf(reason condition.Reason) bool {

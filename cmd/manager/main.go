@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 
@@ -12,9 +13,11 @@ import (
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	uberzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,6 +40,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers/ansibleee/upgradeable"
 	"github.com/edpm-operators/edpm-operators/internal/coexistence"
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	novaoptions "github.com/edpm-operators/edpm-operators/internal/nova/options"
 	"github.com/edpm-operators/edpm-operators/webhooks"
 )
 
@@ -131,6 +135,9 @@ func newManager(ctx context.Context, config *rest.Config, opts *options, decisio
 	if len(decision.Running) > 0 {
 		setup := controllers.Options{Operators: decision.Running, Engine: opts.engine, Secrets: opts.secrets, Images: images.Env(), RunnerResources: opts.runner}
 		setup.OperatorCondition = types.NamespacedName{Namespace: podNamespace(), Name: os.Getenv(upgradeable.NameVariable)}
+		if setup.Logs, err = podLogs(mgr); err != nil {
+			return nil, err
+		}
 		if err := controllers.Setup(ctx, mgr, setup); err != nil {
 			return nil, fmt.Errorf("setting up controllers: %w", err)
 		}
@@ -143,6 +150,17 @@ func newManager(ctx context.Context, config *rest.Config, opts *options, decisio
 		return nil, err
 	}
 	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
+}
+
+// podLogs opens logs of pods, which have one container.
+func podLogs(mgr manager.Manager) (novaoptions.Logs, error) {
+	api, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for logs: %w", err)
+	}
+	return func(ctx context.Context, namespace, pod string) (io.ReadCloser, error) {
+		return api.Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{}).Stream(ctx)
+	}, nil
 }
 
 // addWebhooks serves the webhooks of the operators. With certificates of its own,

@@ -137,9 +137,13 @@ var tables = []Table{
 		novaNovaComputeServiceConfigReady.withReasons(novaInvalidConfig,
 			conflict("a Secret with the name of the configuration exists already, and was not created for this cell"),
 			commonSecretForbidden),
+		novaOptionsKnown.withTable(job).withReasons(novaOptionsNotPrinted, novaLogUnreadable,
+			conflict("a ConfigMap with the name of the options of an image exists already, and was not created for a cell")),
 		novaMigrationCAReady.withReasons(novaMigrationCALost, novaMigrationCAInvalid,
 			conflict("a Secret with the name of the authority exists already, and was not created for this cell"),
 			commonSecretMissing.withMeaning("the Secret of `migrationCASecretName` does not exist"), commonSecretForbidden, commonSecretLimit),
+		novaMigrationKeyReady.withReasons(
+			conflict("a Secret with the name of the key exists already, and was not created for this cell"), commonSecretForbidden),
 		novaNovaConductorReady.withTable(podified).withReasons(commonImageMissing).withReasons(
 			secrets("the Secret with the passwords of the databases does not exist", "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service")...),
 		dbSyncReady.withMeaning("the schema of the database of the cell is up to date. Present only if the cell has a conductor").withTable(job),
@@ -147,21 +151,28 @@ var tables = []Table{
 	),
 	kind(compute,
 		hostedInputReady.withTable(hosted).withReasons(novaAnnotationMissing, novaCellMismatch),
+		novaEvacuated.
+			withReasons(novaEvacuating, novaHostAlive, novaEvacuationNotPossible, novaHostReturning, novaHostEvacuated,
+				novaGuestsRemain.withMeaning("some guests cannot be evacuated; the message names them, and why. Those that failed are tried again after a minute, and then less and less often").
+					withRemedy("see [guests that cannot be evacuated](how-to/evacuate.md#guests-that-cannot-be-evacuated)"),
+				novaInvalidSpec.withMeaning("an annotation of the node says what it cannot; the message names it. Nothing is evacuated").withRemedy("correct or remove the annotation of the node"),
+				novaServiceNotReported, novaServiceConflict).
+			withReasons(unobserved...),
 		novaDrained.
 			withReasons(novaDraining, novaGuestsRemain, novaDrainNotPossible,
 				novaInvalidSpec.withMeaning("an annotation of the drain has another value than it can have; the message names it").withRemedy("correct or remove the annotation of the node"),
-				novaServiceDown.withMeaning("the nova-compute of the host is down, without which nova moves no guest").withRemedy("see the condition `ComputeServiceReady`; if the host is dead, evacuate its guests"),
+				novaServiceDown.withMeaning("the nova-compute of the host is down, without which nova moves no guest").withRemedy("see the condition `ComputeServiceReady`; if the host is off, [have its guests evacuated](how-to/evacuate.md)"),
 				novaServiceNotReported, novaServiceConflict, novaHostEmpty, novaGuestsStopped).
 			withReasons(unobserved...),
 		novaNovaCellReady.withReasons(novaCellMissing, novaCellNotReady, novaCellZero, commonSecretForbidden, commonSecretLimit),
 		hostedDataPlaneNodeReady.withTable(hosted),
-		serviceConfigReady.withMeaning("`customServiceConfig` and the templates of the cell are valid").withTable(hosted).withReasons(
+		serviceConfigReady.withMeaning("`customServiceConfig` and the templates of the cell are valid; warnings are in the message").withTable(hosted).withReasons(novaOptionsRefused, novaOptionsWarned,
 			commonSecretMissing.withMeaning("a Secret of `customServiceConfigSecrets`, of the compute or of a template of its cell, does not exist; the message names the field"),
 			commonSecretForbidden, commonSecretLimit),
-		deploymentReady.withMeaning("libvirt and nova ran on the host with the current inputs").withTable(hosted),
+		deploymentReady.withMeaning("libvirt and nova ran on the host with the current inputs").withTable(hosted).withReasons(novaHostFenced),
 		novaLiveMigrationReady.withTable(step).withReasons(novaMigrationNotConfigured, novaMigrationAddressMissing, novaMigrationCANotReady, novaMigrationPeersChange, novaPeerUnreachable),
 		novaComputeServiceReady.
-			withReasons(novaNotObserved, novaServiceNotReported, novaServiceDown, novaServiceDisabled, novaHostDrained, novaServiceDuplicated, novaServiceConflict, novaInstancesPresent, novaHostNotMapped).
+			withReasons(novaNotObserved, novaServiceNotReported, novaServiceDown, novaServiceDisabled, novaHostDrained, novaHostFenced, novaServiceDuplicated, novaServiceConflict, novaInstancesPresent, novaHostNotMapped).
 			withReasons(unobserved...),
 	),
 	kind(novaCompute,

@@ -357,18 +357,23 @@ const (
 	seeConditions = ": see the conditions of the object"
 )
 
-// stateOf is what the node shows of an object: the notice of the kind where an object is
+// stateOf is what the node shows of an object: a notice of the kind where an object is
 // neither ready nor has a problem.
 func (k *kind) stateOf(obj client.Object) state {
 	s := stateOf(obj)
-	notice := obj.(Object).GetConditions().Get(k.Notice)
-	switch {
-	case notice == nil || s.message != deploying:
+	if s.message != deploying {
 		return s
-	case notice.Status == corev1.ConditionTrue:
-		return state{message: string(notice.Type) + seeConditions}
 	}
-	return state{message: string(notice.Reason) + seeConditions}
+	for _, t := range k.Notices {
+		switch notice := obj.(Object).GetConditions().Get(t); {
+		case notice == nil:
+		case notice.Status == corev1.ConditionTrue:
+			return state{message: string(notice.Type) + seeConditions}
+		default:
+			return state{message: string(notice.Reason) + seeConditions}
+		}
+	}
+	return s
 }
 
 // stateOf reports that an object is ready, what is wrong with it, or that it is in

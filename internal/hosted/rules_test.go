@@ -220,13 +220,14 @@ func TestAnObjectIsWokenByWhatItReads(t *testing.T) {
 
 func TestANodeShowsTheNoticeOfAnObjectThatWaits(t *testing.T) {
 	waiting := *condition.FalseCondition("Ready", "Pending", condition.SeverityInfo, "soon")
-	k := &kind{Service: Service{Notice: "Quiet"}}
+	k := &kind{Service: Service{Notices: []condition.Type{"Silent", "Quiet"}}}
 	for title, c := range map[string]struct {
 		conditions condition.Conditions
 		want       string
 	}{
 		"it has none":             {condition.Conditions{waiting}, "being deployed"},
 		"it has one":              {condition.Conditions{waiting, *condition.FalseCondition("Quiet", "Draining", condition.SeverityInfo, "soon")}, "Draining: see the conditions of the object"},
+		"it has two":              {condition.Conditions{waiting, *condition.FalseCondition("Quiet", "Draining", condition.SeverityInfo, "soon"), *condition.TrueCondition("Silent", "yes")}, "Silent: see the conditions of the object"},
 		"it has one that is True": {condition.Conditions{waiting, *condition.TrueCondition("Quiet", "yes")}, "Quiet: see the conditions of the object"},
 		"it has a problem": {condition.Conditions{*condition.FalseCondition("Ready", "Failed", condition.SeverityWarning, "no"), *condition.TrueCondition("Quiet", "yes")},
 			"Failed: see the conditions of the object"},

@@ -67,9 +67,9 @@ type Service struct {
 	// nothing: each as "Secret/name" or "ConfigMap/name". Changes wake the object.
 	Reads func(obj Object) []string
 
-	// Notice is the condition that nodes show as long as an object has it and is not Ready;
-	// empty for none.
-	Notice condition.Type
+	// Notices are the conditions of which nodes show the first as long as an object has it and
+	// is not Ready.
+	Notices []condition.Type
 
 	// Bind returns what the kind adds to the phases of one object.
 	Bind func(*Scope) Parts

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -42,6 +43,11 @@ func NewReader(ctx context.Context, mgr ctrl.Manager, limits Limits) (*Reader, e
 	}
 	r := &Reader{configMaps: newConfigMaps(mgr.GetCache(), mgr.GetAPIReader()), secrets: newSecrets(ctx, api, cmp.Or(limits, DefaultLimits))}
 	return r, mgr.Add(r.secrets)
+}
+
+// NewConfigMapReader returns a Reader of ConfigMaps alone, of which metadata has the metadata.
+func NewConfigMapReader(metadata, live client.Reader) *Reader {
+	return &Reader{configMaps: newConfigMaps(metadata, live)}
 }
 
 // SecretChanges returns a source of events of the Secrets that were read through

@@ -109,6 +109,18 @@ func off(host *metal3v1.BareMetalHost) Verdict {
 		fmt.Sprintf("BareMetalHost %s is powered off, and spec.online is true: waiting for baremetal-operator to power it on. If it does not, see its events", host.Name)}
 }
 
+// IsOff reports whether a host is off and stays so until a user changes its object:
+// baremetal-operator has read its power, and is to leave it. What it reads while it works
+// with the host no longer, or fails to, can be out of date.
+func IsOff(host *metal3v1.BareMetalHost) bool {
+	if has(host, metal3v1.DetachedAnnotation) || host.Status.OperationalStatus == metal3v1.StatusDetached || !judgeError(host).Done() {
+		return false
+	}
+	state := host.Status.Provisioning.State
+	deployed := state == metal3v1.StateProvisioned || state == metal3v1.StateExternallyProvisioned
+	return deployed && !host.Status.PoweredOn && !host.Spec.Online
+}
+
 func stopped(host *metal3v1.BareMetalHost, reason condition.Reason, text string) Verdict {
 	return Verdict{reason, condition.SeverityError, fmt.Sprintf("BareMetalHost %s %s", host.Name, text)}
 }

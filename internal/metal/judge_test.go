@@ -97,3 +97,39 @@ func TestAClaimIsForTheHostAsItWasRead(t *testing.T) {
 		}
 	}
 }
+
+func TestAHostIsOffOnlyIfThatIsCertainAndStaysSo(t *testing.T) {
+	off := func(h *metal3v1.BareMetalHost) { h.Spec.Online, h.Status.PoweredOn = false, false }
+	deleted := metav1.NewTime(time.Now())
+	for name, c := range map[string]struct {
+		host metal3v1.BareMetalHost
+		want bool
+	}{
+		"off":                     {given(metal3v1.StateProvisioned, off), true},
+		"off, of another tool":    {given(metal3v1.StateExternallyProvisioned, off), true},
+		"on":                      {given(metal3v1.StateProvisioned), false},
+		"about to be powered on":  {given(metal3v1.StateProvisioned, func(h *metal3v1.BareMetalHost) { h.Status.PoweredOn = false }), false},
+		"about to be powered off": {given(metal3v1.StateProvisioned, func(h *metal3v1.BareMetalHost) { h.Spec.Online = false }), false},
+		"of an operator that is told to do nothing": {given(metal3v1.StateProvisioned, off, func(h *metal3v1.BareMetalHost) {
+			h.Annotations = map[string]string{metal3v1.PausedAnnotation: ""}
+		}), false},
+		"of an operator that is about to work with it no longer": {given(metal3v1.StateProvisioned, off, func(h *metal3v1.BareMetalHost) {
+			h.Annotations = map[string]string{metal3v1.DetachedAnnotation: ""}
+		}), false},
+		"of an operator that works with it no longer": {given(metal3v1.StateProvisioned, off, func(h *metal3v1.BareMetalHost) {
+			h.Status.OperationalStatus = metal3v1.StatusDetached
+		}), false},
+		"of an operator that does not reach its BMC": {given(metal3v1.StateProvisioned, off, func(h *metal3v1.BareMetalHost) {
+			h.Status.ErrorType = "power management error"
+		}), false},
+		"being deleted":       {given(metal3v1.StateProvisioned, off, func(h *metal3v1.BareMetalHost) { h.DeletionTimestamp = &deleted }), false},
+		"not provisioned yet": {given(metal3v1.StateProvisioning, off), false},
+		"without credentials": {given(metal3v1.StateUnmanaged, off), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := IsOff(&c.host); got != c.want {
+				t.Errorf("it is off: %t", got)
+			}
+		})
+	}
+}

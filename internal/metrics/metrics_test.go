@@ -19,6 +19,7 @@ import (
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
@@ -77,6 +78,14 @@ func provisioning(name string, since time.Time) *dataplanev1.OpenStackDataPlaneN
 	return node
 }
 
+// fenced is a compute whose host is off, with guests that are not evacuated.
+func fenced(name string, severity condition.Severity) *novav1.NovaExternalCompute {
+	c := &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: novav1.NovaExternalComputeSpec{CellName: "nova-cell1"}}
+	c.Status.ComputeService, c.Status.Fence = &novav1.ComputeServiceStatus{Disabled: true}, &novav1.FenceStatus{By: "anna"}
+	c.Status.Conditions.MarkFalse(novav1.EvacuatedCondition, novav1.GuestsRemainReason, severity, "x")
+	return c
+}
+
 func TestObjectsAreCountedByWhereTheyStand(t *testing.T) {
 	o := newObjects()
 	o.set("GlanceAPI", api("new"))
@@ -92,8 +101,13 @@ func TestObjectsAreCountedByWhereTheyStand(t *testing.T) {
 	o.set("OpenStackAnsibleEE", run("own", "", noon.Add(-time.Minute), ""))
 	o.set("OpenStackDataPlaneNode", provisioning("slow", noon.Add(-time.Hour)))
 	o.set("OpenStackDataPlaneNode", provisioning("quick", noon))
+	o.set("NovaExternalCompute", fenced("off", condition.SeverityError))
+	o.set("NovaExternalCompute", fenced("too", condition.SeverityInfo))
 	at := func(d time.Duration) float64 { return float64(noon.Add(d).Unix()) }
 	want := map[string]float64{
+		"edpm_objects{kind=NovaExternalCompute,ready=Unknown}":                         2,
+		"edpm_compute_services{cell=nova-cell1,state=fenced}":                          2,
+		"edpm_computes_with_stuck_guests{condition=Evacuated,reason=GuestsRemain}":     1,
 		"edpm_objects{kind=GlanceAPI,ready=Unknown}":                                   1,
 		"edpm_objects{kind=GlanceAPI,ready=True}":                                      1,
 		"edpm_objects{kind=GlanceAPI,ready=False}":                                     3,

@@ -37,6 +37,8 @@ var (
 		"Since when the node waits that has waited longest for its BareMetalHost, by reason, in seconds since the epoch.", []string{"reason"}, nil)
 	servicesDesc = prometheus.NewDesc("edpm_compute_services",
 		"Services nova-compute on hosts, as nova shows them, by cell and state.", []string{"cell", "state"}, nil)
+	stuckDesc = prometheus.NewDesc("edpm_computes_with_stuck_guests",
+		"Computes off whose hosts guests are to be moved and are not, by condition (Drained, Evacuated) and reason.", []string{"condition", "reason"}, nil)
 	oldestRunDesc = prometheus.NewDesc("edpm_oldest_run_timestamp_seconds",
 		"When the oldest run that has not finished was created, by step, in seconds since the epoch.", []string{"step"}, nil)
 )
@@ -62,6 +64,8 @@ type record struct {
 	since   int64
 	// service is what nova says of a compute, empty if nothing, and cell its cell.
 	service, cell string
+	// stuck is the condition that says that guests are not moved, with its reason.
+	stuck labels
 }
 
 // SetupWithManager makes the manager count objects of the given kinds.
@@ -141,15 +145,29 @@ func newRecord(obj phase.Object) record {
 		}
 	}
 	if compute, ok := obj.(*novav1.NovaExternalCompute); ok && compute.Status.ComputeService != nil {
-		r.service, r.cell = serviceState(compute.Status.ComputeService), Cells.Value(compute.Spec.CellName)
+		r.service, r.cell = serviceState(compute), Cells.Value(compute.Spec.CellName)
 	}
+	r.stuck = stuckGuests(conditions)
 	return r
+}
+
+// stuckGuests is the condition that says that guests are not moved until a person does
+// something, or nova answers again, with its reason.
+func stuckGuests(conditions *condition.Conditions) labels {
+	for _, t := range []condition.Type{novav1.DrainedCondition, novav1.EvacuatedCondition} {
+		if c := conditions.Get(t); c != nil && c.Status == corev1.ConditionFalse && c.Severity != condition.SeverityInfo {
+			return labels{string(t), string(c.Reason)}
+		}
+	}
+	return labels{}
 }
 
 // serviceState is down only for services that should be up: one that is disabled may
 // be down as well.
-func serviceState(s *novav1.ComputeServiceStatus) string {
-	switch {
+func serviceState(compute *novav1.NovaExternalCompute) string {
+	switch s := compute.Status.ComputeService; {
+	case compute.Status.Fence != nil:
+		return "fenced"
 	case s.Disabled:
 		return "disabled"
 	case s.Up:
@@ -171,7 +189,7 @@ func readiness(conditions *condition.Conditions) string {
 
 // Describe implements prometheus.Collector.
 func (o *Objects) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, deletingDesc, oldestDeletionDesc, placementDesc, unfinishedDesc, oldestRunDesc, provisioningDesc, servicesDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, deletingDesc, oldestDeletionDesc, placementDesc, unfinishedDesc, oldestRunDesc, provisioningDesc, servicesDesc, stuckDesc} {
 		ch <- d
 	}
 }
@@ -187,15 +205,16 @@ func (o *Objects) Collect(ch chan<- prometheus.Metric) {
 	t.oldestRun.send(ch, oldestRunDesc, 1)
 	t.provisioning.send(ch, provisioningDesc, 1)
 	t.services.send(ch, servicesDesc, 2)
+	t.stuck.send(ch, stuckDesc, 2)
 }
 
 // tally is the values of all metrics.
-type tally struct{ objects, deleting, oldestDeletion, misplaced, unfinished, oldestRun, provisioning, services values }
+type tally struct{ objects, deleting, oldestDeletion, misplaced, unfinished, oldestRun, provisioning, services, stuck values }
 
 func (o *Objects) tally() tally {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t := tally{values{}, values{}, values{}, values{}, values{}, values{}, values{}, values{}}
+	t := tally{values{}, values{}, values{}, values{}, values{}, values{}, values{}, values{}, values{}}
 	for kind, records := range o.records {
 		for _, r := range records {
 			t.add(kind, r)
@@ -222,6 +241,9 @@ func (t *tally) add(kind string, r record) {
 	}
 	if r.service != "" {
 		t.services[labels{r.cell, r.service}]++
+	}
+	if r.stuck != (labels{}) {
+		t.stuck[r.stuck]++
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/catalogue"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
@@ -167,6 +168,14 @@ func DiscoveryJob(name string, hosts []string, found time.Time, byService bool, 
 	}
 	job.Config["hosts"] = []byte(found.Format(time.RFC3339Nano) + "\n" + strings.Join(hosts, "\n") + "\n")
 	return job, nil
+}
+
+// OptionsJob prints the options of an image: see catalogue.Command. It has no configuration.
+func OptionsJob(name, image string) *podified.Job {
+	return &podified.Job{
+		Name: name, Purpose: "read the options of " + image, Image: image, Commands: [][]string{{"/bin/bash", "-c", catalogue.Command}},
+		ConfigDir: configDir, Writable: stateDir, User: user,
+	}
 }
 
 func newJob(name, purpose string, config Config, custom podified.Snippets, commands ...[]string) (*podified.Job, error) {

@@ -170,7 +170,8 @@ func (c *Component) causes() []podified.Cause {
 	return []podified.Cause{{Reason: podifiedv1.ProgramMissingReason, Text: lacks + ". Set another image in " + c.Field + ".containerImage"}}
 }
 
-func (c *Component) image() string { return cmp.Or(c.Template.ContainerImage, c.Image) }
+// RunsImage is the image of the service.
+func (c *Component) RunsImage() string { return cmp.Or(c.Template.ContainerImage, c.Image) }
 
 // command runs an endpoint: serve.sh finds its program.
 func (c *Component) command() []string {
@@ -204,9 +205,9 @@ func (c *Component) certificate(ctx context.Context, r *inputs.Reader, namespace
 
 func (c *Component) pod(snippets podified.Snippets, config Config) corev1.PodSpec {
 	if c.Port == 0 {
-		return Pod(c.Program, c.image(), c.Template.Resources, transportURL(snippets, config))
+		return Pod(c.Program, c.RunsImage(), c.Template.Resources, transportURL(snippets, config))
 	}
-	pod := Pod(c.Program, c.image(), c.Template.Resources, "")
+	pod := Pod(c.Program, c.RunsImage(), c.Template.Resources, "")
 	container := &pod.Containers[0]
 	container.Command = c.command()
 	container.Ports = []corev1.ContainerPort{{Name: c.portName(), ContainerPort: c.Port, Protocol: corev1.ProtocolTCP}}

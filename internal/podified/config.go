@@ -24,6 +24,14 @@ import (
 type Snippets struct {
 	Custom  string
 	Secrets string
+	// Parts are the texts that these are made of.
+	Parts []Part
+}
+
+// Part is one text, with the field, and the key of a Secret, in which people find it.
+type Part struct {
+	At, Text string
+	Secret   bool
 }
 
 // ReadSnippets checks customServiceConfig and reads customServiceConfigSecrets,
@@ -36,6 +44,7 @@ func ReadSnippets(ctx context.Context, r *inputs.Reader, service identity.Servic
 	if err := check(service, oslo.Parse, custom); err != nil {
 		return Snippets{}, phase.Stalled(condition.ServiceConfigReadyCondition, podifiedv1.InvalidConfigReason, "%s: %v", at, err)
 	}
+	parts := []Part{{At: at, Text: custom}}
 	var joined bytes.Buffer
 	for _, name := range secrets {
 		data, err := r.Secret(ctx, namespace, name)
@@ -47,11 +56,12 @@ func ReadSnippets(ctx context.Context, r *inputs.Reader, service identity.Servic
 				return Snippets{}, phase.Stalled(condition.ServiceConfigReadyCondition, podifiedv1.InvalidConfigReason,
 					"%sSecrets: Secret %q, key %q: %v", at, name, key, err)
 			}
+			parts = append(parts, Part{fmt.Sprintf("%sSecrets: Secret %q, key %q", at, name, key), string(data[key]), true})
 			joined.Write(data[key])
 			joined.WriteByte('\n')
 		}
 	}
-	return Snippets{custom, joined.String()}, nil
+	return Snippets{custom, joined.String(), parts}, nil
 }
 
 // named names the field of what is missing.

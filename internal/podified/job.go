@@ -69,6 +69,9 @@ type Job struct {
 	// Left is what the container left as its termination message, as far as it may be shown,
 	// once RunJob has seen that the Job has succeeded: a reason, and what it is about.
 	Left struct{ Reason, Details string }
+	// Finished, if set, is called with the pod that has succeeded, until it returns nil. The
+	// Job runs again if that pod no longer exists.
+	Finished func(context.Context, *corev1.Pod) error
 }
 
 // causes that the Job can name.
@@ -298,7 +301,7 @@ func (r *jobRun) progress(ctx context.Context, job *batchv1.Job) error {
 // readMessage keeps what a Job that has succeeded left. It reads past the cache, which may
 // not show yet how the pod has ended.
 func (r *jobRun) readMessage(ctx context.Context, job *batchv1.Job) error {
-	if !slices.ContainsFunc(r.Causes, func(c Cause) bool { return c.Detailed }) {
+	if r.Finished == nil && !slices.ContainsFunc(r.Causes, func(c Cause) bool { return c.Detailed }) {
 		return nil
 	}
 	pods := &corev1.PodList{}
@@ -309,10 +312,19 @@ func (r *jobRun) readMessage(ctx context.Context, job *batchv1.Job) error {
 		for _, container := range pod.Status.ContainerStatuses {
 			if ended := container.State.Terminated; ended != nil && ended.ExitCode == 0 {
 				r.Left.Reason, r.Left.Details = splitMessage(ended.Message)
+				if r.Finished != nil {
+					return r.Finished(ctx, &pod)
+				}
 			}
 		}
 	}
-	return nil
+	if r.Finished == nil {
+		return nil
+	}
+	if err := r.deleteJob(ctx, job); err != nil {
+		return err
+	}
+	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s: it runs again, as its pod no longer exists", job.Name, r.Purpose)
 }
 
 // KeepJobs deletes the Jobs of the owner but those of the names, and forgets them:

@@ -31,6 +31,7 @@ var Suites = map[string][]string{
 		"docs/coexistence.md",
 		"docs/runbooks/EDPMComputeServiceDown.md",
 		"docs/runbooks/EDPMDeletionWedged.md",
+		"docs/runbooks/EDPMGuestsStuck.md",
 		"docs/runbooks/EDPMHostsFailing.md",
 		"docs/runbooks/EDPMManagerDown.md",
 		"docs/runbooks/EDPMPlacementInfeasible.md",

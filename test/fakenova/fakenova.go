@@ -14,10 +14,14 @@
 //     resource provider no longer exist (seen).
 //   - A nova-compute whose service was deleted while it runs makes a compute node and a
 //     provider without a service: a ghost (seen).
-//   - A service that is forced down is shown down, whether it reports or not.
+//   - A service that is forced down is shown down, whether it reports or not. When it was
+//     updated last is also when a user changed it.
 //   - A guest is migrated in a state that allows it only, one thing at a time; a cold
 //     migration ends once it is confirmed; a guest that is locked is moved nevertheless for
 //     a user with the role admin (guests.go).
+//   - A guest is evacuated whose service is down, in a state that allows it; where no host is
+//     valid it is in ERROR then. nova-compute removes what is left of guests that were
+//     evacuated when it starts (_destroy_evacuated_instances in nova/compute/manager.py).
 //   - Enabling with a reason, or disabling with an empty one, is refused with 400 (schema
 //     of 2.84).
 package fakenova
@@ -74,6 +78,8 @@ type Server struct {
 	takes      time.Duration
 	// atOnce is how many guests of a host were in progress at the same time, at most.
 	atOnce map[string]int
+	// doubled are guests that were evacuated from a host that was on.
+	doubled []string
 	// requests of each kind so far, as METHOD path.
 	requests []string
 	// killAt is the write, counted down, at which the client dies: before it is done, or
@@ -88,15 +94,17 @@ type Server struct {
 // host has a nova-compute, or had one.
 type host struct {
 	service *service
-	// running reports whether nova-compute runs, and node whether it made a compute node.
+	// running reports whether nova-compute runs, node whether it made a compute node, and nodeID
+	// is the id of that.
 	running, node, mapped bool
+	nodeID                string
 	ghosts                int
 }
 
 type service struct {
 	id, reason       string
 	disabled, forced bool
-	seen             time.Time
+	seen, changed    time.Time
 }
 
 // Start starts a double that accepts a password.
@@ -127,7 +135,32 @@ func (s *Server) Run(names ...string) {
 			h.service = &service{id: s.newID()}
 		}
 		h.running, h.node = true, true
+		if h.nodeID == "" {
+			h.nodeID = s.newID()
+		}
 	})
+	s.removeEvacuated(names)
+}
+
+// RunAs has nova-compute run on a host whose disk has an id of its compute node, or is empty. It
+// returns false if nova-compute refuses to start: its service exists, and it is another one
+// (_ensure_existing_node_identity in nova/compute/manager.py).
+func (s *Server) RunAs(name, nodeID string) bool {
+	s.mu.Lock()
+	h := s.hosts[name]
+	refused := h != nil && h.service != nil && h.nodeID != nodeID
+	s.mu.Unlock()
+	if !refused {
+		s.Run(name)
+	}
+	return !refused
+}
+
+// NodeID is the id of the compute node of a host.
+func (s *Server) NodeID(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hosts[name].nodeID
 }
 
 // Register has nova-compute start on a host, and not come to the making of its compute node.
@@ -175,7 +208,7 @@ func (s *Server) migrateForOther(name, kind, status, end string) func() {
 
 // Delete deletes the service of a host as a person does, once its nova-compute has stopped.
 func (s *Server) Delete(name string) {
-	s.change([]string{name}, func(h *host) { h.service, h.mapped, h.node = nil, false, false })
+	s.change([]string{name}, func(h *host) { h.service, h.mapped, h.node, h.nodeID = nil, false, false, "" })
 }
 
 // Discover is what nova-manage cell_v2 discover_hosts does.
@@ -427,6 +460,9 @@ func (s *Server) view(name string, h *host) map[string]any {
 	if !h.service.forced && (h.running || time.Since(seen) < s.downAfter) {
 		state = "up"
 	}
+	if h.service.changed.After(seen) {
+		seen = h.service.changed
+	}
 	var reason any
 	if h.service.disabled {
 		status, reason = "disabled", h.service.reason
@@ -442,7 +478,7 @@ func (s *Server) listHypervisors(w http.ResponseWriter, _ *http.Request) {
 	for name, h := range s.hosts {
 		if h.service != nil && h.node && h.mapped && s.fault != CellDown {
 			all = append(all, map[string]any{
-				"id": "h-" + h.service.id, "hypervisor_hostname": name + ".example", "state": "up", "status": "enabled", "hypervisor_version": 1,
+				"id": h.nodeID, "hypervisor_hostname": name + ".example", "state": "up", "status": "enabled", "hypervisor_version": 1,
 				"free_disk_gb": 1, "local_gb": 1, "cpu_info": "", "service": map[string]any{"id": h.service.id, "host": name, "disabled_reason": nil},
 			})
 		}
@@ -494,6 +530,7 @@ func (s *Server) updateService(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusBadRequest, map[string]any{"badRequest": map[string]any{"code": 400, "message": "No updates were requested."}})
 		return
 	}
+	h.service.changed = time.Now().UTC()
 	if was.disabled != h.service.disabled && !h.running && s.view(name, h)["state"] == "up" {
 		s.callInVain(r)
 	}
@@ -521,7 +558,7 @@ func (s *Server) deleteService(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusConflict, map[string]any{"conflictingRequest": map[string]any{"code": 409, "message": "Unable to delete compute service that is hosting instances, or has in-progress migrations."}})
 		return
 	}
-	h.service, h.mapped = nil, false
+	h.service, h.mapped, h.nodeID = nil, false, ""
 	if h.node = h.running; h.running {
 		h.ghosts++
 	}

@@ -133,6 +133,11 @@ func (s *Server) proceed() {
 			m.status, g.State, g.Task = "confirmed", g.before, ""
 		case g.Failure != "":
 			m.status, g.Task, g.why = "error", "", g.Failure
+		case m.kind == "evacuation":
+			m.status, g.Task, g.Host = "done", "", m.target
+			if g.State == "error" {
+				g.State = "active"
+			}
 		case m.kind == "live-migration":
 			m.status, g.Task, g.Host = "completed", "", m.target
 		default:
@@ -181,6 +186,37 @@ func (s *Server) count(host string) {
 	s.atOnce[host] = max(s.atOnce[host], len(busy))
 }
 
+// evacuate makes a guest again on another host. The caller holds the lock.
+func (s *Server) evacuate(g *Guest) {
+	if s.hosts[g.Host].running {
+		s.doubled = append(s.doubled, g.Name)
+	}
+	s.move(g, "evacuation", "rebuilding")
+	if m := s.migrations[len(s.migrations)-1]; m.open() {
+		m.status = "accepted"
+	} else {
+		g.State = "error"
+	}
+}
+
+// Doubled are the guests that were evacuated from hosts that were on.
+func (s *Server) Doubled() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.doubled
+}
+
+// removeEvacuated is what nova-compute does at its start with guests that were evacuated.
+func (s *Server) removeEvacuated(hosts []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.migrations {
+		if m.kind == "evacuation" && m.status == "done" && slices.Contains(hosts, m.source) {
+			m.status = "completed"
+		}
+	}
+}
+
 // actions are those of servers: the states that they need, and what they do.
 var actions = map[string]struct {
 	states []string
@@ -188,6 +224,7 @@ var actions = map[string]struct {
 	do     func(*Server, *Guest)
 }{
 	"os-migrateLive": {[]string{"active", "paused"}, http.StatusAccepted, func(s *Server, g *Guest) { s.move(g, "live-migration", "migrating") }},
+	"evacuate":       {[]string{"active", "stopped", "error"}, http.StatusOK, (*Server).evacuate},
 	"migrate":        {[]string{"active", "stopped"}, http.StatusAccepted, func(s *Server, g *Guest) { s.move(g, "migration", "resize_prep") }},
 	"os-stop": {[]string{"active", "error"}, http.StatusAccepted, func(s *Server, g *Guest) {
 		g.Task, g.updated = "powering-off", time.Now().UTC()
@@ -203,12 +240,16 @@ var actions = map[string]struct {
 }
 
 // wellFormed reports whether nova takes the body of an action
-// (nova/api/openstack/compute/schemas/migrate_server.py, as of 2.68).
+// (nova/api/openstack/compute/schemas/migrate_server.py and evacuate.py, as of 2.68).
 func wellFormed(name string, body any) bool {
-	if name != "os-migrateLive" {
+	fields, ok := body.(map[string]any)
+	switch name {
+	case "evacuate":
+		return ok && len(fields) == 0
+	case "os-migrateLive":
+	default:
 		return body == nil
 	}
-	fields, ok := body.(map[string]any)
 	host, hasHost := fields["host"]
 	block := fields["block_migration"]
 	_, isBool := block.(bool)
@@ -238,9 +279,11 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusBadRequest, map[string]any{"badRequest": map[string]any{"code": 400, "message": "Invalid input for field/attribute " + name}})
 	case !slices.Contains(action.states, g.State):
 		conflict("Cannot '%s' instance %s while it is in vm_state %s", name, g.id, g.State)
+	case name == "evacuate" && s.view(g.Host, s.hosts[g.Host])["state"] == "up":
+		reply(w, http.StatusBadRequest, map[string]any{"badRequest": map[string]any{"code": 400, "message": "Compute service of " + g.Host + " is still in use."}})
 	case g.Task != "":
 		conflict("Cannot '%s' instance %s while it is in task_state %s", name, g.id, g.Task)
-	case g.Refusal != "" && (name == "os-migrateLive" || name == "migrate"):
+	case g.Refusal != "" && slices.Contains([]string{"os-migrateLive", "migrate", "evacuate"}, name):
 		conflict("%s", g.Refusal)
 	default:
 		action.do(s, g)
@@ -315,8 +358,14 @@ func (s *Server) showGroup(w http.ResponseWriter, _ *http.Request) {
 
 // listActions has the last migration of a guest only.
 func (s *Server) listActions(w http.ResponseWriter, r *http.Request) {
+	action := "live-migration"
+	for _, m := range s.migrations {
+		if m.guest == r.PathValue("id") && m.kind == "evacuation" {
+			action = "evacuate"
+		}
+	}
 	reply(w, http.StatusOK, map[string]any{"instanceActions": []any{
-		map[string]any{"action": "live-migration", "request_id": "req-" + r.PathValue("id"), "start_time": time.Now().UTC().Format(microseconds)},
+		map[string]any{"action": action, "request_id": "req-" + r.PathValue("id"), "start_time": time.Now().UTC().Format(microseconds)},
 	}})
 }
 

@@ -42,6 +42,8 @@ func nodeErrors(node *dataplanev1.OpenStackDataPlaneNode) field.ErrorList {
 		errs = append(errs, wrong)
 	}
 	_, _, wrong := validate.Drain(node.Annotations)
+	errs = append(errs, wrong...)
+	_, wrong = validate.Fence(node.Annotations)
 	return append(errs, wrong...)
 }
 

@@ -16,11 +16,12 @@ import (
 var novaRules = hook.Rules[*novav1.Nova]{
 	Kind:   novav1.GroupVersion.WithKind("Nova").GroupKind(),
 	Errors: novaErrors,
+	Texts:  novaTexts,
 }
 
 // SetupNovaWithManager serves the rules of Nova.
-func SetupNovaWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewWebhookManagedBy(mgr, &novav1.Nova{}).WithValidator(novaRules).Complete()
+func SetupNovaWithManager(mgr ctrl.Manager, options hook.Options) error {
+	return ctrl.NewWebhookManagedBy(mgr, &novav1.Nova{}).WithValidator(novaRules.Known(options)).Complete()
 }
 
 func novaErrors(nova *novav1.Nova) field.ErrorList {

@@ -22,6 +22,7 @@ const maxCellName = 35
 var cellRules = hook.Rules[*novav1.NovaCell]{
 	Kind:   novav1.GroupVersion.WithKind("NovaCell").GroupKind(),
 	Errors: cellErrors,
+	Texts:  cellTexts,
 	Warnings: func(_ context.Context, old, cell *novav1.NovaCell) []string {
 		if old != nil && equality.Semantic.DeepEqual(old.Spec.ComputeTemplates, cell.Spec.ComputeTemplates) {
 			return nil
@@ -35,8 +36,8 @@ var cellRules = hook.Rules[*novav1.NovaCell]{
 }
 
 // SetupNovaCellWithManager serves the rules of NovaCell.
-func SetupNovaCellWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewWebhookManagedBy(mgr, &novav1.NovaCell{}).WithValidator(cellRules).Complete()
+func SetupNovaCellWithManager(mgr ctrl.Manager, options hook.Options) error {
+	return ctrl.NewWebhookManagedBy(mgr, &novav1.NovaCell{}).WithValidator(cellRules.Known(options)).Complete()
 }
 
 func cellErrors(cell *novav1.NovaCell) field.ErrorList {

@@ -19,6 +19,7 @@ import (
 var podifiedComputeRules = hook.Rules[*novav1.NovaCompute]{
 	Kind:   novav1.GroupVersion.WithKind("NovaCompute").GroupKind(),
 	Errors: podifiedComputeErrors,
+	Texts:  podifiedComputeTexts,
 	Warnings: func(_ context.Context, old, compute *novav1.NovaCompute) []string {
 		at := field.NewPath("spec")
 		var warnings []string
@@ -33,8 +34,8 @@ var podifiedComputeRules = hook.Rules[*novav1.NovaCompute]{
 }
 
 // SetupNovaComputeWithManager serves the rules of NovaCompute.
-func SetupNovaComputeWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewWebhookManagedBy(mgr, &novav1.NovaCompute{}).WithValidator(podifiedComputeRules).Complete()
+func SetupNovaComputeWithManager(mgr ctrl.Manager, options hook.Options) error {
+	return ctrl.NewWebhookManagedBy(mgr, &novav1.NovaCompute{}).WithValidator(podifiedComputeRules.Known(options)).Complete()
 }
 
 const oneForEachShard = "use a NovaCompute with replicas: 1 for each shard of ironic, with shard in the section [ironic] of its spec.customServiceConfig"

@@ -24,10 +24,10 @@ var computeKind = novav1.GroupVersion.WithKind("NovaExternalCompute").GroupKind(
 
 // SetupNovaExternalComputeWithManager serves the defaults and rules of
 // NovaExternalCompute. The reader must read from the API server.
-func SetupNovaExternalComputeWithManager(mgr ctrl.Manager, reader client.Reader, defaults images.Defaults) error {
+func SetupNovaExternalComputeWithManager(mgr ctrl.Manager, reader client.Reader, defaults images.Defaults, options hook.Options) error {
 	return ctrl.NewWebhookManagedBy(mgr, &novav1.NovaExternalCompute{}).
 		WithDefaulter(computeImages{defaults, cellReader{Reader: reader}}).
-		WithValidator(newComputeValidator(reader)).
+		WithValidator(newComputeValidator(reader, options)).
 		Complete()
 }
 
@@ -72,9 +72,11 @@ type computeValidator struct {
 	cells cellReader
 }
 
-func newComputeValidator(reader client.Reader) computeValidator {
+func newComputeValidator(reader client.Reader, options hook.Options) computeValidator {
 	return computeValidator{
-		hook.Rules[*novav1.NovaExternalCompute]{Kind: computeKind, Errors: computeErrors, Warnings: hook.HostedWarnings[*novav1.NovaExternalCompute]},
+		hook.Rules[*novav1.NovaExternalCompute]{
+			Kind: computeKind, Errors: computeErrors, Warnings: hook.HostedWarnings[*novav1.NovaExternalCompute], Texts: computeTexts, Options: options,
+		},
 		cellReader{Reader: reader},
 	}
 }

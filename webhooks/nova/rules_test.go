@@ -177,9 +177,12 @@ func TestAWriteIsRefusedWhenItsCellCannotBeFound(t *testing.T) {
 	role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta}
 	compute := &novav1.NovaExternalCompute{ObjectMeta: meta, Spec: novav1.NovaExternalComputeSpec{CellName: "a", ServiceSpec: hostedv1.ServiceSpec{DataplaneNodeName: "x"}}}
 	for name, write := range map[string]func() error{
-		"node":    func() error { _, err := nodeCell{cells}.ValidateCreate(t.Context(), node); return err },
-		"role":    func() error { _, err := roleCell{cells}.ValidateCreate(t.Context(), role); return err },
-		"compute": func() error { _, err := newComputeValidator(cells).ValidateCreate(t.Context(), compute); return err },
+		"node": func() error { _, err := nodeCell{cells}.ValidateCreate(t.Context(), node); return err },
+		"role": func() error { _, err := roleCell{cells}.ValidateCreate(t.Context(), role); return err },
+		"compute": func() error {
+			_, err := newComputeValidator(cells, nil).ValidateCreate(t.Context(), compute)
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := write(); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "no answer") {

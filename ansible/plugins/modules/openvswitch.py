@@ -1,6 +1,6 @@
 #!/usr/bin/python
 # -*- coding: utf-8 -*-
-"""Module that sets external ids and bridges of Open vSwitch."""
+"""Module that sets external ids, bridges and managers of Open vSwitch."""
 
 from __future__ import absolute_import, division, print_function
 
@@ -8,10 +8,10 @@ __metaclass__ = type
 
 DOCUMENTATION = """
 module: openvswitch
-short_description: external ids and bridges of Open vSwitch
+short_description: external ids, bridges and managers of Open vSwitch
 description:
   - Sets external ids of Open vSwitch, by which ovn-controller is configured, and makes bridges. All changes are one transaction.
-  - External ids, bridges and ports that are not given are left alone.
+  - External ids, bridges, ports and managers that are not given are left alone.
 author:
   - The edpm-operators authors
 options:
@@ -32,6 +32,11 @@ options:
     type: str
     choices: [system, netdev]
     default: system
+  managers:
+    description: Where the database is to listen, or whom it is to connect to, for example C(ptcp:6640:127.0.0.1).
+    type: list
+    elements: str
+    default: []
   absent_bridges:
     description: Bridges to remove, with all their ports.
     type: list
@@ -136,6 +141,12 @@ class Transaction(object):
             elif (current[name] or "system") != datapath:
                 self.add("datapath of %s" % name, "set", "Bridge", name, "datapath_type=" + datapath)
 
+    def managers(self, wanted, current):
+        for number, target in enumerate(wanted):
+            if target not in current:
+                self.add("manager %s" % target, "--id=@manager%d" % number, "create", "Manager", "target=%s" % json.dumps(target),
+                         "--", "add", "Open_vSwitch", ".", "manager_options", "@manager%d" % number)
+
     def remove(self, bridges, ports):
         for name in ports:
             self.add("no port %s" % name, "--if-exists", "del-port", name)
@@ -150,12 +161,18 @@ def ports_with(module, names):
     return sorted(row["name"] for row in rows(module, "Port", "name", "external_ids") if set(names) & set(row["external_ids"]))
 
 
+def managers(module, wanted):
+    """Returns the managers that are there, if any is wanted."""
+    return [row["target"] for row in rows(module, "Manager", "target")] if wanted else []
+
+
 def plan(module, options):
     """Returns what has to be changed, and the external ids as they are."""
     transaction, ids = Transaction(), rows(module, "Open_vSwitch", "external_ids")[0]["external_ids"]
     bridges = dict((row["name"], row["datapath_type"]) for row in rows(module, "Bridge", "name", "datapath_type"))
     transaction.ids(options["external_ids"], ids)
     transaction.bridges(options["bridges"], options["datapath_type"], bridges)
+    transaction.managers(options["managers"], managers(module, options["managers"]))
     transaction.remove([name for name in options["absent_bridges"] if name in bridges], ports_with(module, options["absent_ports_of"]))
     return transaction, ids
 
@@ -165,6 +182,7 @@ def everything(options):
     transaction = Transaction()
     transaction.ids(options["external_ids"], {})
     transaction.bridges(options["bridges"], options["datapath_type"], {})
+    transaction.managers(options["managers"], [])
     return transaction, {}
 
 
@@ -172,7 +190,7 @@ def main():
     names = dict(type="list", elements="str", default=[])
     module = AnsibleModule(supports_check_mode=True, argument_spec=dict(
         external_ids=dict(type="dict", default={}), hostname=dict(type="str"), bridges=names, datapath_type=dict(type="str", choices=["system", "netdev"], default="system"),
-        absent_bridges=names, absent_ports_of=names, timeout=dict(type="int", default=60)))
+        managers=names, absent_bridges=names, absent_ports_of=names, timeout=dict(type="int", default=60)))
     if module.params["hostname"] is not None:
         module.params["external_ids"]["hostname"] = module.params["hostname"] or platform.node()
     try:

@@ -48,6 +48,10 @@ type ClaimedHost struct {
 	// +optional
 	Provisioned bool `json:"provisioned,omitempty"`
 
+	// PoweredOff reports whether baremetal-operator has seen it off, and leaves it off.
+	// +optional
+	PoweredOff bool `json:"poweredOff,omitempty"`
+
 	// Address by which Ansible reaches it unless spec.ansibleHost is set.
 	// +optional
 	Address string `json:"address,omitempty"`

@@ -5,6 +5,17 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // NovaStep is the step of a compute on a host that runs nova-compute.
 const NovaStep = "nova"
 
+// FenceStatus is what is known of a host that is off, or was.
+type FenceStatus struct {
+	// By is who says that the host is off.
+	By string `json:"by"`
+	// Since when that is known. The steps of the compute are run once more after it.
+	Since metav1.Time `json:"since"`
+	// Ended reports whether no one says so any more: the host returns.
+	// +optional
+	Ended bool `json:"ended,omitempty"`
+}
+
 // ComputeServiceStatus is a service nova-compute as nova's API shows it.
 type ComputeServiceStatus struct {
 	// ID of the service in nova.
@@ -12,6 +23,11 @@ type ComputeServiceStatus struct {
 
 	// Host is the name of the host in nova.
 	Host string `json:"host"`
+
+	// ComputeID is the id of the compute node of the host, by which placement knows it too. A
+	// machine that replaces the present one gets it.
+	// +optional
+	ComputeID string `json:"computeID,omitempty"`
 
 	// Up reports whether nova considers the service to be alive.
 	Up bool `json:"up"`

@@ -61,13 +61,27 @@ const (
 	// DrainedCondition : nova has no instances on the host, and no migrations from or to it
 	// that have not ended. Present only while the host is [drained](how-to/drain.md).
 	DrainedCondition condition.Type = "Drained"
+	// EvacuatedCondition : nova has no instances on the host, which is off, and no evacuations
+	// from it that have not ended. Present only while the host is
+	// [fenced](how-to/evacuate.md), and until nova uses it again.
+	EvacuatedCondition condition.Type = "Evacuated"
 	// MigrationCAReadyCondition : the authority that signs the certificates of computes for
 	// [live migration](how-to/live-migration.md) can be used. It does not decide whether the
 	// cell is Ready.
 	MigrationCAReadyCondition condition.Type = "MigrationCAReady"
+	// MigrationKeyReadyCondition : there is a key by which computes copy disks of guests to one
+	// another in [cold migrations](how-to/cold-migration.md); while it changes, the message says
+	// how many computes still have the one before. It does not decide whether the cell is Ready.
+	MigrationKeyReadyCondition condition.Type = "MigrationKeyReady"
+	// OptionsKnownCondition : the options of the images that run nova in the cell and on its
+	// computes are known, so that [`customServiceConfig` is
+	// checked](how-to/custom-service-config.md#what-is-checked) before a host is touched. It does
+	// not decide whether the cell is Ready.
+	OptionsKnownCondition condition.Type = "OptionsKnown"
 	// LiveMigrationReadyCondition : [live migration](how-to/live-migration.md) is configured,
 	// the certificate of the host is valid, and the host has reached all other computes of the
-	// cell. It does not decide whether the compute is Ready.
+	// cell. The message says if [cold migration](how-to/cold-migration.md) is not configured. It
+	// does not decide whether the compute is Ready.
 	LiveMigrationReadyCondition condition.Type = "LiveMigrationReady"
 	// ConfigRolledOutCondition : all pods, and all computes that have been deployed, run the
 	// present configuration: what former [credentials](how-to/rotate-credentials.md) were for
@@ -124,6 +138,23 @@ const (
 	// configuration. Remedy: set `transport_url` to another virtual host, or `quorumqueues` to
 	// the value that the message names.
 	QueueTypeChangedReason condition.Reason = "QueueTypeChanged"
+	// OptionsNotPrintedReason : an image cannot say which options it has; the message says why.
+	// `customServiceConfig` is checked on hosts alone, by the image itself. Remedy: nothing if the
+	// image is as it is meant to be; else set one with python3 and oslo-config-generator.
+	OptionsNotPrintedReason condition.Reason = "OptionsNotPrinted"
+	// LogUnreadableReason : the log of the pod cannot be read in which a Job has printed the
+	// options of an image; the message says why. It is tried again every minute. Remedy: bind the
+	// operators' [ClusterRole for Secrets](install.md#rights) in the namespace, or look at the
+	// node of the pod.
+	LogUnreadableReason condition.Reason = "LogUnreadable"
+	// OptionsRefusedReason : `customServiceConfig` has a value that the image cannot read; the
+	// message has field, line and what is expected. Nothing is run. Remedy: correct the value;
+	// it continues automatically.
+	OptionsRefusedReason condition.Reason = "OptionsRefused"
+	// OptionsWarnedReason : the condition is True, and `customServiceConfig` has options that the
+	// image does not know, or that have another name now; the message has field and line. Remedy:
+	// correct the lines if they are not meant so.
+	OptionsWarnedReason condition.Reason = "OptionsWarned"
 	// MigrationCALostReason : the Secret with the authority of live migrations that the operators
 	// made no longer exists, and computes have certificates that it signed, which stay valid
 	// until they end. Remedy: restore the Secret from a backup; or name that of another authority
@@ -190,8 +221,7 @@ const (
 	// more, and nova has instances there; the message has their number. The service is
 	// disabled, nothing is removed from the host, and the pods stay. Remedy: [drain the
 	// host](how-to/drain.md), or migrate or delete the instances; it continues automatically. If
-	// the host is dead, set `edpm.openstack.org/skip-cleanup`: see [scale
-	// in](how-to/scale-in.md#a-host-that-is-dead).
+	// the host is off, [evacuate them](how-to/evacuate.md).
 	InstancesPresentReason condition.Reason = "InstancesPresent"
 	// PodsLeavingReason : pods that are not wanted any more still run. Their services are
 	// disabled, and are deleted in nova once the pods have ended. Remedy: nothing; if it stays
@@ -212,6 +242,30 @@ const (
 	// asked to move guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
 	// [Nova](nova.md), or move the guests and remove annotation `edpm.openstack.org/drain`.
 	DrainNotPossibleReason condition.Reason = "DrainNotPossible"
+	// HostFencedReason : the host is off, as annotation `edpm.openstack.org/fence` of the node or
+	// its BareMetalHost says, or was. Its service is forced down, and nothing is run on the host;
+	// the condition `Evacuated` says how far its guests are. Remedy: nothing while the host is
+	// off; see [the way back](how-to/evacuate.md#the-way-back).
+	HostFencedReason condition.Reason = "HostFenced"
+	// EvacuatingReason : guests are evacuated, or are about to be; the message has their number.
+	// Remedy: nothing; it continues automatically.
+	EvacuatingReason condition.Reason = "Evacuating"
+	// HostAliveReason : the host is fenced, and its nova-compute reports to nova: it is not off.
+	// No guest is evacuated. Remedy: power the host off, or remove annotation
+	// `edpm.openstack.org/fence`.
+	HostAliveReason condition.Reason = "FencedHostAlive"
+	// EvacuationNotPossibleReason : the cell belongs to no Nova that runs an API, so no one can
+	// be asked to evacuate guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
+	// [Nova](nova.md), or evacuate the guests and remove annotation `edpm.openstack.org/fence`.
+	EvacuationNotPossibleReason condition.Reason = "EvacuationNotPossible"
+	// HostEvacuatedReason : (True) nova has nothing on the host. Remedy: nothing; it can be
+	// repaired, [replaced](how-to/replace-a-host.md) or [removed](how-to/scale-in.md).
+	HostEvacuatedReason condition.Reason = "HostEvacuated"
+	// HostReturningReason : no one says any more that the host is off. nova uses it again once
+	// its steps have been run since, and its nova-compute has removed the guests that were
+	// evacuated; the message says what is awaited. Remedy: nothing; see the conditions
+	// `DeploymentReady` and `DataPlaneNodeReady`, and the log of nova-compute if it does not end.
+	HostReturningReason condition.Reason = "HostReturning"
 	// HostEmptyReason : (True) nova has nothing on the host. Remedy: nothing; it can be
 	// rebooted, replaced or [removed](how-to/scale-in.md).
 	HostEmptyReason condition.Reason = "HostEmpty"

@@ -297,6 +297,10 @@ type NovaCellStatus struct {
 	// +optional
 	MigrationCA *MigrationCAStatus `json:"migrationCA,omitempty"`
 
+	// MigrationKey is the key by which computes on hosts copy disks of guests to one another.
+	// +optional
+	MigrationKey *MigrationKeyStatus `json:"migrationKey,omitempty"`
+
 	// Conductor is the state of the pods of the conductor, if there is one.
 	// +optional
 	Conductor *podified.Status `json:"conductor,omitempty"`
@@ -444,6 +448,18 @@ type MigrationCAStatus struct {
 	NotAfter metav1.Time `json:"notAfter"`
 }
 
+// MigrationKeyStatus is a key of ssh that computes have.
+type MigrationKeyStatus struct {
+	// SecretName of its Secret.
+	SecretName string `json:"secretName"`
+	// Fingerprint of the key.
+	Fingerprint string `json:"fingerprint"`
+	// Previous is the fingerprint of the key before, which is accepted until all computes have
+	// this one.
+	// +optional
+	Previous string `json:"previous,omitempty"`
+}
+
 // NovaCell is a cell of nova: a message bus, a database and the computes on them.
 //
 // +kubebuilder:object:root=true
@@ -525,6 +541,14 @@ func ComputeConfigSecretName(cell string) string { return cell + "-compute-confi
 // MigrationCASecretName is the name of the Secret with the authority of live migrations
 // that the operators make for a cell.
 func MigrationCASecretName(cell string) string { return cell + "-migration-ca" }
+
+// MigrationKeySecretName is the name of the Secret with the key by which computes of a cell
+// copy disks of guests to one another.
+func MigrationKeySecretName(cell string) string { return cell + "-migration-key" }
+
+// RotateMigrationKeyAnnotation on a NovaCell is a token: with each new value the computes of the
+// cell get another key to copy disks of guests to one another.
+const RotateMigrationKeyAnnotation = "nova.openstack.org/rotate-migration-key"
 
 // Keys of the Secret of a cell. Users are those of the spec if it has none: who changes them
 // there changes user and password in one write.

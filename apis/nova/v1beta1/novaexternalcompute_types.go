@@ -64,9 +64,29 @@ type NovaExternalComputeStatus struct {
 	// +optional
 	ConfigHash string `json:"configHash,omitempty"`
 
+	// Fence is that the host is off, as a person or its BareMetalHost says, until nova uses
+	// the host again.
+	// +optional
+	Fence *FenceStatus `json:"fence,omitempty"`
+
 	// LiveMigration is how guests are moved from and to the host.
 	// +optional
 	LiveMigration *LiveMigrationStatus `json:"liveMigration,omitempty"`
+
+	// ColdMigration is how disks of guests are copied from and to the host, for cold migration
+	// and resize. Its address is that of live migration.
+	// +optional
+	ColdMigration *ColdMigrationStatus `json:"coldMigration,omitempty"`
+}
+
+// ColdMigrationStatus is how disks of guests are copied from and to a compute.
+type ColdMigrationStatus struct {
+	// HostKey by which other computes know the host; empty if it is not known.
+	// +optional
+	HostKey string `json:"hostKey,omitempty"`
+	// KeyFingerprint is that of the key of the cell which step live-migration gave the host last.
+	// +optional
+	KeyFingerprint string `json:"keyFingerprint,omitempty"`
 }
 
 // LiveMigrationStatus is how guests are moved from and to a compute.

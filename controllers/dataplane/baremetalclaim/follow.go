@@ -35,7 +35,8 @@ func (s *scope) followHost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if claimed = s.node.Status.BareMetalHost; host == nil {
+	claimed = s.node.Status.BareMetalHost
+	if claimed.PoweredOff = host != nil && metal.IsOff(host); host == nil {
 		return phase.Stalled(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalHostLostReason,
 			"BareMetalHost %s no longer exists, or its spec.consumerRef is no longer this node. The machine is left alone: restore the object or the field, or set annotation %s of the node to have another machine", cmp.Or(claimed.Name, "of this node"), common.ReplaceHostAnnotation)
 	}

@@ -103,10 +103,10 @@ func (s *scope) databases(ctx context.Context) error {
 			return err
 		}
 		status := &s.cell.Status
-		if err := s.Pods.KeepJobs(ctx, s.cell, status.Jobs); err != nil {
+		if err := s.Pods.KeepJobs(ctx, s.cell, status.Jobs, s.optionsJobs()...); err != nil {
 			return err
 		}
-		status.Conductor, status.Metadata, status.NoVNCProxy, status.Jobs = nil, nil, nil, nil
+		status.Conductor, status.Metadata, status.NoVNCProxy = nil, nil, nil
 		s.cell.Status.Conditions.MarkTrue(novav1.NovaConductorReadyCondition, "No conductor runs in this cell: %s", why)
 		return nil
 	}

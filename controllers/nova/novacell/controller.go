@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -55,6 +57,8 @@ type Reconciler struct {
 	Images images.Defaults
 	// Gather is how long changes of computes are gathered before they are counted.
 	Gather time.Duration
+	// Options of images, nil if they are not read.
+	Options *options.Keeper
 }
 
 type scope struct {
@@ -67,7 +71,7 @@ type scope struct {
 	// generated is the configuration of the computes.
 	generated []byte
 	computes  []novav1.NovaExternalCompute
-	secrets     *rotation.Holder
+	secrets   *rotation.Holder
 }
 
 // Reconcile brings the configuration of one cell up to date.
@@ -90,7 +94,11 @@ func (s *scope) phases() []phase.Phase {
 		phase.Of(condition.InputReadyCondition, s.secrets.Hold, s.readInputs),
 	}
 	if s.cell.ShortName() != novav1.Cell0Name {
-		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig), phase.InformationalOf(novav1.MigrationCAReadyCondition, s.migrationCA))
+		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig), phase.InformationalOf(novav1.MigrationCAReadyCondition, s.migrationCA),
+			phase.InformationalOf(novav1.MigrationKeyReadyCondition, s.migrationKey))
+	}
+	if s.Options != nil {
+		phases = append(phases, phase.InformationalOf(novav1.OptionsKnownCondition, s.readOptions))
 	}
 	phases = append(phases, phase.Of(novav1.NovaConductorReadyCondition, s.databases))
 	if s.withoutConductor() != "" {
@@ -107,6 +115,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	b, err := r.Pods.NewController(ctx, mgr, kind)
 	if err != nil {
 		return err
+	}
+	if r.Options != nil {
+		if err := options.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
+		b = b.WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allCells), builder.WithPredicates(predicate.NewPredicateFuncs(options.IsOptions)))
 	}
 	return b.
 		Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(predicate.Or(rollout.Changes, migration.PeerChanges))).
@@ -133,9 +147,9 @@ func configOf(obj client.Object) string {
 func secretsOf(obj client.Object) []string {
 	cell := obj.(*novav1.NovaCell)
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
-	return slices.Concat(nova.SecretNames(s.components(), databaseJobName(cell.Name)), layers.SecretNames(cell), cell.Status.HeldSecrets, []string{
+	return slices.Concat(nova.SecretNames(s.components(), append(s.optionsJobs(), databaseJobName(cell.Name))...), layers.SecretNames(cell), cell.Status.HeldSecrets, []string{
 		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name),
-		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name),
+		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name), novav1.MigrationKeySecretName(cell.Name),
 	})
 }
 

@@ -2,6 +2,7 @@ package novacell
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +12,9 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration/certificates"
+	"github.com/edpm-operators/edpm-operators/internal/nova/migration/login"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -82,4 +85,42 @@ func (s *scope) lostCA(ctx context.Context, name string) error {
 	}
 	return phase.Stalled(novav1.MigrationCAReadyCondition, novav1.MigrationCALostReason,
 		"Secret %s no longer exists, by which the computes of the cell know one another in live migrations: restore it from a backup, or name that of another authority in spec.migrationCASecretName", name)
+}
+
+// migrationKey is the phase that provides the key by which computes copy disks of guests to one
+// another. A lost one is made again: computes get it like any other.
+func (s *scope) migrationKey(ctx context.Context) error {
+	const ready = novav1.MigrationKeyReadyCondition
+	name := novav1.MigrationKeySecretName(s.cell.Name)
+	present, err := s.Inputs.Generated(ctx, s.cell.Namespace, name)
+	if err != nil {
+		return inputs.Halt(ready, err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cell.Namespace, Name: name}}
+	if present != nil {
+		secret.Data = present.Data
+	}
+	isEverywhere := func(fingerprint string) bool { return migration.WithoutKey(fingerprint, s.computes) == 0 }
+	if secret.Data, err = login.Next(secret.Data, s.cell.Annotations[novav1.RotateMigrationKeyAnnotation], isEverywhere); err != nil {
+		return err
+	}
+	if err := apply.Secret(ctx, s.Client, fieldManager, s.cell, secret, present, apply.Own); err != nil {
+		return apply.Halt(ready, err)
+	}
+	keys, err := login.Parse(secret.Data)
+	if err != nil {
+		return err
+	}
+	s.cell.Status.MigrationKey = &novav1.MigrationKeyStatus{SecretName: name, Fingerprint: keys.Fingerprint(), Previous: keys.Previous()}
+	s.cell.Status.Conditions.MarkTrue(ready, "Computes copy disks of guests to one another with the key in Secret %s%s", name, s.changing())
+	return nil
+}
+
+// changing is what to know as long as two keys are accepted.
+func (s *scope) changing() string {
+	key := s.cell.Status.MigrationKey
+	if key.Previous == "" {
+		return ""
+	}
+	return fmt.Sprintf("; the one before, %s, is accepted until all have it, and %d of them do not", key.Previous, migration.WithoutKey(key.Fingerprint, s.computes))
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -41,6 +43,8 @@ type Reconciler struct {
 	Images images.Defaults
 	// Services of computes, as nova shows them.
 	Services *computeservice.Observer
+	// Options of images, nil if they are not read.
+	Options *options.Finder
 
 	registrar *registration.Registrar
 }
@@ -51,7 +55,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
 		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE, Identity: identity.HostCompute,
-		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, Notice: novav1.DrainedCondition, Reads: reads, Busy: r.Services.Busy,
+		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, Notices: []condition.Type{novav1.EvacuatedCondition, novav1.DrainedCondition}, Reads: reads, Busy: r.Services.Busy,
 		Bind: r.bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 			return r.watch(ctx, mgr, shared, b)
@@ -70,6 +74,7 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
 		WatchesRawSource(r.Services.Computes())
 	migration.Watch(b, mgr.GetClient(), cellIndex)
+	registration.WatchMachines(b)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
 		return err
 	}
@@ -110,9 +115,9 @@ func hostOf(obj client.Object) []string {
 	return nil
 }
 
-// reads are the Secrets of the compute's own configuration.
+// reads are the Secrets of the compute's own configuration, and the options of its image.
 func reads(obj hosted.Object) []string {
-	var names []string
+	names := []string{"ConfigMap/" + options.Name(imageOf(obj.(*novav1.NovaExternalCompute)))}
 	for _, name := range obj.(*novav1.NovaExternalCompute).Spec.CustomServiceConfigSecrets {
 		names = append(names, "Secret/"+name)
 	}

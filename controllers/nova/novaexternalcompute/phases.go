@@ -44,15 +44,16 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	s := &scope{Scope: h, Reconciler: r, compute: h.Object.(*novav1.NovaExternalCompute), migration: migration.New(h, cellIndex)}
 	service := r.registrar.Of(h)
 	return hosted.Parts{
-		Cell:      s.compute.Spec.CellName,
-		Inputs:    append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate)),
+		Cell: s.compute.Spec.CellName,
+		Inputs: append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate),
+			phase.OptionalOf(condition.DeploymentReadyCondition, service.Hold)),
 		Config:    []phase.Func{s.readLayers},
 		Images:    s.images,
-		Steps:     s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova}),
+		Steps:     service.Steps(s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova})),
 		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, s.noteConfig, service.Ready)},
 		Drain:     []phase.Func{service.Drain},
 		Cleanup:   hosted.Step{Step: cleanupStep},
-		Leftovers: "units edpm_nova_compute and edpm_libvirt_*, /var/lib/openstack/nova with passwords, and /var/lib/libvirt/pki with the key of its certificate",
+		Leftovers: "units edpm_nova_compute, edpm_libvirt_* and edpm-migration-sshd, /var/lib/openstack/nova with passwords, and /var/lib/libvirt/pki and /var/lib/nova/.ssh with keys",
 		Leave:     []phase.Func{service.Leave},
 	}
 }
@@ -117,9 +118,18 @@ func (s *scope) lookUpCell(ctx context.Context) error {
 func (s *scope) migrate(ctx context.Context) error { return s.migration.Prepare(ctx, s.cell) }
 
 // readLayers is the phase that reads what people say of the configuration.
-func (s *scope) readLayers(ctx context.Context) (err error) {
-	s.files, err = layers.Files(ctx, s.Inputs, s.compute.Namespace, layers.Of(s.cell, s.Node.Spec.Role, s.compute))
-	return err
+func (s *scope) readLayers(ctx context.Context) error {
+	files, parts, err := layers.Files(ctx, s.Inputs, s.compute.Namespace, layers.Of(s.cell, s.Node.Spec.Role, s.compute))
+	if err != nil {
+		return err
+	}
+	s.files = files
+	return s.Options.Judge(ctx, s.compute, imageOf(s.compute), parts)
+}
+
+// imageOf is the image of nova-compute, as far as the compute says it.
+func imageOf(compute *novav1.NovaExternalCompute) string {
+	return cmp.Or(compute.Spec.NovaComputeContainerImage, compute.Status.Images[novav1.ComputeComponent])
 }
 
 // images are those of the steps. A new compute has that of its cell: the operators may bring

@@ -207,15 +207,18 @@ func (e *entry) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// mapped returns the ids of the services whose hosts are mapped: nova lists no
-// hypervisor of another host.
-func (a *api) mapped(ctx context.Context) (map[string]bool, error) {
-	ids := map[string]bool{}
+// mapped returns the ids of the services whose hosts are mapped, with those of their compute
+// nodes: nova lists no hypervisor of another host.
+func (a *api) mapped(ctx context.Context) (map[string]string, error) {
+	ids := map[string]string{}
 	// Not AllPages: a server could send pages without end.
 	err := hypervisors.List(a.compute, hypervisors.ListOpts{}).EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
 		found, err := hypervisors.ExtractHypervisors(page)
 		for i := range found {
-			ids[found[i].Service.ID] = true
+			if uuid.Validate(found[i].ID) != nil { // it is written to hosts
+				found[i].ID = ""
+			}
+			ids[found[i].Service.ID] = found[i].ID
 		}
 		return len(ids) < mostHosts, err
 	})
@@ -232,15 +235,17 @@ type Service struct {
 	Disabled       bool
 	DisabledReason string
 	ForcedDown     bool
-	// Seen is when it reported last; zero while it is up.
+	// Seen is when it reported last; zero while it is up, or forced down, which hides that.
 	Seen time.Time
 	// Rival reports whether nova has another service of the same host, in another cell.
 	Rival bool
-	// Mapped reports whether the host is known to be mapped to its cell.
-	Mapped bool
+	// Mapped reports whether the host is known to be mapped to its cell, and ComputeID is the
+	// id of its compute node; empty if that is not known.
+	Mapped    bool
+	ComputeID string
 
-	// reported is when it reported last, by the clock of nova.
-	reported time.Time
+	// reported is when it reported last, by the clock of nova, in whole seconds as steps end.
+	reported, lastReport time.Time
 }
 
 // longestReason is what nova accepts; what it shows is not ours to trust.
@@ -249,13 +254,17 @@ const longestReason = 255
 func newService(s services.Service) Service {
 	out := Service{
 		ID: s.ID, Host: s.Host, Up: s.State == "up", Disabled: s.Status == string(services.ServiceDisabled),
-		DisabledReason: Shorten(s.DisabledReason), ForcedDown: s.ForcedDown, reported: s.UpdatedAt.UTC().Truncate(time.Second),
+		DisabledReason: Shorten(s.DisabledReason), ForcedDown: s.ForcedDown, reported: s.UpdatedAt.UTC().Truncate(time.Second), lastReport: s.UpdatedAt.UTC(),
 	}
-	if !out.Up {
+	if !out.Up && !out.ForcedDown {
 		out.Seen = out.reported
 	}
 	return out
 }
+
+// LastReport is when it reported, or was changed, last by the clock of nova. Only a service that
+// was read by a Client has it.
+func (s Service) LastReport() time.Time { return s.lastReport }
 
 // Shorten cuts a reason to what nova accepts.
 func Shorten(text string) string {

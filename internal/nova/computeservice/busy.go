@@ -21,8 +21,9 @@ const oldestMigration = 24 * time.Hour
 // interrupt; empty if nothing, if nova does not know the host, and if nova cannot be asked,
 // which is not to keep anyone from repairing it.
 func (o *Observer) Busy(ctx context.Context, compute client.Object) string {
-	nova, host := o.hostOf(client.ObjectKeyFromObject(compute))
-	if host == "" {
+	nova, service := o.serviceOf(client.ObjectKeyFromObject(compute))
+	host := service.Host
+	if host == "" || service.ForcedDown { // nova-compute does nothing on a host that was off
 		return ""
 	}
 	c, err := o.Client(ctx, nova)
@@ -45,14 +46,14 @@ func (o *Observer) Busy(ctx context.Context, compute client.Object) string {
 	return ""
 }
 
-// hostOf returns the Nova that a compute is observed in, and its host there.
-func (o *Observer) hostOf(compute types.NamespacedName) (nova types.NamespacedName, host string) {
+// serviceOf returns the Nova that a compute is observed in, and its service there.
+func (o *Observer) serviceOf(compute types.NamespacedName) (nova types.NamespacedName, service Service) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for nova, c := range o.novas {
 		if s, observed := c.subjects[Name{NamespacedName: compute}]; observed {
-			return nova, c.view(s).Service.Host
+			return nova, c.view(s).Service
 		}
 	}
-	return nova, ""
+	return nova, Service{}
 }

@@ -81,9 +81,12 @@ func Disable(reason string) Change {
 // Enable has the scheduler choose the host again.
 func Enable() Change { return Change{"status": services.ServiceEnabled} }
 
-// ForceDown says that the host is dead, so that its guests can be evacuated, or takes
-// that back.
+// ForceDown adds that the host is dead, so that its guests can be evacuated, or that it no
+// longer is. There may be no other change.
 func (c Change) ForceDown(down bool) Change {
+	if c == nil {
+		c = Change{}
+	}
 	c["forced_down"] = down
 	return c
 }
@@ -108,7 +111,7 @@ func (c *Client) keep(fresh, listed Service) Service {
 		known.services[fresh.Host] = fresh
 	}
 	c.observer.mu.Unlock()
-	fresh.Mapped = listed.Mapped // the observer keeps that by id
+	fresh.Mapped, fresh.ComputeID = listed.Mapped, listed.ComputeID // the observer keeps that by id
 	return fresh
 }
 

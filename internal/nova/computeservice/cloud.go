@@ -29,8 +29,9 @@ type cloud struct {
 	services map[string]Service // by host
 	// unreached are hosts in cells that nova did not reach the last time.
 	unreached map[string]bool
-	// mapped are the ids of services whose hosts are known to be mapped.
-	mapped map[string]bool
+	// mapped are the ids of services whose hosts are known to be mapped, with those of their
+	// compute nodes, empty for what is not known.
+	mapped map[string]string
 	// services of pods that a round has mapped: they are no hypervisors as long as they have
 	// no nodes.
 	byService map[string]bool
@@ -51,7 +52,7 @@ type cloud struct {
 
 // reset forgets what nova said.
 func (c *cloud) reset() {
-	c.stop, c.api, c.asked, c.services, c.unreached, c.mapped, c.trouble, c.failures = nil, nil, false, nil, nil, map[string]bool{}, nil, 0
+	c.stop, c.api, c.asked, c.services, c.unreached, c.mapped, c.trouble, c.failures = nil, nil, false, nil, nil, map[string]string{}, nil, 0
 	c.byService, c.round, c.rounds = map[string]bool{}, nil, 0
 }
 
@@ -97,10 +98,12 @@ func (c *cloud) awaits() bool {
 	return false
 }
 
-// unsure reports whether a compute that reports is not known to be mapped.
+// unsure reports whether a compute that reports is not known to be mapped, or the compute node
+// of a host is not known: a machine that is replaced gets its id before it reports.
 func (c *cloud) unsure(services map[string]Service) bool {
-	for _, s := range c.subjects {
-		if service := firstHost(services, s.Hosts); service.Up && !c.isMapped(service.ID) {
+	for name, s := range c.subjects {
+		service := firstHost(services, s.Hosts)
+		if service.Up && !c.isMapped(service.ID) || service.ID != "" && name.Pod == "" && c.mapped[service.ID] == "" {
 			return true
 		}
 	}
@@ -108,7 +111,10 @@ func (c *cloud) unsure(services map[string]Service) bool {
 }
 
 // isMapped reports whether the host of a service is known to be mapped.
-func (c *cloud) isMapped(id string) bool { return id != "" && (c.mapped[id] || c.byService[id]) }
+func (c *cloud) isMapped(id string) bool {
+	_, mapped := c.mapped[id]
+	return id != "" && (mapped || c.byService[id])
+}
 
 func (c *cloud) view(s Subject) View {
 	v := View{Asked: c.asked, Service: firstHost(c.services, s.Hosts)}
@@ -116,8 +122,11 @@ func (c *cloud) view(s Subject) View {
 		v.Asked = false
 	}
 	v.Service.Mapped = c.isMapped(v.Service.ID)
+	if s.Name.Pod == "" { // one with the driver for ironic has many nodes, or none
+		v.Service.ComputeID = c.mapped[v.Service.ID]
+	}
 	v.Reported = v.Service.Up && (v.Service.reported.IsZero() || v.Service.reported.After(s.Since))
-	v.Service.reported = time.Time{} // it changes every few seconds
+	v.Service.reported, v.Service.lastReport = time.Time{}, time.Time{} // they change every few seconds
 	if !v.settled() || v.Service.Up && !v.Reported {
 		v.Trouble = c.trouble
 	}
@@ -170,8 +179,8 @@ func (c *cloud) keepUnreached(found answer) {
 		if _, moved := found.services[host]; !moved { // it may be in another cell by now
 			found.services[host] = s
 		}
-		if found.mapped != nil && c.mapped[s.ID] {
-			found.mapped[s.ID] = true
+		if node, mapped := c.mapped[s.ID]; found.mapped != nil && mapped {
+			found.mapped[s.ID] = node
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestNovaIsAskedLessAndLessOften(t *testing.T) {
 	known := func(change func(*cloud)) *cloud {
 		c := &cloud{
 			subjects: map[Name]Subject{name: {Hosts: []string{"n"}}}, awaited: map[Name]bool{name: true},
-			asked: true, services: up, mapped: map[string]bool{"1": true}, read: now, changed: now,
+			asked: true, services: up, mapped: map[string]string{"1": "n1"}, read: now, changed: now,
 		}
 		change(c)
 		return c
@@ -81,7 +81,7 @@ func TestHostsThatAreNeverMappedAreTriedLessAndLessOften(t *testing.T) {
 	if got := fmt.Sprint(pauses); got != "[5s 10s 20s 40s 1m20s 2m40s 5m20s 5m20s 5m20s]" {
 		t.Errorf("the pauses are %s", got)
 	}
-	c.mapped = map[string]bool{"1": true}
+	c.mapped = map[string]string{"1": "n1"}
 	if c.plan(now); c.round != nil || c.rounds != 0 {
 		t.Errorf("all are mapped, and there is round %+v after %d", c.round, c.rounds)
 	}
@@ -193,22 +193,43 @@ func TestWhatIsKnownOfACellIsKeptWhileItIsNotReached(t *testing.T) {
 		return Subject{Hosts: []string{name}}
 	}
 	c := &cloud{
-		subjects: map[Name]Subject{}, asked: true, mapped: map[string]bool{"1": true, "3": true},
+		subjects: map[Name]Subject{}, asked: true, mapped: map[string]string{"1": "n1", "3": "n3"},
 		services: map[string]Service{"a": {ID: "1", Host: "a", Up: true}, "moved": {ID: "3", Host: "moved", Up: true}},
 	}
 	c.note(answer{
 		services:  map[string]Service{"b": {ID: "2", Host: "b", Up: true}, "moved": {ID: "4", Host: "moved"}},
-		unreached: map[string]bool{"a": true, "moved": true, "never-seen": true}, mapped: map[string]bool{"2": true},
+		unreached: map[string]bool{"a": true, "moved": true, "never-seen": true}, mapped: map[string]string{"2": "n2"},
 	}, &Trouble{Reason: novav1.CellUnreachableReason}, time.Now())
 	for host, want := range map[string]View{
-		"a":          {Asked: true, Service: Service{ID: "1", Host: "a", Up: true, Mapped: true}, Reported: true},
-		"b":          {Asked: true, Service: Service{ID: "2", Host: "b", Up: true, Mapped: true}, Reported: true},
+		"a":          {Asked: true, Service: Service{ID: "1", Host: "a", Up: true, Mapped: true, ComputeID: "n1"}, Reported: true},
+		"b":          {Asked: true, Service: Service{ID: "2", Host: "b", Up: true, Mapped: true, ComputeID: "n2"}, Reported: true},
 		"moved":      {Asked: true, Service: Service{ID: "4", Host: "moved"}, Trouble: c.trouble},
 		"never-seen": {Trouble: c.trouble},
 		"unknown":    {Asked: true, Trouble: c.trouble},
 	} {
 		if got := c.view(subject(host)); !got.equal(want) {
 			t.Errorf("%s: %+v; want %+v", host, got, want)
+		}
+	}
+}
+
+func TestTheComputeNodeOfAHostIsAskedForUntilItIsKnown(t *testing.T) {
+	host, pod := Name{NamespacedName: types.NamespacedName{Name: "n"}}, Name{NamespacedName: types.NamespacedName{Name: "n"}, Pod: "n"}
+	for title, c := range map[string]struct {
+		name    Name
+		service Service
+		mapped  map[string]string
+		want    bool
+	}{
+		"it is known":                         {host, Service{ID: "1", Up: true}, map[string]string{"1": "n1"}, false},
+		"only that the host is mapped is":     {host, Service{ID: "1", Up: true}, map[string]string{"1": ""}, true},
+		"nothing is known of one that is off": {host, Service{ID: "1"}, nil, true},
+		"nova does not know the host":         {host, Service{}, nil, false},
+		"it is a pod, which may have many":    {pod, Service{ID: "1", Up: true}, map[string]string{"1": ""}, false},
+	} {
+		cloud := &cloud{subjects: map[Name]Subject{c.name: {Hosts: []string{"n"}}}, mapped: c.mapped}
+		if got := cloud.unsure(map[string]Service{"n": c.service}); got != c.want {
+			t.Errorf("%s: it is asked for: %t", title, got)
 		}
 	}
 }
@@ -250,6 +271,7 @@ func TestAServiceIsReadAgainBeforeItIsChanged(t *testing.T) {
 	}
 	want := listed
 	want.DisabledReason, want.reported = "bad DIMM", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	want.lastReport = want.reported
 	if got, err := c.Refresh(t.Context(), listed); err != nil || got != want {
 		t.Errorf("it is %+v (%v); want %+v", got, err, want)
 	}
@@ -274,7 +296,7 @@ func TestAServiceHasReportedOnceItDidSinceItWasStarted(t *testing.T) {
 		"nova does not say when":              {Service{ID: "1", Host: "a", Up: true}, start, true},
 		"it is down":                          {Service{ID: "1", Host: "a", reported: start.Add(time.Second)}, start, false},
 	} {
-		cloud := &cloud{asked: true, services: map[string]Service{"a": c.service}, mapped: map[string]bool{"1": true}, trouble: &Trouble{Message: "down"}}
+		cloud := &cloud{asked: true, services: map[string]Service{"a": c.service}, mapped: map[string]string{"1": "n1"}, trouble: &Trouble{Message: "down"}}
 		view := cloud.view(Subject{Hosts: []string{"a"}, Since: c.since})
 		if view.Reported != c.want {
 			t.Errorf("%s: it has reported: %t, want %t", name, view.Reported, c.want)
@@ -282,7 +304,7 @@ func TestAServiceHasReportedOnceItDidSinceItWasStarted(t *testing.T) {
 		if waits := c.service.Up && !c.want; (view.Trouble != nil) != waits {
 			t.Errorf("%s: the trouble is %v; it is waited for: %t", name, view.Trouble, waits)
 		}
-		if !view.Service.reported.IsZero() {
+		if !view.Service.reported.IsZero() || !view.Service.lastReport.IsZero() {
 			t.Errorf("%s: the view differs with every report", name)
 		}
 	}

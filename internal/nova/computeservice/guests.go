@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -96,6 +97,16 @@ func (m Migration) IsOpen() bool {
 	return true
 }
 
+// Evacuation is the kind of migrations from hosts that are down.
+const Evacuation = "evacuation"
+
+// Leaves reports whether the migration has taken, or is about to take, its guest off a host that
+// was down, and nova-compute has not removed what is left of it there: at its start it does
+// (_destroy_evacuated_instances in nova/compute/manager.py).
+func (m Migration) Leaves(host string) bool {
+	return m.Kind == Evacuation && m.Source == host && (m.IsOpen() || m.Status == "done")
+}
+
 // Migrations returns the newest of those from or to a host.
 func (c *Client) Migrations(ctx context.Context, host string) ([]Migration, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.observer.opts.Timeout)
@@ -168,6 +179,24 @@ func (c *Client) Stop(ctx context.Context, guest string) error {
 	return c.act(ctx, func(ctx context.Context) error { return servers.Stop(ctx, c.api.compute, guest).ExtractErr() })
 }
 
+// evacuation is the request for it as of microversion 2.68: nova chooses the host, and finds
+// out whether disks are shared. As of 2.95 guests would be shut off afterwards.
+type evacuation struct{}
+
+// ToEvacuateMap implements servers.EvacuateOptsBuilder, whose own options have one that nova no
+// longer takes.
+func (evacuation) ToEvacuateMap() (map[string]any, error) {
+	return map[string]any{"evacuate": map[string]any{}}, nil
+}
+
+// Evacuate starts to make a guest again on another host, as its own is down.
+func (c *Client) Evacuate(ctx context.Context, guest string) error {
+	return c.act(ctx, func(ctx context.Context) error {
+		_, err := servers.Evacuate(ctx, c.api.compute, guest, evacuation{}).ExtractAdminPass()
+		return err
+	})
+}
+
 func (c *Client) act(ctx context.Context, action func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.observer.opts.Timeout)
 	defer cancel()
@@ -234,7 +263,7 @@ func (c *Client) failureOf(ctx context.Context, guest string) (string, error) {
 	}
 	for _, action := range actions { // the newest comes first
 		id, isRequest := strings.CutPrefix(action.RequestID, "req-")
-		if action.Action != "live-migration" && action.Action != "migrate" || !isRequest || uuid.Validate(id) != nil {
+		if !slices.Contains([]string{"live-migration", "migrate", "evacuate"}, action.Action) || !isRequest || uuid.Validate(id) != nil {
 			continue
 		}
 		var detail struct {

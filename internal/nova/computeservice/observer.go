@@ -169,8 +169,9 @@ type Subject struct {
 	Name Name
 	// Hosts are the names that the host can have in nova, the best first.
 	Hosts []string
-	// Mapped is the id of the service of which it is known that its host is mapped.
-	Mapped string
+	// Mapped is the id of the service of which it is known that its host is mapped, and
+	// ComputeID that of its compute node; empty if it is not known.
+	Mapped, ComputeID string
 	// Since is when nova-compute was started last, as far as that is known.
 	Since time.Time
 }
@@ -190,8 +191,8 @@ func (o *Observer) Observe(nova types.NamespacedName, s Subject) View {
 	case s.Mapped == "":
 	case s.Name.Pod != "":
 		c.byService[s.Mapped] = true
-	default:
-		c.mapped[s.Mapped] = true
+	case c.mapped[s.Mapped] == "":
+		c.mapped[s.Mapped] = s.ComputeID
 	}
 	o.adjust(nova, c)
 	return c.view(s)
@@ -289,7 +290,7 @@ func (o *Observer) Discovered(nova types.NamespacedName, r *Round) {
 func (o *Observer) cloud(nova types.NamespacedName) *cloud {
 	c := o.novas[nova]
 	if c == nil {
-		c = &cloud{subjects: map[Name]Subject{}, awaited: map[Name]bool{}, followed: map[Name]bool{}, mapped: map[string]bool{}, byService: map[string]bool{}, hurry: make(chan struct{}, 1)}
+		c = &cloud{subjects: map[Name]Subject{}, awaited: map[Name]bool{}, followed: map[Name]bool{}, mapped: map[string]string{}, byService: map[string]bool{}, hurry: make(chan struct{}, 1)}
 		o.novas[nova] = c
 	}
 	return c
@@ -357,7 +358,7 @@ func (o *Observer) ask(ctx context.Context, nova types.NamespacedName, c *cloud)
 type answer struct {
 	services  map[string]Service // by host
 	unreached map[string]bool    // hosts of which it knows nothing now
-	mapped    map[string]bool    // by id; nil if it was not asked
+	mapped    map[string]string  // by id; nil if it was not asked
 }
 
 func (o *Observer) answer(ctx context.Context, c *cloud, access Access, client **api) (answer, error) {

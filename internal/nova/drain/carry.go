@@ -23,6 +23,7 @@ type Caller interface {
 	Migrate(ctx context.Context, guest string) error
 	Confirm(ctx context.Context, guest string) error
 	Stop(ctx context.Context, guest string) error
+	Evacuate(ctx context.Context, guest string) error
 	// Explain returns why the last migration of a guest failed, and the server group that it
 	// obeys; both are empty if nova does not know.
 	Explain(ctx context.Context, guest string) (why, group string, err error)
@@ -71,7 +72,7 @@ func moving(verdicts []Verdict) int {
 
 func call(ctx context.Context, caller Caller, v *Verdict) error {
 	return map[Call]func(context.Context, string) error{
-		LiveMigrate: caller.LiveMigrate, Migrate: caller.Migrate, Confirm: caller.Confirm, Shutdown: caller.Stop,
+		LiveMigrate: caller.LiveMigrate, Migrate: caller.Migrate, Confirm: caller.Confirm, Shutdown: caller.Stop, Evacuate: caller.Evacuate,
 	}[v.Call](ctx, v.Guest.ID)
 }
 

@@ -90,6 +90,23 @@ func TestEachGuestIsJudgedByWhatNovaReports(t *testing.T) {
 			Verdict{State: Failed, Call: LiveMigrate, Text: "nova refuses it", Retry: ago(59 * time.Minute)}},
 		"one that failed after it was refused says why it failed": {live, guest("active", ""), migrations{migrated("live-migration", "error", true, 10*time.Second)}, &Note{Text: "nova refuses it", Attempts: 1, At: ago(time.Hour)},
 			Verdict{State: Failed, Migration: "m-error10s", Text: "could not be moved", Retry: now.Add(50 * time.Second)}},
+
+		"one whose host is off is made again elsewhere":   {Evacuation, guest("active", ""), nil, nil, Verdict{State: Waiting, Call: Evacuate}},
+		"one that was shut off is, too":                   {Evacuation, guest("stopped", ""), nil, nil, Verdict{State: Waiting, Call: Evacuate}},
+		"one that is in ERROR since it was tried is, too": {Evacuation, guest("error", ""), nil, nil, Verdict{State: Waiting, Call: Evacuate}},
+		"one with a task that does not end is, too":       {Evacuation, guest("active", "powering-off"), nil, nil, Verdict{State: Waiting, Call: Evacuate}},
+		"one whose live migration does not end is, too":   {Evacuation, guest("active", "migrating"), migrations{migrated("live-migration", "running", true, 2*time.Hour)}, nil, Verdict{State: Waiting, Call: Evacuate}},
+		"one that is locked is not made again elsewhere":  {Evacuation, locked(), nil, nil, Verdict{State: Blocked, Text: "is locked: openstack server unlock g"}},
+		"one that was paused is not made again elsewhere": {Evacuation, guest("paused", ""), nil, nil,
+			Verdict{State: Blocked, Text: "is paused, in which nova evacuates no guest: openstack server set --state error g, or delete it"}},
+		"one that is shelved is not made again elsewhere": {Evacuation, guest("shelved", ""), nil, nil, Verdict{State: Blocked, Text: "is shelved: openstack server unshelve g"}},
+		"one that is being made again is left alone":      {Evacuation, guest("active", "rebuilding"), migrations{migrated("evacuation", "pre-migrating", true, 0)}, nil, Verdict{State: Moving}},
+		"one whose evacuation stands still needs a person": {Evacuation, guest("active", "rebuilding"), migrations{migrated("evacuation", "accepted", false, 2*time.Hour)}, nil,
+			Verdict{State: Blocked, Stuck: true, Text: "has an evacuation that is accepted since 2026-01-02T01:04:05Z: see the log of nova-compute on other, and of the conductor"}},
+		"one whose evacuation failed is tried again later": {Evacuation, guest("error", ""), migrations{migrated("evacuation", "error", true, 10*time.Second)}, nil,
+			Verdict{State: Failed, Migration: "m-error10s", Text: "could not be moved", Retry: now.Add(50 * time.Second)}},
+		"one that could not be moved before its host was off is made again": {Evacuation, guest("active", ""), migrations{migrated("live-migration", "error", true, time.Second)}, nil, Verdict{State: Waiting, Call: Evacuate}},
+		"one that could not be made again once is moved":                    {live, guest("active", ""), migrations{migrated("evacuation", "error", true, time.Second)}, nil, Verdict{State: Waiting, Call: LiveMigrate}},
 	} {
 		h := Host{Name: "h", Mode: c.mode, Guests: []computeservice.Guest{c.guest}, Migrations: c.migrations, Notes: map[string]Note{}, Now: now}
 		if c.note != nil {
@@ -118,6 +135,9 @@ func TestAMigrationCountsUntilItHasEnded(t *testing.T) {
 		"one to the host":                                     {"live", arriving, []Verdict{{State: Moving}}},
 		"a cold one is confirmed after the end of the drain":  {"", migrated("migration", "finished", true, 0), []Verdict{{State: Moving, Call: Confirm}}},
 		"a live one is not followed after the drain":          {"", migrated("live-migration", "running", true, 0), nil},
+		"one to a host that is off does not end":              {Evacuation, arriving, nil},
+		"an evacuation of another user":                       {Evacuation, migrated("evacuation", "accepted", false, 0), []Verdict{{State: Moving}}},
+		"an evacuation that nova-compute has not cleaned up":  {Evacuation, migrated("evacuation", "done", true, 0), nil},
 		"one of another user is not followed after the drain": {"", migrated("migration", "running", false, 0), nil},
 	} {
 		for i := range c.want {
@@ -154,6 +174,7 @@ func (c *caller) LiveMigrate(_ context.Context, guest string) error { return c.c
 func (c *caller) Migrate(_ context.Context, guest string) error     { return c.call("cold", guest) }
 func (c *caller) Confirm(_ context.Context, guest string) error     { return c.call("confirm", guest) }
 func (c *caller) Stop(_ context.Context, guest string) error        { return c.call("stop", guest) }
+func (c *caller) Evacuate(_ context.Context, guest string) error    { return c.call("evacuate", guest) }
 
 func (c *caller) Explain(_ context.Context, guest string) (why, group string, err error) {
 	return "why " + guest + "?", "", c.call("explain", guest)
@@ -276,20 +297,24 @@ func TestTheConditionSaysHowFarTheDrainIs(t *testing.T) {
 		Text     string
 		Lively   bool
 	}
+	off := Host{Name: "h", Mode: Evacuation, Migrations: []computeservice.Migration{migrated("evacuation", "done", true, 0), migrated("evacuation", "error", true, 1)}}
 	for title, c := range map[string]struct {
+		host     Host
 		verdicts []Verdict
 		want     outcome
 	}{
-		"nothing is left":     {nil, outcome{Text: "nova has no instances on host h, and no migrations from or to it that have not ended"}},
-		"guests are moved":    {[]Verdict{{State: Moving}, {State: Moving}, {State: Waiting}}, outcome{novav1.DrainingReason, condition.SeverityInfo, "Host h has guests: 2 being moved, 1 waiting", true}},
-		"one cannot be moved": {[]Verdict{{State: Moving}, blocked("a")}, outcome{novav1.GuestsRemainReason, condition.SeverityError, "Host h has guests: 1 being moved, 1 that cannot be moved: a 1 is locked", true}},
-		"one is tried again": {[]Verdict{{Guest: computeservice.Guest{ID: "1"}, State: Failed, Text: "failed", Retry: now}},
+		"nothing is left on a host that is off": {off, nil, outcome{Text: "nova has no instances on host h: 1 guests were evacuated"}},
+		"guests are evacuated":                  {off, []Verdict{{State: Moving}}, outcome{novav1.EvacuatingReason, condition.SeverityInfo, "Host h has guests: 1 being moved", true}},
+		"nothing is left":                       {Host{Name: "h"}, nil, outcome{Text: "nova has no instances on host h, and no migrations from or to it that have not ended"}},
+		"guests are moved":                      {Host{Name: "h"}, []Verdict{{State: Moving}, {State: Moving}, {State: Waiting}}, outcome{novav1.DrainingReason, condition.SeverityInfo, "Host h has guests: 2 being moved, 1 waiting", true}},
+		"one cannot be moved":                   {Host{Name: "h"}, []Verdict{{State: Moving}, blocked("a")}, outcome{novav1.GuestsRemainReason, condition.SeverityError, "Host h has guests: 1 being moved, 1 that cannot be moved: a 1 is locked", true}},
+		"one is tried again": {Host{Name: "h"}, []Verdict{{Guest: computeservice.Guest{ID: "1"}, State: Failed, Text: "failed", Retry: now}},
 			outcome{novav1.GuestsRemainReason, condition.SeverityWarning, "Host h has guests: 1 that cannot be moved: 1 failed (is tried again after 2026-01-02T03:04:05Z)", false}},
-		"all are shut off": {[]Verdict{{State: Settled}}, outcome{Text: "All 1 guests of host h are shut off, and stay there: start them with openstack server start after the drain"}},
-		"many cannot be moved": {[]Verdict{blocked("a"), blocked("b"), blocked("c"), blocked("d"), blocked("e"), blocked("f"), blocked("g")},
+		"all are shut off": {Host{Name: "h"}, []Verdict{{State: Settled}}, outcome{Text: "All 1 guests of host h are shut off, and stay there: start them with openstack server start after the drain"}},
+		"many cannot be moved": {Host{Name: "h"}, []Verdict{blocked("a"), blocked("b"), blocked("c"), blocked("d"), blocked("e"), blocked("f"), blocked("g")},
 			outcome{novav1.GuestsRemainReason, condition.SeverityError, "Host h has guests: 7 that cannot be moved: a 1 is locked; b 1 is locked; c 1 is locked; d 1 is locked; e 1 is locked; and 2 more", false}},
 	} {
-		o := Summarize(Host{Name: "h"}, c.verdicts)
+		o := Summarize(c.host, c.verdicts)
 		got := outcome{Text: o.Text, Lively: o.Lively}
 		if o.Problem != nil {
 			got.Reason, got.Severity = o.Problem.Reason, o.Problem.Severity

@@ -26,10 +26,14 @@ const (
 // coldMigration is the kind of migrations that are confirmed in the end.
 const coldMigration = "migration"
 
+// Evacuation is the mode for a host that is off: guests are made again elsewhere.
+const Evacuation = computeservice.Evacuation
+
 // Host is what nova reports of a host that is drained.
 type Host struct {
 	Name string
-	// Mode as in validate.Drain; empty to only complete what an earlier drain has begun.
+	// Mode as in validate.Drain, or Evacuation; empty to only complete what an earlier drain has
+	// begun.
 	Mode string
 	// Parallel is how many guests are moved at a time.
 	Parallel   int
@@ -75,6 +79,7 @@ const (
 	Migrate     Call = "migrate"
 	Confirm     Call = "confirm"
 	Shutdown    Call = "stop"
+	Evacuate    Call = "evacuate"
 )
 
 // Verdict on a guest.
@@ -121,9 +126,16 @@ func Judge(h Host) []Verdict {
 }
 
 // concerns reports whether the drain waits for the end of a migration. What an earlier one
-// began is completed: a guest that was migrated cold has to be confirmed.
+// began is completed: a guest that was migrated cold has to be confirmed. No migration ends
+// whose host is off.
 func (h Host) concerns(m computeservice.Migration) bool {
-	return h.Mode != "" || m.Ours && m.Kind == coldMigration
+	switch h.Mode {
+	case "":
+		return m.Ours && m.Kind == coldMigration
+	case Evacuation:
+		return m.Kind == Evacuation && m.Source == h.Name
+	}
+	return true
 }
 
 // attempts orders guests that were tried after those that were not.
@@ -146,6 +158,8 @@ func (h Host) inMigration(g computeservice.Guest, m computeservice.Migration) Ve
 		v.Call = Confirm
 	case m.Status == "finished":
 		return blocked(g, "has a %s from %s to %s that was not confirmed: openstack server resize confirm or revert %s", m.Kind, m.Source, m.Target, g.ID)
+	case h.Now.Sub(m.Changed) > stuckAfter && m.Kind == Evacuation:
+		return stuck(g, "has an evacuation that is %s since %s: see the log of nova-compute on %s, and of the conductor", m.Status, stamp(m.Changed), cmp.Or(m.Target, "its new host"))
 	case h.Now.Sub(m.Changed) > stuckAfter && m.Status != "queued":
 		return stuck(g, "has a migration that is %s since %s: see the log of nova-compute on %s, and openstack server migration abort", m.Status, stamp(m.Changed), m.Source)
 	}
@@ -159,7 +173,7 @@ func (h Host) judge(g computeservice.Guest) Verdict {
 		return Verdict{Guest: g, State: Settled}
 	case g.State == "":
 		return blocked(g, "is in a cell whose database nova does not reach")
-	case g.Task != "":
+	case g.Task != "" && h.Mode != Evacuation: // of a host that is off none ends
 		return h.inTask(g)
 	case g.Locked: // nova locks for other users only, not for one with the role admin
 		return blocked(g, "is locked: openstack server unlock %s", g.ID)
@@ -186,6 +200,9 @@ func (h Host) inTask(g computeservice.Guest) Verdict {
 // howToMove returns the call for a guest, or what keeps it from being moved: states that
 // nova refuses (check_instance_state in nova/compute/api.py).
 func howToMove(mode string, g computeservice.Guest) (call Call, obstacle string) {
+	if mode == Evacuation {
+		return howToEvacuate(g)
+	}
 	switch g.State {
 	case "active":
 		return map[string]Call{validate.DrainLive: LiveMigrate, validate.DrainCold: Migrate, validate.DrainStop: Shutdown}[mode], ""
@@ -210,12 +227,24 @@ func howToMove(mode string, g computeservice.Guest) (call Call, obstacle string)
 	return "", "is " + g.State + ", which nova does not move: wait for it, or delete the guest"
 }
 
+// howToEvacuate is howToMove for a guest whose host is off. One in ERROR is made again, too: so
+// it is after an evacuation for which there was no host.
+func howToEvacuate(g computeservice.Guest) (call Call, obstacle string) {
+	switch g.State {
+	case "active", "stopped", "error":
+		return Evacuate, ""
+	case "shelved":
+		return "", "is shelved: openstack server unshelve " + g.ID
+	}
+	return "", fmt.Sprintf("is %s, in which nova evacuates no guest: openstack server set --state error %s, or delete it", g.State, g.ID)
+}
+
 // due holds a guest back that could not be moved until it is time to try again.
 func (h Host) due(v Verdict) Verdict {
 	var last computeservice.Migration
 	failures := 0
 	for _, m := range h.Migrations {
-		if m.Guest != v.Guest.ID || m.Source != h.Name || !isFailure(m) || h.Now.Sub(m.Changed) > relevantFor {
+		if m.Guest != v.Guest.ID || m.Source != h.Name || !isFailure(m) || (m.Kind == Evacuation) != (h.Mode == Evacuation) || h.Now.Sub(m.Changed) > relevantFor {
 			continue
 		}
 		failures++
@@ -259,3 +288,15 @@ func stuck(g computeservice.Guest, format string, args ...any) Verdict {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// evacuated are the guests that nova has made again elsewhere, and whose former copies its
+// nova-compute has not removed from the host.
+func (h Host) evacuated() int {
+	guests := map[string]bool{}
+	for _, m := range h.Migrations {
+		if m.Kind == Evacuation && m.Source == h.Name && m.Status == "done" {
+			guests[m.Guest] = true
+		}
+	}
+	return len(guests)
+}

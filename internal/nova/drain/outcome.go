@@ -31,27 +31,44 @@ func Summarize(h Host, verdicts []Verdict) Outcome {
 		n[v.State]++
 	}
 	o := Outcome{Text: text(h, verdicts, n), Lively: n[Moving]+n[Waiting] > 0}
+	t, inProgress := Condition(h.Mode), novav1.DrainingReason
+	if h.Mode == Evacuation {
+		inProgress = novav1.EvacuatingReason
+	}
 	switch {
 	case n[Blocked] > 0:
-		o.Problem = phase.Stalled(novav1.DrainedCondition, novav1.GuestsRemainReason, "%s", o.Text)
+		o.Problem = phase.Stalled(t, novav1.GuestsRemainReason, "%s", o.Text)
 	case n[Failed] > 0:
-		o.Problem = phase.Failing(novav1.DrainedCondition, novav1.GuestsRemainReason, "%s", o.Text)
+		o.Problem = phase.Failing(t, novav1.GuestsRemainReason, "%s", o.Text)
 	case o.Lively:
-		o.Problem = phase.Waiting(novav1.DrainedCondition, novav1.DrainingReason, "%s", o.Text)
+		o.Problem = phase.Waiting(t, inProgress, "%s", o.Text)
 	}
 	return o
 }
 
+// Condition that shows how far a host is.
+func Condition(mode string) condition.Type {
+	if mode == Evacuation {
+		return novav1.EvacuatedCondition
+	}
+	return novav1.DrainedCondition
+}
+
 // Reason of the condition of a host that is drained.
 func Reason(mode string) condition.Reason {
-	if mode == validate.DrainStop {
+	switch mode {
+	case validate.DrainStop:
 		return novav1.GuestsStoppedReason
+	case Evacuation:
+		return novav1.HostEvacuatedReason
 	}
 	return novav1.HostEmptyReason
 }
 
 func text(h Host, verdicts []Verdict, n map[State]int) string {
 	switch {
+	case len(verdicts) == 0 && h.Mode == Evacuation:
+		return fmt.Sprintf("nova has no instances on host %s: %d guests were evacuated", h.Name, h.evacuated())
 	case len(verdicts) == 0:
 		return fmt.Sprintf("nova has no instances on host %s, and no migrations from or to it that have not ended", h.Name)
 	case n[Settled] == len(verdicts):

@@ -72,15 +72,16 @@ func concerns(t novav1.NovaComputeTemplate, role string) bool {
 	return (len(t.Roles) == 0 || slices.Contains(t.Roles, role)) && (t.CustomServiceConfig != "" || len(t.CustomServiceConfigSecrets) > 0)
 }
 
-// Files reads the layers of a compute, by name on the host. The error is a *phase.Halt of
+// Files reads the layers of a compute, by name on the host, with the texts in them. The error is a *phase.Halt of
 // ServiceConfigReady when a Secret is missing, or a text is nothing that a compute may read.
-func Files(ctx context.Context, r *inputs.Reader, namespace string, layers []Layer) (map[string][]byte, error) {
-	files := map[string][]byte{ownFile: {}}
+func Files(ctx context.Context, r *inputs.Reader, namespace string, layers []Layer) (files map[string][]byte, parts []podified.Part, err error) {
+	files = map[string][]byte{ownFile: {}}
 	for _, l := range layers {
 		found, err := podified.ReadSnippets(ctx, r, identity.HostCompute, namespace, l.At, l.Custom, l.Secrets)
 		if err != nil {
-			return nil, halt(err)
+			return nil, nil, halt(err)
 		}
+		parts = append(parts, found.Parts...)
 		if found.Custom != "" {
 			files[l.File] = []byte(found.Custom)
 		}
@@ -88,7 +89,7 @@ func Files(ctx context.Context, r *inputs.Reader, namespace string, layers []Lay
 			files[l.SecretsFile] = []byte(found.Secrets)
 		}
 	}
-	return files, nil
+	return files, parts, nil
 }
 
 // Hash identifies what a compute has from its cell: the generated configuration and the files of

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -17,6 +18,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration/certificates"
+	"github.com/edpm-operators/edpm-operators/internal/nova/migration/login"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -40,11 +42,12 @@ type Migration struct {
 	address   netip.Addr
 	// files of the certificate, nil if none can be made.
 	files map[string][]byte
-	// peers are all computes of the cell that have an address, the compute among them, digest
-	// identifies them, and isSettled reports whether the cell has settled on these.
+	// peers are all computes of the cell that have an address, the compute among them, and
+	// isSettled reports whether the cell has settled on these.
 	peers     []*novav1.NovaExternalCompute
-	digest    string
 	isSettled bool
+	// keys by which disks are copied, nil if there are none.
+	keys *login.Keys
 	// configured is a digest of what the steps before the last bring the host to.
 	configured []string
 }
@@ -60,6 +63,7 @@ func New(s *hosted.Scope, cellIndex string) *Migration {
 // certificate waits until there is one.
 func (m *Migration) Prepare(ctx context.Context, cell *novav1.NovaCell) error {
 	m.network = cell.Spec.MigrationNetwork
+	m.prepareDisks()
 	status := &m.compute.Status
 	switch {
 	case status.LiveMigration != nil:
@@ -79,6 +83,9 @@ func (m *Migration) Prepare(ctx context.Context, cell *novav1.NovaCell) error {
 	if m.files == nil && status.Hash[certificateStep.Name] == "" {
 		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason,
 			"Waiting until NovaCell %s can sign the certificate of the host for live migration: see its condition %s", cell.Name, novav1.MigrationCAReadyCondition)
+	}
+	if err := m.readKeys(ctx, cell); err != nil {
+		return err
 	}
 	return m.findPeers(ctx, cell)
 }
@@ -107,11 +114,9 @@ func addressIn(vars map[string]any, network string) netip.Addr {
 // OfCell is what computes read of the live migrations of a cell.
 func OfCell(cell client.Object) string {
 	status := cell.(*novav1.NovaCell).Status
-	if status.MigrationCA == nil {
-		return status.MigrationPeers
-	}
 	ready := status.Conditions.IsTrue(novav1.MigrationCAReadyCondition)
-	return fmt.Sprintf("%s %s %t %s", status.MigrationCA.SecretName, status.MigrationCA.Hash, ready, status.MigrationPeers)
+	ca, key := ptr.Deref(status.MigrationCA, novav1.MigrationCAStatus{}), ptr.Deref(status.MigrationKey, novav1.MigrationKeyStatus{})
+	return fmt.Sprintf("%s %s %t %s %s", ca.SecretName, ca.Hash, ready, status.MigrationPeers, key)
 }
 
 // sign has the authority of the cell sign the certificate, if it can be used.
@@ -148,8 +153,7 @@ func (m *Migration) findPeers(ctx context.Context, cell *novav1.NovaCell) error 
 			m.peers = append(m.peers, peer)
 		}
 	}
-	m.digest = digest(m.peers)
-	m.isSettled = cell.Status.MigrationPeers == m.digest
+	m.isSettled = cell.Status.MigrationPeers == digest(m.peers, identityOf)
 	return err
 }
 
@@ -171,6 +175,9 @@ func (m *Migration) Configure(t *edpm.Target) {
 	if t.Step.Name == libvirtStep { // others connect to libvirt only
 		m.configured = append(m.configured, t.Hash())
 	}
+	if t.Step.Name == novav1.NovaStep && m.compute.Status.ColdMigration != nil {
+		t.Vars["edpm_migration_ssh_port"] = login.Port
+	}
 }
 
 func (m *Migration) certificate(t *edpm.Target) {
@@ -191,8 +198,11 @@ func (m *Migration) firewall(t *edpm.Target) {
 	t.Vars["edpm_migration_address"] = m.address.String()
 	// It looks again when something was changed that others connect to. Peers are in the hash by
 	// their digest, as there may be thousands.
-	t.Vars["edpm_migration_configured"] = inputs.Digest(map[string][]byte{"steps": []byte(strings.Join(m.configured, " ")), "peers": []byte(m.digest)})
+	t.Vars["edpm_migration_configured"] = inputs.Digest(map[string][]byte{"steps": []byte(strings.Join(m.configured, " ")), "peers": []byte(digest(m.peers, addressOf))})
 	t.Hints = map[string]any{"edpm_migration_running": running, "edpm_migration_peers": peers}
+	if m.copiesDisks() {
+		m.disks(t)
+	}
 }
 
 // ended is when the last run of a step ended that is recorded.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -46,11 +47,12 @@ func (m *Migration) Ready(context.Context) error {
 	if state.Run != "" {
 		m.compute.Status.LiveMigration.UnreachablePeers = unreachable(state.Message)
 	}
+	m.noteKey()
 	if names := m.unreachable(); len(names) > 0 {
 		return phase.Failing(ready, novav1.PeerUnreachableReason,
 			"The host does not reach libvirt over TLS on %s: see the conditions there, and what drops the ports between the hosts; then rerun this compute", strings.Join(names, ", "))
 	}
-	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s", m.compute.Spec.CellName, len(m.peers), m.address)
+	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s%s", m.compute.Spec.CellName, len(m.peers), m.address, m.notCopied())
 	return nil
 }
 
@@ -98,9 +100,11 @@ func Watch(b *builder.Builder, c client.Reader, cellIndex string) {
 // exists.
 var PeerChanges = watch.Changes(func(obj client.Object) (seen struct {
 	address   string
+	disks     novav1.ColdMigrationStatus
 	isJoining bool
 }) {
-	seen.address, seen.isJoining = addressOf(obj), isJoining(obj.(*novav1.NovaExternalCompute))
+	compute := obj.(*novav1.NovaExternalCompute)
+	seen.address, seen.disks, seen.isJoining = addressOf(obj), ptr.Deref(compute.Status.ColdMigration, seen.disks), isJoining(compute)
 	return seen
 })
 
@@ -117,7 +121,7 @@ func Settle(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute) {
 			peers = append(peers, c)
 		}
 	}
-	cell.Status.MigrationPeers = digest(peers)
+	cell.Status.MigrationPeers = digest(peers, identityOf)
 }
 
 // isJoining reports whether a compute is about to have its address, or to be in a run.
@@ -130,11 +134,11 @@ func isJoining(c *novav1.NovaExternalCompute) bool {
 		(c.Status.ObservedGeneration == 0 || isDue(condition.DeploymentReadyCondition) || isDue(novav1.LiveMigrationReadyCondition))
 }
 
-// digest identifies computes and their addresses.
-func digest(peers []*novav1.NovaExternalCompute) string {
+// digest identifies computes by their names and by what of returns.
+func digest(peers []*novav1.NovaExternalCompute, of func(client.Object) string) string {
 	lines := make([]string, len(peers))
 	for i, peer := range peers {
-		lines[i] = peer.Name + "=" + addressOf(peer)
+		lines[i] = peer.Name + "=" + of(peer)
 	}
 	slices.Sort(lines)
 	return inputs.Digest(map[string][]byte{"peers": []byte(strings.Join(lines, " "))})[:32]
@@ -145,6 +149,11 @@ func addressOf(obj client.Object) string {
 		return status.Address
 	}
 	return ""
+}
+
+// identityOf a compute is its address, and the key of its host if disks are copied to it.
+func identityOf(obj client.Object) string {
+	return strings.TrimSpace(addressOf(obj) + " " + hostKeyOf(obj))
 }
 
 // configurations lets through that a run has ended that may have changed what others connect to.

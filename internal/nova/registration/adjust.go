@@ -57,6 +57,9 @@ func (s *service) due(deployed bool) (computeservice.Change, string) {
 	status := *s.status
 	reason, wanted := s.toDisable()
 	change, reason := adjustment(status, wanted, reason, deployed)
+	if s.isOff() && !status.ForcedDown { // in one request: nova calls no nova-compute then
+		change = change.ForceDown(true)
+	}
 	if change == nil {
 		status.DisabledFor = reason
 	}
@@ -71,6 +74,9 @@ func (s *Registration) disableReason() (string, bool) {
 	}
 	if reason, wanted := s.Node.Annotations[common.DisableAnnotation]; wanted {
 		return computeservice.Shorten(cmp.Or(reason, common.DisableAnnotation)), true
+	}
+	if s.fenced() != nil {
+		return fenceReason, true
 	}
 	return drainReason, s.wantsDrain()
 }
@@ -96,8 +102,8 @@ func adjustment(s *novav1.ComputeServiceStatus, wanted bool, reason string, depl
 	return computeservice.Enable(), ""
 }
 
-// annotated reports whether a service that is disabled with a reason has that from an
-// annotation of the node. What is known of the service may be nil.
+// annotated reports whether a service that is disabled with a reason has that from what the
+// node says. What is known of the service may be nil.
 func annotated(known *novav1.ComputeServiceStatus, reason string) bool {
-	return reason == drainReason || known != nil && known.DisabledFor != "" && reason == known.DisabledFor
+	return reason == drainReason || reason == fenceReason || known != nil && known.DisabledFor != "" && reason == known.DisabledFor
 }

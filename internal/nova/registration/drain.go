@@ -34,20 +34,24 @@ func (s *Registration) wantsDrain() bool {
 // completes what it began when the node no longer does. It halts for nothing: what is wrong
 // keeps nothing from being deployed.
 func (s *Registration) MoveGuests(ctx context.Context) error {
-	if !s.wantsDrain() && s.previous == nil {
+	if s.compute.Status.Fence != nil || !s.wantsDrain() && s.previous == nil {
 		return nil
 	}
-	err := s.moveGuests(ctx)
+	return s.display(novav1.DrainedCondition, s.moveGuests(ctx))
+}
+
+// display shows in a condition why guests are not moved. What is a fault is returned.
+func (s *Registration) display(t condition.Type, err error) error {
 	halt, trouble := (*phase.Halt)(nil), (*computeservice.Trouble)(nil)
 	switch {
 	case errors.As(err, &trouble):
-		halt = phase.Failing(novav1.DrainedCondition, trouble.Reason, "The guests are to be moved, but %s. It is tried again automatically", trouble.Message)
+		halt = phase.Failing(t, trouble.Reason, "The guests are to be moved, but %s. It is tried again automatically", trouble.Message)
 	case err != nil && !errors.As(err, &halt):
 		return err
 	}
 	if halt != nil {
-		s.follow(false)
-		s.compute.Status.Conditions.MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
+		s.follow(halt.Reason == novav1.EvacuatingReason)
+		s.compute.Status.Conditions.MarkFalse(t, halt.Reason, halt.Severity, "%s", halt.Message)
 	}
 	return nil
 }
@@ -57,7 +61,7 @@ func (s *Registration) moveGuests(ctx context.Context) error {
 		return halt
 	}
 	if !s.view.Asked { // by a manager that has just been started
-		return s.repeat()
+		return s.repeat(s.previous, novav1.DrainedCondition, novav1.DrainingReason)
 	}
 	service := s.compute.Status.ComputeService
 	switch {
@@ -68,10 +72,7 @@ func (s *Registration) moveGuests(ctx context.Context) error {
 	case s.wantsDrain() && !service.Disabled:
 		return phase.Waiting(novav1.DrainedCondition, novav1.DrainingReason, "Waiting until the service of host %s is disabled in nova, so that it gets no new guests", service.Host)
 	}
-	if trouble, _ := s.observer.Trouble(client.ObjectKeyFromObject(s.api)); trouble != nil && trouble.Reason != novav1.CellUnreachableReason {
-		return trouble
-	}
-	nova, err := s.askable(ctx, s.api)
+	nova, err := s.unburdened(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,6 +82,15 @@ func (s *Registration) moveGuests(ctx context.Context) error {
 	}
 	s.conclude(outcome)
 	return nil
+}
+
+// unburdened returns a client of the Nova, unless its last list failed: then the next one says
+// when it can be asked again.
+func (s *Registration) unburdened(ctx context.Context) (*computeservice.Client, error) {
+	if trouble, _ := s.observer.Trouble(client.ObjectKeyFromObject(s.api)); trouble != nil && trouble.Reason != novav1.CellUnreachableReason {
+		return nil, trouble
+	}
+	return s.askable(ctx, s.api)
 }
 
 // undrainable returns why no guest can be moved, nil if they can.
@@ -108,22 +118,32 @@ func (s *Registration) drainOrder() (mode string, parallel int, errs field.Error
 	return validate.Drain(s.Node.Annotations)
 }
 
-// repeat shows what was shown before.
-func (s *Registration) repeat() error {
+// order is how guests are moved, and how many at a time: off a host that is fenced by
+// evacuations, else as the node says of its drain.
+func (s *Registration) order() (mode string, parallel int) {
+	mode, parallel, _ = s.drainOrder()
+	if s.isOff() {
+		mode = drain.Evacuation
+	}
+	return mode, parallel
+}
+
+// repeat shows what was shown before nova was asked.
+func (s *Registration) repeat(previous *condition.Condition, t condition.Type, inProgress condition.Reason) error {
 	if s.api == nil {
 		return nil
 	}
-	if s.previous != nil {
-		s.compute.Status.Conditions.Set(s.previous)
+	if previous != nil {
+		s.compute.Status.Conditions.Set(previous)
 		return nil
 	}
-	return phase.Waiting(novav1.DrainedCondition, novav1.DrainingReason, "Waiting until nova is asked for the service of the host")
+	return phase.Waiting(t, inProgress, "Waiting until nova is asked for the service of the host")
 }
 
 // carry has nova do what is due for the guests of a host.
 func (s *Registration) carry(ctx context.Context, nova *computeservice.Client, service computeservice.Service) (drain.Outcome, error) {
 	now := time.Now()
-	mode, parallel, _ := s.drainOrder()
+	mode, parallel := s.order()
 	h := drain.Host{Name: service.Host, Mode: mode, Parallel: parallel, Now: now, Notes: s.drains.Of(client.ObjectKeyFromObject(s.compute), now)}
 	var err error
 	if h.Guests, err = nova.Guests(ctx, h.Name); err != nil {
@@ -138,11 +158,18 @@ func (s *Registration) carry(ctx context.Context, nova *computeservice.Client, s
 		return drain.Outcome{}, err
 	}
 	verdicts := drain.Judge(h)
-	if !fresh.Up && len(verdicts) > 0 {
+	switch {
+	case len(verdicts) == 0, fresh.Up:
+	case mode == drain.Evacuation:
+		if err := s.checkSilence(fresh); err != nil {
+			return drain.Outcome{}, err
+		}
+	default:
 		return drain.Outcome{}, phase.Failing(novav1.DrainedCondition, novav1.ServiceDownReason,
-			"Host %s has %d guests, which nova cannot move because its nova-compute is down: see condition %s. If the host is dead, evacuate them", h.Name, len(verdicts), novav1.ComputeServiceReadyCondition)
+			"Host %s has %d guests, which nova cannot move because its nova-compute is down: see condition %s. If the host is off, kubectl edpm fence %s (annotation %s) has them evacuated",
+			h.Name, len(verdicts), novav1.ComputeServiceReadyCondition, s.compute.Spec.DataplaneNodeName, common.FenceAnnotation)
 	}
-	if fresh.Disabled || mode == "" {
+	if fresh.Disabled && (fresh.ForcedDown || mode != drain.Evacuation) || mode == "" {
 		err = drain.Carry(ctx, nova, h, verdicts)
 	}
 	if err == nil {
@@ -154,7 +181,7 @@ func (s *Registration) carry(ctx context.Context, nova *computeservice.Client, s
 // conclude shows how far the drain is.
 func (s *Registration) conclude(o drain.Outcome) {
 	conditions := &s.compute.Status.Conditions
-	mode, _, _ := s.drainOrder()
+	mode, _ := s.order()
 	switch p := o.Problem; {
 	case p != nil && mode == "":
 		conditions.MarkFalse(p.Type, p.Reason, p.Severity, "The drain has ended, and cold migrations are being completed. %s", p.Message)
@@ -164,7 +191,7 @@ func (s *Registration) conclude(o drain.Outcome) {
 		s.drains.Forget(client.ObjectKeyFromObject(s.compute))
 		return
 	default:
-		done := condition.TrueCondition(novav1.DrainedCondition, "%s", o.Text)
+		done := condition.TrueCondition(drain.Condition(mode), "%s", o.Text)
 		done.Reason = drain.Reason(mode)
 		conditions.Set(done)
 	}
@@ -172,7 +199,7 @@ func (s *Registration) conclude(o drain.Outcome) {
 }
 
 // moveForRemoval moves the guests of a compute that is being deleted, if its node asks for
-// that, and waits for the last of them.
+// that or its host is fenced, and waits for the last of them.
 func (s *Registration) moveForRemoval(ctx context.Context) error {
 	l := &s.leaving
 	outcome, err := s.carry(ctx, l.Client, l.service)
@@ -186,5 +213,5 @@ func (s *Registration) moveForRemoval(ctx context.Context) error {
 	if outcome.Problem != nil || l.instances > 0 {
 		return s.occupied(outcome.Text, outcome.Lively)
 	}
-	return nil
+	return s.uncleanable()
 }

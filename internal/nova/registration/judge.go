@@ -21,6 +21,9 @@ func (s *service) judge(hosts []string) *phase.Halt {
 	if halt := s.unwritten(); halt != nil {
 		return halt
 	}
+	if fence := s.fenced(); fence != nil {
+		return judgeFenced(fence, strings.Join(hosts, " or "))
+	}
 	switch {
 	case trouble != nil && isUnsure(service):
 		return phase.Failing(t, trouble.Reason, "%s. It is tried again automatically", trouble.Message)
@@ -44,6 +47,15 @@ func (s *service) judge(hosts []string) *phase.Halt {
 		return s.judgeDisabled()
 	}
 	return nil
+}
+
+// judgeFenced says that nova does not use the host.
+func judgeFenced(fence *novav1.FenceStatus, host string) *phase.Halt {
+	text := "is off, as " + fence.By + " says"
+	if fence.Ended {
+		text = "was off, and returns"
+	}
+	return phase.Waiting(novav1.ComputeServiceReadyCondition, novav1.HostFencedReason, "nova puts no guest on host %s, which %s: see condition %s", host, text, novav1.EvacuatedCondition)
 }
 
 // isUnsure reports whether it takes another answer of nova to know that a service works.

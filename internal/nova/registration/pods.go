@@ -138,7 +138,7 @@ func (p *PodServices) adjust(ctx context.Context) error {
 	for _, s := range p.leaving {
 		err := s.find(ctx, p.api, []string{s.name.Pod})
 		if err == nil {
-			err = s.retire(ctx, false)
+			err = s.retire(ctx)
 		}
 		s.showRetired()
 		if trouble := (*computeservice.Trouble)(nil); errors.As(err, &trouble) {

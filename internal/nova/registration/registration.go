@@ -14,6 +14,7 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/nova/drain"
@@ -35,30 +36,40 @@ type Registration struct {
 	service
 	compute *novav1.NovaExternalCompute
 	drains  *drain.Memory
+	fences  *fences
 	// before is the last run of step nova before this reconciliation.
 	before common.RunRecord
-	// previous is what the compute showed of its drain before; nil for nothing.
-	previous *condition.Condition
+	// previous is what the compute showed of its drain before, and previousFence of its
+	// evacuation; nil for nothing.
+	previous, previousFence *condition.Condition
+	// mayReturn reports whether the steps of a host that was off are run, and evacuees are the
+	// guests of which something can be left on it.
+	mayReturn bool
+	evacuees  []string
 }
 
 // Registrar looks after the services of all computes on hosts.
 type Registrar struct {
 	observer *computeservice.Observer
 	drains   *drain.Memory
+	fences   *fences
 }
 
 // NewRegistrar returns one that has the services observed.
 func NewRegistrar(services *computeservice.Observer) *Registrar {
-	return &Registrar{services, drain.NewMemory()}
+	return &Registrar{services, drain.NewMemory(), newFences()}
 }
 
 // Of returns the service of the compute of a scope.
 func (r *Registrar) Of(s *hosted.Scope) *Registration {
 	compute := s.Object.(*novav1.NovaExternalCompute)
-	reg := &Registration{Scope: s, compute: compute, drains: r.drains, previous: compute.Status.Conditions.Get(novav1.DrainedCondition).DeepCopy()}
+	conditions := compute.Status.Conditions
+	reg := &Registration{Scope: s, compute: compute, drains: r.drains, fences: r.fences,
+		previous: conditions.Get(novav1.DrainedCondition).DeepCopy(), previousFence: conditions.Get(novav1.EvacuatedCondition).DeepCopy()}
 	reg.service = service{
 		reader: s, observer: r.observer, name: computeservice.Name{NamespacedName: client.ObjectKeyFromObject(compute)}, cellName: compute.Spec.CellName,
 		status: &compute.Status.ComputeService, findRival: reg.findConflict, warn: s.Warn, toDisable: reg.disableReason, isDrained: reg.wantsDrain, words: onHost,
+		fence: func() *novav1.FenceStatus { return compute.Status.Fence },
 	}
 	reg.words.recorded = compute.Status.NovaHost
 	return reg
@@ -68,16 +79,21 @@ func (r *Registrar) Of(s *hosted.Scope) *Registration {
 func (r *Registrar) Forget(compute types.NamespacedName) {
 	r.observer.Withdraw(compute)
 	r.drains.Forget(compute)
+	r.fences.forget(compute)
 }
 
 // Phases that halt for nothing, of a compute that is not deleted.
 func (s *Registration) Phases() []phase.Phase {
-	return []phase.Phase{phase.OptionalOf(novav1.ComputeServiceReadyCondition, s.Observe), phase.OptionalOf(novav1.DrainedCondition, s.MoveGuests)}
+	return []phase.Phase{
+		phase.OptionalOf(novav1.ComputeServiceReadyCondition, s.Observe),
+		phase.OptionalOf(novav1.EvacuatedCondition, s.Evacuate), phase.OptionalOf(novav1.DrainedCondition, s.MoveGuests),
+	}
 }
 
 // Observe is the phase that finds out what nova says of the service. It halts for
 // nothing: what is wrong with the service keeps nothing from being deployed.
 func (s *Registration) Observe(ctx context.Context) error {
+	s.noteFence()
 	cell, api, err := findAPI(ctx, s.reader, s.compute.Namespace, s.cellName)
 	if err != nil {
 		return err
@@ -91,6 +107,7 @@ func (s *Registration) Observe(ctx context.Context) error {
 	if err := s.observe(ctx, cell, api, s.hostNames()); err != nil {
 		return err
 	}
+	s.recallFence()
 	if err := s.adjust(ctx, false); err != nil {
 		return err
 	}
@@ -173,5 +190,13 @@ func (s *Registration) record() {
 	service := s.compute.Status.ComputeService
 	if s.compute.Status.NovaHost == "" && s.conflict == nil && s.view.Asked && service != nil && service.Up {
 		s.compute.Status.NovaHost = service.Host
+	}
+}
+
+// identify has step nova make a machine that is new, or was installed again, the compute that
+// nova knows.
+func (s *Registration) identify(t *edpm.Target) {
+	if service := s.compute.Status.ComputeService; t.Step.Name == novav1.NovaStep && service != nil {
+		t.Hints = map[string]any{"edpm_nova_compute_id": service.ComputeID, "edpm_nova_known_host": s.compute.Status.NovaHost}
 	}
 }

@@ -21,9 +21,6 @@ type leaving struct {
 	*computeservice.Client
 	service   computeservice.Service // without an id if there is none
 	instances int
-	// forced reports whether the service is forced down, by this attempt, an earlier one
-	// or another user: nova does not say then whether nova-compute runs.
-	forced bool
 	// present reports whether the pod is still there, and gone whether nothing is left to do.
 	present, gone bool
 }
@@ -31,13 +28,14 @@ type leaving struct {
 // Drain is the phase that has nova put no more guests on the host, and waits until
 // there are none.
 func (s *Registration) Drain(ctx context.Context) error {
+	s.noteFence()
 	err := s.disableForRemoval(ctx)
 	switch {
 	case s.SkipCleanup(): // Leave reports what is left
 		return s.onlyFault(err)
 	case err != nil:
 		return s.unaskable(err)
-	case s.leaving.service.ID != "" && s.wantsDrain():
+	case s.leaving.service.ID != "" && (s.wantsDrain() || s.isOff()):
 		return s.moveForRemoval(ctx)
 	case s.leaving.instances > 0:
 		return s.occupied("", false)
@@ -50,7 +48,7 @@ func (s *Registration) disableForRemoval(ctx context.Context) error {
 	if err := s.findService(ctx); err != nil {
 		return err
 	}
-	return s.retire(ctx, s.SkipCleanup())
+	return s.retire(ctx)
 }
 
 // findService finds the service of the compute, if it has put one on the host: nova may
@@ -100,30 +98,44 @@ func (s *service) find(ctx context.Context, api *novav1.Nova, hosts []string) er
 	return nil
 }
 
-// retire has nova disable the service that was found, and counts the instances. Without
-// clean-up it is forced down as well.
-func (s *service) retire(ctx context.Context, skipCleanup bool) error {
+// retire has nova disable the service that was found, and counts the instances. That of a host
+// that is off is forced down as well.
+func (s *service) retire(ctx context.Context) error {
 	l := &s.leaving
 	if l.service.ID == "" {
 		return nil
 	}
-	l.forced = l.service.ForcedDown
+	var change computeservice.Change
 	if !l.service.Disabled || annotated(*s.status, l.service.DisabledReason) {
-		change := computeservice.Disable(removalReason)
-		if skipCleanup && l.service.Up {
-			// nova's API calls a compute that is up when it is disabled, and a host that
-			// has just died answers after no time that one could wait
-			// (nova/compute/api.py, _update_compute_provider_status).
-			change, l.forced = change.ForceDown(true), true
-		}
-		updated, err := l.Update(ctx, l.service, change)
-		if err != nil {
-			return err
-		}
-		l.service = updated
+		change = computeservice.Disable(removalReason)
+	}
+	if s.isOff() && !l.service.ForcedDown {
+		change = change.ForceDown(true)
+	}
+	if err := l.put(ctx, change); err != nil {
+		return err
 	}
 	guests, err := l.Guests(ctx, l.service.Host)
 	l.instances = len(guests)
+	return err
+}
+
+// put changes the service, if anything is to be changed.
+func (l *leaving) put(ctx context.Context, change computeservice.Change) error {
+	if change == nil {
+		return nil
+	}
+	updated, err := l.Update(ctx, l.service, change)
+	if err != nil {
+		// nova notes it before it calls a nova-compute that is up, which may just have died
+		// (nova/compute/api.py, _update_compute_provider_status).
+		if fresh, failure := l.Refresh(ctx, l.service); failure == nil && fresh.Disabled && fresh.DisabledReason == removalReason {
+			updated, err = fresh, nil
+		}
+	}
+	if err == nil {
+		l.service = updated
+	}
 	return err
 }
 
@@ -131,7 +143,7 @@ func (s *service) retire(ctx context.Context, skipCleanup bool) error {
 func (s *service) showRetired() {
 	if fresh, known := s.leaving.service, *s.status; fresh.ID != "" {
 		if known != nil && known.ID == fresh.ID { // only the list says so
-			fresh.Mapped, fresh.Rival = known.Mapped, known.Duplicated
+			fresh.Mapped, fresh.ComputeID, fresh.Rival = known.Mapped, known.ComputeID, known.Duplicated
 		}
 		s.show(fresh)
 	}
@@ -168,8 +180,10 @@ func (s *service) leave(ctx context.Context, skipCleanup bool) (bool, error) {
 	if l.service.ID == "" {
 		return true, nil
 	}
-	if skipCleanup && (l.service.Up || l.forced || l.instances > 0) {
-		return true, s.leaveService(ctx)
+	mayRun := l.service.Up || l.service.ForcedDown && !s.isOff() // nova hides whether one that is forced down runs
+	if skipCleanup && (mayRun || l.instances > 0) {
+		s.leaveService()
+		return true, nil
 	}
 	deleted, err := l.Delete(ctx, l.service)
 	if err == nil && !deleted { // an instance, or a migration of one, is new
@@ -179,24 +193,22 @@ func (s *service) leave(ctx context.Context, skipCleanup bool) (bool, error) {
 	case skipCleanup && err != nil:
 		return true, s.onlyFault(err)
 	case skipCleanup && !deleted:
-		return true, s.leaveService(ctx)
+		s.leaveService()
+		return true, nil
 	}
 	return deleted, err
 }
 
-// leaveService forces the service down in nova, unless it is, which nova would refuse, and
-// reports what is left.
-func (s *service) leaveService(ctx context.Context) error {
+// leaveService reports that nova keeps the service.
+func (s *service) leaveService() {
 	l := &s.leaving
-	if !l.service.ForcedDown {
-		if _, err := l.Update(ctx, l.service, computeservice.Change{}.ForceDown(true)); err != nil {
-			return s.onlyFault(err)
-		}
+	state := "disabled"
+	if l.service.ForcedDown {
+		state = "disabled and forced down"
 	}
 	s.warn(novav1.ServiceLeftEvent,
-		"nova keeps the service nova-compute of host %s (%d instances), which is disabled and forced down: make sure that the host is off, evacuate its instances, then run openstack compute service delete %s",
-		l.service.Host, l.instances, l.service.ID)
-	return nil
+		"nova keeps the service nova-compute of host %s (%d instances), which is %s: once the host is off, force it down with openstack compute service set --down, evacuate its instances, then run openstack compute service delete %s",
+		l.service.Host, l.instances, state, l.service.ID)
 }
 
 // onlyFault is the error unless it says that nova cannot be asked, or is not to be: a compute that is
@@ -234,8 +246,8 @@ func (s *Registration) occupied(drain string, soon bool) error {
 		remedy = drain
 	}
 	halt := phase.Stalled(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason,
-		"Deleting: host %s has %d instances, and gets no new ones. %s. If the host is dead, set annotation %s: \"true\": its service is then forced down in nova, and the instances can be evacuated",
-		s.leaving.service.Host, s.leaving.instances, remedy, common.SkipCleanupAnnotation)
+		"Deleting: host %s has %d instances, and gets no new ones. %s. If the host is off, kubectl edpm fence %s (annotation %s) has them evacuated",
+		s.leaving.service.Host, s.leaving.instances, remedy, s.compute.Spec.DataplaneNodeName, common.FenceAnnotation)
 	halt.After = s.observer.Pause(soon)
 	return halt
 }

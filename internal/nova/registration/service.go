@@ -32,7 +32,9 @@ type service struct {
 	toDisable func() (reason string, wanted bool)
 	// isDrained reports whether guests are moved off the host; nil where none are.
 	isDrained func() bool
-	words     words
+	// fence returns that the host is off, or was; nil where that cannot be.
+	fence func() *novav1.FenceStatus
+	words words
 
 	// api is the Nova that is asked for the service, nil if none is, and view what it said.
 	api  *novav1.Nova
@@ -56,6 +58,17 @@ type words struct {
 	recorded string
 }
 
+// fenced returns that the host is off, or was and nova does not use it yet; nil if neither.
+func (s *service) fenced() *novav1.FenceStatus {
+	if s.fence == nil {
+		return nil
+	}
+	return s.fence()
+}
+
+// isOff reports whether the host is off.
+func (s *service) isOff() bool { return s.fenced() != nil && !s.fenced().Ended }
+
 // observe has the service observed, and shows what is known of it. What is to be disabled
 // or enabled is.
 func (s *service) observe(ctx context.Context, cell *novav1.NovaCell, api *novav1.Nova, hosts []string) error {
@@ -77,7 +90,7 @@ func (s *service) ask(hosts []string) computeservice.View {
 	subject := computeservice.Subject{Name: s.name, Hosts: hosts}
 	if known := *s.status; known != nil {
 		if known.Mapped {
-			subject.Mapped = known.ID
+			subject.Mapped, subject.ComputeID = known.ID, known.ComputeID
 		}
 		if known.RestartedAt != nil {
 			subject.Since = known.RestartedAt.Time
@@ -103,7 +116,7 @@ func serviceStatus(service computeservice.Service) *novav1.ComputeServiceStatus 
 	}
 	status := &novav1.ComputeServiceStatus{
 		ID: service.ID, Host: service.Host, Up: service.Up, ForcedDown: service.ForcedDown, Mapped: service.Mapped, Duplicated: service.Rival,
-		Disabled: service.Disabled, DisabledReason: service.DisabledReason,
+		Disabled: service.Disabled, DisabledReason: service.DisabledReason, ComputeID: service.ComputeID,
 	}
 	if !service.Up && !service.Seen.IsZero() {
 		status.DownSince = ptr.To(metav1.NewTime(service.Seen))

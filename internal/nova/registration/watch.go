@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -31,6 +32,14 @@ func Watch(b *builder.Builder, c client.Reader, list func() client.ObjectList, c
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell(watch.ByName)),
 			builder.WithPredicates(predicate.Or(append(more, cellChanges)...))).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(ofNova), builder.WithPredicates(apiChanges))
+}
+
+// WatchMachines wakes computes when their machines are powered off or on.
+func WatchMachines(b *builder.Builder) {
+	b.Watches(&dataplanev1.OpenStackDataPlaneNode{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(watch.Changes(func(node client.Object) bool {
+		machine := node.(*dataplanev1.OpenStackDataPlaneNode).Status.BareMetalHost
+		return machine != nil && machine.PoweredOff
+	})))
 }
 
 // apiChanges lets through that a Nova gets an API, or loses it.

@@ -47,8 +47,10 @@ func scaleStories() {
 	}, SpecTimeout(8*time.Minute))
 
 	moveStories(host)
+	evacuationStories(host, &second)
+	coldStories(host)
 
-	It("appear as forced down when they die with a guest and are removed without clean-up", func(ctx SpecContext) {
+	It("stay in nova, which no one is told to evacuate, when they die with a guest and are removed without clean-up", func(ctx SpecContext) {
 		before := look(ctx)
 		remove(ctx, host())
 		Expect(change(ctx, further, func(node *dataplanev1.OpenStackDataPlaneNode) {
@@ -56,8 +58,8 @@ func scaleStories() {
 		})).To(Succeed())
 		Expect(k8s.Delete(ctx, further)).To(Succeed())
 		Eventually(missing).WithArguments(ctx, further).WithTimeout(4 * time.Minute).Should(BeTrue())
-		Expect(openstack(ctx, "compute", "service", "list", "--os-compute-api-version", "2.69", "--service", "nova-compute", "--host", further.Name, "--long", "--format", "value",
-			"--column", "State", "--column", "Forced Down")).To(Equal("down True"))
+		Eventually(cluster.OpenStack).WithArguments(ctx, "compute", "service", "list", "--os-compute-api-version", "2.69", "--service", "nova-compute", "--host", further.Name, "--long", "--format", "value",
+			"--column", "Status", "--column", "State", "--column", "Forced Down").WithTimeout(2 * time.Minute).Should(Equal("disabled down False"))
 		Expect(events(ctx, "ComputeServiceLeft")).To(ContainElement(ContainSubstring("1 instances")))
 
 		By("having the rest done by a person")

@@ -12,6 +12,8 @@ func TestRolesOnARealHost(t *testing.T) { run(t, "test_roles.py") }
 
 func TestHostsOfOtherTools(t *testing.T) { run(t, "test_other_tools.py") }
 
+func TestDisksOfGuestsBetweenRealHosts(t *testing.T) { run(t, "test_cold_migration.py") }
+
 // What depends on podman more than on the roles: libvirt and its guests.
 func TestLibvirtOnARealHostOfTheNextRelease(t *testing.T) {
 	if !tier.All() {

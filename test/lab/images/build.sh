@@ -4,7 +4,7 @@
 # file name carries a hash of everything the image is made of.
 #
 #   build.sh NAME...     NAME: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance,
-#                        node-exporter, sriov-agent, cinder-volume, ovn
+#                        node-exporter, sriov-agent, cinder-volume, ovn, tempest
 #
 # EDPM_CACHE          where files are kept (default ~/.cache/edpm-operators)
 # EDPM_CONTROL_PLANE_SUITE, EDPM_RUNNER_SUITE, EDPM_HOST_SUITE
@@ -258,6 +258,12 @@ make_ovn() {
   layer "$here/ovn" "$here/ovn/Containerfile" "${tags[@]}"
 }
 
+make_tempest() {
+  tags=(localhost/edpm-tempest:latest)
+  base tempest "$here/tempest/packages.txt"
+  podman tag "$base_image" "${tags[@]}"
+}
+
 # inputs_of NAME: every file that decides what is in the image.
 inputs_of() {
   case $1 in
@@ -265,11 +271,11 @@ inputs_of() {
       local ansible=$repo/ansible
       printf '%s\n' "$here/ansibleee" "$ansible"/{galaxy.yml,README.md,meta,roles,playbooks,plugins,execution-environment}
       ;;
-    pause | ansible-newest | edpm-host | nova | glance | node-exporter | sriov-agent | cinder-volume | ovn) echo "$here/$1" ;;
+    pause | ansible-newest | edpm-host | nova | glance | node-exporter | sriov-agent | cinder-volume | ovn | tempest) echo "$here/$1" ;;
     nova-newest) printf '%s\n' "$here/nova-newest" "$here/nova" ;;
     edpm-machine) printf '%s\n' "$here/edpm-machine" "$here/edpm-host" ;;
     edpm-controller) printf '%s\n' "$here/edpm-controller" "$here/edpm-host/rootfs" ;;
-    *) die "unknown image $1: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance, node-exporter, sriov-agent, cinder-volume and ovn are known" ;;
+    *) die "unknown image $1: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance, node-exporter, sriov-agent, cinder-volume, ovn and tempest are known" ;;
   esac
 }
 
@@ -298,7 +304,7 @@ build() {
   echo "$tar"
 }
 
-[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance, node-exporter, sriov-agent, cinder-volume, ovn)"
+[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance, node-exporter, sriov-agent, cinder-volume, ovn, tempest)"
 for name in "$@"; do inputs_of "$name" >/dev/null; done
 [ "$(id -u)" = 0 ] || die "run as root: root file systems have files of many users"
 need podman podman

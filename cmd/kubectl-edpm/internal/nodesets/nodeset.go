@@ -75,7 +75,10 @@ func (s *setPlan) fields() {
 	in, out := &s.set.Spec, &s.role.Spec
 	out.DeployStrategy.Deploy = ptr.To(false)
 	for i, v := range in.Env {
-		if at := spec.Child("env").Index(i); s.admits(at, validate.Env(spec.Child("env"), []corev1.EnvVar{v})) {
+		at := spec.Child("env").Index(i)
+		if slices.ContainsFunc(out.Env, func(other corev1.EnvVar) bool { return other.Name == v.Name }) {
+			s.add(at, NoCounterpart, "%s is given twice: write it once", v.Name)
+		} else if s.admits(at, validate.Env(spec.Child("env"), []corev1.EnvVar{v})) {
 			out.Env = append(out.Env, v)
 			s.add(at, TakenOver, "")
 		}

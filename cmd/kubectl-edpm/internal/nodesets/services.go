@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -96,6 +97,10 @@ func (s *setPlan) service(at *field.Path, name string) error {
 		return s.known(at, name, rule, object)
 	case !ok:
 		s.add(at, NoCounterpart, "%s: no OpenStackDataPlaneService of that name is among the inputs, and openstack-operator has none: give it, too", name)
+		return nil
+	}
+	if len(name) > validation.LabelValueMaxLength {
+		s.add(at, NoCounterpart, "%s: names of steps have at most %d characters: give it another name", name, validation.LabelValueMaxLength)
 		return nil
 	}
 	taken, err := s.customService(&given)

@@ -43,6 +43,8 @@ type Node struct {
 	NextRetry *time.Time `json:"nextRetry,omitempty"`
 	// Problems say why the node is not up, those first that a person can fix.
 	Problems []Problem `json:"problems,omitempty"`
+	// Warnings of services that are in order, but likely not as they are meant to be.
+	Warnings []Problem `json:"warnings,omitempty"`
 }
 
 // service begins the name of a phase that is a service.
@@ -108,7 +110,7 @@ func New(s Source) Node {
 		Cell: inherit.Annotation(n, s.Role, novav1.CellAnnotation),
 	}
 	view.Phases = phases(s)
-	view.Problems = problems(s)
+	view.Problems, view.Warnings = problems(s), warnings(s)
 	view.Current, view.Last = newest(RunsOf(s.Runs, n.Name, ""), n.Name)
 	view.NextRetry = nextRetry(s)
 	view.Up = view.Ready && !view.Deleting && !slices.ContainsFunc(n.Status.Services, func(e dataplanev1.NodeServiceStatus) bool { return !e.Ready })
@@ -217,6 +219,19 @@ func problems(s Source) []Problem {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Problem) int { return count(a.Waiting) - count(b.Waiting) })
+	return list
+}
+
+// warnings are conditions of services that are True for a reason that people should know.
+func warnings(s Source) []Problem {
+	var list []Problem
+	for _, e := range s.Node.Status.Services {
+		for _, c := range s.Services[e.Name].Conditions {
+			if c.Status == corev1.ConditionTrue && c.Reason == novav1.OptionsWarnedReason {
+				list = append(list, Problem{Object: e.Kind + "/" + e.ObjectName, Condition: string(c.Type), Reason: string(c.Reason), Message: c.Message})
+			}
+		}
+	}
 	return list
 }
 

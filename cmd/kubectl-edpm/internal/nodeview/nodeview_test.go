@@ -246,6 +246,21 @@ What helps: kubectl edpm explain Failed
 	}
 }
 
+func TestTextHasWarningsOfServices(t *testing.T) {
+	warned := condition.Condition{Type: condition.ServiceConfigReadyCondition, Status: corev1.ConditionTrue, Reason: novav1.OptionsWarnedReason, Message: "valid. Warnings: line 1\nline 2"}
+	view := New(node(func(s *Source) {
+		s.Services = map[string]Service{"nova": {Conditions: condition.Conditions{warned}}}
+	}))
+	var got strings.Builder
+	if err := view.Text(&got, noon); err != nil {
+		t.Fatal(err)
+	}
+	const want = "\nWarnings:\n  NovaExternalCompute/edpm-compute-0 ServiceConfigReady\n    valid. Warnings: line 1\n    line 2\n"
+	if !strings.HasSuffix(got.String(), want) || len(view.Problems) > 0 {
+		t.Errorf("want the warnings at the end, got %s", got.String())
+	}
+}
+
 func TestTextOfARole(t *testing.T) {
 	want := `Role edpm-compute: 2 of 3 nodes Ready, 1 with all services
 

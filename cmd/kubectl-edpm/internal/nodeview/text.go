@@ -35,6 +35,12 @@ func (n Node) Text(out io.Writer, now time.Time) error {
 		fmt.Fprintf(b, "Next retry:  %s\n", until(*n.NextRetry, now))
 	}
 	n.writeProblems(b)
+	for i, w := range n.Warnings {
+		if i == 0 {
+			b.WriteString("\nWarnings:\n")
+		}
+		fmt.Fprintf(b, "  %s %s\n    %s\n", w.Object, w.Condition, strings.ReplaceAll(w.Message, "\n", "\n    "))
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -290,6 +290,9 @@ func (l *Lab) hostReady(ctx context.Context, m machine, publicKey string, starte
 	if _, err := commandWithInput(ctx, publicKey, "podman", "exec", "-i", m.Name, "sh", "-c", authorizeScript); err != nil {
 		return err
 	}
+	if err := hideDevice(ctx, m.Name); err != nil {
+		return err
+	}
 	if err := waitFor(ctx, "sshd on "+m.Name, func(ctx context.Context) error { return sshAnswers(ctx, m.IP) }); err != nil {
 		return err
 	}
@@ -302,6 +305,16 @@ func (l *Lab) hostReady(ctx context.Context, m machine, publicKey string, starte
 		l.logf("%s is ready at %s (%.1fs)", m.Name, m.IP, time.Since(begin).Seconds())
 	}
 	return nil
+}
+
+// hideDevice removes the device of KVM where the machine has it without virtualization: what
+// libvirt remembers of QEMU would never be valid, and each start of a guest would ask it again.
+func hideDevice(ctx context.Context, host string) error {
+	if VirtType() == "kvm" {
+		return nil
+	}
+	_, err := command(ctx, "podman", "exec", host, "rm", "-f", "/dev/kvm")
+	return err
 }
 
 func sshAnswers(ctx context.Context, ip string) error {

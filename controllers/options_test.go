@@ -1,0 +1,139 @@
+package controllers_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/test/story"
+)
+
+// printing makes a world whose images print their options, and counts how often a log is read.
+func printing(log string) (*world, *atomic.Int32) {
+	GinkgoHelper()
+	read := &atomic.Int32{}
+	w := newCloud(func(o *controllers.Options) {
+		o.Logs = func(context.Context, string, string) (io.ReadCloser, error) {
+			read.Add(1)
+			return os.Open(envtest.File(log))
+		}
+	})
+	w.databases = startDatabases(w.ns, leavePod)
+	return w, read
+}
+
+// leavePod makes the pod of a Job, which has ended.
+func leavePod(job *batchv1.Job) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, Labels: map[string]string{batchv1.JobNameLabel: job.Name}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "job", Image: "i"}}},
+	}
+	if api.Create(ctx, pod) != nil {
+		return
+	}
+	before := client.MergeFrom(pod.DeepCopy())
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "job", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0}}}}
+	_ = api.Status().Patch(ctx, pod, before)
+}
+
+const generatedOptions = "internal/catalogue/testdata/generated.json"
+
+var _ = Describe("The options of an image", func() {
+	cell := func(w *world, name string) *novav1.NovaCell { return MakeCell(name, w.ns).Obj() }
+	stored := func(w *world) []string {
+		list := &corev1.ConfigMapList{}
+		Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+		var owners []string
+		for i := range list.Items {
+			if cm := &list.Items[i]; options.IsOptions(cm) && cm.BinaryData["options"] != nil {
+				owners = append(owners, metav1.GetControllerOf(cm).Name)
+			}
+		}
+		return owners
+	}
+
+	It("are read once for all cells, and by another cell when the first is deleted", func() {
+		w, read := printing(generatedOptions)
+		w.condition(cell(w, "cell1"), novav1.OptionsKnownCondition, "True/Ready/", "options of all images are known: 1")
+		w.makeCell("cell2")
+		w.condition(cell(w, "cell2"), novav1.OptionsKnownCondition, "True/Ready/", "options of all images are known: 1")
+		Expect(stored(w)).To(Equal([]string{"cell1"}))
+		w.restart()
+		w.resync()
+		Expect(read.Load()).To(BeEquivalentTo(1))
+
+		Expect(api.Delete(ctx, cell(w, "cell1"))).To(Succeed())
+		story.Gone(cell(w, "cell1"))
+		// As the garbage collector does, which is not here for ConfigMaps.
+		Expect(api.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: options.Name(defaultImages.NovaCompute)}})).To(Succeed())
+		Eventually(stored).WithArguments(w).Should(Equal([]string{"cell2"}))
+		w.condition(cell(w, "cell2"), novav1.OptionsKnownCondition, "True/Ready/")
+		Expect(read.Load()).To(BeEquivalentTo(2))
+	})
+
+	It("are removed when no compute has the image any more", func() {
+		w, _ := printing(generatedOptions)
+		Eventually(stored).WithArguments(w).Should(HaveLen(1))
+		change(cell(w, "cell1"), func(c *novav1.NovaCell) { c.Spec.NovaComputeContainerImage = "other:1" })
+		Eventually(func(g Gomega) {
+			list := &corev1.ConfigMapList{}
+			g.Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+			var images []string
+			for i := range list.Items {
+				if options.IsOptions(&list.Items[i]) {
+					images = append(images, list.Items[i].Data["image"])
+				}
+			}
+			g.Expect(images).To(Equal([]string{"other:1"}))
+		}).Should(Succeed())
+	})
+
+	It("refuse a value before a host is touched, and warn of what the image ignores", func() {
+		w, _ := printing(generatedOptions)
+		w.condition(cell(w, "cell1"), novav1.OptionsKnownCondition, "True/Ready/")
+		wrong := MakeCompute("a", w.ns, "cell1")
+		wrong.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = maybe\n"
+		odd := MakeCompute("b", w.ns, "cell1")
+		odd.Spec.CustomServiceConfigSecrets = []string{"mine"}
+		odd.Spec.CustomServiceConfig = "[libvirt]\ncpu_mdoe = none\n"
+		w.make(MakeSecret("mine", w.ns, "x", "[neutron]\npasswort = hunter2\n"), wrong, odd,
+			w.role("r").Cell("cell1").Obj(), MakeNode("a", w.ns).Role("r").Obj(), MakeNode("b", w.ns).Role("r").Obj())
+		w.computesReady("b")
+		w.condition(w.compute("b"), condition.ServiceConfigReadyCondition, "True/OptionsWarned/",
+			"spec.customServiceConfig: line 2: the image does not know [libvirt] cpu_mdoe and ignores it: do you mean [libvirt] cpu_mode?",
+			`Secret "mine", key "x": line 2: the image does not know this option and ignores it`)
+		w.halted(w.compute("a"), condition.ServiceConfigReadyCondition, novav1.OptionsRefusedReason,
+			`spec.customServiceConfig: line 2: [DEFAULT] debug is "maybe", but should be true or false`)
+		Expect(w.times("a", "nova")).To(BeZero())
+
+		change(w.compute("a"), func(c *novav1.NovaExternalCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		w.computesReady("a")
+		w.condition(w.compute("a"), condition.ServiceConfigReadyCondition, "True/Ready/", "customServiceConfig is valid")
+		w.quiet()
+	})
+
+	It("are not known of an image that cannot print them, and all else works", func() {
+		w, _ := printing("go.mod")
+		w.condition(cell(w, "cell1"), novav1.OptionsKnownCondition, "False/OptionsNotPrinted/Error", "printed no options")
+		w.ready(cell(w, "cell1"))
+		own := MakeCompute("a", w.ns, "cell1")
+		own.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = maybe\n"
+		w.make(own, w.role("r").Cell("cell1").Obj(), MakeNode("a", w.ns).Role("r").Obj())
+		w.computesReady("a")
+		w.condition(w.compute("a"), condition.ServiceConfigReadyCondition, "True/Ready/", "are not known: values are checked where they are used")
+	})
+})

@@ -1,0 +1,249 @@
+package catalogue
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/edpm-operators/edpm-operators/internal/oslo"
+)
+
+// Verdict is what an image says of an assignment of a text.
+type Verdict struct {
+	Line int
+	// Refused reports that the image cannot read the value; else it is a warning.
+	Refused bool
+	// Message is without the line, and fit to be shown.
+	Message string
+	// Value that is refused, which may be a secret: to tell verdicts apart.
+	Value string
+}
+
+func (v Verdict) String() string { return fmt.Sprintf("line %d: %s", v.Line, v.Message) }
+
+// Check returns what the image says of a text, in the order of its lines. Of options of
+// which the last value counts, only that is judged.
+func (c *Catalogue) Check(config *oslo.Config) []Verdict { return c.check(config, false) }
+
+// CheckSecret is Check for a text from a Secret: no value, and no name that the image does
+// not know, is in a verdict.
+func (c *Catalogue) CheckSecret(config *oslo.Config) []Verdict { return c.check(config, true) }
+
+func (c *Catalogue) check(config *oslo.Config, hidden bool) []Verdict {
+	sections, n := config.Sections(), 0
+	t := &text{Catalogue: c, config: config, hidden: hidden, named: map[string]bool{}}
+	for _, s := range sections {
+		n += len(s.Options)
+		for _, o := range s.Options {
+			if o.Key == "auth_section" {
+				t.named[oslo.Group(o.Values[len(o.Values)-1].Text)] = true
+			}
+		}
+	}
+	if n > maxAssigned || len(sections) > maxSections {
+		return []Verdict{{Line: 1, Message: "the text has more options or sections than any configuration, and is not compared with those of the image"}}
+	}
+	var verdicts []Verdict
+	for _, s := range sections {
+		for _, o := range s.Options {
+			verdicts = append(verdicts, t.judge(s.Name, o)...)
+		}
+	}
+	slices.SortStableFunc(verdicts, func(a, b Verdict) int { return cmp.Compare(a.Line, b.Line) })
+	return verdicts
+}
+
+// Sizes of a text that is judged, and how many hints it gets: more is the text of an opponent,
+// and each costs time.
+const (
+	maxAssigned = 5000
+	maxSections = 500
+	maxHints    = 20
+)
+
+// text that is judged.
+type text struct {
+	*Catalogue
+	config *oslo.Config
+	hidden bool
+	// named are the sections that the text itself makes sections of the configuration.
+	named map[string]bool
+	hints int
+}
+
+// judge returns the verdicts on an option in a section.
+func (t *text) judge(section string, o oslo.Option) []Verdict {
+	line := o.Values[len(o.Values)-1].Line
+	option, now, former := t.find(section, o.Key)
+	if option == nil {
+		return t.unknown(section, o.Key, line)
+	}
+	var verdicts []Verdict
+	name := Name{section, o.Key}
+	switch {
+	case former:
+		verdicts = append(verdicts, Verdict{Line: line, Message: fmt.Sprintf("%s is deprecated: write %s", name, now)})
+	case option.Leaving:
+		verdicts = append(verdicts, Verdict{Line: line, Message: name.String() + " is deprecated and will be removed" + because(option.Reason)})
+	}
+	if former && len(t.config.Values(now.Section, now.Key)) > 0 {
+		return verdicts // which counts
+	}
+	for _, value := range t.effective(section, o, option) {
+		verdicts = append(verdicts, t.value(name, option, value)...)
+	}
+	return verdicts
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// effective are the values of an option in a section that the image reads.
+func (t *text) effective(section string, o oslo.Option, option *Option) []oslo.Value {
+	if option.Multi {
+		return o.Values
+	}
+	all := t.config.Values(section, o.Key) // in all spellings of the section
+	if last := all[len(all)-1]; last == o.Values[len(o.Values)-1] {
+		return []oslo.Value{last}
+	}
+	return nil
+}
+
+// value returns the verdicts on a value.
+func (t *text) value(name Name, option *Option, value oslo.Value) []Verdict {
+	shown := ""
+	if !t.hidden && !option.Secret {
+		shown = shorten(oslo.Masked(name.Key, value.Text))
+	}
+	references := references(value.Text)
+	if len(references) > 0 {
+		return t.unresolved(name, option, value, references)
+	}
+	text := unescape(value.Text)
+	expected := option.expected(text)
+	choice, _ := option.choice(text)
+	switch {
+	case expected != "" && shown != "":
+		return []Verdict{{value.Line, true, fmt.Sprintf("%s is %q, but should be %s", name, shown, expected), value.Text}}
+	case expected != "":
+		return []Verdict{{value.Line, true, fmt.Sprintf("%s should be %s", name, expected), value.Text}}
+	case choice != "" && choice != text:
+		return []Verdict{{value.Line, false, fmt.Sprintf("the case of %s may count: write %q", name, choice), ""}}
+	}
+	return nil
+}
+
+// maxValue is how many characters of a value a message has.
+const maxValue = 60
+
+func shorten(value string) string {
+	if runes := []rune(value); len(runes) > maxValue {
+		return string(runes[:maxValue]) + "…"
+	}
+	return value
+}
+
+// reference to another option, and an escaped "$": oslo_config/cfg.py, Template.
+var reference = regexp.MustCompile(`(?i)\$(?:(\$)|([_a-z][._a-z0-9]*)|\{([_a-z][._a-z0-9]*)\})`)
+
+// references returns the options to which a value refers.
+func references(value string) (names []string) {
+	for _, match := range reference.FindAllStringSubmatch(strings.ReplaceAll(value, `\$`, "$$"), -1) {
+		if match[1] == "" {
+			names = append(names, match[2]+match[3])
+		}
+	}
+	return names
+}
+
+// unescape returns what the image reads of a value without references.
+func unescape(value string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(value, `\$`, "$$"), "$$", "$")
+}
+
+// unresolved refuses references to options that the image does not have. What the others
+// have is not known, so neither is the type of the value.
+func (t *text) unresolved(name Name, option *Option, value oslo.Value, references []string) []Verdict {
+	for _, r := range references {
+		if t.resolves(name.Section, r) {
+			continue
+		}
+		what := "$" + r
+		if t.hidden || option.Secret || oslo.Masked(name.Key, r) != r {
+			what = "a name after a $" // which may be a part of a password
+		}
+		return []Verdict{{value.Line, true, fmt.Sprintf("%s refers to %s, which is no option of the image: write $$ for a $", name, what), value.Text}}
+	}
+	return nil
+}
+
+// resolves reports whether there is an option of the name for a value in a section.
+func (t *text) resolves(section, name string) bool {
+	if group, key, found := strings.Cut(name, "."); found {
+		return t.Options[oslo.Group(group)][key] != nil
+	}
+	option, _, former := t.find(section, name)
+	return option != nil && !former || t.Options["DEFAULT"][name] != nil || slices.Contains(builtin, name)
+}
+
+// builtin options are those of oslo.config itself.
+var builtin = []string{"config_file", "config_dir", "config_source"}
+
+// dynamic sections are made by the image from the values of options:
+// nova/conf/devices.py, register_dynamic_opts.
+var dynamic = []string{"mdev_", "vgpu_"}
+
+// unknown returns the warning of an option that the image does not have.
+func (t *text) unknown(section, name string, line int) []Verdict {
+	group := oslo.Group(section)
+	if t.named[group] || group == "DEFAULT" && slices.Contains(builtin, name) || slices.ContainsFunc(dynamic, func(prefix string) bool { return strings.HasPrefix(group, prefix) }) {
+		return nil
+	}
+	if t.hidden {
+		return []Verdict{{Line: line, Message: "the image does not know this option and ignores it"}}
+	}
+	message := fmt.Sprintf("the image does not know %s and ignores it", Name{section, name})
+	if t.hints++; t.hints > maxHints {
+		return []Verdict{{Line: line, Message: message}}
+	}
+	if hint := t.hint(group, name); hint != "" {
+		message += ": do you mean " + hint + "?"
+	}
+	return []Verdict{{Line: line, Message: message}}
+}
+
+// hint is what a name that is not known may mean: one of its section, else the name in a
+// section that is like it, else in the only one that has it.
+func (t *text) hint(group, name string) string {
+	if like := nearest(name, slices.Collect(maps.Keys(t.Options[group]))); like != "" {
+		return Name{group, like}.String()
+	}
+	var homes []string
+	for _, home := range slices.Sorted(maps.Keys(t.Options)) {
+		if t.Options[home][name] != nil {
+			homes = append(homes, home)
+		}
+	}
+	home := nearest(group, homes)
+	if home == "" && len(homes) == 1 {
+		home = homes[0]
+	}
+	if home != "" {
+		return Name{home, name}.String()
+	}
+	if t.Options[group] != nil {
+		return ""
+	}
+	if like := nearest(group, slices.Collect(maps.Keys(t.Options))); like != "" {
+		return "section [" + like + "]"
+	}
+	return ""
+}

@@ -1,0 +1,114 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/migration/login"
+)
+
+// prepareDisks notes by which key other computes know the host, if disks of guests are copied
+// from and to it.
+func (m *Migration) prepareDisks() {
+	status := &m.compute.Status
+	if status.ColdMigration == nil && m.isEarlier() {
+		return
+	}
+	if status.ColdMigration == nil {
+		status.ColdMigration = &novav1.ColdMigrationStatus{}
+	}
+	if m.Node != nil {
+		status.ColdMigration.HostKey = dataplane.HostOf(m.Node, nil).Key
+	}
+}
+
+// readKeys reads the keys by which disks are copied, if there are any.
+func (m *Migration) readKeys(ctx context.Context, cell *novav1.NovaCell) error {
+	if m.compute.Status.ColdMigration == nil || cell.Status.MigrationKey == nil || !cell.Status.Conditions.IsTrue(novav1.MigrationKeyReadyCondition) {
+		return nil
+	}
+	data, err := m.Inputs.Secret(ctx, cell.Namespace, cell.Status.MigrationKey.SecretName)
+	if err != nil {
+		return inputs.Halt(novav1.NovaCellReadyCondition, err)
+	}
+	keys, err := login.Parse(data)
+	// What the cell has not noted yet it is about to note.
+	if err == nil && keys.Fingerprint() == cell.Status.MigrationKey.Fingerprint && keys.Previous() == cell.Status.MigrationKey.Previous {
+		m.keys = keys
+	}
+	return nil
+}
+
+// copiesDisks reports whether all is there that it takes to copy disks.
+func (m *Migration) copiesDisks() bool {
+	return m.keys != nil && hostKeyOf(m.compute) != ""
+}
+
+// disks completes the step that lets the others in for what it takes to copy disks.
+func (m *Migration) disks(t *edpm.Target) {
+	var hosts []login.Host
+	for _, peer := range m.peers {
+		if key := hostKeyOf(peer); key != "" {
+			hosts = append(hosts, login.Host{Address: addressOf(peer), Key: key})
+		}
+	}
+	t.Vars["edpm_migration_ssh_port"] = login.Port
+	t.Vars["edpm_nova_compute_image"] = m.compute.Status.Images[novav1.ComputeComponent]
+	t.Files = m.keys.Files(hosts)
+}
+
+// noteKey notes which key the host has, once the steps have run.
+func (m *Migration) noteKey() {
+	if m.copiesDisks() {
+		m.compute.Status.ColdMigration.KeyFingerprint = m.keys.Fingerprint()
+	}
+}
+
+// notCopied is why disks are not copied to or from other computes; empty if they are.
+func (m *Migration) notCopied() string {
+	const not = ". Cold migration and resize to other hosts are not configured: "
+	copying := 0
+	for _, peer := range m.peers {
+		if hostKeyOf(peer) != "" {
+			copying++
+		}
+	}
+	switch {
+	case m.compute.Status.ColdMigration == nil:
+		return fmt.Sprintf(not+"an earlier version of the operators has deployed the host. kubectl edpm rerun %s configures them", m.compute.Spec.DataplaneNodeName)
+	case hostKeyOf(m.compute) == "":
+		return fmt.Sprintf(not+"the key of the host is not known. Set annotation %s on OpenStackDataPlaneNode %s", common.HostKeyAnnotation, m.compute.Spec.DataplaneNodeName)
+	case m.keys == nil:
+		return fmt.Sprintf(not+"see condition %s of NovaCell %s", novav1.MigrationKeyReadyCondition, m.compute.Spec.CellName)
+	case copying < len(m.peers):
+		return fmt.Sprintf(". Cold migration and resize are configured on %d of them only", copying)
+	}
+	return ""
+}
+
+// WithoutKey returns how many computes have another key than that of the fingerprint.
+func WithoutKey(fingerprint string, computes []novav1.NovaExternalCompute) int {
+	count := 0
+	for i := range computes {
+		status := computes[i].Status.ColdMigration
+		if status != nil && status.KeyFingerprint != "" && status.KeyFingerprint != fingerprint {
+			count++
+		}
+	}
+	return count
+}
+
+// hostKeyOf is the key by which others know the host of a compute; empty if no disks are copied to it.
+func hostKeyOf(obj client.Object) string {
+	if status := obj.(*novav1.NovaExternalCompute).Status.ColdMigration; status != nil {
+		return status.HostKey
+	}
+	return ""
+}

@@ -1,0 +1,58 @@
+package nova
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
+)
+
+// recorded are the images of an object, by component. In one without a record nothing is judged.
+type recorded map[string]string
+
+func (i recorded) service(at *field.Path, component string, t novav1.NovaServiceTemplate) hook.Text {
+	return hook.Text{Path: at.Child("customServiceConfig"), Image: cmp.Or(t.ContainerImage, i[component]), Config: t.CustomServiceConfig}
+}
+
+// cell are the texts of the services and of the computes of a cell.
+func (i recorded) cell(at *field.Path, s cellServices, templates []novav1.NovaComputeTemplate) []hook.Text {
+	texts := []hook.Text{
+		i.service(at.Child("conductorServiceTemplate"), novav1.ConductorComponent, s.conductor.NovaServiceTemplate),
+		i.service(at.Child("metadataServiceTemplate"), novav1.MetadataComponent, s.metadata.NovaServiceTemplate),
+		i.service(at.Child("noVNCProxyServiceTemplate"), novav1.NoVNCProxyComponent, s.noVNCProxy.NovaServiceTemplate),
+	}
+	for n, t := range templates {
+		texts = append(texts, hook.Text{Path: at.Child("computeTemplates").Index(n).Child("customServiceConfig"), Image: i[novav1.ComputeComponent], Config: t.CustomServiceConfig})
+	}
+	return texts
+}
+
+func cellTexts(cell *novav1.NovaCell) []hook.Text {
+	spec := cell.Spec
+	return recorded(cell.Status.Images).cell(field.NewPath("spec"), cellServices{spec.ConductorServiceTemplate, spec.MetadataServiceTemplate, spec.NoVNCProxyServiceTemplate}, spec.ComputeTemplates)
+}
+
+func novaTexts(nova *novav1.Nova) []hook.Text {
+	spec, at, images := nova.Spec, field.NewPath("spec"), recorded(nova.Status.Images)
+	texts := []hook.Text{
+		images.service(at.Child("apiServiceTemplate"), novav1.APIComponent, spec.APIServiceTemplate.NovaServiceTemplate),
+		images.service(at.Child("schedulerServiceTemplate"), novav1.SchedulerComponent, spec.SchedulerServiceTemplate),
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.CellTemplates)) {
+		t := spec.CellTemplates[name]
+		texts = append(texts, images.cell(at.Child("cellTemplates").Key(name), cellServices{t.ConductorServiceTemplate, t.MetadataServiceTemplate, t.NoVNCProxyServiceTemplate}, t.ComputeTemplates)...)
+	}
+	return texts
+}
+
+func computeTexts(compute *novav1.NovaExternalCompute) []hook.Text {
+	return []hook.Text{{Path: field.NewPath("spec", "customServiceConfig"), Image: compute.Spec.NovaComputeContainerImage, Config: compute.Spec.CustomServiceConfig}}
+}
+
+func podifiedComputeTexts(compute *novav1.NovaCompute) []hook.Text {
+	return []hook.Text{{Path: field.NewPath("spec", "customServiceConfig"), Image: compute.Spec.ContainerImage, Config: compute.Spec.CustomServiceConfig}}
+}

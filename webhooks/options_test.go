@@ -1,0 +1,49 @@
+package webhooks_test
+
+import (
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/catalogue"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
+	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/envtest"
+)
+
+var _ = Describe("The webhooks of nova, once the options of an image are known,", func() {
+	It("refuse what it cannot read in computes and templates of cells", func() {
+		w := newWorld()
+		file, err := os.Open(envtest.File("internal/catalogue/testdata/generated.json"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(file.Close)
+		known, err := catalogue.Parse(file)
+		Expect(err).NotTo(HaveOccurred())
+		data, err := known.Encode()
+		Expect(err).NotTo(HaveOccurred())
+
+		cell := MakeCell("cell1", string(w)).Obj()
+		create(cell)
+		cell.Status.Images = map[string]string{novav1.ComputeComponent: computeImage}
+		Expect(api.Status().Update(ctx, cell)).To(Succeed())
+		const wrong = "[libvirt]\ncpu_mode = host-passthru\n"
+		Expect(api.Create(ctx, w.newCompute("before", "cell1"))).To(Succeed())
+		create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: string(w), Name: options.Name(computeImage)}, BinaryData: map[string][]byte{"options": data}})
+
+		Eventually(func() error {
+			compute := w.newCompute("n", "cell1")
+			compute.Spec.CustomServiceConfig = wrong
+			return api.Create(ctx, compute)
+		}, timeout).Should(MatchError(ContainSubstring(`spec.customServiceConfig: Forbidden: line 2: [libvirt] cpu_mode is "host-passthru", but should be one of`)))
+		cell.Spec.ComputeTemplates = []novav1.NovaComputeTemplate{{CustomServiceConfig: wrong}}
+		Expect(api.Update(ctx, cell)).To(MatchError(ContainSubstring("spec.computeTemplates[0].customServiceConfig: Forbidden: line 2")))
+		odd := w.newCompute("odd", "cell1")
+		odd.Spec.CustomServiceConfig = "[libvirt]\ncpu_mdoe = none\n"
+		Expect(api.Create(ctx, odd)).To(Succeed())
+		Expect(warnings.take()).To(ContainElement(ContainSubstring("line 2: the image does not know [libvirt] cpu_mdoe and ignores it: do you mean [libvirt] cpu_mode?")))
+	})
+})
