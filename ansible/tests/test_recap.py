@@ -77,6 +77,7 @@ class EncodeTest(unittest.TestCase):
     def test_names_of_what_differs(self):
         for result, arguments, want in (
                 ({"changes": ["/etc/hosts: 2 lines", "edpm_nova_compute: restarted"]}, {"path": "/x"}, ["/etc/hosts", "edpm_nova_compute"]),
+                ({"changes": ["write edpm_nova.service", "restart edpm_nova.service", "enable x", "the password is S3cret", "remove /etc/x"]}, {}, ["edpm_nova.service", "/etc/x"]),
                 ({"path": "/etc/a"}, {"dest": "/etc/b"}, ["/etc/a", "/etc/b"]),
                 ({}, {"dest": "{{ path }}", "content": "secret"}, []),
                 ({"changes": ["password is S3cret", "/etc/x y: z"]}, {}, []),

@@ -1048,10 +1048,9 @@ class CheckModeTest(realhost.HostTest):
         package = "files=$(dpkg -L iputils-ping); tar -cPf /root/package.tar --no-recursion $files /var/lib/dpkg/status; dpkg --remove --force-depends iputils-ping 2>&1"
         for change, back, playbook, task, names in (
                 ("cp -p /etc/hosts /root/hosts; sed 's/192.0.2.1/192.0.2.66/' /root/hosts > /etc/hosts", "cat /root/hosts > /etc/hosts", "configure_network", "Write the names of hosts", ["/etc/hosts"]),
-                ("cp -p {0} /root/unit; echo '# mine' >> {0}".format(unit), "cp -p /root/unit {0}; systemctl daemon-reload".format(unit), "nova", "Run edpm_nova_compute", ["edpm_nova_compute"]),
+                ("cp -p {0} /root/unit; echo '# mine' >> {0}".format(unit), "cp -p /root/unit {0}; systemctl daemon-reload".format(unit), "nova", "Run edpm_nova_compute", ["edpm_nova_compute.service"]),
                 ("nft delete table inet edpm", "systemctl restart edpm-nftables", "configure_os", "Load the firewall", []),
-                (package, "tar -xPf /root/package.tar", "install_os", "Install the packages that are missing", []),
-                ("systemctl stop edpm_nova_compute", "systemctl start edpm_nova_compute", "nova", "Run edpm_nova_compute", ["edpm_nova_compute"]),
+                ("systemctl stop edpm_nova_compute", "systemctl start edpm_nova_compute", "nova", "Run edpm_nova_compute", ["edpm_nova_compute.service"]),
         ):
             with self.subTest(change):
                 self.host(change)
@@ -1062,6 +1061,10 @@ class CheckModeTest(realhost.HostTest):
                 self.assertIn(task, found)
                 self.assertEqual(found[task], names)
         self.assertEqual(self.differences("nova"), {})
+        self.host(package)  # without a mirror it cannot be installed, which the check says, too
+        self.addCleanup(self.host, "tar -xPf /root/package.tar")
+        message = self.refused("install_os", "--check", **self.variables())[1]
+        self.assertEqual(message, "Install the packages that are missing: No package matching 'iputils-ping' is available")
 
     @realhost.long
     def test_2_the_difference_of_a_unit_is_shown(self):

@@ -83,6 +83,7 @@ MAX_DIFFERENCES, MAX_OF_STEP, MAX_NAMES = 40, 8, 3
 MAX_TASK, MAX_NAME = 80, 100
 # What a name may be: of a file, a unit, a container or an image. Anything else a host may have made up.
 NAME = re.compile(r"[A-Za-z0-9/_][A-Za-z0-9/_.:@+~-]{0,%d}" % (MAX_NAME - 1))
+UNIT = re.compile(r"^/|[.](?:service|socket|timer|target|mount|path|slice)$")
 NOT_REACHED = "not reached"
 ABORTED = "the play ended before this host was through, because other hosts failed"
 IDLE = "no task of the step ran on this host"
@@ -263,7 +264,9 @@ def names_of(result, arguments):
     names = []
     changes, items = result.get("changes"), result.get("results")
     for change in changes if isinstance(changes, list) else []:
-        names.append(str(change)[:MAX_TEXT].split(": ")[0].strip())
+        name, colon, _ = str(change)[:MAX_TEXT].partition(": ")
+        # Others say what is done to which unit, at the end.
+        names += [name.strip()] if colon else [word for word in name.split()[-1:] if UNIT.search(word)]
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict) and item.get("changed"):
             invocation = item.get("invocation")
