@@ -214,7 +214,7 @@ var _ = Describe("A host that is drained", func() {
 		drained("n000", "False/Draining/Info", "1 being moved")
 		server.Break(fakenova.NovaDown)
 		release()
-		drained("n000", "False/NovaAPIUnreachable/Warning", "The guests are to be moved, but nova's API")
+		drained("n000", "False/NovaAPIUnreachable/Warning", "Guests wait to be moved: nova's API")
 		server.Break(fakenova.None)
 		drained("n000", "True/HostEmpty/")
 	})

@@ -177,7 +177,7 @@ var _ = Describe("The services of a NovaCompute in nova", func() {
 		serve("ironic-0", "ironic-1")
 		server.Break(fakenova.NovaDown)
 		scale(1)
-		waits(novav1.APIUnreachableReason, condition.SeverityWarning, "Scaling down to 1 pods: services are to be disabled and deleted in nova, but", common.SkipCleanupAnnotation)
+		waits(novav1.APIUnreachableReason, condition.SeverityWarning, "Scaling down to 1 pods: services cannot be disabled and deleted in nova:", common.SkipCleanupAnnotation)
 		w.quiet()
 		Expect(set(Default)).To(BeEquivalentTo(2))
 		annotate(ironic, common.SkipCleanupAnnotation, "true")

@@ -194,7 +194,7 @@ var _ = Describe("A compute that nova knows", func() {
 		server.Break(fakenova.KeystoneDown)
 		w.restart() // the token is lost
 		remove(w.node("n000"))
-		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.KeystoneUnreachableReason, "Deleting: the service is to be disabled and deleted in nova, but keystone", common.SkipCleanupAnnotation)
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.KeystoneUnreachableReason, "Deleting: the service cannot be disabled and deleted in nova: keystone", common.SkipCleanupAnnotation)
 		Expect(w.times("n000", cleanup)).To(BeZero())
 		annotate(w.node("n000"), common.SkipCleanupAnnotation, "true")
 		gone(w.node("n000"))
@@ -250,7 +250,7 @@ var _ = Describe("A compute that nova knows", func() {
 		w.condition(w.compute("n000"), condition.DeploymentReadyCondition, "False/DeployDisabled/Info")
 		server.Break(fakenova.NovaDown)
 		annotate(w.node("n000"), common.DisableAnnotation, "new memory")
-		w.condition(w.compute("n000"), novav1.ComputeServiceReadyCondition, "False/NovaAPIUnreachable/Warning", "The service is to be disabled or enabled, but nova's API")
+		w.condition(w.compute("n000"), novav1.ComputeServiceReadyCondition, "False/NovaAPIUnreachable/Warning", "The service cannot be disabled or enabled: nova's API")
 		server.Break(fakenova.None)
 		Eventually(func() string { return server.Host("n000").Reason }).Should(Equal("new memory"))
 	})

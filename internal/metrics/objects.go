@@ -38,7 +38,7 @@ var (
 	servicesDesc = prometheus.NewDesc("edpm_compute_services",
 		"Services nova-compute on hosts, as nova shows them, by cell and state.", []string{"cell", "state"}, nil)
 	stuckDesc = prometheus.NewDesc("edpm_computes_with_stuck_guests",
-		"Computes off whose hosts guests are to be moved and are not, by condition (Drained, Evacuated) and reason.", []string{"condition", "reason"}, nil)
+		"Computes whose guests cannot be moved to other hosts, by condition (Drained, Evacuated) and reason.", []string{"condition", "reason"}, nil)
 	oldestRunDesc = prometheus.NewDesc("edpm_oldest_run_timestamp_seconds",
 		"When the oldest run that has not finished was created, by step, in seconds since the epoch.", []string{"step"}, nil)
 )

@@ -45,7 +45,7 @@ func (s *Registration) display(t condition.Type, err error) error {
 	halt, trouble := (*phase.Halt)(nil), (*computeservice.Trouble)(nil)
 	switch {
 	case errors.As(err, &trouble):
-		halt = phase.Failing(t, trouble.Reason, "The guests are to be moved, but %s. It is tried again automatically", trouble.Message)
+		halt = phase.Failing(t, trouble.Reason, "Guests wait to be moved: %s. It is tried again automatically", trouble.Message)
 	case err != nil && !errors.As(err, &halt):
 		return err
 	}

@@ -285,7 +285,7 @@ func (p *PodServices) Leaving() *phase.Halt {
 	case trouble != nil && trouble.Reason == novav1.ServiceConflictReason:
 		halt = phase.Stalled(t, trouble.Reason, "%s: %s", doing, trouble.Message)
 	case trouble != nil:
-		halt = phase.Failing(t, trouble.Reason, "%s: services are to be disabled and deleted in nova, but %s. It is tried again automatically; to continue without it, set annotation %s: \"true\"", doing, trouble.Message, common.SkipCleanupAnnotation)
+		halt = phase.Failing(t, trouble.Reason, "%s: services cannot be disabled and deleted in nova: %s. It is tried again automatically; to continue without it, set annotation %s: \"true\"", doing, trouble.Message, common.SkipCleanupAnnotation)
 	case len(occupied) > 0:
 		halt = phase.Stalled(t, novav1.InstancesPresentReason, "%s: nova has instances on hosts %s, which get no new ones. Delete them, or move them where the driver can, and it continues automatically. To continue without that, set annotation %s: \"true\"",
 			doing, names.List(occupied, names.Few), common.SkipCleanupAnnotation)

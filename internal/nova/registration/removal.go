@@ -233,7 +233,7 @@ func (s *Registration) unaskable(err error) error {
 		return err
 	}
 	halt := phase.Failing(novav1.ComputeServiceReadyCondition, trouble.Reason,
-		"Deleting: the service is to be disabled and deleted in nova, but %s. It is tried again automatically; to delete the compute without it, set annotation %s: \"true\"", trouble.Message, common.SkipCleanupAnnotation)
+		"Deleting: the service cannot be disabled and deleted in nova: %s. It is tried again automatically; to delete the compute without it, set annotation %s: \"true\"", trouble.Message, common.SkipCleanupAnnotation)
 	halt.After = s.observer.Pause(false)
 	return halt
 }

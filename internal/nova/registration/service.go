@@ -178,7 +178,7 @@ func (s *service) unwritten() *phase.Halt {
 	case s.conflict != nil:
 		return phase.Stalled(t, s.conflict.Reason, "%s", s.conflict.Message)
 	case s.unchanged != nil:
-		return phase.Failing(t, s.unchanged.Reason, "The service is to be disabled or enabled, but %s. It is tried again automatically", s.unchanged.Message)
+		return phase.Failing(t, s.unchanged.Reason, "The service cannot be disabled or enabled: %s. It is tried again automatically", s.unchanged.Message)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (s *setPlan) fields() {
 		}
 	}
 	if len(in.Tags) > 0 {
-		s.add(spec.Child("tags"), NoCounterpart, "set ansibleTags of deployStrategy if runs are to be limited; variable nodeset_tags does not exist")
+		s.add(spec.Child("tags"), NoCounterpart, "set ansibleTags of deployStrategy to limit runs; variable nodeset_tags does not exist")
 	}
 	if in.SecretMaxSize != nil {
 		s.add(spec.Child("secretMaxSize"), NotNeeded, "certificates of hosts are not in Secrets")
