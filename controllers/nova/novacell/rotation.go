@@ -73,7 +73,7 @@ func (s *scope) hostParts(ctx context.Context) ([]rotation.Part, error) {
 // present identifies what computes of a role are to run; empty if that cannot be said, which
 // they say themselves.
 func (s *scope) present(ctx context.Context, role string) string {
-	files, err := layers.Files(ctx, s.Inputs, s.cell.Namespace, layers.Templates(s.cell, role))
+	files, _, err := layers.Files(ctx, s.Inputs, s.cell.Namespace, layers.Templates(s.cell, role))
 	if err != nil {
 		return ""
 	}
