@@ -50,8 +50,8 @@ func (c Checks) turnFrom(turn time.Duration, from time.Time) time.Time {
 	if from.Before(epoch) {
 		from = epoch
 	}
-	rounds := (from.Sub(epoch) - turn + c.Interval - 1) / c.Interval
-	return epoch.Add(turn + max(rounds, 0)*c.Interval)
+	rounds := int64((from.Sub(epoch) - turn + c.Interval - 1) / c.Interval)
+	return epoch.Add(turn + time.Duration(max(rounds, 0)*int64(c.Interval)))
 }
 
 // epoch is where turns are counted from. A time.Duration reaches from there to 2262.
