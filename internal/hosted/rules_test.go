@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -86,7 +87,7 @@ func TestATargetHasWhatAllHaveAndWhatTheStepAdds(t *testing.T) {
 		Rerun: "again", Tokens: map[string]string{"service": "again"}, Image: "runner:default", SSHKeySecret: "key",
 		Vars: map[string]any{"ansible_host": "192.0.2.1", "image": "agent:1"},
 	}
-	if diff := cmp.Diff(want, target); diff != "" {
+	if diff := cmp.Diff(want, target, cmpopts.IgnoreUnexported(edpm.Target{})); diff != "" {
 		t.Errorf("target (-want +got):\n%s", diff)
 	}
 	if _, leaks := s.Vars["image"]; leaks {
