@@ -57,7 +57,7 @@ func (s *scope) imagesInUse() []string {
 func (s *scope) optionsJobs() []string {
 	var names []string
 	for _, image := range s.imagesInUse() {
-		names = append(names, options.Name(image))
+		names = append(names, options.JobName(s.cell.Name, image))
 	}
 	return names
 }

@@ -37,10 +37,13 @@ const (
 	imageKey, optionsKey, failureKey = "image", "options", "failure"
 )
 
-// Name of the ConfigMap and of the Job of an image.
+// Name of the ConfigMap of an image.
 func Name(image string) string {
 	return prefix + inputs.Digest(map[string][]byte{imageKey: []byte(image)})[:16]
 }
+
+// JobName is the name of the Job of an image for a cell: that of another cell may still be there.
+func JobName(cell, image string) string { return cell + "-" + Name(image) }
 
 // ownerIndex holds the owner of a ConfigMap with options.
 const ownerIndex = "nova.options"
@@ -150,7 +153,7 @@ func (k *keeping) keep(ctx context.Context, done podified.Jobs, selector map[str
 
 // read runs the Job, and writes what it has printed.
 func (k *keeping) read(ctx context.Context, done podified.Jobs, selector map[string]string) error {
-	job := nova.OptionsJob(Name(k.image), k.image)
+	job := nova.OptionsJob(JobName(k.owner.GetName(), k.image), k.image)
 	job.NodeSelector, job.Finished = selector, k.finish
 	delete(done, job.Name) // what it has printed was lost, or it did not run
 	return k.Pods.RunJob(ctx, k.owner, novav1.OptionsKnownCondition, done, job)
