@@ -173,7 +173,7 @@ var _ = Describe("Secrets that the operators may read and not change", func() {
 		w := newPlace()
 		w.make(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "read"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch", "create"}},
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"patch"}, ResourceNames: []string{"cell1-compute-config", "cell1-migration-ca"}},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"patch"}, ResourceNames: []string{"cell1-compute-config", "cell1-migration-ca", "cell1-migration-key"}},
 		}}, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "read"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "read"},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: managerConfig.Impersonate.UserName}},
