@@ -230,6 +230,11 @@ e2e-all: e2e test-python e2e-olm e2e-docs e2e-openstack e2e-ovn test-race test-m
 bench: ## Measure edpm-operators with thousands of nodes; prints a table.
 	go run ./test/bench
 
+.PHONY: bench-hosts
+bench-hosts: ## Measure what a run takes on 1, 10 and 50 hosts, next to bare ansible-playbook; prints a table (root).
+	@hack/install-packages.sh lab test
+	python3 -B ansible/tests/bench_hosts.py
+
 .PHONY: figures
 figures: lab-needs ## Measure what deployments and changes take on the lab's real hosts; prints a table (root).
 	test/demo/figures.sh
