@@ -79,7 +79,9 @@ class SpecsTest(unittest.TestCase):
 
     def test_every_default_is_in_the_specification(self):
         for role in NAMES:
-            defaults, options = load(role, "defaults", "main.yml"), entry_points(role).get("main", {}).get("options", {})
+            defaults, options = load(role, "defaults", "main.yml"), {}
+            for entry in entry_points(role).values():
+                options.update(entry["options"])
             with self.subTest(role):
                 missing = {name for name in set(options) - set(defaults) if BY_OPERATOR not in options[name]["description"]}
                 self.assertEqual((set(defaults) - set(options), missing), (set(), set()))
