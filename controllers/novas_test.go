@@ -63,7 +63,7 @@ var _ = Describe("Two Novas of one namespace whose cells have the same short nam
 		Expect(otherServer.Host("n000")).To(Equal(fakenova.State{}))
 		Expect(string(get(Default, MakeSecret("other-cell1-compute-config", w.ns, "", "")).Data["01-nova.conf"])).To(ContainSubstring("rabbit://other-cell1\n"))
 		Expect(string(get(Default, MakeSecret("nova-cell1-compute-config", w.ns, "", "")).Data["01-nova.conf"])).To(ContainSubstring("rabbit://cell1\n"))
-		Expect(w.databases.times()).To(And(HaveLen(16), HaveEach(1)), "seven Jobs for the databases of each, and a discovery")
+		Eventually(w.databases.times).Should(And(HaveLen(16), HaveEach(1)), "seven Jobs for the databases of each, and a discovery")
 
 		By("one of them being unreachable")
 		otherServer.Break(fakenova.NovaDown)
