@@ -628,7 +628,7 @@ spec:
 		Eventually(w.births).Should(HaveLen(2))
 		Eventually(w.jobs).Should(And(HaveLen(2), HaveKey("nova-cell0-db-sync"), HaveKey("nova-cell1-db-sync")))
 		Expect(w.users("t")).To(ContainElement("Nova/nova"), "it still refers to it")
-		Expect(get(Default, nova()).Finalizers).To(BeEmpty())
+		Expect(get(Default, nova()).Finalizers).To(ConsistOf(novav1.HeldSecretsFinalizer))
 	})
 
 	It("runs no API, and leaves the API database alone, unless it is asked to", func() {
