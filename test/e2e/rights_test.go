@@ -46,6 +46,7 @@ func rightsStories() {
 		for _, question := range []string{
 			"create batch/jobs " + batchNS, "create ansibleee.openstack.org/openstackansibleees " + batchNS,
 			"patch nova.openstack.org/novaexternalcomputes/status " + batchNS, "get /secrets " + batchNS,
+			"get /pods/log " + batchNS,
 		} {
 			Expect(allowed(ctx, question)).To(BeTrue(), question)
 		}
@@ -54,7 +55,7 @@ func rightsStories() {
 	It("deny the manager what it does not need", func(ctx SpecContext) {
 		needPod()
 		for _, question := range []string{
-			"create /pods " + batchNS, "create /pods/exec " + batchNS, "update /pods " + batchNS, "get /pods/log " + batchNS,
+			"create /pods " + batchNS, "create /pods/exec " + batchNS, "update /pods " + batchNS,
 			"create /serviceaccounts/token " + batchNS, "impersonate /users", "delete /namespaces", "patch /nodes", "delete /persistentvolumeclaims " + batchNS,
 			"create rbac.authorization.k8s.io/clusterrolebindings", "escalate rbac.authorization.k8s.io/clusterroles", "bind rbac.authorization.k8s.io/roles " + batchNS,
 			"patch apps/deployments " + systemNS, "create apps/daemonsets " + batchNS, "update batch/jobs " + batchNS,

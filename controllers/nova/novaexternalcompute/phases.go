@@ -47,7 +47,7 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 		Cell: s.compute.Spec.CellName,
 		Inputs: append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate),
 			phase.OptionalOf(condition.DeploymentReadyCondition, service.Hold)),
-		Config:    []phase.Func{s.readLayers},
+		Config:    []phase.Func{s.readLayers, s.migration.Join},
 		Images:    s.images,
 		Steps:     service.Steps(s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova})),
 		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, s.noteConfig, service.Ready)},

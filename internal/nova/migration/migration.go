@@ -42,10 +42,11 @@ type Migration struct {
 	address   netip.Addr
 	// files of the certificate, nil if none can be made.
 	files map[string][]byte
-	// peers are all computes of the cell that have an address, the compute among them, and
-	// isSettled reports whether the cell has settled on these.
-	peers     []*novav1.NovaExternalCompute
-	isSettled bool
+	// peers are all computes of the cell that have an address, the compute among them,
+	// isSettled reports whether the cell has settled on these, and othersJoin whether it waits
+	// for other computes before it does.
+	peers                 []*novav1.NovaExternalCompute
+	isSettled, othersJoin bool
 	// keys by which disks are copied, nil if there are none.
 	keys *login.Keys
 	// configured is a digest of what the steps before the last bring the host to.
@@ -148,6 +149,8 @@ func (m *Migration) findPeers(ctx context.Context, cell *novav1.NovaCell) error 
 		peer := &list.Items[i]
 		if peer.Name == m.compute.Name {
 			peer = m.compute
+		} else if isJoining(peer) {
+			m.othersJoin = true
 		}
 		if addressOf(peer) != "" {
 			m.peers = append(m.peers, peer)
@@ -155,6 +158,17 @@ func (m *Migration) findPeers(ctx context.Context, cell *novav1.NovaCell) error 
 	}
 	m.isSettled = cell.Status.MigrationPeers == digest(m.peers, identityOf)
 	return err
+}
+
+// Join is the phase that waits, before a host is deployed for the first time, until the cell
+// has taken note of its address and key, so that one run does all steps. It does not wait for
+// the runs of other computes.
+func (m *Migration) Join(context.Context) error {
+	if m.files == nil || m.isSettled || m.othersJoin || m.compute.Status.Hash[novav1.NovaStep] != "" {
+		return nil
+	}
+	return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason,
+		"Waiting until NovaCell %s has taken note of the host among the computes that move guests to one another", m.compute.Spec.CellName)
 }
 
 // Steps returns the steps of the service with those that live migration needs before and
