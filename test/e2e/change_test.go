@@ -82,7 +82,7 @@ func changeStories() {
 		mustChange(ctx, computeNamed(samplesNS, compute0.Name), func(c *novav1.NovaExternalCompute) {
 			c.Spec.NovaComputeContainerImage = image
 		})
-		Eventually(before.since).WithArguments(ctx, compute0).WithTimeout(2 * time.Minute).Should(Equal(startAndEnd("nova")))
+		Eventually(before.since).WithArguments(ctx, compute0).WithTimeout(2 * time.Minute).Should(Equal(startAndEnd("nova", "live-migration")))
 		Eventually(current(ctx, computeNamed(samplesNS, compute0.Name))).WithTimeout(time.Minute).Should(beReady())
 		before.untouched(ctx, compute1, storage0)
 		Expect(sshOutput(ctx, compute0, "podman inspect --format '{{.Config.Image}}' "+novaContainer)).To(Equal(image))
