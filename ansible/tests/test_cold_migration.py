@@ -106,7 +106,7 @@ class ColdMigrationTest(realhost.HostTest):
         self.peer("touch", probe)
         Other.host("test -f " + probe)
         self.peer("rm", probe)
-        for transport in ((), ("-O",)):  # nova uses what scp of the image does by itself; earlier releases of it did -O
+        for transport in ((), ("-O",)):  # nova uses the default of scp, which was -O in earlier releases
             self.nova("scp", "-C", *transport, "-r", base + "_resize/disk", "%s:%s/disk" % (Other.address, base))
             self.nova("scp", *transport, "-r", base + "_resize/disk.info", "%s:%s/disk.info" % (Other.address, base))
             self.nova("scp", "-C", *transport, "-r", base + "_resize/swtpm", "%s:%s" % (Other.address, base))

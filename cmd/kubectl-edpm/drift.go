@@ -140,7 +140,7 @@ func age(d common.Drift, now time.Time) string {
 	return now.Sub(d.Checked.Time).Truncate(time.Minute).String() + " ago"
 }
 
-// describeDrift says what was found in a step; none if nothing is to be said.
+// describeDrift returns the lines on a step, none without differences and messages.
 func describeDrift(d common.Drift) []string {
 	var lines []string
 	for _, difference := range d.Differences {

@@ -12,7 +12,6 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
-
 	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-
 	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-
 	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 

@@ -8,7 +8,6 @@ import (
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
-
 	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-
 	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 

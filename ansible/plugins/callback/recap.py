@@ -25,7 +25,8 @@ DOCUMENTATION = """
       - A host has done a step if Ansible kept it until the last play of the step was over. Hosts that only stood by when a play
         was aborted (C(any_errors_fatal), C(max_fail_percentage), a failed C(run_once) task or batch) have not.
         Hosts that the meta tasks C(end_host) or C(end_play) sent to the end of a play that they had begun have.
-      - When it would be too long, differences are counted instead of named, each step by itself, and messages are cut, then left out. When the counts alone are too long, it reads
+      - When it would be too long, differences are counted instead of named, for each step, and messages are cut, then left out. When the counts alone
+        are too long, it reads
         C({"v":1,"steps":1,"z":"<base64 of zlib of the JSON of the hosts>"}). Keys that do not fit are left out; the next run
         meets those hosts again.
       - Nothing is written when the run is killed.
@@ -209,7 +210,7 @@ def encode(hosts, steps=1, max_bytes=MAX_BYTES):
 
     hosts maps names to [ok, changed, failed, unreachable, skipped, message, key,
     done, connected, begun, refused, differences]; what is missing at the end is left out. As many differences are named as
-    fit alone, and as many keys kept as fit without messages, then the longest messages that fit beside them.
+    fit alone, and as many keys kept as fit without messages, then the longest messages for which there is room.
     """
     for most in (MAX_OF_STEP, 4, 2, 1, 0):
         bounded = fewer(hosts, most)

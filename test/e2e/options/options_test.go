@@ -116,7 +116,7 @@ var programValues = map[[3]string]string{
 func TestNovaKnowsEveryGeneratedOption(t *testing.T) {
 	switch {
 	case testing.Short():
-		t.Skip("the image of nova is loaded")
+		t.Skip("the image of nova has to be loaded; -short skips that")
 	case os.Geteuid() != 0:
 		t.Fatal("the comparison needs root: it runs a container of the image of nova; -short skips it")
 	}

@@ -40,7 +40,7 @@ func (s *setPlan) bareMetal() {
 func (s *setPlan) baremetalSetTemplate(at *field.Path) {
 	content := map[string]json.RawMessage{}
 	if err := json.Unmarshal(s.set.Spec.BaremetalSetTemplate, &content); err != nil {
-		s.add(at, NoCounterpart, "is no mapping: write it anew")
+		s.add(at, NoCounterpart, "is not a mapping: correct it, or write it in the new role")
 		return
 	}
 	user := ""
@@ -66,7 +66,7 @@ func (s *setPlan) admitted(at *field.Path, content map[string]json.RawMessage) *
 		template := &dataplanev1.BaremetalSetTemplate{}
 		unknown, err := kubejson.UnmarshalStrict(text, template, kubejson.DisallowUnknownFields)
 		if err != nil {
-			s.add(at, NoCounterpart, "a field has another type here: write it anew")
+			s.add(at, NoCounterpart, "a field has another type here: write it in the new role")
 			return nil
 		}
 		namespace := cmp.Or(s.set.Metadata.Namespace, template.BmhNamespace)
@@ -99,7 +99,7 @@ func (s *setPlan) extraMounts(at *field.Path, mounts []json.RawMessage, out *dat
 		unknown, err := kubejson.UnmarshalStrict(text, &mount, kubejson.DisallowUnknownFields)
 		switch {
 		case err != nil || len(unknown) > 0:
-			s.add(place, NoCounterpart, "runner Pods have volumes of Secrets, ConfigMaps, claims, projections and empty directories only, without propagation: write it anew")
+			s.add(place, NoCounterpart, "extraMounts of a role can only be Secrets, ConfigMaps, claims, projections and empty directories, without propagation: use one of these")
 		case mount.ExtraVolType == "Ceph" && len(cephSecrets(mount)) > 0:
 			s.ceph = append(s.ceph, cephSecrets(mount)...)
 			s.add(place, Renamed, "secrets of step configure-ceph: %s", strings.Join(cephSecrets(mount), ", "))
