@@ -75,7 +75,8 @@ var _ = Describe("Another Secret for the computes of a cell", func() {
 	BeforeEach(func() {
 		w = newCloud()
 		cell = MakeCell("cell1", w.ns).Obj()
-		w.make(w.role("compute").Cell("cell1").Obj())
+		// Neither host waits for the other, whichever of them comes first.
+		w.make(w.role("compute").Cell("cell1").MaxUnavailable(len(hosts)).Obj())
 		w.makeNodes(len(hosts), "compute")
 		w.computesReady(hosts...)
 		w.condition(cell, rolledOut, "True/Ready/", "All 2 pods and computes run the present configuration")
