@@ -173,6 +173,11 @@ var _ = Describe("Cold migration", func() {
 		change(secret(), func(s *corev1.Secret) { s.Data = map[string][]byte{"ssh-privatekey": []byte("x")} })
 		Eventually(func() string { return used("a") }).ShouldNot(Equal(before))
 		Eventually(func() string { return used("b") }).Should(Equal(used("a")))
+		w.quiet()
+		for _, name := range []string{"a", "b"} {
+			Expect(w.did(name, step)).To(HaveLen(3), "runs on %s, one for each key", name)
+			Expect(w.did(name, step)).To(HaveEach(HaveField("Files", HaveKey("ssh-privatekey"))), "none takes the key from %s", name)
+		}
 	})
 
 	It("tells all computes of another host key, and of a compute that left", func() {

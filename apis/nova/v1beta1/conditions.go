@@ -179,9 +179,9 @@ const (
 	// steps of the node again with `kubectl edpm rerun <node>`, which restarts libvirt and
 	// nova-compute but no guest.
 	MigrationNotConfiguredReason condition.Reason = "MigrationNotConfigured"
-	// MigrationPeersChangeReason : computes join the cell or leave it. Hosts let in those of
-	// before until no compute of the cell is in a run; then step `live-migration` is run on all
-	// of them. Remedy: nothing.
+	// MigrationPeersChangeReason : computes join the cell or leave it, or the key by which they
+	// copy disks changes. Hosts let in those of before until no compute of the cell is in a run
+	// and the key can be used; then step `live-migration` is run on all of them. Remedy: nothing.
 	MigrationPeersChangeReason condition.Reason = "MigrationPeersChange"
 	// PeerUnreachableReason : the host did not reach libvirt on the computes that the message
 	// names over TLS; the compute itself is named if it does not answer at its own address.

@@ -29,19 +29,24 @@ func (m *Migration) prepareDisks() {
 	}
 }
 
-// readKeys reads the keys by which disks are copied, if there are any.
+// readKeys reads the keys by which disks are copied, if the cell has any. A host keeps those that
+// it has while the cell has not noted what its Secret holds.
 func (m *Migration) readKeys(ctx context.Context, cell *novav1.NovaCell) error {
-	if m.compute.Status.ColdMigration == nil || cell.Status.MigrationKey == nil || !cell.Status.Conditions.IsTrue(novav1.MigrationKeyReadyCondition) {
+	noted := cell.Status.MigrationKey
+	if m.compute.Status.ColdMigration == nil || noted == nil {
 		return nil
 	}
-	data, err := m.Inputs.Secret(ctx, cell.Namespace, cell.Status.MigrationKey.SecretName)
+	secret, err := m.Inputs.Generated(ctx, cell.Namespace, noted.SecretName)
 	if err != nil {
 		return inputs.Halt(novav1.NovaCellReadyCondition, err)
 	}
-	keys, err := login.Parse(data)
-	// What the cell has not noted yet it is about to note.
-	if err == nil && keys.Fingerprint() == cell.Status.MigrationKey.Fingerprint && keys.Previous() == cell.Status.MigrationKey.Previous {
-		m.keys = keys
+	m.keysChange = true
+	if secret == nil {
+		return nil
+	}
+	keys, err := login.Parse(secret.Data)
+	if err == nil && keys.Fingerprint() == noted.Fingerprint && keys.Previous() == noted.Previous {
+		m.keys, m.keysChange = keys, false
 	}
 	return nil
 }

@@ -47,8 +47,10 @@ type Migration struct {
 	// for other computes before it does.
 	peers                 []*novav1.NovaExternalCompute
 	isSettled, othersJoin bool
-	// keys by which disks are copied, nil if there are none.
-	keys *login.Keys
+	// keys by which disks are copied, nil if there are none, and whether others are about to
+	// take their place.
+	keys       *login.Keys
+	keysChange bool
 	// configured is a digest of what the steps before the last bring the host to.
 	configured []string
 }
@@ -175,7 +177,7 @@ func (m *Migration) Join(context.Context) error {
 // after them.
 func (m *Migration) Steps(service ...hosted.Step) []hosted.Step {
 	possible := func() bool { return m.files != nil }
-	settled := func() bool { return possible() && m.isSettled }
+	settled := func() bool { return possible() && m.isSettled && !m.keysChange }
 	return slices.Concat(
 		[]hosted.Step{{Step: certificateStep, Complete: m.certificate, Optional: true, Applies: possible}}, service,
 		[]hosted.Step{{Step: peersStep, Complete: m.firewall, Optional: true, Applies: settled}})

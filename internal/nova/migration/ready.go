@@ -40,6 +40,9 @@ func (m *Migration) Ready(context.Context) error {
 	if !m.isSettled {
 		return phase.Waiting(ready, novav1.MigrationPeersChangeReason, "Computes join NovaCell %s or leave it: the host lets in those of before until no compute of the cell is in a run", m.compute.Spec.CellName)
 	}
+	if m.keysChange {
+		return phase.Waiting(ready, novav1.MigrationPeersChangeReason, "The key by which NovaCell %s copies disks changes: the host keeps the one that it has until condition %s there says that it can be used", m.compute.Spec.CellName, novav1.MigrationKeyReadyCondition)
+	}
 	state := m.State()
 	if state.Phase != edpm.Converged {
 		return edpm.Halt(ready, state)
