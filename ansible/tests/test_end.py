@@ -103,6 +103,12 @@ STEPS = {
 }
 
 
+# The plays of the collection have no host wait for another one.
+FREE = {"free strategy: " + name: ([[dict(each, strategy="free") for each in plays] for plays in STEPS[name][0]], STEPS[name][1]) for name in (
+    "one fails in the second step", "each fails in another step", "one is lost in the second step", "end_host in the first step",
+    "rescue in the first step", "a step that is not for all")}
+
+
 def run_steps(steps, count=None):
     entries = [{"import_playbook": "step%d.yaml" % number, "vars": {"edpm_step_number": number, "edpm_step": "s%d" % number}}
                for number, _ in enumerate(steps, 1)]
@@ -115,9 +121,10 @@ class StepsTest(unittest.TestCase):
     maxDiff = None
 
     def test_how_far_each_host_has_come(self):
+        cases = dict(STEPS, **FREE)
         with ThreadPoolExecutor(4) as pool:
-            results = dict(zip(STEPS, pool.map(lambda case: run_steps(case[0]), STEPS.values())))
-        for name, (_, expected) in STEPS.items():
+            results = dict(zip(cases, pool.map(lambda case: run_steps(case[0]), cases.values())))
+        for name, (_, expected) in cases.items():
             with self.subTest(name):
                 run = results[name]
                 self.assertEqual({host: runs.progress_of(run.recap, host) for host in run.recap["hosts"]}, expected, run.raw + run.output)

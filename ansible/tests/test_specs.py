@@ -1,5 +1,6 @@
 """The argument specifications of the roles say what the roles do."""
 
+import glob
 import json
 import os
 import re
@@ -115,6 +116,18 @@ class SpecsTest(unittest.TestCase):
             for entry in entry_points(role).values():
                 for name, option in entry["options"].items():
                     self.assertEqual(types.setdefault(name, option["type"]), option["type"], name)
+
+
+class PlaysTest(unittest.TestCase):
+    def test_no_host_of_a_run_waits_for_another_one(self):
+        for path in sorted(glob.glob(os.path.join(runs.COLLECTION, "playbooks", "*.yml"))):
+            with open(path, encoding="utf-8") as file:
+                for play in yaml.safe_load(file):
+                    with self.subTest(os.path.basename(path)):
+                        self.assertEqual((play["strategy"], play["any_errors_fatal"]), ("ansible.builtin.free", False))
+        for path in glob.glob(os.path.join(ROLES, "*", "*", "*.yml")):
+            with open(path, encoding="utf-8") as file, self.subTest(path):
+                self.assertNotIn("run_once:", file.read(), "the strategy free ignores it")
 
 
 @runs.needs_ansible
