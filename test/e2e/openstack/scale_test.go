@@ -47,6 +47,7 @@ func scaleStories() {
 	}, SpecTimeout(8*time.Minute))
 
 	moveStories(host)
+	drainStories(host, &second)
 	evacuationStories(host, &second)
 	coldStories(host)
 
