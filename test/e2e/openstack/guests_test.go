@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -123,26 +124,32 @@ func console(ctx context.Context) (string, error) {
 	return cluster.OpenStack(ctx, "console", "log", "show", guest)
 }
 
-// uptime is for how many seconds the guest says that it is up.
-func uptime(ctx context.Context) (int, error) {
+// printed is what the guest prints every second.
+var printed = regexp.MustCompile(`uptime: (\d+) of boot (\S+)\s`)
+
+// lastPrinted is what the guest printed last: for how many seconds it is up, since which boot.
+func lastPrinted(ctx context.Context) (seconds int, boot string, err error) {
 	out, err := console(ctx)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	_, said, ok := cutLast(out, "uptime: ")
-	if !ok {
-		return 0, nil
+	if all := printed.FindAllStringSubmatch(out, -1); len(all) > 0 {
+		seconds, err = strconv.Atoi(all[len(all)-1][1])
+		boot = all[len(all)-1][2]
 	}
-	return strconv.Atoi(strings.Fields(said)[0])
+	return seconds, boot, err
 }
 
-// cutLast is strings.Cut at the last of the separators.
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
+// uptime is for how many seconds the guest says that it is up.
+func uptime(ctx context.Context) (int, error) {
+	seconds, _, err := lastPrinted(ctx)
+	return seconds, err
+}
+
+// boot identifies the boot of the guest.
+func boot(ctx context.Context) (string, error) {
+	_, id, err := lastPrinted(ctx)
+	return id, err
 }
 
 // rerun has every playbook run once more, and waits for the end.
