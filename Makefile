@@ -242,7 +242,7 @@ figures: lab-needs ## Measure what deployments and changes take on the lab's rea
 ##@ Try
 
 .PHONY: demo
-demo: ## Run the demo, from an empty machine to a guest on each of two computes (root).
+demo: ## Run the demo, from an empty machine to guests on computes, one of which moves (root).
 	@go run ./test/demo
 
 .PHONY: demo-down

@@ -8,7 +8,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/demo/steps.sh
 . test/demo/steps.sh
 
-computes=(edpm-compute-0 edpm-compute-1)
+computes=(edpm-compute-0 edpm-compute-1 edpm-compute-2)
+# Hosts on which a guest is started.
+hosts_of_guests=("${computes[@]:0:2}")
 
 # show prints a command as a person would type it, and then runs it.
 show() { printf '\n$ %s\n' "$*"; "$@"; }
@@ -32,12 +34,15 @@ eventually() {
   done
 }
 
-apply_all() { apply_inputs openstack; }
+apply_all() {
+  apply_inputs openstack
+  kubectl apply -f $demo/compute-2.yaml
+}
 
 wait_all() {
   say 'Waiting for nova in pods, the nodes (phases -1 and 0), and then for the computes (phase 1)'
   wait_ready nova nova 900
-  for n in "${computes[@]}" edpm-storage-0; do wait_ready osdpnode "$n" 600; done
+  for n in "${computes[@]}"; do wait_ready osdpnode "$n" 600; done
   for n in "${computes[@]}"; do wait_ready nec "$n" 600; done
   wait_ready glance glance 300
 }
@@ -86,10 +91,13 @@ is_active() {
   [ "$status" = ACTIVE ]
 }
 
-# console SERVER: what the guest itself printed.
-console() { openstack console log show "$1" | grep -o 'guest: .*'; }
+# console SERVER: what the guest itself printed. One that was moved has a new log, with its counter.
+console() { openstack console log show "$1" | grep -o 'guest: .*' || counter "$1"; }
 
-has_spoken() { console "$1" | grep -q 'hello from the config drive'; }
+# counter SERVER: what the guest printed last, every second.
+counter() { openstack console log show "$1" | grep -o 'uptime: [0-9]* of boot .*' | tail -n 1; }
+
+has_spoken() { console "$1" | grep -qE 'hello from the config drive|uptime'; }
 
 # all_up: whether nova has heard of all its services lately.
 all_up() {
@@ -99,11 +107,30 @@ all_up() {
 
 show_guests() {
   log_in
-  say 'Starting a guest on each compute'
+  say 'Starting a guest in each cell'
   openstack flavor show guest >/dev/null 2>&1 || openstack flavor create --vcpus 1 --ram 128 --disk 1 guest >/dev/null
-  for host in "${computes[@]}"; do guest_on "$host"; done
-  for host in "${computes[@]}"; do eventually 300 is_active "guest-on-$host"; done
-  for host in "${computes[@]}"; do eventually 240 has_spoken "guest-on-$host"; done
+  for host in "${hosts_of_guests[@]}"; do guest_on "$host"; done
+  for host in "${hosts_of_guests[@]}"; do eventually 300 is_active "guest-on-$host"; done
+  for host in "${hosts_of_guests[@]}"; do eventually 240 has_spoken "guest-on-$host"; done
+}
+
+host_of() { openstack server show --format value --column OS-EXT-SRV-ATTR:host "$1"; }
+
+# runs_on SERVER HOST: whether it does, and has printed something there.
+runs_on() { [ "$(host_of "$1")" = "$2" ] && is_active "$1" && [ -n "$(counter "$1")" ]; }
+
+show_migration() {
+  local guest=guest-on-edpm-compute-0 to=edpm-compute-2
+  log_in
+  say 'Moving the running guest, with its disk, to the other compute of its cell'
+  for host in edpm-compute-0 edpm-compute-2; do
+    kubectl -n $namespace wait --for=condition=LiveMigrationReady nec/$host --timeout=180s
+  done
+  if [ "$(host_of $guest)" = $to ]; then to=edpm-compute-0; fi # of an earlier demo
+  echo "on $(host_of $guest): $(counter $guest)"
+  show openstack --os-compute-api-version 2.30 server migrate --live-migration --host $to --wait $guest
+  eventually 180 runs_on $guest $to
+  echo "on $(host_of $guest): $(counter $guest)"
 }
 
 show_hosts() {
@@ -134,7 +161,7 @@ show_nova() {
   show kubectl -n $namespace exec nova-api-0 -- nova-manage --config-dir /etc/nova/nova.conf.d cell_v2 list_hosts
   show openstack hypervisor list
   show openstack server list --column Name --column Status --column Host
-  for host in "${computes[@]}"; do
+  for host in "${hosts_of_guests[@]}"; do
     printf '\n$ openstack console log show guest-on-%s | grep guest:\n' "$host"
     console "guest-on-$host"
   done

@@ -60,6 +60,4 @@ apply_inputs() {
   kubectl -n $namespace patch osdprole edpm-compute --type=merge \
     -p "{\"spec\":{\"nodeTemplate\":{\"ansibleVars\":{\"edpm_nova_virt_type\":\"$(lab virt-type)\"}}}}"
   kubectl -n $namespace apply --validate=strict -k $demo
-  say 'Adding a host that is no compute'
-  kubectl apply -f $demo/dataplane.yaml
 }
