@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
 var (
@@ -23,7 +24,8 @@ func TestOpenStack(t *testing.T) {
 	lab.Reserve(t)
 	lab.SetUpGinkgo()
 	SetDefaultEventuallyPollingInterval(2 * time.Second)
-	RunSpecs(t, "nova in a real OpenStack")
+	suite, reporter := tier.Config()
+	RunSpecs(t, "nova in a real OpenStack", suite, reporter)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -1,0 +1,99 @@
+package openstack
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
+)
+
+const nextImage = "localhost/edpm-nova-newest:latest"
+
+// updateStories take nova and its computes to the next release while guests run. There is no
+// way back: what comes after them runs with that release.
+func updateStories(other func() lab.Host) {
+	computes := func() []lab.Host { return []lab.Host{compute, other()} }
+
+	It("are offered the next release by other defaults of the manager, which move nothing", tier.Long, func(ctx SpecContext) {
+		archive, err := cluster.Run(ctx, "test/lab/images/build.sh", "nova-newest")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cluster.Load(ctx, archive[strings.LastIndex(archive, "\n")+1:])).To(Succeed())
+		for _, host := range computes() {
+			Expect(host.LoadImage(ctx, "nova-newest")).To(Succeed())
+		}
+		before := imagesOfPods(ctx)
+		args := []string{"-n", lab.ManagerNamespace, "set", "env", "deployment/edpm-operators-manager"}
+		for _, component := range []string{"COMPUTE", "LIBVIRT", "CONDUCTOR", "API", "SCHEDULER", "NOVNC"} {
+			args = append(args, "RELATED_IMAGE_NOVA_"+component+"_IMAGE_URL_DEFAULT="+nextImage)
+		}
+		_, err = cluster.Kubectl(ctx, args...)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(updateOffered).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(ContainSubstring(nextImage))
+		Consistently(imagesOfPods).WithArguments(ctx).WithTimeout(30 * time.Second).WithPolling(3 * time.Second).Should(Equal(before))
+		Expect(expect.Read(ctx, k8s, nova())()).To(expect.Ready())
+	}, SpecTimeout(30*time.Minute))
+
+	It("are updated by one command while guests run, are created and deleted", tier.Long, func(ctx SpecContext) {
+		_, err := cluster.Run(ctx, "make", "--silent", "plugin")
+		Expect(err).NotTo(HaveOccurred())
+		before, failures, silent := look(ctx), keepCreating(ctx), watchAPI(ctx)
+		_, err = cluster.Run(ctx, filepath.Join("bin", "kubectl-edpm"), "--kubeconfig", cluster.Kubeconfig, "-n", namespace, "update", "nova/nova", "--yes")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(15 * time.Minute).Should(expect.Ready())
+		for _, host := range computes() {
+			Eventually(func() (map[string]string, error) {
+				obj := &novav1.NovaExternalCompute{ObjectMeta: named(host.Name)}
+				return obj.Status.Images, k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+			}).WithTimeout(15*time.Minute).Should(HaveKeyWithValue(novav1.ComputeComponent, nextImage), host.Name)
+			becomesReady(ctx, host.Name)
+			Expect(host.SSH(ctx, "podman container inspect --format {{.ImageName}} edpm_nova_compute")).To(Equal(nextImage))
+		}
+		Expect(silent()).To(BeEmpty(), "requests to two replicas of the API")
+		Expect(failures()).To(BeEmpty(), "guests that were created and deleted meanwhile")
+		before.lives(ctx)
+		Expect(imagesOfPods(ctx)).To(HaveEach(nextImage))
+	}, SpecTimeout(50*time.Minute))
+
+	It("move a guest of the former release to one another", tier.Long, func(ctx SpecContext) {
+		before, err := boot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		for _, to := range []lab.Host{other(), compute} {
+			move(ctx, to)
+			Eventually(boot).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal(before))
+		}
+	}, SpecTimeout(25*time.Minute))
+}
+
+// updateOffered is the message of the condition UpdateAvailable of the Nova, if it has it.
+func updateOffered(ctx context.Context) (string, error) {
+	obj := nova()
+	err := k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if c := obj.Status.Conditions.Get(common.UpdateAvailableCondition); c != nil {
+		return c.Message, err
+	}
+	return "", err
+}
+
+// imagesOfPods are those of the services of the Nova, by pod.
+func imagesOfPods(ctx context.Context) map[string]string {
+	GinkgoHelper()
+	out, err := cluster.Kubectl(ctx, "-n", namespace, "get", "pods", "--selector", "owner", "-o",
+		`jsonpath={range .items[?(@.status.phase=="Running")]}{.metadata.name}{" "}{.spec.containers[0].image}{"\n"}{end}`)
+	Expect(err).NotTo(HaveOccurred())
+	images := map[string]string{}
+	for line := range strings.Lines(out) {
+		name, image, _ := strings.Cut(strings.TrimSpace(line), " ")
+		images[name] = image
+	}
+	return images
+}
