@@ -164,7 +164,7 @@ func TestEveryCommandSaysWhatARealClusterLacks(t *testing.T) {
 		for _, args := range everyLine(t) {
 			t.Run(name+": "+strings.Join(args, " "), func(t *testing.T) {
 				out, err := runOn(t, args, "--kubeconfig", kubeconfig, "--server", c.server, "--namespace", "empty")
-				if !regexp.MustCompile(c.says).MatchString(out) {
+				if !regexp.MustCompile(c.says).MatchString(out) || err != nil && strings.Contains(err.Error(), "[]") {
 					t.Errorf("it prints %q, and the error is %v; want %s in it", out, err, c.says)
 				}
 			})
