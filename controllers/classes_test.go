@@ -299,6 +299,23 @@ var _ = Describe("A service class", func() {
 		w.exactlyOnce()
 	})
 
+	It("gives no node its service before it has its finalizer", func() {
+		w := newPlane("agent")
+		resume := w.wire.hold(at("/edpmserviceclasses/agent"))
+		DeferCleanup(resume)
+		mine := w.service("agent", "mine")
+		w.make(MakeServiceClass("agent", w.ns).Obj(), MakeNode("n", w.ns).Role("edge").Obj(), MakeNode("mine", w.ns).Role("edge").Host("10.0.0.2").Obj(), mine)
+		w.nodesReady("n", "mine")
+		Consistently(func(g Gomega) {
+			g.Expect(w.services(g)).To(ConsistOf("agent-mine"))
+			g.Expect(metav1.GetControllerOf(get(g, mine))).To(BeNil())
+		}).Should(Succeed(), "the class could be deleted at once, and no one would know how the service is removed")
+		w.nothingRuns()
+		resume()
+		w.servicesReady("agent", "n", "mine")
+		w.exactlyOnce()
+	})
+
 	It("disappears at once when no node uses it", func() {
 		w := newPlane()
 		w.make(MakeServiceClass("agent", w.ns).Obj())

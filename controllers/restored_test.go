@@ -92,6 +92,18 @@ var _ = Describe("What was restored from a backup without its status", func() {
 		Expect(w.steps("n")).To(Equal([]string{cleanup}))
 	})
 
+	It("is told from what a person creates, also if the manager dies between the finalizer and the first status", func() {
+		resume := w.wire.hold(at("/novaexternalcomputes/n/status"))
+		DeferCleanup(resume)
+		mine := MakeCompute("n", w.ns, "cell1")
+		w.make(mine)
+		Eventually(w.wire.waiting).Should(BeTrue())
+		Consistently(func(g Gomega) []string { return get(g, mine).Finalizers }).Should(BeEmpty(), "with it, and without a status, it would count as restored")
+		resume()
+		Eventually(func(g Gomega) []string { return get(g, mine).Finalizers }).Should(ConsistOf(novav1.NovaExternalComputeFinalizer))
+		Expect(get(Default, mine).Status.Unknown()).To(BeFalse())
+	})
+
 	It("leaves the host even if the class of a service was restored after the service", func() {
 		role := w.role("edge").Annotation("example.org/agent", "true").Obj()
 		role.Spec.DeployStrategy.Deploy = ptr.To(false)

@@ -108,15 +108,22 @@ class OVNTest(realhost.HostTest):
             self.assertIn("The kernel of this host has no datapath of Open vSwitch", self.refused("configure_ovs", edpm_ovs_datapath_type="system")[1])
 
     def test_4_a_chassis(self):
-        # A machine of the same name and address, which is no more.
-        self.transact([{"op": "insert", "table": "Encap", "uuid-name": "e", "row": {"type": "geneve", "ip": "172.19.0.10", "chassis_name": "gone"}},
-                       {"op": "insert", "table": "Chassis", "row": {"name": "gone", "hostname": realhost.NAME, "encaps": ["named-uuid", "e"]}}])
+        self.add_chassis("gone", "172.19.0.10")
+        self.add_chassis("other", "172.19.0.11")
+        self.assertIn("the chassis other has the host name %s as well, and its ovn-controller answers" % realhost.NAME, self.refused("ovn_controller", **self.controller())[1])
+        self.assertIn("other", self.rows("Chassis", "name"))
+        self.transact([{"op": "update", "table": "SB_Global", "where": [], "row": {"nb_cfg": 1}}])
         result = self.succeeds("ovn_controller", **self.controller())
         self.assertIn("Wait until the south bound database has the host", result.changed)
         system = self.ids()["system-id"]
         self.assertEqual((self.rows("Chassis", "name"), self.rows("Chassis_Private", "name")), ([system], [system]))
         self.unchanged("ovn_controller", **self.controller())
         self.assertEqual(self.host("systemctl start edpm-health-ovn_controller; systemctl is-failed edpm-health-ovn_controller", check=False), "inactive")
+
+    def add_chassis(self, name, address):
+        """Adds what a machine of the host's name has in the south bound database."""
+        self.transact([{"op": "insert", "table": "Encap", "uuid-name": "e", "row": {"type": "geneve", "ip": address, "chassis_name": name}},
+                       {"op": "insert", "table": "Chassis", "row": {"name": name, "hostname": realhost.NAME, "encaps": ["named-uuid", "e"]}}])
 
     def test_5_a_restart_keeps_the_chassis(self):
         before = self.transact([{"op": "select", "table": "Chassis", "where": [], "columns": ["_uuid"]}])

@@ -37,11 +37,38 @@ class ConmonTest(ScriptTest):
 
 
 class ChassisTest(ScriptTest):
+    def southbound(self, address="172.19.0.10", answered="7"):
+        """Has a chassis of this host, and another one of its name with the address, whose ovn-controller has answered that request of 7."""
+        self.command("ovs-vsctl", 'case "$*" in *system-id) echo id;; *hostname) echo host;; *ovn-encap-ip) echo 172.19.0.10,fd00::10;; '
+                                  '*ovn-remote) echo tcp:192.0.2.1:6642;; esac')
+        self.command("ovn-appctl", "echo connected")
+        self.command("sleep", "true")
+        self.command("ovn-sbctl", """case "$*" in
+          *"find Chassis hostname"*) echo other; echo id;; *"find Encap"*) echo %s;; *"find "*) echo id;; *metadata-id*) echo agent;;
+          *"get SB_Global . nb_cfg") echo 7;; *"get Chassis_Private other nb_cfg") echo %s;; esac""" % (address, answered))
+
+    def register(self, *southbound):
+        """Returns the exit code, the output, and whether the other chassis was removed."""
+        self.southbound(*southbound)
+        code, output = self.sh(self.script("edpm_ovn_controller", "chassis.sh"), "register", "0")
+        return code, output, any(call.endswith("chassis-del other") for call in self.calls("ovn-sbctl"))
+
+    def test_another_machine_of_the_host_name_keeps_its_chassis(self):
+        """It may have guests."""
+        code, output, removed = self.register("172.19.0.11")
+        self.assertEqual((code, removed), (1, False))
+        self.assertIn("the chassis other has the host name host as well, and its ovn-controller answers", output)
+
+    def test_what_a_machine_of_the_host_name_left_behind_is_removed(self):
+        for what, southbound in (("it has the address of this host", ()), ("one of several", ("fd00::10",)), ("it answers no more", ("172.19.0.11", "6")),
+                                 ("it has never answered", ("172.19.0.11", "")), ("it has no address", ("", "6"))):
+            with self.subTest(what):
+                code, output, removed = self.register(*southbound)
+                self.assertEqual((code, removed), (0, True), output)
+
     def test_every_question_may_go_to_a_follower(self):
         """A server of a clustered database that is not its leader refuses ovn-sbctl otherwise, and a remote may be one alone."""
-        self.command("ovs-vsctl", 'case "$*" in *system-id) echo id;; *hostname) echo host;; *ovn-remote) echo tcp:192.0.2.1:6642;; esac')
-        self.command("ovn-appctl", "echo connected")
-        self.command("ovn-sbctl", 'case "$*" in *"find Chassis hostname"*) echo stale; echo id;; *find*) echo id;; *metadata-id*) echo agent;; esac')
+        self.southbound("172.19.0.11", "6")
         for arguments in (["register", "0"], ["remove"], ["forget-metadata"]):
             code, output = self.sh(self.script("edpm_ovn_controller", "chassis.sh"), *arguments)
             self.assertEqual(code, 0, output)

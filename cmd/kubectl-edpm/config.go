@@ -70,12 +70,16 @@ func (c *configCommand) read(ctx context.Context, node string) error {
 		name func() string
 		hint string
 	}{
-		{c.node, func() string { return node }, ""},
+		{c.node, func() string { return node }, " in namespace " + c.namespace + ": kubectl get osdpnode -A lists all nodes"},
 		{c.compute, func() string { return node }, ": the node is no compute: kubectl edpm status " + node + " shows its services"},
 		{c.cell, func() string { return c.compute.Spec.CellName }, ""},
 	} {
-		if err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: wanted.name()}, wanted.into); err != nil {
+		err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: wanted.name()}, wanted.into)
+		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("%w%s", err, wanted.hint)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -57,6 +57,9 @@ func (d *driftCommand) run(ctx context.Context, out io.Writer, args []string) er
 	if err != nil {
 		return err
 	}
+	if len(nodes) == 0 && d.output == "text" {
+		return d.sayNoNodes(out)
+	}
 	all := make([]nodeDrift, 0, len(nodes))
 	for _, n := range nodes {
 		found := slices.Clone(n.Status.Drift)

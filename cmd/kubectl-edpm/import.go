@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -64,7 +63,7 @@ func (c *importCommand) run(ctx context.Context, in io.Reader, out, notes io.Wri
 		return err
 	}
 	if inputs.IsEmpty() {
-		return errors.New("the inputs have no OpenStackDataPlaneNodeSet, -Service or -Deployment")
+		return fmt.Errorf("%s no OpenStackDataPlaneNodeSet, -Service or -Deployment", c.whatHas())
 	}
 	plan, err := nodesets.NewPlan(inputs)
 	if err != nil {
@@ -80,6 +79,14 @@ func (c *importCommand) run(ctx context.Context, in io.Reader, out, notes io.Wri
 		return fmt.Errorf("lines of the report with no counterpart: %d; read them, and give the report with --acknowledge", len(open))
 	}
 	return nil
+}
+
+// whatHas is what was read, as the begin of a sentence.
+func (c *importCommand) whatHas() string {
+	if c.fromCluster {
+		return fmt.Sprintf("namespace %s, which --namespace chooses, has", c.namespace)
+	}
+	return "the inputs have"
 }
 
 func (c *importCommand) readAll(ctx context.Context, in io.Reader, inputs *nodesets.Inputs) error {

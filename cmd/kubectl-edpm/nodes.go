@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -73,6 +74,12 @@ func (c *connection) find(ctx context.Context, arg string) (subject, error) {
 		return found[0], nil
 	}
 	return subject{}, fmt.Errorf("there is a node and a role %q: write node/%s or role/%s", arg, arg, arg)
+}
+
+// sayNoNodes says where nodes may be instead.
+func (c *connection) sayNoNodes(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "There are no nodes in namespace %s, or none with this role: kubectl get osdpnode -A lists all\n", c.namespace)
+	return err
 }
 
 // exists reports whether there is such a node or role.

@@ -64,12 +64,13 @@ func (s *statusCommand) run(ctx context.Context, out io.Writer, arg string) erro
 	if s.subject, err = s.find(ctx, arg); err != nil {
 		return err
 	}
-	if s.watch {
-		return s.follow(ctx, out)
-	}
+	// Before a watch as well, which would try again for ever what is forbidden.
 	views, err := s.views(ctx, s.client, s.subject)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case s.watch:
+		return s.follow(ctx, out)
 	}
 	return s.show(out, views)
 }
@@ -83,8 +84,7 @@ func (s *statusCommand) show(out io.Writer, views []nodeview.Node) error {
 	roles := nodeview.Roles(views)
 	return printAs(out, s.output, roles, func(out io.Writer) error {
 		if len(roles) == 0 {
-			_, err := fmt.Fprintf(out, "There are no nodes in namespace %s, or none with this role.\n", s.namespace)
-			return err
+			return s.sayNoNodes(out)
 		}
 		for i, r := range roles {
 			if i > 0 {
@@ -100,18 +100,14 @@ func (s *statusCommand) show(out io.Writer, views []nodeview.Node) error {
 
 // follow prints the nodes whenever something changes, until all are up.
 func (s *statusCommand) follow(ctx context.Context, out io.Writer) error {
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := s.withTimeout(ctx)
 	defer stop()
-	if s.timeout > 0 {
-		ctx, stop = context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("--timeout: not all nodes are up after %s", s.timeout))
-		defer stop()
-	}
 	reader, changed, err := s.watchAll(ctx)
 	if err != nil {
 		return err
 	}
 	var shown []nodeview.Node
-	for {
+	for first := true; ; first = false {
 		views, err := s.views(ctx, reader, s.subject)
 		if err != nil {
 			return err
@@ -119,7 +115,7 @@ func (s *statusCommand) follow(ctx context.Context, out io.Writer) error {
 		if s.subject.node != "" && len(views) == 0 {
 			return fmt.Errorf("node %s is gone", s.subject.node)
 		}
-		if isTerminal(out) && s.output == "text" || !reflect.DeepEqual(shown, views) {
+		if first || isTerminal(out) && s.output == "text" || !reflect.DeepEqual(shown, views) {
 			if err := s.redraw(out, views); err != nil {
 				return err
 			}
@@ -135,6 +131,14 @@ func (s *statusCommand) follow(ctx context.Context, out io.Writer) error {
 		case <-time.After(refresh):
 		}
 	}
+}
+
+// withTimeout returns a context that ends with --timeout, or when it is stopped.
+func (s *statusCommand) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("--timeout: not all nodes are up after %s", s.timeout))
 }
 
 func allUp(views []nodeview.Node) bool {

@@ -105,11 +105,11 @@ func (u *updateCommand) object(ctx context.Context, arg string) (*unstructured.U
 		obj := &unstructured.Unstructured{}
 		obj.SetGroupVersionKind(k.GroupVersionKind)
 		if err := u.client.Get(ctx, client.ObjectKey{Namespace: u.namespace, Name: name}, obj); err != nil {
-			return nil, fmt.Errorf("reading %s in namespace %s: %w", arg, u.namespace, err)
+			return nil, fmt.Errorf("reading %s in namespace %s: %w; kubectl get %s -A lists all", arg, u.namespace, err, k.Plural)
 		}
 		return obj, nil
 	}
-	return nil, fmt.Errorf("the cluster has no kind %q of the operators: kubectl get edpm lists their objects", kind)
+	return nil, fmt.Errorf("the cluster has no kind %q of the operators: %s", kind, notInstalled)
 }
 
 func read(obj *unstructured.Unstructured) (*released, error) {

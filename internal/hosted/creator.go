@@ -142,10 +142,12 @@ func (c *creator) setup(mgr ctrl.Manager) error {
 	return b.Complete(c)
 }
 
-// existence lets through that an object appears, is deleted, or goes.
+// existence lets through that an object appears, is deleted, or goes, and that it gets
+// its finalizer.
 var existence = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+			!slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
 	},
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
@@ -182,7 +184,7 @@ func (p *post) ensure(ctx context.Context, obj Object, value string) error {
 			return p.refuse(ctx, reason, message)
 		}
 	}
-	if !kept(p.node) {
+	if !kept(p.node) || p.Unprotected && !p.owns(obj) {
 		return nil
 	}
 	if !dataplane.HasServiceStatus(p.node, p.Offering.Name) {
@@ -207,6 +209,9 @@ func (p *post) ensure(ctx context.Context, obj Object, value string) error {
 	}
 	return p.show(ctx, applied)
 }
+
+// owns reports whether the object belongs to the node.
+func (p *post) owns(obj Object) bool { return obj != nil && metav1.IsControlledBy(obj, p.node) }
 
 // kept reports whether the node has its finalizer. A node without one is deleted at once,
 // whatever its status, and its objects only after it, when the inventory that they need to

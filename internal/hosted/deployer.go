@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +60,8 @@ type Scope struct {
 	environment map[string]string
 	// restored reports that the object may have been restored from a backup without its status.
 	restored bool
+	// created reports that the object had no status when it was read.
+	created bool
 	// state of the steps.
 	state edpm.State
 	// converging reports whether the engine knows what is wanted.
@@ -93,6 +96,7 @@ func (d *deployer) scope(obj Object) *Scope {
 	s := &Scope{deployer: d, Object: obj}
 	s.spec, s.status = obj.Hosted()
 	s.restored = d.creations.restored(obj, d.Finalizer)
+	s.created = s.status.ObservedGeneration == 0
 	s.offering = d.only()
 	s.offering.Name = d.serviceOf(obj)
 	s.parts = d.Bind(s)
@@ -239,7 +243,27 @@ func (d *deployer) inputsOf(obj client.Object) []string {
 }
 
 // ensureFinalizer makes sure that an object cannot go while its service is on the host.
-// Those that the creator makes have it from the start.
+// Those that the creator makes have it from the start. One that a person makes has a status
+// before: a manager that dies in between must not leave a new object that looks like a
+// restored one.
 func (s *Scope) ensureFinalizer(ctx context.Context) error {
+	if s.created && !controllerutil.ContainsFinalizer(s.Object, s.Finalizer) {
+		if err := s.writeFirstStatus(ctx); err != nil {
+			return err
+		}
+	}
 	return apply.Finalizer(ctx, s.Client, s.Object, s.Finalizer, controllerutil.AddFinalizer)
+}
+
+// writeFirstStatus writes that the object was seen, and that it is not Ready.
+func (s *Scope) writeFirstStatus(ctx context.Context) error {
+	before, first := s.Object.DeepCopyObject().(Object), s.Object.DeepCopyObject().(Object)
+	before.SetObservedGeneration(0)
+	*before.GetConditions(), *first.GetConditions() = nil, nil
+	first.GetConditions().Set(condition.UnknownCondition(condition.ReadyCondition, condition.InitReason, condition.ReadyInitMessage))
+	if err := s.Status().Patch(ctx, first, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the first status: %w", err)
+	}
+	s.Object.SetResourceVersion(first.GetResourceVersion())
+	return nil
 }

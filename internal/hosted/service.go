@@ -132,6 +132,10 @@ type Offering struct {
 	Leftovers string
 	// Ending reports whether no further node gets the service.
 	Ending bool
+	// Unprotected reports whether what defines the service has no finalizer yet: it could be
+	// deleted at once, and with it how the service is removed from hosts. No object of it
+	// belongs to a node until then.
+	Unprotected bool
 }
 
 // Several is for a kind whose objects are for different services: a node has one
@@ -140,7 +144,7 @@ type Offering struct {
 // is deleted.
 type Several struct {
 	// Definition is an empty object of the kind that defines a service. Nodes are looked
-	// at again when one appears or goes.
+	// at again when one appears or goes, and when its finalizers change.
 	Definition client.Object
 	// All returns the services that are defined in a namespace.
 	All func(ctx context.Context, namespace string) ([]Offering, error)

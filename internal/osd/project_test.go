@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -227,6 +228,34 @@ func TestWhatKeepsOSDsFromTheirPlace(t *testing.T) {
 			got := project(t, c.snapshot, specOf(c.set), zone)[0]
 			if len(got.Problems) == 0 || got.Problems[0].Reason != c.reason || got.Problems[0].Remedy == "" {
 				t.Errorf("the problems are %+v; want %s", got.Problems, c.reason)
+			}
+		})
+	}
+}
+
+// A zone whose nodes are drained or dedicated counts as an empty domain, for Jobs that prepare
+// OSDs (rook#5932) as for pods of services.
+func TestAZoneThatTakesNoOSDHasARemedyThatHelps(t *testing.T) {
+	for name, taint := range map[string]corev1.Taint{
+		"cordoned":  {Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
+		"dedicated": {Key: "dedicated", Effect: corev1.TaintEffectNoSchedule},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := inZones(2, 2, 2)
+			for _, node := range nodes[4:] {
+				node.Spec.Unschedulable, node.Spec.Taints = name == "cordoned", []corev1.Taint{taint}
+			}
+			set := makeSet("a", 6, 0)
+			got := project(t, snapshotOf(nodes), specOf(set), zone)[0]
+			want := "set nodeTaintsPolicy: Honor in the topology spread constraint on " + zone
+			if len(got.Problems) == 0 || !strings.HasPrefix(got.Problems[0].Remedy, want) || !strings.Contains(got.Problems[0].Remedy, "(z2-n0, z2-n1)") {
+				t.Fatalf("the problems are %+v; want first %q, and the nodes", got.Problems, want)
+			}
+			counted := spread(zone, hard, "rook-ceph-osd", "rook-ceph-osd-prepare")
+			counted.NodeTaintsPolicy = ptr.To(corev1.NodeInclusionPolicyHonor)
+			set.PreparePlacement = ptr.To(constraints(counted))
+			if got = project(t, snapshotOf(nodes), specOf(set), zone)[0]; len(got.Problems) > 0 || got.Domains["zone0"] != 3 || got.Domains["zone1"] != 3 {
+				t.Errorf("with it the OSDs go to %v, and the problems are %+v", got.Domains, got.Problems)
 			}
 		})
 	}

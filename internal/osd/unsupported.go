@@ -12,6 +12,9 @@ import (
 func Ignored(spec *ocsv1.StorageClusterSpec) []string {
 	ignored := present("spec", spec.UnsupportedFields)
 	ignored = append(ignored, present("spec.encryption", spec.Encryption.UnsupportedEncryptionFields)...)
+	if t := spec.NodeTopologies; t != nil && t.Labels != nil {
+		ignored = append(ignored, "spec.nodeTopologies.labels") // they are read from the nodes
+	}
 	return append(ignored, present("spec.arbiter", spec.Arbiter.UnsupportedArbiterFields)...)
 }
 

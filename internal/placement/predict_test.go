@@ -337,6 +337,16 @@ func TestMissingPodsAreScheduledInParallel(t *testing.T) {
 			}
 		})
 	}
+	t.Run("each as often as it takes", func(t *testing.T) {
+		// The third pod waits for a second pod in zone B, and that for one in C.
+		on := []string{"a1", "a2", "a1", "b1", "b1", "c1", "c1"}
+		snapshot, w := retained(on...)
+		v := predict(t, snapshot, w)
+		fine(t, v)
+		if !slices.Equal(nodesOf(v), on) {
+			t.Errorf("got %v", nodesOf(v))
+		}
+	})
 	t.Run("and so are pods that only lack a node", func(t *testing.T) {
 		snapshot, w := retained("a1", "a2", "b1", "c1")
 		for ordinal := range w.Replicas {

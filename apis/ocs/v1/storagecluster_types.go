@@ -196,6 +196,9 @@ type UnsupportedEncryptionFields struct {
 	// StorageClass is not supported.
 	// +optional
 	StorageClass *apiextensionsv1.JSON `json:"storageClass,omitempty"`
+	// StorageClassName is not supported.
+	// +optional
+	StorageClassName *apiextensionsv1.JSON `json:"storageClassName,omitempty"`
 	// KMS is not supported.
 	// +optional
 	KMS *apiextensionsv1.JSON `json:"kms,omitempty"`
@@ -276,6 +279,9 @@ type UnsupportedFields struct {
 	// NFS is not supported.
 	// +optional
 	NFS *apiextensionsv1.JSON `json:"nfs,omitempty"`
+	// NVMeoF is not supported.
+	// +optional
+	NVMeoF *apiextensionsv1.JSON `json:"nvmeof,omitempty"`
 	// CSI is not supported.
 	// +optional
 	CSI *apiextensionsv1.JSON `json:"csi,omitempty"`

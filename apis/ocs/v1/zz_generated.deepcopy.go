@@ -413,6 +413,11 @@ func (in *UnsupportedEncryptionFields) DeepCopyInto(out *UnsupportedEncryptionFi
 		*out = new(apiextensionsv1.JSON)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.StorageClassName != nil {
+		in, out := &in.StorageClassName, &out.StorageClassName
+		*out = new(apiextensionsv1.JSON)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.KMS != nil {
 		in, out := &in.KMS, &out.KMS
 		*out = new(apiextensionsv1.JSON)
@@ -490,6 +495,11 @@ func (in *UnsupportedFields) DeepCopyInto(out *UnsupportedFields) {
 	}
 	if in.NFS != nil {
 		in, out := &in.NFS, &out.NFS
+		*out = new(apiextensionsv1.JSON)
+		(*in).DeepCopyInto(*out)
+	}
+	if in.NVMeoF != nil {
+		in, out := &in.NVMeoF, &out.NVMeoF
 		*out = new(apiextensionsv1.JSON)
 		(*in).DeepCopyInto(*out)
 	}

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -72,6 +73,7 @@ func offering(class *edpmv1.EDPMServiceClass) hosted.Offering {
 	return hosted.Offering{
 		Name: class.Name, Annotation: class.Spec.Annotation, RunnerImage: class.Spec.OpenStackAnsibleEERunnerImage,
 		Leftovers: class.Spec.Leftovers, Ending: !class.DeletionTimestamp.IsZero(),
+		Unprotected: !controllerutil.ContainsFinalizer(class, edpmv1.EDPMServiceClassFinalizer),
 	}
 }
 

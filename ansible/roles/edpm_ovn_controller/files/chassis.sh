@@ -1,6 +1,7 @@
 # The chassis of this host in OVN's south bound database. Runs in a container with the Open vSwitch of the host:
 #
-#   chassis register SECONDS [OPTION...]   waits until it is there, and removes those that hosts of this name left behind
+#   chassis register SECONDS [OPTION...]   waits until it is there, and removes those that machines of this host's name left behind;
+#                                          fails if one of them is in use
 #   chassis remove [OPTION...]             removes it, and its agents in neutron
 #   chassis forget-metadata [OPTION...]    removes the metadata agent from it, and in neutron
 #
@@ -50,6 +51,33 @@ drop() {
   echo "chassis $1 is removed"
 }
 
+# has_address CHASSIS: fails if none of its addresses for tunnels is one of this host.
+has_address() {
+  own=$(external ovn-encap-ip)
+  for address in $(sb --bare --columns=ip find Encap "chassis_name=\"$1\""); do
+    case ",$own," in *",$address,"*) return 0 ;; esac
+  done
+  return 1
+}
+
+# answered CHASSIS: prints the last request of neutron, or of another client, that its ovn-controller has answered.
+answered() {
+  number=$(sb --if-exists get Chassis_Private "$1" nb_cfg)
+  echo "${number:-0}"
+}
+
+# is_silent CHASSIS: fails if its ovn-controller has answered the last request, or does so in ten seconds.
+is_silent() {
+  request=$(sb get SB_Global . nb_cfg)
+  tries=10
+  while [ "$(answered "$1")" -lt "$request" ]; do
+    [ "$tries" -gt 0 ] || return 0
+    tries=$((tries - 1))
+    sleep 1
+  done
+  return 1
+}
+
 # registered: fails if the database does not have the chassis, or ovn-controller has no connection to it.
 registered() {
   [ -n "$(rows Chassis_Private "name=\"$id\"")" ] && [ "$(ovn-appctl -t ovn-controller connection-status 2>/dev/null)" = connected ]
@@ -57,9 +85,16 @@ registered() {
 
 case $action in
   register)
-    # Two chassis cannot have one address: a new machine of the same name could not register.
-    for stale in $(rows Chassis "hostname=\"$host\""); do
-      [ "$stale" = "$id" ] || drop "$stale"
+    # Two chassis cannot have one address: a new machine of the same name could not register. One with another address can be of a
+    # host that runs, and its guests would lose their networks.
+    for other in $(rows Chassis "hostname=\"$host\""); do
+      if [ "$other" != "$id" ]; then
+        if ! has_address "$other" && ! is_silent "$other"; then
+          echo "the chassis $other has the host name $host as well, and its ovn-controller answers: it is another machine. Give one of the two another host name. If that machine no longer exists: ovn-sbctl chassis-del $other" >&2
+          exit 1
+        fi
+        drop "$other"
+      fi
     done
     until registered; do
       if [ "$seconds" -le 0 ]; then
