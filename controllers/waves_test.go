@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -85,6 +86,33 @@ var _ = Describe("Another image for the computes of a cell", func() {
 		}
 		first, second := w.did("n001", "nova")[1], w.did("n002", "nova")[1]
 		Expect(first.Job).NotTo(Equal(second.Job), "one of them is unavailable at a time")
+		w.calm()
+		w.quiet()
+	})
+
+	It("is pulled by all hosts before any is restarted, which one that cannot do so prevents", func() {
+		sick := w.sick(map[string]fakekube.Outcome{"n001/pull-images": fakekube.Failed})
+		setImage(cell, "compute:2")
+		w.halted(w.compute("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed), "pull-images")
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.RolloutHeld), "n001")
+		counts(cell, novav1.ComputesStatus{Total: 3, Outdated: 3, Failed: 1})
+		Consistently(func(g Gomega) {
+			for _, name := range hosts {
+				g.Expect(w.deployedImages(name)).To(Equal([]any{"compute:1"}), "of %s", name)
+			}
+		}).Should(Succeed())
+		Expect(get(Default, w.compute("n001")).Spec.NovaComputeContainerImage).To(BeEmpty(), "its spec is as it was")
+
+		By("repairing it")
+		sick.heal("n001/pull-images")
+		counts(cell, novav1.ComputesStatus{Total: 3, Current: 3})
+		w.computesReady(hosts...)
+		for _, name := range hosts {
+			steps := w.steps(name)
+			Expect(slices.Index(steps, "pull-images")).To(And(BeNumerically(">", 0), BeNumerically("<", len(steps)-1)), "of %s: %v", name, steps)
+			Expect(w.did(name, "pull-images")[0].Vars).To(And(HaveKeyWithValue("edpm_images", []any{"compute:2"}), HaveKeyWithValue("edpm_images_prune", false)))
+			Expect(get(Default, w.compute(name)).Status.PulledImage).To(BeEmpty())
+		}
 		w.calm()
 		w.quiet()
 	})

@@ -2,7 +2,6 @@ package nova
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -175,8 +174,11 @@ func (s *scope) lagging(ctx context.Context, step step) (string, error) {
 // do that follow it.
 func (s *scope) computesLagging(p part) string {
 	for _, cell := range s.cells {
-		if p.cell != "" && cell.ShortName() == p.cell && rollout.Outdated(cell, p.in(s.target())) {
-			return fmt.Sprintf("no compute of NovaCell %s is outdated: see its status.computes", cell.Name)
+		if p.cell == "" || cell.ShortName() != p.cell {
+			continue
+		}
+		if lagging := rollout.Lagging(cell, p.in(s.target())); lagging != "" {
+			return lagging
 		}
 	}
 	return ""
