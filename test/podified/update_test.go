@@ -12,7 +12,9 @@ import (
 	k8scorev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/fakenova"
 )
 
 // sets are the images of all StatefulSets, by name.
@@ -115,6 +117,65 @@ spec:
 		Expect(get(Default, nova()).Status.Conditions.Get(novav1.UpdateReadyCondition)).To(BeNil())
 		Expect(get(Default, nova()).Status.Deployed).To(BeNil())
 		Expect(order(wire.Since(before, "statefulsets"), services)).To(HaveExactElements("nova-scheduler", "nova-cell1-metadata", "nova-api"))
+		quiet()
+	})
+
+	It("brings computes in pods their image once the control plane has its own, one after the other", func() {
+		server := fakenova.Start("p")
+		DeferCleanup(server.Close)
+		change(nova(), func(n *novav1.Nova) { n.Spec.KeystoneAuthURL = server.URL })
+		names := []string{"ironic-a", "ironic-b", "ironic-chosen"}
+		for _, name := range names {
+			server.Register(name+"-0", name+"-1")
+			w.apply("apiVersion: nova.openstack.org/v1beta1\nkind: NovaCompute\nmetadata: {name: " + name + "}\nspec: {cellName: nova-cell1, replicas: 2}")
+		}
+		compute := func(name string) *novav1.NovaCompute { return &novav1.NovaCompute{ObjectMeta: w.meta(name)} }
+		change(compute("ironic-chosen"), func(c *novav1.NovaCompute) { c.Spec.ContainerImage = "mine:1" })
+		images := func(g Gomega) []string {
+			sets := w.sets(g)
+			return []string{sets["ironic-a"], sets["ironic-b"], sets["ironic-chosen"]}
+		}
+		Eventually(images).Should(Equal([]string{"compute:1", "compute:1", "mine:1"}))
+		server.DiscoverByService() // as the Job would, which has no program here
+		for _, name := range names {
+			ready(compute(name))
+		}
+		ready(nova())
+		crashed := ""
+		crash := func(image string) {
+			crashed = image
+			cluster.crash(func(p *k8scorev1.Pod) string {
+				if p.Spec.Containers[0].Image == crashed {
+					return "crashed"
+				}
+				return ""
+			})
+		}
+		mark := wire.Mark()
+		crash("api:2")
+		choose("2")
+		change(nova(), func(n *novav1.Nova) {
+			t := n.Spec.CellTemplates["cell1"]
+			t.NovaComputeContainerImage = "compute:2"
+			n.Spec.CellTemplates["cell1"] = t
+		})
+		Eventually(w.sets).Should(HaveKeyWithValue("nova-cell1-metadata", "api:2"))
+		Consistently(images).Should(Equal([]string{"compute:1", "compute:1", "mine:1"}))
+
+		By("the first of them not starting")
+		crash("compute:2")
+		Eventually(images).Should(Equal([]string{"compute:2", "compute:1", "mine:1"}))
+		shows(nova(), novav1.UpdateReadyCondition, "False/Updating/Info", "all pods of NovaCompute ironic-a run image compute:2")
+		Consistently(images).Should(Equal([]string{"compute:2", "compute:1", "mine:1"}))
+		Expect(get(Default, compute("ironic-b")).Status.Conditions.Get(common.UpdateAvailableCondition)).To(BeNil(), "it follows without being asked")
+		Expect(w.pod("ironic-a-0").Spec.Containers[0].Image).To(Equal("compute:1"), "one pod is replaced at a time")
+		Expect(w.ran(mark)).NotTo(ContainElement("nova-cell1-online-migrations"))
+
+		By("it starting")
+		crash("")
+		Eventually(images).Should(Equal([]string{"compute:2", "compute:2", "mine:1"}))
+		ready(nova())
+		Expect(w.ran(mark)).To(ContainElement("nova-cell1-online-migrations"))
 		quiet()
 	})
 

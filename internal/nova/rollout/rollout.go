@@ -1,6 +1,7 @@
-// Package rollout decides how computes on hosts follow a change of the image of their cell: all
-// pull it while they run, then one gets it first, and the others once nova says that it is
-// up. How many of these are interrupted at a time is for the engine to say (maxUnavailable).
+// Package rollout decides how computes follow a change of the image of their cell. Hosts pull it
+// while they run, then one gets it first, and the others once nova says that it is up. How
+// many of these are interrupted at a time is for the engine to say (maxUnavailable). Computes
+// in pods get it one after the other.
 package rollout
 
 import (
@@ -38,10 +39,17 @@ func Begin(cell *novav1.NovaCell, before string) {
 	}
 }
 
-// Of is how computes of a cell follow its image, zero if they do not. It changes a few times in
-// an update: all of them are looked at when it does.
+// Of is how computes of a cell follow its image, zero if they do not.
 func Of(cell client.Object) novav1.ComputeUpdate {
 	return ptr.Deref(cell.(*novav1.NovaCell).Status.ComputeUpdate, novav1.ComputeUpdate{})
+}
+
+// OfHosts is what computes on hosts read of that. It changes a few times in an update: all of
+// them are looked at when it does.
+func OfHosts(cell client.Object) novav1.ComputeUpdate {
+	update := Of(cell)
+	update.Pods = ""
+	return update
 }
 
 func imageOf(cell *novav1.NovaCell) string { return cell.Status.Images[novav1.ComputeComponent] }
@@ -125,7 +133,11 @@ func isOutdated(cell *novav1.NovaCell, image string) bool {
 	if status.ObservedGeneration != cell.Generation || imageOf(cell) != image {
 		return true
 	}
-	return status.ComputeUpdate != nil && status.ComputeUpdate.Image == image && status.Computes != nil && status.Computes.Outdated > 0
+	update := status.ComputeUpdate
+	if update == nil || update.Image != image {
+		return false
+	}
+	return update.Pods != "" || status.Computes != nil && status.Computes.Outdated > 0
 }
 
 // Changes lets through what a cell counts of its computes.
@@ -144,9 +156,12 @@ var Changes = watch.SpecOr(func(obj client.Object) (seen struct{ image, deployed
 })
 
 // Sum counts the computes of a cell, and brings their update forward.
-func Sum(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute) {
+func Sum(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute, inPods []novav1.NovaCompute) {
 	status, image := &cell.Status, imageOf(cell)
 	advance(status.ComputeUpdate, image, computes)
+	if status.ComputeUpdate != nil {
+		status.ComputeUpdate.Pods = nextPods(image, inPods)
+	}
 	status.Computes = nil
 	if len(computes) > 0 {
 		status.Computes = count(image, computes)
@@ -239,8 +254,8 @@ func isCurrent(c *novav1.NovaExternalCompute, image string) bool {
 
 // isUp reports whether nova-compute reports to nova, as far as that is observed. It may be
 // disabled.
-func isUp(c *novav1.NovaExternalCompute) bool {
-	ready := c.Status.Conditions.Get(novav1.ComputeServiceReadyCondition)
+func isUp(conditions *condition.Conditions) bool {
+	ready := conditions.Get(novav1.ComputeServiceReadyCondition)
 	return ready != nil && (ready.Status == "True" || ready.Reason == novav1.ServiceDisabledReason || ready.Reason == novav1.HostDrainedReason)
 }
 
@@ -255,7 +270,7 @@ func advance(update *novav1.ComputeUpdate, image string, computes []novav1.NovaE
 	case i < 0 || !canFollow(&computes[i], image):
 		outdated := without(image, computes)
 		update.First, update.Verified = choose(image, outdated), len(outdated) == 0
-	case isCurrent(&computes[i], image) && isUp(&computes[i]):
+	case isCurrent(&computes[i], image) && isUp(&computes[i].Status.Conditions):
 		update.First, update.Verified = "", true
 	}
 }
@@ -320,11 +335,14 @@ func choose(image string, without []*novav1.NovaExternalCompute) string {
 
 // Lagging says which computes of a cell are still to get an image, empty if none are.
 func Lagging(cell *novav1.NovaCell, image string) string {
-	switch update := cell.Status.ComputeUpdate; {
+	update, counts := Of(cell), ptr.Deref(cell.Status.Computes, novav1.ComputesStatus{})
+	switch {
 	case !isOutdated(cell, image):
 		return ""
-	case update != nil && update.Image == image && !update.Verified && update.First == "":
+	case update.Image == image && !update.Verified && update.First == "":
 		return fmt.Sprintf("the hosts of NovaCell %s have pulled image %s, before anything is restarted: see its status.computes, and the condition DeploymentReady of computes that have failed", cell.Name, image)
+	case update.Image == image && update.Pods != "" && counts.Outdated == 0:
+		return fmt.Sprintf("all pods of NovaCompute %s run image %s and are up in nova: see its conditions", update.Pods, image)
 	}
 	return fmt.Sprintf("no compute of NovaCell %s is outdated: see its status.computes", cell.Name)
 }

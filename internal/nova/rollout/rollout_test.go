@@ -213,7 +213,7 @@ func TestServicesOfACellRestartOnceAllComputesHaveFollowed(t *testing.T) {
 	sum := func(update *novav1.ComputeUpdate, computes ...novav1.NovaExternalCompute) *novav1.NovaCell {
 		cell := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: "cell1"}}
 		cell.Status.Images, cell.Status.ComputeUpdate = map[string]string{novav1.ComputeComponent: "2"}, update
-		Sum(cell, computes)
+		Sum(cell, computes, nil)
 		return cell
 	}
 	for name, c := range map[string]struct {
