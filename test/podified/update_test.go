@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	k8scorev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -213,6 +214,34 @@ spec:
 			}
 		}
 		Expect(w.ran(mark)).To(HaveEach("nova-upgrade-check"))
+		quiet()
+	})
+
+	It("refuses computes that the new release does not support, and names what to do", func() {
+		cluster.failJobs(named("upgrade-check", "ComputesTooOld\n2 computes are older than nova 33.0.0 supports, which is Epoxy with service version 68: host-1, host-2"))
+		mark := wire.Mark()
+		choose("2")
+		shows(nova(), check, "False/ComputesTooOld/Warning", "service version 68: host-1, host-2", "Set an image of a release between theirs and this one first, or delete their services")
+		Consistently(w.sets).Should(Equal(release("1", "1", "1", "1")))
+		Expect(w.ran(mark)).To(HaveEach("nova-upgrade-check"))
+		choose("")
+		ready(nova())
+	})
+
+	It("begins once the data of the release that is deployed is migrated", func() {
+		cluster.failJobs(named("cell1-online-migrations", "DatabaseUnreachable"))
+		change(nova(), func(n *novav1.Nova) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, common.RerunAnnotation, "restored") })
+		shows(nova(), novav1.OnlineMigrationsReadyCondition, "False/DatabaseUnreachable/Warning", "nova-cell1-online-migrations")
+		mark := wire.Mark()
+		choose("2")
+		shows(nova(), check, "False/DataNotMigrated/Warning", "nova-cell1-online-migrations", "until condition OnlineMigrationsReady is True")
+		shows(nova(), novav1.OnlineMigrationsReadyCondition, "False/DatabaseUnreachable/Warning")
+		Expect(w.jobImage("nova-cell1-online-migrations")).To(Equal("api:1"))
+		Consistently(w.sets).Should(Equal(release("1", "1", "1", "1")))
+		Expect(w.ran(mark)).NotTo(ContainElement("nova-upgrade-check"))
+		cluster.failJobs(nil)
+		Eventually(w.sets).Should(Equal(release("2", "2", "2", "2")))
+		ready(nova())
 		quiet()
 	})
 

@@ -74,6 +74,8 @@ type scope struct {
 	mappings map[string][]byte
 	// reached reports whether all services run the images of the update in progress.
 	reached bool
+	// migrated is how the data of cells was migrated in this reconciliation; nil if no one has asked.
+	migrated *worst
 	// before is what was said of the services of computes.
 	before *condition.Condition
 }
