@@ -219,11 +219,13 @@ var _ = Describe("A restart of nova-compute", func() {
 		w.computesReady("n001")
 		Expect(w.times("n001", novav1.NovaStep)).To(Equal(2))
 
-		By("something else being done")
+		By("a build, a resize and a snapshot")
 		server.Boot("n000", 1)
-		server.Alter("guest-0", func(g *fakenova.Guest) { g.Task = "image_uploading" })
-		complete()
-		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task image_uploading")
+		for _, task := range []string{"spawning", "resize_migrating", "image_uploading"} {
+			server.Alter("guest-0", func(g *fakenova.Guest) { g.Task = task })
+			complete()
+			w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task "+task)
+		}
 		Expect(w.times("n000", novav1.NovaStep)).To(Equal(1))
 		w.restart()
 		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task image_uploading")
@@ -233,6 +235,22 @@ var _ = Describe("A restart of nova-compute", func() {
 		w.computesReady("n000")
 		Expect(w.times("n000", novav1.NovaStep)).To(Equal(2))
 		w.exactlyOnce()
+	})
+
+	It("waits, as one of libvirt does, for a resize on both of its hosts", func() {
+		deploy("n000", "n001")
+		complete := server.Resize("n000", "n001")
+		for _, host := range []string{"n000", "n001"} {
+			change(w.compute(host), func(c *novav1.NovaExternalCompute) { c.Spec.NovaLibvirtContainerImage = "libvirt:2" })
+			w.halted(w.compute(host), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "is being moved (migrating)")
+		}
+		Expect(w.times("n000", "libvirt") + w.times("n001", "libvirt")).To(Equal(2))
+		complete()
+		w.computesReady("n000", "n001")
+		first, second := w.did("n000", "libvirt"), w.did("n001", "libvirt")
+		Expect(first).To(HaveLen(2))
+		Expect(second).To(HaveLen(2))
+		Expect(first[1].Job).NotTo(Equal(second[1].Job), "one of them is unavailable at a time")
 	})
 
 	It("continues if a person asks for it, and while nova does not answer", func() {

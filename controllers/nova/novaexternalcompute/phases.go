@@ -25,7 +25,7 @@ import (
 // Steps of a compute, in order; one that an update of the cell adds until the compute follows it;
 // and the one that removes the services from the host.
 var (
-	libvirtStep = edpm.Step{Name: "libvirt", Playbook: "edpm.operators.libvirt"}
+	libvirtStep = edpm.Step{Name: "libvirt", Playbook: "edpm.operators.libvirt", Interrupts: true}
 	novaStep    = edpm.Step{Name: novav1.NovaStep, Playbook: "edpm.operators.nova", Interrupts: true}
 	pullStep    = edpm.Step{Name: "pull-images", Playbook: "edpm.operators.pull_images"}
 	cleanupStep = edpm.Step{Name: "nova-cleanup", Playbook: "edpm.operators.nova_cleanup", Removal: true}
