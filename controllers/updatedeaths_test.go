@@ -14,10 +14,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
@@ -65,10 +67,10 @@ func readySets(ctx context.Context, namespace string) map[string]string {
 	return images
 }
 
-// releases of the services in the order of an update, as conductors, scheduler, API.
+// releases of the services in the order of an update, as conductors, scheduler, API, computes in pods.
 func releases(images map[string]string) []string {
 	var all []string
-	for _, name := range []string{"nova-cell0-conductor", "nova-cell1-conductor", "nova-scheduler", "nova-api"} {
+	for _, name := range []string{"nova-cell0-conductor", "nova-cell1-conductor", "nova-scheduler", "nova-api", "ironic"} {
 		_, release, _ := strings.Cut(images[name], ":")
 		all = append(all, release)
 	}
@@ -82,9 +84,14 @@ var _ = Describe("An update of a Nova", func() {
 		w, server := newOpenStack()
 		seen := startSets(w.ns)
 		nova := MakeNova("nova", w.ns, "", "")
+		ironic := &novav1.NovaCompute{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "ironic"}, Spec: novav1.NovaComputeSpec{CellName: "nova-cell1"}}
+		w.make(ironic)
 		w.makeNodes(1, "compute")
+		server.Register("ironic-0")
+		server.DiscoverByService()
 		up(server, "n000")
 		w.computesReady("n000")
+		w.condition(ironic, novav1.ComputeServiceReadyCondition, "True/Ready/")
 		w.deployed("1")
 		w.bring("2")
 		w.restart()
@@ -110,7 +117,7 @@ var _ = Describe("An update of a Nova", func() {
 		w.calm()
 		end(Default)
 		for _, images := range seen()[mark:] {
-			Expect(slices.IsSortedFunc(releases(images), func(a, b string) int { return strings.Compare(b, a) })).To(BeTrue(), "conductors, scheduler and API are of releases %v", releases(images))
+			Expect(slices.IsSortedFunc(releases(images), func(a, b string) int { return strings.Compare(b, a) })).To(BeTrue(), "conductors, scheduler, API and computes in pods are of releases %v", releases(images))
 		}
 		after := map[string]int{}
 		for job, times := range w.databases.times() {

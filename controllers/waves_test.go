@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -85,6 +86,33 @@ var _ = Describe("Another image for the computes of a cell", func() {
 		}
 		first, second := w.did("n001", "nova")[1], w.did("n002", "nova")[1]
 		Expect(first.Job).NotTo(Equal(second.Job), "one of them is unavailable at a time")
+		w.calm()
+		w.quiet()
+	})
+
+	It("is pulled by all hosts before any is restarted, which one that cannot do so prevents", func() {
+		sick := w.sick(map[string]fakekube.Outcome{"n001/pull-images": fakekube.Failed})
+		setImage(cell, "compute:2")
+		w.halted(w.compute("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed), "pull-images")
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.RolloutHeld), "n001")
+		counts(cell, novav1.ComputesStatus{Total: 3, Outdated: 3, Failed: 1})
+		Consistently(func(g Gomega) {
+			for _, name := range hosts {
+				g.Expect(w.deployedImages(name)).To(Equal([]any{"compute:1"}), "of %s", name)
+			}
+		}).Should(Succeed())
+		Expect(get(Default, w.compute("n001")).Spec.NovaComputeContainerImage).To(BeEmpty(), "its spec is as it was")
+
+		By("repairing it")
+		sick.heal("n001/pull-images")
+		counts(cell, novav1.ComputesStatus{Total: 3, Current: 3})
+		w.computesReady(hosts...)
+		for _, name := range hosts {
+			steps := w.steps(name)
+			Expect(slices.Index(steps, "pull-images")).To(And(BeNumerically(">", 0), BeNumerically("<", len(steps)-1)), "of %s: %v", name, steps)
+			Expect(w.did(name, "pull-images")[0].Vars).To(And(HaveKeyWithValue("edpm_images", []any{"compute:2"}), HaveKeyWithValue("edpm_images_prune", false)))
+			Expect(get(Default, w.compute(name)).Status.PulledImage).To(BeEmpty())
+		}
 		w.calm()
 		w.quiet()
 	})
@@ -191,11 +219,13 @@ var _ = Describe("A restart of nova-compute", func() {
 		w.computesReady("n001")
 		Expect(w.times("n001", novav1.NovaStep)).To(Equal(2))
 
-		By("something else being done")
+		By("a build, a resize and a snapshot")
 		server.Boot("n000", 1)
-		server.Alter("guest-0", func(g *fakenova.Guest) { g.Task = "image_uploading" })
-		complete()
-		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task image_uploading")
+		for _, task := range []string{"spawning", "resize_migrating", "image_uploading"} {
+			server.Alter("guest-0", func(g *fakenova.Guest) { g.Task = task })
+			complete()
+			w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task "+task)
+		}
 		Expect(w.times("n000", novav1.NovaStep)).To(Equal(1))
 		w.restart()
 		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task image_uploading")
@@ -205,6 +235,22 @@ var _ = Describe("A restart of nova-compute", func() {
 		w.computesReady("n000")
 		Expect(w.times("n000", novav1.NovaStep)).To(Equal(2))
 		w.exactlyOnce()
+	})
+
+	It("waits, as one of libvirt does, for a resize on both of its hosts", func() {
+		deploy("n000", "n001")
+		complete := server.Resize("n000", "n001")
+		for _, host := range []string{"n000", "n001"} {
+			change(w.compute(host), func(c *novav1.NovaExternalCompute) { c.Spec.NovaLibvirtContainerImage = "libvirt:2" })
+			w.halted(w.compute(host), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "is being moved (migrating)")
+		}
+		Expect(w.times("n000", "libvirt") + w.times("n001", "libvirt")).To(Equal(2))
+		complete()
+		w.computesReady("n000", "n001")
+		first, second := w.did("n000", "libvirt"), w.did("n001", "libvirt")
+		Expect(first).To(HaveLen(2))
+		Expect(second).To(HaveLen(2))
+		Expect(first[1].Job).NotTo(Equal(second[1].Job), "one of them is unavailable at a time")
 	})
 
 	It("continues if a person asks for it, and while nova does not answer", func() {

@@ -113,6 +113,20 @@ class PodmanServicesTest(ServicesTest):
         self.assertEqual(self.systemctl(), ["systemctl daemon-reload", "systemctl restart edpm_agent.service"])
         self.assertEqual([part["after"] for part in answer["diff"]], [text])
 
+    def test_a_restart_waits_for_what_it_would_interrupt(self):
+        self.command("busy", "echo >> {0}; [ $(wc -l < {0}) -gt 2 ] || echo guest a has a job".format(self.path("asked")))
+        busy = {"busy": [self.path("bin", "busy")], "busy_seconds": 1}
+        self.assertIn("guest a has a job. Nothing was restarted", self.failure(**self.arguments(), **busy))
+        self.assertFalse(os.path.exists(self.path("units/edpm_agent.service")))
+        self.assertEqual(self.systemctl(), [])
+        self.assertIn("restart edpm_agent.service", self.done(**self.arguments(), **busy)["changes"])
+        self.runs_now()
+        self.write("asked", "")
+        self.done(**self.arguments(), **busy)
+        self.assertEqual(self.read("asked"), "", "nothing is to be restarted")
+        self.assertIn("restart edpm_agent.service", self.done(**self.arguments(image="image:2"), busy=busy["busy"], busy_seconds=0)["changes"])
+        self.assertEqual(self.read("asked"), "", "it is not to wait")
+
     def test_the_unit_of_one_with_another_conmon(self):
         self.run_it(conmon="/there/conmon")
         self.assertIn('  --runtime "crun" \\\n  --conmon "/there/conmon" \\\n  run --detach ', self.read("units/edpm_agent.service"))

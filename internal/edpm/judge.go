@@ -27,11 +27,11 @@ const (
 	// which, and names up to three failed hosts. Remedy: fix the failed hosts, raise the
 	// limit, or fix the error of the API server; it is retried automatically.
 	RolloutHeld Phase = "RolloutHeld"
-	// HostBusy : the host does something for nova that restarting nova-compute would interrupt: a
-	// migration, or a server that is being built, resized, snapshotted or changed otherwise; the
-	// message names the first. Other hosts do not wait for it. Remedy: nothing: it continues
-	// automatically when that has ended. If it never ends, abort it in nova, or set annotation
-	// `edpm.openstack.org/ignore-busy: "true"` on the service.
+	// HostBusy : the host does something for nova that restarting nova-compute or libvirt would
+	// interrupt: a migration, or a server that is being built, resized, snapshotted or changed
+	// otherwise; the message names the first. Other hosts do not wait for it. Remedy: nothing:
+	// it continues automatically when that has ended. If it never ends, abort it in nova, or set
+	// annotation `edpm.openstack.org/ignore-busy: "true"` on the service.
 	HostBusy Phase = "HostBusy"
 	// Running : a run is in progress; the message names it. Remedy: nothing: it continues
 	// automatically. `kubectl edpm logs <node> -f` follows its output.

@@ -18,7 +18,7 @@ from nova import config, context, db, objects, version
 from nova.db import migration
 from nova.db.main import api as main_db
 from nova.objects import cell_mapping
-from nova.objects.service import SERVICE_VERSION
+from nova.objects.service import OLDEST_SUPPORTED_SERVICE_VERSION, SERVICE_VERSION, SERVICE_VERSION_ALIASES
 
 DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 ARGUMENTS = ["--config-file", "/dev/null", "--config-dir", DIRECTORY]
@@ -50,31 +50,49 @@ def services_of(ctxt=None):
         return sorted(tuple(row) for row in connection.execute(query))
 
 
+def cells():
+    """Returns the name of each mapped cell, with a context that reads its database."""
+    ctxt = context.get_admin_context()
+    for cell in cell_mapping.CellMappingList.get_all(ctxt):
+        with context.target_cell(ctxt, cell) as target:
+            yield cell.name, target
+
+
 def too_old():
     """Returns what the image is older than, empty if it is not."""
     image = f"the image has nova {version.version_string()}"
     revision = migration.db_version("api")
     if not is_known("api", revision):
         return f"{image}, which does not know revision {revision} of the schema of the API database"
-    ctxt = context.get_admin_context()
-    for cell in cell_mapping.CellMappingList.get_all(ctxt):
-        with context.target_cell(ctxt, cell) as target:
-            revision = migration.db_version("main", context=target)
-            if not is_known("main", revision):
-                return f"{image}, which does not know revision {revision} of the schema of {cell.name}"
-            newest, binary, _ = max(services_of(target), default=(0, "", ""))
-            if newest > SERVICE_VERSION:
-                return f"{image} with service version {SERVICE_VERSION}, and {cell.name} has {binary} of version {newest}"
+    for name, target in cells():
+        revision = migration.db_version("main", context=target)
+        if not is_known("main", revision):
+            return f"{image}, which does not know revision {revision} of the schema of {name}"
+        newest, binary, _ = max(services_of(target), default=(0, "", ""))
+        if newest > SERVICE_VERSION:
+            return f"{image} with service version {SERVICE_VERSION}, and {name} has {binary} of version {newest}"
     return ""
+
+
+def computes_before(oldest, services, what):
+    """Returns what is said of the computes among services with a version before the oldest, empty if there are none."""
+    hosts = sorted(host for number, binary, host in services if binary == "nova-compute" and number < oldest)
+    if not hosts:
+        return ""
+    more = f" and {len(hosts) - 5} more" if len(hosts) > 5 else ""
+    return f"{len(hosts)} computes are older than {what} service version {oldest}: {', '.join(hosts[:5])}{more}"
+
+
+def unsupported_computes():
+    """Returns the computes next to which the image does not start, empty if there are none."""
+    services = [service for _, target in cells() for service in services_of(target)]
+    oldest = SERVICE_VERSION_ALIASES[OLDEST_SUPPORTED_SERVICE_VERSION]
+    return computes_before(oldest, services, f"nova {version.version_string()} supports, which is {OLDEST_SUPPORTED_SERVICE_VERSION} with")
 
 
 def older_computes():
     """Returns the computes of the cell that are older than the image, empty if there are none."""
-    hosts = [host for number, binary, host in services_of() if binary == "nova-compute" and number < SERVICE_VERSION]
-    if not hosts:
-        return ""
-    more = f" and {len(hosts) - 5} more" if len(hosts) > 5 else ""
-    return f"{len(hosts)} computes are older than nova {version.version_string()} with service version {SERVICE_VERSION}: {', '.join(hosts[:5])}{more}"
+    return computes_before(SERVICE_VERSION, services_of(), f"nova {version.version_string()} with")
 
 
 def findings(table, result):
@@ -96,6 +114,9 @@ def main():
         return 2 if text else 0
     if text := too_old():
         leave("ImageTooOld", text)
+        return 2
+    if text := unsupported_computes():
+        leave("ComputesTooOld", text)
         return 2
     ran = subprocess.run(["nova-status", *ARGUMENTS, "upgrade", "check"], stdout=subprocess.PIPE, text=True)
     print(ran.stdout)

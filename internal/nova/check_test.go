@@ -59,6 +59,13 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 			api: "a1", main: "m1", services: "nova-scheduler=70=a nova-conductor=72=b nova-compute=66=c", table: passed, code: "0", ends: 2,
 			leaves: "ImageTooOld\nthe image has nova 31.0.0 with service version 68, and cell0 has nova-conductor of version 72",
 		},
+		"computes are of the oldest release that is supported": {
+			api: "a1", main: "m1", services: "nova-compute=66=a nova-conductor=60=b", table: passed, code: "0",
+		},
+		"computes are older than what is supported": {
+			api: "a1", main: "m1", services: "nova-compute=66=a nova-compute=65=c nova-compute=65=b", table: passed, code: "0", ends: 2,
+			leaves: "ComputesTooOld\n4 computes are older than nova 31.0.0 supports, which is Caracal with service version 66: b, b, c, c",
+		},
 		"computes are as new as the image, or newer": {services: "nova-compute=68=a nova-compute=70=b nova-conductor=66=c", args: []string{"computes"}},
 		"computes are older": {
 			services: "nova-compute=68=new nova-compute=66=a nova-compute=66=b", args: []string{"computes"},

@@ -189,19 +189,25 @@ func (s *Server) Boot(name string, instances int) {
 // Migrate has a migration of another user in progress from a host: a guest that waits for
 // the confirmation of its resize. The returned function confirms it.
 func (s *Server) Migrate(name string) (confirm func()) {
-	return s.migrateForOther(name, "resize", "finished", "confirmed")
+	return s.migrateForOther(name, "elsewhere", "resize", "finished", "confirmed")
+}
+
+// Resize has a guest resized to another host by another user. The returned function completes
+// that, so that the resize waits for its confirmation.
+func (s *Server) Resize(from, to string) (complete func()) {
+	return s.migrateForOther(from, to, "resize", "migrating", "finished")
 }
 
 // Move has a guest of a host moved by another user. The returned function completes that.
 func (s *Server) Move(name string) (complete func()) {
-	return s.migrateForOther(name, "live-migration", "running", "completed")
+	return s.migrateForOther(name, "elsewhere", "live-migration", "running", "completed")
 }
 
-func (s *Server) migrateForOther(name, kind, status, end string) func() {
+func (s *Server) migrateForOther(source, target, kind, status, end string) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now().UTC()
-	m := &migration{id: s.newID(), guest: s.newID(), source: name, target: "elsewhere", kind: kind, status: status, user: "person", created: now, updated: now}
+	m := &migration{id: s.newID(), guest: s.newID(), source: source, target: target, kind: kind, status: status, user: "person", created: now, updated: now}
 	s.migrations = append(s.migrations, m)
 	return func() { s.set(func() { m.status = end }) }
 }

@@ -86,6 +86,29 @@ spec: {cellName: nova-cell1, replicas: 3}`)
 		Expect(w.births()).To(HaveKeyWithValue("ironic-0", births["ironic-0"]))
 	})
 
+	It("keeps the services and mappings of pods that are replaced", func() {
+		services := func(g Gomega) map[string]string {
+			ids := map[string]string{}
+			for _, h := range get(g, ironic()).Status.Hosts {
+				g.Expect(h.ComputeService).NotTo(BeNil())
+				ids[h.Name] = h.ComputeService.ID
+			}
+			return ids
+		}
+		before, births := services(Default), w.births()
+		Expect(before).To(HaveLen(3))
+		change(ironic(), func(c *novav1.NovaCompute) { c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		Eventually(func(g Gomega) {
+			for _, name := range []string{"ironic-0", "ironic-1", "ironic-2"} {
+				g.Expect(w.births()[name]).NotTo(Or(BeEmpty(), Equal(births[name])))
+			}
+		}).Should(Succeed())
+		ready(ironic())
+		Expect(services(Default)).To(Equal(before))
+		Expect(server.Requests("DELETE") + server.Requests("PUT")).To(BeZero())
+		Expect(server.Host("ironic-1")).To(Equal(fakenova.State{Service: true, Mapped: true}))
+	})
+
 	It("ends its pods and deletes their services before it is deleted", func() {
 		server.Boot("ironic-0", 1)
 		server.Stop("ironic-1", "ironic-2")

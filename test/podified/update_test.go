@@ -10,9 +10,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	k8scorev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/fakenova"
 )
 
 // sets are the images of all StatefulSets, by name.
@@ -118,6 +121,65 @@ spec:
 		quiet()
 	})
 
+	It("brings computes in pods their image once the control plane has its own, one after the other", func() {
+		server := fakenova.Start("p")
+		DeferCleanup(server.Close)
+		change(nova(), func(n *novav1.Nova) { n.Spec.KeystoneAuthURL = server.URL })
+		names := []string{"ironic-a", "ironic-b", "ironic-chosen"}
+		for _, name := range names {
+			server.Register(name+"-0", name+"-1")
+			w.apply("apiVersion: nova.openstack.org/v1beta1\nkind: NovaCompute\nmetadata: {name: " + name + "}\nspec: {cellName: nova-cell1, replicas: 2}")
+		}
+		compute := func(name string) *novav1.NovaCompute { return &novav1.NovaCompute{ObjectMeta: w.meta(name)} }
+		change(compute("ironic-chosen"), func(c *novav1.NovaCompute) { c.Spec.ContainerImage = "mine:1" })
+		images := func(g Gomega) []string {
+			sets := w.sets(g)
+			return []string{sets["ironic-a"], sets["ironic-b"], sets["ironic-chosen"]}
+		}
+		Eventually(images).Should(Equal([]string{"compute:1", "compute:1", "mine:1"}))
+		server.DiscoverByService() // as the Job would, which has no program here
+		for _, name := range names {
+			ready(compute(name))
+		}
+		ready(nova())
+		crashed := ""
+		crash := func(image string) {
+			crashed = image
+			cluster.crash(func(p *k8scorev1.Pod) string {
+				if p.Spec.Containers[0].Image == crashed {
+					return "crashed"
+				}
+				return ""
+			})
+		}
+		mark := wire.Mark()
+		crash("api:2")
+		choose("2")
+		change(nova(), func(n *novav1.Nova) {
+			t := n.Spec.CellTemplates["cell1"]
+			t.NovaComputeContainerImage = "compute:2"
+			n.Spec.CellTemplates["cell1"] = t
+		})
+		Eventually(w.sets).Should(HaveKeyWithValue("nova-cell1-metadata", "api:2"))
+		Consistently(images).Should(Equal([]string{"compute:1", "compute:1", "mine:1"}))
+
+		By("the first of them not starting")
+		crash("compute:2")
+		Eventually(images).Should(Equal([]string{"compute:2", "compute:1", "mine:1"}))
+		shows(nova(), novav1.UpdateReadyCondition, "False/Updating/Info", "all pods of NovaCompute ironic-a run image compute:2")
+		Consistently(images).Should(Equal([]string{"compute:2", "compute:1", "mine:1"}))
+		Expect(get(Default, compute("ironic-b")).Status.Conditions.Get(common.UpdateAvailableCondition)).To(BeNil(), "it follows without being asked")
+		Expect(w.pod("ironic-a-0").Spec.Containers[0].Image).To(Equal("compute:1"), "one pod is replaced at a time")
+		Expect(w.ran(mark)).NotTo(ContainElement("nova-cell1-online-migrations"))
+
+		By("it starting")
+		crash("")
+		Eventually(images).Should(Equal([]string{"compute:2", "compute:2", "mine:1"}))
+		ready(nova())
+		Expect(w.ran(mark)).To(ContainElement("nova-cell1-online-migrations"))
+		quiet()
+	})
+
 	It("changes nothing that the check of the new image refuses, and is taken back in one write", func() {
 		before, mark, births := get(Default, nova()).Status.DeepCopy(), wire.Mark(), w.births()
 		cluster.failJobs(named("upgrade-check", "UpgradeCheckFailed\nPlacement API: No credentials specified for placement`"))
@@ -152,6 +214,34 @@ spec:
 			}
 		}
 		Expect(w.ran(mark)).To(HaveEach("nova-upgrade-check"))
+		quiet()
+	})
+
+	It("refuses computes that the new release does not support, and names what to do", func() {
+		cluster.failJobs(named("upgrade-check", "ComputesTooOld\n2 computes are older than nova 33.0.0 supports, which is Epoxy with service version 68: host-1, host-2"))
+		mark := wire.Mark()
+		choose("2")
+		shows(nova(), check, "False/ComputesTooOld/Warning", "service version 68: host-1, host-2", "Set an image of a release between theirs and this one first, or delete their services")
+		Consistently(w.sets).Should(Equal(release("1", "1", "1", "1")))
+		Expect(w.ran(mark)).To(HaveEach("nova-upgrade-check"))
+		choose("")
+		ready(nova())
+	})
+
+	It("begins once the data of the release that is deployed is migrated", func() {
+		cluster.failJobs(named("cell1-online-migrations", "DatabaseUnreachable"))
+		change(nova(), func(n *novav1.Nova) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, common.RerunAnnotation, "restored") })
+		shows(nova(), novav1.OnlineMigrationsReadyCondition, "False/DatabaseUnreachable/Warning", "nova-cell1-online-migrations")
+		mark := wire.Mark()
+		choose("2")
+		shows(nova(), check, "False/DataNotMigrated/Warning", "nova-cell1-online-migrations", "until condition OnlineMigrationsReady is True")
+		shows(nova(), novav1.OnlineMigrationsReadyCondition, "False/DatabaseUnreachable/Warning")
+		Expect(w.jobImage("nova-cell1-online-migrations")).To(Equal("api:1"))
+		Consistently(w.sets).Should(Equal(release("1", "1", "1", "1")))
+		Expect(w.ran(mark)).NotTo(ContainElement("nova-upgrade-check"))
+		cluster.failJobs(nil)
+		Eventually(w.sets).Should(Equal(release("2", "2", "2", "2")))
+		ready(nova())
 		quiet()
 	})
 

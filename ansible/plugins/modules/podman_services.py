@@ -149,6 +149,17 @@ options:
     description: Seconds for which a service is not restarted again with what was rolled back. C(0) to try it in every run.
     type: int
     default: 3600
+  busy:
+    description:
+      - Command that prints what a restart of the services would interrupt, and nothing if that is nothing. No service that is active is restarted
+        before, for I(busy_seconds) at most. Then the module fails, and has changed nothing.
+    type: list
+    elements: str
+    default: []
+  busy_seconds:
+    description: Seconds to wait for that. C(0) to restart services whatever they do.
+    type: int
+    default: 300
   rerun:
     description: Token of the rerun that a person asked for. With another one what was rolled back is tried at once.
     type: str
@@ -515,6 +526,20 @@ def check_health(module, services):
     return health.Checks(module, wanted, [service.name for service in services], write).bring()
 
 
+def wait_until_idle(module, services):
+    """Waits as long as a restart would interrupt something. Fails if that takes too long."""
+    if not module.params["busy"] or not module.params["busy_seconds"] or not any("restart" in service.steps() and service.active() for service in services):
+        return
+    end = time.time() + module.params["busy_seconds"]
+    while True:
+        work = module.run_command(module.params["busy"])[1].strip()
+        if not work:
+            return
+        if time.time() >= end:
+            module.fail_json(msg="A restart would interrupt work on the host: %s. Nothing was restarted, and it is tried again" % "; ".join(work.splitlines()[:3]))
+        time.sleep(min(5, module.params["busy_seconds"]))
+
+
 def run(module, services):
     """Brings all services up, and returns what was done and the difference of the units."""
     changes, diff = write_units(module, services)
@@ -614,12 +639,14 @@ def main():
         services=dict(type="list", elements="dict", required=True, options=options),
         podman=dict(type="path", default="/usr/bin/podman"), runtime=dict(type="str", default=""), args=strings,
         health_seconds=dict(type="int", default=120), directory=dict(type="path", default="/etc/systemd/system"), records=dict(type="path", default="/var/lib/edpm/services"),
-        refused_seconds=dict(type="int", default=3600), rerun=dict(type="str", default=""), proc=dict(type="path", default="/proc")))
+        refused_seconds=dict(type="int", default=3600), rerun=dict(type="str", default=""),
+        busy=strings, busy_seconds=dict(type="int", default=300), proc=dict(type="path", default="/proc")))
     images, running = image_ids(module), labels(module)
     services = [Service(module, each, images[each["image"]], running.get(each["name"])) for each in module.params["services"]]
     try:
         if not module.check_mode:
             refuse(module, services)
+            wait_until_idle(module, services)
         changes, diff = run(module, services)
     except Broken as error:
         fail(module, services, error)

@@ -330,11 +330,21 @@ const (
 	// services that use it; the message says what it has and what it meets. Nothing is changed.
 	// Remedy: set an image of the release that is deployed, or of a later one.
 	ImageTooOldReason condition.Reason = "ImageTooOld"
+	// ComputesTooOldReason : computes are of a release that the new image does not support, so
+	// that its API, scheduler and conductors would not start; the message names them. Nothing is
+	// changed. Remedy: update to a release between theirs and the new one first, computes
+	// included, and delete the services in nova of those that no longer exist.
+	ComputesTooOldReason condition.Reason = "ComputesTooOld"
 	// UpgradeCheckFailedReason : checks of `nova-status upgrade check` fail; the message has
 	// their results. Nothing is changed. Remedy: correct what they name, or take the update
 	// back; the Job is retried within five minutes, and at once with another value of
 	// annotation `edpm.openstack.org/rerun`.
 	UpgradeCheckFailedReason condition.Reason = "UpgradeCheckFailed"
+	// DataNotMigratedReason : `db online_data_migrations` of the release that is deployed has not
+	// ended for all cells; later releases may not read data in the former format. Nothing is
+	// changed. Remedy: see condition `OnlineMigrationsReady`; it continues automatically when that
+	// is True.
+	DataNotMigratedReason condition.Reason = "DataNotMigrated"
 	// ComputesDownReason : computes do not report to nova; the message names them. They would
 	// be left on the old release. Nothing is changed. Remedy: see
 	// [EDPMComputeServiceDown](runbooks/EDPMComputeServiceDown.md), or disable them by

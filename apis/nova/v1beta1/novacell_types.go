@@ -329,13 +329,12 @@ type NovaCellStatus struct {
 	// +optional
 	Computes *ComputesStatus `json:"computes,omitempty"`
 
-	// ComputeUpdate is how computes on hosts follow the last change of their image. Absent
-	// before the first one.
+	// ComputeUpdate is how computes follow the last change of their image. Absent before the
+	// first one.
 	// +optional
 	ComputeUpdate *ComputeUpdate `json:"computeUpdate,omitempty"`
 
-	// ComputesRelease is the image of the last update that all computes on hosts have
-	// followed. Services in pods restart once when it changes: until then they send nothing
+	// ComputesRelease is the image of the last update that all computes have followed. Services in pods restart once when it changes: until then they send nothing
 	// to computes that earlier releases do not understand.
 	// +optional
 	ComputesRelease string `json:"computesRelease,omitempty"`
@@ -375,7 +374,7 @@ type ComputesStatus struct {
 	PinnedNames []string `json:"pinnedNames,omitempty"`
 }
 
-// ComputeUpdate is how the computes of a cell on hosts follow a change of their image.
+// ComputeUpdate is how the computes of a cell follow a change of their image.
 type ComputeUpdate struct {
 	// Image that they get.
 	Image string `json:"image"`
@@ -388,6 +387,11 @@ type ComputeUpdate struct {
 	// others follow.
 	// +optional
 	Verified bool `json:"verified,omitempty"`
+
+	// Pods is the NovaCompute whose pods get the image next, once it is verified, or have it and
+	// are not all up with it yet. They get it one after the other; empty when all have.
+	// +optional
+	Pods string `json:"pods,omitempty"`
 }
 
 // ConfigStatus says who runs the present configuration of an object, and which Secrets are

@@ -64,6 +64,11 @@ type NovaExternalComputeStatus struct {
 	// +optional
 	ConfigHash string `json:"configHash,omitempty"`
 
+	// PulledImage is the image of the cell that the host has pulled while nova-compute runs with
+	// another one. Absent once it runs with that image.
+	// +optional
+	PulledImage string `json:"pulledImage,omitempty"`
+
 	// Fence is that the host is off, as a person or its BareMetalHost says, until nova uses
 	// the host again.
 	// +optional

@@ -79,6 +79,9 @@ func (s *scope) check(ctx context.Context) (warnings string, err error) {
 	if !s.configured() {
 		return "no API is run, so only the schemas of the cells are checked, when they are updated", nil
 	}
+	if err := s.checkData(ctx); err != nil {
+		return "", err
+	}
 	warning, err := s.checkComputes(ctx)
 	if err != nil {
 		return "", err
@@ -101,6 +104,21 @@ func (s *scope) check(ctx context.Context) (warnings string, err error) {
 	}
 	delete(s.nova.Status.Jobs, job.Name) // another update to the same image is checked again
 	return strings.Trim(warning+"; "+job.Left.Details, "; "), nil
+}
+
+// checkData returns a *phase.Halt while data does not have the format of the deployed release,
+// which the next one may not read. An update in progress has been checked, and migrates it at
+// its end.
+func (s *scope) checkData(ctx context.Context) error {
+	if s.nova.Status.UpgradeCheck != nil {
+		return nil
+	}
+	w := s.migrateCells(ctx)
+	if w.err != nil || w.halt == nil {
+		return w.err
+	}
+	return phase.Failing(novav1.UpgradeCheckReadyCondition, novav1.DataNotMigratedReason,
+		"Data of the release that is deployed is not migrated: %s. Nothing is updated until condition %s is True", strings.TrimSuffix(w.halt.Message, "."), novav1.OnlineMigrationsReadyCondition)
 }
 
 // firstImage is the one that an update would begin with: that of the API, which updates

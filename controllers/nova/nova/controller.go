@@ -74,6 +74,8 @@ type scope struct {
 	mappings map[string][]byte
 	// reached reports whether all services run the images of the update in progress.
 	reached bool
+	// migrated is how the data of cells was migrated in this reconciliation; nil if no one has asked.
+	migrated *worst
 	// before is what was said of the services of computes.
 	before *condition.Condition
 }
@@ -229,7 +231,7 @@ func synced(obj client.Object) bool {
 func computesWaitedFor(obj client.Object) string {
 	cell := obj.(*novav1.NovaCell)
 	image := cell.Status.Images[novav1.ComputeComponent]
-	return fmt.Sprint(image, rollout.Outdated(cell, image))
+	return fmt.Sprint(image, rollout.Lagging(cell, image))
 }
 
 // readInputs is the phase that selects the passwords of the cells. It takes what is there of

@@ -161,18 +161,13 @@ func (s *scope) unmapCell(ctx context.Context, cell *novav1.NovaCell) error {
 }
 
 // migrateData is the phase that brings the data of mapped cells to the format of their
-// schema. During an update that is the last step. Nothing else waits for it.
+// schema. During an update that changes something that is the last step. Nothing else waits
+// for it.
 func (s *scope) migrateData(ctx context.Context) error {
-	if !s.configured() || s.nova.Status.Deployed != nil && !s.reached {
+	if status := s.nova.Status; !s.configured() || status.Deployed != nil && status.UpgradeCheck != nil && !s.reached {
 		return nil
 	}
-	var w worst
-	for _, cell := range s.withDatabase() {
-		if s.mapped(cell) {
-			w.add(s.migrateCell(ctx, cell))
-		}
-	}
-	mark := &s.nova.Status.Conditions
+	w, mark := s.migrateCells(ctx), &s.nova.Status.Conditions
 	switch {
 	case w.err != nil:
 		return w.err
@@ -181,10 +176,23 @@ func (s *scope) migrateData(ctx context.Context) error {
 		return nil //nolint:nilerr // the condition says so
 	}
 	mark.MarkTrue(novav1.OnlineMigrationsReadyCondition, "The data of every mapped cell has the format of the schema")
-	if s.finishUpdate() {
+	if s.reached && s.finishUpdate() {
 		return s.mapCells(ctx) // which waited for that
 	}
 	return nil
+}
+
+// migrateCells brings the data of all mapped cells to the format of their schema.
+func (s *scope) migrateCells(ctx context.Context) worst {
+	if s.migrated == nil {
+		s.migrated = &worst{}
+		for _, cell := range s.withDatabase() {
+			if s.mapped(cell) {
+				s.migrated.add(s.migrateCell(ctx, cell))
+			}
+		}
+	}
+	return *s.migrated
 }
 
 func (s *scope) migrateCell(ctx context.Context, cell string) error {

@@ -2,7 +2,6 @@ package nova
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -34,7 +33,7 @@ func (s *scope) steps() []step {
 			s.cellParts(novav1.MetadataComponent, novav1.MetadataName),
 			s.cellParts(novav1.NoVNCProxyComponent, novav1.NoVNCProxyName)...)},
 		{"API", []part{{component: novav1.APIComponent, set: novav1.APIName(name)}}},
-		// They have no pods here: each cell has those on its hosts follow.
+		// Each cell has its own follow.
 		{"computes", s.cellParts(novav1.ComputeComponent, func(string) string { return "" })},
 	}
 }
@@ -171,12 +170,15 @@ func (s *scope) lagging(ctx context.Context, step step) (string, error) {
 	return "", nil
 }
 
-// computesLagging says which computes on hosts of a cell do not run its image yet, empty if all
+// computesLagging says which computes of a cell do not run its image yet, empty if all
 // do that follow it.
 func (s *scope) computesLagging(p part) string {
 	for _, cell := range s.cells {
-		if p.cell != "" && cell.ShortName() == p.cell && rollout.Outdated(cell, p.in(s.target())) {
-			return fmt.Sprintf("no compute of NovaCell %s is outdated: see its status.computes", cell.Name)
+		if p.cell == "" || cell.ShortName() != p.cell {
+			continue
+		}
+		if lagging := rollout.Lagging(cell, p.in(s.target())); lagging != "" {
+			return lagging
 		}
 	}
 	return ""

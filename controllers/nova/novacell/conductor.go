@@ -69,16 +69,20 @@ func (s *scope) chooseImages(ctx context.Context) error {
 	return err
 }
 
-// countComputes is the phase that counts the computes on hosts, brings their update forward,
-// and says which of them let one another in.
+// countComputes is the phase that counts the computes, brings their update forward, and says
+// which of those on hosts let one another in.
 func (s *scope) countComputes(ctx context.Context) error {
 	computes := &novav1.NovaExternalComputeList{}
 	ofCell := client.MatchingFields{"spec.cellName": s.cell.Name}
 	if err := s.List(ctx, computes, client.InNamespace(s.cell.Namespace), ofCell, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the computes of the cell: %w", err)
 	}
-	s.computes = computes.Items
-	rollout.Sum(s.cell, computes.Items)
+	inPods := &novav1.NovaComputeList{}
+	if err := s.List(ctx, inPods, client.InNamespace(s.cell.Namespace), ofCell, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the computes of the cell in pods: %w", err)
+	}
+	s.computes, s.inPods = computes.Items, inPods.Items
+	rollout.Sum(s.cell, s.computes, s.inPods)
 	migration.Settle(s.cell, computes.Items)
 	return nil
 }

@@ -5,7 +5,6 @@ package novacell
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +70,7 @@ type scope struct {
 	// generated is the configuration of the computes.
 	generated []byte
 	computes  []novav1.NovaExternalCompute
+	inPods    []novav1.NovaCompute
 	secrets   *rotation.Holder
 }
 
@@ -124,7 +124,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	return b.
 		Watches(&novav1.NovaExternalCompute{}, watch.Gather(r.Gather, cellOf), builder.WithPredicates(predicate.Or(rollout.Changes, migration.PeerChanges))).
-		Watches(&novav1.NovaCompute{}, watch.Gather(r.Gather, cellOfPods), builder.WithPredicates(watch.SpecOr(configOf))).
+		Watches(&novav1.NovaCompute{}, watch.Gather(r.Gather, cellOfPods), builder.WithPredicates(rollout.PodChanges)).
 		Complete(r)
 }
 
@@ -136,12 +136,6 @@ func cellOf(_ context.Context, compute client.Object) []reconcile.Request {
 // cellOfPods is the cell of a compute in pods.
 func cellOfPods(_ context.Context, compute client.Object) []reconcile.Request {
 	return []reconcile.Request{watch.Request(compute.GetNamespace(), compute.(*novav1.NovaCompute).Spec.CellName)}
-}
-
-// configOf is what a cell counts of a compute in pods.
-func configOf(obj client.Object) string {
-	status := obj.(*novav1.NovaCompute).Status
-	return fmt.Sprint(status.ConfigHash, status.ObservedGeneration)
 }
 
 func secretsOf(obj client.Object) []string {

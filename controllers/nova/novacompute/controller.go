@@ -20,6 +20,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -103,7 +104,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	ofCells := func(users handler.MapFunc) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(computesOfCells(users, ofCell))
 	}
-	return registration.Watch(b, mgr.GetClient(), kind.List, cellIndex).
+	return registration.Watch(b, mgr.GetClient(), kind.List, cellIndex, watch.Changes(rollout.Of)).
 		WatchesRawSource(r.Services.Pods()).
 		Watches(&topologyv1.Topology{}, ofCells(topology.Users(r.Client, cells)), builder.WithPredicates(topology.Changes)).
 		WatchesRawSource(r.Inputs.SecretChanges(ofCells(podified.SecretUsers(r.Client, cells)))).

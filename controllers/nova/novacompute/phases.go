@@ -18,6 +18,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -61,11 +62,16 @@ func (s *scope) lookUpCell(ctx context.Context) error {
 }
 
 // chooseImages is the phase that chooses the image. A new compute has that of its cell: the
-// operators may bring a newer one, which a conductor does not know.
+// operators may bring a newer one, which a conductor does not know. When the cell gets another
+// one, it follows in its turn.
 func (s *scope) chooseImages(ctx context.Context) error {
 	compute := podified.Component{Spec: s.compute.Spec.ContainerImage, Default: s.Images.NovaCompute, Sets: []string{s.compute.Name}}
 	if s.cell != nil {
+		compute.Spec = cmp.Or(compute.Spec, rollout.PodImage(s.cell, s.compute))
 		compute.Default = cmp.Or(s.cell.Status.Images[novav1.ComputeComponent], compute.Default)
+		if s.cell.Status.ComputeUpdate != nil { // no one has to accept it
+			compute.Default = cmp.Or(s.compute.Status.Images[novav1.ComputeComponent], compute.Default)
+		}
 	}
 	return podified.ChooseImages(ctx, s.Client, s.compute, map[string]podified.Component{novav1.ComputeComponent: compute})
 }

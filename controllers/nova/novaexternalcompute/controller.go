@@ -68,7 +68,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared, b *builder.Builder) error {
 	ofHost := watch.Users(mgr.GetClient(), listComputes, registration.HostIndex, registration.HostOf)
 	ofConfig := watch.Users(mgr.GetClient(), listComputes, cellIndex, cellOfConfig)
-	registration.Watch(b, mgr.GetClient(), listComputes, cellIndex, watch.Changes(rollout.Of), watch.Changes(migration.OfCell)).
+	registration.Watch(b, mgr.GetClient(), listComputes, cellIndex, watch.Changes(rollout.OfHosts), watch.Changes(migration.OfCell)).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofConfig))).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient())))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).

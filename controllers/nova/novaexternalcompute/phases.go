@@ -22,10 +22,12 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-// Steps of a compute, in order, and the one that removes both from the host.
+// Steps of a compute, in order; one that an update of the cell adds until the compute follows it;
+// and the one that removes the services from the host.
 var (
-	libvirtStep = edpm.Step{Name: "libvirt", Playbook: "edpm.operators.libvirt"}
+	libvirtStep = edpm.Step{Name: "libvirt", Playbook: "edpm.operators.libvirt", Interrupts: true}
 	novaStep    = edpm.Step{Name: novav1.NovaStep, Playbook: "edpm.operators.nova", Interrupts: true}
+	pullStep    = edpm.Step{Name: "pull-images", Playbook: "edpm.operators.pull_images"}
 	cleanupStep = edpm.Step{Name: "nova-cleanup", Playbook: "edpm.operators.nova_cleanup", Removal: true}
 )
 
@@ -49,8 +51,8 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 			phase.OptionalOf(condition.DeploymentReadyCondition, service.Hold)),
 		Config:    []phase.Func{s.readLayers, s.migration.Join},
 		Images:    s.images,
-		Steps:     service.Steps(s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova})),
-		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, s.noteConfig, service.Ready)},
+		Steps:     service.Steps(append(s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova}), hosted.Step{Step: pullStep, Complete: s.pull, Applies: s.pulls})),
+		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, s.noteConfig, s.notePulled, service.Ready)},
 		Drain:     []phase.Func{service.Drain},
 		Cleanup:   hosted.Step{Step: cleanupStep},
 		Leftovers: "units edpm_nova_compute, edpm_libvirt_* and edpm-migration-sshd, /var/lib/openstack/nova with passwords, and /var/lib/libvirt/pki and /var/lib/nova/.ssh with keys",
@@ -156,5 +158,26 @@ func (s *scope) nova(t *edpm.Target) {
 // noteConfig notes which configuration of the cell runs on the host, once all steps have run.
 func (s *scope) noteConfig(context.Context) error {
 	s.compute.Status.ConfigHash = layers.Hash(s.config, s.files)
+	return nil
+}
+
+// pulls reports whether the host pulls the image that the compute is about to get.
+func (s *scope) pulls() bool { return rollout.Pulls(s.cell, s.compute) != "" }
+
+// pull completes the step that pulls the next image while the services run. What else the host
+// is to pull, and by which login, is up to the steps of its role.
+func (s *scope) pull(t *edpm.Target) {
+	t.Vars["edpm_images"] = []any{rollout.Pulls(s.cell, s.compute)}
+	t.Vars["edpm_images_prune"], t.Vars["edpm_images_auth_file"] = false, ""
+}
+
+// notePulled notes which image the host has pulled, once all steps have run. If it is the turn of
+// the compute already, it follows at once.
+func (s *scope) notePulled(ctx context.Context) error {
+	pulled := rollout.Pulls(s.cell, s.compute)
+	if pulled != "" && pulled != s.compute.Status.PulledImage {
+		phase.Soon(ctx)
+	}
+	s.compute.Status.PulledImage = pulled
 	return nil
 }

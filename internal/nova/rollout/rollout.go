@@ -1,6 +1,7 @@
-// Package rollout decides how computes on hosts follow a change of the image of their cell:
-// one first, and the others once nova says that it is up. How many of these are
-// interrupted at a time is for the engine to say (maxUnavailable).
+// Package rollout decides how computes follow a change of the image of their cell. Hosts pull it
+// while they run, then one gets it first, and the others once nova says that it is up. How
+// many of these are interrupted at a time is for the engine to say (maxUnavailable). Computes
+// in pods get it one after the other.
 package rollout
 
 import (
@@ -38,10 +39,17 @@ func Begin(cell *novav1.NovaCell, before string) {
 	}
 }
 
-// Of is how computes of a cell follow its image, zero if they do not. It changes a few times in
-// an update: all of them are looked at when it does.
+// Of is how computes of a cell follow its image, zero if they do not.
 func Of(cell client.Object) novav1.ComputeUpdate {
 	return ptr.Deref(cell.(*novav1.NovaCell).Status.ComputeUpdate, novav1.ComputeUpdate{})
+}
+
+// OfHosts is what computes on hosts read of that. It changes a few times in an update: all of
+// them are looked at when it does.
+func OfHosts(cell client.Object) novav1.ComputeUpdate {
+	update := Of(cell)
+	update.Pods = ""
+	return update
 }
 
 func imageOf(cell *novav1.NovaCell) string { return cell.Status.Images[novav1.ComputeComponent] }
@@ -82,16 +90,31 @@ func isPinned(compute *novav1.NovaExternalCompute, image string) bool {
 	return own != "" && own != image && ChosenBy(compute.ManagedFields) != ""
 }
 
-// Follow sets the image of its cell in the spec of a compute whose turn it is. It does
-// nothing to one whose image was chosen. The compute has the new state afterwards; the error
-// is a Conflict if it has changed meanwhile.
+// due is the image to which a compute is to follow its cell, empty if it has it, if it was
+// chosen, and if the cell has not changed its own.
+func due(cell *novav1.NovaCell, compute *novav1.NovaExternalCompute) string {
+	update, own := cell.Status.ComputeUpdate, cmp.Or(compute.Spec.NovaComputeContainerImage, compute.Status.Images[novav1.ComputeComponent])
+	if update == nil || update.Image != imageOf(cell) || own == update.Image || isPinned(compute, update.Image) {
+		return ""
+	}
+	return update.Image
+}
+
+// Pulls is the image that a compute pulls while its services run with another one, empty for
+// none. A host that is deployed for the first time has nothing to interrupt.
+func Pulls(cell *novav1.NovaCell, compute *novav1.NovaExternalCompute) string {
+	if !isDeployed(compute) {
+		return ""
+	}
+	return due(cell, compute)
+}
+
+// Follow sets the image of its cell in the spec of a compute whose turn it is, once its host has
+// pulled it. The compute has the new state afterwards; the error is a Conflict if it has
+// changed meanwhile.
 func Follow(ctx context.Context, c client.Client, cell *novav1.NovaCell, compute *novav1.NovaExternalCompute) error {
 	update := cell.Status.ComputeUpdate
-	if update == nil || update.Image != imageOf(cell) || !update.Verified && update.First != compute.Name {
-		return nil
-	}
-	own := cmp.Or(compute.Spec.NovaComputeContainerImage, compute.Status.Images[novav1.ComputeComponent])
-	if own == update.Image || isPinned(compute, update.Image) {
+	if due(cell, compute) == "" || !update.Verified && update.First != compute.Name || !hasPulled(compute, update.Image) {
 		return nil
 	}
 	followed := compute.DeepCopy()
@@ -103,14 +126,18 @@ func Follow(ctx context.Context, c client.Client, cell *novav1.NovaCell, compute
 	return nil
 }
 
-// Outdated reports whether computes of a cell are still to get an image. Those that were left
+// isOutdated reports whether computes of a cell are still to get an image. Those that were left
 // behind by an update in which computes did not follow are not waited for.
-func Outdated(cell *novav1.NovaCell, image string) bool {
+func isOutdated(cell *novav1.NovaCell, image string) bool {
 	status := cell.Status
 	if status.ObservedGeneration != cell.Generation || imageOf(cell) != image {
 		return true
 	}
-	return status.ComputeUpdate != nil && status.ComputeUpdate.Image == image && status.Computes != nil && status.Computes.Outdated > 0
+	update := status.ComputeUpdate
+	if update == nil || update.Image != image {
+		return false
+	}
+	return update.Pods != "" || status.Computes != nil && status.Computes.Outdated > 0
 }
 
 // Changes lets through what a cell counts of its computes.
@@ -122,21 +149,24 @@ var Changes = watch.SpecOr(func(obj client.Object) (seen struct{ image, deployed
 		}
 		return ""
 	}
-	seen.image = fmt.Sprint(c.Status.Images[novav1.ComputeComponent], c.Status.ObservedGeneration, isDeployed(c))
+	seen.image = fmt.Sprint(c.Status.Images[novav1.ComputeComponent], c.Status.PulledImage, c.Status.ObservedGeneration, isDeployed(c))
 	seen.deployed, seen.ready, seen.service = show(condition.DeploymentReadyCondition), show(condition.ReadyCondition), show(novav1.ComputeServiceReadyCondition)
 	seen.config = c.Status.ConfigHash
 	return seen
 })
 
 // Sum counts the computes of a cell, and brings their update forward.
-func Sum(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute) {
+func Sum(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute, inPods []novav1.NovaCompute) {
 	status, image := &cell.Status, imageOf(cell)
 	advance(status.ComputeUpdate, image, computes)
+	if status.ComputeUpdate != nil {
+		status.ComputeUpdate.Pods = nextPods(image, inPods)
+	}
 	status.Computes = nil
 	if len(computes) > 0 {
 		status.Computes = count(image, computes)
 	}
-	if u := status.ComputeUpdate; u != nil && u.Verified && !Outdated(cell, u.Image) {
+	if u := status.ComputeUpdate; u != nil && u.Verified && !isOutdated(cell, u.Image) {
 		status.ComputesRelease = u.Image
 	}
 }
@@ -224,13 +254,13 @@ func isCurrent(c *novav1.NovaExternalCompute, image string) bool {
 
 // isUp reports whether nova-compute reports to nova, as far as that is observed. It may be
 // disabled.
-func isUp(c *novav1.NovaExternalCompute) bool {
-	ready := c.Status.Conditions.Get(novav1.ComputeServiceReadyCondition)
+func isUp(conditions *condition.Conditions) bool {
+	ready := conditions.Get(novav1.ComputeServiceReadyCondition)
 	return ready != nil && (ready.Status == "True" || ready.Reason == novav1.ServiceDisabledReason || ready.Reason == novav1.HostDrainedReason)
 }
 
-// advance chooses the first compute that gets a new image, and has the others follow when it
-// is up with it, or when there is none that could be the first.
+// advance chooses the first compute that gets a new image, once hosts have pulled it, and has
+// the others follow when it is up with it, or when there is none that could be the first.
 func advance(update *novav1.ComputeUpdate, image string, computes []novav1.NovaExternalCompute) {
 	if update == nil || update.Verified {
 		return
@@ -238,9 +268,9 @@ func advance(update *novav1.ComputeUpdate, image string, computes []novav1.NovaE
 	i := slices.IndexFunc(computes, func(c novav1.NovaExternalCompute) bool { return c.Name == update.First })
 	switch {
 	case i < 0 || !canFollow(&computes[i], image):
-		update.First = choose(image, computes)
-		update.Verified = update.First == ""
-	case isCurrent(&computes[i], image) && isUp(&computes[i]):
+		outdated := without(image, computes)
+		update.First, update.Verified = choose(image, outdated), len(outdated) == 0
+	case isCurrent(&computes[i], image) && isUp(&computes[i].Status.Conditions):
 		update.First, update.Verified = "", true
 	}
 }
@@ -249,9 +279,37 @@ func canFollow(c *novav1.NovaExternalCompute, image string) bool {
 	return c.DeletionTimestamp.IsZero() && !isPinned(c, image)
 }
 
-// choose returns the compute that gets an image first, empty if all that follow have it: one that
-// works, so that it says something of the image if it does not any more.
-func choose(image string, computes []novav1.NovaExternalCompute) string {
+// without returns the computes that are to get an image.
+func without(image string, computes []novav1.NovaExternalCompute) []*novav1.NovaExternalCompute {
+	var all []*novav1.NovaExternalCompute
+	for i := range computes {
+		if c := &computes[i]; canFollow(c, image) && c.Status.Images[novav1.ComputeComponent] != image {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// hasPulled reports whether a host has an image, or need not have it before its services are
+// restarted.
+func hasPulled(c *novav1.NovaExternalCompute, image string) bool {
+	return !isDeployed(c) || c.Status.PulledImage == image
+}
+
+// inProgress are the reasons of computes on which a step is about to be run.
+var inProgress = []condition.Reason{condition.Reason(edpm.Pending), condition.Reason(edpm.RolloutHeld), condition.Reason(edpm.HostBusy), condition.Reason(edpm.Running)}
+
+// pulls reports whether a host is about to have an image. One on which nothing is run, or on
+// which a step fails, is not waited for; it keeps its image.
+func pulls(c *novav1.NovaExternalCompute, image string) bool {
+	deployed := c.Status.Conditions.Get(condition.DeploymentReadyCondition)
+	return !hasPulled(c, image) && deployed != nil && (deployed.Status == "True" || slices.Contains(inProgress, deployed.Reason))
+}
+
+// choose returns which of the computes without an image gets it first, empty while hosts pull
+// it and if none has: one that works, so that it says something of the image if it does not
+// any more.
+func choose(image string, without []*novav1.NovaExternalCompute) string {
 	rank := func(c *novav1.NovaExternalCompute) int {
 		switch {
 		case !ptr.Deref(c.Spec.Deploy, true):
@@ -263,18 +321,28 @@ func choose(image string, computes []novav1.NovaExternalCompute) string {
 		}
 		return 2
 	}
-	var first *novav1.NovaExternalCompute
-	for i := range computes {
-		c := &computes[i]
-		if !canFollow(c, image) || c.Status.Images[novav1.ComputeComponent] == image {
-			continue
+	first, best := "", 0
+	for _, c := range without {
+		if pulls(c, image) {
+			return ""
 		}
-		if first == nil || cmp.Or(cmp.Compare(rank(c), rank(first)), cmp.Compare(c.Name, first.Name)) < 0 {
-			first = c
+		if hasPulled(c, image) && (first == "" || cmp.Or(cmp.Compare(rank(c), best), cmp.Compare(c.Name, first)) < 0) {
+			first, best = c.Name, rank(c)
 		}
 	}
-	if first == nil {
+	return first
+}
+
+// Lagging says which computes of a cell are still to get an image, empty if none are.
+func Lagging(cell *novav1.NovaCell, image string) string {
+	update, counts := Of(cell), ptr.Deref(cell.Status.Computes, novav1.ComputesStatus{})
+	switch {
+	case !isOutdated(cell, image):
 		return ""
+	case update.Image == image && !update.Verified && update.First == "":
+		return fmt.Sprintf("the hosts of NovaCell %s have pulled image %s, before anything is restarted: see its status.computes, and the condition DeploymentReady of computes that have failed", cell.Name, image)
+	case update.Image == image && update.Pods != "" && counts.Outdated == 0:
+		return fmt.Sprintf("all pods of NovaCompute %s run image %s and are up in nova: see its conditions", update.Pods, image)
 	}
-	return first.Name
+	return fmt.Sprintf("no compute of NovaCell %s is outdated: see its status.computes", cell.Name)
 }

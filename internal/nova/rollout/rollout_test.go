@@ -12,11 +12,11 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 )
 
-// compute is one that was deployed with an image and is Ready; change can alter it.
+// compute is one that was deployed with an image, has pulled image 2 and is Ready; change can alter it.
 func compute(name, image string, change ...func(*novav1.NovaExternalCompute)) novav1.NovaExternalCompute {
 	c := novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Spec.NovaComputeContainerImage = image
-	c.Status.Images = map[string]string{novav1.ComputeComponent: image}
+	c.Status.Images, c.Status.PulledImage = map[string]string{novav1.ComputeComponent: image}, "2"
 	c.Status.Hash = map[string]string{novav1.NovaStep: "hash"}
 	for _, t := range []condition.Type{condition.DeploymentReadyCondition, novav1.ComputeServiceReadyCondition, condition.ReadyCondition} {
 		c.Status.Conditions.MarkTrue(t, "yes")
@@ -60,6 +60,12 @@ func disabled(c *novav1.NovaExternalCompute) {
 	for _, t := range []condition.Type{novav1.ComputeServiceReadyCondition, condition.ReadyCondition} {
 		c.Status.Conditions.MarkFalse(t, novav1.ServiceDisabledReason, condition.SeverityInfo, "no")
 	}
+}
+
+func unpulled(c *novav1.NovaExternalCompute) { c.Status.PulledImage = "" }
+
+func waitsForNode(c *novav1.NovaExternalCompute) {
+	c.Status.Conditions.MarkUnknown(condition.DeploymentReadyCondition, condition.InitReason, "no")
 }
 
 func paused(c *novav1.NovaExternalCompute) { c.Spec.Deploy = ptr.To(false) }
@@ -148,6 +154,13 @@ func TestOneComputeGetsANewImageFirst(t *testing.T) {
 		"none that is paused":                     {begun, computes{compute("a", "1", paused), compute("b", "1", failed)}, first("b")},
 		"none if all have it":                     {begun, computes{compute("a", "2", running), compute("b", "1", chosen), compute("c", "1", leaving)}, verified},
 		"none if there are none":                  {begun, nil, verified},
+		"none while a host has not noticed":       {begun, computes{compute("a", "1"), compute("b", "1", unpulled)}, begun},
+		"none while a host pulls the image":       {begun, computes{compute("a", "1"), compute("b", "1", unpulled, running)}, begun},
+		"none while a host waits to pull it":      {begun, computes{compute("a", "1"), compute("b", "1", unpulled, halted(condition.Reason(edpm.RolloutHeld), condition.SeverityInfo))}, begun},
+		"none if no host could pull it":           {begun, computes{compute("a", "1", unpulled, failed), compute("b", "1", unpulled, failed)}, begun},
+		"one that could pull it":                  {begun, computes{compute("a", "1", unpulled, failed), compute("b", "1")}, first("b")},
+		"one although nothing is run on another":  {begun, computes{compute("a", "1", unpulled, waitsForNode), compute("b", "1")}, first("b")},
+		"one that is deployed for the first time": {begun, computes{compute("a", "1", unpulled, fresh)}, first("a")},
 		"it stays while it runs":                  {first("b"), computes{compute("a", "1"), compute("b", "2", running)}, first("b")},
 		"it stays when it fails":                  {first("b"), computes{compute("a", "1"), compute("b", "2", failed)}, first("b")},
 		"it stays while it is down":               {first("b"), computes{compute("a", "1"), compute("b", "2", down)}, first("b")},
@@ -181,16 +194,16 @@ func TestComputesThatAnUpdateLeftBehindAreNotWaitedFor(t *testing.T) {
 		{nil, "3", true},
 	} {
 		cell.Status.ComputeUpdate = c.update
-		if got := Outdated(cell, c.image); got != c.want {
+		if got := isOutdated(cell, c.image); got != c.want {
 			t.Errorf("with update %+v to %s computes are outdated: %t, want %t", c.update, c.image, got, c.want)
 		}
 	}
 	cell.Status.Computes.Outdated, cell.Status.ComputeUpdate = 0, &novav1.ComputeUpdate{Image: "2"}
-	if Outdated(cell, "2") {
+	if isOutdated(cell, "2") {
 		t.Error("all computes have the image, and it is waited for them")
 	}
 	cell.Generation = 1
-	if !Outdated(cell, "2") {
+	if !isOutdated(cell, "2") {
 		t.Error("the cell has not looked at its spec, and it is not waited for it")
 	}
 }
@@ -200,7 +213,7 @@ func TestServicesOfACellRestartOnceAllComputesHaveFollowed(t *testing.T) {
 	sum := func(update *novav1.ComputeUpdate, computes ...novav1.NovaExternalCompute) *novav1.NovaCell {
 		cell := &novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Name: "cell1"}}
 		cell.Status.Images, cell.Status.ComputeUpdate = map[string]string{novav1.ComputeComponent: "2"}, update
-		Sum(cell, computes)
+		Sum(cell, computes, nil)
 		return cell
 	}
 	for name, c := range map[string]struct {
