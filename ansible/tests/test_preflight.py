@@ -202,7 +202,7 @@ class FilterTest(unittest.TestCase):
                 ("ssh", (refused, {"skipped": True}, {"skipped": True}), "ssh", "Connection refused", "ansibleHost"),
                 ("sudo asks for a password", (self.GOOD, {"failed": True, "msg": "Missing sudo password"}, self.PYTHON), "sudo", "Missing sudo password", "NOPASSWD"),
                 ("sudo makes another user", (self.GOOD, dict(self.GOOD, stdout="1000\n"), self.PYTHON), "sudo", "does not become root", "NOPASSWD"),
-                ("no Python", (self.GOOD, self.ROOT, {"failed": True, "rc": 127, "msg": "non-zero return code", "stdout": "sh: 1: python3: not found"}), "python", "no python3", "install python3 3.6"),
+                ("no Python", (self.GOOD, self.ROOT, {"failed": True, "rc": 127, "msg": "non-zero return code", "stdout": "sh: 1: python3: not found"}), "python", "no python3", "install python3 3.9"),
                 ("an old Python", (self.GOOD, self.ROOT, dict(self.GOOD, stderr="Python 2.7.18\n")), "python", "Python 2.7", "ansible_python_interpreter"),
                 ("a module that broke", (self.GOOD, self.ROOT, self.PYTHON, {"failed": True, "msg": "MODULE FAILURE"}), "host", "MODULE FAILURE", "output of the run")):
             with self.subTest(name):

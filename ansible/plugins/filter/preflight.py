@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from ansible.module_utils.parsing.convert_bool import BOOLEANS_TRUE
 
-# The oldest Python that modules of ansible-core 2.14 to 2.17 run with.
-OLDEST_PYTHON = (3, 6)
+# The oldest Python of hosts with which the collection is tried.
+OLDEST_PYTHON = (3, 9)
 
 
 def address(text, port):
