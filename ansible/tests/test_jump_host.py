@@ -4,8 +4,10 @@ Needs root, podman and the image of hosts. EDPM_HOSTS_TEST=1 asks for it. Both s
 reached by a name that only the jump host resolves.
 """
 
+import base64
 import json
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -103,12 +105,13 @@ class JumpHostTest(unittest.TestCase):
         """Returns how often the user has logged in to the jump host, and to the host, in this test."""
         return self.bastion.logins() - self.before[0], self.host.logins() - self.before[1]
 
-    def run_play(self, hosts=("edpm-0",), known="", port=None, **jump):
+    def run_play(self, hosts=("edpm-0",), known="", port=None, play=PLAY, **jump):
         """Returns a run on the host by as many names, with the changes of the jump host; None takes it away."""
         jump = dict({"address": "127.0.0.1", "port": self.bastion.port, "user": "root", "sshPrivateKeySecret": "x", "hostKey": self.bastion.host_key()}, **jump)
         key = os.path.join(self.directory, "host")
-        variables = {"ansible_host": HIDDEN, "ansible_port": port or self.host.port, "ansible_user": "root", "ansible_ssh_private_key_file": key}
-        return runs.Run(PLAY, inventory={"all": {"hosts": {name: {} for name in hosts}, "vars": variables}},
+        variables = {"ansible_host": HIDDEN, "ansible_port": port or self.host.port, "ansible_user": "root", "ansible_ssh_private_key_file": key,
+                     "edpm_preflight_token": "t0ken"}
+        return runs.Run(play, inventory={"all": {"hosts": {name: {} for name in hosts}, "vars": variables}},
                         files={"jump/ssh-privatekey": self.bastion.key(), "config/known_hosts": known},
                         environment=dict(ALONE, **({} if jump["address"] is None else {"EDPM_JUMP_HOST": json.dumps(jump)})))
 
@@ -156,6 +159,12 @@ class JumpHostTest(unittest.TestCase):
                          "jump host 127.0.0.1 was reached, but does not connect to the host (Session open refused by peer)")
         self.assertEqual(self.message(self.run_play(address="127.0.0.9")),
                          "jump host 127.0.0.9: connect to host 127.0.0.9 port %d: Connection refused" % self.bastion.port)
+
+    def test_the_checks_before_a_deployment_are_made_through_it(self):
+        run = self.run_play(play=[{"import_playbook": "edpm.operators.preflight"}])
+        result = json.loads(base64.b64decode(re.search(r"EDPM_PREFLIGHT t0ken (\S+?)\"", run.output).group(1)))
+        checks = {check["check"]: check["ok"] for check in result["checks"]}
+        self.assertEqual([checks[name] for name in ("ssh", "sudo", "python", "time", "dns", "keystone")], [True] * 5 + [None], result)
 
     def test_the_key_of_the_jump_host_stays_where_it_is(self):
         run = self.run_play()

@@ -151,6 +151,10 @@ class PreflightTest(modules.ModuleTest):
         threading.Thread(target=talk, daemon=True).start()
         return listener.getsockname()[1]
 
+    def test_certificates_of_what_was_not_reached_are_not_called_accepted(self):
+        checks = self.look(endpoints=[self.endpoint("keystone", self.closed(), tls=True, path="/v3")])
+        self.assertEqual((checks["keystone"]["ok"], checks["tls"]["ok"]), (False, None))
+
     def test_a_host_without_a_default_route(self):
         self.write("proc/net/route", "Iface\tDestination\n")
         self.assertEqual(self.look()["mtu"]["message"], "the host has no default route")
@@ -202,7 +206,7 @@ class FilterTest(unittest.TestCase):
                 ("ssh", (refused, {"skipped": True}, {"skipped": True}), "ssh", "Connection refused", "ansibleHost"),
                 ("sudo asks for a password", (self.GOOD, {"failed": True, "msg": "Missing sudo password"}, self.PYTHON), "sudo", "Missing sudo password", "NOPASSWD"),
                 ("sudo makes another user", (self.GOOD, dict(self.GOOD, stdout="1000\n"), self.PYTHON), "sudo", "does not become root", "NOPASSWD"),
-                ("no Python", (self.GOOD, self.ROOT, {"failed": True, "rc": 127, "msg": "non-zero return code", "stdout": "sh: 1: python3: not found"}), "python", "no python3", "install python3 3.9"),
+                ("no Python at all", (self.GOOD, self.ROOT, {"failed": True, "rc": 127, "msg": "non-zero return code", "stdout": "sh: 1: python3: not found"}), "python", "no python3", "install python3 3.9"),
                 ("an old Python", (self.GOOD, self.ROOT, dict(self.GOOD, stderr="Python 2.7.18\n")), "python", "Python 2.7", "ansible_python_interpreter"),
                 ("a module that broke", (self.GOOD, self.ROOT, self.PYTHON, {"failed": True, "msg": "MODULE FAILURE"}), "host", "MODULE FAILURE", "output of the run")):
             with self.subTest(name):

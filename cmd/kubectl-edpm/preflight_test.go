@@ -145,7 +145,9 @@ func TestPreflight(t *testing.T) {
 		if len(runs.Items) != 2 || runs.Items[0].Spec.JumpHost.Address == runs.Items[1].Spec.JumpHost.Address {
 			t.Errorf("the runs are %d", len(runs.Items))
 		}
-		<-ended
+		if err := <-ended; err == nil {
+			t.Error("it succeeds without results")
+		}
 	})
 	t.Run("refuses a node that does not exist, or that no one can log in to", func(t *testing.T) {
 		k.make(MakeNode("keyless", "openstack").Obj())

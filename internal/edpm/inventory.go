@@ -116,9 +116,9 @@ func KnownHost(vars map[string]any, host, hostKey string) string {
 }
 
 const (
-	// InventoryKey of the Secret with the inputs of a run, and KnownHostsKey with the keys
-	// of its hosts.
-	InventoryKey  = "inventory"
+	// InventoryKey has the inventory in the Secret with the inputs of a run.
+	InventoryKey = "inventory"
+	// KnownHostsKey is where the runner finds the keys of the hosts.
 	KnownHostsKey = "known_hosts"
 	// configDir is where the runner finds the files.
 	configDir = "/runner/config"

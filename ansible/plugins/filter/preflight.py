@@ -79,7 +79,7 @@ def login_checks(ssh, sudo, python):
     root = became.split()[-1:] == ["0"]
     yield check("sudo", root, "the user becomes root" if root else "the user does not become root: " + (text_of(sudo) if not became else "its ID is still " + became[:20]),
                 "let the user become root: ansible_user ALL=(ALL) NOPASSWD:ALL in /etc/sudoers.d")
-    found = re.search(r"Python (\d+)\.(\d+)", str(python.get("stdout") or "") + str(python.get("stderr") or ""))
+    found = re.search(r"Python (\d+)\.(\d+)[.\w]*", str(python.get("stdout") or "") + str(python.get("stderr") or ""))
     recent = found is not None and tuple(map(int, found.groups())) >= OLDEST_PYTHON
     yield check("python", recent, found.group(0) if found else "there is no python3", "install python3 %d.%d or newer, or set ansible_python_interpreter" % OLDEST_PYTHON)
 

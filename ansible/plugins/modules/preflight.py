@@ -223,12 +223,12 @@ def check_endpoints(endpoints, ca, timeout):
     failures, untrusted, secured = dict((name, []) for name in REMEDIES), [], False
     for endpoint in endpoints:
         where = "%s:%s" % (endpoint["host"], endpoint["port"])
-        secured = secured or bool(endpoint.get("tls"))
         try:
             problem = reach(endpoint, context, timeout)
         except Untrusted as error:
             untrusted.append("%s (%s)" % (where, error))
             continue
+        secured = secured or bool(endpoint.get("tls")) and not problem
         if problem:
             failures[endpoint["check"]].append("%s (%s)" % (where, problem))
     checks = [judged(name, [e for e in endpoints if e["check"] == name], failures[name]) for name in ("message bus", "keystone", "registry")]
@@ -236,7 +236,7 @@ def check_endpoints(endpoints, ca, timeout):
         checks.append(failed("tls", "the host does not accept the certificate of " + ", ".join(untrusted),
                              "set caBundleSecretName to certificates with the issuer, or correct the certificate"))
     else:
-        checks.append(passed("tls", "certificates are accepted") if secured else skipped("tls", "nothing is reached by TLS"))
+        checks.append(passed("tls", "certificates are accepted") if secured else skipped("tls", "nothing was reached by TLS"))
     return checks
 
 
