@@ -39,6 +39,14 @@ def load(kind, name):
     return module
 
 
+def closed(test):
+    """Returns a port that nothing listens at, and that no other program gets until the test ends."""
+    holder = socket.socket()
+    test.addCleanup(holder.close)
+    holder.bind(("127.0.0.1", 0))
+    return holder.getsockname()[1]
+
+
 class Quiet(http.server.BaseHTTPRequestHandler):
     status = 200
 
@@ -84,12 +92,6 @@ class PreflightTest(modules.ModuleTest):
         self.write("certificate.pem", self.read("certificate.pem.key") + self.read("certificate.pem.crt"))
         return path
 
-    @staticmethod
-    def closed():
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            return listener.getsockname()[1]
-
     def look(self, **options):
         """Returns the checks by name."""
         answer = self.done(**dict(dict(now=time.time(), root=self.directory, disk={self.directory: 0.001}, timeout=3), **options))
@@ -119,10 +121,10 @@ class PreflightTest(modules.ModuleTest):
                 ("the disk is full", "disk", {"disk": {self.path("var/lib/containers"): 10000000}}, r"containers has [\d.]+ of 10000000 GiB", "free space"),
                 ("the MTU is small", "mtu", {"mtu": 9000}, "the MTU is 1500 of eth0, and 9000 is wanted", "network configuration"),
                 ("a name does not resolve", "dns", {"endpoints": [self.endpoint("keystone", 5000, host="none.invalid")]}, r"does not resolve none\.invalid \(", "/etc/resolv.conf"),
-                ("the registry is closed", "registry", {"endpoints": [self.endpoint("registry", self.closed(), path="/v2/")]}, r"127\.0\.0\.1:\d+ \(Connection refused\)", "mirror"),
+                ("the registry is closed", "registry", {"endpoints": [self.endpoint("registry", closed(self), path="/v2/")]}, r"127\.0\.0\.1:\d+ \(Connection refused\)", "mirror"),
                 ("the registry is broken", "registry", {"endpoints": [self.endpoint("registry", self.serve(503), path="/v2/")]}, "HTTP status 503", "mirror"),
-                ("the message bus is closed", "message bus", {"endpoints": [self.endpoint("message bus", self.closed())]}, "Connection refused", "transport_url"),
-                ("keystone is closed", "keystone", {"endpoints": [self.endpoint("keystone", self.closed(), path="/v3")]}, "Connection refused", "keystoneAuthURL"),
+                ("the message bus is closed", "message bus", {"endpoints": [self.endpoint("message bus", closed(self))]}, "Connection refused", "transport_url"),
+                ("keystone is closed", "keystone", {"endpoints": [self.endpoint("keystone", closed(self), path="/v3")]}, "Connection refused", "keystoneAuthURL"),
                 ("keystone is something else", "keystone", {"endpoints": [self.endpoint("keystone", self.talker(b"220 mail\r\n"), path="/v3")]}, "does not speak HTTP", "keystoneAuthURL"),
                 ("keystone is silent", "keystone", {"timeout": 0.5, "endpoints": [self.endpoint("keystone", self.talker(b""), path="/v3")]}, "no answer within", "open the port"),
                 ("an authority is not trusted", "tls", {"endpoints": [self.endpoint("keystone", self.serve(certificate=certificate), tls=True, path="/v3")]},
@@ -152,7 +154,7 @@ class PreflightTest(modules.ModuleTest):
         return listener.getsockname()[1]
 
     def test_certificates_of_what_was_not_reached_are_not_called_accepted(self):
-        checks = self.look(endpoints=[self.endpoint("keystone", self.closed(), tls=True, path="/v3")])
+        checks = self.look(endpoints=[self.endpoint("keystone", closed(self), tls=True, path="/v3")])
         self.assertEqual((checks["keystone"]["ok"], checks["tls"]["ok"]), (False, None))
 
     def test_a_host_without_a_default_route(self):
@@ -233,9 +235,9 @@ class PlaybookTest(unittest.TestCase):
         directory = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, directory, True)
         with open(os.path.join(directory, "01-nova.conf"), "w", encoding="utf-8") as file:
-            file.write("[DEFAULT]\ntransport_url = rabbit://nova:s3cret@127.0.0.1:%d/\n" % PreflightTest.closed())
+            file.write("[DEFAULT]\ntransport_url = rabbit://nova:s3cret@127.0.0.1:%d/\n" % closed(self))
         hosts = {"here": {"ansible_connection": "local", "ansible_become_method": "ansible.builtin.su"},
-                 "gone": {"ansible_host": "127.0.0.1", "ansible_port": PreflightTest.closed(), "ansible_connection": "ssh"}}
+                 "gone": {"ansible_host": "127.0.0.1", "ansible_port": closed(self), "ansible_connection": "ssh"}}
         run = runs.Run([{"import_playbook": "edpm.operators.preflight"}], arguments=["--check"], inventory={"all": {"hosts": hosts, "vars": {
             "edpm_preflight_token": "t0ken", "edpm_preflight_directory": directory, "edpm_preflight_disk": {"/": 0}, "edpm_preflight_mtu": 1}}})
         found = self.results(run)
