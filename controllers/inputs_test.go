@@ -97,6 +97,26 @@ var _ = DescribeTable("The manager names a wrong input with its remedy, starts n
 		shows: condition.InputReadyCondition, reason: common.SecretKeyMissingReason, says: []string{`Secret "other" has no key "ssh-privatekey"`, "add it"},
 		fix: func(w *world) { w.setSecret("other", "ssh-privatekey", "key") },
 	}),
+	Entry("no Secret with the key of the jump host", plight{
+		wrong: func(_ *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.NodeTemplate.JumpHost = MakeJumpHost("bastion.example.com", "other")
+		},
+		shows: condition.InputReadyCondition, reason: common.SecretMissingReason, says: []string{`Secret "other" does not exist: create it`},
+		fix: func(w *world) { w.make(MakeSecret("other", w.ns, "ssh-privatekey", "key")) },
+	}),
+	Entry("a jump host with the address and the key of no host", plight{
+		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
+			r.Spec.NodeTemplate.JumpHost = MakeJumpHost("jump@bastion", "ssh-key")
+			r.Spec.NodeTemplate.JumpHost.HostKey = "SHA256:abc"
+		},
+		shows: condition.InputReadyCondition, reason: dataplanev1.InvalidSpecReason,
+		says: []string{`jumpHost.address: Invalid value: "jump@bastion"`, "without brackets, port or user", "jumpHost.hostKey", "ssh_host_ed25519_key.pub"},
+		fix: func(w *world) {
+			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) {
+				r.Spec.NodeTemplate.JumpHost = MakeJumpHost("bastion", "ssh-key")
+			})
+		},
+	}),
 	Entry("no ssh key named", plight{
 		wrong: func(w *world, r *dataplanev1.OpenStackDataPlaneRole, _ *dataplanev1.OpenStackDataPlaneNode) {
 			r.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = ""

@@ -58,6 +58,19 @@ var _ = Describe("Two nodes that are one machine", func() {
 		w.computesReady("a", "b")
 	})
 
+	It("run independently behind two jump hosts, whose networks can have the same addresses", func() {
+		jump := func(address string) *common.JumpHost { return MakeJumpHost(address, "ssh-key") }
+		w.make(MakeNode("a", w.ns).Role("compute").Host("10.0.0.1").JumpHost(jump("bastion-a")).Obj(),
+			MakeNode("b", w.ns).Role("compute").Host("10.0.0.1").JumpHost(jump("bastion-b")).Obj(),
+			MakeNode("c", w.ns).Role("compute").Host("10.0.0.1").Obj())
+		w.computesReady("a", "b", "c")
+
+		change(w.node("b"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.Node.JumpHost.Address = "BASTION-A" })
+		conflict("a", "OpenStackDataPlaneNode b is the same machine: both have address 10.0.0.1:22 through bastion-a:22")
+		conflict("b", "OpenStackDataPlaneNode a is the same machine")
+		Expect(get(Default, w.node("c")).IsReady()).To(BeTrue(), "c is reached directly")
+	})
+
 	It("report the conflict also when the variables of their role name the machine", func() {
 		role := w.role("one").Vars(`{"ansible_host": "10.0.0.9"}`).Obj()
 		w.make(MakeNode("a", w.ns).Role("compute").Host("10.0.0.9").Obj())

@@ -79,6 +79,7 @@ func takers(ns string) []client.Object {
 	role.Spec.PreProvisioned, role.Spec.Env, role.Spec.NodeTemplate.ExtraMounts = ptr.To(true), vars, mounts
 	role.Spec.BaremetalSetTemplate = &dataplanev1.BaremetalSetTemplate{BaremetalHosts: map[string]dataplanev1.BaremetalHost{"h": {}}}
 	node.Spec.Env, node.Spec.Node.ExtraMounts = vars, mounts
+	role.Spec.NodeTemplate.JumpHost, node.Spec.Node.JumpHost = MakeJumpHost("bastion", ""), MakeJumpHost("bastion", "")
 	all := MakeDataPlane("all", ns)
 	all.Spec.Roles["all-role"], all.Spec.Nodes["all-n"] = *role.Spec.DeepCopy(), *node.Spec.DeepCopy()
 
@@ -97,10 +98,12 @@ func takers(ns string) []client.Object {
 	plane.Spec.Glance = &openstackv1.GlanceSection{Template: *glance.Spec.DeepCopy()}
 	plane.Spec.Nova = &openstackv1.NovaSection{Template: *nova.Spec.DeepCopy()}
 	run := MakeRun("r", ns)
-	run.Spec.Env, run.Spec.ExtraMounts = vars, mounts
+	run.Spec.Env, run.Spec.ExtraMounts, run.Spec.JumpHost = vars, mounts, MakeJumpHost("bastion", "")
+	compute := MakeCompute("n", ns, "cell1")
+	compute.Spec.JumpHost = MakeJumpHost("bastion", "")
 
 	class := MakeServiceClass("agent", ns).SecretFile("file", poison, poison).Obj()
-	objects := []client.Object{MakeService("own", ns), class, role, MakeCompute("n", ns, "cell1"), pods, node, all, cell, nova.DeepCopy(), glance, plane, run}
+	objects := []client.Object{MakeService("own", ns), class, role, compute, pods, node, all, cell, nova.DeepCopy(), glance, plane, run}
 	for _, o := range objects {
 		spec, _, _ := specOf(o)
 		fill(spec, poison)

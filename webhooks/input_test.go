@@ -65,6 +65,9 @@ func with(w world, kind, spec string) client.Object {
 	return obj
 }
 
+// jumpKey is a public key of a host.
+const jumpKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPiG1dsVVVsPIMPZ9JmPQVAwFbXzXjqMZUaxPSBEqRIN"
+
 var _ = Describe("Admission", func() {
 	var w world
 	BeforeEach(func() { w = newWorld() })
@@ -142,6 +145,22 @@ var _ = Describe("Admission", func() {
 		Entry("a run with a volume of two kinds", "OpenStackAnsibleEE",
 			`extraMounts: [{volumes: [{name: v, emptyDir: {}, secret: {secretName: s}}]}]`, `spec.extraMounts[0].volumes[0]`, "set exactly one of secret"),
 		Entry("a run with inputs that are no name", "OpenStackAnsibleEE", `inputsSecretName: A`, `spec.inputsSecretName: Invalid value: "A"`, "lower case"),
+		Entry("a role whose jump host has a port in its address", "OpenStackDataPlaneRole", `{nodeTemplate: {jumpHost: {address: "bastion:22", user: "jump", sshPrivateKeySecret: "jump-key", hostKey: "`+jumpKey+`"}}}`,
+			`spec.nodeTemplate.jumpHost.address`, `Invalid value: "bastion:22"`, `without brackets, port or user`),
+		Entry("a role whose jump host has the address of nothing", "OpenStackDataPlaneRole", `{nodeTemplate: {jumpHost: {address: "-oProxyCommand=id", user: "jump", sshPrivateKeySecret: "jump-key", hostKey: "`+jumpKey+`"}}}`,
+			`spec.nodeTemplate.jumpHost.address`, `Invalid value: "-oProxyCommand=id"`, `for example 192.168.122.100`),
+		Entry("a node whose jump host has no user", "OpenStackDataPlaneNode", `{node: {jumpHost: {address: "bastion", sshPrivateKeySecret: "jump-key", hostKey: "`+jumpKey+`"}}}`,
+			`spec.node.jumpHost.user`, `at least 1 chars long`),
+		Entry("a node whose user of the jump host is none", "OpenStackDataPlaneNode", `{node: {jumpHost: {address: "bastion", user: "a b", sshPrivateKeySecret: "jump-key", hostKey: "`+jumpKey+`"}}}`,
+			`spec.node.jumpHost.user`, `Invalid value: "a b"`, `for example cloud-admin`),
+		Entry("a node whose jump host has a port that is none", "OpenStackDataPlaneNode", `{node: {jumpHost: {address: "bastion", user: "jump", sshPrivateKeySecret: "jump-key", hostKey: "`+jumpKey+`", port: 70000}}}`,
+			`spec.node.jumpHost.port`, `65535`),
+		Entry("a node whose key for the jump host is of another namespace", "OpenStackDataPlaneNode", `{node: {jumpHost: {address: "bastion", user: "jump", sshPrivateKeySecret: "openstack/key", hostKey: "`+jumpKey+`"}}}`,
+			`spec.node.jumpHost.sshPrivateKeySecret`, `Invalid value: "openstack/key"`, `same namespace`),
+		Entry("a run whose jump host has a fingerprint as its key", "OpenStackAnsibleEE", `{jumpHost: {address: "bastion", user: "jump", sshPrivateKeySecret: "jump-key", hostKey: "SHA256:abc"}}`,
+			`spec.jumpHost.hostKey`, `Invalid value: "SHA256:abc"`, `ssh_host_ed25519_key.pub`),
+		Entry("a compute whose jump host has two keys", "NovaExternalCompute", `{jumpHost: {address: "bastion", user: "jump", sshPrivateKeySecret: "jump-key", hostKey: "`+jumpKey+`\n`+jumpKey+`"}}`,
+			`spec.jumpHost.hostKey`, `Invalid value`, `one public key`),
 		Entry("a run with a key that is no name", "OpenStackAnsibleEE", `sshKeySecretName: a/b`, `spec.sshKeySecretName: Invalid value: "a/b"`, "lower case"),
 		Entry("a run with a container that is no name", "OpenStackAnsibleEE", `name: a.b`, `spec.name: Invalid value: "a.b"`, "63 lower case"),
 		Entry("a run limited to an option", "OpenStackAnsibleEE", `ansibleLimit: --help`, `spec.ansibleLimit: Invalid value: "--help"`, "host pattern"),

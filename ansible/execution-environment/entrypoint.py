@@ -8,6 +8,8 @@ Environment read:
   RUNNER_EXTRA_VARS  variables, as YAML      -> env/extravars
   ANSIBLE_SSH_ARGS   arguments of ssh, behind those by which hosts are trusted
   ANSIBLE_PRIVATE_KEY_FILE  ssh key; replaced by a copy that ssh accepts
+  EDPM_JUMP_HOST     host through which all others are reached, as JSON with address, port, user
+                     and hostKey; its ssh key is in /runner/jump/ssh-privatekey
   ANSIBLE_TASK_TIMEOUT  seconds that a task may take (600); it cannot be turned off
   EDPM_RECAP_PATH    where the recap of the run goes (/dev/termination-log)
 
@@ -79,6 +81,35 @@ TRUST = "-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=%s -o HashKno
     "-o PermitLocalCommand=yes -o 'LocalCommand=echo %%h %%n >>%s'" % (KNOWN_HOSTS, CONNECTED)
 SSH_ARGS = "-C -o ControlMaster=auto -o ControlPersist=60s -o ConnectTimeout=15 -o ServerAliveInterval=15 " \
     "-o ServerAliveCountMax=4 -o PreferredAuthentications=publickey"
+
+# The ssh that connects to the jump host reads no other configuration than this one, and
+# trusts the one key that it was given. The name jump-host is the alias by which the recap
+# tells its errors from those of the hosts behind it. Its time limit is below that of ssh to
+# the hosts, which would otherwise end first and not say why.
+JUMP = RUNNER_DIR + "/.jump"
+JUMP_ALIAS = "jump-host"
+JUMP_CONFIG = """Host {alias}
+HostName {address}
+Port {port}
+User {user}
+HostKeyAlias {alias}
+IdentityFile {directory}/key
+IdentitiesOnly yes
+IdentityAgent none
+PreferredAuthentications publickey
+BatchMode yes
+StrictHostKeyChecking yes
+UserKnownHostsFile {directory}/known_hosts
+GlobalKnownHostsFile /dev/null
+UpdateHostKeys no
+ConnectTimeout 10
+ServerAliveInterval 15
+ServerAliveCountMax 4
+ControlPath {directory}/socket
+"""
+# As an option for all hosts. It precedes those of the user, as TRUST does.
+JUMP_ARGS = " -o \"ProxyCommand=ssh -F %s/config -W '[%%h]:%%p' %s\"" % (JUMP, JUMP_ALIAS)
+JUMP_CATEGORY = "the jump host is not valid: correct jumpHost"
 
 # Releases of ansible-core with which the tests of the collection have been run, the
 # oldest and the newest. Another one may write other files than ours.
@@ -227,24 +258,73 @@ def know_user(environ):
     environ.update(LD_PRELOAD=NSS_WRAPPER, NSS_WRAPPER_PASSWD=passwd, NSS_WRAPPER_GROUP=group)
 
 
-def copy_key(environ):
-    """Copies the ssh key: ssh wants it private and with a final newline.
+def copy_private(source, copy):
+    """Copies an ssh key: ssh wants it private and with a final newline. Returns whether it could be read.
 
-    A key that cannot be read is left alone: then each host is reported as
-    unreachable, with the reason.
+    Without a key that cannot be read each host is reported as unreachable, with the reason.
     """
-    source = environ.get("ANSIBLE_PRIVATE_KEY_FILE")
-    if not source:
-        return
     try:
         with open(source, encoding="utf-8") as file:
             key = file.read()
     except (OSError, UnicodeDecodeError) as error:
         log("the ssh key %s cannot be read: %s" % (source, type(error).__name__))
-        return
-    copy = os.path.join(TMP_DIR, "ssh-privatekey")
+        return False
     write_private(copy, key.replace("\r\n", "\n").strip() + "\n")
-    environ["ANSIBLE_PRIVATE_KEY_FILE"] = copy
+    return True
+
+
+def copy_key(environ):
+    """Copies the ssh key, if there is one; one that cannot be read is left alone."""
+    source, copy = environ.get("ANSIBLE_PRIVATE_KEY_FILE"), os.path.join(TMP_DIR, "ssh-privatekey")
+    if source and copy_private(source, copy):
+        environ["ANSIBLE_PRIVATE_KEY_FILE"] = copy
+
+
+def jump_host(environ):
+    """Returns the jump host of the run, None if there is none. A ValueError says that it is not valid."""
+    text = environ.get("EDPM_JUMP_HOST")
+    if not text:
+        return None
+    jump = json.loads(text)
+    words = [jump["address"], str(jump.get("port") or 22), jump["user"], *jump["hostKey"].split()[:2]]
+    # Each is a word of a configuration of ssh or of a file of known hosts.
+    if len(words) != 5 or any(re.search(r"[\s\"'#%]|^-|^$", word) for word in words):
+        raise ValueError("a word of it is empty or has a character that ssh would take for another one")
+    return dict(zip(("address", "port", "user"), words), key=" ".join(words[3:]))
+
+
+def prepare_jump(environ):
+    """Writes what ssh needs for the jump host. Returns what is wrong with that, or None."""
+    try:
+        jump = jump_host(environ)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        log("EDPM_JUMP_HOST: %s: %s" % (type(error).__name__, error))
+        return JUMP_CATEGORY
+    if jump:
+        os.makedirs(JUMP, exist_ok=True)
+        write_private(JUMP + "/config", JUMP_CONFIG.format(alias=JUMP_ALIAS, directory=JUMP, **jump))
+        write_private(JUMP + "/known_hosts", "%s %s\n" % (JUMP_ALIAS, jump["key"]))
+        copy_private(os.path.join(RUNNER_DIR, "jump", "ssh-privatekey"), JUMP + "/key")
+        environ["EDPM_RUNNER_JUMP_HOST"] = jump["address"]
+    return None
+
+
+def open_jump(environ):
+    """Opens the one connection to the jump host that all hosts use while it lasts.
+
+    All of them start at once, and a server of ssh turns most of that many connections away
+    (MaxStartups, sshd_config(5)). Without that connection each has its own, and says what is wrong.
+    """
+    if environ.get("EDPM_JUMP_HOST"):
+        subprocess.run(["ssh", "-F", JUMP + "/config", "-M", "-N", "-f", JUMP_ALIAS], env=environ, check=False, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=None)
+
+
+def close_jump(environ):
+    """Closes the connection to the jump host."""
+    if os.path.exists(JUMP + "/socket"):
+        subprocess.run(["ssh", "-F", JUMP + "/config", "-O", "exit", JUMP_ALIAS], env=environ, check=False, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def know_hosts():
@@ -270,7 +350,8 @@ def configure(environ):
     environ.update(FORCED)
     environ["ANSIBLE_TASK_TIMEOUT"] = task_timeout(environ)
     arguments = environ.get("ANSIBLE_SSH_ARGS") or SSH_ARGS
-    environ["ANSIBLE_SSH_ARGS"] = arguments if arguments.startswith(TRUST) else TRUST + " " + arguments
+    first = TRUST + (JUMP_ARGS if environ.get("EDPM_JUMP_HOST") else "")
+    environ["ANSIBLE_SSH_ARGS"] = arguments if arguments.startswith(first) else first + " " + arguments
     environ.setdefault("ANSIBLE_CONFIG", "/etc/ansible/ansible.cfg")
     environ.pop("ANSIBLE_CALLBACK_WHITELIST", None)
     callbacks = environ.get("ANSIBLE_CALLBACKS_ENABLED", "").split(",")
@@ -373,11 +454,15 @@ def main(command):
         know_hosts()
         configure(environ)
         precede_ansible(environ)
-        wrong = check_version(ansible_version()) or check_syntax()
+        wrong = check_version(ansible_version()) or check_syntax() or prepare_jump(environ)
         if wrong:
             write_recap(json.dumps({"v": 1, "hosts": {}, "error": wrong}))
             return 4
-        code, stopped = run(command, environ)
+        open_jump(environ)
+        try:
+            code, stopped = run(command, environ)
+        finally:
+            close_jump(environ)
     except FileNotFoundError as error:
         log("%s" % error)
         code, stopped = 127, False

@@ -166,6 +166,46 @@ class EntrypointTest(unittest.TestCase):
         entrypoint.copy_key(environ)
         self.assertEqual(environ, {"ANSIBLE_PRIVATE_KEY_FILE": "/nonexistent"})
 
+    JUMP = {"address": "bastion.example.com", "port": 2222, "user": "jump", "sshPrivateKeySecret": "jump", "hostKey": "ssh-ed25519 AAAA bastion"}
+
+    def jump(self, **changes):
+        """Returns what a run with a jump host has after it was prepared: its environment."""
+        entrypoint = load()
+        entrypoint.RUNNER_DIR, entrypoint.JUMP = self.directory, os.path.join(self.directory, ".jump")
+        environ = {"EDPM_JUMP_HOST": json.dumps(dict(self.JUMP, **changes))}
+        return entrypoint.prepare_jump(environ), environ
+
+    def test_the_jump_host_has_a_configuration_a_key_and_a_known_host_of_its_own(self):
+        os.mkdir(os.path.join(self.directory, "jump"))
+        with open(os.path.join(self.directory, "jump", "ssh-privatekey"), "w", encoding="utf-8") as file:
+            file.write("-----BEGIN-----\r\nabc")
+        wrong, environ = self.jump()
+        self.assertIsNone(wrong)
+        self.assertEqual(environ["EDPM_RUNNER_JUMP_HOST"], "bastion.example.com")
+        self.assertEqual(self.read(".jump", "known_hosts"), "jump-host ssh-ed25519 AAAA\n")
+        self.assertEqual(self.read(".jump", "key"), "-----BEGIN-----\nabc\n")
+        self.assertEqual(os.stat(os.path.join(self.directory, ".jump", "key")).st_mode & 0o777, 0o600)
+        config = dict(line.split(" ", 1) for line in self.read(".jump", "config").splitlines())
+        self.assertEqual([config[name] for name in ("HostName", "Port", "User", "StrictHostKeyChecking")], ["bastion.example.com", "2222", "jump", "yes"])
+
+    def test_a_jump_host_that_would_say_more_to_ssh_than_one_word_ends_the_run(self):
+        for changes in ({"address": "a\nProxyCommand id"}, {"address": "-oProxyCommand=id"}, {"address": ""}, {"user": "a b"}, {"user": "%h"}, {"user": 'a"b'},
+                        {"port": "22 x"}, {"hostKey": "ssh-ed25519"}, {"hostKey": ""}, {"hostKey": 7}, {"address": None}):
+            with self.subTest(changes):
+                self.assertEqual(self.jump(**changes)[0], "the jump host is not valid: correct jumpHost")
+                self.assertFalse(os.path.exists(os.path.join(self.directory, ".jump")))
+        code, output = self.run_script("echo ran", EDPM_JUMP_HOST="{}")
+        self.assertEqual((code, json.loads(self.read("recap"))["error"]), (4, "the jump host is not valid: correct jumpHost"))
+        self.assertNotIn("ran", output.splitlines())
+
+    def test_without_a_jump_host_nothing_is_prepared(self):
+        entrypoint = load()
+        environ = {"EDPM_JUMP_HOST": ""}
+        self.assertIsNone(entrypoint.prepare_jump(environ))
+        entrypoint.configure(environ)
+        self.assertNotIn("ProxyCommand", environ["ANSIBLE_SSH_ARGS"])
+        self.assertNotIn("EDPM_RUNNER_JUMP_HOST", environ)
+
     def test_known_host_keys_are_copied_to_where_ssh_can_add_others(self):
         entrypoint = load()
         entrypoint.RUNNER_DIR = self.directory
@@ -191,9 +231,11 @@ class EntrypointTest(unittest.TestCase):
     def test_configuring_twice_changes_nothing(self):
         once = {"ANSIBLE_SSH_ARGS": "-o ControlPersist=80s", "ANSIBLE_CALLBACK_WHITELIST": "x"}
         load().configure(once)
-        twice = dict(once)
-        load().configure(twice)
-        self.assertEqual(once, twice)
+        for environ in (once, dict(once, EDPM_JUMP_HOST="{}")):
+            load().configure(environ)
+            twice = dict(environ)
+            load().configure(twice)
+            self.assertEqual(environ, twice)
 
     def test_hostile_output_costs_no_more_than_other_output(self):
         category = load().category

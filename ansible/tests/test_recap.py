@@ -234,6 +234,7 @@ class HostileTextTest(unittest.TestCase):
 
     def test_addresses(self):
         self.quick(lambda text: recap.no_login(text[:recap.MAX_TEXT]))
+        self.quick(lambda text: recap.jump_reason(text[:recap.MAX_TEXT], "b"))
 
     def test_masks_what_must_gather_masks(self):
         """The lines are a test of cmd/kubectl-edpm/internal/redact as well."""
@@ -329,6 +330,47 @@ class CallbackTest(unittest.TestCase):
         recap_of = self.stats(down=dark, pipe=dark, dropped=dark, denied=dark, other=dark, unknown=dark)
         self.assertEqual({host: fields[8:] for host, fields in recap_of.items()},
                          {"down": [0], "pipe": [0], "dropped": [], "denied": [0], "other": [0], "unknown": []})
+
+    CHANGED = ("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\r\nThe fingerprint for the ED25519 key sent by the remote host is\n"
+               "SHA256:abc/DEF+1.\r\nHost key for %s has changed and you have requested strict checking.\r\nHost key verification failed.\r\n")
+    CLOSED = "kex_exchange_identification: Connection closed by remote host\r\nConnection closed by UNKNOWN port 65535"
+    # What ssh of OpenSSH 9.2 says, and what the message of a host behind jump host b says of it.
+    BEHIND = {
+        "down": ("ssh: connect to host b port 22: Connection refused\r\n" + CLOSED, "jump host b: connect to host b port 22: Connection refused"),
+        "unresolved": ("ssh: Could not resolve hostname b: Name or service not known\r\n" + CLOSED,
+                       "jump host b: Could not resolve hostname b: Name or service not known"),
+        "denied": ("jump@b: Permission denied (publickey).\r\n" + CLOSED, "jump host b: Permission denied (publickey): check user and key of jumpHost"),
+        "other": (CHANGED % "jump-host" + CLOSED,
+                  "jump host b shows another key than its hostKey says, SHA256:abc/DEF+1: correct jumpHost.hostKey if it was reinstalled"),
+        "closed": ("channel 0: open failed: connect failed: No route to host\r\nstdio forwarding failed\r\n" + CLOSED,
+                   "jump host b was reached, but does not connect to the host (connect failed: No route to host): check that it is up, its address"),
+        "shared": ("Stdio forwarding request failed: Session open refused by peer\r\n" + CLOSED,
+                   "jump host b was reached, but does not connect to the host (Session open refused by peer): check that it is up, its address"),
+        "silent": ("Connection timed out during banner exchange\r\nConnection to UNKNOWN port 65535 timed out",
+                   "no answer through jump host b: Connection timed out during banner exchange"),
+        # The host itself was reached: its own failures read as they do without a jump host.
+        "refused": ("u@10.0.0.9: Permission denied (publickey).", "u@10.0.0.9: Permission denied (publickey)."),
+        "replaced": (CHANGED % "10.0.0.9", "the host shows another key than it had, SHA256:abc/DEF+1: if it was reinstalled"),
+    }
+
+    def test_a_failure_at_the_jump_host_is_told_from_one_at_the_host(self):
+        options = self.callback.get_option
+        self.callback.get_option = lambda name: "b" if name == "jump_host" else options(name)
+        self.play(*self.BEHIND, **{name: {"ansible_host": "10.0.0.9"} for name in self.BEHIND})
+        for host, (message, _) in self.BEHIND.items():
+            self.callback.v2_runner_on_unreachable(self.result(host, "T", msg="Failed to connect to the host via ssh: " + message))
+        for host, fields in self.stats(**{name: (0, 0, 0, 1, 0) for name in self.BEHIND}).items():
+            with self.subTest(host):
+                self.assertTrue(fields[5].startswith(self.BEHIND[host][1]), fields[5])
+                self.assertEqual(fields[8:], [0], "nothing ran on it")
+
+    def test_a_host_whose_jump_host_failed_later_was_reached_before(self):
+        options = self.callback.get_option
+        self.callback.get_option = lambda name: "b" if name == "jump_host" else options(name)
+        self.play("a", a={"ansible_host": "fd00::9", "ansible_port": 2222})
+        self.callback.v2_runner_on_unreachable(self.result("a", "T", msg=self.BEHIND["down"][0]))
+        self.write(self.connected, "fd00::9 fd00::9")
+        self.assertEqual(self.stats(a=(1, 1, 0, 1, 0))["a"][8:], [])
 
     def test_the_key_of_a_host_is_told_when_it_is_first_met(self):
         self.ssh_knows("[10.0.0.2]:2222 ssh-ed25519 OLD", "# a comment", "10.0.0.9")

@@ -84,6 +84,13 @@ class Trust(unittest.TestCase):
         self.check(arguments)
         self.assertIn("ControlPersist=80s", arguments)
 
+    def test_a_jump_host_comes_before_another_way_of_the_user(self):
+        arguments = self.arguments(ANSIBLE_CONFIG=self.empty, EDPM_JUMP_HOST="{}",
+                                   ANSIBLE_SSH_ARGS="-o ProxyCommand=none -o ProxyJump=elsewhere -o StrictHostKeyChecking=no")
+        self.check(arguments)
+        said = " ".join(arguments)
+        self.assertRegex(said, r"-o ProxyCommand=ssh -F /runner/.jump/config -W '\[%h\]:%p' jump-host .*-o ProxyCommand=none -o ProxyJump=elsewhere")
+
     def test_with_a_configuration_of_the_user(self):
         config = self.write("ansible.cfg", "[defaults]\nhost_key_checking = false\n[ssh_connection]\nssh_args = -o StrictHostKeyChecking=no\n")
         self.check(self.arguments(ANSIBLE_CONFIG=config))

@@ -30,6 +30,9 @@ func shareText(obj any) {
 	}); ok {
 		spec, _ := o.Hosted()
 		share(&spec.SSHKeySecretName)
+		if spec.JumpHost != nil {
+			share(&spec.JumpHost.HostKey)
+		}
 		share(&spec.AnsibleEEContainerImage)
 	}
 	if o, ok := obj.(*novav1.NovaExternalCompute); ok {

@@ -34,17 +34,20 @@ type Host struct {
 	Namespace, Node string
 	// Vars of the host in the inventory.
 	Vars map[string]any
+	// Jump host through which it is reached; nil means directly.
+	Jump *common.JumpHost
 	// Key that the host has, without a comment; empty when it is not known yet.
 	Key string
 }
 
-// HostOf returns the host of a node with the effective variables.
-func HostOf(node *dataplanev1.OpenStackDataPlaneNode, vars map[string]any) Host {
-	return Host{Namespace: node.Namespace, Node: node.Name, Vars: vars, Key: hostKey(node)}
+// HostOf returns the host of a node with the effective values.
+func HostOf(node *dataplanev1.OpenStackDataPlaneNode, eff inherit.Effective) Host {
+	return Host{Namespace: node.Namespace, Node: node.Name, Vars: HostVars(eff), Jump: eff.JumpHost, Key: HostKey(node)}
 }
 
-// hostKey is the one that a person has set, else the recorded one.
-func hostKey(node *dataplanev1.OpenStackDataPlaneNode) string {
+// HostKey is the key that a person has set for the host of a node, else the recorded
+// one, without a comment; empty when it is not known yet.
+func HostKey(node *dataplanev1.OpenStackDataPlaneNode) string {
 	if key := BareKey(node.Annotations[common.HostKeyAnnotation]); key != "" {
 		return key
 	}
@@ -107,7 +110,7 @@ func FindRival(ctx context.Context, c client.Reader, h Host) (*Rival, error) {
 func FindOccupant(ctx context.Context, c client.Reader, h Host) (*Rival, error) {
 	var found *Rival
 	err := eachRival(ctx, c, h, func(r *Rival) bool {
-		if r.Node.DeletionTimestamp.IsZero() && Deployed(r.Node) && !differ(h.Key, hostKey(r.Node)) {
+		if r.Node.DeletionTimestamp.IsZero() && Deployed(r.Node) && !differ(h.Key, HostKey(r.Node)) {
 			found = r
 		}
 		return found != nil
@@ -118,12 +121,12 @@ func FindOccupant(ctx context.Context, c client.Reader, h Host) (*Rival, error) 
 // AtAddressOf returns the name of another node of the namespace that has the
 // address of a node, which need not exist yet, or nothing.
 func AtAddressOf(ctx context.Context, c client.Reader, node *dataplanev1.OpenStackDataPlaneNode) (string, error) {
-	vars, err := varsInForce(ctx, c, node)
+	vars, jump, err := accessInForce(ctx, c, node)
 	if err != nil {
 		return "", err
 	}
 	var name string
-	err = eachRival(ctx, c, Host{Namespace: node.Namespace, Node: node.Name, Vars: vars}, func(r *Rival) bool {
+	err = eachRival(ctx, c, Host{Namespace: node.Namespace, Node: node.Name, Vars: vars, Jump: jump}, func(r *Rival) bool {
 		if !r.Foreign {
 			name = r.Node.Name
 		}
@@ -156,17 +159,17 @@ func eachRival(ctx context.Context, c client.Reader, h Host, stop func(*Rival) b
 // rival returns the other node as a rival, nil if it is none.
 func (h Host) rival(ctx context.Context, c client.Reader, other *dataplanev1.OpenStackDataPlaneNode) (*Rival, error) {
 	r := &Rival{Node: other, Foreign: other.Namespace != h.Namespace}
-	if !r.Foreign && other.Name == h.Node || r.Foreign && (!other.Status.Ran() || differ(h.Key, hostKey(other))) {
+	if !r.Foreign && other.Name == h.Node || r.Foreign && (!other.Status.Ran() || differ(h.Key, HostKey(other))) {
 		return nil, nil
 	}
-	vars, err := varsInForce(ctx, c, other)
+	vars, jump, err := accessInForce(ctx, c, other)
 	if err != nil {
 		return nil, err
 	}
-	switch machine := edpm.Machine(h.Namespace, h.Vars, h.Node); {
-	case machine != "" && machine == edpm.Machine(other.Namespace, vars, other.Name):
+	switch machine := edpm.Machine(h.Namespace, h.Vars, h.Node, h.Jump); {
+	case machine != "" && machine == edpm.Machine(other.Namespace, vars, other.Name, jump):
 		r.Shared = "address " + strings.TrimPrefix(machine, h.Namespace+"/")
-	case h.Key != "" && h.Key == hostKey(other):
+	case h.Key != "" && h.Key == HostKey(other):
 		r.Shared = "host key " + fingerprint(h.Key)
 	default:
 		return nil, nil
@@ -174,18 +177,19 @@ func (h Host) rival(ctx context.Context, c client.Reader, other *dataplanev1.Ope
 	return r, nil
 }
 
-// varsInForce are the variables of the host of a node, none if they cannot be read.
-func varsInForce(ctx context.Context, c client.Reader, node *dataplanev1.OpenStackDataPlaneNode) (map[string]any, error) {
+// accessInForce are the variables of the host of a node, none if they cannot be read, and its
+// jump host.
+func accessInForce(ctx context.Context, c client.Reader, node *dataplanev1.OpenStackDataPlaneNode) (map[string]any, *common.JumpHost, error) {
 	role := &dataplanev1.OpenStackDataPlaneRole{}
 	err := c.Get(ctx, types.NamespacedName{Namespace: node.Namespace, Name: node.Spec.Role}, role)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	eff, err := inherit.EffectiveOf(node, role)
 	if err != nil {
-		return nil, nil //nolint:nilerr // it says so itself, and nothing is run for it
+		return nil, nil, nil //nolint:nilerr // it says so itself, and nothing is run for it
 	}
-	return HostVars(eff), nil
+	return HostVars(eff), eff.JumpHost, nil
 }
 
 func fingerprint(key string) string {
@@ -238,7 +242,7 @@ func indexMachine(obj client.Object) []string {
 			values = append(values, byAddress(address))
 		}
 	}
-	if key := hostKey(node); key != "" {
+	if key := HostKey(node); key != "" {
 		values = append(values, byKey(key))
 	}
 	return values
@@ -289,8 +293,8 @@ func identity(ctx context.Context, c client.Reader, obj client.Object) (address,
 		return edpm.Address(vars, ""), "", nil
 	}
 	node := obj.(*dataplanev1.OpenStackDataPlaneNode)
-	vars, err := varsInForce(ctx, c, node)
-	return edpm.Address(vars, node.Name), hostKey(node), err
+	vars, _, err := accessInForce(ctx, c, node)
+	return edpm.Address(vars, node.Name), HostKey(node), err
 }
 
 // MachineChanges lets through what decides whether nodes are the same machine:

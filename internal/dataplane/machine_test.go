@@ -67,7 +67,7 @@ func hostOf(t *testing.T, n *node) Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return HostOf(n, HostVars(eff))
+	return HostOf(n, eff)
 }
 
 func TestWhichNodesAreOneMachine(t *testing.T) {

@@ -83,8 +83,8 @@ func runInputs(name string, batch []*pendingTarget) (map[string][]byte, error) {
 	hosts := map[string]map[string]any{}
 	for _, o := range batch {
 		hosts[o.Host] = hostVars(name, o)
-		if line := knownHost(o); line != "" {
-			data[knownHostsKey] = append(data[knownHostsKey], line...)
+		if line := KnownHost(o.Vars, o.Host, o.HostKey); line != "" {
+			data[KnownHostsKey] = append(data[KnownHostsKey], line...)
 		}
 		for _, files := range o.files() {
 			for _, content := range files {
@@ -93,32 +93,33 @@ func runInputs(name string, batch []*pendingTarget) (map[string][]byte, error) {
 		}
 	}
 	text, err := Inventory{All: InventoryGroup{Vars: shareVars(hosts), Hosts: hosts}}.Render()
-	data[inventoryKey] = []byte(text)
+	data[InventoryKey] = []byte(text)
 	return data, err
 }
 
-// knownHost returns the line of the host in ssh's file of known hosts, none if its
-// key is not known yet.
-func knownHost(o *pendingTarget) string {
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(o.HostKey))
+// KnownHost returns the line of the host with the variables in ssh's file of known
+// hosts, none if its key is not known yet.
+func KnownHost(vars map[string]any, host, hostKey string) string {
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(hostKey))
 	if err != nil {
 		return "" // none, or what no host can have shown
 	}
-	address := variable(o.Vars, "ansible_ssh_host", "ansible_host")
+	address := variable(vars, "ansible_ssh_host", "ansible_host")
 	if strings.ContainsFunc(address, unicode.IsSpace) || strings.ContainsAny(address, ",*?!#|@") {
 		return "" // it would speak of other hosts of the run
 	}
 	port := 22
-	if text := variable(o.Vars, "ansible_ssh_port", "ansible_port"); text != "" {
+	if text := variable(vars, "ansible_ssh_port", "ansible_port"); text != "" {
 		port, _ = strconv.Atoi(text)
 	}
-	return knownhosts.Line([]string{net.JoinHostPort(cmp.Or(address, o.Host), strconv.Itoa(port))}, key) + "\n"
+	return knownhosts.Line([]string{net.JoinHostPort(cmp.Or(address, host), strconv.Itoa(port))}, key) + "\n"
 }
 
 const (
-	inventoryKey = "inventory"
-	// knownHostsKey is where the runner finds the keys of the hosts.
-	knownHostsKey = "known_hosts"
+	// InventoryKey has the inventory in the Secret with the inputs of a run.
+	InventoryKey = "inventory"
+	// KnownHostsKey is where the runner finds the keys of the hosts.
+	KnownHostsKey = "known_hosts"
 	// configDir is where the runner finds the files.
 	configDir = "/runner/config"
 )

@@ -33,7 +33,23 @@ func TestMachine(t *testing.T) {
 		"spaces around it":                       {vars{"ansible_host": " 10.0.0.1 "}, "10.0.0.1:22"},
 		"nothing is an address of its own":       {vars{"ansible_host": nil}, "ns/edpm-0:22"},
 	} {
-		if got := Machine("ns", c.vars, "edpm-0"); got != c.want {
+		if got := Machine("ns", c.vars, "edpm-0", nil); got != c.want {
+			t.Errorf("%s: the machine is %q; want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestMachinesBehindAJumpHost(t *testing.T) {
+	for name, c := range map[string]struct {
+		host, want string
+		jump       common.JumpHost
+	}{
+		"a name":            {"10.0.0.1", "10.0.0.1:22 through bastion.example.com:22", common.JumpHost{Address: "Bastion.example.com."}},
+		"an address":        {"edpm-0", "ns/edpm-0:22 through [fd00::1]:22", common.JumpHost{Address: "FD00:0::1", Port: 22}},
+		"a port":            {"10.0.0.1", "10.0.0.1:22 through 192.0.2.1:2222", common.JumpHost{Address: "192.0.2.1", Port: 2222}},
+		"an unknown target": {"{{ x }}", "", common.JumpHost{Address: "192.0.2.1"}},
+	} {
+		if got := Machine("ns", map[string]any{"ansible_host": c.host}, "edpm-0", &c.jump); got != c.want {
 			t.Errorf("%s: the machine is %q; want %q", name, got, c.want)
 		}
 	}

@@ -48,7 +48,7 @@ func newPendingTarget(hostKey string, due []*assessment, now time.Time) *pending
 	first := due[0]
 	o := &pendingTarget{
 		Target: *first.Target, hash: first.hash, access: first.access, podKey: first.podKey(),
-		machine: Machine(first.Namespace, first.Vars, first.Host), serial: first.serial, suspicion: first.suspicion,
+		machine: Machine(first.Namespace, first.Vars, first.Host, first.JumpHost), serial: first.serial, suspicion: first.suspicion,
 		attempt: first.nextAttempt(), notBefore: first.notBefore(),
 	}
 	o.limit(first)

@@ -86,7 +86,7 @@ func TestARunOfSeveralStepsSaysWhatEachBringsTheHostTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	var inventory Inventory
-	if err := yaml.Unmarshal(data[inventoryKey], &inventory); err != nil {
+	if err := yaml.Unmarshal(data[InventoryKey], &inventory); err != nil {
 		t.Fatal(err)
 	}
 	vars := inventory.All.Hosts["a"]

@@ -97,7 +97,7 @@ func newAnsibleEE(name string, batch []*pendingTarget) *ansibleeev1.OpenStackAns
 		Spec: ansibleeev1.OpenStackAnsibleEESpec{
 			Image: first.Image,
 			Env:   first.Env, ExtraMounts: first.ExtraMounts, NetworkAttachments: first.NetworkAttachments,
-			SSHKeySecretName: first.SSHKeySecret, InputsSecretName: name, BackoffLimit: &noRetry,
+			SSHKeySecretName: first.SSHKeySecret, JumpHost: first.JumpHost, InputsSecretName: name, BackoffLimit: &noRetry,
 			TaskTimeoutSeconds: first.Step.TaskTimeoutSeconds,
 			AnsibleTags:        first.Strategy.Tags, AnsibleSkipTags: first.Strategy.SkipTags,
 			Step: first.stepNames(","), Role: first.Role, OwnerKind: first.OwnerKind, Service: first.Service, Removal: first.Step.Removal,
@@ -175,7 +175,7 @@ func (t *Target) fits(aee *ansibleeev1.OpenStackAnsibleEE) bool {
 	return have.Playbook == want.Playbook && have.PlaybookContents == want.PlaybookContents &&
 		(have.Image == want.Image || want.Image == "") && have.SSHKeySecretName == want.SSHKeySecretName &&
 		have.AnsibleTags == want.AnsibleTags && have.AnsibleSkipTags == want.AnsibleSkipTags &&
-		same(have.NetworkAttachments, want.NetworkAttachments) && same(have.TopologyRef, want.TopologyRef) &&
+		same(have.JumpHost, want.JumpHost) && same(have.NetworkAttachments, want.NetworkAttachments) && same(have.TopologyRef, want.TopologyRef) &&
 		same(have.Env, want.Env) && same(have.ExtraMounts, want.ExtraMounts)
 }
 

@@ -72,6 +72,7 @@ func TestHashLeavesOutWhatDoesNot(t *testing.T) {
 		"how to become root":                    {func(t *Target) { t.Vars["ansible_become_password"] = "x" }, true},
 		"the content of the key":                {func(t *Target) { t.SSHKeyDigest = "d2" }, true},
 		"the name of the key's Secret":          {func(t *Target) { t.SSHKeySecret = "key2" }, false},
+		"the jump host":                         {func(t *Target) { t.JumpHost = &common.JumpHost{Address: "bastion"} }, true},
 		"network attachments":                   {func(t *Target) { t.NetworkAttachments = nil }, true},
 		"where the run is made from":            {func(t *Target) { t.Topology = "zone-b" }, true},
 		"the strategy":                          {func(t *Target) { t.Strategy = Strategy{Tags: "x", MaxUnavailable: 1} }, false},
@@ -91,12 +92,25 @@ func TestHashLeavesOutWhatDoesNot(t *testing.T) {
 	}
 }
 
+func TestAnotherKeyOfTheJumpHostIsAnotherAccess(t *testing.T) {
+	with := func(digest string) string {
+		behind := target(func(t *Target) { t.JumpHost, t.JumpKeyDigest = &common.JumpHost{Address: "bastion"}, digest })
+		return behind.Access()
+	}
+	if with("d1") == with("d2") {
+		t.Error("access is the same, so a failed host would wait for its next retry")
+	}
+}
+
 // TestHashesInLedgersStayTheSame : another hash would run every step on every host
 // after an upgrade of the operators.
 func TestHashesInLedgersStayTheSame(t *testing.T) {
 	base := target(nil)
 	if got, want := base.Hash(), "b2d2e759c81d1cadb8f3ce676e8d890d"; got != want {
 		t.Errorf("the hash is %s; ledgers have %s", got, want)
+	}
+	if got, want := base.Access()+" "+base.podKey(), "7e64dcce8748166c5bb353ef1ecfea1a 3b58a2a0870ab159cb83d4065e1b14be"; got != want {
+		t.Errorf("access and the key of the Pod are %s; runs have %s", got, want)
 	}
 }
 
@@ -126,7 +140,7 @@ func TestPodKeyKeepsApartWhatCannotShareAPod(t *testing.T) {
 		"owner kind": func(t *Target) { t.OwnerKind = "Other" }, "playbook": func(t *Target) { t.Step.Playbook = "x" },
 		"contents": func(t *Target) { t.Step.PlaybookContents = "x" }, "cell": func(t *Target) { t.Cell = "cell2" },
 		"image": func(t *Target) { t.Image = "ee:2" }, "key": func(t *Target) { t.SSHKeySecret = "x" },
-		"attachments": func(t *Target) { t.NetworkAttachments = nil }, "env": func(t *Target) { t.Env = nil },
+		"attachments": func(t *Target) { t.NetworkAttachments = nil }, "jump host": func(t *Target) { t.JumpHost = &common.JumpHost{Address: "bastion"} }, "env": func(t *Target) { t.Env = nil },
 		"mounts": func(t *Target) { t.ExtraMounts = []ansibleeev1.ExtraMount{{}} }, "tags": func(t *Target) { t.Strategy.Tags = "x" },
 		"topology": func(t *Target) { t.Topology = "zone-b" },
 	} {

@@ -60,7 +60,7 @@ func TestNoVariableSpeaksOfAnotherHostOrForTheEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got Inventory
-	if err := yaml.UnmarshalStrict(data[inventoryKey], &got); err != nil {
+	if err := yaml.UnmarshalStrict(data[InventoryKey], &got); err != nil {
 		t.Fatal(err)
 	}
 	if hosts := slices.Sorted(maps.Keys(got.All.Hosts)); !slices.Equal(hosts, []string{"n1", "n2"}) || len(got.All.Children) > 0 {
@@ -92,7 +92,7 @@ func TestFilesKeepTheirContentAndLandWhereTheEngineSays(t *testing.T) {
 		t.Errorf("the file changed on its way (-want +got):\n%s", diff)
 	}
 	var got Inventory
-	if err := yaml.UnmarshalStrict(data[inventoryKey], &got); err != nil {
+	if err := yaml.UnmarshalStrict(data[InventoryKey], &got); err != nil {
 		t.Fatal(err)
 	}
 	files, _ := got.All.Hosts["n1"]["edpm_config_files"].(map[string]any)
@@ -114,7 +114,7 @@ func TestAnsibleReadsWhatWasMeant(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "hosts.yaml")
-	if err := os.WriteFile(file, data[inventoryKey], 0o600); err != nil {
+	if err := os.WriteFile(file, data[InventoryKey], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "ansible-inventory", "-i", file, "--list")
@@ -245,7 +245,7 @@ func TestInputsThatSomebodyElsePutThereAreNotUsed(t *testing.T) {
 	y.clock.SetTime(y.clock.Now().Add(y.Debounce))
 	for _, grp := range y.planner.groups {
 		batch := slices.Collect(maps.Values(grp.pending))
-		planted := newInputs(runName(batch), batch[0], map[string][]byte{inventoryKey: []byte("all: {hosts: {evil: }}")})
+		planted := newInputs(runName(batch), batch[0], map[string][]byte{InventoryKey: []byte("all: {hosts: {evil: }}")})
 		if err := y.api.Create(ctx, planted); err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func TestInputsThatSomebodyElsePutThereAreNotUsed(t *testing.T) {
 		if err := y.api.Get(ctx, client.ObjectKey{Namespace: "ns", Name: name}, secret); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(secret.Data[inventoryKey]), "evil") {
+		if strings.Contains(string(secret.Data[InventoryKey]), "evil") {
 			t.Error("the run uses inputs that another user put there")
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // Step is one playbook that brings a host one step further.
@@ -150,6 +151,10 @@ type Target struct {
 	SSHKeySecret string
 	// SSHKeyDigest of the content of that Secret.
 	SSHKeyDigest string
+	// JumpHost through which the host is reached; nil means directly.
+	JumpHost *common.JumpHost
+	// JumpKeyDigest of the content of the Secret of the JumpHost.
+	JumpKeyDigest string
 	// HostKey that a person says the host has; empty means the one in the ledger.
 	HostKey string
 
@@ -292,11 +297,14 @@ func (t *Target) podKey() string {
 	return digest(t.placed(parts))
 }
 
-// placed adds the Topology to what a digest is made of. Without one nothing is
-// added, so that digests that runs have stored stay what they were.
+// placed adds the Topology and the jump host to what a digest is made of. Without them
+// nothing is added, so that digests that runs have stored stay what they were.
 func (t *Target) placed(parts map[string]any) map[string]any {
 	if t.Topology != "" {
 		parts["topology"] = t.Topology
+	}
+	if t.JumpHost != nil {
+		parts["jumpHost"], parts["jumpKey"] = t.JumpHost, t.JumpKeyDigest
 	}
 	return parts
 }

@@ -251,6 +251,7 @@ func (p *post) desired(value string) Object {
 		DataplaneNodeName:      node.Name,
 		InventoryConfigMapName: dataplane.InventoryName(node.Name),
 		SSHKeySecretName:       inherit.SSHKeySecret(node, p.role),
+		JumpHost:               inherit.JumpHost(node, p.role),
 		NetworkAttachments:     inherit.NetworkAttachments(node, p.role),
 		Deploy:                 ptr.To(inherit.Deploy(node, p.role)),
 	}

@@ -50,12 +50,12 @@ type Scope struct {
 	// Vars of the host in the inventory; nil until they have been read.
 	Vars map[string]any
 
-	spec     *hostedv1.ServiceSpec
-	status   *hostedv1.ServiceStatus
-	parts    Parts
-	offering Offering
-	keyHash  string
-	strategy edpm.Strategy
+	spec                 *hostedv1.ServiceSpec
+	status               *hostedv1.ServiceStatus
+	parts                Parts
+	offering             Offering
+	keyHash, jumpKeyHash string
+	strategy             edpm.Strategy
 	// environment has digests of what runs take from the environment of the namespace.
 	environment map[string]string
 	// restored reports that the object may have been restored from a backup without its status.
@@ -236,6 +236,7 @@ func becameReady(before, after client.Object) bool {
 func (d *deployer) inputsOf(obj client.Object) []string {
 	spec, _ := obj.(Object).Hosted()
 	all := []string{"ConfigMap/" + spec.InventoryConfigMapName, "Secret/" + spec.SSHKeySecretName, "ConfigMap/" + ansibleeev1.DefaultEnvConfigMap}
+	all = append(all, dataplane.JumpInputs(spec.JumpHost)...)
 	if d.Reads != nil {
 		all = append(all, d.Reads(obj.(Object))...)
 	}

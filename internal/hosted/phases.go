@@ -135,8 +135,20 @@ func (s *Scope) access(ctx context.Context) error {
 		return inputs.Halt(condition.InputReadyCondition, err)
 	}
 	s.keyHash = inputs.Digest(map[string][]byte{dataplane.SSHKeyKey: key})
+	if err := s.readJumpHost(ctx); err != nil {
+		return err
+	}
 	s.environment, err = s.Inputs.EnvDigests(ctx, namespace, nil, ansibleeev1.DefaultEnvConfigMap)
 	return err
+}
+
+// readJumpHost repeats what admission refuses, and reads the key of the jump host.
+func (s *Scope) readJumpHost(ctx context.Context) (err error) {
+	if wrong := validate.JumpHost(field.NewPath("spec", "jumpHost"), s.spec.JumpHost); len(wrong) > 0 {
+		return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidSpecReason, "%v", wrong.ToAggregate())
+	}
+	s.jumpKeyHash, err = dataplane.JumpKeyDigest(ctx, s.Inputs, s.Object.GetNamespace(), s.spec.JumpHost)
+	return inputs.Halt(condition.InputReadyCondition, err)
 }
 
 // inventoryComes reports whether what is missing is the inventory that the node, which is new,
@@ -256,7 +268,7 @@ func (s *Scope) target(step Step) edpm.Target {
 		Namespace: s.Object.GetNamespace(), Host: s.spec.DataplaneNodeName, OwnerKind: s.name, OwnerUID: s.Object.GetUID(), Step: step.Step,
 		Role: s.roleName(), Cell: s.parts.Cell, Strategy: s.strategy, Rerun: s.rerun(), Tokens: s.tokens(), Replacement: dataplane.Replacement(s.Node),
 		Image: s.runnerImage(), ImageChosen: s.chosenImage() != "",
-		SSHKeySecret: s.spec.SSHKeySecretName, SSHKeyDigest: s.keyHash, NetworkAttachments: s.spec.NetworkAttachments,
+		SSHKeySecret: s.spec.SSHKeySecretName, SSHKeyDigest: s.keyHash, JumpHost: s.spec.JumpHost, JumpKeyDigest: s.jumpKeyHash, NetworkAttachments: s.spec.NetworkAttachments,
 		Topology: topology.NameOf(inherit.TopologyRef(s.Node, s.Role)), HostKey: s.hostKey(),
 		EnvDigests: s.environment, Vars: maps.Clone(s.Vars),
 	}

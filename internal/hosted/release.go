@@ -138,7 +138,7 @@ func (s *Scope) cleanup() edpm.Target {
 // would lose its services.
 func (s *Scope) unoccupied(ctx context.Context) error {
 	key := dataplane.BareKey(cmp.Or(s.hostKey(), s.status.HostKey))
-	host := dataplane.Host{Namespace: s.Object.GetNamespace(), Node: s.spec.DataplaneNodeName, Vars: s.Vars, Key: key}
+	host := dataplane.Host{Namespace: s.Object.GetNamespace(), Node: s.spec.DataplaneNodeName, Vars: s.Vars, Jump: s.spec.JumpHost, Key: key}
 	other, err := dataplane.FindOccupant(ctx, s.Client, host)
 	if err != nil || other == nil {
 		return err

@@ -18,11 +18,11 @@ import (
 // mount over one of the paths, or over a directory above it, would hide the key,
 // the inventory or the results of the run; nothing belongs into the directories.
 var (
-	runDirectories = []string{"/runner/ssh", "/runner/config", "/runner/artifacts"}
+	runDirectories = []string{"/runner/ssh", "/runner/jump", "/runner/.jump", "/runner/config", "/runner/artifacts"}
 	runPaths       = append([]string{
 		"/runner/inventory/hosts.yaml", "/runner/inventory/inventory.yaml", "/runner/.known_hosts", "/dev/termination-log", "/tmp",
 	}, runDirectories...)
-	runVolumes = []string{"runner", "tmp", "ssh-key", "inputs"}
+	runVolumes = []string{"runner", "tmp", "ssh-key", "jump-key", "inputs"}
 )
 
 // ExtraMounts checks the volumes and mounts that a spec adds to runner Pods:

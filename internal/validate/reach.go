@@ -62,6 +62,7 @@ var reachEnv = map[string][]string{
 	"ANSIBLE_SSH_EXECUTABLE":             nil,
 	"ANSIBLE_SSH_HOST_KEY_CHECKING":      truths,
 	"ANSIBLE_TRANSPORT":                  connection,
+	"EDPM_JUMP_HOST":                     nil,
 }
 
 // sshArgsEnv hold arguments of ssh. They are free, since the entry point of the

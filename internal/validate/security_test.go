@@ -250,7 +250,7 @@ func TestProjectedVolumesHaveOneSourceEachAndNoCredentials(t *testing.T) {
 
 func TestMountsDoNotHideWhatTheRunRestsOn(t *testing.T) {
 	for _, path := range []string{
-		"/", "/runner", "/runner/", "/runner/ssh", "/runner/ssh/ssh-privatekey", "/runner/config", "/runner/config/known_hosts", "/runner/.known_hosts",
+		"/", "/runner", "/runner/", "/runner/ssh", "/runner/ssh/ssh-privatekey", "/runner/jump", "/runner/jump/ssh-privatekey", "/runner/.jump/known_hosts", "/runner/config", "/runner/config/known_hosts", "/runner/.known_hosts",
 		"/runner/inventory", "/runner/inventory/hosts.yaml", "/runner/artifacts/x", "/tmp", "/dev", "/dev/termination-log",
 		"/etc/../runner/ssh", "/runner//ssh", "/runner/./ssh", "runner/ssh", "/a:b", "/a\nb", "..", "/a/..",
 	} {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	hostedv1 "github.com/edpm-operators/edpm-operators/apis/common/hosted"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
@@ -69,6 +70,12 @@ func (w *NodeWrapper) Vars(text string) *NodeWrapper {
 	return w
 }
 
+// JumpHost sets the jump host of the node.
+func (w *NodeWrapper) JumpHost(jump *common.JumpHost) *NodeWrapper {
+	w.Spec.Node.JumpHost = jump
+	return w
+}
+
 // Deploy says whether anything may be run.
 func (w *NodeWrapper) Deploy(deploy bool) *NodeWrapper {
 	w.Spec.DeployStrategy.Deploy = &deploy
@@ -109,6 +116,20 @@ func (w *RoleWrapper) Cell(cell string) *RoleWrapper {
 func (w *RoleWrapper) SSHKey(secret string) *RoleWrapper {
 	w.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret = secret
 	return w
+}
+
+// JumpHost sets the jump host of the nodes.
+func (w *RoleWrapper) JumpHost(jump *common.JumpHost) *RoleWrapper {
+	w.Spec.NodeTemplate.JumpHost = jump
+	return w
+}
+
+// MakeJumpHost returns a jump host with the Secret of its key.
+func MakeJumpHost(address, secret string) *common.JumpHost {
+	return &common.JumpHost{
+		Address: address, Port: 22, User: "jump", SSHPrivateKeySecret: secret,
+		HostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPiG1dsVVVsPIMPZ9JmPQVAwFbXzXjqMZUaxPSBEqRIN",
+	}
 }
 
 // Services sets the services of phase 0.

@@ -64,6 +64,7 @@ func nameErrors(at *field.Path, spec ansibleeev1.OpenStackAnsibleEESpec) field.E
 	errs := validate.Label(at.Child("name"), spec.Name)
 	errs = append(errs, validate.ObjectName(at.Child("envConfigMapName"), spec.EnvConfigMapName)...)
 	errs = append(errs, validate.ObjectName(at.Child("sshKeySecretName"), spec.SSHKeySecretName)...)
+	errs = append(errs, validate.JumpHost(at.Child("jumpHost"), spec.JumpHost)...)
 	errs = append(errs, validate.ObjectName(at.Child("inputsSecretName"), spec.InputsSecretName)...)
 	errs = append(errs, validate.ObjectName(at.Child("serviceAccountName"), spec.ServiceAccountName)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)

@@ -47,6 +47,7 @@ func section(at *field.Path, s dataplanev1.NodeSection) field.ErrorList {
 	errs := validate.User(at.Child("ansibleUser"), s.AnsibleUser)
 	errs = append(errs, validate.AnsibleVars(at.Child("ansibleVars"), s.AnsibleVars)...)
 	errs = append(errs, validate.ObjectName(at.Child("ansibleSSHPrivateKeySecret"), s.AnsibleSSHPrivateKeySecret)...)
+	errs = append(errs, validate.JumpHost(at.Child("jumpHost"), s.JumpHost)...)
 	errs = append(errs, validate.ExtraMounts(at.Child("extraMounts"), s.ExtraMounts)...)
 	errs = append(errs, secretReference(at.Child("userData"), s.UserData)...)
 	errs = append(errs, secretReference(at.Child("networkData"), s.NetworkData)...)

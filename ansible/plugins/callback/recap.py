@@ -57,6 +57,12 @@ DOCUMENTATION = """
         env:
           - name: EDPM_RUNNER_KNOWN_HOSTS
         type: str
+      jump_host:
+        description: Address of the host through which all others are reached; empty if they are reached directly.
+        default: ""
+        env:
+          - name: EDPM_RUNNER_JUMP_HOST
+        type: str
     requirements:
       - enable in configuration (C(callbacks_enabled))
 """
@@ -97,6 +103,16 @@ NO_LOGIN = (
     re.compile(r"Host key for \[?([^\s\]]+)\S* has changed"),
 )
 
+# What ssh says where the way to a host leads through a jump host, which it calls jump-host: the
+# ssh to the host itself connects to nothing, and does not know the address of its peer. First match wins.
+JUMP_KEY = re.compile(r"Host key for jump-host has changed|host key is known for jump-host")
+JUMP_FORWARD = re.compile(r"open failed: ([^\n]+)\n|[Ss]tdio forwarding request failed: ([^\n]+)")
+JUMP_LOGIN = re.compile(r"ssh: (connect to host [^\n]+|Could not resolve hostname [^\n]+)|@\S+: (Permission denied \([^\n)]*\))")
+UNKNOWN_PEER = "UNKNOWN port 65535"
+
+# The address in the name by which ssh knows a host.
+ADDRESS = re.compile(r"\[?([^\]]*)")
+
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-_])")
 # Words of Ansible and ssh that say nothing to those who read the message.
 NOISE = (
@@ -106,6 +122,7 @@ NOISE = (
     re.compile(r"Shared connection to \S+ closed\.?"),
     re.compile(r"Connection to \S+ closed\.?"),
 )
+FINGERPRINT = re.compile(r"(SHA256:[A-Za-z0-9+/]+)")
 # What ssh says of a host that shows another key than the known one.
 HOST_KEY_CHANGED = re.compile(r"HOST IDENTIFICATION HAS CHANGED.*?(SHA256:\S+?)\.?\s", re.DOTALL)
 HOST_KEY_ADVICE = "the host shows another key than it had, %s: if it was reinstalled, put its public key in annotation " \
@@ -157,6 +174,22 @@ def reason(result):
             message = "exit code %s" % result["rc"]
         message = "%s: %s" % (message.splitlines()[0].strip(), detail) if message.strip() and detail else detail or message
     return clean(message) or "no reason given"
+
+
+def jump_reason(message, jump):
+    """Returns why a host could not be reached through a jump host and which of the two is the cause, None if it was reached."""
+    if JUMP_KEY.search(message):
+        shown = FINGERPRINT.search(message)
+        return "jump host %s shows another key than its hostKey says%s: correct jumpHost.hostKey if it was reinstalled" % (
+            jump, ", " + shown.group(1) if shown else "")
+    refused = JUMP_FORWARD.search(message)
+    if refused:
+        return "jump host %s was reached, but does not connect to the host (%s): check that it is up, its address and port, and that " \
+            "the jump host forwards (AllowTcpForwarding)" % (jump, clean(refused.group(1) or refused.group(2)))
+    login = JUMP_LOGIN.search(message)
+    if login and UNKNOWN_PEER in message:
+        return "jump host %s: %s" % (jump, clean(login.group(1) or login.group(2) + ": check user and key of jumpHost"))
+    return "no answer through jump host %s: %s" % (jump, reason({"msg": message})) if UNKNOWN_PEER in message else None
 
 
 def dumps(value):
@@ -468,9 +501,12 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_unreachable(self, result):
         self._ran(result, False)
         name = result._host.get_name()
-        self.refused[name] = no_login(str(result._result.get("msg") or "")[:MAX_TEXT])
+        message, jump = str(result._result.get("msg") or "")[:MAX_TEXT], self.get_option("jump_host")
+        behind = jump_reason(message, jump) if jump else None
+        # ssh names the jump host that it could not log in to, not the host behind it.
+        self.refused[name] = ADDRESS.match(self.names.get(name, name)).group(1) if behind else no_login(message)
         # Which task met it first says nothing about an unreachable host.
-        self.messages[name] = shorten(reason(result._result), MAX_MESSAGE)
+        self.messages[name] = shorten(behind or reason(result._result), MAX_MESSAGE)
         self.refusals.discard(name)
 
     def v2_playbook_on_stats(self, stats):

@@ -106,6 +106,10 @@ type OpenStackAnsibleEESpec struct {
 	// +optional
 	SSHKeySecretName string `json:"sshKeySecretName,omitempty"`
 
+	// JumpHost is the host through which all hosts of the run are reached.
+	// +optional
+	JumpHost *common.JumpHost `json:"jumpHost,omitempty"`
+
 	// InputsSecretName names a Secret that holds the inputs of a run: its key
 	// inventory is the inventory, and every other key a file under /runner/config.
 	// +optional

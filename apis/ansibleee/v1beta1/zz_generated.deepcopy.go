@@ -5,6 +5,7 @@
 package v1beta1
 
 import (
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	topologyv1beta1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"k8s.io/api/core/v1"
@@ -257,6 +258,11 @@ func (in *OpenStackAnsibleEESpec) DeepCopyInto(out *OpenStackAnsibleEESpec) {
 	if in.BackoffLimit != nil {
 		in, out := &in.BackoffLimit, &out.BackoffLimit
 		*out = new(int32)
+		**out = **in
+	}
+	if in.JumpHost != nil {
+		in, out := &in.JumpHost, &out.JumpHost
+		*out = new(common.JumpHost)
 		**out = **in
 	}
 	if in.ExtraMounts != nil {

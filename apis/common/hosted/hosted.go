@@ -36,6 +36,10 @@ type ServiceSpec struct {
 	// +optional
 	SSHKeySecretName string `json:"sshKeySecretName,omitempty"`
 
+	// JumpHost is the host through which runs reach the host of the node.
+	// +optional
+	JumpHost *common.JumpHost `json:"jumpHost,omitempty"`
+
 	// NetworkAttachments of the runner Pods.
 	// +optional
 	// +listType=atomic

@@ -51,6 +51,11 @@ type NodeSection struct {
 	// +optional
 	AnsibleSSHPrivateKeySecret string `json:"ansibleSSHPrivateKeySecret,omitempty"`
 
+	// JumpHost is the host through which runs reach hosts that the cluster cannot connect
+	// to. That of a node takes the place of that of its role as a whole.
+	// +optional
+	JumpHost *common.JumpHost `json:"jumpHost,omitempty"`
+
 	// ExtraMounts of the runner Pods.
 	// +optional
 	// +listType=atomic
@@ -592,10 +597,12 @@ const (
 	// host are removed; the message names them. Remedy: wait; if one of them reports
 	// `CleanupFailed`, see [removing a node](how-to/scale-in.md).
 	ServicesRemainingReason condition.Reason = "ServicesRemaining"
-	// HostUnreachableReason : the host did not answer, or its host key has changed; the
-	// message has the error of SSH. Remedy: fix the host, or correct its address, user, port
-	// or key; it is retried automatically, and immediately when one of them changes. For a
-	// reinstalled host see [keys of hosts](how-to/replace-a-host.md#keys-of-hosts).
+	// HostUnreachableReason : the host or its jump host did not answer, or shows another
+	// key; the message has the error of SSH, and names the jump host if that is the cause.
+	// Remedy: fix the host, or correct its address, user, port or key; it is retried
+	// automatically, and immediately when one of them changes. For a reinstalled host see
+	// [keys of hosts](how-to/replace-a-host.md#keys-of-hosts), for a jump host
+	// [jump hosts](how-to/jump-hosts.md#when-a-host-is-not-reached).
 	HostUnreachableReason condition.Reason = "HostUnreachable"
 )
 

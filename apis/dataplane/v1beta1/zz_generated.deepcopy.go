@@ -6,6 +6,7 @@ package v1beta1
 
 import (
 	ansibleeev1beta1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	"github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	topologyv1beta1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -436,6 +437,11 @@ func (in *NodeSection) DeepCopyInto(out *NodeSection) {
 		in, out := &in.AnsibleVars, &out.AnsibleVars
 		*out = new(v1.JSON)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.JumpHost != nil {
+		in, out := &in.JumpHost, &out.JumpHost
+		*out = new(common.JumpHost)
+		**out = **in
 	}
 	if in.ExtraMounts != nil {
 		in, out := &in.ExtraMounts, &out.ExtraMounts

@@ -24,6 +24,8 @@ import (
 const (
 	runnerDir = "/runner"
 	sshKey    = "ssh-privatekey"
+	// jumpDir has the key of the jump host.
+	jumpDir = runnerDir + "/jump"
 	// keepSeconds is how long a Job that is not preserved stays.
 	keepSeconds = 600
 	// deadlineSeconds for each step ends a run that hangs.
@@ -152,6 +154,13 @@ func environment(run *ansibleeev1.OpenStackAnsibleEE) ([]corev1.EnvVar, error) {
 	if run.Spec.SSHKeySecretName != "" {
 		add("ANSIBLE_PRIVATE_KEY_FILE", runnerDir+"/ssh/"+sshKey)
 	}
+	if jump := run.Spec.JumpHost; jump != nil {
+		text, err := json.Marshal(jump)
+		if err != nil {
+			return nil, fmt.Errorf("spec.jumpHost: %w", err)
+		}
+		add("EDPM_JUMP_HOST", string(text))
+	}
 	seconds := run.Spec.TaskTimeoutSeconds
 	if seconds != nil {
 		add(taskTimeout, strconv.Itoa(int(*seconds)))
@@ -194,6 +203,10 @@ func volumes(run *ansibleeev1.OpenStackAnsibleEE) ([]corev1.Volume, []corev1.Vol
 	if name := run.Spec.SSHKeySecretName; name != "" {
 		vols = append(vols, secretVolume("ssh-key", name, sshKey))
 		mounts = append(mounts, corev1.VolumeMount{Name: "ssh-key", MountPath: runnerDir + "/ssh", ReadOnly: true})
+	}
+	if jump := run.Spec.JumpHost; jump != nil {
+		vols = append(vols, secretVolume("jump-key", jump.SSHPrivateKeySecret, sshKey))
+		mounts = append(mounts, corev1.VolumeMount{Name: "jump-key", MountPath: jumpDir, ReadOnly: true})
 	}
 	if name := run.Spec.InputsSecretName; name != "" {
 		vols = append(vols, secretVolume("inputs", name))

@@ -179,7 +179,7 @@ func (s *scope) claimHost(ctx context.Context) error {
 // checkRival waits as long as another node has the address: the controller of the node
 // reports it.
 func (s *scope) checkRival(ctx context.Context) error {
-	rival, err := dataplane.FindRival(ctx, s.Client, dataplane.HostOf(s.node, dataplane.HostVars(s.eff)))
+	rival, err := dataplane.FindRival(ctx, s.Client, dataplane.HostOf(s.node, s.eff))
 	if err == nil && rival != nil {
 		err = errNoted
 	}

@@ -129,5 +129,6 @@ func (s *scope) hardwareAddress(ctx context.Context, host *metal3v1.BareMetalHos
 
 // nodeAt is another node with an address, nil if there is none.
 func (s *scope) nodeAt(ctx context.Context, address string) (*dataplane.Rival, error) {
-	return dataplane.FindRival(ctx, s.Client, dataplane.Host{Namespace: s.node.Namespace, Node: s.node.Name, Vars: map[string]any{"ansible_host": address}})
+	host := dataplane.Host{Namespace: s.node.Namespace, Node: s.node.Name, Vars: map[string]any{"ansible_host": address}, Jump: s.eff.JumpHost}
+	return dataplane.FindRival(ctx, s.Client, host)
 }

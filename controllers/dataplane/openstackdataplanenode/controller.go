@@ -61,6 +61,8 @@ type scope struct {
 	vars     map[string]any
 	services []dataplanev1.OpenStackDataPlaneService
 	targets  []edpm.Target
+	// jumpKey is a digest of the key of the jump host.
+	jumpKey string
 	// restored reports that the object had our finalizer and no status when it was read.
 	restored bool
 	// created reports that the object had no status when it was read.

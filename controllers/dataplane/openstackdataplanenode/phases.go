@@ -95,12 +95,16 @@ func (s *scope) inheritVars(context.Context) (err error) {
 }
 
 // trust is the phase that repeats what admission refuses: variables by which hosts
-// would be reached or trusted in another way, and a tool that no role knows.
+// would be reached or trusted in another way, a jump host that is invalid, and a tool that
+// no role knows.
 func (s *scope) trust(context.Context) error {
 	errs := validate.HostVars(field.NewPath("ansibleVars"), s.eff.Vars)
 	errs = append(errs, validate.ReachEnv(field.NewPath("env"), s.eff.Env)...)
 	if len(errs) > 0 {
 		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidVarsReason, "Node or role: %v", errs.ToAggregate())
+	}
+	if wrong := validate.JumpHost(field.NewPath("jumpHost"), s.eff.JumpHost); len(wrong) > 0 {
+		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "Node or role: %v", wrong.ToAggregate())
 	}
 	if wrong := validate.TakeOver(s.node.Annotations); wrong != nil {
 		return phase.Stalled(condition.InputReadyCondition, dataplanev1.InvalidSpecReason, "%v", wrong)
@@ -159,7 +163,7 @@ func (s *scope) inventory(ctx context.Context) error {
 
 // machine is the phase that refuses a host that another node has as well.
 func (s *scope) machine(ctx context.Context) error {
-	rival, err := dataplane.FindRival(ctx, s.Client, dataplane.HostOf(s.node, s.vars))
+	rival, err := dataplane.FindRival(ctx, s.Client, dataplane.HostOf(s.node, s.eff))
 	switch {
 	case err != nil || rival == nil:
 		return err
@@ -169,13 +173,17 @@ func (s *scope) machine(ctx context.Context) error {
 	return phase.Stalled(condition.InputReadyCondition, dataplanev1.MachineConflictReason, "%s", rival.ConflictMessage())
 }
 
-// sshKey is the phase that checks the key with which Ansible logs in.
+// sshKey is the phase that checks the keys with which ssh logs in to the host and to its
+// jump host.
 func (s *scope) sshKey(ctx context.Context) error {
 	if s.eff.SSHKeySecret == "" {
 		return phase.Stalled(condition.InputReadyCondition, common.SecretMissingReason,
 			"No SSH key: set ansibleSSHPrivateKeySecret in spec.node, or in spec.nodeTemplate of role %s", s.role.Name)
 	}
 	_, err := s.Inputs.SecretKey(ctx, s.node.Namespace, s.eff.SSHKeySecret, dataplane.SSHKeyKey)
+	if err == nil {
+		s.jumpKey, err = dataplane.JumpKeyDigest(ctx, s.Inputs, s.node.Namespace, s.eff.JumpHost)
+	}
 	return inputs.Halt(condition.InputReadyCondition, err)
 }
 

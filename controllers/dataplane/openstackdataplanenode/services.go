@@ -110,6 +110,7 @@ func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 		Namespace: s.node.Namespace, Host: s.node.Name, OwnerKind: Kind, OwnerUID: s.node.UID, Role: s.role.Name, Strategy: strategy,
 		Rerun: inherit.Annotation(s.node, s.role, common.RerunAnnotation), Tokens: inherit.RerunTokens(s.node, s.role), Replacement: dataplane.Replacement(s.node), Image: s.RunnerImage,
 		SSHKeySecret: s.eff.SSHKeySecret, SSHKeyDigest: inputs.Digest(key), HostKey: hostKey,
+		JumpHost: s.eff.JumpHost, JumpKeyDigest: s.jumpKey,
 		NetworkAttachments: s.eff.NetworkAttachments, Topology: topology.NameOf(s.eff.TopologyRef), Env: s.eff.Env, ExtraMounts: s.eff.ExtraMounts, MountDigests: mounted,
 		EnvDigests: environment,
 		Vars:       s.vars,

@@ -61,6 +61,7 @@ func sectionInputs(section dataplanev1.NodeSection, env []corev1.EnvVar) []strin
 	if section.AnsibleSSHPrivateKeySecret != "" {
 		names = append(names, "Secret/"+section.AnsibleSSHPrivateKeySecret)
 	}
+	names = append(names, dataplane.JumpInputs(section.JumpHost)...)
 	for _, ref := range mountRefs(section.ExtraMounts) {
 		names = append(names, ref.kind+"/"+ref.name)
 	}

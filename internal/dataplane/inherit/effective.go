@@ -28,6 +28,7 @@ type Effective struct {
 	NetworkTemplate       string
 	Vars                  map[string]any
 	SSHKeySecret          string
+	JumpHost              *common.JumpHost
 	ExtraMounts           []ansibleeev1.ExtraMount
 	Env                   []corev1.EnvVar
 	NetworkAttachments    []string
@@ -60,6 +61,7 @@ func EffectiveOf(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.Ope
 		NetworkTemplate:    cmp.Or(template(own), template(base)),
 		Vars:               vars,
 		SSHKeySecret:       SSHKeySecret(node, role),
+		JumpHost:           JumpHost(node, role),
 		ExtraMounts:        firstList(own.ExtraMounts, base.ExtraMounts),
 		Env:                firstList(node.Spec.Env, role.Spec.Env),
 		NetworkAttachments: NetworkAttachments(node, role),
@@ -76,6 +78,14 @@ func SSHKeySecret(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.Op
 		return own
 	}
 	return role.Spec.NodeTemplate.AnsibleSSHPrivateKeySecret
+}
+
+// JumpHost of a node; nil when neither the node nor the role, which can be nil, has one.
+func JumpHost(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) *common.JumpHost {
+	if own := node.Spec.Node.JumpHost; own != nil || role == nil {
+		return own
+	}
+	return role.Spec.NodeTemplate.JumpHost
 }
 
 // NetworkAttachments of a node; the role can be nil.

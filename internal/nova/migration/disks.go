@@ -25,7 +25,7 @@ func (m *Migration) prepareDisks() {
 		status.ColdMigration = &novav1.ColdMigrationStatus{}
 	}
 	if m.Node != nil {
-		status.ColdMigration.HostKey = dataplane.HostOf(m.Node, nil).Key
+		status.ColdMigration.HostKey = dataplane.HostKey(m.Node)
 	}
 }
 

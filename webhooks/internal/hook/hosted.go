@@ -25,6 +25,7 @@ func HostedErrors[T hosted](obj T, service identity.Service) field.ErrorList {
 	errs := validate.ServiceConfig(at.Child("customServiceConfig"), service, spec.CustomServiceConfig)
 	errs = append(errs, validate.ObjectName(at.Child("inventoryConfigMapName"), spec.InventoryConfigMapName)...)
 	errs = append(errs, validate.ObjectName(at.Child("sshKeySecretName"), spec.SSHKeySecretName)...)
+	errs = append(errs, validate.JumpHost(at.Child("jumpHost"), spec.JumpHost)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
 }
 
