@@ -130,7 +130,7 @@ var (
 	novaConfigRolledOut                = Condition{Type: "ConfigRolledOut", Means: "all pods, and all computes that have been deployed, run the present configuration: what former [credentials](how-to/rotate-credentials.md) were for can be revoked. It does not decide whether the object is Ready"}
 	novaNovaComputeServicesReady       = Condition{Type: "NovaComputeServicesReady", Means: "the API can be asked for the services of computes, or there are none, and maps new hosts. Present only if an API is run"}
 	novaInvalidSpec                    = Reason{"InvalidSpec", "a field that computes need is empty", "set the field that the message names"}
-	novaInvalidConfig                  = Reason{"InvalidServiceConfig", "a value cannot be written into a configuration file, for example a password with a line break", "correct the value that the message names"}
+	novaInvalidConfig                  = Reason{"InvalidServiceConfig", "a value cannot be written into a configuration file, for example a password with a line break, or a file is not what the service reads", "correct what the message names"}
 	novaAnnotationMissing              = Reason{"CellAnnotationMissing", "neither the node nor its role is annotated with a cell, so the node is not a compute; nothing is run", "set annotation `nova.openstack.org/cell` on the node or its role, or delete the compute"}
 	novaCellMissing                    = Reason{"NovaCellMissing", "the NovaCell does not exist", "create it, for example through a [Nova](nova.md); it continues automatically"}
 	novaCellNotReady                   = Reason{"NovaCellNotReady", "the cell does not provide the configuration of its computes yet", "see the conditions of the cell"}

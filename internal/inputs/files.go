@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"context"
+	"strings"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 )
@@ -13,6 +14,18 @@ func FileNames(files []common.ConfigFile) []string {
 	for _, f := range files {
 		if kind, from := f.Source(); from != nil {
 			names = append(names, kind+"/"+from.Name)
+		}
+	}
+	return names
+}
+
+// FileSources are the names of the objects of a kind, Secret or ConfigMap, among those that have
+// the content of files.
+func FileSources(kind string, files []common.ConfigFile) []string {
+	var names []string
+	for _, full := range FileNames(files) {
+		if name, ok := strings.CutPrefix(full, kind+"/"); ok {
+			names = append(names, name)
 		}
 	}
 	return names

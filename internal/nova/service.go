@@ -16,6 +16,8 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles/content"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -61,6 +63,9 @@ type Component struct {
 	// Field is the path of the template, for messages.
 	Field    string
 	Template novav1.NovaServiceTemplate
+	// Files that it reads next to its options, and what it can read.
+	Files novav1.FurtherFiles
+	Reads furtherfiles.Service
 	// Replicas if the template sets none.
 	Replicas int32
 	// Image if the template sets none.
@@ -89,7 +94,7 @@ func (c *Component) Bare() *podified.Service {
 	return &podified.Service{Name: c.Name, Component: c.Program, Status: *c.Status, TopologyRef: c.TopologyRef, Services: c.services()}
 }
 
-// Service returns the service with its configuration and, if it has TLS, its
+// Service returns the service with its configuration, its files and, if it has TLS, its
 // certificate. The error is a *phase.Halt when something is missing or wrong.
 func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace string, config Config, more map[string][]byte) (*podified.Service, error) {
 	snippets, err := podified.ReadSnippets(ctx, r, identity.PodNova, namespace, c.Field+".customServiceConfig", c.Template.CustomServiceConfig, c.Template.CustomServiceConfigSecrets)
@@ -100,11 +105,16 @@ func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace str
 	if err != nil {
 		return nil, err
 	}
+	further, err := content.Read(ctx, r, c.Reads, namespace, c.Field, c.Files)
+	if err != nil {
+		return nil, err
+	}
 	s, err := c.Assemble(snippets, config, certificate)
 	if err != nil {
 		return nil, phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of %s", err, config.Owner)
 	}
 	maps.Copy(s.Config, more)
+	content.AddTo(s, further)
 	return s, nil
 }
 
@@ -336,11 +346,20 @@ func Parts(components []*Component) []rotation.Part {
 	return parts
 }
 
-// Snippets are the Secrets with parts of the configuration of components.
+// Snippets are the Secrets with parts of the configuration of components, and their files.
 func Snippets(components []*Component) []string {
 	var names []string
 	for _, c := range components {
-		names = append(names, c.Template.CustomServiceConfigSecrets...)
+		names = append(append(names, c.Template.CustomServiceConfigSecrets...), content.Sources("Secret", c.Files)...)
+	}
+	return names
+}
+
+// ConfigMapNames are the ConfigMaps with files of components.
+func ConfigMapNames(components []*Component) []string {
+	var names []string
+	for _, c := range components {
+		names = append(names, content.Sources("ConfigMap", c.Files)...)
 	}
 	return names
 }
@@ -362,6 +381,7 @@ func SecretNames(components []*Component, jobs ...string) []string {
 	var names []string
 	for _, c := range components {
 		names = append(append(names, podified.ConfigName(c.Name)), c.Template.CustomServiceConfigSecrets...)
+		names = append(names, content.Sources("Secret", c.Files)...)
 		if c.TLS != nil {
 			names = append(names, c.TLS.SecretName)
 		}

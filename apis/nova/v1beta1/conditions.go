@@ -98,7 +98,8 @@ const (
 	// message names.
 	InvalidSpecReason condition.Reason = "InvalidSpec"
 	// InvalidConfigReason : a value cannot be written into a configuration file, for example a
-	// password with a line break. Remedy: correct the value that the message names.
+	// password with a line break, or a file is not what the service reads. Remedy: correct what
+	// the message names.
 	InvalidConfigReason condition.Reason = "InvalidServiceConfig"
 	// AnnotationMissingReason : neither the node nor its role is annotated with a cell, so the
 	// node is not a compute; nothing is run. Remedy: set annotation `nova.openstack.org/cell`

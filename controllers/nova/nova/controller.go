@@ -136,9 +136,10 @@ var kind = podified.Kind{
 		spec := obj.(*novav1.Nova).Spec
 		return slices.Concat(spec.APIServiceTemplate.NetworkAttachments, spec.SchedulerServiceTemplate.NetworkAttachments)
 	},
-	Secrets:   secretsOf,
-	CronJobs:  true,
-	Generated: generated,
+	Secrets:    secretsOf,
+	ConfigMaps: func(obj client.Object) []string { return nova.ConfigMapNames(scopeOf(obj).components()) },
+	CronJobs:   true,
+	Generated:  generated,
 }
 
 // secretsOf are the Secrets that a Nova reads, and those that it writes: one of the

@@ -144,10 +144,17 @@ func configOf(obj client.Object) string {
 	return fmt.Sprint(status.ConfigHash, status.ObservedGeneration)
 }
 
+// configMapsOf are those with files of the services of a cell and of its computes.
+func configMapsOf(obj client.Object) []string {
+	cell := obj.(*novav1.NovaCell)
+	s := &scope{Reconciler: &Reconciler{}, cell: cell}
+	return append(nova.ConfigMapNames(s.components()), layers.Sources("ConfigMap", cell)...)
+}
+
 func secretsOf(obj client.Object) []string {
 	cell := obj.(*novav1.NovaCell)
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
-	return slices.Concat(nova.SecretNames(s.components(), append(s.optionsJobs(), databaseJobName(cell.Name))...), layers.SecretNames(cell), cell.Status.HeldSecrets, []string{
+	return slices.Concat(nova.SecretNames(s.components(), append(s.optionsJobs(), databaseJobName(cell.Name))...), layers.Sources("Secret", cell), cell.Status.HeldSecrets, []string{
 		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name),
 		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name), novav1.MigrationKeySecretName(cell.Name),
 	})
@@ -162,7 +169,8 @@ var kind = podified.Kind{
 		spec := obj.(*novav1.NovaCell).Spec
 		return slices.Concat(spec.ConductorServiceTemplate.NetworkAttachments, spec.MetadataServiceTemplate.NetworkAttachments, spec.NoVNCProxyServiceTemplate.NetworkAttachments)
 	},
-	Secrets: secretsOf,
+	Secrets:    secretsOf,
+	ConfigMaps: configMapsOf,
 	Generated: func(obj client.Object) []string {
 		return nova.Generated((&scope{Reconciler: &Reconciler{}, cell: obj.(*novav1.NovaCell)}).components())
 	},

@@ -19,6 +19,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles/content"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -53,6 +54,8 @@ type scope struct {
 	// generated is the configuration of the computes of the cell.
 	generated []byte
 	files     map[string][]byte
+	// further are the files that it reads next to its options.
+	further map[string][]byte
 	// services of the pods in nova.
 	services *registration.PodServices
 }
@@ -80,11 +83,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // kind of the computes.
 var kind = podified.Kind{
-	Name:      "NovaCompute",
-	New:       func() phase.Object { return &novav1.NovaCompute{} },
-	List:      func() client.ObjectList { return &novav1.NovaComputeList{} },
-	Networks:  func(obj client.Object) []string { return obj.(*novav1.NovaCompute).Spec.NetworkAttachments },
-	Secrets:   secretsOf,
+	Name:     "NovaCompute",
+	New:      func() phase.Object { return &novav1.NovaCompute{} },
+	List:     func() client.ObjectList { return &novav1.NovaComputeList{} },
+	Networks: func(obj client.Object) []string { return obj.(*novav1.NovaCompute).Spec.NetworkAttachments },
+	Secrets:  secretsOf,
+	ConfigMaps: func(obj client.Object) []string {
+		return content.Sources("ConfigMap", obj.(*novav1.NovaCompute).Spec.FurtherFiles)
+	},
 	Generated: func(obj client.Object) []string { return podified.GeneratedSet(obj.GetName()) },
 }
 
@@ -127,5 +133,5 @@ func cellOf(obj client.Object) []string { return []string{obj.(*novav1.NovaCompu
 
 func secretsOf(obj client.Object) []string {
 	own, spec := podified.Service{Name: obj.GetName()}, obj.(*novav1.NovaCompute).Spec
-	return append([]string{novav1.ComputeConfigSecretName(spec.CellName), own.ConfigName()}, spec.CustomServiceConfigSecrets...)
+	return slices.Concat([]string{novav1.ComputeConfigSecretName(spec.CellName), own.ConfigName()}, spec.CustomServiceConfigSecrets, content.Sources("Secret", spec.FurtherFiles))
 }
