@@ -95,27 +95,28 @@ func (c *Component) Bare() *podified.Service {
 }
 
 // Service returns the service with its configuration, its files and, if it has TLS, its
-// certificate. The error is a *phase.Halt when something is missing or wrong.
-func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace string, config Config, more map[string][]byte) (*podified.Service, error) {
+// certificate, and what people say in it. The error is a *phase.Halt when something is missing or
+// wrong.
+func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace string, config Config, more map[string][]byte) (*podified.Service, podified.Texts, error) {
 	snippets, err := podified.ReadSnippets(ctx, r, identity.PodNova, namespace, c.Field+".customServiceConfig", c.Template.CustomServiceConfig, c.Template.CustomServiceConfigSecrets)
 	if err != nil {
-		return nil, err
+		return nil, podified.Texts{}, err
 	}
 	certificate, err := c.certificate(ctx, r, namespace)
 	if err != nil {
-		return nil, err
+		return nil, podified.Texts{}, err
 	}
 	further, err := content.Read(ctx, r, c.Reads, namespace, c.Field, c.Files)
 	if err != nil {
-		return nil, err
+		return nil, podified.Texts{}, err
 	}
 	s, err := c.Assemble(snippets, config, certificate)
 	if err != nil {
-		return nil, phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of %s", err, config.Owner)
+		return nil, podified.Texts{}, phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of %s", err, config.Owner)
 	}
 	maps.Copy(s.Config, more)
 	content.AddTo(s, further)
-	return s, nil
+	return s, podified.Texts{Image: c.RunsImage(), Parts: snippets.Parts}, nil
 }
 
 // Assemble returns the service with a configuration and, if it has TLS, a certificate.
@@ -306,16 +307,26 @@ func Bare(components []*Component) []*podified.Service {
 	return all
 }
 
-// Deploy runs the services that are wanted, and removes the others.
-func Deploy(ctx context.Context, pods *podified.Deployer, owner phase.Object, components []*Component, config Config, more map[string][]byte) error {
+// Judge says in ServiceConfigReady of an object what images say of texts for them. It returns a
+// *phase.Halt if one is refused.
+type Judge func(ctx context.Context, owner phase.Object, texts []podified.Texts) error
+
+// Deploy runs the services that are wanted, and removes the others. Nothing changes while an
+// image refuses a text.
+func Deploy(ctx context.Context, pods *podified.Deployer, owner phase.Object, components []*Component, config Config, more map[string][]byte, judge Judge) error {
 	wanted, unwanted := Split(components)
 	var services []*podified.Service
+	var texts []podified.Texts
 	for _, c := range wanted {
-		service, err := c.Service(ctx, pods.Inputs, owner.GetNamespace(), config, more)
+		service, text, err := c.Service(ctx, pods.Inputs, owner.GetNamespace(), config, more)
 		if err != nil {
 			return err
 		}
-		services = append(services, service)
+		services, texts = append(services, service), append(texts, text)
+	}
+	owner.GetConditions().MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
+	if err := judge(ctx, owner, texts); err != nil {
+		return err
 	}
 	if err := pods.Remove(ctx, owner, services, unwanted); err != nil {
 		return err
@@ -325,7 +336,6 @@ func Deploy(ctx context.Context, pods *podified.Deployer, owner phase.Object, co
 			*c.Status = nil
 		}
 	}
-	owner.GetConditions().MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
 	if len(services) == 0 {
 		for _, t := range podified.Conditions {
 			owner.GetConditions().Remove(t) // they are about pods
@@ -353,6 +363,17 @@ func Snippets(components []*Component) []string {
 		names = append(append(names, c.Template.CustomServiceConfigSecrets...), content.Sources("Secret", c.Files)...)
 	}
 	return names
+}
+
+// Images are those of the services that are to run.
+func Images(components []*Component) []string {
+	var images []string
+	for _, c := range components {
+		if c.Wanted() {
+			images = append(images, c.RunsImage())
+		}
+	}
+	return images
 }
 
 // ConfigMapNames are the ConfigMaps with files of components.

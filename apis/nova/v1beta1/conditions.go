@@ -149,8 +149,8 @@ const (
 	// node of the pod.
 	LogUnreadableReason condition.Reason = "LogUnreadable"
 	// OptionsRefusedReason : `customServiceConfig` has a value that the image cannot read; the
-	// message has field, line and what is expected. Nothing is run. Remedy: correct the value;
-	// it continues automatically.
+	// message has field, line and what is expected. Nothing is run on hosts, and no pod is
+	// replaced. Remedy: correct the value; it continues automatically.
 	OptionsRefusedReason condition.Reason = "OptionsRefused"
 	// OptionsWarnedReason : the condition is True, and `customServiceConfig` has options that the
 	// image does not know, or that have another name now; the message has field and line. Remedy:

@@ -215,5 +215,5 @@ func (s *scope) deploy(ctx context.Context) error {
 			mapped[cell] = hash
 		}
 	}
-	return nova.Deploy(ctx, s.Pods, s.nova, s.components(), s.config, map[string][]byte{cellsFile: []byte(fmt.Sprint(mapped))})
+	return nova.Deploy(ctx, s.Pods, s.nova, s.components(), s.config, map[string][]byte{cellsFile: []byte(fmt.Sprint(mapped))}, s.Options.JudgeWritten)
 }

@@ -195,5 +195,5 @@ func (s *scope) deploy(ctx context.Context) error {
 	if s.config.Connection == "" {
 		return nil
 	}
-	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, rollout.Files(s.cell))
+	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, rollout.Files(s.cell), s.Known.JudgeWritten)
 }

@@ -59,6 +59,8 @@ type Reconciler struct {
 	Gather time.Duration
 	// Options of images, nil if they are not read.
 	Options *options.Keeper
+	// Known are the options of images, nil if they are not read.
+	Known *options.Finder
 }
 
 type scope struct {

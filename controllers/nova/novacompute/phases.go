@@ -102,6 +102,10 @@ func (s *scope) serviceConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	texts := podified.Texts{Image: s.compute.Status.Images[novav1.ComputeComponent], Parts: snippets.Parts}
+	if err := s.Options.JudgeWritten(ctx, s.compute, []podified.Texts{texts}); err != nil {
+		return err
+	}
 	authorities, err := s.authorities(ctx)
 	if err != nil {
 		return inputs.Halt(condition.ServiceConfigReadyCondition, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
 // Steps of a compute, in order, and the one that removes both from the host.
@@ -124,7 +125,7 @@ func (s *scope) readLayers(ctx context.Context) error {
 		return err
 	}
 	s.content = content
-	return s.Options.Judge(ctx, s.compute, imageOf(s.compute), content.Parts)
+	return s.Options.Judge(ctx, s.compute, podified.Texts{Image: imageOf(s.compute), Parts: content.Parts})
 }
 
 // imageOf is the image of nova-compute, as far as the compute says it.
