@@ -154,9 +154,11 @@ var _ = Describe("The options of an image", func() {
 		w.condition(compute, ready, "True/OptionsWarned/", "do you mean [libvirt] cpu_mode?")
 		Eventually(w.templates).Should(HaveKey("ironic"))
 
-		By("an image whose options no one has read")
-		change(compute, func(c *novav1.NovaCompute) { c.Spec.ContainerImage = "other:1" })
-		w.condition(compute, ready, "True/Ready/", "customServiceConfig can be read. The options of other:1 are not known")
+		By("an image of the compute's own, which is read for it")
+		change(compute, func(c *novav1.NovaCompute) {
+			c.Spec.ContainerImage, c.Spec.CustomServiceConfig = "other:1", "[DEFAULT]\ndebug = true\n"
+		})
+		w.condition(compute, ready, "True/Ready/", "customServiceConfig is valid, and other:1 has its options")
 		w.calm()
 	})
 

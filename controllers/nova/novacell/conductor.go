@@ -81,6 +81,11 @@ func (s *scope) countComputes(ctx context.Context) error {
 		return fmt.Errorf("listing the computes of the cell: %w", err)
 	}
 	s.computes = computes.Items
+	inPods := &novav1.NovaComputeList{}
+	if err := s.List(ctx, inPods, client.InNamespace(s.cell.Namespace), ofCell, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the computes in pods: %w", err)
+	}
+	s.inPods = inPods.Items
 	rollout.Sum(s.cell, computes.Items)
 	migration.Settle(s.cell, computes.Items)
 	return nil

@@ -73,6 +73,7 @@ type scope struct {
 	// generated is the configuration of the computes.
 	generated []byte
 	computes  []novav1.NovaExternalCompute
+	inPods    []novav1.NovaCompute
 	secrets   *rotation.Holder
 }
 
@@ -143,7 +144,7 @@ func cellOfPods(_ context.Context, compute client.Object) []reconcile.Request {
 // configOf is what a cell counts of a compute in pods.
 func configOf(obj client.Object) string {
 	status := obj.(*novav1.NovaCompute).Status
-	return fmt.Sprint(status.ConfigHash, status.ObservedGeneration)
+	return fmt.Sprint(status.ConfigHash, status.ObservedGeneration, status.Images[novav1.ComputeComponent])
 }
 
 // configMapsOf are those with files of the services of a cell and of its computes.

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
@@ -41,12 +40,8 @@ func (s *scope) reportRollout(ctx context.Context) error {
 		return err
 	}
 	parts := append(s.podParts(), onHosts...)
-	inPods := &novav1.NovaComputeList{}
-	if err := s.List(ctx, inPods, client.InNamespace(s.cell.Namespace), client.MatchingFields{"spec.cellName": s.cell.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the computes in pods: %w", err)
-	}
-	for i := range inPods.Items {
-		parts = append(parts, rotation.PodCompute(&inPods.Items[i], layers.PodHash(s.generated, s.config.Authorities)))
+	for i := range s.inPods {
+		parts = append(parts, rotation.PodCompute(&s.inPods[i], layers.PodHash(s.generated, s.config.Authorities)))
 	}
 	return s.secrets.Report(ctx, rotation.Inputs(s.secret, s.cell.Annotations), parts...)
 }
