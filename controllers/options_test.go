@@ -126,6 +126,42 @@ var _ = Describe("The options of an image", func() {
 		w.quiet()
 	})
 
+	It("refuse a value of services in pods before pods are replaced, and warn of what the image ignores", func() {
+		w, _ := printing(generatedOptions)
+		c, ready := cell(w, "cell1"), condition.ServiceConfigReadyCondition
+		const at = `spec.conductorServiceTemplate.customServiceConfigSecrets: Secret "more", key "x": line 2: `
+		w.make(MakeSecret("more", w.ns, "x", "[neutron]\npasswort = hunter2\n"))
+		w.secretOf("passwords", "ServicePassword", "p", "CellDatabasePassword", "d")
+		change(c, func(c *novav1.NovaCell) {
+			c.Spec.Secret, c.Spec.CellDatabaseHostname = "passwords", "database.example"
+			c.Spec.ConductorServiceTemplate.ContainerImage, c.Spec.ConductorServiceTemplate.CustomServiceConfigSecrets = "conductor:1", []string{"more"}
+		})
+		w.condition(c, ready, "True/OptionsWarned/", at+"the image does not know this option and ignores it")
+		config := func() map[string][]byte { return get(Default, w.secret("cell1-conductor-config-data")).Data }
+		before := config()
+		w.setSecret("more", "x", "[DEFAULT]\ndebug = hunter2\n")
+		w.halted(c, ready, novav1.OptionsRefusedReason, at+"[DEFAULT] debug should be true or false")
+		Expect(config()).To(Equal(before), "the pods stay as they are")
+		w.setSecret("more", "x", "[DEFAULT]\ndebug = true\n")
+		w.condition(c, ready, "True/Ready/", "customServiceConfig is valid, and conductor:1 has its options")
+
+		By("a compute in pods")
+		compute := &novav1.NovaCompute{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "ironic"}, Spec: novav1.NovaComputeSpec{CellName: "cell1", CustomServiceConfig: "[DEFAULT]\ndebug = maybe\n"}}
+		w.make(compute)
+		w.halted(compute, ready, novav1.OptionsRefusedReason, `spec.customServiceConfig: line 2: [DEFAULT] debug is "maybe", but should be true or false`)
+		Expect(w.templates()).NotTo(HaveKey("ironic"))
+		change(compute, func(c *novav1.NovaCompute) { c.Spec.CustomServiceConfig = "[libvirt]\ncpu_mdoe = none\n" })
+		w.condition(compute, ready, "True/OptionsWarned/", "do you mean [libvirt] cpu_mode?")
+		Eventually(w.templates).Should(HaveKey("ironic"))
+
+		By("an image of the compute's own, which is read for it")
+		change(compute, func(c *novav1.NovaCompute) {
+			c.Spec.ContainerImage, c.Spec.CustomServiceConfig = "other:1", "[DEFAULT]\ndebug = true\n"
+		})
+		w.condition(compute, ready, "True/Ready/", "customServiceConfig is valid, and other:1 has its options")
+		w.calm()
+	})
+
 	It("are not known of an image that cannot print them, and all else works", func() {
 		w, _ := printing("go.mod")
 		w.condition(cell(w, "cell1"), novav1.OptionsKnownCondition, "False/OptionsNotPrinted/Error", "printed no options")

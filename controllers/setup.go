@@ -243,25 +243,28 @@ func (s *setup) edpm(ctx context.Context) error {
 
 func (s *setup) nova(ctx context.Context) error {
 	services := computeservice.New(ctx, s.Services)
+	var finder *options.Finder
+	if s.Logs != nil {
+		finder = options.NewFinder(s.inputs)
+	}
 	if err := (&nova.Reconciler{
-		Client: s.GetClient(), Runner: s.runner("nova"), Inputs: s.inputs, Images: s.Images, Services: services,
+		Client: s.GetClient(), Runner: s.runner("nova"), Inputs: s.inputs, Images: s.Images, Services: services, Options: finder,
 		Pods: podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "nova", Service: "nova", Finalizer: novav1.NovaFinalizer}),
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
 	cellPods := podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "novacell", Service: "nova-conductor", Finalizer: novav1.NovaCellFinalizer})
 	var keeper *options.Keeper
-	var finder *options.Finder
 	if s.Logs != nil {
-		keeper, finder = &options.Keeper{Pods: cellPods, Metadata: s.GetCache(), Logs: s.Logs}, options.NewFinder(s.inputs)
+		keeper = &options.Keeper{Pods: cellPods, Metadata: s.GetCache(), Logs: s.Logs}
 	}
 	if err := (&novacell.Reconciler{
-		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images, Gather: s.Gather, Pods: cellPods, Options: keeper,
+		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images, Gather: s.Gather, Pods: cellPods, Options: keeper, Known: finder,
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
 	if err := (&novacompute.Reconciler{
-		Client: s.GetClient(), Runner: s.runner("novacompute"), Inputs: s.inputs, Images: s.Images, Services: services,
+		Client: s.GetClient(), Runner: s.runner("novacompute"), Inputs: s.inputs, Images: s.Images, Services: services, Options: finder,
 		Pods: podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "novacompute", Service: "nova-compute", Finalizer: novav1.NovaComputeFinalizer}),
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err

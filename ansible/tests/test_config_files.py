@@ -74,6 +74,21 @@ class ConfigFilesTest(unittest.TestCase):
             "etc": "750", "etc/a": "700", "etc/key": "640", "etc/one": "640", "etc/two": "644", "etc/a/b": "600"})
         self.assertEqual(run.changed(), [0])
 
+    def test_purge_reaches_where_files_are_written_and_no_further(self):
+        """What is next to a file that a task writes elsewhere is none of its business, and neither are directories that it keeps."""
+        deep = {"name": "a/c/d", "text": "deep\n"}
+        task = self.task(directories=self.TASK["directories"] + [{"path": "{{ host }}/" + name, "mode": "0700"} for name in ("etc/a", "etc/a/c", "other")],
+                         texts=self.TASK["texts"] + [deep, {"name": "{{ host }}/other/mine", "text": ""}, {"name": "kept/mine", "text": ""}])
+        fewer = self.task(directories=task["directories"][:2], texts=self.TASK["texts"])
+        before = {"etc/a/old": "", "etc/a/c/old": "", "etc/a/x/y": "", "etc/kept/theirs": "", "other/theirs": "", "theirs": ""}
+        run = self.run_tasks(task, task, before=before, source="")
+        stays = {"etc/key": "", "etc/a/b": "text\n", "etc/kept/theirs": "", "etc/kept/mine": "", "other/theirs": "", "other/mine": "", "theirs": ""}
+        self.assertEqual(run.tree, dict(stays, **{"etc/a/c/d": "deep\n"}))
+        self.assertEqual(run.changed(), [0])
+        run = self.run_tasks(task, fewer, fewer, before=before, source="")
+        self.assertEqual(run.tree, stays)
+        self.assertEqual(run.changed(), [0, 1])
+
     def test_one_file_of_several(self):
         task = self.task(copies="{{ {'all': [inventory_dir ~ '/../one', inventory_dir ~ '/../two'], 'none': []} }}", texts=[])
         run = self.run_tasks(task, one="no end", two="end\n")

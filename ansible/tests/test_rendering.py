@@ -4,6 +4,8 @@ import os
 import sys
 import unittest
 
+import yaml
+
 import runs
 
 sys.path.insert(0, os.path.join(runs.COLLECTION, "plugins", "filter"))
@@ -47,6 +49,61 @@ class Rendering(runs.Run):
         if self.code == 0:
             with open(self.path("rendered"), encoding="utf-8") as file:
                 self.text = file.read()
+
+
+class Configuration(runs.Run):
+    """Runs of the task of the role edpm_nova that copies the configuration, each with the files of one host, into a directory here."""
+
+    ROLE = os.path.join(runs.COLLECTION, "roles", "edpm_nova")
+    OPTIONS = "edpm.operators.config_files"
+
+    def __init__(self, *steps):
+        with open(os.path.join(self.ROLE, "tasks", "main.yml"), encoding="utf-8") as file:
+            task = next(task for task in yaml.safe_load(file) if task["name"] == "Copy the configuration")
+        top, self.trees, self.steps = "{{ inventory_dir }}/../nova", [], steps
+        source = dict(task[self.OPTIONS], owner=os.getuid(), texts=[])
+        source["templates"] = {os.path.join(self.ROLE, "templates", name): value for name, value in source["templates"].items()}
+        tasks = []
+        for number, files in enumerate(steps):
+            variables = {
+                "edpm_config_files": {name: "{{ inventory_dir }}/../%d/%s" % (number, name) for name in files}, "edpm_nova_config_dir": top, "edpm_nova_gid": str(os.getgid()),
+                "edpm_nova_directories": [{"path": top, "mode": "0750"}], "edpm_nova_check": False, "edpm_nova_host_settings": {"host": "h1"}, "edpm_nova_my_ip": "",
+                "edpm_nova_directories_of_providers": [{"path": top + "/provider_config", "mode": "0750"}] if any(name.startswith("provider") for name in files) else []}
+            tasks += [dict(task, vars=variables, **{self.OPTIONS: source}),
+                      {"name": "keep", "ansible.builtin.command": "cp --recursive %s {{ inventory_dir }}/../tree%d" % (top, number), "changed_when": False}]
+        super().__init__([{"hosts": "all", "gather_facts": False, "tasks": tasks, "vars_files": [os.path.join(self.ROLE, name, "main.yml") for name in ("defaults", "vars")]}],
+                         hosts=("h1",), files={"%d/%s" % (number, name): text for number, files in enumerate(steps) for name, text in files.items()})
+
+    def after(self):
+        for number in range(len(self.steps)):
+            top, tree = self.path("tree%d" % number), {}
+            for directory, _, names in os.walk(top):
+                for path in [os.path.join(directory, name) for name in names]:
+                    with open(path, encoding="utf-8") as file:
+                        tree[os.path.relpath(path, top)] = file.read()
+            self.trees.append(tree)
+
+
+@runs.needs_ansible
+class FurtherFilesTest(unittest.TestCase):
+    """Files that nova-compute reads next to its options."""
+
+    maxDiff = None
+    HOST = "# Written by the role edpm.operators.edpm_nova, which overwrites changes.\n[DEFAULT]\nhost = h1\n"
+    OPTIONS = {"01-nova.conf": "[DEFAULT]\n"}
+
+    def test_each_is_where_nova_compute_looks_for_it_and_removed_with_the_last(self):
+        files = {"policy.yaml": "a: b\n", "vendor_data.json": "{}", "provider.yaml": "one", "provider-2.yaml": "two"}
+        fewer = {"provider.yaml": "other"}
+        run = Configuration(dict(self.OPTIONS, **files), dict(self.OPTIONS, **files), dict(self.OPTIONS, **fewer), self.OPTIONS)
+        self.assertEqual(run.code, 0, run.output)
+        providers = "\n[compute]\nprovider_config_location = /etc/nova/nova.conf.d/provider_config\n"
+        vendor_data = "\n[api]\nvendordata_jsonfile_path = /etc/nova/nova.conf.d/vendor_data.json\n"
+        first = dict(self.OPTIONS, **{"policy.yaml": "a: b\n", "vendor_data.json": "{}", "provider_config/provider.yaml": "one", "provider_config/provider-2.yaml": "two",
+                                      "01-nova-host.conf": self.HOST + vendor_data + providers})
+        self.assertEqual(run.trees, [first, first, dict(self.OPTIONS, **{"provider_config/provider.yaml": "other", "01-nova-host.conf": self.HOST + providers}),
+                                     dict(self.OPTIONS, **{"01-nova-host.conf": self.HOST})])
+        self.assertEqual([line.split(":")[0] for line in run.output.splitlines() if line.startswith(("changed: ", "ok: "))][::2], ["changed", "ok", "changed", "changed"])
 
 
 @runs.needs_ansible

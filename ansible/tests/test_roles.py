@@ -459,6 +459,19 @@ class ConfigurationTest(realhost.HostTest):
             self.assertIn("Refused, nothing was changed: %s line 2: virt_type in [libvirt] is not valid%s" % (name, detail), message)
             self.assertEqual(self.state(), before)
 
+    def test_1_files_next_to_the_options_are_read_and_removed(self):
+        provider = "meta: {schema_version: '1.0'}\nproviders:\n- identification: {uuid: $COMPUTE_NODE}\n  inventories:\n    additional:\n    - CUSTOM_LICENCE: {total: 4}\n"
+        files = {"policy.yaml": "a: b\n", "vendor_data.json": "{}", "provider.yaml": provider}
+        self.succeeds("nova", **self.variables("", files))
+        self.assertEqual(self.succeeds("nova", **self.variables("", files)).changed, [])
+        directory = "/etc/nova/nova.conf.d/"
+        read = ("import nova.conf; from nova.compute import provider_config; conf = nova.conf.CONF; conf([\"--config-file\", \"/dev/null\", \"--config-dir\", \"%s\"]); "
+                "print(conf.find_file(\"policy.yaml\"), conf.api.vendordata_jsonfile_path, sorted(provider_config.get_provider_configs(conf.compute.provider_config_location)))" % directory)
+        self.assertEqual(self.host("podman exec edpm_nova_compute python3 -c '%s'" % read).splitlines()[-1],
+                         "%spolicy.yaml %svendor_data.json ['$COMPUTE_NODE']" % (directory, directory))
+        self.succeeds("nova", **self.variables(""))
+        self.assertEqual(self.host("ls %s" % self.DIRECTORY).split(), ["01-nova-host.conf", "01-nova.conf", "02-nova-override.conf"])
+
     def test_1_what_would_leave_guests_does_not_replace_anything(self):
         self.succeeds("nova", **self.variables(""))
         before, guest = self.state(), "/var/lib/nova/instances/6a5c7d1e-0f6c-4b1d-9d3a-1b2c3d4e5f60"

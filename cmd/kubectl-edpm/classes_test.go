@@ -49,7 +49,7 @@ func (k *kubectl) makeClass(name string) {
 	class.Spec.CleanupPlaybook = "example.agent.absent"
 	class.Spec.CustomServiceConfig = "[DEFAULT]\ntransport_url = rabbit://agent:by-hand-8@host:5671/\n"
 	class.Spec.Vars = &apiextensionsv1.JSON{Raw: []byte(`{"agent_token": "in-the-vars", "agent_password": 48151623}`)}
-	class.Spec.ConfigFiles = []edpmv1.ConfigFile{{Name: "key", Secret: &edpmv1.FileSource{Name: name + "-secret"}}}
+	class.Spec.ConfigFiles = []common.ConfigFile{{Name: "key", Secret: &common.FileSource{Name: name + "-secret"}}}
 	k.make(class)
 }
 

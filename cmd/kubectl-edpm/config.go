@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/cmd/kubectl-edpm/internal/configview"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 )
 
@@ -38,7 +40,7 @@ func newConfig(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "config <node>", Short: "Print what nova-compute of a node reads, with the layer of each line", Args: cobra.ExactArgs(1),
-		Long: "Print the configuration of nova-compute on a node by section and option, with the file\nand line that each value comes from. Of values of one option the last counts, or all of\n" +
+		Long: "Print the configuration of nova-compute on a node by section and option, with the file\nand line that each value comes from, and the files that it reads next to it with their size. Of values of one option the last counts, or all of\n" +
 			"them if it may be given several times. Secrets are replaced by ***: all values from\nSecrets of customServiceConfigSecrets, and elsewhere what looks like one.",
 		Example: "  kubectl edpm config edpm-compute-0",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -103,13 +105,37 @@ func (c *configCommand) sources(ctx context.Context) []configview.Source {
 		for _, secret := range l.Secrets {
 			all = append(all, c.secretSources(ctx, l, secret)...)
 		}
+		for _, f := range l.FurtherFiles() {
+			all = append(all, c.furtherSource(ctx, f))
+		}
 	}
 	return all
 }
 
+// furtherSource is a file that nova-compute reads next to its options.
+func (c *configCommand) furtherSource(ctx context.Context, f furtherfiles.File) configview.Source {
+	source := configview.Source{File: f.Name, Layer: c.owned(f.At), Further: true, Text: f.Text}
+	if f.From == nil {
+		return source
+	}
+	kind, from := f.From.Source()
+	data, problem := map[string][]byte(nil), ""
+	if kind == "Secret" {
+		data, problem = c.secret(ctx, from.Name)
+	} else {
+		data, problem = c.configMap(ctx, from.Name)
+	}
+	content, found := data[from.Key]
+	if problem == "" && !found {
+		problem = fmt.Sprintf("%s %q has no key %q", kind, from.Name, from.Key)
+	}
+	source.Text, source.Problem = string(content), problem
+	return source
+}
+
 // owned has the object of a field that is the compute's.
 func (c *configCommand) owned(at string) string {
-	if at == layers.Own {
+	if strings.HasPrefix(at, "spec.") {
 		return "NovaExternalCompute " + c.compute.Name + ": " + at
 	}
 	return at
@@ -132,11 +158,31 @@ func (c *configCommand) secretSources(ctx context.Context, l layers.Layer, name 
 // secret returns the data of a Secret, or why it cannot be read.
 func (c *configCommand) secret(ctx context.Context, name string) (map[string][]byte, string) {
 	secret := &corev1.Secret{}
-	switch err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: name}, secret); {
-	case apierrors.IsForbidden(err):
-		return nil, "you have no permission to read it"
-	case err != nil:
-		return nil, err.Error()
+	problem := c.get(ctx, name, secret)
+	return secret.Data, problem
+}
+
+// configMap returns the data of a ConfigMap, or why it cannot be read.
+func (c *configCommand) configMap(ctx context.Context, name string) (map[string][]byte, string) {
+	found := &corev1.ConfigMap{}
+	problem := c.get(ctx, name, found)
+	data := maps.Clone(found.BinaryData)
+	for key, text := range found.Data {
+		if data == nil {
+			data = map[string][]byte{}
+		}
+		data[key] = []byte(text)
 	}
-	return secret.Data, ""
+	return data, problem
+}
+
+// get reads an object, and returns why it cannot be read.
+func (c *configCommand) get(ctx context.Context, name string, into client.Object) string {
+	switch err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: name}, into); {
+	case apierrors.IsForbidden(err):
+		return "you have no permission to read it"
+	case err != nil:
+		return err.Error()
+	}
+	return ""
 }

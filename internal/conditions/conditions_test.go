@@ -74,7 +74,7 @@ func TestFind(t *testing.T) {
 		{"a reason of one condition", "CellMismatch", "NovaExternalCompute", 1, 1},
 		{"in any case", "cellmismatch", "NovaExternalCompute", 1, 1},
 		{"a condition with all its reasons", "ProvisionReady", "OpenStackDataPlaneNode", 2, 2},
-		{"a reason of several conditions", "SecretKeyMissing", "OpenStackDataPlaneNode", 16, 1},
+		{"a reason of several conditions", "SecretKeyMissing", "OpenStackDataPlaneNode", 20, 1},
 		{"what no one says", "Sunshine", "", 0, 0},
 		{"nothing", "", "", 0, 0},
 	} {

@@ -1,6 +1,9 @@
 package conditions
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Kinds in the tables.
 const (
@@ -111,6 +114,7 @@ var tables = []Table{
 		novaNovaAllCellsReady.withReasons(novaCellsNotReady,
 			conflict("a NovaCell or Secret with the name of a cell exists already, and was not created by this Nova"),
 			novaComputesRemaining),
+		serviceConfigReady.withMeaning("the configuration is generated, and `customServiceConfig` and further files are valid; warnings are in the message").withTable(podified).withReasons(ofTexts...),
 		novaNovaAPIReady.withTable(podified).
 			withReasons(commonImageMissing, novaInvalidSpec.withMeaning("the API database or `cell0` is not configured").withRemedy("set what the message names, or `spec.apiServiceTemplate.replicas: 0`"),
 				novaCellNotReady.withMeaning("cell0 has not read the Secret of its message bus yet").withRemedy("see the condition `InputReady` of the NovaCell that the message names"),
@@ -144,6 +148,7 @@ var tables = []Table{
 			commonSecretMissing.withMeaning("the Secret of `migrationCASecretName` does not exist"), commonSecretForbidden, commonSecretLimit),
 		novaMigrationKeyReady.withReasons(
 			conflict("a Secret with the name of the key exists already, and was not created for this cell"), commonSecretForbidden),
+		serviceConfigReady.withMeaning("the configuration is generated, and `customServiceConfig` and further files are valid; warnings are in the message").withTable(podified).withReasons(ofTexts...),
 		novaNovaConductorReady.withTable(podified).withReasons(commonImageMissing).withReasons(
 			secrets("the Secret with the passwords of the databases does not exist", "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service")...),
 		dbSyncReady.withMeaning("the schema of the database of the cell is up to date. Present only if the cell has a conductor").withTable(job),
@@ -166,9 +171,7 @@ var tables = []Table{
 			withReasons(unobserved...),
 		novaNovaCellReady.withReasons(novaCellMissing, novaCellNotReady, novaCellZero, commonSecretForbidden, commonSecretLimit),
 		hostedDataPlaneNodeReady.withTable(hosted),
-		serviceConfigReady.withMeaning("`customServiceConfig` and the templates of the cell are valid; warnings are in the message").withTable(hosted).withReasons(novaOptionsRefused, novaOptionsWarned,
-			commonSecretMissing.withMeaning("a Secret of `customServiceConfigSecrets`, of the compute or of a template of its cell, does not exist; the message names the field"),
-			commonSecretForbidden, commonSecretLimit),
+		serviceConfigReady.withMeaning("`customServiceConfig`, further files and the templates of the cell are valid; warnings are in the message").withTable(hosted).withReasons(ofTexts...),
 		deploymentReady.withMeaning("libvirt and nova ran on the host with the current inputs").withTable(hosted).withReasons(novaHostFenced),
 		novaLiveMigrationReady.withTable(step).withReasons(novaMigrationNotConfigured, novaMigrationAddressMissing, novaMigrationCANotReady, novaMigrationPeersChange, novaPeerUnreachable),
 		novaComputeServiceReady.
@@ -179,6 +182,7 @@ var tables = []Table{
 		novaNovaCellReady.withReasons(novaCellMissing, novaCellNotReady,
 			novaCellZero.withMeaning("`cell0` has no computes").withRemedy("delete the NovaCompute and create it in another cell"),
 			commonSecretForbidden, commonSecretLimit),
+		serviceConfigReady.withMeaning("the configuration is generated, and `customServiceConfig` and further files are valid; warnings are in the message").withTable(podified).withReasons(ofTexts...),
 		novaComputeServiceReady.withMeaning("nova can put guests on every pod: its service is up, enabled and mapped to its cell, and no pod is about to leave. Where [no API is asked](novaexternalcompute.md#the-service-in-nova) it is True with the reason `NotObserved`").
 			withReasons(novaNotObserved, novaServiceNotReported.withRemedy("nothing if nova-compute has just been started; else see its log with the command in the message"),
 				novaServiceDown.withMeaning("the service has not reported to nova for a minute, or it is forced down; the message says since when").withRemedy("see its log with the command in the message, and the message bus of the cell"),
@@ -273,6 +277,10 @@ var (
 	serviceNotReady   = []Reason{coreServiceNotReady, conflict("an object with that name exists already, and was not created by this control plane"), coreInvalidSpec}
 	filesMissing      = append(secrets("a Secret of `configFiles` does not exist", "a Secret of `configFiles` does not have the key"),
 		configMaps("a ConfigMap of `configFiles` does not exist", "a ConfigMap of `configFiles` does not have the key")...)
+	// ofTexts are about what people write into the configuration of nova.
+	ofTexts = slices.Concat([]Reason{novaOptionsRefused, novaOptionsWarned, novaInvalidConfig.withMeaning("a text or a further file is not what the service reads; the message has the object, the key and the line").withRemedy("correct it: see [how-to](how-to/custom-service-config.md)")},
+		secrets("a Secret of `customServiceConfigSecrets` or `configFiles`, or of a template of the cell, does not exist; the message names the field", "a Secret of `configFiles` does not have the key, or it is empty"),
+		configMaps("a ConfigMap of `configFiles` does not exist", "a ConfigMap of `configFiles` does not have the key"))
 )
 
 func ovnConfigReady(keys string) Condition {

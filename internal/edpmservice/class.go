@@ -3,7 +3,6 @@
 package edpmservice
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -27,16 +26,7 @@ const (
 // Reads returns the Secrets and ConfigMaps that a class names, each as "Secret/name" or
 // "ConfigMap/name".
 func Reads(class *edpmv1.EDPMServiceClass) []string {
-	var all []string
-	for _, f := range class.Spec.ConfigFiles {
-		if f.Secret != nil {
-			all = append(all, "Secret/"+f.Secret.Name)
-		}
-		if f.ConfigMap != nil {
-			all = append(all, "ConfigMap/"+f.ConfigMap.Name)
-		}
-	}
-	return all
+	return inputs.FileNames(class.Spec.ConfigFiles)
 }
 
 // Files reads the files of a class: its configFiles, and customServiceConfig if there is
@@ -44,7 +34,7 @@ func Reads(class *edpmv1.EDPMServiceClass) []string {
 func Files(ctx context.Context, r *inputs.Reader, class *edpmv1.EDPMServiceClass) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, f := range class.Spec.ConfigFiles {
-		content, err := file(ctx, r, class.Namespace, f)
+		content, err := r.File(ctx, class.Namespace, f)
 		if err != nil {
 			return nil, err
 		}
@@ -54,21 +44,6 @@ func Files(ctx context.Context, r *inputs.Reader, class *edpmv1.EDPMServiceClass
 		files[edpmv1.DefaultsFile(class.Name)] = []byte(text)
 	}
 	return files, nil
-}
-
-func file(ctx context.Context, r *inputs.Reader, namespace string, f edpmv1.ConfigFile) ([]byte, error) {
-	if f.Secret != nil {
-		return r.SecretKey(ctx, namespace, f.Secret.Name, cmp.Or(f.Secret.Key, f.Name))
-	}
-	name, key := f.ConfigMap.Name, cmp.Or(f.ConfigMap.Key, f.Name)
-	data, err := r.ConfigMap(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	if content, ok := data[key]; ok {
-		return content, nil
-	}
-	return nil, &inputs.MissingError{Kind: "ConfigMap", Name: name, Key: key}
 }
 
 // Vars returns the variables of the playbooks of a class on a host that has variables of

@@ -65,11 +65,7 @@ func fileErrors(at *field.Path, class *edpmv1.EDPMServiceClass) field.ErrorList 
 		if f.Name == edpmv1.DefaultsFile(class.Name) || f.Name == edpmv1.OverrideFile(class.Name) {
 			errs = append(errs, field.Forbidden(at.Child("name"), fmt.Sprintf("%s holds a customServiceConfig: choose another name, for example 00-%s", f.Name, f.Name[len("01-"):])))
 		}
-		for source, from := range map[string]*edpmv1.FileSource{"secret": f.Secret, "configMap": f.ConfigMap} {
-			if from != nil {
-				errs = append(errs, validate.RequiredName(at.Child(source, "name"), from.Name)...)
-			}
-		}
+		errs = append(errs, validate.FileSource(at, f)...)
 	}
 	return errs
 }

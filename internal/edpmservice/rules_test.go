@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	edpmv1 "github.com/edpm-operators/edpm-operators/apis/edpm/v1beta1"
 )
@@ -80,8 +81,8 @@ func TestTheErrorsOfAClassHideTheValuesOfItsTexts(t *testing.T) {
 
 func vars(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }
 
-func files(name, secret string) []edpmv1.ConfigFile {
-	return []edpmv1.ConfigFile{{Name: name, Secret: &edpmv1.FileSource{Name: secret}}}
+func files(name, secret string) []common.ConfigFile {
+	return []common.ConfigFile{{Name: name, Secret: &common.FileSource{Name: secret}}}
 }
 
 func TestTheNameOfAServiceIsMadeOfItsClassAndNode(t *testing.T) {
@@ -155,7 +156,7 @@ func TestCycle(t *testing.T) {
 
 func TestAClassReadsWhatItsFilesName(t *testing.T) {
 	class := agent()
-	class.Spec.ConfigFiles = append(files("a", "peer"), edpmv1.ConfigFile{Name: "b", ConfigMap: &edpmv1.FileSource{Name: "settings"}})
+	class.Spec.ConfigFiles = append(files("a", "peer"), common.ConfigFile{Name: "b", ConfigMap: &common.FileSource{Name: "settings"}})
 	if diff := cmp.Diff([]string{"Secret/peer", "ConfigMap/settings"}, Reads(class)); diff != "" {
 		t.Errorf("inputs (-want +got):\n%s", diff)
 	}

@@ -16,6 +16,8 @@ import (
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles/content"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -61,6 +63,9 @@ type Component struct {
 	// Field is the path of the template, for messages.
 	Field    string
 	Template novav1.NovaServiceTemplate
+	// Files that it reads next to its options, and what it can read.
+	Files novav1.FurtherFiles
+	Reads furtherfiles.Service
 	// Replicas if the template sets none.
 	Replicas int32
 	// Image if the template sets none.
@@ -89,23 +94,29 @@ func (c *Component) Bare() *podified.Service {
 	return &podified.Service{Name: c.Name, Component: c.Program, Status: *c.Status, TopologyRef: c.TopologyRef, Services: c.services()}
 }
 
-// Service returns the service with its configuration and, if it has TLS, its
-// certificate. The error is a *phase.Halt when something is missing or wrong.
-func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace string, config Config, more map[string][]byte) (*podified.Service, error) {
+// Service returns the service with its configuration, its files and, if it has TLS, its
+// certificate, and what people say in it. The error is a *phase.Halt when something is missing or
+// wrong.
+func (c *Component) Service(ctx context.Context, r *inputs.Reader, namespace string, config Config, more map[string][]byte) (*podified.Service, podified.Texts, error) {
 	snippets, err := podified.ReadSnippets(ctx, r, identity.PodNova, namespace, c.Field+".customServiceConfig", c.Template.CustomServiceConfig, c.Template.CustomServiceConfigSecrets)
 	if err != nil {
-		return nil, err
+		return nil, podified.Texts{}, err
 	}
 	certificate, err := c.certificate(ctx, r, namespace)
 	if err != nil {
-		return nil, err
+		return nil, podified.Texts{}, err
+	}
+	further, err := content.Read(ctx, r, c.Reads, namespace, c.Field, c.Files)
+	if err != nil {
+		return nil, podified.Texts{}, err
 	}
 	s, err := c.Assemble(snippets, config, certificate)
 	if err != nil {
-		return nil, phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of %s", err, config.Owner)
+		return nil, podified.Texts{}, phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of %s", err, config.Owner)
 	}
 	maps.Copy(s.Config, more)
-	return s, nil
+	content.AddTo(s, further)
+	return s, podified.Texts{Image: c.RunsImage(), Parts: snippets.Parts}, nil
 }
 
 // Assemble returns the service with a configuration and, if it has TLS, a certificate.
@@ -296,16 +307,26 @@ func Bare(components []*Component) []*podified.Service {
 	return all
 }
 
-// Deploy runs the services that are wanted, and removes the others.
-func Deploy(ctx context.Context, pods *podified.Deployer, owner phase.Object, components []*Component, config Config, more map[string][]byte) error {
+// Judge says in ServiceConfigReady of an object what images say of texts for them. It returns a
+// *phase.Halt if one is refused.
+type Judge func(ctx context.Context, owner phase.Object, texts []podified.Texts) error
+
+// Deploy runs the services that are wanted, and removes the others. Nothing changes while an
+// image refuses a text.
+func Deploy(ctx context.Context, pods *podified.Deployer, owner phase.Object, components []*Component, config Config, more map[string][]byte, judge Judge) error {
 	wanted, unwanted := Split(components)
 	var services []*podified.Service
+	var texts []podified.Texts
 	for _, c := range wanted {
-		service, err := c.Service(ctx, pods.Inputs, owner.GetNamespace(), config, more)
+		service, text, err := c.Service(ctx, pods.Inputs, owner.GetNamespace(), config, more)
 		if err != nil {
 			return err
 		}
-		services = append(services, service)
+		services, texts = append(services, service), append(texts, text)
+	}
+	owner.GetConditions().MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
+	if err := judge(ctx, owner, texts); err != nil {
+		return err
 	}
 	if err := pods.Remove(ctx, owner, services, unwanted); err != nil {
 		return err
@@ -315,7 +336,6 @@ func Deploy(ctx context.Context, pods *podified.Deployer, owner phase.Object, co
 			*c.Status = nil
 		}
 	}
-	owner.GetConditions().MarkTrue(condition.ServiceConfigReadyCondition, condition.ServiceConfigReadyMessage)
 	if len(services) == 0 {
 		for _, t := range podified.Conditions {
 			owner.GetConditions().Remove(t) // they are about pods
@@ -336,11 +356,31 @@ func Parts(components []*Component) []rotation.Part {
 	return parts
 }
 
-// Snippets are the Secrets with parts of the configuration of components.
+// Snippets are the Secrets with parts of the configuration of components, and their files.
 func Snippets(components []*Component) []string {
 	var names []string
 	for _, c := range components {
-		names = append(names, c.Template.CustomServiceConfigSecrets...)
+		names = append(append(names, c.Template.CustomServiceConfigSecrets...), content.Sources("Secret", c.Files)...)
+	}
+	return names
+}
+
+// Images are those of the services that are to run.
+func Images(components []*Component) []string {
+	var images []string
+	for _, c := range components {
+		if c.Wanted() {
+			images = append(images, c.RunsImage())
+		}
+	}
+	return images
+}
+
+// ConfigMapNames are the ConfigMaps with files of components.
+func ConfigMapNames(components []*Component) []string {
+	var names []string
+	for _, c := range components {
+		names = append(names, content.Sources("ConfigMap", c.Files)...)
 	}
 	return names
 }
@@ -362,6 +402,7 @@ func SecretNames(components []*Component, jobs ...string) []string {
 	var names []string
 	for _, c := range components {
 		names = append(append(names, podified.ConfigName(c.Name)), c.Template.CustomServiceConfigSecrets...)
+		names = append(names, content.Sources("Secret", c.Files)...)
 		if c.TLS != nil {
 			names = append(names, c.TLS.SecretName)
 		}

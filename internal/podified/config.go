@@ -34,6 +34,12 @@ type Part struct {
 	Secret   bool
 }
 
+// Texts are the parts of the configuration of one program, and the image that reads them.
+type Texts struct {
+	Image string
+	Parts []Part
+}
+
 // ReadSnippets checks customServiceConfig and reads customServiceConfigSecrets,
 // whose values are joined in the order of the names and, within a Secret, of
 // the keys. What is missing is a *phase.Halt of InputReady, what oslo.config

@@ -36,6 +36,9 @@ const AuthoritiesFile = "tls-ca-bundle.pem"
 // trustStores are where images of Debian and of Red Hat look for what they trust.
 var trustStores = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"}
 
+// ConfigMode is that of files of the configuration, which may be secret.
+func ConfigMode() *int32 { return ptr.To[int32](0o440) }
+
 // statefulSet is what is wanted.
 func (p *deployment) statefulSet() *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{
@@ -101,7 +104,7 @@ func (p *deployment) template() corev1.PodTemplateSpec {
 	t.Spec.SecurityContext = p.securityContext()
 	t.Spec.Volumes = append(t.Spec.Volumes,
 		corev1.Volume{Name: configVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: p.ConfigName(), DefaultMode: ptr.To[int32](0o440),
+			SecretName: p.ConfigName(), DefaultMode: ConfigMode(),
 		}}},
 		corev1.Volume{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	hash := p.hash()

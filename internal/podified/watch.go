@@ -34,9 +34,11 @@ const (
 	jobIndex     = "podified.job"
 	jobPodIndex  = "podified.jobPod"
 	cronJobIndex = "podified.cronJob"
-	// networksIndex and secretsIndex hold the network attachments and the Secrets of an object.
-	networksIndex = "podified.networks"
-	secretsIndex  = "podified.secrets"
+	// networksIndex, secretsIndex and configMapsIndex hold the network attachments, the Secrets
+	// and the ConfigMaps of an object.
+	networksIndex   = "podified.networks"
+	secretsIndex    = "podified.secrets"
+	configMapsIndex = "podified.configMaps"
 )
 
 // IndexPods adds the indexes of pods and Jobs that Deployers use, once for a manager.
@@ -110,6 +112,8 @@ type Kind struct {
 	Networks func(client.Object) []string
 	// Secrets returns the Secrets that an object reads and writes.
 	Secrets func(client.Object) []string
+	// ConfigMaps returns the ConfigMaps that an object reads; nil for none.
+	ConfigMaps func(client.Object) []string
 	// CronJobs reports whether the kind has any.
 	CronJobs bool
 	// Generated returns the StatefulSets with what belongs to them (GeneratedSet), and
@@ -122,8 +126,8 @@ func GeneratedSet(name string) []string {
 	return []string{watch.Generated("StatefulSet", name), watch.Generated("PodDisruptionBudget", name)}
 }
 
-// NewController returns a controller of a kind, with its indexes, that watches its Secrets,
-// and what Deploy makes and looks at.
+// NewController returns a controller of a kind, with its indexes, that watches its Secrets and
+// ConfigMaps, and what Deploy makes and looks at.
 func (d *Deployer) NewController(ctx context.Context, mgr ctrl.Manager, k Kind) (*builder.Builder, error) {
 	if err := k.index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return nil, err
@@ -132,6 +136,10 @@ func (d *Deployer) NewController(ctx context.Context, mgr ctrl.Manager, k Kind) 
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(k.New(), builder.WithPredicates(watch.SpecChanges)).
 		WatchesRawSource(d.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(users)))
+	if k.ConfigMaps != nil {
+		readers := watch.Users(d.Client, k.List, configMapsIndex, watch.ByName)
+		b = b.WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(readers))
+	}
 	return d.watch(b, k), nil
 }
 
@@ -145,6 +153,11 @@ func (k Kind) index(ctx context.Context, indexer client.FieldIndexer) error {
 		networksIndex: k.Networks, secretsIndex: k.Secrets, topology.RefIndex: topology.Referred,
 	} {
 		if err := indexer.IndexField(ctx, k.New(), name, extract); err != nil {
+			return err
+		}
+	}
+	if k.ConfigMaps != nil {
+		if err := indexer.IndexField(ctx, k.New(), configMapsIndex, k.ConfigMaps); err != nil {
 			return err
 		}
 	}

@@ -280,13 +280,13 @@ func (w *ServiceClassWrapper) Vars(text string) *ServiceClassWrapper {
 
 // SecretFile adds a file of an entry of a Secret.
 func (w *ServiceClassWrapper) SecretFile(name, secret, key string) *ServiceClassWrapper {
-	w.Spec.ConfigFiles = append(w.Spec.ConfigFiles, edpmv1.ConfigFile{Name: name, Secret: &edpmv1.FileSource{Name: secret, Key: key}})
+	w.Spec.ConfigFiles = append(w.Spec.ConfigFiles, common.ConfigFile{Name: name, Secret: &common.FileSource{Name: secret, Key: key}})
 	return w
 }
 
 // ConfigMapFile adds a file of the entry of its name of a ConfigMap.
 func (w *ServiceClassWrapper) ConfigMapFile(name, configMap string) *ServiceClassWrapper {
-	w.Spec.ConfigFiles = append(w.Spec.ConfigFiles, edpmv1.ConfigFile{Name: name, ConfigMap: &edpmv1.FileSource{Name: configMap}})
+	w.Spec.ConfigFiles = append(w.Spec.ConfigFiles, common.ConfigFile{Name: name, ConfigMap: &common.FileSource{Name: configMap}})
 	return w
 }
 

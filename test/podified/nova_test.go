@@ -263,6 +263,18 @@ var _ = Describe("A NovaCompute", func() {
 		Eventually(w.births).Should(And(HaveLen(1), Not(Equal(before))))
 	})
 
+	It("reads definitions of providers in a directory of their own, and replaces its pods when one changes", func() {
+		w.apply(cell("") + "\n---\n" + compute("\n  defaultConfigOverwrite: {provider-a.yaml: 'meta: {}', policy.yaml: 'a: b'}"))
+		shows(w.compute(), condition.ReadyCondition, "True/Ready/")
+		pod := w.pod("nova-cell1-fake-0").Spec
+		Expect(pod.Containers[0].VolumeMounts).To(ContainElement(HaveField("MountPath", "/etc/nova/provider_config")))
+		Expect(pod.Volumes).To(ContainElement(And(HaveField("Name", "provider-config"), HaveField("Secret.Items", ConsistOf(k8scorev1.KeyToPath{Key: "provider-a.yaml", Path: "provider-a.yaml"})))))
+		before := w.births()
+		w.apply(compute("\n  defaultConfigOverwrite: {provider-a.yaml: 'meta: {b: c}'}"))
+		Eventually(w.births).Should(And(HaveLen(1), Not(Equal(before))))
+		Expect(w.config("nova-cell1-fake", "provider-a.yaml")).To(Equal("meta: {b: c}"))
+	})
+
 	It("deletes what it created, and releases its Topology", func() {
 		w.apply(pin("t", "zoneA") + "\n---\n" + cell("") + "\n---\n" + compute("\n  topologyRef: {name: t}"))
 		shows(w.compute(), topologyv1.PlacementReadyCondition, "True/Ready/")
@@ -538,6 +550,53 @@ spec:
 		ready(nova())
 		Expect(w.births()).To(HaveKeyWithValue("nova-cell0-conductor-0", births["nova-cell0-conductor-0"]))
 		quiet()
+	})
+
+	It("gives each service the further files that it reads, and replaces the pods of no other when one changes", func() {
+		change(&k8scorev1.Secret{ObjectMeta: w.meta("osp-secret")}, func(s *k8scorev1.Secret) { s.Data["MetadataSecret"] = []byte("m") })
+		w.apply(describe("nova", `
+  schedulerServiceTemplate: {replicas: 1}
+  apiServiceTemplate:
+    replicas: 1
+    defaultConfigOverwrite: {api-paste.ini: "[composite:osapi_compute]\nuse = a\n"}
+    configFiles: [{name: policy.yaml, configMap: {name: policies}}]`))
+		change(nova(), func(n *novav1.Nova) {
+			t := n.Spec.CellTemplates["cell1"]
+			t.MetadataServiceTemplate.Replicas = ptr.To[int32](1)
+			t.MetadataServiceTemplate.ConfigFiles = []common.ConfigFile{{Name: "vendor_data.json", Secret: &common.FileSource{Name: "vendor", Key: "data"}}}
+			n.Spec.CellTemplates["cell1"] = t
+		})
+		cell := &novav1.NovaCell{ObjectMeta: w.meta("nova-cell1")}
+		shows(nova(), condition.ServiceConfigReadyCondition, "False/ConfigMapMissing/Warning", `spec.apiServiceTemplate.configFiles[policy.yaml]: ConfigMap "policies", key "policy.yaml": ConfigMap "policies" does not exist`)
+		shows(cell, condition.ServiceConfigReadyCondition, "False/SecretMissing/Warning", `spec.metadataServiceTemplate.configFiles[vendor_data.json]: Secret "vendor", key "data": Secret "vendor" does not exist`)
+		w.apply(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "policies"}, "data": {"policy.yaml": "- a\n"}}` + "\n---\n" + w.secret("vendor", "data", "[1]"))
+		shows(nova(), condition.ServiceConfigReadyCondition, "False/InvalidServiceConfig/Error", `ConfigMap "policies", key "policy.yaml": line 1: is a list, not a mapping`)
+		w.apply(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "policies"}, "data": {"policy.yaml": "a: b\n"}}`)
+		ready(nova())
+		Expect(w.config("nova-api", "policy.yaml")).To(Equal("a: b\n"))
+		Expect(w.config("nova-api", "api-paste.ini")).To(HavePrefix("[composite:"))
+		Expect(w.config("nova-cell1-metadata", "vendor_data.json")).To(Equal("[1]"))
+		Expect(w.config("nova-cell1-metadata", "01-nova-files.conf")).To(Equal("[api]\nvendordata_jsonfile_path = /etc/nova/nova.conf.d/vendor_data.json\n"))
+		Expect(w.config("nova-scheduler", "policy.yaml") + w.config("nova-api", "01-nova-files.conf")).To(BeEmpty())
+
+		By("a change of the ConfigMap, and then of the Secret")
+		changed := func(service string, change func()) {
+			GinkgoHelper()
+			before := w.births()
+			change()
+			Eventually(func() string { return w.births()[service+"-0"] }).ShouldNot(Or(Equal(before[service+"-0"]), BeEmpty()))
+			ready(nova())
+			quiet()
+			after := w.births()
+			delete(before, service+"-0")
+			delete(after, service+"-0")
+			Expect(after).To(Equal(before))
+		}
+		changed("nova-api", func() {
+			w.apply(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "policies"}, "data": {"policy.yaml": "a: c\n"}}`)
+		})
+		changed("nova-cell1-metadata", func() { w.apply(w.secret("vendor", "data", "[2]")) })
+		Expect(w.config("nova-cell1-metadata", "vendor_data.json")).To(Equal("[2]"))
 	})
 
 	It("has its pods and Jobs trust the authorities of a bundle, also for its databases, and replaces the pods when it changes", func() {

@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
@@ -36,7 +37,7 @@ func SpecErrors(at *field.Path, namespace string, spec novav1.NovaSpec) field.Er
 	errs = append(errs, validate.Address(at.Child("apiDatabaseInstance"), spec.APIDatabaseInstance)...)
 	errs = append(errs, validate.NodeSelector(at.Child("nodeSelector"), spec.NodeSelector)...)
 	errs = append(errs, topology.ValidateRef(at.Child("topologyRef"), spec.TopologyRef, namespace)...)
-	errs = append(errs, endpointTemplate(at.Child("apiServiceTemplate"), spec.APIServiceTemplate)...)
+	errs = append(errs, endpointTemplate(at.Child("apiServiceTemplate"), furtherfiles.API, spec.APIServiceTemplate)...)
 	errs = append(errs, serviceTemplate(at.Child("schedulerServiceTemplate"), spec.SchedulerServiceTemplate)...)
 	for _, name := range slices.Sorted(maps.Keys(spec.CellTemplates)) {
 		errs = append(errs, cellTemplate(at.Child("cellTemplates").Key(name), namespace, name, spec.CellTemplates[name])...)

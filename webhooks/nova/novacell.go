@@ -10,6 +10,7 @@ import (
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
@@ -67,6 +68,7 @@ func computeTemplates(at *field.Path, templates []novav1.NovaComputeTemplate) fi
 		errs = append(errs, validate.ObjectNames(at.Index(i).Child("roles"), t.Roles)...)
 		errs = append(errs, validate.ServiceConfig(at.Index(i).Child("customServiceConfig"), identity.HostCompute, t.CustomServiceConfig)...)
 		errs = append(errs, validate.ObjectNames(at.Index(i).Child("customServiceConfigSecrets"), t.CustomServiceConfigSecrets)...)
+		errs = append(errs, furtherfiles.Errors(at.Index(i), furtherfiles.Compute, t.FurtherFiles)...)
 	}
 	return errs
 }
@@ -99,8 +101,8 @@ func (s cellServices) errors(at *field.Path, namespace, cell string) field.Error
 	conductor := at.Child("conductorServiceTemplate")
 	errs := serviceTemplate(conductor, s.conductor.NovaServiceTemplate)
 	errs = append(errs, topology.ValidateRef(conductor.Child("topologyRef"), s.conductor.TopologyRef, namespace)...)
-	errs = append(errs, endpointTemplate(at.Child("metadataServiceTemplate"), s.metadata)...)
-	errs = append(errs, endpointTemplate(at.Child("noVNCProxyServiceTemplate"), s.noVNCProxy)...)
+	errs = append(errs, endpointTemplate(at.Child("metadataServiceTemplate"), furtherfiles.Metadata, s.metadata)...)
+	errs = append(errs, endpointTemplate(at.Child("noVNCProxyServiceTemplate"), furtherfiles.NoVNCProxy, s.noVNCProxy)...)
 	if replicas := s.metadata.Replicas; cell == novav1.Cell0Name && replicas != nil && *replicas != 0 {
 		errs = append(errs, field.Invalid(at.Child("metadataServiceTemplate", "replicas"), *replicas,
 			"should be 0 for cell0: it has no computes that could request metadata"))
@@ -108,8 +110,8 @@ func (s cellServices) errors(at *field.Path, namespace, cell string) field.Error
 	return errs
 }
 
-func endpointTemplate(at *field.Path, t novav1.NovaEndpointTemplate) field.ErrorList {
-	errs := serviceTemplate(at, t.NovaServiceTemplate)
+func endpointTemplate(at *field.Path, service furtherfiles.Service, t novav1.NovaEndpointTemplate) field.ErrorList {
+	errs := append(serviceTemplate(at, t.NovaServiceTemplate), furtherfiles.Errors(at, service, t.FurtherFiles)...)
 	if t.TLS != nil {
 		errs = append(errs, validate.ObjectName(at.Child("tls", "secretName"), t.TLS.SecretName)...)
 	}

@@ -10,6 +10,7 @@ import (
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
@@ -65,5 +66,6 @@ func podifiedComputeErrors(compute *novav1.NovaCompute) field.ErrorList {
 	errs = append(errs, shardErrors(at.Child("replicas"), compute)...)
 	errs = append(errs, validate.ServiceConfig(at.Child("customServiceConfig"), identity.PodCompute, spec.CustomServiceConfig)...)
 	errs = append(errs, validate.ObjectNames(at.Child("customServiceConfigSecrets"), spec.CustomServiceConfigSecrets)...)
+	errs = append(errs, furtherfiles.Errors(at, furtherfiles.Compute, spec.FurtherFiles)...)
 	return append(errs, validate.ObjectNames(at.Child("networkAttachments"), spec.NetworkAttachments)...)
 }

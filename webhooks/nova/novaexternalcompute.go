@@ -16,6 +16,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
@@ -117,5 +118,6 @@ func nodeCellErrors(compute *novav1.NovaExternalCompute, cell string) field.Erro
 func computeErrors(compute *novav1.NovaExternalCompute) field.ErrorList {
 	at, spec := field.NewPath("spec"), compute.Spec
 	errs := append(hook.HostedErrors(compute, identity.HostCompute), validate.ObjectName(at.Child("cellName"), spec.CellName)...)
+	errs = append(errs, furtherfiles.Errors(at, furtherfiles.Compute, spec.FurtherFiles)...)
 	return append(errs, validate.ObjectNames(at.Child("customServiceConfigSecrets"), spec.CustomServiceConfigSecrets)...)
 }

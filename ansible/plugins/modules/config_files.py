@@ -98,7 +98,7 @@ options:
     elements: path
     default: []
   purge:
-    description: Remove everything in I(directory) that the task does not write, except names in I(keep).
+    description: Remove everything in I(directory), and in directories there that it writes files to, that the task does not write, except names in I(keep).
     type: bool
     default: false
   keep:
@@ -323,13 +323,29 @@ class Tree(object):
             self.module.warn(line)
 
 
+def directories_of(names):
+    """Returns the directories that names are in, and those above them; the directory itself is the empty name."""
+    found = set()
+    for name in names:
+        parts = name.split("/")[:-1]
+        found |= set("/".join(parts[:length]) for length in range(len(parts) + 1))
+    return found
+
+
 def unwanted(options):
-    """Returns the names in the directory that are to be removed."""
-    directory = options["directory"]
-    if not options["purge"] or not os.path.isdir(directory):
+    """Returns what is to be removed of the directory, and of those in it that files are written to, by names in the directory."""
+    top = options["directory"]
+    if not options["purge"]:
         return set()
-    names = [os.path.relpath(entry["path"], directory).split("/")[0] for entry in options["files"]]
-    return set(os.listdir(directory)) - set(names + options["keep"])
+    paths = [os.path.relpath(entry["path"], top) for entry in options["files"]]
+    wanted = set(path for path in paths if path.split("/")[0] not in [os.pardir] + options["keep"])
+    directories = directories_of(wanted) | set([""])
+    found = set()
+    for each in directories:
+        path = os.path.join(top, each)
+        if os.path.isdir(path) and not (each and os.path.islink(path)):
+            found |= set(os.path.join(each, name) for name in os.listdir(path))
+    return found - wanted - directories - set(options["keep"])
 
 
 def check(tree, contents):

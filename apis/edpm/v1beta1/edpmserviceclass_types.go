@@ -5,6 +5,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
 )
 
 // EDPMServiceClassFinalizer keeps a class while nodes have its service: it says how the
@@ -61,7 +63,8 @@ type EDPMServiceClassSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
-	ConfigFiles []ConfigFile `json:"configFiles,omitempty"`
+	// +kubebuilder:validation:items:XValidation:rule="self.name.matches('^[A-Za-z0-9._-]+$') && !(self.name in ['.', '..'])",message="name must be that of a file, without directories: letters, digits, dots, hyphens and underscores"
+	ConfigFiles []common.ConfigFile `json:"configFiles,omitempty"`
 
 	// CustomServiceConfig is an oslo.config snippet for all nodes: the file
 	// 01-<class>.conf. That of an EDPMService has a higher priority.
@@ -102,38 +105,6 @@ type EDPMServiceClassSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Leftovers string `json:"leftovers,omitempty"`
-}
-
-// ConfigFile is a file made of one entry of a Secret or ConfigMap of the namespace.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.secret) != has(self.configMap)",message="set exactly one of secret and configMap"
-// +kubebuilder:validation:XValidation:rule="self.name.matches('^[A-Za-z0-9._-]+$') && !(self.name in ['.', '..'])",message="name must be that of a file, without directories: letters, digits, dots, hyphens and underscores"
-type ConfigFile struct {
-	// Name of the file, by which the playbook finds it in edpm_config_files.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-
-	// Secret that has the content.
-	// +optional
-	Secret *FileSource `json:"secret,omitempty"`
-
-	// ConfigMap that has the content.
-	// +optional
-	ConfigMap *FileSource `json:"configMap,omitempty"`
-}
-
-// FileSource is an entry of a Secret or ConfigMap.
-type FileSource struct {
-	// Name of the Secret or ConfigMap.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-
-	// Key of the entry; by default the name of the file.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Key string `json:"key,omitempty"`
 }
 
 // ServiceDeployStrategy is what a class can set of the deployStrategy of nodes.

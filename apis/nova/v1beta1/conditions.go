@@ -98,7 +98,8 @@ const (
 	// message names.
 	InvalidSpecReason condition.Reason = "InvalidSpec"
 	// InvalidConfigReason : a value cannot be written into a configuration file, for example a
-	// password with a line break. Remedy: correct the value that the message names.
+	// password with a line break, or a file is not what the service reads. Remedy: correct what
+	// the message names.
 	InvalidConfigReason condition.Reason = "InvalidServiceConfig"
 	// AnnotationMissingReason : neither the node nor its role is annotated with a cell, so the
 	// node is not a compute; nothing is run. Remedy: set annotation `nova.openstack.org/cell`
@@ -148,8 +149,8 @@ const (
 	// node of the pod.
 	LogUnreadableReason condition.Reason = "LogUnreadable"
 	// OptionsRefusedReason : `customServiceConfig` has a value that the image cannot read; the
-	// message has field, line and what is expected. Nothing is run. Remedy: correct the value;
-	// it continues automatically.
+	// message has field, line and what is expected. Nothing is run on hosts, and no pod is
+	// replaced. Remedy: correct the value; it continues automatically.
 	OptionsRefusedReason condition.Reason = "OptionsRefused"
 	// OptionsWarnedReason : the condition is True, and `customServiceConfig` has options that the
 	// image does not know, or that have another name now; the message has field and line. Remedy:

@@ -26,6 +26,7 @@ type NovaConductorTemplate struct {
 // connect to.
 type NovaEndpointTemplate struct {
 	NovaServiceTemplate `json:",inline"`
+	FurtherFiles        `json:",inline"`
 
 	// TLS of the endpoint; without it, it is served without encryption.
 	// +optional
@@ -92,6 +93,7 @@ type NovaComputeTemplate struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	CustomServiceConfigSecrets []string `json:"customServiceConfigSecrets,omitempty"`
+	FurtherFiles               `json:",inline"`
 }
 
 // KeystoneScope is the region and the domains in which the services of a cell
@@ -358,8 +360,8 @@ type ComputesStatus struct {
 	// Failed computes have failed in their last run.
 	Failed int32 `json:"failed"`
 
-	// OwnConfig counts those with a configuration of their own, in customServiceConfig or
-	// customServiceConfigSecrets, next to what computeTemplates give them.
+	// OwnConfig counts those with a configuration of their own, in customServiceConfig,
+	// customServiceConfigSecrets or files, next to what computeTemplates give them.
 	// +optional
 	OwnConfig int32 `json:"ownConfig,omitempty"`
 

@@ -69,6 +69,8 @@ type NovaComputeSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	CustomServiceConfigSecrets []string `json:"customServiceConfigSecrets,omitempty"`
 
+	FurtherFiles `json:",inline"`
+
 	// Resources of the container.
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`

@@ -31,6 +31,8 @@ type NovaExternalComputeSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	CustomServiceConfigSecrets []string `json:"customServiceConfigSecrets,omitempty"`
 
+	FurtherFiles `json:",inline"`
+
 	// NovaComputeContainerImage of the nova-compute service.
 	// +optional
 	NovaComputeContainerImage string `json:"novaComputeContainerImage,omitempty"`
@@ -160,5 +162,5 @@ func init() {
 // HasOwnConfig reports whether the compute has a configuration of its own, next to that of
 // its cell.
 func (c *NovaExternalCompute) HasOwnConfig() bool {
-	return c.Spec.CustomServiceConfig != "" || len(c.Spec.CustomServiceConfigSecrets) > 0
+	return c.Spec.CustomServiceConfig != "" || len(c.Spec.CustomServiceConfigSecrets) > 0 || c.Spec.HasFiles()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -37,6 +38,7 @@ func (s *scope) components() []*nova.Component {
 		{
 			Program: "nova-api-os-compute", Name: novav1.APIName(s.nova.Name), Field: "spec.apiServiceTemplate",
 			Template: spec.APIServiceTemplate.NovaServiceTemplate, Image: s.apiImage(), Status: &status.API,
+			Files: spec.APIServiceTemplate.FurtherFiles, Reads: furtherfiles.API,
 			Port: nova.APIPort, Path: "/", TLS: spec.APIServiceTemplate.TLS,
 		}, {
 			Program: "nova-scheduler", Name: novav1.SchedulerName(s.nova.Name), Field: "spec.schedulerServiceTemplate",
@@ -213,5 +215,5 @@ func (s *scope) deploy(ctx context.Context) error {
 			mapped[cell] = hash
 		}
 	}
-	return nova.Deploy(ctx, s.Pods, s.nova, s.components(), s.config, map[string][]byte{cellsFile: []byte(fmt.Sprint(mapped))})
+	return nova.Deploy(ctx, s.Pods, s.nova, s.components(), s.config, map[string][]byte{cellsFile: []byte(fmt.Sprint(mapped))}, s.Options.JudgeWritten)
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -59,6 +60,8 @@ type Reconciler struct {
 	Images images.Defaults
 	// Services of computes, which the API knows.
 	Services *computeservice.Observer
+	// Options of images, nil if they are not read.
+	Options *options.Finder
 }
 
 type scope struct {
@@ -138,9 +141,10 @@ var kind = podified.Kind{
 		spec := obj.(*novav1.Nova).Spec
 		return slices.Concat(spec.APIServiceTemplate.NetworkAttachments, spec.SchedulerServiceTemplate.NetworkAttachments)
 	},
-	Secrets:   secretsOf,
-	CronJobs:  true,
-	Generated: generated,
+	Secrets:    secretsOf,
+	ConfigMaps: configMapsOf,
+	CronJobs:   true,
+	Generated:  generated,
 }
 
 // secretsOf are the Secrets that a Nova reads, and those that it writes: one of the
@@ -153,6 +157,16 @@ func secretsOf(obj client.Object) []string {
 		jobs = append(jobs, mappingJobName(s.nova.Name, cell), migrationsJobName(s.nova.Name, cell), purgeJobName(s.nova.Name, cell))
 	}
 	return append(names, nova.SecretNames(s.components(), jobs...)...)
+}
+
+// configMapsOf are those with files of the services, and the options of their images.
+func configMapsOf(obj client.Object) []string {
+	components := scopeOf(obj).components()
+	names := nova.ConfigMapNames(components)
+	for _, image := range nova.Images(components) {
+		names = append(names, options.Name(image))
+	}
+	return names
 }
 
 // generated are the cells of a Nova and its services.

@@ -15,6 +15,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -36,11 +37,13 @@ func (s *scope) components() []*nova.Component {
 			Program: "nova-api-metadata", Name: novav1.MetadataName(s.cell.Name), Field: "spec.metadataServiceTemplate",
 			Template: spec.MetadataServiceTemplate.NovaServiceTemplate, Image: status.Images[novav1.MetadataComponent],
 			TopologyRef: topology.Nearest(spec.TopologyRef), Status: &status.Metadata,
+			Files: spec.MetadataServiceTemplate.FurtherFiles, Reads: furtherfiles.Metadata,
 			Port: nova.MetadataPort, Path: "/", TLS: spec.MetadataServiceTemplate.TLS,
 		}, {
 			Program: "nova-novncproxy", Name: novav1.NoVNCProxyName(s.cell.Name), Field: "spec.noVNCProxyServiceTemplate",
 			Template: spec.NoVNCProxyServiceTemplate.NovaServiceTemplate, Image: status.Images[novav1.NoVNCProxyComponent],
 			TopologyRef: topology.Nearest(spec.TopologyRef), Status: &status.NoVNCProxy,
+			Files: spec.NoVNCProxyServiceTemplate.FurtherFiles, Reads: furtherfiles.NoVNCProxy,
 			Port: nova.NoVNCProxyPort, TLS: spec.NoVNCProxyServiceTemplate.TLS,
 		},
 	}
@@ -196,5 +199,5 @@ func (s *scope) deploy(ctx context.Context) error {
 	if s.config.Connection == "" {
 		return nil
 	}
-	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, rollout.Files(s.cell))
+	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, rollout.Files(s.cell), s.Known.JudgeWritten)
 }

@@ -58,6 +58,8 @@ type Reconciler struct {
 	Gather time.Duration
 	// Options of images, nil if they are not read.
 	Options *options.Keeper
+	// Known are the options of images, nil if they are not read.
+	Known *options.Finder
 }
 
 type scope struct {
@@ -138,10 +140,17 @@ func cellOfPods(_ context.Context, compute client.Object) []reconcile.Request {
 	return []reconcile.Request{watch.Request(compute.GetNamespace(), compute.(*novav1.NovaCompute).Spec.CellName)}
 }
 
+// configMapsOf are those with files of the services of a cell and of its computes.
+func configMapsOf(obj client.Object) []string {
+	cell := obj.(*novav1.NovaCell)
+	s := &scope{Reconciler: &Reconciler{}, cell: cell}
+	return append(nova.ConfigMapNames(s.components()), layers.Sources("ConfigMap", cell)...)
+}
+
 func secretsOf(obj client.Object) []string {
 	cell := obj.(*novav1.NovaCell)
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
-	return slices.Concat(nova.SecretNames(s.components(), append(s.optionsJobs(), databaseJobName(cell.Name))...), layers.SecretNames(cell), cell.Status.HeldSecrets, []string{
+	return slices.Concat(nova.SecretNames(s.components(), append(s.optionsJobs(), databaseJobName(cell.Name))...), layers.Sources("Secret", cell), cell.Status.HeldSecrets, []string{
 		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name),
 		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name), novav1.MigrationKeySecretName(cell.Name),
 	})
@@ -156,7 +165,8 @@ var kind = podified.Kind{
 		spec := obj.(*novav1.NovaCell).Spec
 		return slices.Concat(spec.ConductorServiceTemplate.NetworkAttachments, spec.MetadataServiceTemplate.NetworkAttachments, spec.NoVNCProxyServiceTemplate.NetworkAttachments)
 	},
-	Secrets: secretsOf,
+	Secrets:    secretsOf,
+	ConfigMaps: configMapsOf,
 	Generated: func(obj client.Object) []string {
 		return nova.Generated((&scope{Reconciler: &Reconciler{}, cell: obj.(*novav1.NovaCell)}).components())
 	},

@@ -39,6 +39,9 @@ func (s *scope) imagesInUse() []string {
 		used[c.Status.Images[novav1.ComputeComponent]] = true
 		used[c.Spec.NovaComputeContainerImage] = true
 	}
+	for i := range s.inPods {
+		used[s.inPods[i].Status.Images[novav1.ComputeComponent]] = true
+	}
 	if s.cell.ShortName() != novav1.Cell0Name {
 		used[s.cell.Status.Images[novav1.ComputeComponent]] = true
 	}

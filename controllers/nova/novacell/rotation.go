@@ -20,7 +20,7 @@ func (s *scope) holder() *rotation.Holder {
 	named := []string{spec.Secret, spec.CellMessageBusSecretName, spec.NotificationsBusSecretName}
 	return &rotation.Holder{
 		Client: s.Client, Inputs: s.Inputs, Events: s.Runner.Events, Kind: "novacell", Owner: s.cell, Status: &s.cell.Status.ConfigStatus,
-		Names: slices.Concat(named, layers.SecretNames(s.cell), nova.Snippets(s.components())),
+		Names: slices.Concat(named, layers.Sources("Secret", s.cell), nova.Snippets(s.components())),
 	}
 }
 
@@ -68,11 +68,11 @@ func (s *scope) hostParts(ctx context.Context) ([]rotation.Part, error) {
 // present identifies what computes of a role are to run; empty if that cannot be said, which
 // they say themselves.
 func (s *scope) present(ctx context.Context, role string) string {
-	files, _, err := layers.Files(ctx, s.Inputs, s.cell.Namespace, layers.Templates(s.cell, role))
+	content, err := layers.Read(ctx, s.Inputs, s.cell.Namespace, layers.Templates(s.cell, role))
 	if err != nil {
 		return ""
 	}
-	return layers.Hash(s.generated, files)
+	return content.Hash(s.generated)
 }
 
 // podParts are the services of the cell in pods.

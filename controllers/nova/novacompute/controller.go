@@ -19,6 +19,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles/content"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	"github.com/edpm-operators/edpm-operators/internal/nova/registration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -44,6 +46,8 @@ type Reconciler struct {
 	Images images.Defaults
 	// Services of computes, as nova shows them.
 	Services *computeservice.Observer
+	// Options of images, nil if they are not read.
+	Options *options.Finder
 }
 
 // scope is what one reconciliation works on.
@@ -54,6 +58,8 @@ type scope struct {
 	// generated is the configuration of the computes of the cell.
 	generated []byte
 	files     map[string][]byte
+	// further are the files that it reads next to its options.
+	further map[string][]byte
 	// services of the pods in nova.
 	services *registration.PodServices
 }
@@ -81,12 +87,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // kind of the computes.
 var kind = podified.Kind{
-	Name:      "NovaCompute",
-	New:       func() phase.Object { return &novav1.NovaCompute{} },
-	List:      func() client.ObjectList { return &novav1.NovaComputeList{} },
-	Networks:  func(obj client.Object) []string { return obj.(*novav1.NovaCompute).Spec.NetworkAttachments },
-	Secrets:   secretsOf,
-	Generated: func(obj client.Object) []string { return podified.GeneratedSet(obj.GetName()) },
+	Name:       "NovaCompute",
+	New:        func() phase.Object { return &novav1.NovaCompute{} },
+	List:       func() client.ObjectList { return &novav1.NovaComputeList{} },
+	Networks:   func(obj client.Object) []string { return obj.(*novav1.NovaCompute).Spec.NetworkAttachments },
+	Secrets:    secretsOf,
+	ConfigMaps: configMapsOf,
+	Generated:  func(obj client.Object) []string { return podified.GeneratedSet(obj.GetName()) },
 }
 
 // SetupWithManager adds the controller and its indexes. That of cells by their
@@ -126,7 +133,13 @@ func computesOfCells(cells, ofCell handler.MapFunc) handler.MapFunc {
 
 func cellOf(obj client.Object) []string { return []string{obj.(*novav1.NovaCompute).Spec.CellName} }
 
+// configMapsOf are those with files, and the options of the image.
+func configMapsOf(obj client.Object) []string {
+	compute := obj.(*novav1.NovaCompute)
+	return append(content.Sources("ConfigMap", compute.Spec.FurtherFiles), options.Name(compute.Status.Images[novav1.ComputeComponent]))
+}
+
 func secretsOf(obj client.Object) []string {
 	own, spec := podified.Service{Name: obj.GetName()}, obj.(*novav1.NovaCompute).Spec
-	return append([]string{novav1.ComputeConfigSecretName(spec.CellName), own.ConfigName()}, spec.CustomServiceConfigSecrets...)
+	return slices.Concat([]string{novav1.ComputeConfigSecretName(spec.CellName), own.ConfigName()}, spec.CustomServiceConfigSecrets, content.Sources("Secret", spec.FurtherFiles))
 }

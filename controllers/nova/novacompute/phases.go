@@ -17,6 +17,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles/content"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
@@ -106,6 +108,10 @@ func (s *scope) serviceConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	texts := podified.Texts{Image: s.compute.Status.Images[novav1.ComputeComponent], Parts: snippets.Parts}
+	if err := s.Options.JudgeWritten(ctx, s.compute, []podified.Texts{texts}); err != nil {
+		return err
+	}
 	authorities, err := s.authorities(ctx)
 	if err != nil {
 		return inputs.Halt(condition.ServiceConfigReadyCondition, err)
@@ -116,6 +122,9 @@ func (s *scope) serviceConfig(ctx context.Context) error {
 		"HasAuthorities": len(authorities) > 0, "Bundle": configDir + "/" + podified.AuthoritiesFile, "Clients": clients,
 	}); err != nil {
 		return phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "spec.keystone of NovaCell %s: %v", s.cell.Name, err)
+	}
+	if s.further, err = content.Read(ctx, s.Inputs, furtherfiles.Compute, s.compute.Namespace, "spec", s.compute.Spec.FurtherFiles); err != nil {
+		return err
 	}
 	s.files = snippets.Files("nova", text.String())
 	if len(authorities) > 0 {
@@ -150,7 +159,7 @@ func (s *scope) deploy(ctx context.Context) error {
 // its host in nova.
 func (s *scope) service() *podified.Service {
 	spec := s.compute.Spec
-	return &podified.Service{
+	service := &podified.Service{
 		Name:     s.compute.Name,
 		Status:   &s.compute.Status.Status,
 		Labels:   map[string]string{"cell": s.cell.ShortName()},
@@ -159,4 +168,6 @@ func (s *scope) service() *podified.Service {
 		NetworkAttachments: spec.NetworkAttachments, User: user, Config: s.files, ConfigDir: configDir,
 		Pod: nova.Pod("nova-compute", s.compute.Status.Images[novav1.ComputeComponent], spec.Resources, nova.GeneratedTransportURL(string(s.generated))),
 	}
+	content.AddTo(service, s.further)
+	return service
 }

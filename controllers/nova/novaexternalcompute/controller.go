@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
@@ -70,7 +72,8 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 	ofConfig := watch.Users(mgr.GetClient(), listComputes, cellIndex, cellOfConfig)
 	registration.Watch(b, mgr.GetClient(), listComputes, cellIndex, watch.Changes(rollout.OfHosts), watch.Changes(migration.OfCell)).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofConfig))).
-		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient())))).
+		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient(), "Secret")))).
+		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient(), "ConfigMap"))).
 		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
 		WatchesRawSource(r.Services.Computes())
 	migration.Watch(b, mgr.GetClient(), cellIndex)
@@ -86,14 +89,14 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 
 func listComputes() client.ObjectList { return &novav1.NovaExternalComputeList{} }
 
-// computesWithLayer are the computes of the cells whose templates name a Secret.
-func computesWithLayer(c client.Reader) handler.MapFunc {
-	cells := layers.CellsWith(c)
-	return func(ctx context.Context, secret client.Object) []reconcile.Request {
+// computesWithLayer are the computes of the cells whose templates name an object of the kind.
+func computesWithLayer(c client.Reader, kind string) handler.MapFunc {
+	cells := layers.CellsWith(c, kind)
+	return func(ctx context.Context, source client.Object) []reconcile.Request {
 		var requests []reconcile.Request
-		for _, name := range cells(ctx, secret) {
+		for _, name := range cells(ctx, source) {
 			ofCell := watch.Users(c, listComputes, cellIndex, func(client.Object) string { return name })
-			requests = append(requests, ofCell(ctx, secret)...)
+			requests = append(requests, ofCell(ctx, source)...)
 		}
 		return requests
 	}
@@ -115,10 +118,12 @@ func hostOf(obj client.Object) []string {
 	return nil
 }
 
-// reads are the Secrets of the compute's own configuration, and the options of its image.
+// reads are the Secrets and ConfigMaps of the compute's own configuration, and the options of its
+// image.
 func reads(obj hosted.Object) []string {
-	names := []string{"ConfigMap/" + options.Name(imageOf(obj.(*novav1.NovaExternalCompute)))}
-	for _, name := range obj.(*novav1.NovaExternalCompute).Spec.CustomServiceConfigSecrets {
+	compute := obj.(*novav1.NovaExternalCompute)
+	names := append(inputs.FileNames(compute.Spec.ConfigFiles), "ConfigMap/"+options.Name(imageOf(compute)))
+	for _, name := range compute.Spec.CustomServiceConfigSecrets {
 		names = append(names, "Secret/"+name)
 	}
 	return names

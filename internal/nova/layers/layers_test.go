@@ -27,7 +27,8 @@ func computeWith(text string, secrets ...string) *novav1.NovaExternalCompute {
 }
 
 func TestLayersAreThoseOfTheRoleAndThenTheComputesOwn(t *testing.T) {
-	own := Layer{"spec.customServiceConfig", "own", []string{"s"}, "02-nova-override.conf", "03-nova-secrets.conf"}
+	none, files := novav1.FurtherFiles{}, novav1.FurtherFiles{DefaultConfigOverwrite: map[string]string{"policy.yaml": "a: b"}}
+	own := Layer{"spec.customServiceConfig", "own", []string{"s"}, "02-nova-override.conf", "03-nova-secrets.conf", none}
 	all, large := novav1.NovaComputeTemplate{CustomServiceConfig: "all"}, novav1.NovaComputeTemplate{Roles: []string{"large", "huge"}, CustomServiceConfigSecrets: []string{"l"}}
 	for name, tt := range map[string]struct {
 		cell *novav1.NovaCell
@@ -35,14 +36,17 @@ func TestLayersAreThoseOfTheRoleAndThenTheComputesOwn(t *testing.T) {
 	}{
 		"without templates": {cellWith(), []Layer{own}},
 		"for all and for its role": {cellWith(all, large), []Layer{
-			{"NovaCell c: spec.computeTemplates[0].customServiceConfig", "all", nil, "01-template-01-config.conf", "01-template-01-secrets.conf"},
-			{"NovaCell c: spec.computeTemplates[1].customServiceConfig", "", []string{"l"}, "01-template-02-config.conf", "01-template-02-secrets.conf"}, own,
+			{"NovaCell c: spec.computeTemplates[0].customServiceConfig", "all", nil, "01-template-01-config.conf", "01-template-01-secrets.conf", none},
+			{"NovaCell c: spec.computeTemplates[1].customServiceConfig", "", []string{"l"}, "01-template-02-config.conf", "01-template-02-secrets.conf", none}, own,
 		}},
 		"files of which do not have other names because of those of other roles, and of empty ones": {
 			cellWith(novav1.NovaComputeTemplate{Roles: []string{"small"}, CustomServiceConfig: "x"}, novav1.NovaComputeTemplate{}, large), []Layer{
-				{"NovaCell c: spec.computeTemplates[2].customServiceConfig", "", []string{"l"}, "01-template-01-config.conf", "01-template-01-secrets.conf"}, own,
+				{"NovaCell c: spec.computeTemplates[2].customServiceConfig", "", []string{"l"}, "01-template-01-config.conf", "01-template-01-secrets.conf", none}, own,
 			},
 		},
+		"with files and nothing else": {cellWith(novav1.NovaComputeTemplate{FurtherFiles: files}), []Layer{
+			{"NovaCell c: spec.computeTemplates[0].customServiceConfig", "", nil, "01-template-01-config.conf", "01-template-01-secrets.conf", files}, own,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := gocmp.Diff(tt.want, Of(tt.cell, "large", computeWith("own", "s"))); diff != "" {
@@ -89,13 +93,47 @@ func TestOsloConfigReadsTheFilesInTheOrderOfTheLayers(t *testing.T) {
 	}
 }
 
+func read(t *testing.T, compute *novav1.NovaExternalCompute, templates ...novav1.NovaComputeTemplate) *Content {
+	t.Helper()
+	content, err := Read(t.Context(), nil, "ns", Of(cellWith(templates...), "r", compute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// TestAComputeWithoutFilesHasTheHashOfBefore has values of a version without further files: with
+// others all computes would be configured again when this version starts.
+func TestAComputeWithoutFilesHasTheHashOfBefore(t *testing.T) {
+	generated := []byte("generated")
+	content := read(t, computeWith("[DEFAULT]\nb = 2\n"), novav1.NovaComputeTemplate{CustomServiceConfig: "[DEFAULT]\na = 1\n"})
+	if got := content.Hash(generated); got != "06cfdbebc9a8fd6243b3356be29e4ba4" {
+		t.Errorf("what it has from its cell is %s", got)
+	}
+	want := map[string][]byte{"01-template-01-config.conf": []byte("[DEFAULT]\na = 1\n"), "02-nova-override.conf": []byte("[DEFAULT]\nb = 2\n")}
+	if diff := gocmp.Diff(want, content.Files); diff != "" {
+		t.Errorf("its files (-want +got):\n%s", diff)
+	}
+}
+
 func TestAComputeIsKnownByWhatItHasFromItsCell(t *testing.T) {
-	generated, template := []byte("generated"), map[string][]byte{"01-template-01-config.conf": []byte("t"), "02-nova-override.conf": []byte("own")}
-	hash := Hash(generated, template)
-	if Hash(generated, map[string][]byte{"01-template-01-config.conf": []byte("t"), "03-nova-secrets.conf": []byte("other")}) != hash {
+	generated, template := []byte("generated"), novav1.NovaComputeTemplate{CustomServiceConfig: "[DEFAULT]\na = 1\n"}
+	hash := read(t, computeWith("[DEFAULT]\nb = 2\n"), template).Hash(generated)
+	own := computeWith("")
+	own.Spec.DefaultConfigOverwrite = map[string]string{"policy.yaml": "c: d"}
+	if read(t, own, template).Hash(generated) != hash {
 		t.Error("what is the compute's own counts")
 	}
-	if Hash([]byte("another"), template) == hash || Hash(generated, nil) == hash || PodHash(generated, []byte("ca")) == PodHash(generated, nil) {
+	withFile := template
+	withFile.DefaultConfigOverwrite = map[string]string{"policy.yaml": "a: b"}
+	content := read(t, own, withFile)
+	if content.Hash(generated) == hash || content.Hash(generated) != read(t, computeWith(""), withFile).Hash(generated) {
+		t.Error("a file of a template does not count, or not where a compute has its own")
+	}
+	if got := string(content.Files["policy.yaml"]); got != "c: d" {
+		t.Errorf("of two files with one name the compute reads %q, not its own", got)
+	}
+	if read(t, own, template).Hash([]byte("another")) == hash || read(t, own).Hash(generated) == hash || PodHash(generated, []byte("ca")) == PodHash(generated, nil) {
 		t.Error("another configuration has the same hash")
 	}
 }

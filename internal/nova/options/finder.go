@@ -62,10 +62,9 @@ func (f *Finder) Find(ctx context.Context, namespace, image string) (*catalogue.
 // maxShown is how many verdicts a message has.
 const maxShown = 10
 
-// Check returns what the options of an image say of texts: what it refuses as an error, and the
-// rest as warnings. The texts can be read: it is known that oslo.config takes them.
-func Check(known *catalogue.Catalogue, parts []podified.Part) (warnings []string, err error) {
-	var refused []string
+// Check returns what the options of an image say of texts: what it refuses, and warnings. The
+// texts can be read: it is known that oslo.config takes them.
+func Check(known *catalogue.Catalogue, parts []podified.Part) (refused, warnings []string) {
 	for _, part := range parts {
 		config, err := oslo.Parse(part.Text)
 		if err != nil {
@@ -84,10 +83,7 @@ func Check(known *catalogue.Catalogue, parts []podified.Part) (warnings []string
 			}
 		}
 	}
-	if len(refused) > 0 {
-		return warnings, errors.New(Join(refused))
-	}
-	return warnings, nil
+	return refused, warnings
 }
 
 // Join is the text of verdicts in a message.

@@ -19,9 +19,15 @@ type Source struct {
 	Layer string `json:"layer"`
 	// Problem is why nothing of it is shown; empty if all of it is.
 	Problem string `json:"problem,omitempty"`
+	// Bytes is the size of a file that the service reads next to its options. ReplacedBy is the
+	// layer of which the service has the file of the name instead; empty if it has this one.
+	Bytes      int    `json:"bytes,omitempty"`
+	ReplacedBy string `json:"replacedBy,omitempty"`
 	// Text, which nothing is shown of as it is, and whether all its values are secret.
 	Text   string `json:"-"`
 	Secret bool   `json:"-"`
+	// Further reports whether the file has no options, but is read next to them.
+	Further bool `json:"-"`
 }
 
 // Line sets an option.
@@ -50,6 +56,7 @@ type View struct {
 func New(node string, sources []Source) View {
 	v := View{Node: node, Files: sources}
 	var configs []*oslo.Config
+	v.settle()
 	for i := range v.Files {
 		config, err := v.Files[i].parse()
 		if err != nil {
@@ -69,9 +76,41 @@ func New(node string, sources []Source) View {
 	return v
 }
 
+// settle says of the files that are read next to the options how large they are, and which are
+// replaced: the last one of a name counts.
+func (v *View) settle() {
+	last := map[string]string{}
+	for i := len(v.Files) - 1; i >= 0; i-- {
+		f := &v.Files[i]
+		if !f.Further {
+			continue
+		}
+		f.Bytes, f.ReplacedBy = len(f.Text), last[f.File]
+		if last[f.File] == "" {
+			last[f.File] = f.Layer
+		}
+	}
+}
+
+// notes is what there is to know of a source.
+func (s Source) notes() string {
+	switch {
+	case s.Problem != "":
+		return strings.ReplaceAll(s.Problem, "\n", "; ")
+	case s.ReplacedBy != "":
+		return "replaced by " + s.ReplacedBy
+	case s.Further:
+		return fmt.Sprintf("%d bytes", s.Bytes)
+	}
+	return ""
+}
+
 // parse returns the configuration of a source; an empty one with an error.
 func (s Source) parse() (*oslo.Config, error) {
 	empty, _ := oslo.Parse("")
+	if s.Further {
+		return empty, nil
+	}
 	if s.Problem != "" {
 		return empty, errors.New(s.Problem)
 	}
@@ -102,7 +141,7 @@ func (v View) Text(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "FILE\tLAYER")
 	for _, s := range v.Files {
-		fmt.Fprintf(t, "%s\t%s\n", s.File, strings.ReplaceAll(strings.TrimSuffix(s.Layer+": "+s.Problem, ": "), "\n", "; "))
+		fmt.Fprintf(t, "%s\t%s\n", s.File, strings.TrimSuffix(s.Layer+": "+s.notes(), ": "))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -155,8 +155,12 @@ func (s *setPlan) novaConfigMap(r reporter, at *field.Path, ref *sourceRef, file
 	own := s.planner.reporter(found.source, "ConfigMap", ref.Name)
 	for _, name := range slices.Sorted(maps.Keys(found.object.Data)) {
 		place := field.NewPath("data").Key(name)
+		if isProvider, _ := path.Match("provider*.yaml", name); isProvider {
+			own.add(place, NoCounterpart, "it is not taken over: name ConfigMap %s and this key in configFiles of the computes, or of computeTemplates of their cell", ref.Name)
+			continue
+		}
 		if isRead, _ := path.Match(read, name); !isRead {
-			own.add(place, NoCounterpart, "nova-compute of edpm-ansible reads %s and provider*.yaml: files other than configuration need an OpenStackDataPlaneService of your own", read)
+			own.add(place, NoCounterpart, "nova-compute of edpm-ansible reads %s and provider*.yaml: other files need an OpenStackDataPlaneService of your own", read)
 			continue
 		}
 		if other, ok := files[name]; ok {

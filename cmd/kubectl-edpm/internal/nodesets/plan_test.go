@@ -269,7 +269,7 @@ func TestComputesHaveTheConfigurationInTheOrderOfFiles(t *testing.T) {
 		"data[30-nova-b.conf]":      "no counterpart: line 2: [DEFAULT] host registers the host as another compute",
 		"data[00-nova-first.conf]":  "no counterpart: line 2: [DEFAULT] transport_url connects it to another message bus",
 		"data[20-broken-nova.conf]": "no counterpart: it is left out, as nova-compute cannot read it: line 1",
-		"data[provider1.yaml]":      "no counterpart: nova-compute of edpm-ansible reads *nova*.conf",
+		"data[provider1.yaml]":      "no counterpart: it is not taken over: name ConfigMap one and this key in configFiles of the computes",
 		"spec.dataSources[4]":       "renamed: customServiceConfigSecrets of the computes",
 		"spec.dataSources[1]":       "not needed: guests are moved over TLS",
 	} {
