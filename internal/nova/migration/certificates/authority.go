@@ -1,6 +1,6 @@
 // Package certificates has the certificates by which the computes of a cell know one another
-// when guests are moved between them. It is pure: controllers store the authority of a
-// cell, and nothing else.
+// when guests are moved between them, and those by which its console proxies and the consoles
+// of guests do. It is pure: controllers store the authorities of a cell, and nothing else.
 package certificates
 
 import (
@@ -34,7 +34,7 @@ const (
 	skew = time.Hour
 )
 
-// Authority signs the certificates of the computes of a cell.
+// Authority signs certificates of a cell: those of its computes, or those of its consoles.
 type Authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
