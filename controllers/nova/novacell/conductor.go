@@ -41,7 +41,7 @@ func (s *scope) components() []*nova.Component {
 			Program: "nova-novncproxy", Name: novav1.NoVNCProxyName(s.cell.Name), Field: "spec.noVNCProxyServiceTemplate",
 			Template: spec.NoVNCProxyServiceTemplate.NovaServiceTemplate, Image: status.Images[novav1.NoVNCProxyComponent],
 			TopologyRef: topology.Nearest(spec.TopologyRef), Status: &status.NoVNCProxy,
-			Port: nova.NoVNCProxyPort, TLS: spec.NoVNCProxyServiceTemplate.TLS,
+			Port: nova.NoVNCProxyPort, TLS: spec.NoVNCProxyServiceTemplate.TLS, Consoles: s.proxyCertificate,
 		},
 	}
 	for _, c := range all {
@@ -191,6 +191,9 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 func (s *scope) deploy(ctx context.Context) error {
 	if s.config.Connection == "" {
 		return nil
+	}
+	if err := s.awaitCertificate(); err != nil {
+		return err
 	}
 	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, rollout.Files(s.cell))
 }

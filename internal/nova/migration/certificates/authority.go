@@ -21,6 +21,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 )
 
 const (
@@ -142,6 +144,11 @@ func (a *Authority) trust(before []byte, now time.Time) []*x509.Certificate {
 
 // Trusted are the certificates by which computes verify one another, in PEM format.
 func (a *Authority) Trusted() []byte { return bundle(a.trusted) }
+
+// Hash identifies the certificates of the authority.
+func (a *Authority) Hash() string {
+	return inputs.Digest(map[string][]byte{"trusted": a.Trusted()})[:32]
+}
 
 // RenewalAt is when the certificate of an authority is renewed that the operators made.
 func (a *Authority) RenewalAt() time.Time {
