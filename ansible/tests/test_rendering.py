@@ -1,5 +1,6 @@
 """What roles write and decide, without a host."""
 
+import json
 import os
 import sys
 import unittest
@@ -120,6 +121,57 @@ class TemplatesTest(unittest.TestCase):
         self.assertEqual(text.splitlines()[1:], [
             'a_list = ["/dev/null", "/dev/kvm"]', "b_true = 1", "c_false = 0", "d_number = 7", 'e_text = "0770"', "f_quote = 'a \"b\"'",
             "g_numbers = [1, 2]", "h_none = []", 'i_backslash = "a\\b"'])
+
+
+class Consoles(runs.Run):
+    """A run that writes qemu.conf, and the certificates of consoles, by the variables of the roles."""
+
+    def __init__(self, **variables):
+        self.conf, self.written = "", {}
+        files = [os.path.join(runs.COLLECTION, "roles", role, name, "main.yml")
+                 for role in ("edpm_migration", "edpm_libvirt") for name in ("defaults", "vars")]
+        names = ("console-ca.crt", "console.crt", "console.key")
+        tasks = [
+            {"ansible.builtin.template": {"src": os.path.join(runs.COLLECTION, "roles", "edpm_libvirt", "templates", "libvirt.conf.j2"),
+                                          "dest": "{{ inventory_dir }}/../rendered"},
+             "vars": {"edpm_libvirt_settings": "{{ edpm_libvirt_qemu_conf }}"}},
+            {"edpm.operators.config_files": {"directory": "{{ inventory_dir }}/../vnc", "copies": "{{ edpm_migration_of_consoles }}", "mode": "0640",
+                                             "directories": [{"path": "{{ inventory_dir }}/../vnc"}]}},
+        ]
+        config_files = {name: "{{ inventory_dir }}/../given/" + name for name in names}
+        super().__init__([{"hosts": "all", "gather_facts": False, "vars_files": files, "vars": {"edpm_config_files": config_files}, "tasks": tasks}],
+                         hosts=("h1",), arguments=("--extra-vars", json.dumps(variables)), files={"given/" + name: name for name in names})
+
+    def after(self):
+        if self.code == 0:
+            with open(self.path("rendered"), encoding="utf-8") as file:
+                self.conf = file.read()
+            for name in os.listdir(self.path("vnc")):
+                with open(self.path("vnc", name), encoding="utf-8") as file:
+                    self.written[name] = file.read()
+
+
+@runs.needs_ansible
+class ConsolesTest(unittest.TestCase):
+    OURS = ["vnc_tls = 1", 'vnc_tls_x509_cert_dir = "/var/lib/libvirt/pki/vnc"', "vnc_tls_x509_verify = 1"]
+
+    def consoles(self, **variables):
+        run = Consoles(**variables)
+        self.assertEqual(run.code, 0, run.output)
+        return [line for line in run.conf.splitlines() if line.startswith("vnc_")], run
+
+    def test_consoles_over_tls(self):
+        lines, run = self.consoles(edpm_libvirt_console_tls=True, edpm_migration_address="192.0.2.1")
+        self.assertEqual(lines, self.OURS)
+        self.assertIn('default_tls_x509_cert_dir = "/var/lib/libvirt/pki/qemu"', run.conf.splitlines())
+        self.assertEqual(run.written, {"ca-cert.pem": "console-ca.crt", "server-cert.pem": "console.crt", "server-key.pem": "console.key"})
+
+    def test_a_host_without_certificates_for_them(self):
+        self.assertEqual(self.consoles(edpm_migration_address="192.0.2.1")[0], [])
+
+    def test_settings_of_people_win(self):
+        lines, _ = self.consoles(edpm_libvirt_console_tls=True, edpm_libvirt_qemu_settings={"vnc_tls_x509_cert_dir": "/etc/pki/mine"})
+        self.assertEqual(lines, [self.OURS[0], 'vnc_tls_x509_cert_dir = "/etc/pki/mine"', self.OURS[2]])
 
 
 if __name__ == "__main__":

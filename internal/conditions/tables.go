@@ -146,12 +146,15 @@ var tables = []Table{
 		novaMigrationCAReady.withReasons(novaMigrationCALost, novaMigrationCAInvalid,
 			conflict("a Secret with the name of the authority exists already, and was not created for this cell"),
 			commonSecretMissing.withMeaning("the Secret of `migrationCASecretName` does not exist"), commonSecretForbidden, commonSecretLimit),
+		novaConsoleCAReady.withReasons(novaConsoleCAInvalid,
+			conflict("a Secret with the name of the authority exists already, and was not created for this cell"), commonSecretForbidden, commonSecretLimit),
 		novaMigrationKeyReady.withReasons(
 			conflict("a Secret with the name of the key exists already, and was not created for this cell"), commonSecretForbidden),
 		serviceConfigReady.withMeaning("the configuration is generated, and `customServiceConfig` and further files are valid; warnings are in the message").withTable(podified).withReasons(ofTexts...),
 		novaNovaConductorReady.withTable(podified).withReasons(commonImageMissing).withReasons(
 			secrets("the Secret with the passwords of the databases does not exist", "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service")...),
 		dbSyncReady.withMeaning("the schema of the database of the cell is up to date. Present only if the cell has a conductor").withTable(job),
+		serviceConfigReady.withMeaning("the configuration of the services in pods is generated. Present only if the cell has a conductor").withReasons(novaConsoleCANotReady),
 		novaConfigRolledOut.withReasons(novaConfigRollingOut, novaSecretNotHeld),
 	),
 	kind(compute,

@@ -57,6 +57,9 @@ type Config struct {
 	MetadataSecret string
 	// TLSDir has the certificate and the key of an endpoint; empty without TLS.
 	TLSDir string
+	// ConsoleDir has the certificate and the key by which hosts know a console proxy; empty
+	// where consoles cross the network in clear.
+	ConsoleDir string
 }
 
 // ReadShared reads what Secrets have of the shared services. Errors are those of
@@ -88,7 +91,7 @@ func (c Config) Compute() (string, error) {
 // version of the operators writes it. A field that is not set does not count, so that a
 // version with more fields has the same.
 func (c Config) ComputeInputs() string {
-	c.Owner, c.Connection, c.APIConnection, c.MetadataSecret, c.TLSDir = "", "", "", "", ""
+	c.Owner, c.Connection, c.APIConnection, c.MetadataSecret, c.TLSDir, c.ConsoleDir = "", "", "", "", "", ""
 	c.MemcachedServers, c.Authorities, c.DatabaseTLS = nil, nil, false
 	fields := map[string]any{}
 	text, _ := json.Marshal(c) // it has strings and bools

@@ -80,6 +80,9 @@ type Component struct {
 	Port int32
 	Path string
 	TLS  *novav1.NovaEndpointTLS
+	// Consoles has the files by which a console proxy and hosts know one another, none where
+	// consoles cross the network in clear.
+	Consoles map[string][]byte
 	// Status of the pods, to which a new one is added when there is none.
 	Status **podifiedv1.Status
 }
@@ -124,6 +127,9 @@ func (c *Component) Assemble(snippets podified.Snippets, config Config, certific
 	if c.TLS != nil {
 		config.TLSDir = configDir
 	}
+	if len(c.Consoles) > 0 {
+		config.ConsoleDir = configDir
+	}
 	if c.Port != MetadataPort {
 		config.MetadataSecret = "" // a change of it concerns no other service
 	}
@@ -134,6 +140,7 @@ func (c *Component) Assemble(snippets podified.Snippets, config Config, certific
 	s := c.Bare()
 	s.Config, s.Causes = files, c.causes()
 	maps.Copy(s.Config, certificate)
+	maps.Copy(s.Config, c.Consoles)
 	if *c.Status == nil {
 		*c.Status = &podifiedv1.Status{}
 	}

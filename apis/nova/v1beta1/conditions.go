@@ -73,6 +73,10 @@ const (
 	// another in [cold migrations](how-to/cold-migration.md); while it changes, the message says
 	// how many computes still have the one before. It does not decide whether the cell is Ready.
 	MigrationKeyReadyCondition condition.Type = "MigrationKeyReady"
+	// ConsoleCAReadyCondition : the authority that signs the certificates of the console proxy
+	// and of [consoles](how-to/consoles.md) on hosts can be used. Present only if the cell has,
+	// or had, a console proxy. It does not decide whether the cell is Ready.
+	ConsoleCAReadyCondition condition.Type = "ConsoleCAReady"
 	// OptionsKnownCondition : the options of the images that run nova in the cell and on its
 	// computes are known, so that [`customServiceConfig` is
 	// checked](how-to/custom-service-config.md#what-is-checked) before a host is touched. It does
@@ -167,6 +171,14 @@ const (
 	// certificate and key of an authority that is valid now; the message says why. Remedy:
 	// correct the Secret.
 	MigrationCAInvalidReason condition.Reason = "MigrationCAInvalid"
+	// ConsoleCAInvalidReason : the Secret with the authority of consoles has no certificate and
+	// key of an authority that is valid now; the message says why. Remedy: restore the Secret, or
+	// delete it: another authority is made, and [guests that
+	// run](how-to/consoles.md#another-authority) have to be moved or restarted.
+	ConsoleCAInvalidReason condition.Reason = "ConsoleCAInvalid"
+	// ConsoleCANotReadyReason : the console proxy has no certificate that can be used; what runs
+	// continues. Remedy: see the condition `ConsoleCAReady`.
+	ConsoleCANotReadyReason condition.Reason = "ConsoleCANotReady"
 	// MigrationCANotReadyReason : the cell has no authority of live migrations that can be used.
 	// What is on the host stays. Remedy: see the condition `MigrationCAReady` of the cell.
 	MigrationCANotReadyReason condition.Reason = "MigrationCANotReady"

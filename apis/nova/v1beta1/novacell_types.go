@@ -297,7 +297,12 @@ type NovaCellStatus struct {
 
 	// MigrationCA is the authority of live migrations that is in use.
 	// +optional
-	MigrationCA *MigrationCAStatus `json:"migrationCA,omitempty"`
+	MigrationCA *AuthorityStatus `json:"migrationCA,omitempty"`
+
+	// ConsoleCA is the authority by which the console proxy and the consoles of guests on hosts
+	// know one another, from the first time that the cell had a console proxy.
+	// +optional
+	ConsoleCA *AuthorityStatus `json:"consoleCA,omitempty"`
 
 	// MigrationKey is the key by which computes on hosts copy disks of guests to one another.
 	// +optional
@@ -444,8 +449,8 @@ type MessageBusStatus struct {
 	Requested *bool `json:"requested,omitempty"`
 }
 
-// MigrationCAStatus is an authority of live migrations.
-type MigrationCAStatus struct {
+// AuthorityStatus is an authority that signs certificates.
+type AuthorityStatus struct {
 	// SecretName of its Secret.
 	SecretName string `json:"secretName"`
 	// Hash of its certificates.
@@ -547,6 +552,9 @@ func ComputeConfigSecretName(cell string) string { return cell + "-compute-confi
 // MigrationCASecretName is the name of the Secret with the authority of live migrations
 // that the operators make for a cell.
 func MigrationCASecretName(cell string) string { return cell + "-migration-ca" }
+
+// ConsoleCASecretName is the name of the Secret with the authority of consoles of a cell.
+func ConsoleCASecretName(cell string) string { return cell + "-console-ca" }
 
 // MigrationKeySecretName is the name of the Secret with the key by which computes of a cell
 // copy disks of guests to one another.

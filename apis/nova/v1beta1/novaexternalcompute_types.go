@@ -84,6 +84,11 @@ type NovaExternalComputeStatus struct {
 	// and resize. Its address is that of live migration.
 	// +optional
 	ColdMigration *ColdMigrationStatus `json:"coldMigration,omitempty"`
+
+	// ConsoleTLS reports whether consoles of guests that start on the host can be reached over
+	// TLS only, by console proxies of the cell.
+	// +optional
+	ConsoleTLS bool `json:"consoleTLS,omitempty"`
 }
 
 // ColdMigrationStatus is how disks of guests are copied from and to a compute.

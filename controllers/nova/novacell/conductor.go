@@ -44,7 +44,7 @@ func (s *scope) components() []*nova.Component {
 			Template: spec.NoVNCProxyServiceTemplate.NovaServiceTemplate, Image: status.Images[novav1.NoVNCProxyComponent],
 			TopologyRef: topology.Nearest(spec.TopologyRef), Status: &status.NoVNCProxy,
 			Files: spec.NoVNCProxyServiceTemplate.FurtherFiles, Reads: furtherfiles.NoVNCProxy,
-			Port: nova.NoVNCProxyPort, TLS: spec.NoVNCProxyServiceTemplate.TLS,
+			Port: nova.NoVNCProxyPort, TLS: spec.NoVNCProxyServiceTemplate.TLS, Consoles: s.proxyCertificate,
 		},
 	}
 	for _, c := range all {
@@ -198,6 +198,9 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 func (s *scope) deploy(ctx context.Context) error {
 	if s.config.Connection == "" {
 		return nil
+	}
+	if err := s.awaitCertificate(); err != nil {
+		return err
 	}
 	return nova.Deploy(ctx, s.Pods, s.cell, s.components(), s.config, rollout.Files(s.cell), s.Known.JudgeWritten)
 }

@@ -74,6 +74,8 @@ type scope struct {
 	computes  []novav1.NovaExternalCompute
 	inPods    []novav1.NovaCompute
 	secrets   *rotation.Holder
+	// proxyCertificate has the files by which hosts know the console proxy, nil if there are none.
+	proxyCertificate map[string][]byte
 }
 
 // Reconcile brings the configuration of one cell up to date.
@@ -98,6 +100,9 @@ func (s *scope) phases() []phase.Phase {
 	if s.cell.ShortName() != novav1.Cell0Name {
 		phases = append(phases, phase.Of(novav1.NovaComputeServiceConfigReadyCondition, s.computeConfig), phase.InformationalOf(novav1.MigrationCAReadyCondition, s.migrationCA),
 			phase.InformationalOf(novav1.MigrationKeyReadyCondition, s.migrationKey))
+		if s.hasConsoleCA() {
+			phases = append(phases, phase.InformationalOf(novav1.ConsoleCAReadyCondition, s.consoleCA))
+		}
 	}
 	if s.Options != nil {
 		phases = append(phases, phase.InformationalOf(novav1.OptionsKnownCondition, s.readOptions))
@@ -152,7 +157,7 @@ func secretsOf(obj client.Object) []string {
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
 	return slices.Concat(nova.SecretNames(s.components(), append(s.optionsJobs(), databaseJobName(cell.Name))...), layers.Sources("Secret", cell), cell.Status.HeldSecrets, []string{
 		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name),
-		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name), novav1.MigrationKeySecretName(cell.Name),
+		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name), novav1.MigrationKeySecretName(cell.Name), novav1.ConsoleCASecretName(cell.Name),
 	})
 }
 

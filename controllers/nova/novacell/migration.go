@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +32,7 @@ func (s *scope) migrationCA(ctx context.Context) error {
 		data, err = s.Inputs.Secret(ctx, s.cell.Namespace, name)
 	} else {
 		name = novav1.MigrationCASecretName(s.cell.Name)
-		data, err = s.ownCA(ctx, name)
+		data, err = s.ownCA(ctx, ready, name, "")
 	}
 	if err != nil {
 		return inputs.Halt(ready, err)
@@ -43,16 +44,20 @@ func (s *scope) migrationCA(ctx context.Context) error {
 	if !given {
 		phase.Again(ctx, time.Until(authority.RenewalAt()))
 	}
-	s.cell.Status.MigrationCA = &novav1.MigrationCAStatus{
-		SecretName: name, NotAfter: metav1.NewTime(authority.NotAfter()), Hash: inputs.Digest(map[string][]byte{"trusted": authority.Trusted()})[:32],
-	}
+	s.cell.Status.MigrationCA = statusOf(name, authority)
 	s.cell.Status.Conditions.MarkTrue(ready, "Secret %s signs the certificates of computes until %s", name, authority.NotAfter().UTC().Format(time.RFC3339))
 	return nil
 }
 
-// ownCA returns the Secret of the authority that the operators keep for the cell. It is made
-// once, renewed before it ends, and not replaced while computes have certificates of it.
-func (s *scope) ownCA(ctx context.Context, name string) (map[string][]byte, error) {
+// statusOf is what the cell notes of an authority.
+func statusOf(name string, authority *certificates.Authority) *novav1.AuthorityStatus {
+	return &novav1.AuthorityStatus{SecretName: name, NotAfter: metav1.NewTime(authority.NotAfter()), Hash: authority.Hash()}
+}
+
+// ownCA returns the Secret of an authority that the operators keep for the cell. It is made
+// once, and renewed before it ends. That of live migration is not replaced while computes have
+// certificates of it.
+func (s *scope) ownCA(ctx context.Context, ready condition.Type, name, purpose string) (map[string][]byte, error) {
 	present, err := s.Inputs.Generated(ctx, s.cell.Namespace, name)
 	if err != nil {
 		return nil, err
@@ -62,7 +67,7 @@ func (s *scope) ownCA(ctx context.Context, name string) (map[string][]byte, erro
 		if err := s.lostCA(ctx, name); err != nil {
 			return nil, err
 		}
-		secret.Data, err = certificates.NewAuthority("NovaCell "+s.cell.Name+" in "+s.cell.Namespace, time.Now())
+		secret.Data, err = certificates.NewAuthority(purpose+"NovaCell "+s.cell.Name+" in "+s.cell.Namespace, time.Now())
 	} else if secret.Data, err = certificates.Renew(present.Data, time.Now()); err != nil {
 		secret.Data, err = present.Data, nil // the caller finds the same, if it is ours
 	}
@@ -70,7 +75,7 @@ func (s *scope) ownCA(ctx context.Context, name string) (map[string][]byte, erro
 		return nil, err
 	}
 	err = apply.Secret(ctx, s.Client, fieldManager, s.cell, secret, present, apply.Own)
-	return secret.Data, apply.Halt(novav1.MigrationCAReadyCondition, err)
+	return secret.Data, apply.Halt(ready, err)
 }
 
 // lostCA returns why a Secret that does not exist is not made again, nil if it is.

@@ -51,6 +51,8 @@ type Migration struct {
 	// take their place.
 	keys       *login.Keys
 	keysChange bool
+	// hasConsoles reports whether the cell has an authority of consoles.
+	hasConsoles bool
 	// configured is a digest of what the steps before the last bring the host to.
 	configured []string
 }
@@ -65,7 +67,7 @@ func New(s *hosted.Scope, cellIndex string) *Migration {
 // and keeps nothing else from being deployed; but a host whose libvirt has never had a
 // certificate waits until there is one.
 func (m *Migration) Prepare(ctx context.Context, cell *novav1.NovaCell) error {
-	m.network = cell.Spec.MigrationNetwork
+	m.network, m.hasConsoles = cell.Spec.MigrationNetwork, cell.Status.ConsoleCA != nil
 	m.prepareDisks()
 	status := &m.compute.Status
 	switch {
@@ -85,7 +87,7 @@ func (m *Migration) Prepare(ctx context.Context, cell *novav1.NovaCell) error {
 	}
 	if m.files == nil && status.Hash[certificateStep.Name] == "" {
 		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason,
-			"Waiting until NovaCell %s can sign the certificate of the host for live migration: see its condition %s", cell.Name, novav1.MigrationCAReadyCondition)
+			"Waiting until NovaCell %s can sign the certificate of the host for live migration: see its %s", cell.Name, m.signers())
 	}
 	if err := m.readKeys(ctx, cell); err != nil {
 		return err
@@ -118,8 +120,9 @@ func addressIn(vars map[string]any, network string) netip.Addr {
 func OfCell(cell client.Object) string {
 	status := cell.(*novav1.NovaCell).Status
 	ready := status.Conditions.IsTrue(novav1.MigrationCAReadyCondition)
-	ca, key := ptr.Deref(status.MigrationCA, novav1.MigrationCAStatus{}), ptr.Deref(status.MigrationKey, novav1.MigrationKeyStatus{})
-	return fmt.Sprintf("%s %s %t %s %s", ca.SecretName, ca.Hash, ready, status.MigrationPeers, key)
+	ca, consoles := ptr.Deref(status.MigrationCA, novav1.AuthorityStatus{}), ptr.Deref(status.ConsoleCA, novav1.AuthorityStatus{})
+	key := ptr.Deref(status.MigrationKey, novav1.MigrationKeyStatus{})
+	return fmt.Sprintf("%s %s %t %s %s %s", ca.SecretName, ca.Hash, ready, status.MigrationPeers, key, consoles.Hash)
 }
 
 // sign has the authority of the cell sign the certificate, if it can be used.
@@ -139,8 +142,10 @@ func (m *Migration) sign(ctx context.Context, cell *novav1.NovaCell) error {
 	name, _ := m.Vars["canonical_hostname"].(string)
 	compute := certificates.Compute{ID: string(m.compute.UID), Name: name, Address: m.address}
 	phase.Again(ctx, compute.Next(now).Sub(now))
-	m.files, err = authority.Files(compute, now)
-	return err
+	if m.files, err = authority.Files(compute, now); err != nil {
+		return err
+	}
+	return m.signConsoles(ctx, cell, compute)
 }
 
 // findPeers reads which computes the cell has.
@@ -187,6 +192,9 @@ func (m *Migration) Steps(service ...hosted.Step) []hosted.Step {
 func (m *Migration) Configure(t *edpm.Target) {
 	if m.address.IsValid() {
 		t.Vars["edpm_migration_address"] = m.address.String()
+	}
+	if t.Step.Name == libvirtStep && m.compute.Status.ConsoleTLS && m.address.IsValid() {
+		t.Vars["edpm_libvirt_console_tls"] = true
 	}
 	if t.Step.Name == libvirtStep { // others connect to libvirt only
 		m.configured = append(m.configured, t.Hash())

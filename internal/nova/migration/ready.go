@@ -35,7 +35,7 @@ func (m *Migration) Ready(context.Context) error {
 	}
 	if m.files == nil {
 		return phase.Failing(ready, novav1.MigrationCANotReadyReason,
-			"The certificate of the host cannot be renewed: see condition %s of NovaCell %s", novav1.MigrationCAReadyCondition, m.compute.Spec.CellName)
+			"The certificate of the host cannot be renewed: see %s of NovaCell %s", m.signers(), m.compute.Spec.CellName)
 	}
 	if !m.isSettled {
 		return phase.Waiting(ready, novav1.MigrationPeersChangeReason, "Computes join NovaCell %s or leave it: the host lets in those of before until no compute of the cell is in a run", m.compute.Spec.CellName)
@@ -55,7 +55,7 @@ func (m *Migration) Ready(context.Context) error {
 		return phase.Failing(ready, novav1.PeerUnreachableReason,
 			"The host does not reach libvirt over TLS on %s: see the conditions there, and what drops the ports between the hosts; then rerun this compute", strings.Join(names, ", "))
 	}
-	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s%s", m.compute.Spec.CellName, len(m.peers), m.address, m.notCopied())
+	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s%s%s", m.compute.Spec.CellName, len(m.peers), m.address, m.notCopied(), m.inClear())
 	return nil
 }
 

@@ -103,6 +103,9 @@ var values = map[[3]string]string{
 	{"service-full", "api_database", "connection"}:                             "mysql+pymysql://u:p@db/nova_api?charset=utf8&ssl_ca=/etc/nova/nova.conf.d/tls-ca-bundle.pem",
 	{"service-full", "keystone_authtoken", "cafile"}:                           "/etc/nova/nova.conf.d/tls-ca-bundle.pem",
 	{"program-nova-novncproxy", "vnc", "novncproxy_host"}:                      "::",
+	{"program-nova-novncproxy", "vnc", "auth_schemes"}:                         "['vencrypt', 'none']",
+	{"program-nova-novncproxy", "vnc", "vencrypt_client_key"}:                  "/etc/nova/nova.conf.d/console.key",
+	{"program-nova-novncproxy", "vnc", "vencrypt_ca_certs"}:                    "/etc/nova/nova.conf.d/console-ca.crt",
 }
 
 // programValues are those of releases that have the programs.
@@ -162,7 +165,7 @@ func generated(t *testing.T, root string) map[string]map[string]string {
 		Keystone:          novav1.KeystoneScope{Region: "r", UserDomainName: "d", ProjectDomainName: "d", CAFile: "/etc/ca.pem"},
 		NoVNCProxyBaseURL: "https://console/vnc_lite.html", Connection: "mysql+pymysql://u:p@db/nova_cell1", APIConnection: "mysql+pymysql://u:p@db/nova_api?charset=utf8",
 		MetadataSecret: "m", TLSDir: "/etc/nova/nova.conf.d", MemcachedServers: []string{"m1:11211", "m2:11211"}, NotificationsURL: "rabbit://n:p@bus/",
-		Authorities: []byte("authorities"), DatabaseTLS: true,
+		ConsoleDir: "/etc/nova/nova.conf.d", Authorities: []byte("authorities"), DatabaseTLS: true,
 	}
 	bare := full
 	bare.NoVNCProxyBaseURL, bare.APIConnection, bare.MetadataSecret, bare.TLSDir, bare.Keystone.CAFile, bare.MemcachedServers, bare.NotificationsURL, bare.Authorities, bare.DatabaseTLS = "", "", "", "", "", nil, "", nil, false

@@ -1,6 +1,6 @@
 // Package certificates has the certificates by which the computes of a cell know one another
-// when guests are moved between them. It is pure: controllers store the authority of a
-// cell, and nothing else.
+// when guests are moved between them, and those by which its console proxies and the consoles
+// of guests do. It is pure: controllers store the authorities of a cell, and nothing else.
 package certificates
 
 import (
@@ -21,6 +21,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/edpm-operators/edpm-operators/internal/inputs"
 )
 
 const (
@@ -34,7 +36,7 @@ const (
 	skew = time.Hour
 )
 
-// Authority signs the certificates of the computes of a cell.
+// Authority signs certificates of a cell: those of its computes, or those of its consoles.
 type Authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
@@ -142,6 +144,11 @@ func (a *Authority) trust(before []byte, now time.Time) []*x509.Certificate {
 
 // Trusted are the certificates by which computes verify one another, in PEM format.
 func (a *Authority) Trusted() []byte { return bundle(a.trusted) }
+
+// Hash identifies the certificates of the authority.
+func (a *Authority) Hash() string {
+	return inputs.Digest(map[string][]byte{"trusted": a.Trusted()})[:32]
+}
 
 // RenewalAt is when the certificate of an authority is renewed that the operators made.
 func (a *Authority) RenewalAt() time.Time {

@@ -22,6 +22,8 @@ const (
 	// of managers may differ, and runs may fail for months.
 	life   = 366 * 24 * time.Hour
 	period = life * 2 / 3
+	// keyUsage of certificates: libvirt and QEMU ask for both, whatever the key is.
+	keyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 )
 
 // Files of a compute, by the names that roles of the collection know.
@@ -45,18 +47,13 @@ type Compute struct {
 // from the key of the authority, so that it is kept nowhere but on the host.
 func (a *Authority) Files(c Compute, now time.Time) (map[string][]byte, error) {
 	begin := c.begin(now)
-	key, serial, err := a.derive(c, begin)
+	key, serial, err := a.derive(fmt.Sprintf("live migration %q %q %s %d", c.ID, c.Name, c.Address, begin.Unix()))
 	if err != nil {
 		return nil, err
 	}
-	end := begin.Add(life)
-	if end.After(a.certificate.NotAfter) {
-		end = a.certificate.NotAfter
-	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: c.Name}, NotBefore: begin.Add(-skew), NotAfter: end,
-		// libvirt and QEMU ask for both, whatever the key is.
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: c.Name}, NotBefore: begin.Add(-skew), NotAfter: a.end(begin),
+		KeyUsage: keyUsage, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames: []string{c.Name}, IPAddresses: []net.IP{c.Address.AsSlice()}, BasicConstraintsValid: true,
 	}
 	// Without a source of randomness signatures are deterministic (RFC 6979).
@@ -66,6 +63,14 @@ func (a *Authority) Files(c Compute, now time.Time) (map[string][]byte, error) {
 	}
 	text, err := keyutil.MarshalPrivateKeyToPEM(key)
 	return map[string][]byte{CertificateFile: encode(der), KeyFile: text, TrustedFile: a.Trusted()}, err
+}
+
+// end is that of a certificate which begins then.
+func (a *Authority) end(begin time.Time) time.Time {
+	if end := begin.Add(life); end.Before(a.certificate.NotAfter) {
+		return end
+	}
+	return a.certificate.NotAfter
 }
 
 // begin is when the present certificate of a compute was due. Computes have theirs renewed at
@@ -80,10 +85,9 @@ func (c Compute) begin(now time.Time) time.Time {
 func (c Compute) Next(now time.Time) time.Time { return c.begin(now).Add(period) }
 
 // derive returns the key of a certificate and its serial number.
-func (a *Authority) derive(c Compute, begin time.Time) (*ecdsa.PrivateKey, *big.Int, error) {
-	purpose := fmt.Sprintf("edpm-operators live migration %q %q %s %d", c.ID, c.Name, c.Address, begin.Unix())
+func (a *Authority) derive(purpose string) (*ecdsa.PrivateKey, *big.Int, error) {
 	for attempt := range 100 {
-		bits, err := hkdf.Key(sha256.New, a.secret, nil, fmt.Sprintf("%s %d", purpose, attempt), 48)
+		bits, err := hkdf.Key(sha256.New, a.secret, nil, fmt.Sprintf("edpm-operators %s %d", purpose, attempt), 48)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -92,5 +96,5 @@ func (a *Authority) derive(c Compute, begin time.Time) (*ecdsa.PrivateKey, *big.
 			return key, new(big.Int).SetBytes(append([]byte{1}, bits[32:]...)), nil
 		}
 	}
-	return nil, nil, fmt.Errorf("deriving the key of %s", c.Name)
+	return nil, nil, fmt.Errorf("deriving the key for %s", purpose)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"maps"
-	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -51,33 +50,53 @@ func files(t *testing.T, a *Authority, c Compute, at time.Time) map[string][]byt
 // connect reports how a compute connects to another one, as libvirt and QEMU do.
 func connect(t *testing.T, client, server map[string][]byte, address string, at time.Time) error {
 	t.Helper()
-	config := func(files map[string][]byte) *tls.Config {
-		pair, err := tls.X509KeyPair(files[CertificateFile], files[KeyFile])
-		if err != nil {
-			t.Fatal(err)
-		}
-		pool := x509.NewCertPool()
-		pool.AppendCertsFromPEM(files[TrustedFile])
-		return &tls.Config{
-			Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-			ServerName: address, Time: func() time.Time { return at },
-		}
+	near, far := ofCompute(t, client, at), ofCompute(t, server, at)
+	near.ServerName = address
+	return handshake(t, near, far)
+}
+
+func ofCompute(t *testing.T, files map[string][]byte, at time.Time) *tls.Config {
+	t.Helper()
+	return config(t, files, [...]string{CertificateFile, KeyFile, TrustedFile}, at)
+}
+
+// config of one end: the names are those of its certificate, its key, and what it trusts.
+func config(t *testing.T, files map[string][]byte, names [3]string, at time.Time) *tls.Config {
+	t.Helper()
+	pair, err := tls.X509KeyPair(files[names[0]], files[names[1]])
+	if err != nil {
+		t.Fatal(err)
 	}
-	near, far := net.Pipe()
-	accepted := make(chan error, 1)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(files[names[2]])
+	return &tls.Config{
+		Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		Time: func() time.Time { return at },
+	}
+}
+
+// handshake returns why one of two ends refuses the other one.
+func handshake(t *testing.T, client, server *tls.Config) error {
+	t.Helper()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
 	go func() {
-		s := tls.Server(far, config(server))
-		accepted <- s.Handshake()
-		_ = far.Close()
-	}()
-	c := tls.Client(near, config(client))
-	err := c.Handshake()
-	if err == nil {
-		_, err = c.Read(make([]byte, 1)) // what the server thinks of the client comes later
-		if refused := <-accepted; refused == nil {
-			err = nil
+		if far, err := listener.Accept(); err == nil {
+			if far.(*tls.Conn).Handshake() == nil {
+				_, _ = far.Write([]byte("x"))
+			}
+			_ = far.Close()
 		}
+	}()
+	c, err := tls.Dial("tcp", listener.Addr().String(), client)
+	if err != nil {
+		return err
 	}
+	defer func() { _ = c.Close() }()
+	_, err = c.Read(make([]byte, 1)) // what the server thinks of the client comes later
 	return err
 }
 
