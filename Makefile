@@ -214,7 +214,7 @@ e2e-docs: ## Run the commands of the documentation, page after page (root). Not 
 .PHONY: e2e-openstack
 e2e-openstack: ## Run those with a real OpenStack (root): computes run guests, cinder-volume reports, Tempest. Not part of make e2e.
 	@hack/install-packages.sh lab test openstack
-	E2E_OPENSTACK=1 go test ./test/e2e/openstack ./test/e2e/tempest -count=1 -p 1 -timeout 120m
+	E2E_OPENSTACK=1 go test ./test/e2e/openstack ./test/e2e/tempest -count=1 -p 1 -timeout 4h -ginkgo.timeout 4h
 
 .PHONY: e2e-ovn
 e2e-ovn: ## Run those with a real OVN and neutron (root): networks and metadata of guests on two hosts. Not part of make e2e.
