@@ -123,7 +123,7 @@ class PodmanServicesTest(ServicesTest):
         self.runs_now()
         self.write("asked", "")
         self.done(**self.arguments(), **busy)
-        self.assertEqual(self.read("asked"), "", "nothing is to be restarted")
+        self.assertEqual(self.read("asked"), "", "nothing is restarted")
         self.assertIn("restart edpm_agent.service", self.done(**self.arguments(image="image:2"), busy=busy["busy"], busy_seconds=0)["changes"])
         self.assertEqual(self.read("asked"), "", "it is not to wait")
 

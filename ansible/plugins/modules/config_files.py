@@ -333,7 +333,7 @@ def directories_of(names):
 
 
 def unwanted(options):
-    """Returns what is to be removed of the directory, and of those in it that files are written to, by names in the directory."""
+    """Returns what has to be removed of the directory, and of those in it that files are written to, by names in the directory."""
     top = options["directory"]
     if not options["purge"]:
         return set()
