@@ -10,6 +10,8 @@ import tempfile
 import unittest
 import zlib
 
+import yaml
+
 COLLECTION = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENTRYPOINT = os.path.join(COLLECTION, "execution-environment", "entrypoint.py")
 MISSING = shutil.which("ansible-playbook") is None
@@ -22,6 +24,13 @@ def needs_ansible(case):
     if MISSING and not os.environ.get("CI"):
         return unittest.skip("ansible-core is not installed")(case)
     return case
+
+
+def vars_of(role, *names):
+    """Returns what a role sets, as a task needs it that is run without its role."""
+    with open(os.path.join(COLLECTION, "roles", role, "vars", "main.yml"), encoding="utf-8") as file:
+        every = yaml.safe_load(file)
+    return {name: every[name] for name in names}
 
 
 def unpacked(recap):

@@ -77,7 +77,7 @@ class FactsTest(unittest.TestCase):
     def attack(self, *tasks, **options):
         return Attack([{"hosts": "all", "gather_facts": False, "tasks": [ASK, *tasks]}],
                       answer(changed=False, rc=0, stdout="", stat={"exists": False}, ansible_facts=self.FACTS),
-                      {"edpm_config_files": {}, "edpm_nova_config_dir": "RUN/host", "edpm_nova_gid": os.getgid(), "edpm_nova_check": False,
+                      {**runs.vars_of("edpm_nova", "edpm_nova_copies", "edpm_nova_providers_dir"), "edpm_config_files": {}, "edpm_nova_config_dir": "RUN/host", "edpm_nova_gid": os.getgid(), "edpm_nova_check": False,
                        "edpm_network_config_template": "", "edpm_network_tool": "os-net-config", "edpm_network_config_path": {"os-net-config": "/nonexistent/x"}}, **options)
 
     def check(self, run):
@@ -188,7 +188,8 @@ class RolesTest(unittest.TestCase):
     def test_lookups_name_literals(self):
         for path, text in self.files():
             for arguments in re.findall(r"\b(?:lookup|query|q)\(([^)]*)", text):
-                self.assertRegex(arguments, r"^'ansible\.builtin\.\w+', (role_path ~ '/\.\./\w+/files/\w+\.py'|'[\w.]+')(,|$)", path)
+                self.assertRegex(arguments, r"^'ansible\.builtin\.\w+', (role_path ~ '/\.\./\w+/files/\w+\.(py|sh)'"
+                                            r"|edpm_preflight_directory ~ '/[\w.-]+'|'[\w.]+')(,|$)", path)
 
     def test_facts_are_used_as_such(self):
         injected = re.compile(r"\bansible_(?!facts|host\b|port\b|user\b|connection|python|play|check_mode|managed|failed|loop|run_tags|version)[a-z_]+")

@@ -12,6 +12,7 @@ import unittest
 
 import yaml
 
+import runs
 import test_entrypoint
 
 COLLECTION = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -143,7 +144,7 @@ class Configuration(unittest.TestCase):
         with open(source, "w", encoding="utf-8") as file:
             file.write(override)
         play = [{"hosts": "localhost", "gather_facts": False, "tasks": [self.task()], "vars": {
-            "edpm_config_files": {"02-nova-override.conf": source}, "edpm_nova_config_dir": directory, "edpm_nova_gid": os.getgid()}}]
+            **runs.vars_of("edpm_nova", "edpm_nova_copies", "edpm_nova_providers_dir"), "edpm_config_files": {"02-nova-override.conf": source}, "edpm_nova_config_dir": directory, "edpm_nova_gid": os.getgid()}}]
         playbook = os.path.join(directory, "play.yml")
         with open(playbook, "w", encoding="utf-8") as file:
             json.dump(play, file)
