@@ -3,6 +3,7 @@
 import glob
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -32,6 +33,7 @@ def written(collection):
     return found
 
 
+@unittest.skipUnless(shutil.which("git"), "git is not installed")
 class LeftoversTest(unittest.TestCase):
     maxDiff = None
 

@@ -93,21 +93,15 @@ func (d *drainCommand) run(ctx context.Context, out io.Writer, args []string) er
 func (d *drainCommand) nodes(ctx context.Context, args []string) ([]*dataplanev1.OpenStackDataPlaneNode, error) {
 	var nodes []*dataplanev1.OpenStackDataPlaneNode
 	for _, arg := range args {
-		s, err := d.find(ctx, arg)
-		switch {
-		case err != nil:
+		n, err := d.node(ctx, arg)
+		if err != nil {
 			return nil, err
-		case s.node == "":
-			return nil, fmt.Errorf("%q does not name a node: name each node of the role", arg)
-		case slices.ContainsFunc(nodes, func(n *dataplanev1.OpenStackDataPlaneNode) bool { return n.Name == s.node }):
+		}
+		if slices.ContainsFunc(nodes, func(known *dataplanev1.OpenStackDataPlaneNode) bool { return known.Name == n.Name }) {
 			continue
 		}
-		n := &dataplanev1.OpenStackDataPlaneNode{}
-		if err := d.client.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: s.node}, n); err != nil {
-			return nil, fmt.Errorf("reading node %s: %w", s.node, err)
-		}
 		if !slices.ContainsFunc(n.Status.Services, func(e dataplanev1.NodeServiceStatus) bool { return e.Kind == computeKind.Kind }) {
-			return nil, fmt.Errorf("node %s has no compute, and so no guests: annotation %s makes a node a compute", s.node, novav1.CellAnnotation)
+			return nil, fmt.Errorf("node %s has no compute, and so no guests: annotation %s makes a node a compute", n.Name, novav1.CellAnnotation)
 		}
 		nodes = append(nodes, n)
 	}

@@ -76,6 +76,22 @@ func (c *connection) find(ctx context.Context, arg string) (subject, error) {
 	return subject{}, fmt.Errorf("there is a node and a role %q: write node/%s or role/%s", arg, arg, arg)
 }
 
+// node returns the node that the argument names.
+func (c *connection) node(ctx context.Context, arg string) (*dataplanev1.OpenStackDataPlaneNode, error) {
+	s, err := c.find(ctx, arg)
+	if err != nil {
+		return nil, err
+	}
+	if s.node == "" {
+		return nil, fmt.Errorf("%q does not name a node: name each node of the role", arg)
+	}
+	n := &dataplanev1.OpenStackDataPlaneNode{}
+	if err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: s.node}, n); err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", s.node, err)
+	}
+	return n, nil
+}
+
 // sayNoNodes says where nodes may be instead.
 func (c *connection) sayNoNodes(out io.Writer) error {
 	_, err := fmt.Fprintf(out, "There are no nodes in namespace %s, or none with this role: kubectl get osdpnode -A lists all\n", c.namespace)

@@ -80,14 +80,15 @@ func (p *preflightCommand) hosts(ctx context.Context, names []string) ([]preflig
 	var hosts []preflight.Host
 	seen := map[string]bool{}
 	for _, name := range names {
-		if seen[name] {
+		node, err := p.node(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if seen[node.Name] {
 			continue
 		}
-		seen[name] = true
-		h := preflight.Host{Node: &dataplanev1.OpenStackDataPlaneNode{}}
-		if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, h.Node); err != nil {
-			return nil, fmt.Errorf("reading node %s: %w", name, err)
-		}
+		seen[node.Name] = true
+		h := preflight.Host{Node: node}
 		if err := p.complete(ctx, &h); err != nil {
 			return nil, err
 		}

@@ -151,7 +151,7 @@ func TestPreflight(t *testing.T) {
 	})
 	t.Run("refuses a node that does not exist, or that no one can log in to", func(t *testing.T) {
 		k.make(MakeNode("keyless", "openstack").Obj())
-		k.refuses([]string{"preflight", "edpm-compute-9"}, "reading node edpm-compute-9")
+		k.refuses([]string{"preflight", "edpm-compute-9"}, `there is neither a node nor a role "edpm-compute-9"`)
 		k.refuses([]string{"preflight", "keyless"}, "node keyless has no SSH key: set ansibleSSHPrivateKeySecret")
 	})
 }
