@@ -55,7 +55,7 @@ func drainStories(other func() lab.Host, guestThere *string) {
 			Expect(placesOf(ctx, guests[:1])).To(Equal([]string{from.Name + " ACTIVE"}))
 
 			openstack(ctx, "server", "unlock", guests[0])
-			Eventually(drained).WithArguments(ctx, from).WithTimeout(10 * time.Minute).Should(HavePrefix("Ready "))
+			Eventually(drained).WithArguments(ctx, from).WithTimeout(10 * time.Minute).Should(HavePrefix(string(novav1.HostEmptyReason)))
 			Expect(placesOf(ctx, guests)).To(HaveEach(to.Name + " ACTIVE"))
 			Expect(qemuOf(ctx, from)).To(BeEmpty())
 			Expect(qemuOf(ctx, to)).To(ContainElements(guests))
