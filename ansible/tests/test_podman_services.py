@@ -254,6 +254,10 @@ class PodmanServicesTest(ServicesTest):
         self.says("Started\n" + ("x" * 10000 + "\n") * 29)
         self.run_it(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern="Started")
 
+    def test_one_whose_every_line_is_waited_for(self):
+        self.says(("Started " + "x" * 10000 + "\n") * 29)
+        self.run_it(settle_seconds=0, speak_seconds=10 ** 9, speak_pattern=".")
+
     def ends_after(self, seconds):
         self.command("systemctl", 'case "$1" in show) if [ $(($(date +%%s) - %d)) -ge %d ]; then sed s/=active/=activating/ %s; else cat %s; fi;; esac'
                      % (time.time(), seconds, self.status, self.status))

@@ -386,17 +386,24 @@ class Service(object):
         lines = [STAMP.match(line).groups() for line in COLOUR.sub("", self.module.run_command(command + list(arguments))[1]).splitlines()]
         return [(float(seconds or 0), text) for seconds, text in lines if not CONTAINER_ID.match(text)]
 
+    def first(self, pattern, text):
+        """Returns the number of the first line that an extended regular expression is found in, from 1, or 0. grep reads a file, because neither side
+        reads when it has both more input and more output than a pipe holds."""
+        with tempfile.NamedTemporaryFile("w", dir=self.module.tmpdir, encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+            file.flush()
+            return int(self.module.run_command(["grep", "-Enm1", pattern, file.name])[1].partition(":")[0] or 0)
+
     def stable_after(self, started, age):
         """Returns after how many seconds it counts as up, or None while it has not printed what is waited for. It was started so many seconds after the boot."""
         # Lines before that are the last words of the one before.
         lines = self.log("--since=@%d" % (time.time() - age + 1), "--lines=5000")
         text = "\n".join(text for _, text in lines)
-        # Not -m, with which grep may end before it has read everything.
-        found = lines and self.module.run_command(["grep", "-En", self.options["speak_pattern"]], data=text)[1].partition(":")[0]
+        found = lines and self.first(self.options["speak_pattern"], text)
         speak = self.options["speak_seconds"]
         if not found and age < speak:
             return None
-        spoken = max(lines[int(found) - 1][0] - started, 0) if found else speak
+        spoken = max(lines[found - 1][0] - started, 0) if found else speak
         return max(spoken + (GRACE_AFTER_ERROR if LOGGED_ERROR.search(text) else GRACE), self.options["settle_seconds"])
 
     def wait(self):
