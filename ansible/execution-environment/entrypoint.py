@@ -110,6 +110,8 @@ ControlPath {directory}/socket
 # As an option for all hosts. It precedes those of the user, as TRUST does.
 JUMP_ARGS = " -o \"ProxyCommand=ssh -F %s/config -W '[%%h]:%%p' %s\"" % (JUMP, JUMP_ALIAS)
 JUMP_CATEGORY = "the jump host is not valid: correct jumpHost"
+# Seconds that the jump host has to let the runner in. ssh itself has no time limit for authentication.
+JUMP_SECONDS = 60
 
 # Releases of ansible-core with which the tests of the collection have been run, the
 # oldest and the newest. Another one may write other files than ours.
@@ -316,8 +318,11 @@ def open_jump(environ):
     (MaxStartups, sshd_config(5)). Without that connection each has its own, and says what is wrong.
     """
     if environ.get("EDPM_JUMP_HOST"):
-        subprocess.run(["ssh", "-F", JUMP + "/config", "-M", "-N", "-f", JUMP_ALIAS], env=environ, check=False, stdin=subprocess.DEVNULL,
-                       stdout=subprocess.DEVNULL, stderr=None)
+        try:
+            subprocess.run(["ssh", "-F", JUMP + "/config", "-M", "-N", "-f", JUMP_ALIAS], env=environ, check=False, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=None, timeout=JUMP_SECONDS)
+        except subprocess.TimeoutExpired:
+            log("the jump host %s has not let the runner in after %d s" % (environ["EDPM_RUNNER_JUMP_HOST"], JUMP_SECONDS))
 
 
 def close_jump(environ):

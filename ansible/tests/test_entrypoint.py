@@ -198,6 +198,16 @@ class EntrypointTest(unittest.TestCase):
         self.assertEqual((code, json.loads(self.read("recap"))["error"]), (4, "the jump host is not valid: correct jumpHost"))
         self.assertNotIn("ran", output.splitlines())
 
+    def test_a_jump_host_that_never_lets_the_runner_in_does_not_hold_the_run(self):
+        ssh = os.path.join(self.directory, "ssh")
+        with open(ssh, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nexec sleep 600\n")
+        os.chmod(ssh, 0o755)
+        entrypoint, said = load(), []
+        entrypoint.JUMP_SECONDS, entrypoint.log = 1, said.append
+        entrypoint.open_jump({"EDPM_JUMP_HOST": "{}", "EDPM_RUNNER_JUMP_HOST": "bastion.example.com", "PATH": self.directory + os.pathsep + os.environ["PATH"]})
+        self.assertEqual(said, ["the jump host bastion.example.com has not let the runner in after 1 s"])
+
     def test_without_a_jump_host_nothing_is_prepared(self):
         entrypoint = load()
         environ = {"EDPM_JUMP_HOST": ""}
