@@ -92,7 +92,7 @@ var _ = Describe("What was restored from a backup without its status", func() {
 		Expect(w.steps("n")).To(Equal([]string{cleanup}))
 	})
 
-	It("is told from what a person creates, also if the manager dies between the finalizer and the first status", func() {
+	It("differs from what a person creates, even if the manager dies between the finalizer and the first status", func() {
 		resume := w.wire.hold(at("/novaexternalcomputes/n/status"))
 		DeferCleanup(resume)
 		mine := MakeCompute("n", w.ns, "cell1")

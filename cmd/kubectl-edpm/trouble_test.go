@@ -99,7 +99,7 @@ const (
 	coreKinds    = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","namespaced":true,"kind":"Pod","verbs":["list"]}]}`
 )
 
-// notThere matches what is said of operators that are not installed.
+// notThere matches the message that the operators are not installed.
 var notThere = regexp.MustCompile(`the operators are not installed|openstack-operator is not installed`)
 
 // Whatever the command, its error says what is wrong with the cluster and what to do.

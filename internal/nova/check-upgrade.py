@@ -75,7 +75,7 @@ def too_old():
 
 
 def computes_before(oldest, services, what):
-    """Returns what is said of the computes among services with a version before the oldest, empty if there are none."""
+    """Returns the message that names the computes whose version is before the oldest supported one, empty if there are none."""
     hosts = sorted(host for number, binary, host in services if binary == "nova-compute" and number < oldest)
     if not hosts:
         return ""
