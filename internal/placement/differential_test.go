@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -153,7 +155,7 @@ func startCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err := api.Watch(t.Context(), &corev1.PodList{})
+	pods, err := watchPods(t.Context(), api)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +167,19 @@ func startCluster(t *testing.T) *cluster {
 		}
 	}
 	return c
+}
+
+// watchPods watches all pods for as long as the test runs: the API server ends each watch within an hour.
+func watchPods(ctx context.Context, api client.WithWatch) (watch.Interface, error) {
+	var pods corev1.PodList
+	if err := api.List(ctx, &pods); err != nil {
+		return nil, err
+	}
+	return watchtools.NewRetryWatcherWithContext(ctx, pods.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return api.Watch(ctx, &corev1.PodList{}, &client.ListOptions{Raw: &options})
+		},
+	})
 }
 
 // standing are the objects that all draws share.
