@@ -19,6 +19,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
+	"github.com/edpm-operators/edpm-operators/test/fakenova"
 	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
@@ -26,14 +27,19 @@ import (
 func printing(log string) (*world, *atomic.Int32) {
 	GinkgoHelper()
 	read := &atomic.Int32{}
-	w := newCloud(func(o *controllers.Options) {
+	w := newCloud(prints(log, read))
+	w.databases = startDatabases(w.ns, leavePod)
+	return w, read
+}
+
+// prints has the pods of Jobs print a file, and counts how often that is read.
+func prints(log string, read *atomic.Int32) func(*controllers.Options) {
+	return func(o *controllers.Options) {
 		o.Logs = func(context.Context, string, string) (io.ReadCloser, error) {
 			read.Add(1)
 			return os.Open(envtest.File(log))
 		}
-	})
-	w.databases = startDatabases(w.ns, leavePod)
-	return w, read
+	}
 }
 
 // leavePod makes the pod of a Job, which has ended.
@@ -160,6 +166,37 @@ var _ = Describe("The options of an image", func() {
 		})
 		w.condition(compute, ready, "True/Ready/", "customServiceConfig is valid, and other:1 has its options")
 		w.calm()
+	})
+
+	It("refuse a value of services of a Nova before their pods are replaced, and warn of what the image ignores", func() {
+		oneImage := func(o *controllers.Options) {
+			o.Images.NovaAPI, o.Images.NovaScheduler = o.Images.NovaConductor, o.Images.NovaConductor
+		}
+		w, _ := openStackIn(newWorld(observing, oneImage, prints(generatedOptions, &atomic.Int32{})), func(_ *fakenova.Server, job *batchv1.Job) { leavePod(job) })
+		nova, ready := MakeNova("nova", w.ns, ""), condition.ServiceConfigReadyCondition
+		w.condition(cell(w, "nova-cell1"), novav1.OptionsKnownCondition, "True/Ready/")
+		change(nova, func(n *novav1.Nova) {
+			n.Spec.SchedulerServiceTemplate.CustomServiceConfig = "[DEFAULT]\nmy_pi = 10.0.0.1\n"
+		})
+		const warning = "spec.schedulerServiceTemplate.customServiceConfig: line 2: the image does not know [DEFAULT] my_pi and ignores it: do you mean [DEFAULT] my_ip?"
+		w.condition(nova, ready, "True/OptionsWarned/", warning)
+		Eventually(w.templates).Should(And(HaveKey("nova-api"), HaveKey("nova-scheduler")))
+		w.quiet()
+		before := w.templates()
+
+		change(nova, func(n *novav1.Nova) {
+			n.Spec.APIServiceTemplate.CustomServiceConfig = "# ours\n[DEFAULT]\ndebug = maybe\n"
+		})
+		w.halted(nova, ready, novav1.OptionsRefusedReason, `spec.apiServiceTemplate.customServiceConfig: line 3: [DEFAULT] debug is "maybe", but should be true or false`)
+		w.quiet()
+		Expect(w.templates()).To(Equal(before), "the pods stay as they are")
+
+		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		w.condition(nova, ready, "True/OptionsWarned/", warning)
+		Eventually(w.templates).ShouldNot(Equal(before))
+		change(nova, func(n *novav1.Nova) { n.Spec.SchedulerServiceTemplate.CustomServiceConfig = "" })
+		w.condition(nova, ready, "True/Ready/", "customServiceConfig is valid, and conductor:1 has its options")
+		w.quiet()
 	})
 
 	It("are not known of an image that cannot print them, and all else works", func() {

@@ -101,6 +101,8 @@ var _ = Describe("The services of a NovaCompute in nova", func() {
 		By("one of them ending")
 		server.Stop("ironic-1")
 		waits(novav1.ServiceDownReason, condition.SeverityWarning, "nova-compute on host ironic-1 has not reported to nova since")
+		Eventually(gauges).Should(And(
+			HaveKeyWithValue("edpm_compute_services{nova-cell1,down}", 1.0), HaveKeyWithValue("edpm_compute_services{nova-cell1,up}", 1.0)))
 		server.Run("ironic-1")
 		w.condition(ironic, service, "True/Ready/")
 	})

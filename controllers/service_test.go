@@ -32,9 +32,14 @@ func observing(o *controllers.Options) {
 // compute in it. Jobs succeed once they have done what the functions do.
 func newOpenStack(does ...func(*fakenova.Server, *batchv1.Job)) (*world, *fakenova.Server) {
 	GinkgoHelper()
+	return openStackIn(newWorld(observing), does...)
+}
+
+// openStackIn makes the same in a world that is observing.
+func openStackIn(w *world, does ...func(*fakenova.Server, *batchv1.Job)) (*world, *fakenova.Server) {
+	GinkgoHelper()
 	server := fakenova.Start("p")
 	DeferCleanup(server.Close)
-	w := newWorld(observing)
 	w.databases = startDatabases(w.ns, func(job *batchv1.Job) {
 		for _, do := range does {
 			do(server, job)

@@ -1,7 +1,11 @@
 """The script that looks for jobs in libvirt, with a podman that runs commands on this machine and a virsh that answers what the test says."""
 
+import json
 import os
 import subprocess
+import unittest
+
+import yaml
 
 import modules
 import runs
@@ -39,3 +43,32 @@ class LibvirtBusyTest(modules.ModuleTest):
         self.command("virsh", VIRSH.replace("Unbounded", "None").replace("type=Block Copy", ""))
         self.assertEqual(self.ask("virtqemud"), "")
         self.assertEqual(self.ask("another"), "")
+
+
+@runs.needs_ansible
+class WhoWaitsTest(unittest.TestCase):
+    """The services that the role edpm_service restarts while libvirt does nothing only."""
+
+    @staticmethod
+    def imports(role):
+        """Returns the tasks of a role that run services."""
+        with open(os.path.join(runs.COLLECTION, "roles", role, "tasks", "main.yml"), encoding="utf-8") as file:
+            return [task for task in yaml.safe_load(file) if task.get("ansible.builtin.import_role", {}).get("tasks_from") == "services.yml"]
+
+    def asked(self, role):
+        """Returns the command that each such task of a role gives to the module."""
+        tasks = [dict(task, vars=dict(task["vars"], edpm_service_list=[])) for task in self.imports(role)]
+        run = runs.Run([{"hosts": "all", "gather_facts": False, "tasks": tasks}], hosts=["h1"], arguments=["--check", "-vvv", "-e", json.dumps({
+            "edpm_podman_binary": "/bin/true", "edpm_podman_runtime": "crun"})], inventory={"all": {"hosts": {"h1": {
+                "ansible_connection": "local", "edpm_service_busy": ["/bin/echo", "of the inventory"]}}}})
+        self.assertEqual(run.code, 0, run.output)
+        return [json.JSONDecoder().raw_decode(rest)[0] for rest in run.output.split('"busy": ')[1:]]
+
+    def test_services_that_guests_depend_on_wait_and_others_do_not(self):
+        with open(SCRIPT, encoding="utf-8") as file:
+            waits = ["/bin/sh", "-c", file.read().rstrip("\n"), "busy", "/bin/true", "--runtime", "crun"]
+        self.assertEqual([self.asked(role) for role in ("edpm_libvirt", "edpm_nova", "edpm_ovn_controller", "edpm_ovn_metadata")], [[waits], [waits], [[]], [[]]])
+
+
+if __name__ == "__main__":
+    unittest.main()

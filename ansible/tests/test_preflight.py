@@ -238,8 +238,8 @@ class PlaybookTest(unittest.TestCase):
             file.write("[DEFAULT]\ntransport_url = rabbit://nova:s3cret@127.0.0.1:%d/\n" % closed(self))
         hosts = {"here": {"ansible_connection": "local", "ansible_become_method": "ansible.builtin.su"},
                  "gone": {"ansible_host": "127.0.0.1", "ansible_port": closed(self), "ansible_connection": "ssh"}}
-        run = runs.Run([{"import_playbook": "edpm.operators.preflight"}], arguments=["--check"], inventory={"all": {"hosts": hosts, "vars": {
-            "edpm_preflight_token": "t0ken", "edpm_preflight_directory": directory, "edpm_preflight_disk": {"/": 0}, "edpm_preflight_mtu": 1}}})
+        run = runs.Run([{"import_playbook": "edpm.operators.preflight"}], arguments=["--check", "-e", json.dumps({"edpm_preflight_directory": directory})],
+                       inventory={"all": {"hosts": hosts, "vars": {"edpm_preflight_token": "t0ken", "edpm_preflight_disk": {"/": 0}, "edpm_preflight_mtu": 1}}})
         found = self.results(run)
         self.assertEqual(set(found), set(hosts), run.output)
         self.assertEqual([(c, check["ok"]) for c, check in found["gone"].items()], [("ssh", False)])
@@ -253,6 +253,16 @@ class PlaybookTest(unittest.TestCase):
             self.assertEqual({c: check["ok"] for c, check in found["here"].items()}, {"ssh": True, "sudo": False, "python": True})
         self.assertNotIn("s3cret", run.output)
         self.assertEqual(run.code, 0, run.output)
+
+    def test_variables_of_a_host_do_not_choose_which_files_of_the_runner_are_read(self):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory, True)
+        with open(os.path.join(directory, "tls-ca-bundle.pem"), "w", encoding="utf-8") as file:
+            file.write("of another directory")
+        show = {"ansible.builtin.debug": {"msg": "READS '{{ edpm_preflight_authorities | trim }}'"}}
+        play = {"hosts": "all", "gather_facts": False, "vars_files": [os.path.join(runs.COLLECTION, "roles", "edpm_preflight", "vars", "main.yml")], "tasks": [show]}
+        run = runs.Run([play], inventory={"all": {"hosts": {"h1": {"ansible_connection": "local", "edpm_preflight_directory": directory}}}})
+        self.assertIn("READS ''", run.output)
 
 
 if __name__ == "__main__":

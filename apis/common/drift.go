@@ -1,7 +1,9 @@
 package common
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,6 +90,29 @@ type Drift struct {
 
 // Differs reports whether the step would change the host.
 func (d Drift) Differs() bool { return len(d.Differences) > 0 }
+
+// Tasks returns the tasks that would change the host, each with what it would change, at most so
+// many, and how many more there are. There are none without differences.
+func (d Drift) Tasks(most int) []string {
+	var tasks []string
+	more := 0
+	for _, difference := range d.Differences {
+		switch {
+		case difference.Task == "":
+			more += max(1, int(difference.Omitted))
+		case len(tasks) == most:
+			more++
+		case len(difference.Names) > 0:
+			tasks = append(tasks, fmt.Sprintf("%s (%s)", difference.Task, strings.Join(difference.Names, ", ")))
+		default:
+			tasks = append(tasks, difference.Task)
+		}
+	}
+	if more > 0 {
+		tasks = append(tasks, fmt.Sprintf("%d more tasks", more))
+	}
+	return tasks
+}
 
 // DriftOf returns what is known of a step, the zero value but for its name if it was never checked.
 func (l *Ledger) DriftOf(step string) Drift {

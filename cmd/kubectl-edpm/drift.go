@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -114,7 +113,7 @@ func writeDrift(out io.Writer, all []nodeDrift, now time.Time) error {
 		differs := false
 		for _, d := range n.Drift {
 			differs = differs || d.Differs()
-			for i, text := range describeDrift(d) {
+			for i, text := range driftLines(d) {
 				if checked, step, name := age(d, now), d.Step, n.Node; i == 0 {
 					fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name, step, checked, text)
 				} else {
@@ -143,19 +142,9 @@ func age(d common.Drift, now time.Time) string {
 	return now.Sub(d.Checked.Time).Truncate(time.Minute).String() + " ago"
 }
 
-// describeDrift returns the lines on a step, none without differences and messages.
-func describeDrift(d common.Drift) []string {
-	var lines []string
-	for _, difference := range d.Differences {
-		switch {
-		case difference.Omitted > 0:
-			lines = append(lines, fmt.Sprintf("%d more tasks", difference.Omitted))
-		case len(difference.Names) > 0:
-			lines = append(lines, difference.Task+": "+strings.Join(difference.Names, ", "))
-		default:
-			lines = append(lines, difference.Task)
-		}
-	}
+// driftLines returns the lines on a step, none without differences and messages.
+func driftLines(d common.Drift) []string {
+	lines := d.Tasks(len(d.Differences))
 	if d.Message != "" {
 		lines = append(lines, "not checked: "+d.Message)
 	}

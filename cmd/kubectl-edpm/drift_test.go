@@ -48,7 +48,7 @@ func TestDrift(t *testing.T) {
 	t.Run("names what differs on a node and in its services", func(t *testing.T) {
 		prints(t, []string{
 			"edpm-compute-0 configure-os 2h0m0s ago not checked: no route to host",
-			"edpm-compute-0 nova 2h0m0s ago Copy the configuration: /var/lib/openstack/nova.conf, /etc/b 3 more tasks came back", "1 of 2 nodes checked, 1 differ",
+			"edpm-compute-0 nova 2h0m0s ago Copy the configuration (/var/lib/openstack/nova.conf, /etc/b) 3 more tasks came back", "1 of 2 nodes checked, 1 differ",
 		})
 		prints(t, []string{"1 of 1 nodes checked, 1 differ"}, "edpm-compute-0")
 		prints(t, []string{"0 of 1 nodes checked, 0 differ"}, "edpm-compute-1")

@@ -18,7 +18,7 @@ func ShowDrift(conditions *condition.Conditions, l *common.Ledger, repair common
 		if !d.Differs() {
 			continue
 		}
-		found = append(found, describeDrift(d))
+		found = append(found, fmt.Sprintf("Step %s would change the host: %s", d.Step, strings.Join(d.Tasks(maxNamed), ", ")))
 		switch {
 		case d.Repaired:
 			reason, remedy = common.DriftReturnedReason, "it was run again because of what the check before found, and is not another time automatically: find what changes the host"
@@ -29,28 +29,6 @@ func ShowDrift(conditions *condition.Conditions, l *common.Ledger, repair common
 	if len(found) > 0 {
 		conditions.MarkFalse(common.HostInSyncCondition, reason, condition.SeverityWarning, "%s; %s", strings.Join(found, "; "), remedy)
 	}
-}
-
-// describeDrift names a step that differs, and its first tasks.
-func describeDrift(d common.Drift) string {
-	var tasks []string
-	more := 0
-	for i, difference := range d.Differences {
-		more += int(difference.Omitted)
-		switch {
-		case difference.Task == "":
-		case i >= maxNamed:
-			more++
-		case len(difference.Names) > 0:
-			tasks = append(tasks, fmt.Sprintf("%s (%s)", difference.Task, strings.Join(difference.Names, ", ")))
-		default:
-			tasks = append(tasks, difference.Task)
-		}
-	}
-	if more > 0 {
-		tasks = append(tasks, fmt.Sprintf("%d more tasks", more))
-	}
-	return fmt.Sprintf("Step %s would change the host: %s", d.Step, strings.Join(tasks, ", "))
 }
 
 // Halt turns the state of a target that has not converged into the condition of

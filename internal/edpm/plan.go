@@ -46,7 +46,7 @@ type naming struct {
 	more bool
 }
 
-// maxNamed is the most hosts that a message names.
+// maxNamed is the most hosts, or tasks that differ, that a message names.
 const maxNamed = 3
 
 // plan says what to do for a group.

@@ -24,7 +24,7 @@ var byHand = map[string]struct {
 }{
 	"NovaExternalCompute": {[]string{
 		"apis/nova/v1beta1/novaexternalcompute_types.go", "controllers/nova/novaexternalcompute/*.go", "webhooks/nova/novaexternalcompute.go",
-	}, nil, 630},
+	}, nil, 580},
 	"OVNController":    {[]string{"apis/neutron/v1beta1/ovncontroller_types.go", "controllers/neutron/ovncontroller/*.go"}, ofOVN, 360},
 	"OVNMetadataAgent": {[]string{"apis/neutron/v1beta1/ovnmetadataagent_types.go", "controllers/neutron/ovnmetadataagent/*.go"}, ofOVN, 360},
 }

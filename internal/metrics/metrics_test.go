@@ -86,6 +86,16 @@ func fenced(name string, severity condition.Severity) *novav1.NovaExternalComput
 	return c
 }
 
+// inPods is a compute with a service in nova for each status, and a pod that nova does not know.
+func inPods(name string, services ...novav1.ComputeServiceStatus) *novav1.NovaCompute {
+	c := &novav1.NovaCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: novav1.NovaComputeSpec{CellName: "nova-cell1"}}
+	c.Status.Hosts = []novav1.PodHostStatus{{Name: name + "-new"}}
+	for i := range services {
+		c.Status.Hosts = append(c.Status.Hosts, novav1.PodHostStatus{Name: fmt.Sprint(name, "-", i), ComputeService: &services[i]})
+	}
+	return c
+}
+
 func TestObjectsAreCountedByWhereTheyStand(t *testing.T) {
 	o := newObjects()
 	o.set("GlanceAPI", api("new"))
@@ -103,10 +113,16 @@ func TestObjectsAreCountedByWhereTheyStand(t *testing.T) {
 	o.set("OpenStackDataPlaneNode", provisioning("quick", noon))
 	o.set("NovaExternalCompute", fenced("off", condition.SeverityError))
 	o.set("NovaExternalCompute", fenced("too", condition.SeverityInfo))
+	o.set("NovaCompute", inPods("ironic", novav1.ComputeServiceStatus{Up: true}, novav1.ComputeServiceStatus{Up: true}, novav1.ComputeServiceStatus{}))
+	o.set("NovaCompute", inPods("other", novav1.ComputeServiceStatus{Disabled: true}))
 	at := func(d time.Duration) float64 { return float64(noon.Add(d).Unix()) }
 	want := map[string]float64{
 		"edpm_objects{kind=NovaExternalCompute,ready=Unknown}":                         2,
 		"edpm_compute_services{cell=nova-cell1,state=fenced}":                          2,
+		"edpm_objects{kind=NovaCompute,ready=Unknown}":                                 2,
+		"edpm_compute_services{cell=nova-cell1,state=up}":                              2,
+		"edpm_compute_services{cell=nova-cell1,state=down}":                            1,
+		"edpm_compute_services{cell=nova-cell1,state=disabled}":                        1,
 		"edpm_computes_with_stuck_guests{condition=Evacuated,reason=GuestsRemain}":     1,
 		"edpm_objects{kind=GlanceAPI,ready=Unknown}":                                   1,
 		"edpm_objects{kind=GlanceAPI,ready=True}":                                      1,

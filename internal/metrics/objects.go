@@ -36,7 +36,7 @@ var (
 	provisioningDesc = prometheus.NewDesc("edpm_oldest_provisioning_timestamp_seconds",
 		"Since when the node waits that has waited longest for its BareMetalHost, by reason, in seconds since the epoch.", []string{"reason"}, nil)
 	servicesDesc = prometheus.NewDesc("edpm_compute_services",
-		"Services nova-compute on hosts, as nova shows them, by cell and state.", []string{"cell", "state"}, nil)
+		"Services nova-compute on hosts and in pods, as nova shows them, by cell and state.", []string{"cell", "state"}, nil)
 	stuckDesc = prometheus.NewDesc("edpm_computes_with_stuck_guests",
 		"Computes whose guests cannot be moved to other hosts, by condition (Drained, Evacuated) and reason.", []string{"condition", "reason"}, nil)
 	oldestRunDesc = prometheus.NewDesc("edpm_oldest_run_timestamp_seconds",
@@ -62,8 +62,9 @@ type record struct {
 	// waiting is for what a node waits of its BareMetalHost, and since is since when.
 	waiting string
 	since   int64
-	// service is what nova says of a compute, empty if nothing, and cell its cell.
-	service, cell string
+	// services is what nova says of those of a compute, and cell its cell.
+	services []string
+	cell     string
 	// stuck is the condition that says that guests are not moved, with its reason.
 	stuck labels
 }
@@ -144,11 +145,26 @@ func newRecord(obj phase.Object) record {
 			r.waiting, r.since = host.Waiting, host.Since.Unix()
 		}
 	}
-	if compute, ok := obj.(*novav1.NovaExternalCompute); ok && compute.Status.ComputeService != nil {
-		r.service, r.cell = serviceState(compute), Cells.Value(compute.Spec.CellName)
-	}
+	r.countServices(obj)
 	r.stuck = stuckGuests(conditions)
 	return r
+}
+
+// countServices counts the services of a compute that nova knows. In pods a compute has several.
+func (r *record) countServices(obj phase.Object) {
+	cell := ""
+	switch compute := obj.(type) {
+	case *novav1.NovaExternalCompute:
+		cell, r.services = compute.Spec.CellName, serviceState(compute.Status.ComputeService, compute.Status.Fence)
+	case *novav1.NovaCompute:
+		cell = compute.Spec.CellName
+		for _, host := range compute.Status.Hosts {
+			r.services = append(r.services, serviceState(host.ComputeService, nil)...)
+		}
+	}
+	if len(r.services) > 0 {
+		r.cell = Cells.Value(cell)
+	}
 }
 
 // stuckGuests is the condition that says that guests are not moved until a person does
@@ -162,18 +178,20 @@ func stuckGuests(conditions *condition.Conditions) labels {
 	return labels{}
 }
 
-// serviceState is down only for services that should be up: one that is disabled may
-// be down as well.
-func serviceState(compute *novav1.NovaExternalCompute) string {
-	switch s := compute.Status.ComputeService; {
-	case compute.Status.Fence != nil:
-		return "fenced"
-	case s.Disabled:
-		return "disabled"
-	case s.Up:
-		return "up"
+// serviceState is what nova says of a service, none if nothing. It is down only if it should be up:
+// one that is disabled may be down as well.
+func serviceState(service *novav1.ComputeServiceStatus, fence *novav1.FenceStatus) []string {
+	switch {
+	case service == nil:
+		return nil
+	case fence != nil:
+		return []string{"fenced"}
+	case service.Disabled:
+		return []string{"disabled"}
+	case service.Up:
+		return []string{"up"}
 	}
-	return "down"
+	return []string{"down"}
 }
 
 // readiness is the status of Ready, which is Unknown as long as no one has set it.
@@ -239,8 +257,8 @@ func (t *tally) add(kind string, r record) {
 	if r.since > 0 {
 		t.provisioning.least(labels{r.waiting}, r.since)
 	}
-	if r.service != "" {
-		t.services[labels{r.cell, r.service}]++
+	for _, state := range r.services {
+		t.services[labels{r.cell, state}]++
 	}
 	if r.stuck != (labels{}) {
 		t.stuck[r.stuck]++

@@ -3,16 +3,20 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/catalogue"
+	novaoptions "github.com/edpm-operators/edpm-operators/internal/nova/options"
 )
 
 // Each write is sent so many times, one after the other; the first ones fill caches.
@@ -42,9 +46,6 @@ func (a admission) String() string {
 // admissions are the writes that are measured. They are dry runs: admission is
 // the same, and nothing is stored.
 func (s *stand) admissions(ctx context.Context, roles int) map[string]func(i int) error {
-	config := func(i int) client.Patch {
-		return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"customServiceConfig":"[DEFAULT]\ndebug = True\n[libvirt]\ncpu_models = Haswell%d\n"}}`, i))
-	}
 	tags := func(i int) client.Patch {
 		return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"nodeTemplate":{"ansibleVars":{"edpm_ntp_servers":["10.0.0.%d"]}}}}`, i%250))
 	}
@@ -56,9 +57,59 @@ func (s *stand) admissions(ctx context.Context, roles int) map[string]func(i int
 			return s.client.Patch(ctx, &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: meta(roleName(0))}, tags(i), client.DryRunAll)
 		},
 		"`customServiceConfig` of a compute": func(i int) error {
-			return s.client.Patch(ctx, &novav1.NovaExternalCompute{ObjectMeta: meta(nodeName(0))}, config(i), client.DryRunAll)
+			return s.configure(ctx, "", fmt.Sprintf("[DEFAULT]\ndebug = True\n[libvirt]\ncpu_models = Haswell%d\n", i))
+		},
+		"`customServiceConfig` of a compute, judged by the options of its image": func(i int) error {
+			return s.configure(ctx, optionsImage, fmt.Sprintf("[DEFAULT]\ndebug = True\n[section_7]\noption_7 = %d\n[section_8]\nopiton_8 = 1\n", i))
 		},
 	}
+}
+
+// configure writes the text of a compute, with its image unless it is empty.
+func (s *stand) configure(ctx context.Context, image, config string) error {
+	spec := map[string]string{"customServiceConfig": config}
+	if image != "" {
+		spec["novaComputeContainerImage"] = image
+	}
+	patch, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return err
+	}
+	return s.client.Patch(ctx, &novav1.NovaExternalCompute{ObjectMeta: meta(nodeName(0))}, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
+}
+
+// optionsImage is an image whose options are known.
+const optionsImage = "bench.example/nova-compute:options"
+
+// newOptions has as many options as images of nova 2026.1 have, about.
+func newOptions() *catalogue.Catalogue {
+	c := &catalogue.Catalogue{Options: map[string]map[string]*catalogue.Option{"DEFAULT": {"debug": {Type: "boolean value"}}}}
+	for section := range 60 {
+		options := map[string]*catalogue.Option{}
+		for option := range 20 {
+			options[fmt.Sprint("option_", option)] = &catalogue.Option{Type: "integer value"}
+		}
+		c.Options[fmt.Sprint("section_", section)] = options
+	}
+	return c
+}
+
+// storeOptions stores the options of optionsImage, and waits until admission judges by them.
+func (s *stand) storeOptions(ctx context.Context) error {
+	data, err := newOptions().Encode()
+	if err != nil {
+		return err
+	}
+	if err := s.client.Create(ctx, novaoptions.ConfigMap(namespace, optionsImage, data)); err != nil {
+		return fmt.Errorf("storing the options of an image: %w", err)
+	}
+	return until(ctx, 50*time.Millisecond, func() (bool, error) {
+		err := s.configure(ctx, optionsImage, "[DEFAULT]\ndebug = maybe\n")
+		if apierrors.IsInvalid(err) {
+			return true, nil
+		}
+		return false, err
+	})
 }
 
 // admit times each of the writes, now.

@@ -122,6 +122,9 @@ func (b *bench) measure(ctx context.Context, l load, last bool) (result, error) 
 
 // measureAdmission measures what the webhooks add to a write, and stops the manager.
 func (s *stand) measureAdmission(ctx context.Context, m *standalone.Manager, r *result) error {
+	if err := s.storeOptions(ctx); err != nil {
+		return err
+	}
 	webhooks, err := s.admit(ctx, r.roles)
 	if err != nil {
 		return err
@@ -152,6 +155,7 @@ func (b *bench) newStand(ctx context.Context, cluster *standalone.Cluster) (*sta
 	if err != nil {
 		return nil, err
 	}
+	config.WarningHandler = rest.NoWarnings{} // of which there is one for each write that is judged
 	scheme, err := files.NewScheme()
 	if err != nil {
 		return nil, err

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// steps that a host goes through: five services, libvirt and nova.
-const steps = 7
+// steps that a host goes through: five services, the certificate for live migration, libvirt, nova, and
+// its peers.
+const steps = 9
 
 // row of the table: a name, and what it says of each size.
 type row struct {

@@ -41,7 +41,8 @@ func (c *Cluster) StartManager(ctx context.Context, logFile string, flags ...str
 		"--health-probe-bind-address=0", "--metrics-bind-address=" + m.metrics, "--metrics-secure=false", "--pprof-bind-address=" + m.pprof}, flags...)...)
 	m.cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), // without images it deploys and runs nothing
 		"RELATED_IMAGE_GLANCE_API_IMAGE_URL_DEFAULT=localhost/edpm-glance-api:latest",
-		"RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest", "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest")
+		"RELATED_IMAGE_ANSIBLEEE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest", "RELATED_IMAGE_NOVA_ANSIBLE_EE_IMAGE_URL_DEFAULT=localhost/edpm-ansibleee:latest",
+		"RELATED_IMAGE_NOVA_COMPUTE_IMAGE_URL_DEFAULT=localhost/edpm-nova-compute:latest", "RELATED_IMAGE_NOVA_LIBVIRT_IMAGE_URL_DEFAULT=localhost/edpm-libvirt:latest")
 	m.cmd.Stdout, m.cmd.Stderr = out, out
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := m.cmd.Start(); err != nil {

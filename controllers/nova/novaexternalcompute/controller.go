@@ -13,9 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -68,17 +66,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 // watch wakes computes when something changes that they read of their cell, when nova
 // says something else of their services, and when another has, or had, their service.
 func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.Shared, b *builder.Builder) error {
-	ofHost := watch.Users(mgr.GetClient(), listComputes, registration.HostIndex, registration.HostOf)
 	ofConfig := watch.Users(mgr.GetClient(), listComputes, cellIndex, cellOfConfig)
 	registration.Watch(b, mgr.GetClient(), listComputes, cellIndex, watch.Changes(rollout.OfHosts), watch.Changes(migration.OfCell)).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofConfig))).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient(), "Secret")))).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient(), "ConfigMap"))).
-		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges)).
 		WatchesRawSource(r.Services.Computes())
 	migration.Watch(b, mgr.GetClient(), cellIndex)
 	registration.WatchMachines(b)
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
+	if err := registration.WatchHosts(ctx, b, mgr.GetClient(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	if err := layers.Index(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -102,27 +98,11 @@ func computesWithLayer(c client.Reader, kind string) handler.MapFunc {
 	}
 }
 
-// hostChanges lets through that a compute has another host in nova, or none.
-var hostChanges = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return registration.HostOf(e.ObjectOld) != registration.HostOf(e.ObjectNew)
-	},
-}
-
-// hostOf leaves out computes that nova does not know, which have no host in common.
-func hostOf(obj client.Object) []string {
-	if host := registration.HostOf(obj); host != "" {
-		return []string{host}
-	}
-	return nil
-}
-
 // reads are the Secrets and ConfigMaps of the compute's own configuration, and the options of its
 // image.
 func reads(obj hosted.Object) []string {
 	compute := obj.(*novav1.NovaExternalCompute)
-	names := append(inputs.FileNames(compute.Spec.ConfigFiles), "ConfigMap/"+options.Name(imageOf(compute)))
+	names := append(inputs.FileNames(compute.Spec.ConfigFiles), "ConfigMap/"+options.Name(rollout.Image(compute)))
 	for _, name := range compute.Spec.CustomServiceConfigSecrets {
 		names = append(names, "Secret/"+name)
 	}

@@ -81,10 +81,13 @@ func line(content string, offset int) int {
 // yamlProblem : a policy may have nothing but comments, as the sample that nova generates has.
 func yamlProblem(name, content string) string {
 	why, isEmpty := validate.YAMLMapping(content)
-	if isEmpty && name != policy {
+	switch {
+	case why != "" || name == policy:
+		return why
+	case isEmpty:
 		return "line 1: is empty, not a mapping"
 	}
-	return why
+	return providersProblem(content)
 }
 
 func jsonProblem(content string) string {

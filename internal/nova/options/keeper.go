@@ -177,15 +177,21 @@ func (k *keeping) finish(ctx context.Context, pod *corev1.Pod) error {
 	return k.write(ctx, data, "")
 }
 
-// write writes the ConfigMap: without options or a failure it says who reads them.
-func (k *keeping) write(ctx context.Context, options []byte, failure string) error {
+// ConfigMap returns that of an image: with options, as a Catalogue encodes them, or without, which
+// says that its owner reads them.
+func ConfigMap(namespace, image string, options []byte) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.owner.GetNamespace(), Name: Name(k.image)},
-		Data:       map[string]string{imageKey: names.Fit(k.image, 1024)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name(image)},
+		Data:       map[string]string{imageKey: names.Fit(image, 1024)},
 	}
 	if options != nil {
 		cm.BinaryData = map[string][]byte{optionsKey: options}
 	}
+	return cm
+}
+
+func (k *keeping) write(ctx context.Context, options []byte, failure string) error {
+	cm := ConfigMap(k.owner.GetNamespace(), k.image, options)
 	if failure != "" {
 		cm.Data[failureKey] = failure
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 )
 
-// HostIndex holds the host in nova that a compute takes for its own: HostOf.
-const HostIndex = "status.novaHost"
+// hostIndex holds the host in nova that a compute takes for its own: hostOf.
+const hostIndex = "status.novaHost"
 
-// HostOf returns the host in nova that a compute is recorded by, or else whose service it
+// hostOf returns the host in nova that a compute is recorded by, or else whose service it
 // takes for its own; empty if nova knows none.
-func HostOf(obj client.Object) string {
+func hostOf(obj client.Object) string {
 	status := obj.(*novav1.NovaExternalCompute).Status
 	if status.ComputeService == nil {
 		return status.NovaHost
@@ -69,7 +69,7 @@ func (s *service) ownerOfPod(ctx context.Context, api *novav1.Nova, host string)
 // this name and disputes it, empty if none does.
 func (s *service) occupant(ctx context.Context, api *novav1.Nova, host string, disputes func(*novav1.NovaExternalCompute) bool) (string, error) {
 	list := &novav1.NovaExternalComputeList{}
-	if err := s.reader.List(ctx, list, client.InNamespace(api.Namespace), client.MatchingFields{HostIndex: host}); err != nil {
+	if err := s.reader.List(ctx, list, client.InNamespace(api.Namespace), client.MatchingFields{hostIndex: host}); err != nil {
 		return "", fmt.Errorf("listing the computes of host %s: %w", host, err)
 	}
 	for i := range list.Items {

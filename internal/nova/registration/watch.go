@@ -42,6 +42,28 @@ func WatchMachines(b *builder.Builder) {
 	})))
 }
 
+// WatchHosts indexes the hosts in nova of computes, and wakes computes whose host another one has, or
+// has no longer.
+func WatchHosts(ctx context.Context, b *builder.Builder, c client.Reader, indexer client.FieldIndexer) error {
+	ofHost := watch.Users(c, func() client.ObjectList { return &novav1.NovaExternalComputeList{} }, hostIndex, hostOf)
+	b.Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofHost), builder.WithPredicates(hostChanges))
+	return indexer.IndexField(ctx, &novav1.NovaExternalCompute{}, hostIndex, hostsOf)
+}
+
+// hostsOf leaves out computes that nova does not know, which have no host in common.
+func hostsOf(obj client.Object) []string {
+	if host := hostOf(obj); host != "" {
+		return []string{host}
+	}
+	return nil
+}
+
+// hostChanges lets through that a compute has another host in nova, or none.
+var hostChanges = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool { return hostOf(e.ObjectOld) != hostOf(e.ObjectNew) },
+}
+
 // apiChanges lets through that a Nova gets an API, or loses it.
 var apiChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool { return Observes(e.ObjectOld) != Observes(e.ObjectNew) },

@@ -6,7 +6,6 @@ package rollout
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -88,42 +87,6 @@ func Managers(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 func isPinned(compute *novav1.NovaExternalCompute, image string) bool {
 	own := compute.Spec.NovaComputeContainerImage
 	return own != "" && own != image && ChosenBy(compute.ManagedFields) != ""
-}
-
-// due is the image to which a compute is to follow its cell, empty if it has it, if it was
-// chosen, and if the cell has not changed its own.
-func due(cell *novav1.NovaCell, compute *novav1.NovaExternalCompute) string {
-	update, own := cell.Status.ComputeUpdate, cmp.Or(compute.Spec.NovaComputeContainerImage, compute.Status.Images[novav1.ComputeComponent])
-	if update == nil || update.Image != imageOf(cell) || own == update.Image || isPinned(compute, update.Image) {
-		return ""
-	}
-	return update.Image
-}
-
-// Pulls is the image that a compute pulls while its services run with another one, empty for
-// none. A host that is deployed for the first time has nothing to interrupt.
-func Pulls(cell *novav1.NovaCell, compute *novav1.NovaExternalCompute) string {
-	if !isDeployed(compute) {
-		return ""
-	}
-	return due(cell, compute)
-}
-
-// Follow sets the image of its cell in the spec of a compute whose turn it is, once its host has
-// pulled it. The compute has the new state afterwards; the error is a Conflict if it has
-// changed meanwhile.
-func Follow(ctx context.Context, c client.Client, cell *novav1.NovaCell, compute *novav1.NovaExternalCompute) error {
-	update := cell.Status.ComputeUpdate
-	if due(cell, compute) == "" || !update.Verified && update.First != compute.Name || !hasPulled(compute, update.Image) {
-		return nil
-	}
-	followed := compute.DeepCopy()
-	followed.Spec.NovaComputeContainerImage = update.Image
-	if err := c.Patch(ctx, followed, client.MergeFromWithOptions(compute, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("setting the image of the cell: %w", err)
-	}
-	compute.ObjectMeta, compute.Spec = followed.ObjectMeta, followed.Spec
-	return nil
 }
 
 // isOutdated reports whether computes of a cell are still to get an image. Those that were left
