@@ -219,7 +219,7 @@ var _ = Describe("A rollout", func() {
 		w.make(w.role("compute").Cell("cell1").Obj(), MakeNode("n", w.ns).Role("compute").Obj())
 		w.condition(w.compute("n"), condition.DeploymentReadyCondition, "False/Refused/Error", "Step libvirt was refused in")
 		annotate(w.node("n"), common.TakeOverAnnotation, "puppet")
-		w.halted(w.node("n"), condition.InputReadyCondition, dataplanev1.InvalidSpecReason, `metadata.annotations[edpm.openstack.org/take-over]: Unsupported value: "puppet": supported values: "packages"`)
+		w.halted(w.node("n"), condition.InputReadyCondition, dataplanev1.InvalidSpecReason, `metadata.annotations[edpm.openstack.org/take-over]: Unsupported value: "puppet": supported values: "edpm-ansible", "kolla-ansible", "packages"`)
 		w.calm()
 		Expect(w.times("n", "libvirt")).To(Equal(1))
 		ill.heal("n/libvirt")

@@ -433,7 +433,7 @@ var _ = Describe("The annotation that takes a host over", func() {
 	It("rejects a tool that it is not for, and accepts the others", func() {
 		node := newWorld().newNode("edpm-0", "", "-")
 		node.Annotations = map[string]string{common.TakeOverAnnotation: "puppet"}
-		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/take-over]", `"puppet"`, `supported values: "packages"`)
+		refused(api.Create(ctx, node), "metadata.annotations[edpm.openstack.org/take-over]", `"puppet"`, `supported values: "edpm-ansible", "kolla-ansible", "packages"`)
 		node.Annotations[common.TakeOverAnnotation] = "packages"
 		create(node)
 	})

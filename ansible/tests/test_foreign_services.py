@@ -1,5 +1,6 @@
 """The module that finds services of other tools, on files of a host that the test writes."""
 
+import json
 import os
 import unittest
 
@@ -19,7 +20,7 @@ class ForeignServicesTest(modules.ModuleTest):
         super().setUp()
         os.makedirs(self.path("proc"))
         # Units are inactive unless the test says what they are.
-        self.command("systemctl", "shift 3; for unit; do cat %s/status-$unit 2>/dev/null || printf 'ActiveState=inactive\\nUnitFileState=disabled\\n'; echo; done"
+        self.command("systemctl", "[ $1 = show ] || exit 0; shift 3; for unit; do cat %s/status-$unit 2>/dev/null || printf 'ActiveState=inactive\\nUnitFileState=disabled\\n'; echo; done"
                      % self.directory)
         for command in ("podman", "docker"):
             self.command(command, "echo /of-%s" % command)
@@ -201,13 +202,13 @@ class ForeignServicesTest(modules.ModuleTest):
 
     def test_take_over(self):
         self.packages()
-        disable = ["disable --now nova-compute.service", "disable libvirt-guests.service"]
+        disable = ["systemctl disable --now nova-compute.service", "systemctl disable libvirt-guests.service"]
         self.assertEqual(self.done(check=True, **self.take_over())["changes"], disable)
         self.assertEqual((self.changed(), os.path.exists(self.path("var/lib/edpm"))), ([], False))
         answer = self.done(**self.take_over())
         self.assertEqual((answer["changed"], answer["changes"]), (True, disable))
         self.assertEqual(answer["edpm_note"], "Taken over from packages, which start with /var/lib/edpm/undo-take-over.sh: nova-compute.service, libvirt-guests.service")
-        self.assertEqual(self.changed(), ["systemctl " + each for each in disable])
+        self.assertEqual(self.changed(), disable)
         undo = self.read("var/lib/edpm/undo-take-over.sh")
         self.assertTrue(undo.endswith("".join("systemctl enable %s\n" % each for each in (
             "--now libvirtd.socket", "--now libvirtd.service", "libvirt-guests.service", "--now nova-compute.service"))), undo)
@@ -229,8 +230,8 @@ class ForeignServicesTest(modules.ModuleTest):
         for options, configuration, why in (
                 ({"host": "compute-1"}, None, "The host is compute-0 in nova and would be compute-1. Correct edpm_nova_host or edpm_hostname in ansibleVars"),
                 ({"host": "", "hostname": "compute-2", "replace": False}, None, "The host is compute-0 in nova and would be compute-2. Correct"),
-                ({}, "[DEFAULT]\nhost=compute-0\nstate_path = /srv/nova", "Cannot be taken over: state_path in /etc/nova is /srv/nova, and guests have to be in /var/lib/nova/instances"),
-                ({}, "[DEFAULT]\nhost=compute-0\ninstances_path=/srv", "Cannot be taken over: instances_path in /etc/nova is /srv, and guests")):
+                ({}, "[DEFAULT]\nhost=compute-0\nstate_path = /srv/nova", "Cannot be taken over: state_path of packages is /srv/nova, and guests have to be in /var/lib/nova/instances"),
+                ({}, "[DEFAULT]\nhost=compute-0\ninstances_path=/srv", "Cannot be taken over: instances_path of packages is /srv, and guests")):
             with self.subTest(why):
                 self.packages(configuration or "[DEFAULT]\nhost = compute-0\nstate_path=/var/lib/nova/\ninstances_path = $state_path/instances\n")
                 self.assertIn(why, self.failure(**self.take_over(**options)))
@@ -243,6 +244,149 @@ class ForeignServicesTest(modules.ModuleTest):
         self.packages()
         self.process(8, "0::/machine.slice/libpod-%s.scope" % B, "nova-compute")
         self.assertEqual(self.failure(**self.take_over()), "Cannot be taken over from packages: nova-compute in container of-podman")
+
+    def test_a_unit_that_no_known_tool_has_is_not_taken_over(self):
+        self.unit("tripleo_nova_compute.service")
+        self.assertEqual(self.failure(**self.take_over()), "Cannot be taken over from packages: unit tripleo_nova_compute.service (active, enabled)")
+
+    def kolla(self, engine="podman", configuration="[DEFAULT]\nstate_path = /var/lib/nova\n"):
+        """Writes a host of kolla-ansible: its containers have volumes, its units start them, and a guest runs."""
+        for name in ("nova_compute", "nova_libvirt", "nova_ssh"):
+            self.unit("kolla-%s-container.service" % name, directory="etc/systemd/system")
+        volumes = "/var/lib/containers/storage/volumes/%s/_data"
+        mounts = {"nova_compute": {"/var/lib/nova/": volumes % "nova_compute", "/run": "/run"},
+                  "nova_libvirt": {"/var/lib/libvirt": volumes % "libvirtd", "/etc/libvirt/qemu": volumes % "nova_libvirt_qemu"}}
+        for number, (name, found) in enumerate(mounts.items()):
+            self.write("inspect-" + name, json.dumps([{"Id": "%064d" % number, "Mounts": [{"Destination": d, "Source": s} for d, s in found.items()]}]))
+            self.process(20 + number, {"podman": "0::/machine.slice/libpod-%064d.scope", "docker": "0::/system.slice/docker-%064d.scope"}[engine] % number, {"nova_compute": "nova-compute"}.get(name, "libvirtd"))
+        self.command({"podman": "docker", "docker": "podman"}[engine], "exit 1")
+        self.command(engine, "case $3 in --format) case $5 in *0) echo nova_compute;; *) echo nova_libvirt;; esac;; *) [ $1 != container ] || cat %s/inspect-$3;; esac" % self.directory)
+        self.write("etc/kolla/nova-compute/nova.conf", configuration)
+        self.write(volumes.lstrip("/") % "nova_compute" + "/compute_id", "some-id\n")
+        self.write(volumes.lstrip("/") % "nova_compute" + "/instances/6a5c7d1e-0f6c-4b1d-9d3a-1b2c3d4e5f60/disk", "")
+        self.write("run/libvirt/qemu/instance-1.pid", "7")
+        self.write("run/libvirt/qemu/instance-1.xml", "<domstatus pid='7'>")
+        self.process(7, "0::/machine.slice/machine-qemu.scope", "/usr/bin/qemu-system-x86_64")
+        return volumes
+
+    def from_kolla(self, **options):
+        return self.take_over(take_over="kolla-ansible", host="", hostname="", **options)
+
+    def test_take_over_from_kolla_ansible(self):
+        volumes = self.kolla()
+        self.assertEqual(self.look(["nova", "libvirt"])["found"], [
+            "unit kolla-nova_compute-container.service (active, enabled)", "unit kolla-nova_libvirt-container.service (active, enabled)",
+            "nova-compute in container nova_compute", "libvirtd in container nova_libvirt", "1 running guests (instance-1)"])
+        mounts = ["var-lib-nova.mount", "var-lib-libvirt.mount", "etc-libvirt-qemu.mount"]
+        # Mounted before a libvirt stops, as the next run would not find it any more, and guests would have no sockets.
+        expected = ["systemctl enable --now " + mount for mount in mounts] + [
+            "systemctl disable --now kolla-%s-container.service" % name for name in ("nova_ssh", "nova_compute", "nova_libvirt")]
+        before = self.changed()
+        answer = self.done(check=True, **self.from_kolla())
+        self.assertEqual((answer["changes"], self.changed(), before), (expected, [], []))
+        self.assertFalse(os.path.exists(self.path("etc/systemd/system/var-lib-nova.mount")))
+        answer = self.done(**self.from_kolla())
+        self.assertEqual(answer["kept"], {"host": os.uname()[1], "compute_id": "some-id", "instances": 1, "guests": ["instance-1"]})
+        self.assertEqual(answer["edpm_note"], "Taken over from kolla-ansible, which start with /var/lib/edpm/undo-take-over.sh: "
+                         "kolla-nova_ssh-container.service, kolla-nova_compute-container.service, kolla-nova_libvirt-container.service")
+        self.assertEqual(self.changed(), ["systemctl daemon-reload"] + expected)
+        self.assertEqual(self.read("run/systemd/system/kolla-nova_libvirt-container.service.d/edpm.conf"), "[Service]\nKillMode=process\n")
+        self.assertFalse(os.path.exists(self.path("run/systemd/system/kolla-nova_compute-container.service.d")))
+        self.assertIn("\nWhat=%s\nWhere=/var/lib/libvirt\nType=none\nOptions=bind\n" % (volumes % "libvirtd"), self.read("etc/systemd/system/var-lib-libvirt.mount"))
+        self.assertTrue(self.read("var/lib/edpm/undo-take-over.sh").endswith("".join(
+            ['owner=$(stat --format %u /var/lib/nova/compute_id)\n', '[ "$owner" = 0 ] || chown --recursive --no-dereference --from="$owner" 0:0 /var/lib/nova\n'.replace("0", str(os.getuid()))] +
+            ["systemctl disable --now %s\n" % mount for mount in mounts] +
+            ["systemctl enable --now kolla-%s-container.service\n" % name for name in ("nova_libvirt", "nova_compute", "nova_ssh")])))
+        self.assertEqual(self.read("var/lib/edpm/undo-take-over.sh.guests/instance-1.xml"), "<domstatus pid='7'>")
+
+    def test_volumes_that_are_mounted_or_are_the_directories_of_the_host_are_not_mounted(self):
+        volumes = self.kolla("docker")
+        for source, where in (("nova_compute", "var/lib/nova"), ("libvirtd", "var/lib/libvirt")):
+            os.makedirs(self.path(volumes.lstrip("/") % source), exist_ok=True)
+            os.symlink(self.path(volumes.lstrip("/") % source), self.path(where))
+        self.write("inspect-nova_libvirt", json.dumps([{"Id": "%064d" % 1, "Mounts": [{"Destination": "/etc/libvirt/qemu", "Source": "/etc/libvirt/qemu"}]}]))
+        self.assertEqual([change for change in self.done(**self.from_kolla())["changes"] if ".mount" in change], [])
+
+    def test_a_host_of_kolla_ansible_that_cannot_be_taken_over(self):
+        guests = "Cannot be taken over: guest instance-1 would end with container nova_libvirt, in whose cgroup it is. Migrate or stop it"
+        hidden = "Cannot be taken over: /var/lib/nova/instances/x would be hidden by the volume of nova_compute. Move it away"
+        missing = "Cannot be taken over: neither podman nor docker shows container nova_libvirt, whose volumes have the guests"
+        for why, change in (
+                (guests, lambda: self.process(7, "0::/machine.slice/libpod-%064d.scope/container" % 1, "qemu")),
+                (hidden, lambda: self.write("var/lib/nova/instances/x", "")),
+                (missing, lambda: os.unlink(self.path("inspect-nova_libvirt"))),
+                ("The host is compute-9 in nova and would be %s. Correct edpm_nova_host or edpm_hostname in ansibleVars" % os.uname()[1],
+                 lambda: self.write("etc/kolla/nova-compute/nova.conf", "[DEFAULT]\nhost = compute-9\n")),
+                ("Cannot be taken over from kolla-ansible: unit nova-compute.service (active, enabled)", lambda: self.unit("nova-compute.service"))):
+            with self.subTest(why):
+                self.kolla()
+                change()
+                for options in ({}, {"replace": False}):
+                    self.assertEqual(self.failure(**self.from_kolla(**options)), why)
+            self.setUp()
+
+    def test_containers_of_docker_that_have_no_unit(self):
+        self.kolla("docker")
+        for name in ("nova_compute", "nova_libvirt", "nova_ssh"):
+            os.unlink(self.path("etc/systemd/system/kolla-%s-container.service" % name))
+        for name in ("nova_compute", "nova_libvirt"):
+            self.docker(name)
+        self.done(**self.from_kolla())
+        docker = [call.replace(self.path("bin") + "/", "") for call in self.calls("docker update", "docker stop")]
+        self.assertEqual(docker, ["docker update --restart=no nova_compute", "docker stop nova_compute", "docker update --restart=no nova_libvirt", "docker stop nova_libvirt"])
+        undo = self.read("var/lib/edpm/undo-take-over.sh").replace(self.path("bin") + "/", "")
+        self.assertTrue(undo.endswith("docker update --restart=unless-stopped nova_compute\ndocker start nova_compute\n"), undo)
+
+    def edpm(self, directory="nova"):
+        """Writes a host of edpm-ansible: nova-compute in a container that a quadlet starts, libvirt of packages, and what shuts guests down."""
+        self.unit("edpm_nova_compute.service", enabled="generated", directory="run/systemd/generator")
+        self.unit("edpm_libvirt_guests.service", directory="etc/systemd/system")
+        self.unit("virtqemud.socket")
+        self.write("etc/containers/systemd/edpm_nova_compute.container", "[Container]\n")
+        self.write("var/lib/openstack/%s/01-nova.conf" % directory, "[DEFAULT]\nstate_path = /var/lib/nova\n")
+        self.write("var/lib/openstack/%s/02-nova-host-specific.conf" % directory, "[DEFAULT]\nhost = compute-0.example.com\n")
+        self.write("var/lib/nova/compute_id", "some-id")
+        self.process(20, "0::/system.slice/edpm_nova_compute.service/libpod-payload-%s" % B, "nova-compute")
+        self.command("podman", "echo nova_compute")
+
+    def from_edpm(self, **options):
+        return self.take_over(**dict({"take_over": "edpm-ansible", "host": "compute-0.example.com"}, **options))
+
+    def test_take_over_from_edpm_ansible(self):
+        self.edpm()
+        self.assertIn("The host is compute-0.example.com in nova and would be compute-0", self.failure(**self.from_edpm(host="compute-0")))
+        expected = ["systemctl stop edpm_nova_compute.service", "rm /etc/containers/systemd/edpm_nova_compute.container", "rm /etc/systemd/system/edpm_libvirt_guests.service"]
+        self.assertEqual(self.done(check=True, **self.from_edpm())["changes"], expected)
+        self.command("rm", 'exec /bin/rm "%s$1"' % self.directory)
+        answer = self.done(**self.from_edpm())
+        self.assertEqual((answer["changes"], answer["kept"]["host"], answer["kept"]["compute_id"]), (expected, "compute-0.example.com", "some-id"))
+        # Stopped, the unit would shut guests down.
+        self.assertEqual(self.changed(), ["systemctl stop edpm_nova_compute.service", "systemctl daemon-reload"])
+        self.assertFalse(os.path.exists(self.path("etc/systemd/system/edpm_libvirt_guests.service")))
+        undo = self.read("var/lib/edpm/undo-take-over.sh")
+        files = "/var/lib/edpm/undo-take-over.sh.files/"
+        self.assertTrue(undo.endswith("".join(line + "\n" for line in (
+            "rm --recursive --force /etc/systemd/system/edpm_nova_compute.service", "rm --recursive --force /etc/systemd/system/virt-guest-shutdown.target",
+            "rm --recursive --force /var/lib/openstack/nova",
+            "cp --archive --no-target-directory %svar+lib+openstack+nova /var/lib/openstack/nova" % files,
+            "cp --archive --no-target-directory %setc+containers+systemd+edpm_nova_compute.container /etc/containers/systemd/edpm_nova_compute.container" % files,
+            "cp --archive --no-target-directory %setc+systemd+system+edpm_libvirt_guests.service /etc/systemd/system/edpm_libvirt_guests.service" % files,
+            "systemctl daemon-reload", "systemctl enable --now virtqemud.socket", "systemctl start edpm_nova_compute.service"))), undo)
+        self.assertIn("host = compute-0.example.com", self.read(files.lstrip("/") + "var+lib+openstack+nova/02-nova-host-specific.conf"))
+        self.assertEqual(os.stat(self.path(files.strip("/"))).st_mode & 0o777, 0o700, "the configuration has passwords")
+
+    def test_take_over_from_an_earlier_edpm_ansible(self):
+        self.edpm("config/nova")
+        os.unlink(self.path("run/systemd/generator/edpm_nova_compute.service"))
+        self.unit("edpm_nova_compute.service", directory="etc/systemd/system")
+        self.assertEqual(self.done(check=True, **self.from_edpm())["changes"],
+                         ["systemctl disable --now edpm_nova_compute.service", "rm /etc/systemd/system/edpm_libvirt_guests.service"])
+        self.done(**self.from_edpm(services=["nova"]))
+        self.assertIn("cp --archive --no-target-directory /var/lib/edpm/undo-take-over.sh.files/etc+systemd+system+edpm_nova_compute.service", self.read("var/lib/edpm/undo-take-over.sh"))
+
+    def test_a_quadlet_that_does_not_run_starts_at_boot(self):
+        self.unit("edpm_nova_compute.service", active="inactive", enabled="generated", directory="run/systemd/generator")
+        self.assertEqual(self.found(), ["unit edpm_nova_compute.service (inactive, enabled)"])
 
     def test_ovn_is_not_taken_over(self):
         self.unit("ovn-controller.service")

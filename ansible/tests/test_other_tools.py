@@ -3,7 +3,10 @@
     EDPM_HOSTS_TEST=1 python3 ansible/tests/test_other_tools.py -v
 """
 
+import base64
+import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +22,13 @@ CONTAINER = ("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/p
              "[Install]\nWantedBy=multi-user.target\n")
 IMAGE = "localhost/edpm-nova-compute:latest"
 LIBVIRT = {"edpm_libvirt_image": "localhost/edpm-nova-libvirt:latest", "edpm_libvirt_daemons": ["virtlogd", "libvirtd"], "edpm_libvirt_check": False}
+# As kolla-ansible writes them for podman.
+KOLLA = ("[Unit]\nDescription=podman kolla-{0}-container.service\nPartOf=kolla.target\n[Service]\nExecStart=/usr/bin/podman start -a {0}\n"
+         "ExecStop=/usr/bin/podman stop {0} -t 60\nRestart=always\nRestartSec=11\nSuccessExitStatus=143\n[Install]\nWantedBy=multi-user.target\n")
+INSTANCE = "/var/lib/nova/instances/6a5c7d1e-0f6c-4b1d-9d3a-1b2c3d4e5f60"
+DOMAIN = """<domain type="qemu"><name>instance-1</name><memory unit="MiB">64</memory><vcpu>1</vcpu>
+    <os><type arch="x86_64" machine="q35">hvm</type></os>
+    <devices><disk type="file"><source file="%s/disk"/><target dev="vda"/></disk></devices></domain>""" % INSTANCE
 # A commit of this project whose hosts this version continues.
 EARLIER = "8aabe89b8e6c14f2778c22d2c6256b09908e2938"
 
@@ -112,7 +122,7 @@ class OtherToolsTest(realhost.HostTest):
         self.untouched("libvirt", "libvirt of another tool is on this host: libvirtd in container nova_libvirt", libvirtd, **LIBVIRT)
 
     def test_edpm_ansible(self):
-        unit = self.container("nova_compute", "edpm_nova_compute.service", "nova-compute", "config_id=nova_compute", "managed_by=edpm_ansible")
+        unit = self.edpm()
         self.refused_everywhere("nova-compute of edpm-ansible is on this host: unit edpm_nova_compute.service (active, enabled) and 1 more", unit)
         self.cleaned_up(unit)
 
@@ -170,6 +180,111 @@ class OtherToolsTest(realhost.HostTest):
         self.assertEqual(self.host("systemctl is-active nova-compute edpm_nova_compute edpm_libvirt_libvirtd", check=False).split(), ["active", "inactive", "inactive"])
         self.host("systemctl stop guest", check=False)
         self.succeeds("nova_cleanup")
+
+    def kolla(self, name, image, *options):
+        """Starts a container as kolla-ansible does, with /var/lib/nova in a volume."""
+        self.host("podman create --name {0} --network host --privileged --volume /run:/run --volume /dev:/dev --volume nova_compute:/var/lib/nova {1} {2}".format(
+            name, " ".join(options), image))
+        self.addCleanup(self.host, "podman rm --force --time 0 " + name, check=False)
+        return self.service("/etc/systemd/system/kolla-%s-container.service" % name, KOLLA.format(name))
+
+    def guest_of(self, container):
+        """Returns the process of the guest and when it started, after libvirt in a container has answered for it."""
+        self.assertEqual(self.host("podman exec %s virsh --quiet domstate instance-1" % container), "running")
+        return self.host("pid=$(cat /run/libvirt/qemu/instance-1.pid); echo $pid $(cut -d ' ' -f 22 /proc/$pid/stat)")
+
+    def reports(self, *arguments, **variables):
+        """Returns the lines of kubectl edpm take-over --dry-run."""
+        output = self.succeeds("take_over", *arguments, edpm_other_tools_token="t0ken", **variables).output
+        found = json.loads(base64.b64decode(re.search("EDPM_PREFLIGHT t0ken ([A-Za-z0-9+/=]+)", output).group(1)))
+        return [(each["check"], each["ok"], each["message"]) for each in found["checks"]]
+
+    def test_y_a_host_of_kolla_ansible_is_taken_over_with_its_guests(self):
+        asked, data = {"edpm_take_over": "kolla-ansible"}, "/var/lib/containers/storage/volumes/nova_compute/_data"
+        self.addCleanup(self.host, "systemctl disable --now var-lib-nova.mount var-lib-libvirt.mount etc-libvirt-qemu.mount; podman volume rm --all --force", check=False)
+        self.put("/srv/nova-compute", PROGRAM, "755")
+        units = [self.kolla("nova_compute", IMAGE + " /usr/bin/python3 /opt/bin/nova-compute", "--init", "--volume", "/srv/nova-compute:/opt/bin/nova-compute:ro"),
+                 self.kolla("nova_libvirt", "localhost/edpm-nova-libvirt:latest sh -c 'virtlogd --daemon; exec libvirtd'", "--pid host", "--cgroupns host", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup",
+                            "--volume", "libvirtd:/var/lib/libvirt", "--volume", "nova_libvirt_qemu:/etc/libvirt/qemu")]
+        self.host("mkdir -p {0}/instances /etc/kolla/nova-compute; echo id > {0}/compute_id; podman exec nova_compute mkdir -p {1};"
+                  "podman exec nova_compute truncate --size 1M {1}/disk; chown -R 42436:42436 {0}; echo '[DEFAULT]' > /etc/kolla/nova-compute/nova.conf".format(data, INSTANCE))
+        self.addCleanup(self.host, "rm -rf /etc/kolla /var/lib/nova", check=False)
+        self.host("for i in $(seq 30); do podman exec nova_libvirt virsh --quiet uri && break; sleep 1; done;"
+                  "podman exec --interactive nova_libvirt virsh --quiet define /dev/stdin && podman exec nova_libvirt virsh --quiet start instance-1", text=DOMAIN)
+        self.addCleanup(self.host, "kill -KILL $(cat /run/libvirt/qemu/instance-1.pid)", check=False)
+        guest, before = self.guest_of("nova_libvirt"), self.state(*units)
+        mounts = ["var-lib-nova.mount", "var-lib-libvirt.mount", "etc-libvirt-qemu.mount"]
+        wanted = [("keeps", True, "host %s in nova" % self.host("uname --nodename")), ("keeps", True, "compute ID id"),
+                  ("keeps", True, "1 directories of guests, 1 guests that run")] + [("would run", True, "systemctl enable --now " + mount) for mount in mounts] + [
+                      ("would run", True, "systemctl disable --now " + unit) for unit in units]
+        self.assertEqual([line for line in self.reports("--check", **asked) if line[0] != "found"], wanted)
+        self.assertEqual(self.reports("--check", edpm_take_over="packages")[-1], ("take-over", False, "Cannot be taken over from packages: unit %s (active, enabled)" % units[0]))
+        self.assertEqual(self.state(*units), before)
+        self.succeeds("libvirt", **LIBVIRT, **asked)
+        self.succeeds("nova", **self.nova(), **asked)
+        self.assertEqual(self.host("systemctl is-active {0} edpm_nova_compute edpm_libvirt_libvirtd; systemctl is-enabled {0}".format(" ".join(units)), check=False).split(),
+                         ["inactive", "inactive", "active", "active", "disabled", "disabled"])
+        self.assertEqual(self.guest_of("edpm_libvirt_libvirtd"), guest)
+        self.assertEqual(self.host("podman exec edpm_nova_compute cat /var/lib/nova/compute_id; find {0} /var/lib/nova -user 42436; stat --format %i {0}/compute_id /var/lib/nova/compute_id | uniq | wc -l".format(data)).split(),
+                         ["id", "1"])
+        for playbook, variables in (("libvirt", LIBVIRT), ("nova", self.nova())):
+            self.assertEqual(self.succeeds(playbook, **variables, **asked).changed, [])
+        # And back.
+        self.host("/var/lib/edpm/undo-take-over.sh 2>&1")
+        self.assertEqual(self.host("systemctl is-active {0} edpm_nova_compute edpm_libvirt_libvirtd; findmnt /var/lib/nova".format(" ".join(units)), check=False).split(),
+                         ["active", "active", "inactive", "inactive"])
+        self.host("for i in $(seq 30); do podman exec nova_libvirt virsh --quiet uri && break; sleep 1; done")
+        self.assertEqual(self.guest_of("nova_libvirt"), guest)
+        # Again, as someone has corrected what was wrong.
+        self.succeeds("libvirt", **LIBVIRT, **asked)
+        self.assertEqual(self.guest_of("edpm_libvirt_libvirtd"), guest)
+        self.host("podman exec edpm_libvirt_libvirtd virsh --quiet destroy instance-1; podman exec edpm_libvirt_libvirtd virsh --quiet undefine instance-1")
+        self.succeeds("nova_cleanup")
+
+    def edpm(self):
+        """Starts nova-compute as edpm-ansible does, with its configuration where ours is."""
+        self.host("mkdir -p /var/lib/openstack/nova; cd /var/lib/openstack/nova; echo '[DEFAULT]' > 01-nova.conf;"
+                  "printf '[DEFAULT]\\nhost = compute-0.example.com\\n' > 02-nova-host-specific.conf; touch nova-blank.conf")
+        self.addCleanup(self.host, "rm -rf /var/lib/openstack/nova", check=False)
+        return self.container("nova_compute", "edpm_nova_compute.service", "nova-compute", "config_id=nova_compute", "managed_by=edpm_ansible")
+
+    @realhost.long
+    def test_y_a_host_of_edpm_ansible_is_taken_over_with_its_guests(self):
+        asked = {"edpm_take_over": "edpm-ansible", "edpm_nova_host": "compute-0.example.com"}
+        self.host("mkdir -p {0}; echo id > /var/lib/nova/compute_id; chmod 400 /var/lib/nova/compute_id; echo disk > {0}/disk; chown -R 42436:42436 /var/lib/nova".format(INSTANCE))
+        self.addCleanup(self.host, "rm -rf /var/lib/nova", check=False)
+        unit, libvirtd = self.edpm(), self.packaged("libvirtd", "Virtualization daemon")
+        guests = self.service("/etc/systemd/system/edpm_libvirt_guests.service", "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"
+                              "ExecStop=/usr/bin/touch /run/shut-down\n[Install]\nWantedBy=multi-user.target\n")
+        self.guest()
+        # QEMU has its disk open.
+        self.host("systemd-run --unit=guest-2 sh -c 'exec sleep 600 < %s/disk' 2>&1; systemctl show --property MainPID --value guest-2 > /run/libvirt/qemu/instance-2.pid" % INSTANCE)
+        self.addCleanup(self.host, "systemctl stop guest-2", check=False)
+        guest = self.host("cat /run/libvirt/qemu/instance-1.pid")
+        theirs = "cd /var/lib/openstack/nova; md5sum *; cat /etc/systemd/system/{0} /etc/systemd/system/{1}".format(unit, guests)
+        before, state = self.host(theirs), self.state(unit, libvirtd, guests)
+        self.assertEqual(self.reports("--check", edpm_take_over="edpm-ansible")[-1][2],
+                         "The host is compute-0.example.com in nova and would be edpm-takeover. Correct edpm_nova_host or edpm_hostname in ansibleVars".replace("edpm-takeover", realhost.NAME))
+        self.assertEqual([line[2] for line in self.reports("--check", **asked) if line[0] == "would run"],
+                         ["systemctl disable --now " + unit, "rm /etc/systemd/system/" + guests])
+        self.assertEqual(self.state(unit, libvirtd, guests), state)
+        self.succeeds("libvirt", **LIBVIRT, **asked)
+        self.succeeds("nova", **self.nova(), **asked)
+        self.assertEqual(self.host("systemctl is-active {0} {1} edpm_libvirt_libvirtd; podman ps --format '{{{{.Names}}}}' | grep nova_compute; find /run -name shut-down; kill -0 {2}".format(
+            unit, libvirtd, guest), check=False).split(), ["active", "inactive", "active", "edpm_nova_compute"])
+        self.assertEqual(self.host("cat /var/lib/nova/compute_id; find /var/lib/nova -user 42436; grep ^host /var/lib/openstack/nova/01-nova-host.conf").splitlines(),
+                         ["id", INSTANCE + "/disk", "host = compute-0.example.com"])
+        for playbook, variables in (("libvirt", LIBVIRT), ("nova", self.nova())):
+            self.assertEqual(self.succeeds(playbook, **variables, **asked).changed, [])
+        # And back, twice.
+        for _ in range(2):
+            self.host("/var/lib/edpm/undo-take-over.sh 2>&1")
+            self.assertEqual(self.host(theirs), before)
+            self.assertEqual(self.host("systemctl is-active {0} {1} edpm_libvirt_libvirtd; podman ps --format '{{{{.Names}}}}'; find /run -name shut-down; kill -0 {2}; find /var/lib/nova ! -user 42436".format(
+                unit, libvirtd, guest), check=False).split(), ["active", "active", "inactive", "nova_compute"])
+        self.host("systemctl stop guest guest-2", check=False)
+        self.succeeds("nova_cleanup")
+        self.assertEqual(self.host(theirs), before)
 
     def test_z_a_host_with_libvirt_of_packages_is_deployed_again_and_again(self):
         libvirtd = self.packaged("libvirtd", "Virtualization daemon")

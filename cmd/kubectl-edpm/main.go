@@ -34,7 +34,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetOut(tame{streams.Out})
 	root.SetErr(tame{streams.ErrOut})
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(newStatus(flags), newLogs(flags), newConfig(flags), newDrift(flags), newRerun(flags), newUpdate(flags), newDrain(flags), newUndrain(flags), newFence(flags), newUnfence(flags), newExplain(), newMustGather(flags), newTopology(flags), newImport(flags), newPreflight(flags))
+	root.AddCommand(newStatus(flags), newLogs(flags), newConfig(flags), newDrift(flags), newRerun(flags), newUpdate(flags), newDrain(flags), newUndrain(flags), newFence(flags), newUnfence(flags), newExplain(), newMustGather(flags), newTopology(flags), newImport(flags), newPreflight(flags), newTakeOver(flags))
 	advise(root)
 	return root
 }

@@ -21,7 +21,10 @@ import (
 )
 
 // awaitPreflight returns the run that the command has created.
-func (k *kubectl) awaitPreflight() *ansibleeev1.OpenStackAnsibleEE {
+func (k *kubectl) awaitPreflight() *ansibleeev1.OpenStackAnsibleEE { return k.awaitCheck("preflight-") }
+
+// awaitCheck returns the run with the prefix that a command has created.
+func (k *kubectl) awaitCheck(prefix string) *ansibleeev1.OpenStackAnsibleEE {
 	k.t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		list := &ansibleeev1.OpenStackAnsibleEEList{}
@@ -30,7 +33,7 @@ func (k *kubectl) awaitPreflight() *ansibleeev1.OpenStackAnsibleEE {
 		}
 		for i := range list.Items {
 			r := &list.Items[i]
-			if strings.HasPrefix(r.Name, "preflight-") && k.client.Get(context.Background(), client.ObjectKeyFromObject(r), &corev1.Secret{}) == nil {
+			if strings.HasPrefix(r.Name, prefix) && k.client.Get(context.Background(), client.ObjectKeyFromObject(r), &corev1.Secret{}) == nil {
 				return r
 			}
 		}
@@ -56,8 +59,20 @@ func (k *kubectl) endPreflight(r *ansibleeev1.OpenStackAnsibleEE, status ansible
 // printed is what the playbook prints as the result of a host.
 func printed(r *ansibleeev1.OpenStackAnsibleEE, result string) string {
 	var token string
-	_ = json.Unmarshal(r.Spec.ExtraVars["edpm_preflight_token"].Raw, &token)
+	for _, only := range r.Spec.ExtraVars {
+		_ = json.Unmarshal(only.Raw, &token)
+	}
 	return fmt.Sprintf(`    "msg": "EDPM_PREFLIGHT %s %s"`, token, base64.StdEncoding.EncodeToString([]byte(result)))
+}
+
+// isGone checks that a command has left neither its run nor the Secret.
+func (k *kubectl) isGone(t *testing.T, r *ansibleeev1.OpenStackAnsibleEE) {
+	t.Helper()
+	for _, obj := range []client.Object{&corev1.Secret{}, &ansibleeev1.OpenStackAnsibleEE{}} {
+		if err := k.client.Get(context.Background(), client.ObjectKeyFromObject(r), obj); !apierrors.IsNotFound(err) {
+			t.Errorf("%T is left: %v", obj, err)
+		}
+	}
 }
 
 func TestPreflight(t *testing.T) {
@@ -72,14 +87,6 @@ func TestPreflight(t *testing.T) {
 	k.read(node)
 	node.Status.HostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPiG1dsVVVsPIMPZ9JmPQVAwFbXzXjqMZUaxPSBEqRIN"
 	k.writeStatus(node)
-	isGone := func(t *testing.T, r *ansibleeev1.OpenStackAnsibleEE) {
-		t.Helper()
-		for _, obj := range []client.Object{&corev1.Secret{}, &ansibleeev1.OpenStackAnsibleEE{}} {
-			if err := k.client.Get(context.Background(), client.ObjectKeyFromObject(r), obj); !apierrors.IsNotFound(err) {
-				t.Errorf("%T is left: %v", obj, err)
-			}
-		}
-	}
 
 	t.Run("runs as a deployment would, prints a line for each check, and fails with one that failed", func(t *testing.T) {
 		out, ended := k.start("preflight", "edpm-compute-0", "edpm-compute-1", "edpm-compute-0")
@@ -112,7 +119,7 @@ func TestPreflight(t *testing.T) {
 				t.Errorf("%q is missing:\n%s", want, out)
 			}
 		}
-		isGone(t, run)
+		k.isGone(t, run)
 	})
 	t.Run("succeeds when no check failed", func(t *testing.T) {
 		_, ended := k.start("preflight", "edpm-compute-0")
@@ -121,7 +128,7 @@ func TestPreflight(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		isGone(t, run)
+		k.isGone(t, run)
 	})
 	t.Run("leaves nothing when the time is over", func(t *testing.T) {
 		_, ended := k.start("preflight", "edpm-compute-0", "--timeout", "2s")
@@ -129,7 +136,7 @@ func TestPreflight(t *testing.T) {
 		if err := <-ended; err == nil || !strings.Contains(err.Error(), "not done") {
 			t.Errorf("the error is %v", err)
 		}
-		isGone(t, run)
+		k.isGone(t, run)
 	})
 	t.Run("has a run for each way to the hosts", func(t *testing.T) {
 		near := MakeNode("near", "openstack").Role("edpm-compute").JumpHost(MakeJumpHost("other", "jump")).Obj()

@@ -95,6 +95,22 @@ def preflight_report(ssh, sudo, python, module):
     return checks
 
 
+def take_over_report(result):
+    """Returns what the search for other tools has found in check mode, as checks of kubectl edpm take-over --dry-run."""
+    if result.get("unreachable"):
+        return [check("ssh", False, text_of(result), "kubectl edpm preflight says more")]
+    found = [check("found", True, str(what)) for what in result.get("found") or []]
+    if result.get("failed"):
+        return found + [check("take-over", False, text_of(result))]
+    kept = result.get("kept")
+    if not kept:
+        return [check("take-over", True, "there is no nova-compute, and no libvirt with guests, of another tool")]
+    keeps = [check("keeps", True, text) for text in (
+        "host %s in nova" % kept.get("host"), "compute ID %s" % (kept.get("compute_id") or "that nova-compute makes, as there is none"),
+        "%s directories of guests, %d guests that run" % (kept.get("instances"), len(kept.get("guests") or [])))]
+    return found + keeps + [check("would run", True, str(change)) for change in result.get("changes") or []]
+
+
 class FilterModule(object):
     def filters(self):
-        return {"preflight_endpoints": preflight_endpoints, "preflight_report": preflight_report}
+        return {"preflight_endpoints": preflight_endpoints, "preflight_report": preflight_report, "take_over_report": take_over_report}

@@ -15,6 +15,7 @@ description:
   - libvirt of packages is foreign only with guests, which run or are defined, as nothing depends on it otherwise.
   - The failure has C(edpm_refused), because another run with the same inputs fails in the same way.
   - What belongs to the tool I(take_over) is no failure. With I(replace) it is stopped and disabled. Guests continue, and I(undo) notes how to start it again.
+  - Volumes of kolla-ansible's containers are mounted where the roles have their files. Files of edpm-ansible that have the names of ours are kept next to I(undo).
 author:
   - The edpm-operators authors
 options:
@@ -36,7 +37,7 @@ options:
   take_over:
     description: Tool whose services may be there. Empty for none.
     type: str
-    choices: ["", packages]
+    choices: ["", edpm-ansible, kolla-ansible, packages]
     default: ""
   replace:
     description: Stop and disable services of this tool. Not if the host would get another name in nova, or guests are in another directory than C(/var/lib/nova/instances), and
@@ -97,8 +98,12 @@ guests:
   type: list
   elements: str
   returned: always
+kept:
+  description: What a take-over keeps. The name of the I(host) in nova, its I(compute_id), the number of directories of I(instances), and I(guests) that run.
+  type: dict
+  returned: with I(take_over), if something was found
 changes:
-  description: What was done, such as C(disable --now nova-compute.service).
+  description: What was done, such as C(systemctl disable --now nova-compute.service).
   type: list
   elements: str
   returned: with I(take_over)
@@ -117,16 +122,14 @@ import io
 import json
 import os
 import re
-import shlex
-import shutil
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.edpm.operators.plugins.module_utils.files import write
+from ansible_collections.edpm.operators.plugins.module_utils.take_over import CONFIGURATION, TakeOver
 
 # The first words of each unit that the role edpm_service has written, in every version.
 OURS = "# Written by the role edpm.operators.edpm_service,"
-UNIT_DIRECTORIES = ("etc/systemd/system", "run/systemd/system", "lib/systemd/system", "usr/lib/systemd/system")
-# Of packages, kolla-ansible (kolla-<name>-container with docker, container-<name> with podman), edpm-ansible (edpm_<name>), TripleO
+UNIT_DIRECTORIES = ("etc/systemd/system", "run/systemd/system", "run/systemd/generator", "lib/systemd/system", "usr/lib/systemd/system")
+# Of packages, kolla-ansible (kolla-<name>-container, once container-<name>), edpm-ansible (edpm_<name>, with quadlets generated), TripleO
 # (tripleo_<name>), snaps and DevStack.
 UNITS = (
     ("nova", re.compile(r"(?:.*[-_.@])?(?:nova[-_]compute|n-cpu)(?:-container)?\.service\Z")),
@@ -138,33 +141,14 @@ PROGRAMS = {"nova-compute": "nova", "libvirtd": "libvirt", "virtqemud": "libvirt
 # As kolla-ansible, TripleO and edpm-ansible name them.
 CONTAINERS = {"nova_compute": "nova", "nova_libvirt": "libvirt", "ovn_controller": "ovn", "neutron_ovn_metadata_agent": "ovn",
               "ovn_metadata_agent": "ovn"}
-TOOLS = (
-    ("kolla-ansible", re.compile(r"kolla-|container-")),
-    ("edpm-ansible", re.compile(r"edpm_")),
-    ("packages", re.compile(r"(?:openstack-)?nova-compute|ovn-controller|neutron-ovn-")),
-)
+TOOLS = {
+    "kolla-ansible": re.compile(r"kolla-|container-"),
+    "edpm-ansible": re.compile(r"edpm_"),
+    "packages": re.compile(r"(?:openstack-)?nova-compute|ovn-controller|neutron-ovn-"),
+}
+# By which unit each of them has a container started.
+STARTERS = ("kolla-%s-container.service", "container-%s.service", "edpm_%s.service")
 NAMES = {"nova": "nova-compute", "libvirt": "libvirt", "ovn": "OVN"}
-# Configuration of nova-compute, in the order in which packages have it read, and the values that do not differ from ours.
-CONFIGURATION = ("usr/share/nova/nova-dist.conf", "etc/nova/nova.conf", "etc/nova/nova-compute.conf")
-EXPECTED = {"state_path": ("/var/lib/nova",), "instances_path": ("/var/lib/nova/instances", "$state_path/instances", "${state_path}/instances")}
-# Of packages of libvirt: what listens for clients, what runs, and what shuts guests down with the host.
-LIBVIRT = ("libvirtd*.socket", "virt*d*.socket", "libvirtd.service", "virt*d.service", "libvirt-guests.service")
-GUESTS = LIBVIRT[-1]
-UNDO = """\
-#!/bin/sh
-# Written by the module edpm.operators.foreign_services: gives this host back to the services that it was taken over from. Guests continue.
-# Delete the node without clean-up first, or its next run stops them again.
-cd /etc/systemd/system || exit 1
-for unit in edpm-health-nova_compute.timer edpm_nova_compute.service edpm-health-libvirt_*.timer edpm_libvirt_*.service; do
-  [ ! -e "$unit" ] || systemctl disable --now "$unit"
-done
-systemctl disable --now edpm-libvirt-guests.service
-# A libvirt does not know guests whose state a newer one has written.
-for file in {guests}/*.xml; do
-  name=$(basename "$file" .xml)
-  pid=$(cat "/run/libvirt/qemu/$name.pid" 2>/dev/null) && grep -q "<domstatus [^>]*pid='$pid'" "$file" && cp -p "$file" /run/libvirt/qemu/
-done
-"""
 CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
 UNIT_OF = re.compile(r"/([^/\s]+\.service)(?:/|\s|\Z)")
 RUNS = ("active", "activating", "reloading", "deactivating")
@@ -184,8 +168,9 @@ class Host(object):
     def __init__(self, module):
         self.module, self.root = module, module.params["root"]
         self.services, self.found, self.tools, self.guests = set(), [], set(), []
-        # Services by units that run or start at boot.
-        self.units = {}
+        # Units that run or start at boot, with their services and what was found; those that generators made; containers of docker; and what nothing
+        # here starts.
+        self.units, self.generated, self.docker, self.loose = {}, set(), {}, []
 
     def path(self, *names):
         return os.path.join(self.root, *names)
@@ -203,7 +188,11 @@ class Host(object):
         self.services.add(service)
         if what not in self.found:
             self.found.append(what)
-        self.tools.update(tool for tool, pattern in TOOLS if pattern.match(unit))
+        self.tools.update(tool for tool in TOOLS if self.belongs(unit, tool))
+
+    def belongs(self, unit, tool):
+        """Reports whether a tool names units like this."""
+        return bool(TOOLS[tool].match(unit))
 
     def look(self, services):
         """Looks for services in units, containers, processes and guests. Returns the units that are foreign, whether they run or not."""
@@ -232,15 +221,17 @@ class Host(object):
         """Notes those that run, and those that start at boot."""
         for name, state, starts in self.states(sorted(units)):
             if state in RUNS or starts:
-                self.note(units[name], "unit %s (%s%s)" % (name, state, ", enabled" if starts else ""), name)
-                self.units[name] = units[name]
+                what = "unit %s (%s%s)" % (name, state, ", enabled" if starts else "")
+                self.note(units[name], what, name)
+                self.units[name] = units[name], what
 
     def states(self, names):
         """Returns units with what systemd says of them: their state, and whether they start at boot."""
         show = ["systemctl", "show", "--property=ActiveState,UnitFileState", "--"] + names
         blocks = self.module.run_command(show, check_rc=True)[1].strip().split("\n\n") if names else []
         found = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in blocks]
-        return [(name, status.get("ActiveState", ""), status.get("UnitFileState", "").startswith("enabled")) for name, status in zip(names, found)]
+        self.generated.update(name for name, status in zip(names, found) if status.get("UnitFileState") == "generated")
+        return [(name, status.get("ActiveState", ""), status.get("UnitFileState", "").startswith(("enabled", "generated"))) for name, status in zip(names, found)]
 
     def look_at_docker(self, services):
         """Notes containers that docker runs or starts at boot. Its files are read, because its command can start it."""
@@ -253,6 +244,7 @@ class Host(object):
                 continue  # It is being made or removed.
             if CONTAINERS.get(name) in services and (runs or policy not in ("", "no")):
                 self.note(CONTAINERS[name], "container %s" % name, "kolla-")
+                self.docker[name] = CONTAINERS[name]
 
     def look_at_processes(self, services):
         """Notes processes that belong neither to a container nor to a unit of ours. libvirt of packages is stopped by its role."""
@@ -271,9 +263,13 @@ class Host(object):
         if not cgroup or ours.intersection(containers) or unit and self.is_ours(unit):
             return  # It has ended, or is ours.
         if containers and not unit:
-            self.note(PROGRAMS[name], "%s in container %s" % (name, self.container_name(containers[-1], cgroup)))
-        elif PROGRAMS[name] != "libvirt" and not any("unit %s " % unit in what for what in self.found):
+            container = self.container_name(containers[-1], cgroup)
+            self.note(PROGRAMS[name], "%s in container %s" % (name, container))
+            if container not in self.docker and not any(starter % container in self.units for starter in STARTERS):
+                self.loose.append(self.found[-1])
+        elif PROGRAMS[name] != "libvirt" and unit not in self.units:
             self.note(PROGRAMS[name], "%s as process %s%s" % (name, pid, " of " + unit if unit else ""), unit)
+            self.loose.append(self.found[-1])
 
     def container_name(self, container, cgroup):
         """Returns the name of a container, its ID if neither podman nor docker knows it."""
@@ -302,75 +298,13 @@ class Host(object):
         return "%s of %s is on this host: %s%s. Disable it and rerun, or take it over" % (
             names, " and ".join(sorted(self.tools)) or "another tool", self.found[0], more)
 
-    def obstacle(self, tool):
-        """Returns why the host cannot be taken over from a tool, nothing if it can. It has to stay the same one in nova."""
-        foreign = [what for what in self.found if not what.startswith("unit ") and " guests (" not in what]
-        if foreign or self.tools - set([tool]):
-            return "Cannot be taken over from %s: %s" % (tool, (foreign or self.found)[0])
-        # It would remove the host from the south bound database when it stops.
-        if "ovn" in self.services and self.module.params["replace"]:
-            return "OVN of %s cannot be taken over: %s. Disable it and rerun" % (tool, self.found[0])
-        options = self.options()
-        before = options.get("host") or os.uname()[1]
-        name = self.module.params["host"] or self.module.params["hostname"] or os.uname()[1]
-        if name != before:
-            return "The host is %s in nova and would be %s. Correct edpm_nova_host or edpm_hostname in ansibleVars" % (before, name)
-        for option, values in sorted(EXPECTED.items()):
-            if options.get(option, values[0]).rstrip("/") not in values:
-                return "Cannot be taken over: %s in /etc/nova is %s, and guests have to be in %s" % (option, options[option], EXPECTED["instances_path"][0])
-        return ""
-
-    def options(self):
-        """Returns the options of the section DEFAULT that nova-compute of packages reads."""
-        found = {}
-        for path in CONFIGURATION:
-            section = "DEFAULT"
-            for line in self.read(path).splitlines():
-                header, option = re.match(r"\[(.*)\]", line), re.match(r"(\w+)\s*=\s*(.*?)\s*\Z", line)
-                section = header.group(1) if header else section
-                if option and section == "DEFAULT":
-                    found[option.group(1)] = option.group(2)
-        return found
-
-    def replace(self):
-        """Stops and disables units, nova-compute before what it needs, and returns what was done."""
-        names = sorted(self.units, key=lambda name: (("nova", "libvirt").index(self.units[name]), name))
-        changes = [["disable", "--now", name] for name in names]
-        libvirt = self.libvirt_of_packages() if "libvirt" in self.module.params["services"] else []
-        # Stopped, it would shut guests down.
-        changes += [["disable", name] for name in libvirt if name == GUESTS]
-        if changes and not self.module.check_mode:
-            self.note_how_to_undo(changes, [name for name in libvirt if name != GUESTS])
-            for change in changes:
-                self.module.run_command(["systemctl"] + change, check_rc=True)
-        return [" ".join(change) for change in changes]
-
-    def libvirt_of_packages(self):
-        """Returns the units of libvirt that start at boot. But for that of guests, the role edpm_libvirt stops and disables them."""
-        names = [name for pattern in LIBVIRT for name in self.unit_files(pattern) if not self.is_ours(name) and name not in self.units]
-        return [name for name, _, starts in self.states(names) if starts]
-
-    def note_how_to_undo(self, changes, libvirt):
-        """Writes the script before anything is stopped, with copies of what libvirt knows of guests: libvirt starts first, and nova-compute last."""
-        undo = self.path(self.module.params["undo"].lstrip("/"))
-        guests = undo + ".guests"
-        if not os.path.isdir(guests):
-            os.makedirs(guests, 0o700)
-        for path in glob.glob(self.path("run/libvirt/qemu/*.xml")) if libvirt else []:
-            if not os.path.exists(os.path.join(guests, os.path.basename(path))):
-                shutil.copy2(path, guests)
-        again = self.read(undo) or UNDO.replace("{guests}", self.module.params["undo"] + ".guests")
-        commands = [["enable", "--now", name] for name in libvirt] + [["enable"] + change[1:] for change in reversed(changes)]
-        lines = ["systemctl %s\n" % " ".join(map(shlex.quote, command)) for command in commands]
-        write(self.module, undo, again + "".join(line for line in lines if line not in again), 0o700)
-
 
 def main():
     module = AnsibleModule(supports_check_mode=True, argument_spec={
         "services": dict(type="list", elements="str", choices=["nova", "libvirt", "ovn"], required=True),
         "unless": dict(type="list", elements="path", default=[]),
         "refuse": dict(type="bool", default=True),
-        "take_over": dict(type="str", choices=["", "packages"], default=""), "replace": dict(type="bool", default=False),
+        "take_over": dict(type="str", choices=[""] + sorted(CONFIGURATION), default=""), "replace": dict(type="bool", default=False),
         "host": dict(type="str", default=""), "hostname": dict(type="str", default=""), "undo": dict(type="path", default="/var/lib/edpm/undo-take-over.sh"),
         "root": dict(type="path", default="/"),
     })
@@ -379,12 +313,16 @@ def main():
     units = [] if configured else host.look(module.params["services"])
     result = dict(services=sorted(host.services), units=units, found=host.found, tools=sorted(host.tools), guests=host.guests)
     tool = module.params["take_over"]
-    why = "" if not host.found or not module.params["refuse"] else host.obstacle(tool) if tool else host.message()
+    take_over = TakeOver(host, tool) if tool and host.found else None
+    why = "" if not host.found or not module.params["refuse"] else take_over.obstacle() if take_over else host.message()
     if why:
         module.fail_json(msg=why, edpm_refused=True, **result)
-    changes = host.replace() if host.found and module.params["replace"] and tool else []
+    if take_over:
+        result["kept"] = take_over.kept()
+    changes = take_over.replace() if take_over and module.params["replace"] else []
     if changes:
-        result["edpm_note"] = "Taken over from %s, which start with %s: %s" % (tool, module.params["undo"], ", ".join(line.split()[-1] for line in changes))
+        stopped = dict.fromkeys(line.split()[-1] for line in changes if "stop" in line or "disable" in line)
+        result["edpm_note"] = "Taken over from %s, which start with %s: %s" % (tool, module.params["undo"], ", ".join(stopped))
     module.exit_json(changed=bool(changes), changes=changes, **result)
 
 

@@ -1,10 +1,12 @@
-// Package preflight plans the runs that check hosts before a deployment, and reads their results.
+// Package preflight plans runs that look at hosts before something is deployed on them, and
+// reads their results.
 package preflight
 
 import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,8 +23,22 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 )
 
+// Playbook looks at hosts in check mode, and prints a result for each of them.
+type Playbook struct {
+	// name of the playbook in the collection, and of its runs.
+	name, prefix string
+	// token is the variable with the word by which results are known.
+	token string
+}
+
+var (
+	// Preflight checks what hosts need.
+	Preflight = Playbook{name: "edpm.operators.preflight", prefix: "preflight-", token: "edpm_preflight_token"}
+	// TakeOver does what the take-over of hosts begins with.
+	TakeOver = Playbook{name: "edpm.operators.take_over", prefix: "take-over-", token: "edpm_other_tools_token"}
+)
+
 const (
-	playbook = "edpm.operators.preflight"
 	// directory is where the playbook finds what hosts have to reach.
 	directory = "/runner/preflight"
 	// authorities are the certificates that are trusted, in a Secret and in the directory.
@@ -36,9 +52,9 @@ type Host struct {
 	Role *dataplanev1.OpenStackDataPlaneRole
 	// Cell whose services the host has to reach; nil without one.
 	Cell *novav1.NovaCell
-	// Images that the host pulls.
-	Images []string
-	eff    inherit.Effective
+	// Vars of the playbook for the host.
+	Vars map[string]any
+	eff  inherit.Effective
 }
 
 // Run is a run that checks hosts, with its inputs, and the token by which its results are known.
@@ -49,9 +65,9 @@ type Run struct {
 	Token  string
 }
 
-// Plan returns the runs that check the hosts: one for those that share a Pod, as their
-// deployment would. The error says which host cannot be logged in to, and what to set.
-func Plan(hosts []Host) ([]Run, error) {
+// Plan returns the runs of the playbook on the hosts: one for those that share a Pod, as
+// their deployment would. The error says which host cannot be logged in to, and what to set.
+func (p Playbook) Plan(hosts []Host) ([]Run, error) {
 	groups, order := map[string][]Host{}, []string{}
 	for _, h := range hosts {
 		var err error
@@ -70,7 +86,7 @@ func Plan(hosts []Host) ([]Run, error) {
 	var runs []Run
 	for _, key := range order {
 		for batch := range slices.Chunk(groups[key], ansibleeev1.MaxTargets) {
-			run, err := newRun(batch)
+			run, err := p.newRun(batch)
 			if err != nil {
 				return nil, err
 			}
@@ -89,7 +105,7 @@ func (h Host) podKey() string {
 // spec of the run that checks the host, without what belongs to the hosts.
 func (h Host) spec() ansibleeev1.OpenStackAnsibleEESpec {
 	return ansibleeev1.OpenStackAnsibleEESpec{
-		Playbook: playbook, Check: true, BackoffLimit: ptr.To[int32](0), PreserveJobs: ptr.To(false),
+		Check: true, BackoffLimit: ptr.To[int32](0), PreserveJobs: ptr.To(false),
 		SSHKeySecretName: h.eff.SSHKeySecret, JumpHost: h.eff.JumpHost, Env: h.eff.Env, NetworkAttachments: h.eff.NetworkAttachments,
 		TopologyRef: h.eff.TopologyRef, ExtraMounts: slices.Concat(h.eff.ExtraMounts, h.mounts()),
 	}
@@ -119,13 +135,13 @@ func projected(secret, key string) ansibleeev1.ExtraProjectionSource {
 }
 
 // newRun returns the run for hosts that share a Pod.
-func newRun(batch []Host) (Run, error) {
+func (p Playbook) newRun(batch []Host) (Run, error) {
 	run := Run{Token: strings.ToLower(rand.Text())}
-	name, namespace := "preflight-"+run.Token[:10], batch[0].Node.Namespace
+	name, namespace := p.prefix+run.Token[:10], batch[0].Node.Namespace
 	vars, known := map[string]map[string]any{}, ""
 	for _, h := range batch {
 		own := dataplane.HostVars(h.eff)
-		own["edpm_preflight_images"] = h.Images
+		maps.Copy(own, h.Vars)
 		vars[h.Node.Name] = own
 		known += edpm.KnownHost(own, h.Node.Name, dataplane.HostKey(h.Node))
 		run.Hosts = append(run.Hosts, h.Node.Name)
@@ -137,8 +153,8 @@ func newRun(batch []Host) (Run, error) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	run.Inputs = &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{edpm.InventoryKey: inventory, edpm.KnownHostsKey: known}}
 	run.Object = &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: meta, Spec: batch[0].spec()}
-	run.Object.Spec.InputsSecretName = name
+	run.Object.Spec.Playbook, run.Object.Spec.InputsSecretName = p.name, name
 	token, _ := json.Marshal(run.Token) // text
-	run.Object.Spec.ExtraVars = map[string]apiextensionsv1.JSON{"edpm_preflight_token": {Raw: token}}
+	run.Object.Spec.ExtraVars = map[string]apiextensionsv1.JSON{p.token: {Raw: token}}
 	return run, nil
 }
