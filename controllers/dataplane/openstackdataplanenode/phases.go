@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -240,7 +241,7 @@ func (s *scope) deploy(ctx context.Context) error {
 		halt := edpm.Failure(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, state)
 		halt.Message += dataplane.MissingMachineNote(s.node, s.role)
 		return halt
-	case state.Phase == edpm.Converged || state.Phase == edpm.Failed || state.Phase == edpm.Refused || len(s.node.Status.Hash) > 0:
+	case slices.Contains([]edpm.Phase{edpm.Converged, edpm.Failed, edpm.Refused, edpm.HostNotEmpty}, state.Phase) || len(s.node.Status.Hash) > 0:
 		conditions.MarkTrue(dataplanev1.ProvisionReadyCondition, "The host answers%s", dataplane.OutdatedMachineNote(s.node))
 	default:
 		conditions.MarkUnknown(dataplanev1.ProvisionReadyCondition, condition.RequestedReason, "No run has reached the host yet: the first run checks it")
