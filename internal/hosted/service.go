@@ -94,6 +94,9 @@ type Parts struct {
 	Images func() map[string]images.Component
 	// Steps that bring the service to the host, in order.
 	Steps []Step
+	// Vacate is called with the state of the steps, to which it can add: it has a host emptied
+	// for a step that needs that, and given back afterwards. nil if none does.
+	Vacate func(context.Context, *edpm.State) error
 	// Deployed are phases once the steps have run.
 	Deployed []phase.Phase
 

@@ -78,7 +78,11 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 		WatchesRawSource(r.Services.Computes())
 	migration.Watch(b, mgr.GetClient(), cellIndex)
 	registration.WatchMachines(b)
+	registration.WatchDrains(b, mgr.GetClient(), listComputes)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
+		return err
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.DrainIndex, registration.DrainOf); err != nil {
 		return err
 	}
 	if err := layers.Index(ctx, mgr.GetFieldIndexer()); err != nil {

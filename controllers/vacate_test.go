@@ -1,0 +1,201 @@
+package controllers_test
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/edpm-operators/edpm-operators/apis/common"
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/test/fakekube"
+	"github.com/edpm-operators/edpm-operators/test/fakenova"
+)
+
+var _ = Describe("A step that needs an empty host", func() {
+	var w *world
+	var server *fakenova.Server
+	var guests []string
+	// broken is whether the step libvirt, which does not run while guests are on the host,
+	// fails then, stray whether guests are there that nova does not know. together reports whether
+	// two hosts were drained at the same time.
+	var broken, stray, together atomic.Bool
+
+	// No retry comes in time: the step is run when the host is empty.
+	later := edpm.Backoff{Base: time.Hour, Max: time.Hour}
+
+	BeforeEach(func() {
+		w, server = newOpenStack(func(server *fakenova.Server, _ *batchv1.Job) { server.Discover() })
+		guests = nil
+		broken.Store(false)
+		stray.Store(false)
+		together.Store(false)
+		server.Takes(1500 * time.Millisecond) // conditions and runs have times in seconds
+		w.hosts.Decide(func(host, step string) fakekube.Outcome {
+			together.Store(together.Load() || server.Host("n000").Disabled && server.Host("n001").Disabled)
+			switch {
+			case step != "libvirt":
+				return fakekube.OK
+			case stray.Load() || slices.ContainsFunc(guests, func(name string) bool { return server.Guest(name).Host == host }):
+				return fakekube.Occupied
+			case broken.Load():
+				return fakekube.Failed
+			}
+			return fakekube.OK
+		})
+		w.makeNodes(3, "compute")
+		server.Run("n000", "n001", "n002")
+		w.computesReady("n000", "n001", "n002")
+		w.opts.Engine.Backoff = later
+		w.restart()
+	})
+
+	permit := func(policy dataplanev1.DrainPolicy) {
+		GinkgoHelper()
+		w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) {
+			r.Spec.DeployStrategy.Drain, r.Spec.DeployStrategy.MaxUnavailable = policy, ptr.To(intstr.FromInt32(1))
+		})
+	}
+	add := func(host string, g fakenova.Guest) {
+		guests = append(guests, g.Name)
+		server.Add(host, g)
+	}
+	renew := func(hosts ...string) {
+		GinkgoHelper()
+		for _, host := range hosts {
+			change(w.compute(host), func(c *novav1.NovaExternalCompute) { c.Spec.NovaLibvirtContainerImage = "libvirt:2" })
+		}
+	}
+	deployed := func(host, want string, parts ...string) {
+		GinkgoHelper()
+		w.condition(w.compute(host), condition.DeploymentReadyCondition, want, parts...)
+	}
+	drained := func(host, want string, parts ...string) {
+		GinkgoHelper()
+		w.condition(w.compute(host), novav1.DrainedCondition, want, parts...)
+	}
+	successes := func(host string) int {
+		n := 0
+		for _, e := range w.did(host, "libvirt") {
+			if e.Outcome == fakekube.OK {
+				n++
+			}
+		}
+		return n
+	}
+	// returned expects that a host has been renewed once, and is used by nova again.
+	returned := func(hosts ...string) {
+		GinkgoHelper()
+		w.computesReady(hosts...)
+		for _, host := range hosts {
+			Expect(successes(host)).To(Equal(2), "the step should have been run once more on %s", host)
+			Expect(server.Host(host)).To(Equal(fakenova.State{Service: true, Mapped: true}))
+			status := get(Default, w.compute(host)).Status
+			Expect(status.Drain).To(BeNil())
+			Expect(status.Conditions.Get(novav1.DrainedCondition)).To(BeNil())
+		}
+	}
+
+	It("has one host after the other drained, runs on each, and gives it back", func() {
+		permit("live")
+		add("n000", fakenova.Guest{Name: "a"})
+		add("n001", fakenova.Guest{Name: "b"})
+		renew("n000", "n001")
+		returned("n000", "n001")
+		Expect(together.Load()).To(BeFalse(), "maxUnavailable is 1")
+		w.quiet()
+	})
+
+	DescribeTable("has the same outcome whenever the manager is killed",
+		func(write int, done bool) {
+			permit("live")
+			add("n000", fakenova.Guest{Name: "a"})
+			killed := server.KillAt(write, done)
+			renew("n000")
+			Eventually(killed).Should(BeClosed())
+			w.running.end()
+			server.Revive()
+			w.running = startManager(w.ns, w.opts)
+			returned("n000")
+			Expect(server.Guest("a").Moves).To(Equal(1))
+		},
+		func(write int, done bool) string { return fmt.Sprintf("at write %d to nova, done: %v", write, done) },
+		Entry(nil, 1, false), Entry(nil, 1, true), Entry(nil, 2, false), Entry(nil, 2, true), Entry(nil, 3, false), Entry(nil, 3, true),
+	)
+
+	It("waits, and says for what, where the role does not permit to drain hosts", func() {
+		add("n000", fakenova.Guest{Name: "a"})
+		renew("n000")
+		deployed("n000", "False/HostNotEmpty/Info", "Step libvirt waits for an empty host, as compute-libvirt", "1 guests run",
+			"Run kubectl edpm drain n000, or set deployStrategy.drain of the node or its role")
+		w.quiet()
+		Expect(server.Host("n000").Disabled).To(BeFalse())
+
+		By("draining it as a person")
+		annotate(w.node("n000"), common.DrainAnnotation, "live")
+		drained("n000", "True/HostEmpty/")
+		deployed("n000", "True/Ready/")
+		Expect(successes("n000")).To(Equal(2))
+		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.HostDrainedReason, "annotation edpm.openstack.org/drain of the node")
+		w.quiet()
+		Expect(server.Host("n000").Disabled).To(BeTrue(), "the drain of a person is not taken back")
+		change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { delete(n.Annotations, common.DrainAnnotation) })
+		returned("n000")
+	})
+
+	It("keeps its drain when a person ends another one, and gives up when the role no longer permits it", func() {
+		permit("live")
+		add("n000", fakenova.Guest{Name: "locked", Locked: true})
+		renew("n000")
+		drained("n000", "False/GuestsRemain/Error", "is locked")
+		deployed("n000", "False/HostNotEmpty/Info", "The host is being drained: see condition Drained")
+		Expect(get(Default, w.compute("n000")).Status.Drain).To(And(HaveField("Step", "libvirt"), HaveField("Role", "compute")))
+		annotate(w.node("n000"), common.DrainAnnotation, "cold")
+		w.quiet()
+		change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { delete(n.Annotations, common.DrainAnnotation) })
+		w.quiet()
+		drained("n000", "False/GuestsRemain/Error", "is locked")
+		Expect(server.Host("n000").Disabled).To(BeTrue())
+
+		By("withdrawing the permission")
+		permit("none")
+		deployed("n000", "False/HostNotEmpty/Info", "Run kubectl edpm drain n000")
+		Eventually(func() bool { return server.Host("n000").Disabled }).Should(BeFalse())
+		Expect(server.Guest("locked").Moves).To(BeZero())
+		w.quiet()
+	})
+
+	It("keeps a host drained on which it fails then, and says so", func() {
+		permit("cold")
+		broken.Store(true)
+		add("n000", fakenova.Guest{Name: "a"})
+		renew("n000")
+		deployed("n000", "False/Failed/Warning", "boom on n000", "The host stays drained until the step has run")
+		drained("n000", "True/HostEmpty/")
+		w.quiet()
+		Expect(server.Host("n000").Disabled).To(BeTrue())
+		broken.Store(false)
+		annotate(w.compute("n000"), common.RerunAnnotation, "fixed")
+		returned("n000")
+	})
+
+	It("is tried again after a while only where guests are not nova's", func() {
+		permit("live")
+		stray.Store(true)
+		renew("n000")
+		deployed("n000", "False/HostNotEmpty/Info", "The host is drained, so these guests are not nova's")
+		tried := w.times("n000", "libvirt")
+		w.quiet()
+		Expect(w.times("n000", "libvirt")).To(Equal(tried), "it should not be run before its retry")
+		Expect(tried).To(BeNumerically("<=", 3))
+	})
+})
