@@ -25,10 +25,11 @@ var _ = Describe("A step that needs an empty host", func() {
 	var w *world
 	var server *fakenova.Server
 	var guests []string
-	// broken is whether the step libvirt, which does not run while guests are on the host,
+	// needy is the step that does not run while guests are on the host. broken is whether it
 	// fails then, stray whether guests are there that nova does not know. together reports whether
 	// two hosts were drained at the same time.
 	var broken, stray, together atomic.Bool
+	var needy atomic.Value
 
 	// No retry comes in time: the step is run when the host is empty.
 	later := edpm.Backoff{Base: time.Hour, Max: time.Hour}
@@ -36,6 +37,7 @@ var _ = Describe("A step that needs an empty host", func() {
 	BeforeEach(func() {
 		w, server = newOpenStack(func(server *fakenova.Server, _ *batchv1.Job) { server.Discover() })
 		guests = nil
+		needy.Store("libvirt")
 		broken.Store(false)
 		stray.Store(false)
 		together.Store(false)
@@ -43,7 +45,7 @@ var _ = Describe("A step that needs an empty host", func() {
 		w.hosts.Decide(func(host, step string) fakekube.Outcome {
 			together.Store(together.Load() || server.Host("n000").Disabled && server.Host("n001").Disabled)
 			switch {
-			case step != "libvirt":
+			case step != needy.Load():
 				return fakekube.OK
 			case stray.Load() || slices.ContainsFunc(guests, func(name string) bool { return server.Guest(name).Host == host }):
 				return fakekube.Occupied
@@ -92,16 +94,24 @@ var _ = Describe("A step that needs an empty host", func() {
 		}
 		return n
 	}
+	// free expects that a host is given back, and that nothing says any more that it was drained.
+	free := func(host string) {
+		GinkgoHelper()
+		Eventually(func(g Gomega) {
+			g.Expect(server.Host(host)).To(Equal(fakenova.State{Service: true, Mapped: true}))
+			status := get(g, w.compute(host)).Status
+			g.Expect(status.Drain).To(BeNil())
+			g.Expect(status.Conditions.Get(novav1.DrainedCondition)).To(BeNil())
+			g.Expect(get(g, w.node(host)).Status.Services).To(HaveEach(HaveField("EmptySince", BeNil())))
+		}).Should(Succeed())
+	}
 	// returned expects that a host has been renewed once, and is used by nova again.
 	returned := func(hosts ...string) {
 		GinkgoHelper()
 		w.computesReady(hosts...)
 		for _, host := range hosts {
 			Expect(successes(host)).To(Equal(2), "the step should have been run once more on %s", host)
-			Expect(server.Host(host)).To(Equal(fakenova.State{Service: true, Mapped: true}))
-			status := get(Default, w.compute(host)).Status
-			Expect(status.Drain).To(BeNil())
-			Expect(status.Conditions.Get(novav1.DrainedCondition)).To(BeNil())
+			free(host)
 		}
 	}
 
@@ -197,5 +207,59 @@ var _ = Describe("A step that needs an empty host", func() {
 		w.quiet()
 		Expect(w.times("n000", "libvirt")).To(Equal(tried), "it should not be run before its retry")
 		Expect(tried).To(BeNumerically("<=", 3))
+	})
+
+	Context("is one of the node, such as a reboot,", func() {
+		BeforeEach(func() { needy.Store("install-os") })
+
+		// rebooted has the step of the nodes run again.
+		rebooted := func() {
+			GinkgoHelper()
+			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Annotations[common.RerunAnnotation] = "kernel" })
+		}
+
+		It("has one host after the other drained, runs on each, and gives it back", func() {
+			permit("live")
+			add("n000", fakenova.Guest{Name: "a"})
+			add("n001", fakenova.Guest{Name: "b"})
+			w.changeRole(func(r *dataplanev1.OpenStackDataPlaneRole) { r.Spec.DeployStrategy.MaxUnavailable = nil }) // all begin
+			rebooted()
+			Eventually(func(g Gomega) {
+				for _, n := range nodeNames(3) {
+					g.Expect(w.times(n, "install-os")).To(BeNumerically(">", 1), n)
+				}
+			}).Should(Succeed())
+			w.nodesReady("n000", "n001", "n002")
+			w.computesReady("n000", "n001", "n002")
+			Expect(together.Load()).To(BeFalse(), "5% of 3 hosts are one")
+			free("n000")
+			free("n001")
+			w.quiet()
+		})
+
+		It("waits, and says for what, where that is not permitted, and when nothing is to be run any more", func() {
+			add("n000", fakenova.Guest{Name: "locked", Locked: true})
+			rebooted()
+			w.condition(w.node("n000"), condition.DeploymentReadyCondition, "False/HostNotEmpty/Info", "Step install-os waits for an empty host", "Run kubectl edpm drain n000")
+			w.quiet()
+			Expect(server.Host("n000").Disabled).To(BeFalse())
+
+			By("permitting it")
+			permit("live")
+			w.condition(w.node("n000"), condition.DeploymentReadyCondition, "False/HostNotEmpty/Info", "see status.services")
+			drained("n000", "False/GuestsRemain/Error", "is locked")
+			w.restart()
+			w.quiet()
+			drained("n000", "False/GuestsRemain/Error", "is locked")
+
+			By("pausing the node")
+			change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.DeployStrategy.Deploy = ptr.To(false) })
+			Eventually(func() bool { return server.Host("n000").Disabled }).Should(BeFalse())
+			change(w.node("n000"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.DeployStrategy.Deploy = nil })
+			Eventually(func() bool { return server.Host("n000").Disabled }).Should(BeTrue())
+			server.Alter("locked", func(g *fakenova.Guest) { g.Locked = false })
+			w.computesReady("n000")
+			Expect(server.Guest("locked").Moves).To(Equal(1))
+		})
 	})
 })

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -70,6 +71,10 @@ type Service struct {
 	// Notices are the conditions of which nodes show the first as long as an object has it and
 	// is not Ready.
 	Notices []condition.Type
+
+	// EmptySince returns since when nothing of the service is on the host that a reboot would end,
+	// zero if something is or that is not known; nil where nothing ever is.
+	EmptySince func(Object) metav1.Time
 
 	// Bind returns what the kind adds to the phases of one object.
 	Bind func(*Scope) Parts

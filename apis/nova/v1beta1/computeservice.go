@@ -7,8 +7,9 @@ const NovaStep = "nova"
 
 // DrainStatus is a drain that the operators asked for.
 type DrainStatus struct {
-	// Step that needs the host empty.
-	Step string `json:"step"`
+	// Step that needs the host empty; absent for one of the node.
+	// +optional
+	Step string `json:"step,omitempty"`
 	// Role of the node when its turn came: maxUnavailable hosts of a role are drained at a time.
 	Role string `json:"role,omitempty"`
 	// Since when guests are moved off the host.

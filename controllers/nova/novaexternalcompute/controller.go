@@ -57,7 +57,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
 		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE, Identity: identity.HostCompute,
-		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, Notices: []condition.Type{novav1.EvacuatedCondition, novav1.DrainedCondition}, Reads: reads, Busy: r.Services.Busy,
+		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, EmptySince: registration.EmptySince, Notices: []condition.Type{novav1.EvacuatedCondition, novav1.DrainedCondition}, Reads: reads, Busy: r.Services.Busy,
 		Bind: r.bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 			return r.watch(ctx, mgr, shared, b)
@@ -78,11 +78,8 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 		WatchesRawSource(r.Services.Computes())
 	migration.Watch(b, mgr.GetClient(), cellIndex)
 	registration.WatchMachines(b)
-	registration.WatchDrains(b, mgr.GetClient(), listComputes)
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.HostIndex, hostOf); err != nil {
-		return err
-	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, registration.DrainIndex, registration.DrainOf); err != nil {
+	registration.WatchDrains(b, mgr.GetClient())
+	if err := registration.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	if err := layers.Index(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -112,14 +109,6 @@ var hostChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return registration.HostOf(e.ObjectOld) != registration.HostOf(e.ObjectNew)
 	},
-}
-
-// hostOf leaves out computes that nova does not know, which have no host in common.
-func hostOf(obj client.Object) []string {
-	if host := registration.HostOf(obj); host != "" {
-		return []string{host}
-	}
-	return nil
 }
 
 // reads are the Secrets and ConfigMaps of the compute's own configuration, and the options of its

@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -31,7 +32,7 @@ func (s *Registration) drainedFor() string {
 	case s.isAnnotated():
 		return "annotation " + common.DrainAnnotation + " of the node"
 	case s.compute.Status.Drain != nil:
-		return "step " + s.compute.Status.Drain.Step + " needs it empty"
+		return "step " + cmp.Or(s.compute.Status.Drain.Step, "of the node") + " needs it empty"
 	}
 	return ""
 }

@@ -118,7 +118,7 @@ func (s *Registration) Observe(ctx context.Context) error {
 	if halt := s.unwritten(); halt != nil { // another phase may halt before Ready says so
 		s.compute.Status.Conditions.MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
 	}
-	return nil
+	return s.drainForNode(ctx)
 }
 
 // Observes reports whether a Nova runs an API that can be asked.

@@ -21,46 +21,62 @@ import (
 
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-// DrainIndex holds the role of a compute that is drained for a step, and awaitsEmptyHost for one
-// on which a step waits for that: DrainOf.
+// DrainIndex holds the role of a compute that is drained for a step: DrainOf.
 const DrainIndex = "status.drain"
-
-// awaitsEmptyHost is no name of a role.
-const awaitsEmptyHost = "?"
 
 // mostDrained is the most hosts that a message names.
 const mostDrained = 3
 
-// DrainOf returns the value of DrainIndex, none for a compute that neither is drained for a
-// step nor waits for it.
+// DrainOf returns the value of DrainIndex, none for a compute that is not drained for a step.
 func DrainOf(obj client.Object) []string {
-	status := &obj.(*novav1.NovaExternalCompute).Status
-	deployed := status.Conditions.Get(condition.DeploymentReadyCondition)
-	switch {
-	case status.Drain != nil:
-		return []string{"role/" + status.Drain.Role}
-	case deployed != nil && deployed.Reason == condition.Reason(edpm.HostNotEmpty):
-		return []string{awaitsEmptyHost}
+	if drain := obj.(*novav1.NovaExternalCompute).Status.Drain; drain != nil {
+		return []string{drain.Role}
 	}
 	return nil
 }
 
-// WatchDrains wakes computes on which a step waits for an empty host when another compute is no
-// longer drained for one.
-func WatchDrains(b *builder.Builder, c client.Reader, list func() client.ObjectList) {
-	waiting := watch.Users(c, list, DrainIndex, func(client.Object) string { return awaitsEmptyHost })
-	isDrained := func(obj client.Object) bool { return obj.(*novav1.NovaExternalCompute).Status.Drain != nil }
-	b.Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(waiting), builder.WithPredicates(predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool { return isDrained(e.ObjectOld) && !isDrained(e.ObjectNew) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return isDrained(e.Object) },
-	}))
+// WatchDrains wakes computes when a step of their node needs the host empty, or no longer, and
+// when another one of their role is no longer drained for a step.
+func WatchDrains(b *builder.Builder, c client.Reader) {
+	listNodes := func() client.ObjectList { return &dataplanev1.OpenStackDataPlaneNodeList{} }
+	ofRole := watch.Users(c, listNodes, dataplane.RoleIndex, func(obj client.Object) string { return strings.Join(DrainOf(obj), "") })
+	b.Watches(&dataplanev1.OpenStackDataPlaneNode{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(watch.Changes(nodeNeed))).
+		Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(ofRole), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false },
+			UpdateFunc: func(e event.UpdateEvent) bool { return DrainOf(e.ObjectOld) != nil && DrainOf(e.ObjectNew) == nil },
+			DeleteFunc: func(e event.DeleteEvent) bool { return DrainOf(e.Object) != nil },
+		}))
+}
+
+// nodeNeed is why the steps of a node are not run, as far as it concerns whether the host is
+// drained: empty for other reasons.
+func nodeNeed(node client.Object) edpm.Phase {
+	deployed := node.(*dataplanev1.OpenStackDataPlaneNode).Status.Conditions.Get(condition.DeploymentReadyCondition)
+	if deployed == nil {
+		return ""
+	}
+	switch need := edpm.Phase(deployed.Reason); need {
+	case edpm.HostNotEmpty, edpm.Paused, edpm.Excluded:
+		return need
+	}
+	return ""
+}
+
+// EmptySince is since when a compute, as it is in the API, shows that its host is drained; zero
+// if it does not.
+func EmptySince(compute hosted.Object) metav1.Time {
+	if drained := compute.GetConditions().Get(novav1.DrainedCondition); drained != nil && drained.Status == corev1.ConditionTrue {
+		return drained.LastTransitionTime
+	}
+	return metav1.Time{}
 }
 
 // permitted is the way in which the role, or the node, has guests moved for a step; empty if it
@@ -75,11 +91,24 @@ func (s *Registration) permitted() string {
 	return ""
 }
 
-// noteDrain ends the drain for a step that the role no longer permits.
+// noteDrain ends the drain for a step that the role no longer permits, and of a node on which no
+// step is to be run.
 func (s *Registration) noteDrain() {
-	if s.Node != nil && s.permitted() == "" {
+	if s.Node == nil {
+		return
+	}
+	if need := nodeNeed(s.Node); s.permitted() == "" || need == edpm.Paused || need == edpm.Excluded {
 		s.endDrain()
 	}
+}
+
+// drainForNode has the host drained if a step of its node needs it empty.
+func (s *Registration) drainForNode(ctx context.Context) error {
+	if s.Node == nil || s.compute.Status.Fence != nil || s.wantsDrain() || s.permitted() == "" || nodeNeed(s.Node) != edpm.HostNotEmpty {
+		return nil
+	}
+	_, err := s.takeTurn(ctx, "")
+	return err
 }
 
 // endDrain forgets that a step needs the host empty.
@@ -130,16 +159,24 @@ func (s *Registration) requestDrain(ctx context.Context, state *edpm.State) (str
 	case s.permitted() == "":
 		return fmt.Sprintf("Run kubectl edpm drain %s, or set deployStrategy.drain of the node or its role, which permits to drain hosts for such steps", s.compute.Spec.DataplaneNodeName), nil
 	}
-	others, err := s.turns.take(client.ObjectKeyFromObject(s.compute), s.roleName(), s.MayInterrupt(), func() ([]string, error) { return s.drainedForSteps(ctx) })
-	if err != nil {
+	switch others, err := s.takeTurn(ctx, state.Step); {
+	case err != nil:
 		return "", err
-	}
-	if len(others) > 0 {
+	case len(others) > 0:
 		return fmt.Sprintf("It is drained when its turn comes: maxUnavailable permits no more hosts at a time than %s", strings.Join(others, ", ")), nil
 	}
-	s.compute.Status.Drain = &novav1.DrainStatus{Step: state.Step, Role: s.roleName(), Since: metav1.Now()}
-	phase.Soon(ctx)
 	return "The host is drained for it, as deployStrategy.drain permits", nil
+}
+
+// takeTurn notes that the host is drained for a step of the compute, or for one of the node if
+// that is empty. If it is not its turn, some of those are returned whose it is.
+func (s *Registration) takeTurn(ctx context.Context, step string) (others []string, err error) {
+	others, err = s.turns.take(client.ObjectKeyFromObject(s.compute), s.roleName(), s.MayInterrupt(), func() ([]string, error) { return s.drainedForSteps(ctx) })
+	if err == nil && len(others) == 0 {
+		s.compute.Status.Drain = &novav1.DrainStatus{Step: step, Role: s.roleName(), Since: metav1.Now()}
+		phase.Soon(ctx) // nova is asked for nothing before the status says why
+	}
+	return others, err
 }
 
 func (s *Registration) roleName() string { return s.Node.Spec.Role }
@@ -147,7 +184,7 @@ func (s *Registration) roleName() string { return s.Node.Spec.Role }
 // drainedForSteps are the names of the computes of the role that are drained for a step.
 func (s *Registration) drainedForSteps(ctx context.Context) ([]string, error) {
 	list := &novav1.NovaExternalComputeList{}
-	err := s.reader.List(ctx, list, client.InNamespace(s.compute.Namespace), client.MatchingFields{DrainIndex: "role/" + s.roleName()}, client.UnsafeDisableDeepCopy)
+	err := s.reader.List(ctx, list, client.InNamespace(s.compute.Namespace), client.MatchingFields{DrainIndex: s.roleName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("listing the computes that are drained: %w", err)
 	}
@@ -160,14 +197,11 @@ func (s *Registration) drainedForSteps(ctx context.Context) ([]string, error) {
 
 // emptySince is since when the host is drained, zero if it is not.
 func (s *Registration) emptySince() time.Time {
-	now := s.compute.Status.Conditions.Get(novav1.DrainedCondition)
-	switch {
-	case now == nil || now.Status != corev1.ConditionTrue:
-		return time.Time{}
-	case s.previous != nil && s.previous.Status == corev1.ConditionTrue:
+	now := EmptySince(s.compute).Time
+	if !now.IsZero() && s.previous != nil && s.previous.Status == corev1.ConditionTrue {
 		return s.previous.LastTransitionTime.Time
 	}
-	return now.LastTransitionTime.Time
+	return now
 }
 
 // turns has the computes whose turn it is to be drained for a step, with their roles, until the

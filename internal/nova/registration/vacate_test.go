@@ -110,14 +110,16 @@ func TestADrainOfANodeThatCannotBeReadContinues(t *testing.T) {
 	}
 }
 
-func TestComputesThatWaitForAnEmptyHostAreFound(t *testing.T) {
-	waiting, drained, ready := &novav1.NovaExternalCompute{}, &novav1.NovaExternalCompute{}, &novav1.NovaExternalCompute{}
-	waiting.Status.Conditions.MarkFalse(condition.DeploymentReadyCondition, condition.Reason(edpm.HostNotEmpty), condition.SeverityInfo, "")
-	drained.Status = *waiting.Status.DeepCopy()
-	drained.Status.Drain = &novav1.DrainStatus{Role: "compute"}
-	ready.Status.Conditions.MarkTrue(condition.DeploymentReadyCondition, "")
-	got := [][]string{DrainOf(waiting), DrainOf(drained), DrainOf(ready)}
-	if diff := cmp.Diff([][]string{{awaitsEmptyHost}, {"role/compute"}, nil}, got); diff != "" {
-		t.Errorf("the index differs (-want +got):\n%s", diff)
+func TestANodeSaysWhetherItsStepsNeedAnEmptyHost(t *testing.T) {
+	for reason, want := range map[condition.Reason]edpm.Phase{
+		"": "", "Failed": "", "Running": "", "HostNotEmpty": edpm.HostNotEmpty, "DeployDisabled": edpm.Paused, "OutsideLimit": edpm.Excluded,
+	} {
+		node := &dataplanev1.OpenStackDataPlaneNode{}
+		if reason != "" {
+			node.Status.Conditions.MarkFalse(condition.DeploymentReadyCondition, reason, condition.SeverityInfo, "")
+		}
+		if got := nodeNeed(node); got != want {
+			t.Errorf("with reason %q it is %q; want %q", reason, got, want)
+		}
 	}
 }

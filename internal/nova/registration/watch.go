@@ -2,6 +2,7 @@ package registration
 
 import (
 	"context"
+	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +33,23 @@ func Watch(b *builder.Builder, c client.Reader, list func() client.ObjectList, c
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(ofCell(watch.ByName)),
 			builder.WithPredicates(predicate.Or(append(more, cellChanges)...))).
 		Watches(&novav1.Nova{}, handler.EnqueueRequestsFromMapFunc(ofNova), builder.WithPredicates(apiChanges))
+}
+
+// Index adds the indexes of computes on hosts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	// Computes that nova does not know have no host in common.
+	hosts := func(obj client.Object) []string { return nonEmpty(HostOf(obj)) }
+	return errors.Join(
+		indexer.IndexField(ctx, &novav1.NovaExternalCompute{}, HostIndex, hosts),
+		indexer.IndexField(ctx, &novav1.NovaExternalCompute{}, DrainIndex, DrainOf),
+	)
+}
+
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
 }
 
 // WatchMachines wakes computes when their machines are powered off or on.
