@@ -35,7 +35,7 @@ const (
 	HostBusy Phase = "HostBusy"
 	// HostNotEmpty : the step needs a host without guests, for example for a reboot, or to replace
 	// libvirtd by virtqemud, and the host has some; the message has their number and what is
-	// awaited. Nothing was changed. Remedy: nothing while the host is being drained; else run
+	// awaited. The guests are as before. Remedy: nothing while the host is being drained; else run
 	// `kubectl edpm drain <node>`, or allow it by
 	// [deployStrategy.drain](how-to/drain.md#steps-that-need-an-empty-host). The step is run when
 	// the host is empty.

@@ -22,7 +22,7 @@ DOCUMENTATION = """
         returned C(edpm_refused), as the same inputs lead to the same failure each time. C(differences) are there in check
         mode, a C([step,"task","name",...]) for each task that would change the host, by the number of its step, with the names of
         files, units or containers as far as the task says them, and C([step,n]) for C(n) more. They never have contents.
-        C(occupied) is 1 when the task that failed has the variable C(edpm_needs: drained), as it needs a host without guests.
+        C(occupied) is 1 when the task that failed has the variable C(edpm_needs) with the value C(drained), as it needs a host without guests.
       - A host has done a step if Ansible kept it until the last play of the step was over. Hosts that only stood by when a play
         was aborted (C(any_errors_fatal), C(max_fail_percentage), a failed C(run_once) task or batch) have not.
         Hosts that the meta tasks C(end_host) or C(end_play) sent to the end of a play that they had begun have.

@@ -91,6 +91,15 @@ func (s *Registration) permitted() string {
 	return ""
 }
 
+// permitDrain says to a step since when the host is drained, and to libvirt that it can be: it
+// asks for that only then where guests in its container keep it from being restarted.
+func (s *Registration) permitDrain(t *edpm.Target) {
+	t.EmptySince = s.emptySince()
+	if t.Step.Name == "libvirt" && s.api != nil && s.permitted() != "" {
+		t.Hints = map[string]any{"edpm_libvirt_drain": true}
+	}
+}
+
 // noteDrain ends the drain for a step that the role no longer permits, and of a node on which no
 // step is to be run.
 func (s *Registration) noteDrain() {
