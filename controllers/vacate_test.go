@@ -243,6 +243,24 @@ var _ = Describe("A step that needs an empty host", func() {
 			w.quiet()
 		})
 
+		DescribeTable("has the same outcome whenever the manager is killed",
+			func(write int, done bool) {
+				permit("live")
+				add("n000", fakenova.Guest{Name: "a"})
+				killed := server.KillAt(write, done)
+				annotate(w.node("n000"), common.RerunAnnotation, "kernel")
+				Eventually(killed).Should(BeClosed())
+				w.running.end()
+				server.Revive()
+				w.running = startManager(w.ns, w.opts)
+				w.computesReady("n000")
+				free("n000")
+				Expect(server.Guest("a").Moves).To(Equal(1))
+			},
+			func(write int, done bool) string { return fmt.Sprintf("at write %d to nova, done: %v", write, done) },
+			Entry(nil, 1, true), Entry(nil, 2, false), Entry(nil, 2, true), Entry(nil, 3, false), Entry(nil, 3, true),
+		)
+
 		It("waits, and says for what, where that is not permitted, and when nothing is to be run any more", func() {
 			add("n000", fakenova.Guest{Name: "locked", Locked: true})
 			rebooted()
