@@ -137,6 +137,12 @@ class StepsTest(unittest.TestCase):
         run = run_steps([[play(WORK)], [play(WORK, hosts="h2,h3")]])
         self.assertEqual(runs.host_of(run.recap, "h1"), (1, 0, 0, "no task of the step ran on this host"), run.raw)
 
+    def test_a_task_that_needs_a_host_without_guests(self):
+        """Also in a rescue, as that of the reboot."""
+        needs = {"edpm_needs": "drained"}
+        run = run_steps([[play(WORK)], [play(WORK, {"block": [fail("h1", "h2", vars=needs)], "rescue": [fail("h1", vars=needs), fail("h2")]})]])
+        self.assertEqual({host: entry[7:] for host, entry in run.recap["hosts"].items()}, {"h1": [1, 1, None, 0, [], 1], "h2": [1], "h3": []}, run.raw + run.output)
+
     def test_the_step_is_known_to_the_tasks(self):
         tell = {"name": "Tell", "ansible.builtin.debug": {"msg": "this is {{ edpm_step }}"}}
         run = run_steps([[play(tell)], [play(tell)]])

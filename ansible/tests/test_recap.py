@@ -286,8 +286,8 @@ class CallbackTest(unittest.TestCase):
             "ansible_play_hosts_all": list(hosts), "hostvars": {name: hostvars.get(name, {}) for name in hosts}})
         self.callback.v2_playbook_on_play_start(Thing(get_variable_manager=lambda: variables))
 
-    def result(self, host, task, **result):
-        return Thing(_host=Thing(get_name=lambda: host), task_name=task, _task=Thing(action=task), _result=result)
+    def result(self, host, task, variables=None, **result):
+        return Thing(_host=Thing(get_name=lambda: host), task_name=task, _task=Thing(action=task, vars=variables or {}), _result=result)
 
     def stats(self, **hosts):
         fields = ("ok", "changed", "failures", "unreachable", "skipped")
@@ -412,6 +412,18 @@ class CallbackTest(unittest.TestCase):
         failed = (2, 0, 1, 0, 0)
         recap_of = self.stats(a=failed, b=failed, c=failed, d=failed, e=(2, 0, 0, 1, 0))
         self.assertEqual({host: entry[7:] for host, entry in recap_of.items()}, {"a": [0, 1, 1, 1], "b": [], "c": [0, 1, 1, 1], "d": [], "e": []})
+
+    def test_a_task_that_needs_an_empty_host_says_so(self):
+        self.play("a", "b", "c", "d", "e")
+        empty = {"edpm_needs": "drained"}
+        for host, *tasks in (("a", empty), ("b", empty, {}), ("c", {}, empty), ("d", {"edpm_needs": "other"}), ("e", empty)):
+            for variables in tasks:
+                self.callback.v2_runner_on_failed(self.result(host, "Check", variables, msg="no"))
+        self.callback.v2_runner_on_unreachable(self.result("e", "Check", empty, msg="no route"))
+        failed = (2, 0, 1, 0, 0)
+        recap_of = self.stats(a=failed, b=failed, c=failed, d=failed, e=(2, 0, 0, 1, 0))
+        self.assertEqual({host: entry[7:] for host, entry in recap_of.items()},
+                         {"a": [0, 1, None, 0, [], 1], "b": [], "c": [0, 1, None, 0, [], 1], "d": [], "e": []})
 
     def test_a_rescued_refusal_is_none(self):
         self.play("a")

@@ -221,6 +221,10 @@ func (d *drainCommand) report(compute *unstructured.Unstructured, show func(stri
 	case drained == nil:
 		return false, nil
 	}
+	if step, isForStep := stepOfDrain(compute); d.undo && isForStep && drained.Type == novav1.DrainedCondition {
+		show("it stays drained until " + step + " has run: see status.drain of the compute, and deployStrategy.drain of its role")
+		return true, nil
+	}
 	show(drained.Message)
 	if d.undo {
 		return false, nil
@@ -233,6 +237,16 @@ func (d *drainCommand) report(compute *unstructured.Unstructured, show func(stri
 	}
 	// The condition can still be that of a drain in another way.
 	return drained.Status == corev1.ConditionTrue && d.isReasonOf(drained.Reason), nil
+}
+
+// stepOfDrain returns the step for which the operators drain the host of a compute, and whether
+// they do.
+func stepOfDrain(compute *unstructured.Unstructured) (step string, isForStep bool) {
+	drain, isForStep, _ := unstructured.NestedMap(compute.Object, "status", "drain")
+	if name, _ := drain["step"].(string); name != "" {
+		return "step " + name, isForStep
+	}
+	return "a step of the node", isForStep
 }
 
 // condition that says how far it is.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -123,6 +124,21 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%v:\n%s", err, screen)
 		}
 		screen.await(t, second+": its service is disabled (bad DIMM)\n")
+	})
+	t.Run("does not wait for a drain that a step asks for", func(t *testing.T) {
+		k.say(first, is(novav1.DrainedCondition, novav1.GuestsRemainReason, "1 that cannot be moved"))
+		compute := &novav1.NovaExternalCompute{ObjectMeta: k.meta(first)}
+		k.read(compute)
+		compute.Status.Drain = &novav1.DrainStatus{Step: "libvirt", Since: metav1.Now()}
+		k.writeStatus(compute)
+		screen, ended := k.start("undrain", first)
+		if err := <-ended; err != nil {
+			t.Errorf("%v:\n%s", err, screen)
+		}
+		screen.await(t, first+": it stays drained until step libvirt has run: see status.drain of the compute")
+		k.read(compute)
+		compute.Status.Drain = nil
+		k.writeStatus(compute)
 	})
 	t.Run("ends when the compute is deleted", func(t *testing.T) {
 		screen, ended := k.start("drain", first)

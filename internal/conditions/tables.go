@@ -42,7 +42,7 @@ var tables = []Table{
 	}},
 	{Name: step, Title: "reasons of a step", Kinds: []string{node, compute, ovnController, metadataAgent, edpmService}, Link: "conditions.md#reasons-of-a-step", Conditions: []Condition{
 		deploymentReady.withMeaning("every step has run on the host with the current inputs").withReasons(
-			edpmPending, edpmHostBusy, edpmRunning, edpmFailed, edpmRefused, edpmRetriesExhausted, edpmRolloutHeld, edpmTooLarge, edpmPaused, edpmExcluded, edpmLimited),
+			edpmPending, edpmHostBusy, edpmHostNotEmpty, edpmRunning, edpmFailed, edpmRefused, edpmRetriesExhausted, edpmRolloutHeld, edpmTooLarge, edpmPaused, edpmExcluded, edpmLimited),
 		commonHostInSync.withReasons(commonHostDiffers, commonRepairAwaited, commonDriftReturned),
 	}},
 	{Name: topologyRef, Title: "as of every object with a topologyRef", Kinds: []string{role, node, ansibleEE, controlPlane, glanceAPI, nova, novaCompute, novaCell}, Link: "topology.md#conditions", Conditions: []Condition{

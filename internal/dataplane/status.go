@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -17,7 +18,7 @@ import (
 // whether that was a change. Each service applies its own entry under its own
 // field manager. If the node no longer exists the error is NotFound.
 func SetServiceStatus(ctx context.Context, c client.Client, node *dataplanev1.OpenStackDataPlaneNode, entry dataplanev1.NodeServiceStatus) (bool, error) {
-	if old, ok := find(node, entry.Name); ok && old == entry {
+	if old, ok := find(node, entry.Name); ok && equality.Semantic.DeepEqual(old, entry) {
 		return false, nil
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entry)

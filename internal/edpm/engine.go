@@ -230,7 +230,7 @@ func (e *Engine) act(ledger *common.Ledger, due []*assessment) error {
 	if state.Phase == Refused {
 		return e.rest(first.Target, state)
 	}
-	if state.Phase != Pending && state.Phase != Failed {
+	if state.Phase != Pending && !state.hasFailed() {
 		e.requeue(first.Group())
 		return nil
 	}
@@ -245,11 +245,11 @@ func (e *Engine) act(ledger *common.Ledger, due []*assessment) error {
 	state.pending = true
 	switch reason, busy := e.addPending(newPendingTarget(ledger.HostKey, due, e.Clock.Now())); {
 	case reason == "" && busy == "":
-	case reason == "" && state.Phase == Failed:
+	case reason == "" && state.hasFailed():
 		state.Message += "; the next attempt waits for what it would interrupt: " + busy
 	case reason == "":
 		state.Phase, state.Message = HostBusy, busy
-	case state.Phase == Failed:
+	case state.hasFailed():
 		state.Message += "; the next attempt is held: " + reason
 	default:
 		state.Phase, state.Message = RolloutHeld, reason
@@ -363,6 +363,16 @@ func (e *Engine) refuse(key Key, run *ansibleeev1.OpenStackAnsibleEE, refused bo
 	if e.verdicts.refuse(key, run, refused) {
 		e.enqueue(groupOf(run), e.Debounce)
 	}
+}
+
+// MayInterrupt returns how many hosts of a role may be unavailable at a time for a step that
+// interrupts a service: at least one.
+func (e *Engine) MayInterrupt(s Strategy, namespace, role string) int {
+	members := 0
+	if e.Members != nil {
+		members = e.Members(namespace, role)
+	}
+	return s.interrupting().unavailableLimit(members)
 }
 
 // requeue lets the group be planned again, for example because a run can be pruned.

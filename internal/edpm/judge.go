@@ -33,6 +33,13 @@ const (
 	// it continues automatically when that has ended. If it never ends, abort it in nova, or set
 	// annotation `edpm.openstack.org/ignore-busy: "true"` on the service.
 	HostBusy Phase = "HostBusy"
+	// HostNotEmpty : the step needs a host without guests, for example for a reboot, or to replace
+	// libvirtd by virtqemud, and the host has some; the message has their number and what is
+	// awaited. The guests are as before. Remedy: nothing while the host is being drained; else run
+	// `kubectl edpm drain <node>`, or allow it by
+	// [deployStrategy.drain](how-to/drain.md#steps-that-need-an-empty-host). The step is run when
+	// the host is empty.
+	HostNotEmpty Phase = "HostNotEmpty"
 	// Running : a run is in progress; the message names it. Remedy: nothing: it continues
 	// automatically. `kubectl edpm logs <node> -f` follows its output.
 	Running Phase = "Running"
@@ -84,6 +91,8 @@ type State struct {
 	Repeated bool
 	// Retry is when a failed host is tried again.
 	Retry time.Time
+	// Emptied reports whether a host that was HostNotEmpty has become empty since.
+	Emptied bool
 
 	fixed   bool // whether the host is reached in another way than when it failed
 	refused bool // whether it fails in this way each time with the same inputs
@@ -95,11 +104,13 @@ type want struct {
 	hash, access, rerun, limited string
 	// tokens of all sources; rerun is the one in force.
 	tokens map[string]string
+	// emptySince is since when the host has no guests; zero if it has.
+	emptySince time.Time
 }
 
 // want of a target.
 func (t *Target) want() want {
-	return want{hash: t.Hash(), access: t.Access(), rerun: t.Rerun, limited: t.Strategy.limited(), tokens: t.Tokens}
+	return want{hash: t.Hash(), access: t.Access(), rerun: t.Rerun, limited: t.Strategy.limited(), tokens: t.Tokens, emptySince: t.EmptySince}
 }
 
 // run is what matters of an OpenStackAnsibleEE for one step of one of its targets.
@@ -320,11 +331,17 @@ func failure(r *run, w want, backoff Backoff) State {
 	if r.known {
 		s.Message, s.Unreachable, s.refused = r.result.Message, r.result.Unreachable > 0, r.result.Refused
 	}
-	if s.fixed = r.target.Access != w.access; !s.fixed {
+	if r.known && r.result.HostNotEmpty {
+		s.Phase, s.Emptied = HostNotEmpty, w.emptySince.After(r.end)
+	}
+	if s.fixed = r.target.Access != w.access; !s.fixed && !s.Emptied {
 		s.Retry = r.end.Add(backoff.After(r.target.Attempt, r.name))
 	}
 	return s
 }
+
+// hasFailed reports whether the last run did not do the step, which is tried again.
+func (s State) hasFailed() bool { return s.Phase == Failed || s.Phase == HostNotEmpty }
 
 // isRepeated reports whether the attempt before the last failed as this one did: the
 // host answered both times, or neither time. Of an attempt whose run is gone

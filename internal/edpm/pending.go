@@ -64,7 +64,7 @@ func newPendingTarget(hostKey string, due []*assessment, now time.Time) *pending
 
 // nextAttempt counts the attempts of the next run, from 1.
 func (a *assessment) nextAttempt() int32 {
-	if a.state.Phase == Failed {
+	if a.state.hasFailed() {
 		return a.state.Attempt + 1
 	}
 	return 1
@@ -72,7 +72,7 @@ func (a *assessment) nextAttempt() int32 {
 
 // notBefore is when the next run may be started at the earliest.
 func (a *assessment) notBefore() time.Time {
-	if a.state.Phase == Failed {
+	if a.state.hasFailed() {
 		return a.state.Retry
 	}
 	return time.Time{}
@@ -85,7 +85,7 @@ func (a *assessment) apart() bool { return a.last != nil && a.last.finished && !
 // takes reports whether another step can follow in the same run: it may be run as
 // soon as the others, in the same Pod, and with the same variables.
 func (o *pendingTarget) takes(next *assessment, now time.Time) bool {
-	if next.state.Phase != Pending && next.state.Phase != Failed || next.apart() || len(o.then)+1 == ansibleeev1.MaxSteps {
+	if next.state.Phase != Pending && !next.state.hasFailed() || next.apart() || len(o.then)+1 == ansibleeev1.MaxSteps {
 		return false
 	}
 	if restricted, err := restriction(next.Target, &next.state); err != nil || restricted != "" || next.Rerun != o.Rerun {

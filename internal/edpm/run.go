@@ -198,7 +198,7 @@ func (s State) steps(one, many string) string {
 
 // nextRetry is when a target that failed is tried again, nil for any other.
 func (s State) nextRetry() *metav1.Time {
-	if s.Phase != Failed {
+	if !s.hasFailed() {
 		return nil
 	}
 	return &metav1.Time{Time: s.Retry.Truncate(time.Second)}
@@ -220,6 +220,8 @@ func (s State) Describe() string {
 		return fmt.Sprintf("Step %s was refused in %s, and is tried again when its inputs change: %s", s.Step, s.Run, s.Message)
 	case HostBusy:
 		return fmt.Sprintf("Step %s waits for what it would interrupt: %s", s.Step, s.Message)
+	case HostNotEmpty:
+		return fmt.Sprintf("Step %s waits for an empty host, as %s found: %s", s.Step, s.Run, s.Message)
 	case RolloutHeld:
 		return fmt.Sprintf("Step %s is held: %s", s.Step, s.Message)
 	case TooLarge:

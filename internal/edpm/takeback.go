@@ -43,7 +43,7 @@ func (t *Target) stillWants(l *common.Ledger, w want, r *run, runs []*run) bool 
 		}
 	}
 	state := judge(l, t.Step.Name, ended, w, Backoff{})
-	if state.Phase != Pending && state.Phase != Failed {
+	if state.Phase != Pending && !state.hasFailed() {
 		return false
 	}
 	restricted, err := restriction(t, &State{})

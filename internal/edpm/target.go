@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -155,6 +156,9 @@ type Target struct {
 	JumpHost *common.JumpHost
 	// JumpKeyDigest of the content of the Secret of the JumpHost.
 	JumpKeyDigest string
+	// EmptySince is since when the host has no guests; zero if it has, or that is not known. A
+	// step that found guests before is tried again at once.
+	EmptySince time.Time
 	// HostKey that a person says the host has; empty means the one in the ledger.
 	HostKey string
 

@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -266,9 +267,13 @@ func (p *post) desired(value string) Object {
 
 // entry of the service in the status of the node.
 func (p *post) entry(s state) dataplanev1.NodeServiceStatus {
-	return dataplanev1.NodeServiceStatus{
+	entry := dataplanev1.NodeServiceStatus{
 		Name: p.Offering.Name, Ready: s.ready, Message: s.message, Kind: p.name, ObjectName: p.objectName(p.Offering.Name, p.node.Name),
 	}
+	if !s.emptySince.IsZero() {
+		entry.EmptySince = &s.emptySince
+	}
+	return entry
 }
 
 // refuse shows on the node why it has no object.
@@ -354,8 +359,9 @@ func (p *post) deselect(ctx context.Context, obj Object) error {
 
 // state is what the node shows of an object.
 type state struct {
-	ready   bool
-	message string
+	ready      bool
+	message    string
+	emptySince metav1.Time
 }
 
 const (
@@ -363,23 +369,31 @@ const (
 	seeConditions = ": see the conditions of the object"
 )
 
-// stateOf is what the node shows of an object: a notice of the kind where an object is
-// neither ready nor has a problem.
+// stateOf is what the node shows of an object.
 func (k *kind) stateOf(obj client.Object) state {
 	s := stateOf(obj)
-	if s.message != deploying {
-		return s
+	if s.message == deploying {
+		s.message = cmp.Or(k.notice(obj.(Object)), deploying)
 	}
-	for _, t := range k.Notices {
-		switch notice := obj.(Object).GetConditions().Get(t); {
-		case notice == nil:
-		case notice.Status == corev1.ConditionTrue:
-			return state{message: string(notice.Type) + seeConditions}
-		default:
-			return state{message: string(notice.Reason) + seeConditions}
-		}
+	if k.EmptySince != nil {
+		s.emptySince = k.EmptySince(obj.(Object))
 	}
 	return s
+}
+
+// notice is the first of the kind that an object has, empty for none. Nodes show it where the
+// object is neither ready nor has a problem.
+func (k *kind) notice(obj Object) string {
+	for _, t := range k.Notices {
+		switch notice := obj.GetConditions().Get(t); {
+		case notice == nil:
+		case notice.Status == corev1.ConditionTrue:
+			return string(notice.Type) + seeConditions
+		default:
+			return string(notice.Reason) + seeConditions
+		}
+	}
+	return ""
 }
 
 // stateOf reports that an object is ready, what is wrong with it, or that it is in

@@ -88,11 +88,7 @@ func (s *Scope) readInputs(ctx context.Context) error {
 	if err := s.access(ctx); err != nil {
 		return err
 	}
-	var section dataplanev1.DeployStrategySection
-	if s.Role != nil {
-		section = s.Role.Spec.DeployStrategy
-	}
-	strategy, err := dataplane.Rollout(inherit.MergeStrategy(s.Node.Spec.DeployStrategy, section))
+	strategy, err := dataplane.Rollout(inherit.Strategy(s.Node, s.Role))
 	if err != nil {
 		return phase.Stalled(condition.InputReadyCondition, hostedv1.InvalidSpecReason, "deployStrategy of the node: %v", err)
 	}
@@ -242,6 +238,11 @@ func (s *Scope) deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.parts.Vacate != nil {
+		if err := s.parts.Vacate(ctx, &state); err != nil {
+			return err
+		}
+	}
 	s.state = state
 	edpm.ShowDrift(&s.status.Conditions, &s.status.Ledger, s.strategy.Checks.Repair)
 	if state.Phase != edpm.Converged && !s.onlyOptionalDue(state) {
@@ -257,6 +258,12 @@ func (s *Scope) onlyOptionalDue(state edpm.State) bool {
 		steps = append([]string{state.Step}, state.More...)
 	}
 	return !slices.ContainsFunc(s.parts.Steps, func(step Step) bool { return !step.Optional && slices.Contains(steps, step.Name) })
+}
+
+// MayInterrupt is how many hosts of the role may be unavailable at a time for a step that
+// interrupts a service, as far as the inputs have been read.
+func (s *Scope) MayInterrupt() int {
+	return s.Engine.MayInterrupt(s.strategy, s.Object.GetNamespace(), s.roleName())
 }
 
 // State of the steps, once they decide that the service is deployed.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -71,6 +72,10 @@ type Service struct {
 	// is not Ready.
 	Notices []condition.Type
 
+	// EmptySince returns since when nothing of the service is on the host that a reboot would end,
+	// zero if something is or that is not known; nil where nothing ever is.
+	EmptySince func(Object) metav1.Time
+
 	// Bind returns what the kind adds to the phases of one object.
 	Bind func(*Scope) Parts
 	// Watch adds indexes and watches to the controller of the objects, nil for none.
@@ -94,6 +99,9 @@ type Parts struct {
 	Images func() map[string]images.Component
 	// Steps that bring the service to the host, in order.
 	Steps []Step
+	// Vacate is called with the state of the steps, to which it can add: it has a host emptied
+	// for a step that needs that, and given back afterwards. nil if none does.
+	Vacate func(context.Context, *edpm.State) error
 	// Deployed are phases once the steps have run.
 	Deployed []phase.Phase
 

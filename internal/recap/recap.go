@@ -77,7 +77,7 @@ func Parse(message string) (Recap, error) {
 }
 
 // parseHost reads [ok, changed, failed, unreachable, skipped, message, host key,
-// steps done, connected, steps begun, refused, differences]; those from the message on can be missing. Unless it is
+// steps done, connected, steps begun, refused, differences, not empty]; those from the message on can be missing. Unless it is
 // given, a host without failure has done all steps, and another one none.
 func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1.HostStatus, error) {
 	h := ansibleeev1.HostStatus{Name: name}
@@ -99,19 +99,19 @@ func parseHost(name string, fields []json.RawMessage, steps *int32) (ansibleeev1
 			h.StepsDone = ptr.To[int32](0)
 		}
 	}
-	connected, refused := 1, 0
+	connected, refused, notEmpty := 1, 0, 0
 	var differences [][]any
 	rest := []struct {
 		name string
 		to   any
-	}{{"message", &h.Message}, {"key", &h.HostKey}, {"number of steps done", &h.StepsDone}, {"connection", &connected}, {"number of steps begun", &h.StepsBegun}, {"refusal", &refused}, {"differences", &differences}}
+	}{{"message", &h.Message}, {"key", &h.HostKey}, {"number of steps done", &h.StepsDone}, {"connection", &connected}, {"number of steps begun", &h.StepsBegun}, {"refusal", &refused}, {"differences", &differences}, {"need of an empty host", &notEmpty}}
 	for i, field := range fields[len(counts):min(len(fields), len(counts)+len(rest))] {
 		if err := json.Unmarshal(field, rest[i].to); err != nil {
 			return h, fmt.Errorf("the %s of host %s in the recap is not valid: %w", rest[i].name, name, err)
 		}
 	}
 	h.Message, h.HostKey, h.NotConnected = validate.WithoutControls(h.Message), hostKey(h.HostKey), connected == 0
-	h.Refused = refused == 1 && h.Failed > 0
+	h.Refused, h.HostNotEmpty = refused == 1 && h.Failed > 0, notEmpty == 1 && h.Failed > 0
 	for _, d := range differences[:min(len(differences), maxDifferences)] {
 		h.Differences = append(h.Differences, difference(d))
 	}

@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 		},
 		"an error without a play": {`{"v":1,"hosts":{},"error":"no inventory"}`, Recap{Error: "no inventory"}},
 		"fields of a later callback": {
-			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","",1,1,1,0,[],{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1, StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](1)}}},
+			`{"v":1,"steps":1,"hosts":{"a":[1,0,0,0,0,"","",1,1,1,0,[],0,{"new":1}]},"more":true}`, Recap{Hosts: hosts{{Name: "a", OK: 1, StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](1)}}},
 		},
 		"what differs in a check": {
 			`{"v":1,"steps":2,"hosts":{"a":[9,3,0,0,0,"","",2,1,null,0,[[1,"Write hosts","/etc/hosts","/etc/b"],[2,"Run nova\u001b"],[2,-4],[7,3],["x"],[]]]}}`,
@@ -74,6 +74,13 @@ func TestParse(t *testing.T) {
 				{Name: "a", OK: 9, Failed: 1, Message: "no", StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](2), Refused: true},
 				{Name: "b", OK: 9, Unreachable: 1, Message: "gone", StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](2)},
 				{Name: "c", OK: 9, Failed: 1, Message: "no", StepsDone: ptr.To[int32](1), StepsBegun: ptr.To[int32](2)},
+			}},
+		},
+		"a host that has guests and must be empty": {
+			`{"v":1,"steps":2,"hosts":{"a":[9,0,1,0,0,"no","",1,1,null,0,[],1],"b":[9,0,0,1,0,"gone","",1,1,null,0,[],1]}}`,
+			Recap{Hosts: hosts{
+				{Name: "a", OK: 9, Failed: 1, Message: "no", StepsDone: ptr.To[int32](1), HostNotEmpty: true},
+				{Name: "b", OK: 9, Unreachable: 1, Message: "gone", StepsDone: ptr.To[int32](1)},
 			}},
 		},
 		"the key of a host that was met": {

@@ -50,6 +50,8 @@ const (
 	Unreachable Outcome = "unreachable"
 	// Refused : it fails, as it does each time with the same inputs.
 	Refused Outcome = "refused"
+	// Occupied : it fails because it needs a host without guests.
+	Occupied Outcome = "occupied"
 	// Missing : the recap does not have the host.
 	Missing Outcome = "missing"
 	// Killed : the Pod ends without a recap; so it does for all hosts of the run.
@@ -360,6 +362,8 @@ func (s *Space) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (in
 			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: boom on " + host, "", done - 1}, false
 		case Refused:
 			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: no such option", "", done - 1, 1, done, 1}, false
+		case Occupied:
+			recap[host], good = []any{1, 0, 1, 0, 0, "task Check: 1 guests run", "", done - 1, 1, nil, 0, []any{}, 1}, false
 		case Unreachable:
 			recap[host], good = []any{done - 1, 0, 0, 1, 0, "connect to " + host + ": no route to host", "", done - 1, min(done-1, 1)}, false
 		case Missing:

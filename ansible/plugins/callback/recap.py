@@ -12,7 +12,7 @@ DOCUMENTATION = """
     description:
       - Writes one JSON object of at most 4,096 bytes, the size of a termination message of Kubernetes.
       - It reads C({"v":1,"steps":1,"hosts":{"<host>":[ok,changed,failed,unreachable,skipped,"message","host key",done,
-        connected,begun,refused,differences]}}).
+        connected,begun,refused,differences,occupied]}}).
         The message is there when the host failed or did not reach the end, or when a module returned C(edpm_note), what
         a person has to know of a host that is well; the key when ssh met the host for
         the first time. C(steps) is the number of steps of the run, and C(done) how many of them the host has done. Where
@@ -22,6 +22,7 @@ DOCUMENTATION = """
         returned C(edpm_refused), as the same inputs lead to the same failure each time. C(differences) are there in check
         mode, a C([step,"task","name",...]) for each task that would change the host, by the number of its step, with the names of
         files, units or containers as far as the task says them, and C([step,n]) for C(n) more. They never have contents.
+        C(occupied) is 1 when the task that failed has the variable C(edpm_needs) with the value C(drained), as it needs a host without guests.
       - A host has done a step if Ansible kept it until the last play of the step was over. Hosts that only stood by when a play
         was aborted (C(any_errors_fatal), C(max_fail_percentage), a failed C(run_once) task or batch) have not.
         Hosts that the meta tasks C(end_host) or C(end_play) sent to the end of a play that they had begun have.
@@ -233,7 +234,7 @@ def named(differences, most):
 
 def fewer(hosts, most):
     """Returns hosts with at most so many differences of each step named."""
-    return {name: entry[:DIFFERENCES] + [named(entry[DIFFERENCES], most)] if len(entry) > DIFFERENCES else entry for name, entry in hosts.items()}
+    return {name: entry[:DIFFERENCES] + [named(entry[DIFFERENCES], most)] + entry[DIFFERENCES + 1:] if len(entry) > DIFFERENCES else entry for name, entry in hosts.items()}
 
 
 def encode(hosts, steps=1, max_bytes=MAX_BYTES):
@@ -242,7 +243,7 @@ def encode(hosts, steps=1, max_bytes=MAX_BYTES):
     Where not even the counts fit they say only whether there was any.
 
     hosts maps names to [ok, changed, failed, unreachable, skipped, message, key,
-    done, connected, begun, refused, differences]; what is missing at the end is left out. As many differences are named as
+    done, connected, begun, refused, differences, occupied]; what is missing at the end is left out. As many differences are named as
     fit alone, and as many keys kept as fit without messages, then the longest messages for which there is room.
     """
     for most in (MAX_OF_STEP, 4, 2, 1, 0):
@@ -264,7 +265,8 @@ def encode(hosts, steps=1, max_bytes=MAX_BYTES):
     return dumps({"v": 1, "hosts": {}, "error": "the recap of %d hosts does not fit" % len(hosts)})
 
 
-def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, idle=False, note="", refused=False, differences=None):
+def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, idle=False, note="", refused=False, differences=None,
+          occupied=False):
     """Returns one host's part of the recap from the counts of Ansible and of steps."""
     numbers = [counts[name] for name in ("ok", "changed", "failures", "unreachable", "skipped")]
     failed = bool(counts["failures"] or counts["unreachable"])
@@ -276,8 +278,8 @@ def entry(counts, message, key=None, done=1, connected=True, begun=0, steps=1, i
     elif done < steps:
         text = IDLE if idle else ABORTED
     rest = [text, key or ""]
-    if differences:
-        rest += [done, int(connected), begun if begun > done + 1 else None, int(refused and failed), differences]
+    if differences or occupied and failed:
+        rest += [done, int(connected), begun if begun > done + 1 else None, int(refused and failed), differences or []] + [1] * (occupied and failed)
     elif refused and failed:
         rest += [done, int(connected), max(begun, done + 1), 1]
     elif begun > done + 1:
@@ -463,6 +465,7 @@ class CallbackModule(CallbackBase):
         self.hosts = {}  # in the order of the plays
         self.messages = {}
         self.refusals = set()  # hosts whose last failure is the same with the same inputs
+        self.occupied = set()  # hosts whose last failure is that they have guests
         self.notes = {}  # by host and module
         self.refused = {}  # addresses at which ssh could not log in
         self.known_before = {}
@@ -508,6 +511,7 @@ class CallbackModule(CallbackBase):
         # Which task met it first says nothing about an unreachable host.
         self.messages[name] = shorten(behind or reason(result._result), MAX_MESSAGE)
         self.refusals.discard(name)
+        self.occupied.discard(name)
 
     def v2_playbook_on_stats(self, stats):
         self.hosts.update((name, None) for name in stats.processed)
@@ -518,7 +522,7 @@ class CallbackModule(CallbackBase):
         begun = self.progress.begun if self.progress and steps > 1 else {}
         recap = {name: entry(counts[name], self.messages.get(name), self._met(name, met), done.get(name, 0),
                              self._connected(name), begun.get(name, 0), steps, self.progress and name in self.progress.idle, self._note(name), name in self.refusals,
-                             self.differences.get(name))
+                             self.differences.get(name), name in self.occupied)
                  for name in self.hosts}
         path = self.get_option("path")
         try:
@@ -560,3 +564,4 @@ class CallbackModule(CallbackBase):
         message, name = "%s: %s" % (clean(result.task_name), reason(result._result)), result._host.get_name()
         self.messages[name] = shorten(message, MAX_MESSAGE)
         (self.refusals.add if result._result.get("edpm_refused") is True else self.refusals.discard)(name)
+        (self.occupied.add if result._task.vars.get("edpm_needs") == "drained" else self.occupied.discard)(name)

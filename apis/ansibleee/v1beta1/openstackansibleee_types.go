@@ -320,6 +320,9 @@ type HostStatus struct {
 	// for example because the image of a service refuses its configuration.
 	// +optional
 	Refused bool `json:"refused,omitempty"`
+	// HostNotEmpty is true when the task that failed needs a host without guests.
+	// +optional
+	HostNotEmpty bool `json:"hostNotEmpty,omitempty"`
 	// Differences are the tasks of a check that would change the host.
 	// +optional
 	// +listType=atomic

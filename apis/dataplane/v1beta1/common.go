@@ -141,11 +141,26 @@ type DeployStrategySection struct {
 	// +optional
 	MaxFailures *int32 `json:"maxFailures,omitempty"`
 
+	// Drain says how guests are moved off a host for a step that needs it empty, such as a
+	// reboot: live moves them while they run, cold shuts them down meanwhile, and with none (the
+	// default) the step waits until they are moved otherwise. At most maxUnavailable hosts of the
+	// role, by default 5%, are drained for that at a time, and given back when the step has run.
+	// +optional
+	Drain DrainPolicy `json:"drain,omitempty"`
+
 	// DriftCheck has the steps of the hosts, and of the services on them, run in check mode
 	// from time to time, which changes nothing there. Without it nothing is checked.
 	// +optional
 	DriftCheck *DriftCheck `json:"driftCheck,omitempty"`
 }
+
+// DrainPolicy says how guests are moved off a host for a step that needs it empty.
+// +kubebuilder:validation:Enum=live;cold;none
+type DrainPolicy string
+
+// DrainNone has the step wait. The others are the ways of annotation edpm.openstack.org/drain;
+// stop is none of them, as guests that were shut down would stay so.
+const DrainNone DrainPolicy = "none"
 
 // DriftCheck says when hosts are compared with what was run on them, and what becomes of
 // differences.

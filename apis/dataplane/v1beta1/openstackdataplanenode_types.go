@@ -32,6 +32,10 @@ type NodeServiceStatus struct {
 	// ObjectName is the name of that object.
 	// +optional
 	ObjectName string `json:"objectName,omitempty"`
+	// EmptySince is since when nothing of the service, such as a guest, is on the host that a
+	// reboot would end. Absent while something is, and where that is not known.
+	// +optional
+	EmptySince *metav1.Time `json:"emptySince,omitempty"`
 }
 
 // ClaimedHost is the BareMetalHost of a node.

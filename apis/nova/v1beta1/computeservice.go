@@ -5,6 +5,17 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // NovaStep is the step of a compute on a host that runs nova-compute.
 const NovaStep = "nova"
 
+// DrainStatus is a drain that the operators asked for.
+type DrainStatus struct {
+	// Step that needs the host empty; absent for one of the node.
+	// +optional
+	Step string `json:"step,omitempty"`
+	// Role of the node when its turn came: maxUnavailable hosts of a role are drained at a time.
+	Role string `json:"role,omitempty"`
+	// Since when guests are moved off the host.
+	Since metav1.Time `json:"since"`
+}
+
 // FenceStatus is what is known of a host that is off, or was.
 type FenceStatus struct {
 	// By is who says that the host is off.

@@ -240,9 +240,10 @@ const (
 	// disabled, and are deleted in nova once the pods have ended. Remedy: nothing; if it stays
 	// so, see the condition `PodNodesReady`.
 	PodsLeavingReason condition.Reason = "PodsLeaving"
-	// HostDrainedReason : annotation `edpm.openstack.org/drain` of the node disables the
-	// service; the condition `Drained` says how far the drain is. Remedy: nothing;
-	// `kubectl edpm undrain <node>` enables the service again.
+	// HostDrainedReason : annotation `edpm.openstack.org/drain` of the node, or a step that needs
+	// an empty host, disables the service; the condition `Drained` says how far the drain is.
+	// Remedy: nothing; `kubectl edpm undrain <node>` enables the service again, unless it is a
+	// step: then it is enabled when the step has run.
 	HostDrainedReason condition.Reason = "HostDrained"
 	// DrainingReason : guests are moved off the host, or shut down; the message has their
 	// number. Remedy: nothing; `kubectl edpm undrain <node>` ends it.

@@ -71,6 +71,11 @@ type NovaExternalComputeStatus struct {
 	// +optional
 	PulledImage string `json:"pulledImage,omitempty"`
 
+	// Drain is that the host is drained for a step that needs it empty, until the step has run.
+	// Absent for a drain that only annotation edpm.openstack.org/drain of the node asks for.
+	// +optional
+	Drain *DrainStatus `json:"drain,omitempty"`
+
 	// Fence is that the host is off, as a person or its BareMetalHost says, until nova uses
 	// the host again.
 	// +optional

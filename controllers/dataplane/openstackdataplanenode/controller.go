@@ -140,14 +140,18 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(r)
 }
 
-// nodeChanges lets through what people change, what is reported of the machine, and services
-// that come and go on a node that is to be removed.
-var nodeChanges = predicate.Or[client.Object](watch.SpecOr(machineState), predicate.NewPredicateFuncs(func(obj client.Object) bool {
+// nodeChanges lets through what people change, what is reported of the machine, that services
+// have emptied the host, and services that come and go on a node that is to be removed.
+var nodeChanges = predicate.Or[client.Object](watch.SpecOr(machineState), watch.Changes(emptiness), predicate.NewPredicateFuncs(func(obj client.Object) bool {
 	return !obj.GetDeletionTimestamp().IsZero()
 }))
 
 func machineState(obj client.Object) string {
 	return dataplane.MachineState(obj.(*dataplanev1.OpenStackDataPlaneNode))
+}
+
+func emptiness(obj client.Object) int64 {
+	return emptySince(obj.(*dataplanev1.OpenStackDataPlaneNode)).Unix()
 }
 
 // arrivals lets through nodes that are new, also to a manager that was started.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -240,7 +241,7 @@ func (s *scope) deploy(ctx context.Context) error {
 		halt := edpm.Failure(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, state)
 		halt.Message += dataplane.MissingMachineNote(s.node, s.role)
 		return halt
-	case state.Phase == edpm.Converged || state.Phase == edpm.Failed || state.Phase == edpm.Refused || len(s.node.Status.Hash) > 0:
+	case slices.Contains([]edpm.Phase{edpm.Converged, edpm.Failed, edpm.Refused, edpm.HostNotEmpty}, state.Phase) || len(s.node.Status.Hash) > 0:
 		conditions.MarkTrue(dataplanev1.ProvisionReadyCondition, "The host answers%s", dataplane.OutdatedMachineNote(s.node))
 	default:
 		conditions.MarkUnknown(dataplanev1.ProvisionReadyCondition, condition.RequestedReason, "No run has reached the host yet: the first run checks it")
@@ -249,7 +250,21 @@ func (s *scope) deploy(ctx context.Context) error {
 		s.forgetOldServices()
 		return nil
 	}
+	if state.Phase == edpm.HostNotEmpty {
+		state.Message += s.howToEmpty(state)
+	}
 	return edpm.Halt(condition.DeploymentReadyCondition, state)
+}
+
+// howToEmpty says what a step waits for that needs the host empty.
+func (s *scope) howToEmpty(state edpm.State) string {
+	switch policy := s.eff.Deploy.Drain; {
+	case state.Emptied:
+		return ". The host is empty by now, and the step is run again"
+	case policy == "" || policy == dataplanev1.DrainNone:
+		return fmt.Sprintf(". Run kubectl edpm drain %s, or set deployStrategy.drain of the node or its role, which permits to drain hosts for such steps", s.node.Name)
+	}
+	return ". deployStrategy.drain has its services empty the host, maxUnavailable hosts of a role at a time: see status.services"
 }
 
 // forgetOldServices drops the records of services that the role no longer has,

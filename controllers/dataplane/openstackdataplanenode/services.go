@@ -3,6 +3,7 @@ package openstackdataplanenode
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,9 +113,21 @@ func (s *scope) baseTarget(ctx context.Context) (edpm.Target, error) {
 		SSHKeySecret: s.eff.SSHKeySecret, SSHKeyDigest: inputs.Digest(key), HostKey: hostKey,
 		JumpHost: s.eff.JumpHost, JumpKeyDigest: s.jumpKey,
 		NetworkAttachments: s.eff.NetworkAttachments, Topology: topology.NameOf(s.eff.TopologyRef), Env: s.eff.Env, ExtraMounts: s.eff.ExtraMounts, MountDigests: mounted,
-		EnvDigests: environment,
-		Vars:       s.vars,
+		EnvDigests: environment, EmptySince: emptySince(s.node),
+		Vars: s.vars,
 	}, nil
+}
+
+// emptySince is since when no service has anything left on the host that a reboot would end, as
+// far as they say; zero if one says that it has.
+func emptySince(node *dataplanev1.OpenStackDataPlaneNode) time.Time {
+	var since time.Time
+	for _, service := range node.Status.Services {
+		if at := service.EmptySince; at != nil && at.After(since) {
+			since = at.Time
+		}
+	}
+	return since
 }
 
 // files are the entries of the ConfigMaps and Secrets of a service, and for the

@@ -6,6 +6,7 @@ package novaexternalcompute
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -55,7 +56,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
 		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE, Identity: identity.HostCompute,
-		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, Notices: []condition.Type{novav1.EvacuatedCondition, novav1.DrainedCondition}, Reads: reads, Busy: r.Services.Busy,
+		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, EmptySince: registration.EmptySince, Notices: []condition.Type{novav1.EvacuatedCondition, novav1.DrainedCondition}, Reads: reads, Busy: r.Services.Busy,
 		Bind: r.bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 			return r.watch(ctx, mgr, shared, b)
@@ -74,13 +75,12 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 		WatchesRawSource(r.Services.Computes())
 	migration.Watch(b, mgr.GetClient(), cellIndex)
 	registration.WatchMachines(b)
-	if err := registration.WatchHosts(ctx, b, mgr.GetClient(), mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-	if err := layers.Index(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-	return mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, cellIndex, cellOf)
+	return errors.Join(
+		registration.WatchDrains(ctx, b, mgr.GetClient(), mgr.GetFieldIndexer()),
+		registration.WatchHosts(ctx, b, mgr.GetClient(), mgr.GetFieldIndexer()),
+		layers.Index(ctx, mgr.GetFieldIndexer()),
+		mgr.GetFieldIndexer().IndexField(ctx, &novav1.NovaExternalCompute{}, cellIndex, cellOf),
+	)
 }
 
 func listComputes() client.ObjectList { return &novav1.NovaExternalComputeList{} }

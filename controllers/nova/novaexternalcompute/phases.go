@@ -52,6 +52,7 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 		Config:    []phase.Func{s.readLayers, s.migration.Join},
 		Images:    s.images,
 		Steps:     service.Steps(append(s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova}), s.rollout.Step())),
+		Vacate:    service.Vacate,
 		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, s.noteConfig, s.rollout.NotePulled, service.Ready)},
 		Drain:     []phase.Func{service.Drain},
 		Cleanup:   hosted.Step{Step: cleanupStep},

@@ -110,10 +110,15 @@ func TopologyRef(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.Ope
 
 // Deploy reports whether anything may be run on a node; the role can be nil.
 func Deploy(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) bool {
+	return ptr.Deref(Strategy(node, role).Deploy, true)
+}
+
+// Strategy is the deploy strategy of a node; the role can be nil.
+func Strategy(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole) dataplanev1.DeployStrategySection {
 	if role == nil {
 		role = &dataplanev1.OpenStackDataPlaneRole{}
 	}
-	return ptr.Deref(MergeStrategy(node.Spec.DeployStrategy, role.Spec.DeployStrategy).Deploy, true)
+	return MergeStrategy(node.Spec.DeployStrategy, role.Spec.DeployStrategy)
 }
 
 // MergeStrategy merges two deploy strategies field by field; the first wins.
@@ -127,6 +132,7 @@ func MergeStrategy(own, base dataplanev1.DeployStrategySection) dataplanev1.Depl
 		MaxUnavailable:  cmp.Or(own.MaxUnavailable, base.MaxUnavailable),
 		MaxFailures:     cmp.Or(own.MaxFailures, base.MaxFailures),
 		DriftCheck:      cmp.Or(own.DriftCheck, base.DriftCheck),
+		Drain:           cmp.Or(own.Drain, base.Drain),
 	}
 }
 

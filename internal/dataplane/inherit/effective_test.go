@@ -36,7 +36,7 @@ func full(tag string) dataplanev1.NodeSection {
 func strategy(tag string, n int32, deploy bool) dataplanev1.DeployStrategySection {
 	return dataplanev1.DeployStrategySection{
 		Deploy: &deploy, AnsibleTags: "tags-" + tag, AnsibleLimit: "limit-" + tag, AnsibleSkipTags: "skip-" + tag,
-		BatchSize: ptr.To(n), MaxUnavailable: ptr.To(intstr.FromInt32(n)), MaxFailures: ptr.To(n),
+		BatchSize: ptr.To(n), MaxUnavailable: ptr.To(intstr.FromInt32(n)), MaxFailures: ptr.To(n), Drain: dataplanev1.DrainPolicy("drain-" + tag),
 	}
 }
 

@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -22,12 +23,27 @@ import (
 const drainReason = "edpm-operators: the host is being drained"
 
 // wantsDrain reports whether the node is to be drained, whatever way its annotation names.
-func (s *Registration) wantsDrain() bool {
+func (s *Registration) wantsDrain() bool { return s.drainedFor() != "" }
+
+// drainedFor is what has the node drained: its annotation, or a step; empty for nothing. The
+// two are independent: neither ends what the other asks for.
+func (s *Registration) drainedFor() string {
+	switch {
+	case s.isAnnotated():
+		return "annotation " + common.DrainAnnotation + " of the node"
+	case s.compute.Status.Drain != nil:
+		return "step " + cmp.Or(s.compute.Status.Drain.Step, "of the node") + " needs it empty"
+	}
+	return ""
+}
+
+// isAnnotated reports whether a person asks for the drain.
+func (s *Registration) isAnnotated() bool {
 	if s.Node == nil {
 		return false
 	}
-	_, wants := s.Node.Annotations[common.DrainAnnotation]
-	return wants
+	_, asked := s.Node.Annotations[common.DrainAnnotation]
+	return asked
 }
 
 // MoveGuests is the phase that moves the guests off a host whose node asks for it, and
@@ -110,12 +126,16 @@ func (s *Registration) undrainable() *phase.Halt {
 	return nil
 }
 
-// drainOrder is what the node says of its drain.
+// drainOrder is what the node says of its drain, or its role of one for a step.
 func (s *Registration) drainOrder() (mode string, parallel int, errs field.ErrorList) {
 	if s.Node == nil {
 		return "", 0, nil
 	}
-	return validate.Drain(s.Node.Annotations)
+	mode, parallel, errs = validate.Drain(s.Node.Annotations)
+	if !s.isAnnotated() && s.compute.Status.Drain != nil {
+		mode = s.permitted()
+	}
+	return mode, parallel, errs
 }
 
 // order is how guests are moved, and how many at a time: off a host that is fenced by

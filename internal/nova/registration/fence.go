@@ -244,6 +244,7 @@ func (s *Registration) Steps(steps []hosted.Step) []hosted.Step {
 		complete := all[i].Complete
 		all[i].Complete = func(t *edpm.Target) {
 			complete(t)
+			s.permitDrain(t)
 			s.askForRun(t)
 			s.identify(t)
 		}

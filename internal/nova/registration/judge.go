@@ -67,9 +67,9 @@ func isUnsure(service *novav1.ComputeServiceStatus) bool {
 func (s *service) judgeDisabled() *phase.Halt {
 	service, t := *s.status, novav1.ComputeServiceReadyCondition
 	switch {
-	case s.isDrained != nil && s.isDrained():
-		return phase.Waiting(t, novav1.HostDrainedReason, "nova puts no guest on host %s, which is drained (annotation %s of the node): condition %s says how far that is",
-			service.Host, common.DrainAnnotation, novav1.DrainedCondition)
+	case s.drainedFor != nil && s.drainedFor() != "":
+		return phase.Waiting(t, novav1.HostDrainedReason, "nova puts no guest on host %s, which is drained (%s): condition %s says how far that is",
+			service.Host, s.drainedFor(), novav1.DrainedCondition)
 	case service.DisabledFor != "":
 		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",
 			service.Host, common.DisableAnnotation, service.DisabledReason)

@@ -36,6 +36,7 @@ type Registration struct {
 	service
 	compute *novav1.NovaExternalCompute
 	drains  *drain.Memory
+	turns   *turns
 	fences  *fences
 	// before is the last run of step nova before this reconciliation.
 	before common.RunRecord
@@ -52,23 +53,24 @@ type Registration struct {
 type Registrar struct {
 	observer *computeservice.Observer
 	drains   *drain.Memory
+	turns    *turns
 	fences   *fences
 }
 
 // NewRegistrar returns one that has the services observed.
 func NewRegistrar(services *computeservice.Observer) *Registrar {
-	return &Registrar{services, drain.NewMemory(), newFences()}
+	return &Registrar{services, drain.NewMemory(), newTurns(), newFences()}
 }
 
 // Of returns the service of the compute of a scope.
 func (r *Registrar) Of(s *hosted.Scope) *Registration {
 	compute := s.Object.(*novav1.NovaExternalCompute)
 	conditions := compute.Status.Conditions
-	reg := &Registration{Scope: s, compute: compute, drains: r.drains, fences: r.fences,
+	reg := &Registration{Scope: s, compute: compute, drains: r.drains, turns: r.turns, fences: r.fences,
 		previous: conditions.Get(novav1.DrainedCondition).DeepCopy(), previousFence: conditions.Get(novav1.EvacuatedCondition).DeepCopy()}
 	reg.service = service{
 		reader: s, observer: r.observer, name: computeservice.Name{NamespacedName: client.ObjectKeyFromObject(compute)}, cellName: compute.Spec.CellName,
-		status: &compute.Status.ComputeService, findRival: reg.findConflict, warn: s.Warn, toDisable: reg.disableReason, isDrained: reg.wantsDrain, words: onHost,
+		status: &compute.Status.ComputeService, findRival: reg.findConflict, warn: s.Warn, toDisable: reg.disableReason, drainedFor: reg.drainedFor, words: onHost,
 		fence: func() *novav1.FenceStatus { return compute.Status.Fence },
 	}
 	reg.words.recorded = compute.Status.NovaHost
@@ -79,6 +81,7 @@ func (r *Registrar) Of(s *hosted.Scope) *Registration {
 func (r *Registrar) Forget(compute types.NamespacedName) {
 	r.observer.Withdraw(compute)
 	r.drains.Forget(compute)
+	r.turns.end(compute)
 	r.fences.forget(compute)
 }
 
@@ -94,6 +97,7 @@ func (s *Registration) Phases() []phase.Phase {
 // nothing: what is wrong with the service keeps nothing from being deployed.
 func (s *Registration) Observe(ctx context.Context) error {
 	s.noteFence()
+	s.noteDrain()
 	cell, api, err := findAPI(ctx, s.reader, s.compute.Namespace, s.cellName)
 	if err != nil {
 		return err
@@ -114,7 +118,7 @@ func (s *Registration) Observe(ctx context.Context) error {
 	if halt := s.unwritten(); halt != nil { // another phase may halt before Ready says so
 		s.compute.Status.Conditions.MarkFalse(halt.Type, halt.Reason, halt.Severity, "%s", halt.Message)
 	}
-	return nil
+	return s.drainForNode(ctx)
 }
 
 // Observes reports whether a Nova runs an API that can be asked.

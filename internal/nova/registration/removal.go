@@ -29,6 +29,7 @@ type leaving struct {
 // there are none.
 func (s *Registration) Drain(ctx context.Context) error {
 	s.noteFence()
+	s.endDrain() // no step is run any more
 	err := s.disableForRemoval(ctx)
 	switch {
 	case s.SkipCleanup(): // Leave reports what is left

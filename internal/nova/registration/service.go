@@ -30,8 +30,8 @@ type service struct {
 	warn func(reason, format string, args ...any)
 	// toDisable returns the reason with which the service is to be disabled, if it is.
 	toDisable func() (reason string, wanted bool)
-	// isDrained reports whether guests are moved off the host; nil where none are.
-	isDrained func() bool
+	// drainedFor is what has guests moved off the host, empty for nothing; nil where none are.
+	drainedFor func() string
 	// fence returns that the host is off, or was; nil where that cannot be.
 	fence func() *novav1.FenceStatus
 	words words
