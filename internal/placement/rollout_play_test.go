@@ -187,7 +187,11 @@ func (r *rollOut) follow() error {
 		placed := r.placedOf(waiting)
 		order, reported, err := r.explain(placed)
 		if err != nil {
-			return err
+			// One that did not fit before may have been placed meanwhile, and be bound after those that it made room for.
+			if r.awaitMore(waiting, len(placed)) != nil {
+				return err
+			}
+			continue
 		}
 		fits := filter(r.s.waiting, func(w *waitingPod) bool { return w.last.node != "" })
 		if len(fits) == 0 {

@@ -61,7 +61,8 @@ func evacuationStories(host func() lab.Host, guestThere *string) {
 		Eventually(processes).WithArguments(ctx, compute).WithTimeout(2 * time.Minute).Should(Equal(1))
 		Expect(openstack(ctx, "compute", "service", "list", "--os-compute-api-version", "2.69", "--service", "nova-compute", "--host", host().Name, "--long", "--format", "value",
 			"--column", "Status", "--column", "Forced Down")).To(Equal("disabled True"))
-		before.lives(ctx)
+		Expect(qemu(ctx)).To(ContainElements(before.processes), "the process of the guest that was there before")
+		before.speaks(ctx)
 	}, SpecTimeout(15*time.Minute))
 
 	It("come back by themselves, and are not used", func(ctx SpecContext) {

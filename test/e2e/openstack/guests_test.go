@@ -105,11 +105,16 @@ func look(ctx context.Context) sight {
 	return seen
 }
 
-// lives expects the guest to have the process that it had, and to continue to say
-// on its console for how long it is up.
+// lives expects the guest to have the process that it had, and its host no other.
 func (s sight) lives(ctx context.Context) {
 	GinkgoHelper()
 	Expect(qemu(ctx)).To(Equal(s.processes), "the process of the guest")
+	s.speaks(ctx)
+}
+
+// speaks expects the guest to continue to say on its console for how long it is up.
+func (s sight) speaks(ctx context.Context) {
+	GinkgoHelper()
 	var now int
 	Eventually(func() (err error) {
 		now, err = uptime(ctx)
