@@ -271,6 +271,19 @@ func (h Host) Power(ctx context.Context, state string) error {
 	return err
 }
 
+// ShutDown has the host end what runs on it, and turns it off. Up starts it again.
+func (h Host) ShutDown(ctx context.Context) error {
+	if !h.vm {
+		_, err := h.lab.Run(ctx, "podman", "stop", "--time", "180", h.Name)
+		return err
+	}
+	if _, err := h.SSH(ctx, "systemctl poweroff"); err != nil {
+		return err
+	}
+	_, err := h.lab.Run(ctx, "timeout", "300", "sh", "-c", `while pgrep -f "^qemu-system-x86_64 -name $0 " >/dev/null; do sleep 1; done`, h.Name)
+	return err
+}
+
 // Console runs a shell script on the host as root, also when sshd is down, unless it is a virtual machine. It
 // enters the namespaces of the host's container, which costs less than podman.
 func (h Host) Console(ctx context.Context, script string) (string, error) {
