@@ -30,6 +30,7 @@ var _ = Describe("Nova in a real OpenStack", Ordered, func() {
 	Describe("a compute", Label(vm), computeStories)
 	Describe("while a guest runs", rolloutStories)
 	Describe("the guest", Label(vm), guestStories)
+	Describe("the host of a guest", driftStories)
 	if onVM() {
 		Describe("a host that is a virtual machine", Label(vm), vmStories)
 	}
