@@ -216,6 +216,11 @@ e2e-openstack: ## Run those with a real OpenStack (root): computes run guests, c
 	@hack/install-packages.sh lab test openstack
 	E2E_OPENSTACK=1 go test ./test/e2e/openstack ./test/e2e/tempest -count=1 -p 1 -timeout 4h -ginkgo.timeout 4h
 
+.PHONY: e2e-vm
+e2e-vm: ## Run those with a real OpenStack whose compute is a virtual machine (root): reboots, loss of power. Not part of make e2e.
+	@hack/install-packages.sh lab test openstack vm
+	E2E_OPENSTACK=1 E2E_HOSTS=vm go test ./test/e2e/openstack -count=1 -timeout 3h -ginkgo.timeout 3h
+
 .PHONY: e2e-ovn
 e2e-ovn: ## Run those with a real OVN and neutron (root): networks and metadata of guests on two hosts. Not part of make e2e.
 	@hack/install-packages.sh lab test openstack
@@ -225,7 +230,7 @@ e2e-ovn: ## Run those with a real OVN and neutron (root): networks and metadata 
 e2e-all: export E2E_LONG = 1
 e2e-all: JOBS = 1
 e2e-all: DRAWS = 2000
-e2e-all: e2e test-python e2e-olm e2e-docs e2e-openstack e2e-ovn test-race test-model compare-scheduler compare-ironic ## Everything: before a release, and when the subject of one of them changes (root).
+e2e-all: e2e test-python e2e-olm e2e-docs e2e-openstack e2e-vm e2e-ovn test-race test-model compare-scheduler compare-ironic ## Everything: before a release, and when the subject of one of them changes (root).
 
 .PHONY: bench
 bench: ## Measure edpm-operators with thousands of nodes; prints a table.
@@ -250,9 +255,10 @@ demo: ## Run the demo, from an empty machine to guests on computes, one of which
 demo-down: lab-down ## Remove everything that make demo created.
 
 .PHONY: lab-up
-lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root); OLM=1: with OLM; OPENSTACK=1: with OpenStack; OVN=1: with OVN.
+lab-up: lab-needs ## Bring up a real cluster and three hosts on this machine (root); OLM=1: with OLM; OPENSTACK=1: with OpenStack; OVN=1: with OVN; VMS=1: and a virtual machine.
 	$(if $(OPENSTACK)$(OVN),@hack/install-packages.sh openstack)
-	$(LAB) up --hosts $(if $(OLM),--olm) $(if $(OPENSTACK),--openstack) $(if $(OVN),--ovn)
+	$(if $(VMS),@hack/install-packages.sh vm)
+	$(LAB) up --hosts $(if $(VMS),--vms $(VMS)) $(if $(OLM),--olm) $(if $(OPENSTACK),--openstack) $(if $(OVN),--ovn)
 
 .PHONY: lab-down
 lab-down: ## Remove the lab.

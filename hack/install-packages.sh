@@ -4,10 +4,11 @@
 # that what came from elsewhere (Docker's containerd, for one) is left alone. When
 # nothing is missing it does and says nothing.
 #
-#   hack/install-packages.sh PART...     PART: lab, openstack, test, lint
+#   hack/install-packages.sh PART...     PART: lab, openstack, vm, test, lint
 #
 #   lab        a cluster and hosts on this machine: make lab-up, demo, e2e
 #   openstack  the program openstack, for a lab with OpenStack
+#   vm         hosts that are virtual machines, in a lab
 #   test       everything that the tests can compare with, and a C compiler for -race
 #   lint       ansible-lint and shellcheck
 set -euo pipefail
@@ -40,6 +41,10 @@ lab  jq                          jq
 lab  python3                     /usr/bin/python3
 openstack python3-openstackclient openstack
 openstack python3-osc-placement  /usr/lib/python3/dist-packages/osc_placement
+vm   qemu-system-x86             qemu-system-x86_64
+vm   e2fsprogs                   mkfs.ext4
+vm   e2fsprogs                   debugfs
+vm   cpio                        cpio
 test gcc                         gcc clang cc
 test libc6-dev                   /usr/include/stdlib.h
 test git                         git
@@ -77,7 +82,7 @@ missing() {
 
 main() {
   [ $# -gt 0 ] || {
-    log "usage: ${0##*/} PART...   (lab, openstack, test, lint)"
+    log "usage: ${0##*/} PART...   (lab, openstack, vm, test, lint)"
     exit 2
   }
   local packages known=() package

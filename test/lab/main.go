@@ -11,6 +11,7 @@
 //	sudo go run ./test/lab up --hosts --ovn
 //	export KUBECONFIG=$(go run ./test/lab kubeconfig)
 //	sudo go run ./test/lab ssh edpm-compute-0 -- hostname
+//	sudo go run ./test/lab up --vms 1 && sudo go run ./test/lab power edpm-vm-0 reset
 //	sudo go run ./test/lab down
 //
 //	EDPM_LAB_DIR=/tmp/bench EDPM_LAB_PORT_BASE=17443 go run ./test/lab up --no-kubelet --kwok-nodes 100
@@ -64,6 +65,8 @@ const usage = `usage: lab <command>
   virt-type             print how guests run on this machine: kvm, or qemu without it
   catalog DIR           serve a file-based catalog, and no other, for OLM; up --olm first
   ssh [USER@]HOST [-- COMMAND...]
+  power HOST on|off|reset
+                        turn the power of a virtual machine on or off; up --vms makes them
 `
 
 func main() {
@@ -86,6 +89,7 @@ var commands = map[string]func(context.Context, []string) error{
 	"virt-type":  printText(cluster.VirtType),
 	"catalog":    withLab(serveCatalog),
 	"ssh":        withLab(ssh),
+	"power":      withLab(power),
 }
 
 func run(ctx context.Context, args []string) error {
@@ -142,6 +146,9 @@ func up(ctx context.Context, args []string) error {
 	return lab.Up(ctx, o)
 }
 
+// maxVMs is how many virtual machines have an address.
+const maxVMs = 50
+
 func parseUp(args []string) (cluster.Options, error) {
 	var o cluster.Options
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
@@ -152,6 +159,7 @@ func parseUp(args []string) (cluster.Options, error) {
 		o.Hosts = append(o.Hosts, host)
 		return err
 	})
+	vms := flags.Int("vms", 0, "`number` of EDPM hosts that are virtual machines: edpm-vm-0 and on, from 192.168.122.150")
 	flags.IntVar(&o.KwokNodes, "kwok-nodes", 0, "make sure that so many KWOK nodes exist")
 	flags.Func("stages", "`file` of further KWOK stages (repeatable)", appendPath(&o.Stages))
 	flags.DurationVar(&o.NodeGrace, "node-grace", 0, "nodes are NotReady after this `time` without a sign of life, 8s or more (default 50s)")
@@ -172,6 +180,10 @@ func parseUp(args []string) (cluster.Options, error) {
 	if o.NodeGrace != 0 && o.NodeGrace < 8*time.Second || o.EvictionGrace != 0 && o.EvictionGrace < time.Second {
 		return o, fmt.Errorf("--node-grace %s, --eviction-grace %s: give at least 8s and 1s, or leave them out", o.NodeGrace, o.EvictionGrace)
 	}
+	if *vms < 0 || *vms > maxVMs {
+		return o, fmt.Errorf("--vms %d: give 0 to %d", *vms, maxVMs)
+	}
+	o.VMs = cluster.VMs(*vms)
 	o.Kubelet = !*noKubelet
 	o.Images = strings.FieldsFunc(*images, func(r rune) bool { return r == ',' })
 	if o.OpenStack {
@@ -234,6 +246,13 @@ func ssh(ctx context.Context, lab *cluster.Lab, args []string) error {
 		return err
 	}
 	return syscall.Exec(argv[0], argv, os.Environ())
+}
+
+func power(ctx context.Context, lab *cluster.Lab, args []string) error {
+	if len(args) != 2 {
+		return errors.New("power needs a host and a state: lab power edpm-vm-0 off")
+	}
+	return lab.Power(ctx, args[0], args[1])
 }
 
 func withLab(f func(context.Context, *cluster.Lab, []string) error) func(context.Context, []string) error {

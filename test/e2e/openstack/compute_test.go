@@ -25,15 +25,19 @@ const (
 var guest string // its id
 
 var _ = Describe("Nova in a real OpenStack", Ordered, func() {
-	Describe("services", controlStories)
+	Describe("services", Label(vm), controlStories)
 	Describe("databases", purgeStories)
-	Describe("a compute", computeStories)
+	Describe("a compute", Label(vm), computeStories)
 	Describe("while a guest runs", rolloutStories)
-	Describe("the guest", guestStories)
+	Describe("the guest", Label(vm), guestStories)
+	Describe("the host of a guest", driftStories)
+	if onVM() {
+		Describe("a host that is a virtual machine", Label(vm), vmStories)
+	}
 	Describe("computes", faultStories)
 	Describe("further hosts", scaleStories)
 	Describe("credentials", rotationStories)
-	Describe("the compute until its removal", lifeStories)
+	Describe("the compute until its removal", Label(vm), lifeStories)
 	Describe("a compute that is added again", deathStories)
 	Describe("a cell without computes", cellStories)
 })

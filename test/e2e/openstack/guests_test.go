@@ -80,8 +80,7 @@ func guestStories() {
 			ContainSubstring("resume_guests_state_on_host_boot"))
 		settled(ctx)
 		before := look(ctx)
-		_, err := cluster.Run(ctx, "podman", "stop", "--time", "180", compute.Name)
-		Expect(err).NotTo(HaveOccurred())
+		Expect(compute.ShutDown(ctx)).To(Succeed())
 		Expect(statusOfGuest(ctx)).To(Equal("ACTIVE"), "nova-compute took the guest for stopped by its owner")
 		Expect(bringUp(ctx, compute)).To(Succeed())
 		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(3 * time.Minute).Should(HaveKeyWithValue(compute.Name, "up"))
@@ -160,15 +159,23 @@ func boot(ctx context.Context) (string, error) {
 // rerun has every playbook run once more, and waits for the end.
 func rerun(ctx context.Context, token string) {
 	GinkgoHelper()
+	annotateRerun(ctx, token)
+	Eventually(tokenOfNova).WithArguments(ctx).WithTimeout(5 * time.Minute).Should(Equal(token))
+	settled(ctx)
+}
+
+func annotateRerun(ctx context.Context, token string) {
+	GinkgoHelper()
 	Expect(change(ctx, &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name)}, func(node *dataplanev1.OpenStackDataPlaneNode) {
 		metav1.SetMetaDataAnnotation(&node.ObjectMeta, common.RerunAnnotation, token)
 	})).To(Succeed())
-	Eventually(func() (string, error) {
-		obj := external()
-		err := k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-		return obj.Status.Runs["nova"].Rerun, err
-	}).WithTimeout(5 * time.Minute).Should(Equal(token))
-	settled(ctx)
+}
+
+// tokenOfNova is the token with which the playbook of nova ran last.
+func tokenOfNova(ctx context.Context) (string, error) {
+	obj := external()
+	err := k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	return obj.Status.Runs["nova"].Rerun, err
 }
 
 // settled waits until the compute is Ready, and nova says so.

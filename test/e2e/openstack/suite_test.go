@@ -25,6 +25,9 @@ func TestOpenStack(t *testing.T) {
 	lab.SetUpGinkgo()
 	SetDefaultEventuallyPollingInterval(2 * time.Second)
 	suite, reporter := tier.Config()
+	if onVM() {
+		suite.LabelFilter = vm
+	}
 	RunSpecs(t, "nova in a real OpenStack", suite, reporter)
 }
 
@@ -32,6 +35,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cluster = lab.Fresh(ctx, GinkgoT().TempDir())
 	controller = cluster.Controller()
 	compute = cluster.Compute(0)
+	if onVM() {
+		compute = cluster.VM(0)
+	}
 
 	By("bringing the lab up with OpenStack")
 	DeferCleanup(cluster.TakeDown)

@@ -3,7 +3,7 @@
 # prints the path of each on standard output. What is already there is kept: the
 # file name carries a hash of everything the image is made of.
 #
-#   build.sh NAME...     NAME: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance,
+#   build.sh NAME...     NAME: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-vm, edpm-controller, nova, nova-newest, glance,
 #                        node-exporter, sriov-agent, cinder-volume, ovn, tempest
 #
 # EDPM_CACHE          where files are kept (default ~/.cache/edpm-operators)
@@ -30,7 +30,7 @@ die() {
 suite_of() {
   case $1 in
     ansibleee) echo "${EDPM_RUNNER_SUITE:-trixie}" ;;
-    edpm-host | edpm-machine) echo "${EDPM_HOST_SUITE:-bookworm}" ;;
+    edpm-host | edpm-machine | edpm-vm) echo "${EDPM_HOST_SUITE:-bookworm}" ;;
     ansible-newest | nova-newest) echo forky ;;
     *) echo "${EDPM_CONTROL_PLANE_SUITE:-trixie}" ;;
   esac
@@ -180,19 +180,33 @@ make_edpm-host() {
   layer "$here/edpm-host" "$here/edpm-host/Containerfile" "${tags[@]}"
 }
 
+# host_with NAME: sets context to a directory with what makes NAME of edpm-host, and builds its base.
+host_with() {
+  context=$(mktemp -d)
+  cat "$here/edpm-host/packages.txt" "$here/$1/packages.txt" >"$context/packages.txt"
+  cat "$here/edpm-host/customize.sh" "$here/$1/customize.sh" >"$context/customize.sh"
+  chmod +x "$context/customize.sh"
+  base "$1" "$context/packages.txt" "$context/customize.sh"
+  cp -a "$here/edpm-host/rootfs" "$context"
+}
+
 make_edpm-machine() {
   local context
   tags=(localhost/edpm-machine:latest)
-  context=$(mktemp -d)
-  cat "$here/edpm-host/packages.txt" "$here/edpm-machine/packages.txt" >"$context/packages.txt"
-  cat "$here/edpm-host/customize.sh" "$here/edpm-machine/customize.sh" >"$context/customize.sh"
-  chmod +x "$context/customize.sh"
-  base edpm-machine "$context/packages.txt" "$context/customize.sh"
-  cp -a "$here/edpm-host/rootfs" "$context"
+  host_with edpm-machine
   # Its host key is the one that cloud-init is given: no other is made.
   rm -r "$context/rootfs/etc/systemd/system/ssh.service.d"
   cp -a "$here/edpm-machine/rootfs" "$context"
   layer "$context" "$here/edpm-machine/Containerfile" "${tags[@]}"
+  rm -rf "$context"
+}
+
+make_edpm-vm() {
+  local context
+  tags=(localhost/edpm-vm:latest)
+  host_with edpm-vm
+  cp -a "$here/edpm-vm/rootfs" "$context"
+  layer "$context" "$here/edpm-vm/Containerfile" "${tags[@]}"
   rm -rf "$context"
 }
 
@@ -273,9 +287,9 @@ inputs_of() {
       ;;
     pause | ansible-newest | edpm-host | nova | glance | node-exporter | sriov-agent | cinder-volume | ovn | tempest) echo "$here/$1" ;;
     nova-newest) printf '%s\n' "$here/nova-newest" "$here/nova" ;;
-    edpm-machine) printf '%s\n' "$here/edpm-machine" "$here/edpm-host" ;;
+    edpm-machine | edpm-vm) printf '%s\n' "$here/$1" "$here/edpm-host" ;;
     edpm-controller) printf '%s\n' "$here/edpm-controller" "$here/edpm-host/rootfs" ;;
-    *) die "unknown image $1: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance, node-exporter, sriov-agent, cinder-volume, ovn and tempest are known" ;;
+    *) die "unknown image $1: pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-vm, edpm-controller, nova, nova-newest, glance, node-exporter, sriov-agent, cinder-volume, ovn and tempest are known" ;;
   esac
 }
 
@@ -304,7 +318,7 @@ build() {
   echo "$tar"
 }
 
-[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-controller, nova, nova-newest, glance, node-exporter, sriov-agent, cinder-volume, ovn, tempest)"
+[ $# -gt 0 ] || die "usage: ${0##*/} NAME...   (pause, ansibleee, ansible-newest, edpm-host, edpm-machine, edpm-vm, edpm-controller, nova, nova-newest, glance, node-exporter, sriov-agent, cinder-volume, ovn, tempest)"
 for name in "$@"; do inputs_of "$name" >/dev/null; done
 [ "$(id -u)" = 0 ] || die "run as root: root file systems have files of many users"
 need podman podman

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +43,9 @@ type Lab struct {
 // Host is an EDPM host.
 type Host struct {
 	Name, IP string
-	lab      *Lab
+	// vm is true of a virtual machine, and false of a container.
+	vm  bool
+	lab *Lab
 }
 
 // New returns the lab of the repository at root. It starts nothing: see Up.
@@ -72,8 +75,16 @@ func (l *Lab) Up(ctx context.Context, progress io.Writer, more ...Host) error {
 // HostFlags are the flags of "lab up" that have it run these hosts.
 func HostFlags(hosts ...Host) []string {
 	var flags []string
+	vms := 0
 	for _, h := range hosts {
+		if h.vm {
+			vms++
+			continue
+		}
 		flags = append(flags, "--host", h.Name+"="+h.IP)
+	}
+	if vms > 0 {
+		flags = append(flags, "--vms", strconv.Itoa(vms))
 	}
 	return flags
 }
@@ -170,6 +181,11 @@ func (l *Lab) Compute(i int) Host {
 	return l.Host(fmt.Sprintf("edpm-compute-%d", i), fmt.Sprintf("192.168.122.%d", 100+i))
 }
 
+// VM returns the host of a number that is a virtual machine, see "lab up --vms".
+func (l *Lab) VM(i int) Host {
+	return Host{Name: fmt.Sprintf("edpm-vm-%d", i), IP: fmt.Sprintf("192.168.122.%d", 150+i), vm: true, lab: l}
+}
+
 // Controller returns the host of OpenStack's controller, with "lab up --openstack" or --ovn.
 func (l *Lab) Controller() Host { return l.Host("edpm-controller-0", "192.168.122.10") }
 
@@ -241,14 +257,39 @@ func (l *Lab) DeployManager(ctx context.Context) error {
 
 // SSH runs a shell script on the host as root and returns its standard output.
 func (h Host) SSH(ctx context.Context, script string) (string, error) {
-	return h.lab.Run(ctx, "ssh", "-i", h.lab.key, "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=no",
-		"-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "BatchMode=yes",
-		"root@"+h.IP, script)
+	return h.lab.Run(ctx, "ssh", append(h.lab.sshOptions(), "root@"+h.IP, script)...)
 }
 
-// Console runs a shell script on the host as root, also when sshd is down. It
+func (l *Lab) sshOptions() []string {
+	return []string{"-i", l.key, "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=no",
+		"-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "BatchMode=yes"}
+}
+
+// Power turns a virtual machine on or off, or off and on again: state is on, off or reset.
+func (h Host) Power(ctx context.Context, state string) error {
+	_, err := h.lab.Run(ctx, h.lab.program, "power", h.Name, state)
+	return err
+}
+
+// ShutDown has the host end what runs on it, and turns it off. Up starts it again.
+func (h Host) ShutDown(ctx context.Context) error {
+	if !h.vm {
+		_, err := h.lab.Run(ctx, "podman", "stop", "--time", "180", h.Name)
+		return err
+	}
+	if _, err := h.SSH(ctx, "systemctl poweroff"); err != nil {
+		return err
+	}
+	_, err := h.lab.Run(ctx, "timeout", "300", "sh", "-c", `while pgrep -f "^qemu-system-x86_64 -name $0 " >/dev/null; do sleep 1; done`, h.Name)
+	return err
+}
+
+// Console runs a shell script on the host as root, also when sshd is down, unless it is a virtual machine. It
 // enters the namespaces of the host's container, which costs less than podman.
 func (h Host) Console(ctx context.Context, script string) (string, error) {
+	if h.vm {
+		return h.SSH(ctx, script)
+	}
 	pid, err := h.pid(ctx)
 	if err != nil {
 		return "", err
@@ -263,10 +304,19 @@ func (h Host) LoadImage(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.lab.Run(ctx, "podman", "cp", lastLine(archives), h.Name+":/var/tmp/image.tar"); err != nil {
+	if err := h.copy(ctx, lastLine(archives), "/var/tmp/image.tar"); err != nil {
 		return err
 	}
 	_, err = h.Console(ctx, "podman --runtime runc load --quiet --input /var/tmp/image.tar && rm /var/tmp/image.tar")
+	return err
+}
+
+func (h Host) copy(ctx context.Context, file, target string) error {
+	if !h.vm {
+		_, err := h.lab.Run(ctx, "podman", "cp", file, h.Name+":"+target)
+		return err
+	}
+	_, err := h.lab.Run(ctx, "scp", append(h.lab.sshOptions(), file, "root@"+h.IP+":"+target)...)
 	return err
 }
 
@@ -300,16 +350,12 @@ type Run struct {
 // Runs returns what the runs noted on the host, in order. A host that was never
 // configured has none.
 func (h Host) Runs(ctx context.Context) ([]Run, error) {
-	pid, err := h.pid(ctx)
+	text, err := h.runsLog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join("/proc", pid, "root", runsLog))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
 	var runs []Run
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		run, err := parseRun(line)
 		if err != nil {
 			return nil, fmt.Errorf("runs.log of %s: %w", h.Name, err)
@@ -317,6 +363,21 @@ func (h Host) Runs(ctx context.Context) ([]Run, error) {
 		runs = append(runs, run)
 	}
 	return runs, nil
+}
+
+func (h Host) runsLog(ctx context.Context) (string, error) {
+	if h.vm {
+		return h.SSH(ctx, "cat "+runsLog+" 2>/dev/null || true")
+	}
+	pid, err := h.pid(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(filepath.Join("/proc", pid, "root", runsLog))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(text), err
 }
 
 func parseRun(line string) (Run, error) {

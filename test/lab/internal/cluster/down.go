@@ -57,6 +57,7 @@ func (l *Lab) downSteps(ctx context.Context) []func() error {
 			l.killPods,
 			l.unmountAll,
 			func() error { return l.removeNetwork(ctx) },
+			func() error { return l.removeTaps(ctx) },
 			func() error { return l.removeHosts(ctx) },
 			l.removeStrays,
 		)
@@ -68,12 +69,12 @@ func (l *Lab) downSteps(ctx context.Context) []func() error {
 // what is being stopped, and etcd goes last. Pods are killed afterwards.
 func (l *Lab) stopComponents() error {
 	var problems []error
-	order := componentNames()
+	order := l.processNames()
 	slices.Reverse(order)
 	for _, name := range order {
 		problems = append(problems, l.procs.Stop(name, 5*time.Second))
 	}
-	for _, id := range proc.Find(proc.Mentions(l.Dir+"/", order...)) {
+	for _, id := range proc.Find(proc.Mentions(l.Dir+"/", append(componentNames(), emulator)...)) {
 		l.logf("Killing %d, a component without a record", id.PID)
 		problems = append(problems, proc.Kill(id))
 	}

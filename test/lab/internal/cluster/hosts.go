@@ -86,7 +86,7 @@ func (l *Lab) hosts(ctx context.Context, o Options) error {
 		}
 		starts = append(starts, func() error { return l.hostReady(ctx, m, publicKey, started) })
 	}
-	return parallel(starts...)
+	return parallel(append(starts, func() error { return l.virtualMachines(ctx, o, publicKey) })...)
 }
 
 // machines returns what to start, the slowest first, with all images in place.
@@ -363,12 +363,23 @@ func (l *Lab) SSHCommand(ctx context.Context, target string, args []string) ([]s
 	if !ok {
 		user, name = "cloud-admin", target
 	}
-	ip, err := command(ctx, "podman", "container", "inspect", "--format",
-		`{{(index .NetworkSettings.Networks "`+hostsNetwork+`").IPAddress}}`, name)
+	ip, err := l.hostAddress(ctx, name)
 	if err != nil || ip == "" {
 		return nil, errors.Join(fmt.Errorf("no running host %s", name), err)
 	}
+	return l.sshTo(user, ip, args), nil
+}
+
+func (l *Lab) hostAddress(ctx context.Context, name string) (string, error) {
+	if address, err := l.vmAddress(name); err == nil {
+		return address, nil
+	}
+	return command(ctx, "podman", "container", "inspect", "--format",
+		`{{(index .NetworkSettings.Networks "`+hostsNetwork+`").IPAddress}}`, name)
+}
+
+func (l *Lab) sshTo(user, ip string, args []string) []string {
 	ssh := []string{"/usr/bin/ssh", "-i", l.sshKey(), "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=no",
-		"-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", user + "@" + ip}
-	return append(ssh, args...), nil
+		"-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=5", user + "@" + ip}
+	return append(ssh, args...)
 }

@@ -43,9 +43,18 @@ func New(layout Layout, bin, images string) *Lab {
 	}
 }
 
-// componentNames are all processes that a lab can have, in order of start.
+// componentNames are all processes that a lab can have but for virtual machines, in order of start.
 func componentNames() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd", "kwok", "kubelet", "kube-proxy", "opm", "catalog", "olm"}
+}
+
+// processNames are those of components and of the virtual machines that the lab has.
+func (l *Lab) processNames() []string {
+	names := componentNames()
+	for _, h := range l.vmHosts() {
+		names = append(names, vmPrefix+h.Name)
+	}
+	return names
 }
 
 // logf prints one line of progress with the time since the command started.

@@ -66,7 +66,7 @@ const tagPrefix = "edpm-lab:"
 
 // perishable are the directories that down removes. What stays: logs, for a
 // look afterwards, and images, because importing them takes longer than the rest.
-var perishable = []string{"run", "conf", "pki", "etcd", "kubelet", "containerd", "cni", "pod-logs", "machines", "ssh", "catalog", "kubeconfig"}
+var perishable = []string{"run", "conf", "pki", "etcd", "kubelet", "containerd", "cni", "pod-logs", "machines", "vms", "ssh", "catalog", "kubeconfig"}
 
 // Validate refuses directories whose names would need quoting in iptables rules
 // and mount tables.

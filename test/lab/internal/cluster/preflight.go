@@ -20,6 +20,7 @@ var (
 	hostNeeds = []need{
 		{"podman", "podman"}, {"runc", "runc"}, {"ssh", "openssh-client"}, {"ssh-keygen", "openssh-client"},
 	}
+	vmNeeds = []need{{emulator, "qemu-system-x86"}, {"mkfs.ext4", "e2fsprogs"}, {"debugfs", "e2fsprogs"}, {"cpio", "cpio"}}
 )
 
 // preflight tells everything that is missing at once, before anything is made.
@@ -37,6 +38,9 @@ func (l *Lab) preflight(o Options) error {
 	}
 	if o.needsPodman() {
 		needs = append(needs, hostNeeds...)
+	}
+	if len(o.VMs) > 0 {
+		needs = append(needs, vmNeeds...)
 	}
 	for _, n := range needs {
 		if _, err := exec.LookPath(n.program); err != nil {

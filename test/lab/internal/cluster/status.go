@@ -16,7 +16,7 @@ func (l *Lab) Status(ctx context.Context, out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	defer table.Flush()
 	var known, dead int
-	for _, name := range componentNames() {
+	for _, name := range l.processNames() {
 		if !l.procs.Known(name) {
 			continue
 		}

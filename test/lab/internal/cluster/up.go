@@ -31,8 +31,8 @@ type Options struct {
 	NodeGrace, EvictionGrace time.Duration
 	// Audit asks for a log of what ServiceAccounts ask of the API server.
 	Audit bool
-	// Hosts are the EDPM hosts.
-	Hosts []Host
+	// Hosts are the EDPM hosts that are containers, VMs those that are virtual machines.
+	Hosts, VMs []Host
 	// OpenStack asks for the controller.
 	OpenStack bool
 	// OVN asks for the controller with neutron and OVN, and for the image of OVN's agents
@@ -49,7 +49,9 @@ type Options struct {
 
 func (o Options) needsRoot() bool { return o.Kubelet || o.needsPodman() }
 
-func (o Options) needsPodman() bool { return o.OpenStack || o.OVN || o.Machines || len(o.Hosts) > 0 }
+func (o Options) needsPodman() bool {
+	return o.OpenStack || o.OVN || o.Machines || len(o.Hosts)+len(o.VMs) > 0
+}
 
 // storeImages are names of test/lab/images, of what hosts run.
 func (o Options) storeImages() []string {
@@ -166,6 +168,9 @@ func (o Options) hostImages() []string {
 	if o.Machines {
 		names = append(append(names, o.storeImages()...), machineImage)
 	}
+	if len(o.VMs) > 0 {
+		names = append(append(names, o.storeImages()...), vmImage)
+	}
 	return names
 }
 
@@ -242,7 +247,7 @@ func (l *Lab) summary(o Options) {
 	if o.KwokNodes > 0 {
 		lines = append(lines, fmt.Sprintf("  KWOK nodes: %d (label %s=%s)", o.KwokNodes, kwokLabelKey, kwokLabelValue))
 	}
-	for _, h := range o.Hosts {
+	for _, h := range slices.Concat(o.Hosts, o.VMs) {
 		lines = append(lines, fmt.Sprintf("  host %s at %s, key %s", h.Name, h.IP, l.sshKey()))
 	}
 	if o.OpenStack || o.OVN {

@@ -1,0 +1,142 @@
+package openstack
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
+)
+
+// vm marks the stories that are told with E2E_HOSTS=vm, whose compute is a virtual machine.
+const vm = "vm"
+
+func onVM() bool { return os.Getenv("E2E_HOSTS") == vm }
+
+// vmStories have what happens to a host that has a kernel and power of its own. A guest runs.
+func vmStories() {
+	It("is not rebooted for kernel arguments while its guest runs", func(ctx SpecContext) {
+		before := look(ctx)
+		configureKernel(ctx)
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(6 * time.Minute).Should(
+			expect.Problem(condition.DeploymentReadyCondition, "Failed", "guests run"))
+		before.lives(ctx)
+	}, SpecTimeout(10*time.Minute))
+
+	It("is rebooted once for them when no guest runs, and has huge pages", func(ctx SpecContext) {
+		openstack(ctx, "server", "stop", guest)
+		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(4 * time.Minute).Should(Equal("SHUTOFF"))
+		before := bootOfHost(ctx)
+		annotateRerun(ctx, "no guest runs")
+		Eventually(kernelArguments).WithArguments(ctx).WithTimeout(12 * time.Minute).Should(ContainElement("nosmt"))
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(expect.Ready())
+		settled(ctx)
+		Expect(bootOfHost(ctx)).NotTo(Equal(before))
+		Expect(compute.SSH(ctx, "cat /proc/sys/vm/nr_hugepages")).To(Equal("16"))
+		openstack(ctx, "server", "start", guest)
+		Eventually(uptime).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(BeNumerically(">", 0))
+	}, SpecTimeout(30*time.Minute))
+
+	It("runs everything after it lost its power, without a run of ours", func(ctx SpecContext) {
+		runs, err := compute.Runs(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		units, err := unitsOf(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(units).NotTo(BeEmpty())
+		Expect(compute.Power(ctx, "reset")).To(Succeed())
+		Eventually(unitsOf).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(Equal(units))
+		settled(ctx)
+		Expect(compute.Runs(ctx)).To(Equal(runs))
+		Expect(kernelArguments(ctx)).To(ContainElement("nosmt"))
+		guestIsBack(ctx)
+	}, SpecTimeout(15*time.Minute))
+
+	// Every step of the node and of the compute is one of these runs.
+	for _, step := range []string{"install-os", "configure-os", "libvirt", "nova"} {
+		It("completes step "+step+", in the middle of which it lost its power", func(ctx SpecContext) {
+			token := "power is lost in " + step
+			annotateRerun(ctx, token)
+			Eventually(runningStep).WithArguments(ctx).WithTimeout(8 * time.Minute).WithPolling(500 * time.Millisecond).Should(Equal(step))
+			time.Sleep(3 * time.Second) // into the step
+			Expect(compute.Power(ctx, "reset")).To(Succeed())
+			Eventually(tokenOfNova).WithArguments(ctx).WithTimeout(15 * time.Minute).Should(Equal(token))
+			Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(10 * time.Minute).Should(expect.Ready())
+			settled(ctx)
+			Expect(compute.SSH(ctx, "systemctl --failed --plain --no-legend 'edpm*'")).To(BeEmpty())
+			Expect(compute.SSH(ctx, "find /etc/systemd/system /var/lib/openstack /var/lib/edpm /etc/containers -name '*.service' -size 0 -o -name '*.conf' -size 0 -o -name '.ansible_tmp*'")).To(
+				BeEmpty(), "files that were half written")
+			guestIsBack(ctx)
+		}, SpecTimeout(35*time.Minute))
+	}
+
+	It("names a disk that is full, and completes when there is room", func(ctx SpecContext) {
+		_, err := compute.SSH(ctx, "fallocate --length $(df --output=avail --block-size=1 / | tail -n 1) /var/tmp/fill || true; dd if=/dev/zero of=/var/tmp/rest bs=4k 2>/dev/null || true")
+		Expect(err).NotTo(HaveOccurred())
+		annotateRerun(ctx, "a full disk")
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(
+			expect.Problem(condition.DeploymentReadyCondition, "Failed", "No space left"))
+		_, err = compute.SSH(ctx, "rm /var/tmp/fill /var/tmp/rest")
+		Expect(err).NotTo(HaveOccurred())
+		rerun(ctx, "room")
+	}, SpecTimeout(25*time.Minute))
+}
+
+// configureKernel adds the step of kernel arguments and huge pages to those of the role.
+func configureKernel(ctx context.Context) {
+	GinkgoHelper()
+	const step = "configure-kernel"
+	service := &dataplanev1.OpenStackDataPlaneService{ObjectMeta: named(step)}
+	service.Spec.Playbook = "edpm.operators.configure_kernel"
+	Expect(k8s.Create(ctx, service)).To(Succeed())
+	role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: named("edpm-compute")}
+	Expect(change(ctx, role, func(role *dataplanev1.OpenStackDataPlaneRole) {
+		role.Spec.Services = []string{"configure-network", "validate-network", "install-os", "configure-os", "run-os", step}
+		role.Spec.NodeTemplate.AnsibleVars = &apiextensionsv1.JSON{Raw: []byte(`{"edpm_nova_virt_type": "qemu", "edpm_kernel_args": "nosmt",
+			"edpm_reboot_strategy": "auto", "edpm_kernel_hugepages": [{"size": "2M", "count": 16}]}`)}
+	})).To(Succeed())
+}
+
+// bootOfHost identifies the boot of the host.
+func bootOfHost(ctx context.Context) string {
+	GinkgoHelper()
+	id, err := compute.SSH(ctx, "cat /proc/sys/kernel/random/boot_id")
+	Expect(err).NotTo(HaveOccurred())
+	return id
+}
+
+func kernelArguments(ctx context.Context) ([]string, error) {
+	text, err := compute.SSH(ctx, "cat /proc/cmdline")
+	return strings.Fields(text), err
+}
+
+// unitsOf are the units of the suite that run on the host.
+func unitsOf(ctx context.Context) (string, error) {
+	return compute.SSH(ctx, "systemctl list-units --plain --no-legend --state=running 'edpm_*' | cut -d ' ' -f 1")
+}
+
+// runningStep is the step that has begun on the host and has not ended, if there is one.
+func runningStep(ctx context.Context) (string, error) {
+	runs, err := compute.Runs(ctx)
+	if err != nil || len(runs) == 0 {
+		return "", err
+	}
+	if last := runs[len(runs)-1]; last.Event == "start" {
+		return last.Step, nil
+	}
+	return "", nil
+}
+
+// guestIsBack expects nova-compute to have started the guest again, which says so on its console.
+func guestIsBack(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(5 * time.Minute).Should(Equal("ACTIVE"))
+	Eventually(qemu).WithArguments(ctx).WithTimeout(5 * time.Minute).Should(HaveLen(1))
+	Eventually(uptime).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(BeNumerically(">", 0))
+}
