@@ -26,7 +26,7 @@ func vmStories() {
 		before := look(ctx)
 		configureKernel(ctx)
 		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(6 * time.Minute).Should(
-			expect.Problem(condition.DeploymentReadyCondition, "Failed", "guests run"))
+			expect.Problem(condition.DeploymentReadyCondition, "HostNotEmpty", "1 guests run", "kubectl edpm drain "+compute.Name))
 		before.lives(ctx)
 	}, SpecTimeout(10*time.Minute))
 
