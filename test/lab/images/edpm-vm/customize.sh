@@ -59,7 +59,11 @@ initrd /boot/initrd.img-$version
 boot
 G
 # The disk that it starts from is the boot sector and its core, which finds its configuration on the disk of the host.
-printf 'search --no-floppy --file --set root /boot/grub/grub.cfg\nset prefix=($root)/boot/grub\nnormal\n' >"$root/boot/grub/core.cfg"
+cat >"$root/boot/grub/core.cfg" <<'G'
+search --no-floppy --file --set root /boot/grub/grub.cfg
+set prefix=($root)/boot/grub
+normal
+G
 chroot "$root" grub-mkimage --format i386-pc --output /boot/grub/core.img --config /boot/grub/core.cfg --prefix /boot/grub \
   biosdisk ext2 search search_fs_file normal linux configfile boot minicmd
 cat "$root/usr/lib/grub/i386-pc/boot.img" "$root/boot/grub/core.img" >"$root/boot/grub/loader.img"
