@@ -26,8 +26,10 @@ func (w *world) calm() {
 		g.Expect(reconciliations()-before).To(BeNumerically("<", 10*float64(d)/float64(still)), "reconciliations in %v in which nothing happens", d)
 		g.Expect(w.hosts.Book()).To(HaveLen(executions))
 	}
-	Eventually(func(g Gomega) { nothingHappens(g, patience+still) }).WithTimeout(later).Should(Succeed())
-	nothingHappens(Default, still)
+	Eventually(func(g Gomega) {
+		nothingHappens(g, patience+still)
+		nothingHappens(g, still) // on a busy machine what waited for long may come at once
+	}).WithTimeout(later).Should(Succeed())
 }
 
 // plight is a wrong input and its remedy, in a cloud with role compute and node n.
