@@ -264,15 +264,15 @@ var _ = Describe("A NovaCompute", func() {
 	})
 
 	It("reads definitions of providers in a directory of their own, and replaces its pods when one changes", func() {
-		w.apply(cell("") + "\n---\n" + compute("\n  defaultConfigOverwrite: {provider-a.yaml: 'meta: {}', policy.yaml: 'a: b'}"))
+		w.apply(cell("") + "\n---\n" + compute("\n  defaultConfigOverwrite: {provider-a.yaml: 'meta: {schema_version: \"1.0\"}', policy.yaml: 'a: b'}"))
 		shows(w.compute(), condition.ReadyCondition, "True/Ready/")
 		pod := w.pod("nova-cell1-fake-0").Spec
 		Expect(pod.Containers[0].VolumeMounts).To(ContainElement(HaveField("MountPath", "/etc/nova/provider_config")))
 		Expect(pod.Volumes).To(ContainElement(And(HaveField("Name", "provider-config"), HaveField("Secret.Items", ConsistOf(k8scorev1.KeyToPath{Key: "provider-a.yaml", Path: "provider-a.yaml"})))))
 		before := w.births()
-		w.apply(compute("\n  defaultConfigOverwrite: {provider-a.yaml: 'meta: {b: c}'}"))
+		w.apply(compute("\n  defaultConfigOverwrite: {provider-a.yaml: 'meta: {schema_version: \"1.0\"} # again'}"))
 		Eventually(w.births).Should(And(HaveLen(1), Not(Equal(before))))
-		Expect(w.config("nova-cell1-fake", "provider-a.yaml")).To(Equal("meta: {b: c}"))
+		Expect(w.config("nova-cell1-fake", "provider-a.yaml")).To(Equal(`meta: {schema_version: "1.0"} # again`))
 	})
 
 	It("deletes what it created, and releases its Topology", func() {
