@@ -2,8 +2,10 @@ package controllers_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -60,52 +63,119 @@ const generatedOptions = "internal/catalogue/testdata/generated.json"
 
 var _ = Describe("The options of an image", func() {
 	cell := func(w *world, name string) *novav1.NovaCell { return MakeCell(name, w.ns).Obj() }
-	stored := func(w *world) []string {
+	// stored are the owners of what is known, by image.
+	stored := func(w *world) map[string][]string {
 		list := &corev1.ConfigMapList{}
 		Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
-		var owners []string
+		owners := map[string][]string{}
 		for i := range list.Items {
-			if cm := &list.Items[i]; options.IsOptions(cm) && cm.BinaryData["options"] != nil {
-				owners = append(owners, metav1.GetControllerOf(cm).Name)
+			cm := &list.Items[i]
+			if !options.IsOptions(cm) || cm.BinaryData["options"] == nil {
+				continue
 			}
+			for _, owner := range cm.OwnerReferences {
+				owners[cm.Data["image"]] = append(owners[cm.Data["image"]], owner.Name)
+			}
+			slices.Sort(owners[cm.Data["image"]])
 		}
 		return owners
 	}
+	owned := func(w *world, owners map[string][]string) {
+		GinkgoHelper()
+		Eventually(stored).WithArguments(w).Should(Equal(owners))
+	}
 
-	It("are read once for all cells, and by another cell when the first is deleted", func() {
+	It("are read once for all cells, and kept when the first is deleted", func() {
 		w, read := printing(generatedOptions)
 		w.condition(cell(w, "cell1"), novav1.OptionsKnownCondition, "True/Ready/", "options of all images are known: 1")
 		w.makeCell("cell2")
 		w.condition(cell(w, "cell2"), novav1.OptionsKnownCondition, "True/Ready/", "options of all images are known: 1")
-		Expect(stored(w)).To(Equal([]string{"cell1"}))
-		w.restart()
+		owned(w, map[string][]string{"compute:1": {"cell1", "cell2"}})
 		w.resync()
 		Expect(read.Load()).To(BeEquivalentTo(1))
 
 		Expect(api.Delete(ctx, cell(w, "cell1"))).To(Succeed())
 		story.Gone(cell(w, "cell1"))
-		// As the garbage collector does, which is not here for ConfigMaps.
-		Expect(api.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: options.Name(defaultImages.NovaCompute)}})).To(Succeed())
-		Eventually(stored).WithArguments(w).Should(Equal([]string{"cell2"}))
-		w.condition(cell(w, "cell2"), novav1.OptionsKnownCondition, "True/Ready/")
+		kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: options.Name("compute:1")}}
+		change(kept, func(cm *corev1.ConfigMap) { // as the garbage collector does, which is not here for ConfigMaps
+			cm.OwnerReferences = slices.DeleteFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Name == "cell1" })
+		})
+		w.makeCell("cell3")
+		owned(w, map[string][]string{"compute:1": {"cell2", "cell3"}})
+		Expect(read.Load()).To(BeEquivalentTo(1))
+
+		By("deleting them")
+		Expect(api.Delete(ctx, kept)).To(Succeed())
+		owned(w, map[string][]string{"compute:1": {"cell2", "cell3"}})
 		Expect(read.Load()).To(BeEquivalentTo(2))
 	})
 
-	It("are removed when no compute has the image any more", func() {
-		w, _ := printing(generatedOptions)
-		Eventually(stored).WithArguments(w).Should(HaveLen(1))
-		change(cell(w, "cell1"), func(c *novav1.NovaCell) { c.Spec.NovaComputeContainerImage = "other:1" })
-		Eventually(func(g Gomega) {
-			list := &corev1.ConfigMapList{}
-			g.Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
-			var images []string
-			for i := range list.Items {
-				if options.IsOptions(&list.Items[i]) {
-					images = append(images, list.Items[i].Data["image"])
-				}
+	for n := range 7 {
+		It(fmt.Sprintf("are removed with the last cell that uses the image, even if the manager dies at write %d", n), func() {
+			w, read := printing(generatedOptions)
+			w.makeCell("cell2")
+			owned(w, map[string][]string{"compute:1": {"cell1", "cell2"}})
+			setImage := func(name string) {
+				change(cell(w, name), func(c *novav1.NovaCell) { c.Spec.NovaComputeContainerImage = "other:1" })
 			}
-			g.Expect(images).To(Equal([]string{"other:1"}))
-		}).Should(Succeed())
+			setImage("cell1")
+			owned(w, map[string][]string{"compute:1": {"cell2"}, "other:1": {"cell1"}})
+			w.quiet()
+			if n == 0 {
+				setImage("cell2")
+			} else {
+				cut := w.wire.cutAfter(n, n%2 == 0)
+				setImage("cell2")
+				cut.orUntil(func(g Gomega) { g.Expect(stored(w)).To(Equal(map[string][]string{"other:1": {"cell1", "cell2"}})) })
+				w.restart()
+			}
+			owned(w, map[string][]string{"other:1": {"cell1", "cell2"}})
+			w.quiet()
+			w.resync()
+			Expect(read.Load()).To(BeEquivalentTo(2))
+		})
+	}
+
+	It("of a Nova whose services have images of their own are known as well", func() {
+		read := &atomic.Int32{}
+		w, _ := openStackIn(newWorld(observing, prints(generatedOptions, read)), func(_ *fakenova.Server, job *batchv1.Job) { leavePod(job) })
+		nova, ready := MakeNova("nova", w.ns, ""), condition.ServiceConfigReadyCondition
+		w.condition(nova, novav1.OptionsKnownCondition, "True/Ready/", "options of all images are known: 2")
+		Eventually(w.templates).Should(HaveKey("nova-api"))
+		owned(w, map[string][]string{"api:1": {"nova"}, "scheduler:1": {"nova"}, "conductor:1": {"nova-cell0", "nova-cell1"}, "compute:1": {"nova-cell1"}})
+		w.quiet()
+		before := w.templates()
+		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.CustomServiceConfig = "[DEFAULT]\ndebug = maybe\n" })
+		w.halted(nova, ready, novav1.OptionsRefusedReason, `spec.apiServiceTemplate.customServiceConfig: line 2: [DEFAULT] debug is "maybe", but should be true or false`)
+		w.quiet()
+		Expect(w.templates()).To(Equal(before), "the pods stay as they are")
+		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.CustomServiceConfig = "[DEFAULT]\ndebug = true\n" })
+		w.condition(nova, ready, "True/Ready/", "customServiceConfig is valid, and api:1 has its options")
+		w.resync()
+		Expect(read.Load()).To(BeEquivalentTo(4))
+
+		By("without an API")
+		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = nil })
+		w.condition(nova, novav1.OptionsKnownCondition, "True/Ready/", "options of all images are known: 0")
+		owned(w, map[string][]string{"conductor:1": {"nova-cell0", "nova-cell1"}, "compute:1": {"nova-cell1"}})
+	})
+
+	It("are read once for a Nova and its cells, and removed when none of them uses the image", func() {
+		read := &atomic.Int32{}
+		oneImage := func(o *controllers.Options) {
+			o.Images.NovaAPI, o.Images.NovaScheduler, o.Images.NovaCompute = "conductor:1", "conductor:1", "conductor:1"
+		}
+		w, _ := openStackIn(newWorld(observing, oneImage, prints(generatedOptions, read)), func(_ *fakenova.Server, job *batchv1.Job) { leavePod(job) })
+		nova := MakeNova("nova", w.ns, "")
+		owned(w, map[string][]string{"conductor:1": {"nova", "nova-cell0", "nova-cell1"}})
+		w.resync()
+		Expect(read.Load()).To(BeEquivalentTo(1))
+		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = nil })
+		owned(w, map[string][]string{"conductor:1": {"nova-cell0", "nova-cell1"}})
+		change(nova, func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1) })
+		owned(w, map[string][]string{"conductor:1": {"nova", "nova-cell0", "nova-cell1"}})
+		w.quiet()
+		Expect(read.Load()).To(BeEquivalentTo(1))
 	})
 
 	It("refuse a value before a host is touched, and warn of what the image ignores", func() {

@@ -243,23 +243,25 @@ func (s *setup) edpm(ctx context.Context) error {
 
 func (s *setup) nova(ctx context.Context) error {
 	services := computeservice.New(ctx, s.Services)
+	novaPods := podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "nova", Service: "nova", Finalizer: novav1.NovaFinalizer})
+	cellPods := podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "novacell", Service: "nova-conductor", Finalizer: novav1.NovaCellFinalizer})
 	var finder *options.Finder
+	var ofNova, ofCells *options.Keeper
 	if s.Logs != nil {
+		if err := options.Index(ctx, s.GetFieldIndexer()); err != nil {
+			return err
+		}
 		finder = options.NewFinder(s.inputs)
+		ofNova = &options.Keeper{Pods: novaPods, Metadata: s.GetCache(), Logs: s.Logs}
+		ofCells = &options.Keeper{Pods: cellPods, Metadata: s.GetCache(), Logs: s.Logs}
 	}
 	if err := (&nova.Reconciler{
-		Client: s.GetClient(), Runner: s.runner("nova"), Inputs: s.inputs, Images: s.Images, Services: services, Options: finder,
-		Pods: podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "nova", Service: "nova", Finalizer: novav1.NovaFinalizer}),
+		Client: s.GetClient(), Runner: s.runner("nova"), Inputs: s.inputs, Images: s.Images, Services: services, Pods: novaPods, Options: ofNova, Known: finder,
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}
-	cellPods := podified.New(s.Manager, s.inputs, s.predictor, podified.Names{Controller: "novacell", Service: "nova-conductor", Finalizer: novav1.NovaCellFinalizer})
-	var keeper *options.Keeper
-	if s.Logs != nil {
-		keeper = &options.Keeper{Pods: cellPods, Metadata: s.GetCache(), Logs: s.Logs}
-	}
 	if err := (&novacell.Reconciler{
-		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images, Gather: s.Gather, Pods: cellPods, Options: keeper, Known: finder,
+		Client: s.GetClient(), Runner: s.runner("novacell"), Inputs: s.inputs, Images: s.Images, Gather: s.Gather, Pods: cellPods, Options: ofCells, Known: finder,
 	}).SetupWithManager(ctx, s.Manager); err != nil {
 		return err
 	}

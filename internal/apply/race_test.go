@@ -68,6 +68,15 @@ func (r race) child(shows *corev1.ConfigMap, options ...apply.Option) error {
 	return apply.Child(context.Background(), late{r.api, shows}, "m", r.owner, desired, &corev1.ConfigMap{}, options...)
 }
 
+// another makes one more owner.
+func (r race) another() *corev1.ServiceAccount {
+	r.Helper()
+	owner := &corev1.ServiceAccount{ObjectMeta: r.meta()}
+	owner.Name = "another-" + r.name
+	r.make(owner)
+	return owner
+}
+
 func (r race) now() *corev1.ConfigMap {
 	r.Helper()
 	cm := &corev1.ConfigMap{}
@@ -224,6 +233,60 @@ func TestRaces(t *testing.T) {
 			leaving.Finalizers = nil
 			if err := r.api.Update(context.Background(), leaving); err != nil {
 				r.Fatal(err)
+			}
+		},
+		"ours is shared, and kept until the last owner leaves it": func(r race) {
+			if err := r.child(nil); err != nil {
+				r.Fatal(err)
+			}
+			other, ctx := r.another(), context.Background()
+			if err := apply.Share(ctx, r.api, other, r.now()); err != nil {
+				r.Fatal(err)
+			}
+			shared := r.now()
+			if err := errors.Join(apply.Share(ctx, r.api, other, shared), apply.Share(ctx, r.api, r.owner, shared)); err != nil {
+				r.Fatal(err)
+			}
+			if diff := cmp.Diff(shared, r.now()); diff != "" {
+				r.Errorf("sharing it again writes (-before +after):\n%s", diff)
+			}
+			if err := apply.Leave(ctx, r.api, r.owner, shared); err != nil {
+				r.Fatal(err)
+			}
+			if owners := r.now().OwnerReferences; len(owners) != 1 || owners[0].UID != other.UID {
+				r.Errorf("its owners are %v; want the other one", owners)
+			}
+			left := r.now()
+			if err := errors.Join(apply.Leave(ctx, r.api, r.owner, left), apply.Leave(ctx, r.api, other, left)); err != nil {
+				r.Fatal(err)
+			}
+			if err := r.api.Get(ctx, client.ObjectKeyFromObject(left), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+				r.Errorf("reading it returns %v; want that it is deleted", err)
+			}
+		},
+		"ours is shared while its owner leaves it": func(r race) {
+			if err := r.child(nil); err != nil {
+				r.Fatal(err)
+			}
+			stale := r.now()
+			if err := apply.Share(context.Background(), r.api, r.another(), stale); err != nil {
+				r.Fatal(err)
+			}
+			shared := r.now()
+			r.keeps(shared, apply.Leave(context.Background(), r.api, r.owner, stale))
+			r.keeps(shared, apply.Share(context.Background(), r.api, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "third", UID: "3"}}, stale))
+		},
+		"theirs is neither shared nor left": func(r race) {
+			theirs := r.theirs()
+			theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: r.owner.Name, UID: r.owner.UID}}
+			if err := r.api.Update(context.Background(), theirs); err != nil {
+				r.Fatal(err)
+			}
+			if err := errors.Join(apply.Share(context.Background(), r.api, r.another(), theirs), apply.Leave(context.Background(), r.api, r.owner, theirs)); err != nil {
+				r.Fatal(err)
+			}
+			if diff := cmp.Diff(theirs, r.now()); diff != "" {
+				r.Errorf("the object differs (-before +after):\n%s", diff)
 			}
 		},
 	} {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/utils/ptr"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -98,17 +99,28 @@ func managers(o metav1.Object) []metav1.ManagedFieldsEntry {
 	return nil
 }
 
+// maxOwners is how many owners of a ConfigMap are held: the options of an image (internal/nova/options)
+// have as many as there are cells in a namespace that use it.
+const maxOwners = 100
+
 // ours reports whether an annotation is of edpm-operators.
 func ours(key string) bool { return strings.Contains(key, ".openstack.org/") }
 
 // identityOnly keeps of the metadata of a ConfigMap what says which it is, in
-// which version, and whose. Its content is read by name (internal/inputs).
+// which version, and whose: of those that do not control it the UID. Its content is read by name
+// (internal/inputs).
 func identityOnly(obj any) (any, error) {
 	m, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return nil, fmt.Errorf("caching %T: ConfigMaps are cached as metadata only", obj)
 	}
-	m.ObjectMeta = identity(&m.ObjectMeta)
+	kept := identity(&m.ObjectMeta)
+	for _, owner := range m.OwnerReferences[:min(len(m.OwnerReferences), maxOwners)] {
+		if !ptr.Deref(owner.Controller, false) {
+			kept.OwnerReferences = append(kept.OwnerReferences, metav1.OwnerReference{UID: owner.UID})
+		}
+	}
+	m.ObjectMeta = kept
 	return m, nil
 }
 

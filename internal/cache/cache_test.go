@@ -160,7 +160,7 @@ func metaWithEverything(owner string) metav1.ObjectMeta {
 		Annotations: map[string]string{
 			"short": "s", "long": strings.Repeat("x", 2000), "edpm.openstack.org/rerun": strings.Repeat("t", 2000),
 		},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: owner, Kind: "K", Controller: ptr.To(true)}, {APIVersion: "v1", Kind: "Other"}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: owner, Kind: "K", Controller: ptr.To(true)}, {APIVersion: "v1", Kind: "Other", UID: "o"}},
 	}
 }
 
@@ -174,7 +174,7 @@ func TestOfConfigMapsTheCacheHoldsWhichTheyAreAndWhose(t *testing.T) {
 	got, err := identity(&metav1.PartialObjectMetadata{ObjectMeta: metaWithEverything("dataplane.openstack.org/v1beta1")})
 	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "o", UID: "u", ResourceVersion: "7",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "dataplane.openstack.org/v1beta1", Kind: "K", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "dataplane.openstack.org/v1beta1", Kind: "K", Controller: ptr.To(true)}, {UID: "o"}},
 	}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v; what is held differs (-want +got):\n%s", err, diff)

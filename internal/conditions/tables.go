@@ -111,6 +111,7 @@ var tables = []Table{
 	kind(nova,
 		inputReady.withMeaning("the passwords exist").withReasons(
 			secrets("the Secret of `spec.secret` does not exist", "the Secret of `spec.secret` does not have the key with the service password")...),
+		optionsKnown,
 		novaNovaAllCellsReady.withReasons(novaCellsNotReady,
 			conflict("a NovaCell or Secret with the name of a cell exists already, and was not created by this Nova"),
 			novaComputesRemaining),
@@ -141,8 +142,7 @@ var tables = []Table{
 		novaNovaComputeServiceConfigReady.withReasons(novaInvalidConfig,
 			conflict("a Secret with the name of the configuration exists already, and was not created for this cell"),
 			commonSecretForbidden),
-		novaOptionsKnown.withTable(job).withReasons(novaOptionsNotPrinted, novaLogUnreadable,
-			conflict("a ConfigMap with the name of the options of an image exists already, and was not created for a cell")),
+		optionsKnown,
 		novaMigrationCAReady.withReasons(novaMigrationCALost, novaMigrationCAInvalid,
 			conflict("a Secret with the name of the authority exists already, and was not created for this cell"),
 			commonSecretMissing.withMeaning("the Secret of `migrationCASecretName` does not exist"), commonSecretForbidden, commonSecretLimit),
@@ -280,6 +280,11 @@ var (
 	serviceNotReady   = []Reason{coreServiceNotReady, conflict("an object with that name exists already, and was not created by this control plane"), coreInvalidSpec}
 	filesMissing      = append(secrets("a Secret of `configFiles` does not exist", "a Secret of `configFiles` does not have the key"),
 		configMaps("a ConfigMap of `configFiles` does not exist", "a ConfigMap of `configFiles` does not have the key")...)
+	// optionsKnown is that of a Nova, and of a NovaCell.
+	optionsKnown = novaOptionsKnown.withTable(job).withReasons(
+		podifiedJobRunning.withMeaning("a Job reads the options of an image; the message names it, or the Nova or NovaCell that runs it"),
+		novaOptionsNotPrinted, novaLogUnreadable,
+		conflict("a ConfigMap with the name of the options of an image exists already, and was not created for a Nova or NovaCell"))
 	// ofTexts are about what people write into the configuration of nova.
 	ofTexts = slices.Concat([]Reason{novaOptionsRefused, novaOptionsWarned, novaInvalidConfig.withMeaning("a text or a further file is not what the service reads; the message has the object, the key and the line").withRemedy("correct it: see [how-to](how-to/custom-service-config.md)")},
 		secrets("a Secret of `customServiceConfigSecrets` or `configFiles`, or of a template of the cell, does not exist; the message names the field", "a Secret of `configFiles` does not have the key, or it is empty"),

@@ -372,17 +372,6 @@ func Snippets(components []*Component) []string {
 	return names
 }
 
-// Images are those of the services that are to run.
-func Images(components []*Component) []string {
-	var images []string
-	for _, c := range components {
-		if c.Wanted() {
-			images = append(images, c.RunsImage())
-		}
-	}
-	return images
-}
-
 // ConfigMapNames are the ConfigMaps with files of components.
 func ConfigMapNames(components []*Component) []string {
 	var names []string

@@ -77,10 +77,10 @@ const (
 	// and of [consoles](how-to/consoles.md) on hosts can be used. Present only if the cell has,
 	// or had, a console proxy. It does not decide whether the cell is Ready.
 	ConsoleCAReadyCondition condition.Type = "ConsoleCAReady"
-	// OptionsKnownCondition : the options of the images that run nova in the cell and on its
-	// computes are known, so that [`customServiceConfig` is
-	// checked](how-to/custom-service-config.md#what-is-checked) before a host is touched. It does
-	// not decide whether the cell is Ready.
+	// OptionsKnownCondition : the options of the images of the services are known, and those of
+	// the computes of a cell, so that [`customServiceConfig` is
+	// checked](how-to/custom-service-config.md#what-is-checked) before anything runs with it. It
+	// does not decide whether the object is Ready.
 	OptionsKnownCondition condition.Type = "OptionsKnown"
 	// LiveMigrationReadyCondition : [live migration](how-to/live-migration.md) is configured,
 	// the certificate of the host is valid, and the host has reached all other computes of the
@@ -144,7 +144,7 @@ const (
 	// the value that the message names.
 	QueueTypeChangedReason condition.Reason = "QueueTypeChanged"
 	// OptionsNotPrintedReason : an image cannot say which options it has; the message says why.
-	// `customServiceConfig` is checked on hosts alone, by the image itself. Remedy: nothing if the
+	// `customServiceConfig` is checked only where it is used, by the image itself. Remedy: nothing if the
 	// image is as it is meant to be; else set one with python3 and oslo-config-generator.
 	OptionsNotPrintedReason condition.Reason = "OptionsNotPrinted"
 	// LogUnreadableReason : the log of the pod cannot be read in which a Job has printed the

@@ -169,7 +169,7 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 	if s.nova.Status.Jobs == nil {
 		s.nova.Status.Jobs = map[string]string{}
 	}
-	names := []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}
+	names := append([]string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}, s.optionsJobs()...)
 	for cell := range s.nova.Spec.CellTemplates {
 		names = append(names, mappingJobName(s.nova.Name, cell), migrationsJobName(s.nova.Name, cell))
 	}
@@ -215,5 +215,5 @@ func (s *scope) deploy(ctx context.Context) error {
 			mapped[cell] = hash
 		}
 	}
-	return nova.Deploy(ctx, s.Pods, s.nova, s.components(), s.config, map[string][]byte{cellsFile: []byte(fmt.Sprint(mapped))}, s.Options.JudgeWritten)
+	return nova.Deploy(ctx, s.Pods, s.nova, s.components(), s.config, map[string][]byte{cellsFile: []byte(fmt.Sprint(mapped))}, s.Known.JudgeWritten)
 }

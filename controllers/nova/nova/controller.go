@@ -61,7 +61,9 @@ type Reconciler struct {
 	// Services of computes, which the API knows.
 	Services *computeservice.Observer
 	// Options of images, nil if they are not read.
-	Options *options.Finder
+	Options *options.Keeper
+	// Known are the options of images, nil if they are not read.
+	Known *options.Finder
 }
 
 type scope struct {
@@ -96,9 +98,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.Services.Forget(req.NamespacedName)
 		return ctrl.Result{}, s.release(ctx)
 	}
-	return r.Runner.Run(ctx, obj,
+	return r.Runner.Run(ctx, obj, s.phases()...)
+}
+
+func (s *scope) phases() []phase.Phase {
+	phases := []phase.Phase{
 		phase.OptionalOf(common.UpdateAvailableCondition, s.chooseImages),
 		phase.Of(condition.InputReadyCondition, s.secrets.Hold, s.readInputs, s.askAPI),
+	}
+	if s.Options != nil {
+		phases = append(phases, phase.InformationalOf(novav1.OptionsKnownCondition, s.readOptions))
+	}
+	return append(phases,
 		phase.Of(novav1.NovaAllCellsReadyCondition, s.applyCells, s.removeCells, s.sumUp),
 		phase.Of(novav1.NovaAPIReadyCondition, s.apiInputs),
 		phase.OptionalOf(novav1.UpgradeCheckReadyCondition, s.checkUpdate),
@@ -151,7 +162,7 @@ var kind = podified.Kind{
 // name of each cell, and those of its services and Jobs.
 func secretsOf(obj client.Object) []string {
 	s := scopeOf(obj)
-	names, jobs := append([]string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, s.nova.Status.HeldSecrets...), []string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name), checkJobName(s.nova.Name)}
+	names, jobs := append([]string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, s.nova.Status.HeldSecrets...), append(s.optionsJobs(), databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name), checkJobName(s.nova.Name))
 	for cell, template := range s.nova.Spec.CellTemplates {
 		names = append(names, novav1.CellName(s.nova.Name, cell), s.bus(cell, template))
 		jobs = append(jobs, mappingJobName(s.nova.Name, cell), migrationsJobName(s.nova.Name, cell), purgeJobName(s.nova.Name, cell))
@@ -161,9 +172,9 @@ func secretsOf(obj client.Object) []string {
 
 // configMapsOf are those with files of the services, and the options of their images.
 func configMapsOf(obj client.Object) []string {
-	components := scopeOf(obj).components()
-	names := nova.ConfigMapNames(components)
-	for _, image := range nova.Images(components) {
+	s := scopeOf(obj)
+	names := nova.ConfigMapNames(s.components())
+	for _, image := range s.imagesInUse() {
 		names = append(names, options.Name(image))
 	}
 	return names

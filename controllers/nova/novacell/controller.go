@@ -124,9 +124,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return err
 	}
 	if r.Options != nil {
-		if err := options.Index(ctx, mgr.GetFieldIndexer()); err != nil {
-			return err
-		}
 		b = b.WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allCells), builder.WithPredicates(predicate.NewPredicateFuncs(options.IsOptions)))
 	}
 	return b.

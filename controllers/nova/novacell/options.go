@@ -60,13 +60,13 @@ func (s *scope) imagesInUse() []string {
 func (s *scope) optionsJobs() []string {
 	var names []string
 	for _, image := range s.imagesInUse() {
-		names = append(names, options.JobName(s.cell.Name, image))
+		names = append(names, options.JobName(s.cell, image))
 	}
 	return names
 }
 
-// allCells are the cells of the namespace: those that use the image of a ConfigMap may have to
-// make it again.
+// allCells are the cells of the namespace: those that use the image of a ConfigMap wait for it, or
+// have to make it again.
 func (r *Reconciler) allCells(ctx context.Context, cm client.Object) []reconcile.Request {
 	cells := &novav1.NovaCellList{}
 	if err := r.List(ctx, cells, client.InNamespace(cm.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {

@@ -1,6 +1,6 @@
-// Package options keeps what the images of nova know of options: one ConfigMap for each
-// image of a namespace, which the first cell that uses the image makes, and removes when it
-// does not use it any more. Another cell that does then makes it again.
+// Package options keeps what the images of nova know of options: one ConfigMap for each image of
+// a namespace. The first Nova or NovaCell that uses the image makes it, all others become its
+// owners too once it is complete, and the last one that no longer uses the image deletes it.
 package options
 
 import (
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,20 +43,27 @@ func Name(image string) string {
 	return prefix + inputs.Digest(map[string][]byte{imageKey: []byte(image)})[:16]
 }
 
-// JobName is the name of the Job of an image for a cell: that of another cell may still be there.
-func JobName(cell, image string) string { return cell + "-" + Name(image) }
+// JobName is the name of the Job of an image for an owner. It has the UID of the owner in its hash:
+// a Nova and a NovaCell can have one name, and the Job of the other may still exist.
+func JobName(owner client.Object, image string) string {
+	of := map[string][]byte{imageKey: []byte(image), "owner": []byte(owner.GetUID())}
+	return owner.GetName() + "-" + prefix + inputs.Digest(of)[:16]
+}
 
-// ownerIndex holds the owner of a ConfigMap with options.
+// ownerIndex holds the owners of a ConfigMap with options.
 const ownerIndex = "nova.options"
 
 // Index adds the index that Keep uses.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return indexer.IndexField(ctx, inputs.ConfigMapMetadata(), ownerIndex, func(cm client.Object) []string {
-		owner := metav1.GetControllerOf(cm)
-		if owner == nil || !IsOptions(cm) {
+		if !IsOptions(cm) {
 			return nil
 		}
-		return []string{string(owner.UID)}
+		var owners []string
+		for _, owner := range cm.GetOwnerReferences() {
+			owners = append(owners, string(owner.UID))
+		}
+		return owners
 	})
 }
 
@@ -85,7 +93,7 @@ type keeping struct {
 }
 
 // Keep makes sure that the options of the images are known, and removes those of others that
-// the owner has made. It returns a *phase.Halt of OptionsKnown that says what is not known.
+// nothing else uses. It returns a *phase.Halt of OptionsKnown that says what is not known.
 func (k *Keeper) Keep(ctx context.Context, owner phase.Object, done podified.Jobs, selector map[string]string, images []string) error {
 	c := k.Pods.Inputs.Client(k.Pods.Client)
 	var first error
@@ -105,7 +113,7 @@ func (k *Keeper) Keep(ctx context.Context, owner phase.Object, done podified.Job
 	return first
 }
 
-// forget deletes the ConfigMaps of the owner with options of images that it no longer uses.
+// forget gives up the ConfigMaps with options of images that the owner no longer uses.
 func (k *Keeper) forget(ctx context.Context, c client.Client, owner phase.Object, images []string) error {
 	kept := make([]string, len(images))
 	for i, image := range images {
@@ -117,12 +125,17 @@ func (k *Keeper) forget(ctx context.Context, c client.Client, owner phase.Object
 		return fmt.Errorf("listing the options of images: %w", err)
 	}
 	for i := range list.Items {
-		item := &list.Items[i]
-		if slices.Contains(kept, item.Name) {
+		if slices.Contains(kept, list.Items[i].Name) {
 			continue
 		}
-		item.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-		if err := apply.Delete(ctx, c, owner, item); err != nil {
+		cm := &corev1.ConfigMap{} // with all its owners, of which the cache does not have all
+		switch err := c.Get(ctx, client.ObjectKeyFromObject(&list.Items[i]), cm); {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("reading ConfigMap %s: %w", list.Items[i].Name, err)
+		}
+		if err := apply.Leave(ctx, c, owner, cm); err != nil {
 			return err
 		}
 	}
@@ -130,20 +143,18 @@ func (k *Keeper) forget(ctx context.Context, c client.Client, owner phase.Object
 }
 
 func (k *keeping) keep(ctx context.Context, done podified.Jobs, selector map[string]string) error {
-	const known = novav1.OptionsKnownCondition
 	cm := &corev1.ConfigMap{}
 	err := k.Get(ctx, client.ObjectKey{Namespace: k.owner.GetNamespace(), Name: Name(k.image)}, cm)
 	maker := metav1.GetControllerOf(cm)
+	made := maker != nil && maker.UID == k.owner.GetUID()
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading the options of %s: %w", k.image, err)
-	case maker != nil && maker.Kind == "NovaCell" && maker.UID != k.owner.GetUID() && len(cm.Data) == 1 && cm.BinaryData == nil:
-		return phase.Waiting(known, podifiedv1.JobRunningReason, "Waiting until NovaCell %s has read the options of %s", maker.Name, k.image)
-	case cm.Data[failureKey] != "":
-		return phase.Stalled(known, novav1.OptionsNotPrintedReason, "The options of %s are not known, so customServiceConfig is checked only where it is used: %s", k.image, cm.Data[failureKey])
-	case cm.BinaryData[optionsKey] != nil:
-		return nil
-	case err != nil || maker == nil || maker.UID != k.owner.GetUID():
+	case cm.Data[failureKey] != "" || cm.BinaryData[optionsKey] != nil:
+		return k.share(ctx, cm)
+	case maker != nil && !made && apply.Applied(cm):
+		return phase.Waiting(novav1.OptionsKnownCondition, podifiedv1.JobRunningReason, "Waiting until %s %s has read the options of %s", maker.Kind, maker.Name, k.image)
+	case !made:
 		if err := k.write(ctx, nil, ""); err != nil {
 			return err
 		}
@@ -151,9 +162,21 @@ func (k *keeping) keep(ctx context.Context, done podified.Jobs, selector map[str
 	return k.read(ctx, done, selector)
 }
 
+// share keeps a ConfigMap that is complete for the owner. One that is not belongs to its maker
+// alone, with whom it is deleted.
+func (k *keeping) share(ctx context.Context, cm *corev1.ConfigMap) error {
+	if err := apply.Share(ctx, k.Client, k.owner, cm); err != nil {
+		return err
+	}
+	if failure := cm.Data[failureKey]; failure != "" {
+		return phase.Stalled(novav1.OptionsKnownCondition, novav1.OptionsNotPrintedReason, "The options of %s are not known, so customServiceConfig is checked only where it is used: %s", k.image, failure)
+	}
+	return nil
+}
+
 // read runs the Job, and writes what it has printed.
 func (k *keeping) read(ctx context.Context, done podified.Jobs, selector map[string]string) error {
-	job := nova.OptionsJob(JobName(k.owner.GetName(), k.image), k.image)
+	job := nova.OptionsJob(JobName(k.owner, k.image), k.image)
 	job.NodeSelector, job.Finished = selector, k.finish
 	delete(done, job.Name) // what it has printed was lost, or it did not run
 	return k.Pods.RunJob(ctx, k.owner, novav1.OptionsKnownCondition, done, job)
