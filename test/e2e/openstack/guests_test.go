@@ -73,12 +73,7 @@ func guestStories() {
 	}, SpecTimeout(12*time.Minute))
 
 	It("shuts down with its host after nova-compute, which therefore starts it again", func(ctx SpecContext) {
-		Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) {
-			obj.Spec.CustomServiceConfig = "[DEFAULT]\nresume_guests_state_on_host_boot = True\n"
-		})).To(Succeed())
-		Eventually(compute.SSH).WithArguments(ctx, "podman exec edpm_nova_compute cat /etc/nova/nova.conf.d/02-nova-override.conf").WithTimeout(4 * time.Minute).Should(
-			ContainSubstring("resume_guests_state_on_host_boot"))
-		settled(ctx)
+		resumeGuests(ctx)
 		before := look(ctx)
 		Expect(compute.ShutDown(ctx)).To(Succeed())
 		Expect(statusOfGuest(ctx)).To(Equal("ACTIVE"), "nova-compute took the guest for stopped by its owner")
@@ -88,6 +83,17 @@ func guestStories() {
 		Expect(statusOfGuest(ctx)).To(Equal("ACTIVE"))
 		Expect(compute.SSH(ctx, "grep -h 'shutting down' /var/log/containers/libvirt/qemu/*.log | tail -n 1")).To(HaveSuffix("reason=shutdown"))
 	}, SpecTimeout(15*time.Minute))
+}
+
+// resumeGuests has nova-compute start the guests of its host again when it starts.
+func resumeGuests(ctx context.Context) {
+	GinkgoHelper()
+	Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) {
+		obj.Spec.CustomServiceConfig = "[DEFAULT]\nresume_guests_state_on_host_boot = True\n"
+	})).To(Succeed())
+	Eventually(compute.SSH).WithArguments(ctx, "podman exec edpm_nova_compute cat /etc/nova/nova.conf.d/02-nova-override.conf").WithTimeout(4 * time.Minute).Should(
+		ContainSubstring("resume_guests_state_on_host_boot"))
+	settled(ctx)
 }
 
 // sight is what shows that a guest is the one that it was.

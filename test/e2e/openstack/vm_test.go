@@ -23,6 +23,7 @@ func onVM() bool { return os.Getenv("E2E_HOSTS") == vm }
 // vmStories have what happens to a host that has a kernel and power of its own. A guest runs.
 func vmStories() {
 	It("is not rebooted for kernel arguments while its guest runs", func(ctx SpecContext) {
+		resumeGuests(ctx)
 		before := look(ctx)
 		configureKernel(ctx)
 		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(6 * time.Minute).Should(
