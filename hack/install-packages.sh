@@ -47,6 +47,8 @@ vm   e2fsprogs                   debugfs
 vm   cpio                        cpio
 test gcc                         gcc clang cc
 test libc6-dev                   /usr/include/stdlib.h
+test e2fsprogs                   mkfs.ext4
+test e2fsprogs                   debugfs
 test git                         git
 test python3                     /usr/bin/python3
 test python3-oslo.config         /usr/lib/python3/dist-packages/oslo_config

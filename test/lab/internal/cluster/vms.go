@@ -23,7 +23,7 @@ const vmImage = "edpm-vm"
 // vmPrefix begins the names of the processes of virtual machines.
 const vmPrefix = "vm-"
 
-// emulator runs them; without hardware virtualization it emulates their processors.
+// emulator runs them; without hardware virtualization it emulates their CPUs.
 const emulator = "qemu-system-x86_64"
 
 // VMs returns count hosts that are virtual machines.
@@ -79,7 +79,7 @@ func (l *Lab) virtualMachines(ctx context.Context, o Options, publicKey string) 
 
 // startVM makes a virtual machine unless there is one of that name, and turns it on.
 func (l *Lab) startVM(ctx context.Context, h Host, empty disks, publicKey string) error {
-	if _, err := os.Stat(l.vmDir(h.Name)); err != nil {
+	if _, err := l.vmAddress(h.Name); err != nil { // there is none, or the command that made it was killed
 		if err := l.makeVM(ctx, h, empty, publicKey); err != nil {
 			return errors.Join(err, os.RemoveAll(l.vmDir(h.Name)))
 		}
@@ -90,7 +90,7 @@ func (l *Lab) startVM(ctx context.Context, h Host, empty disks, publicKey string
 // makeVM writes all that a virtual machine is made of, last its address.
 func (l *Lab) makeVM(ctx context.Context, h Host, empty disks, publicKey string) error {
 	own := l.disksOf(h.Name)
-	if err := os.MkdirAll(l.vmDir(h.Name), 0o700); err != nil {
+	if err := errors.Join(os.RemoveAll(l.vmDir(h.Name)), os.MkdirAll(l.vmDir(h.Name), 0o700)); err != nil {
 		return err
 	}
 	if _, err := command(ctx, "cp", "--sparse=always", empty.root, own.root); err != nil {
@@ -99,8 +99,17 @@ func (l *Lab) makeVM(ctx context.Context, h Host, empty disks, publicKey string)
 	if err := writeToDisk(ctx, own.root, identityOf(h, publicKey)); err != nil {
 		return err
 	}
-	return errors.Join(os.Symlink(empty.images, own.images), os.Symlink(empty.loader, own.loader),
+	return errors.Join(keep(empty.images, own.images), keep(empty.loader, own.loader),
 		os.WriteFile(filepath.Join(l.vmDir(h.Name), "address"), []byte(h.IP), 0o600))
+}
+
+// keep gives a disk that is only read a second name: the cache forgets it when there is a newer one. On another file
+// system the machine has to be made again then.
+func keep(disk, name string) error {
+	if os.Link(disk, name) == nil {
+		return nil
+	}
+	return os.Symlink(disk, name)
 }
 
 // identityOf returns the files that make a disk the one of a host.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,6 +62,21 @@ func TestAVirtualMachineTellsWhoseItIs(t *testing.T) {
 	}
 	if !slices.Contains(c.Argv, "tap,id=nic,ifname=edpmvm151,script=no,downscript=no") {
 		t.Errorf("%q does not have the tap of its address", c.Argv)
+	}
+}
+
+// The cache has one disk of each kind: that of a machine stays when there is a newer one.
+func TestADiskThatIsReadOutlivesTheOneOfTheCache(t *testing.T) {
+	dir := t.TempDir()
+	disk, own := filepath.Join(dir, "images.raw"), filepath.Join(dir, "own.raw")
+	if err := os.WriteFile(disk, []byte("images"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(keep(disk, own), os.Remove(disk)); err != nil {
+		t.Fatal(err)
+	}
+	if have, err := os.ReadFile(own); err != nil || string(have) != "images" {
+		t.Errorf("the machine has %q, %v", have, err)
 	}
 }
 
