@@ -261,7 +261,7 @@ var _ = Describe("A step that needs an empty host", func() {
 			Entry(nil, 1, true), Entry(nil, 2, false), Entry(nil, 2, true), Entry(nil, 3, false), Entry(nil, 3, true),
 		)
 
-		It("waits, and says for what, where that is not permitted, and when nothing is to be run any more", func() {
+		It("waits, and says for what, where that is not permitted, and when runs are paused", func() {
 			add("n000", fakenova.Guest{Name: "locked", Locked: true})
 			rebooted()
 			w.condition(w.node("n000"), condition.DeploymentReadyCondition, "False/HostNotEmpty/Info", "Step install-os waits for an empty host", "Run kubectl edpm drain n000")

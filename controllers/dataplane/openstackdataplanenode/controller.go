@@ -141,7 +141,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 }
 
 // nodeChanges lets through what people change, what is reported of the machine, that services
-// have emptied the host, and services that come and go on a node that is to be removed.
+// have emptied the host, and services that come and go on a node that is being deleted.
 var nodeChanges = predicate.Or[client.Object](watch.SpecOr(machineState), watch.Changes(emptiness), predicate.NewPredicateFuncs(func(obj client.Object) bool {
 	return !obj.GetDeletionTimestamp().IsZero()
 }))

@@ -102,8 +102,8 @@ func (s *Registration) permitDrain(t *edpm.Target) {
 	}
 }
 
-// noteDrain ends the drain for a step that the role no longer permits, and of a node on which no
-// step is to be run.
+// noteDrain ends the drain for a step that the role no longer permits, and of a node whose runs are
+// paused or excluded.
 func (s *Registration) noteDrain() {
 	if s.Node == nil {
 		return
@@ -129,7 +129,7 @@ func (s *Registration) endDrain() {
 }
 
 // Vacate has the host drained while a step needs it empty, and gives it back once the steps have
-// run, or are not to be run.
+// run, or are paused or excluded.
 func (s *Registration) Vacate(ctx context.Context, state *edpm.State) error {
 	switch {
 	case state.Phase == edpm.HostNotEmpty:
@@ -215,8 +215,8 @@ func (s *Registration) emptySince() time.Time {
 	return now
 }
 
-// turns has the computes whose turn it is to be drained for a step, with their roles, until the
-// cache shows that. It is lost with the manager, and so is a turn that no status has.
+// turns has the computes that may be drained for a step, with their roles, until the cache shows
+// that. It is lost with the manager, and so is a turn that no status has.
 type turns struct {
 	mu    sync.Mutex
 	given map[types.NamespacedName]string
