@@ -198,8 +198,7 @@ func (l *Lab) powerOn(ctx context.Context, name string) error {
 // vm is the process that a virtual machine is. The kernel and its arguments are those that the boot loader finds on
 // the disk.
 func (l *Lab) vm(h Host) proc.Component {
-	// Emulated, hardware virtualization is slower than none: libvirt would ask QEMU for it at each start of a guest.
-	accelerator, cpu := "tcg,thread=multi,tb-size=512", "max,svm=off,vmx=off"
+	accelerator, cpu := "tcg,thread=multi,tb-size=512", "max"
 	if VirtType() == "kvm" {
 		accelerator, cpu = "kvm", "host"
 	}
