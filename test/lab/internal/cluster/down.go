@@ -57,8 +57,9 @@ func (l *Lab) downSteps(ctx context.Context) []func() error {
 			l.killPods,
 			l.unmountAll,
 			func() error { return l.removeNetwork(ctx) },
-			func() error { return l.removeTaps(ctx) },
+			func() error { return l.removeLinks(ctx, tapPrefix) }, // podman keeps a bridge that has members
 			func() error { return l.removeHosts(ctx) },
+			func() error { return l.removeLinks(ctx, "") },
 			l.removeStrays,
 		)
 	}

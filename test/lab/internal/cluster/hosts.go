@@ -125,8 +125,31 @@ func (l *Lab) hostsNetwork(ctx context.Context) error {
 	if _, err := command(ctx, "podman", "network", "exists", hostsNetwork); err == nil {
 		return nil
 	}
+	if err := networkIsFree(); err != nil {
+		return err
+	}
 	_, err := command(ctx, "podman", "network", "create", "--label", l.label(), "--subnet", hostsCIDR, hostsNetwork)
 	return err
+}
+
+// networkIsFree returns an error that names the interface with an address in the network of the hosts, if there is one:
+// libvirt's own default network is the same.
+func networkIsFree() error {
+	_, network, _ := net.ParseCIDR(hostsCIDR)
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return err
+	}
+	for _, i := range interfaces {
+		addresses, _ := i.Addrs() // none of one that has gone
+		for _, a := range addresses {
+			if ip, _, err := net.ParseCIDR(a.String()); err == nil && network.Contains(ip) {
+				return fmt.Errorf("interface %s has the address %s, but %s is the network of the lab's hosts: "+
+					"remove the interface (virsh net-destroy default, if it is libvirt's; otherwise ip link delete %s) and try again", i.Name, a, hostsCIDR, i.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // loadHostImages makes the images of machines known to podman, each once.

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -159,4 +161,24 @@ func hasComment(fields []string, tag string) bool {
 		}
 	}
 	return false
+}
+
+// removeLinks removes the network devices with a name that begins so and with the tag of the lab as their alias.
+func (l *Lab) removeLinks(ctx context.Context, prefix string) error {
+	listing, err := command(ctx, "ip", "-json", "link", "show")
+	if err != nil {
+		return err
+	}
+	var links []struct{ IfName, IfAlias string }
+	if err := json.Unmarshal([]byte(listing), &links); err != nil {
+		return fmt.Errorf("reading the network devices: %w", err)
+	}
+	var problems []error
+	for _, link := range links {
+		if link.IfAlias == l.tag() && strings.HasPrefix(link.IfName, prefix) {
+			_, err := command(ctx, "ip", "link", "delete", link.IfName)
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
 }

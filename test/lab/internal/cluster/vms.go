@@ -20,6 +20,9 @@ import (
 // vmImage is what their disks are made of: edpm-host with a kernel and a boot loader.
 const vmImage = "edpm-vm"
 
+// tapPrefix begins the names of the network devices of virtual machines.
+const tapPrefix = "edpmvm"
+
 // vmPrefix begins the names of the processes of virtual machines.
 const vmPrefix = "vm-"
 
@@ -225,7 +228,7 @@ func (l *Lab) tap(ctx context.Context, h Host) error {
 	if err != nil {
 		return err
 	}
-	for _, args := range []string{"tuntap add dev " + tapOf(h) + " mode tap", "link set " + tapOf(h) + " master " + bridge + " up"} {
+	for _, args := range []string{"tuntap add dev " + tapOf(h) + " mode tap", "link set " + tapOf(h) + " alias " + l.tag() + " master " + bridge + " up"} {
 		if _, err := command(ctx, "ip", strings.Fields(args)...); err != nil {
 			return err
 		}
@@ -248,7 +251,7 @@ func (l *Lab) hostsBridge(ctx context.Context) error {
 		return nil
 	}
 	address := strings.Replace(hostsCIDR, ".0/", ".1/", 1)
-	for _, args := range []string{"link add " + bridge + " type bridge", "addr add " + address + " dev " + bridge, "link set " + bridge + " up"} {
+	for _, args := range []string{"link add " + bridge + " type bridge", "addr add " + address + " dev " + bridge, "link set " + bridge + " alias " + l.tag() + " up"} {
 		if _, err := command(ctx, "ip", strings.Fields(args)...); err != nil {
 			return err
 		}
@@ -257,7 +260,7 @@ func (l *Lab) hostsBridge(ctx context.Context) error {
 }
 
 // tapOf and macOf derive from the last number of the address, so that they stay.
-func tapOf(h Host) string { return "edpmvm" + lastNumber(h) }
+func tapOf(h Host) string { return tapPrefix + lastNumber(h) }
 
 func macOf(h Host) string {
 	number, _ := strconv.Atoi(lastNumber(h)) // an address of hostsCIDR
@@ -283,17 +286,4 @@ func (l *Lab) vmHosts() []Host {
 		}
 	}
 	return hosts
-}
-
-// removeTaps removes the network devices of virtual machines, which have ended.
-func (l *Lab) removeTaps(ctx context.Context) error {
-	var problems []error
-	for _, h := range l.vmHosts() {
-		if _, err := os.Stat("/sys/class/net/" + tapOf(h)); err != nil {
-			continue
-		}
-		_, err := command(ctx, "ip", "link", "del", tapOf(h))
-		problems = append(problems, err)
-	}
-	return errors.Join(problems...)
 }
