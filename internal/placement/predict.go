@@ -311,9 +311,19 @@ func (s *simulation) create(ordinal int32) error {
 		return nil
 	}
 	if err == nil {
-		s.waiting = append(s.waiting, &waitingPod{pod: pod, workload: s.number, ordinal: ordinal, results: s.results, class: s.workload.Name + s.objects.reach(pod)})
+		s.waiting = append(s.waiting, &waitingPod{pod: pod, workload: s.number, ordinal: ordinal, results: s.results, class: s.class(pod, ordinal)})
 	}
 	return err
+}
+
+// class is that of a pod that was created. One that is replaced is in none with others: whether it or another one that
+// waits gets the room is whether a pod that ran is lost.
+func (s *simulation) class(pod *corev1.Pod, ordinal int32) string {
+	class := s.workload.Name + s.objects.reach(pod)
+	if old := s.existing[ordinal]; old != nil && old.Spec.NodeName != "" {
+		class += "/" + pod.Name
+	}
+	return class
 }
 
 // admit returns the pod of an ordinal as the API server makes it, and makes its

@@ -415,6 +415,17 @@ func TestPodsThatTakeEachOthersPlaceAreNotByChance(t *testing.T) {
 	}
 }
 
+// Which of the two gets the room that the deletion makes is left to chance, and whether a pod that ran is lost.
+func TestAReplacedPodAndOneThatWaitedAreByChance(t *testing.T) {
+	w := makeWorkload(2)
+	node := makeNode("n")
+	node.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")
+	v := predict(t, Snapshot{Nodes: []*corev1.Node{node}, Pods: []*corev1.Pod{makePod(w.podName(1), "n")}}, w)
+	if v.Pods[0].Fits || !v.Pods[0].ByChance || v.Pods[1].Fits || !v.Pods[1].ByChance {
+		t.Errorf("got %+v", v.Pods)
+	}
+}
+
 // With room for one pod in all, the roll-out of two that run shows who goes first.
 func TestHighestOrdinalGoesFirst(t *testing.T) {
 	node := makeNode("n")

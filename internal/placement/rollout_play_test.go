@@ -151,9 +151,8 @@ func (r *rollOut) compareAdmission(ordinal int32, pod *corev1.Pod, refusal error
 		return agreeOnRefusal(r.s.results[ordinal].Message, pod, refusal)
 	case w == nil:
 		return fmt.Errorf("pod %s: the API server accepts it; by the prediction it does not: %s", pod.Name, r.s.results[ordinal].Message)
-	case r.s.existing[ordinal] == nil:
-		r.class[ordinal] = w.class
 	}
+	r.class[ordinal] = w.class
 	r.real[ordinal] = pod
 	r.counted = append(r.counted, pod)
 	return nil
