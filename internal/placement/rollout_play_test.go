@@ -200,10 +200,30 @@ func (r *rollOut) follow() error {
 			}
 			return r.agreeOnMessages(placed)
 		}
-		if err := r.awaitMore(waiting, len(placed)); err != nil {
+		if err := errors.Join(r.bind(placed), r.awaitMore(waiting, len(placed))); err != nil {
 			return fmt.Errorf("by the prediction %s fits on %v: %w", fits[0].pod.Name, fits[0].last.feasible, err)
 		}
 	}
+}
+
+// bind does what kube-scheduler does with pods that were promised a volume when there is one, which no provisioner makes
+// here. Those that did not fit before are not tried again until then.
+func (r *rollOut) bind(placed []placedPod) error {
+	for _, p := range placed {
+		pod := r.latest[r.real[p.ordinal].UID]
+		if pod.Spec.NodeName != "" {
+			continue
+		}
+		r.seen[decided(pod).kind]++
+		target := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: p.node}}
+		if err := r.SubResource("binding").Create(r.ctx, pod, target); err != nil {
+			return err
+		}
+		if err := r.await(pod, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // placedOf returns those of the pods that were placed, in the order in which that was
