@@ -28,6 +28,7 @@ var _ = Describe("Nova in a real OpenStack", Ordered, func() {
 	Describe("services", Label(vm), controlStories)
 	Describe("databases", purgeStories)
 	Describe("a compute", Label(vm), computeStories)
+	Describe("a host of kolla-ansible", takeOverStories)
 	Describe("while a guest runs", rolloutStories)
 	Describe("the guest", Label(vm), guestStories)
 	Describe("the host of a guest", driftStories)
