@@ -118,7 +118,7 @@ func keep(disk, name string) error {
 // identityOf returns the files that make a disk the one of a host.
 func identityOf(h Host, publicKey string) map[string]string {
 	gateway := strings.TrimSuffix(hostsCIDR, "0/24") + "1"
-	return map[string]string{
+	files := map[string]string{
 		"/etc/hostname":    h.Name + "\n",
 		"/etc/hosts":       "127.0.0.1 localhost\n" + h.IP + " " + h.Name + "\n",
 		"/etc/resolv.conf": "nameserver " + gateway + "\n",
@@ -127,6 +127,11 @@ func identityOf(h Host, publicKey string) map[string]string {
 		// sshd_config of edpm-host lets these keys into every account.
 		"/etc/edpm-lab/authorized_keys": publicKey,
 	}
+	if VirtType() != "kvm" {
+		// Emulated in emulation, libvirt's questions about it take minutes at each start.
+		files["/etc/modprobe.d/edpm-lab.conf"] = "blacklist kvm_amd\nblacklist kvm_intel\n"
+	}
+	return files
 }
 
 // writeToDisk writes files to a disk with a file system of ext4 that is not mounted, in directories that it has.

@@ -19,7 +19,7 @@ func TestADiskGetsTheIdentityOfItsHost(t *testing.T) {
 		}
 	}
 	root, disk := t.TempDir(), filepath.Join(t.TempDir(), "root.raw")
-	for _, dir := range []string{"etc/systemd/network", "etc/edpm-lab"} {
+	for _, dir := range []string{"etc/systemd/network", "etc/edpm-lab", "etc/modprobe.d"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
