@@ -27,7 +27,10 @@ func takeOverStories() {
 		Expect(bringUp(ctx, compute, host())).To(Succeed())
 		becomeKolla(ctx, host())
 		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(4 * time.Minute).Should(HaveKeyWithValue(host().Name, "up"))
-		novaManage(ctx, "cell_v2", "discover_hosts")
+		Eventually(func() string {
+			novaManage(ctx, "cell_v2", "discover_hosts")
+			return novaManage(ctx, "cell_v2", "list_hosts")
+		}).WithTimeout(2 * time.Minute).Should(ContainSubstring(host().Name))
 		theirs = createGuest(ctx, "of-kolla", host().Name)
 		before := looksLike(ctx, host(), theirs)
 		Expect(k8s.Create(ctx, nodeOf(host()))).To(Succeed())
