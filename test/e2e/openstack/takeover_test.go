@@ -98,6 +98,9 @@ func becomeKolla(ctx context.Context, host lab.Host) {
 		script += fmt.Sprintf(`printf '[Unit]\nDescription=podman kolla-%[1]s-container.service\nPartOf=kolla.target\n[Service]\nExecStart=/usr/bin/podman start -a %[1]s\n`+
 			`ExecStop=/usr/bin/podman stop %[1]s -t 60\nRestart=always\nRestartSec=11\nSuccessExitStatus=143\n[Install]\nWantedBy=multi-user.target\n' > /etc/systemd/system/kolla-%[1]s-container.service`+"\n", c.name)
 		script += fmt.Sprintf("systemctl daemon-reload; systemctl enable --now kolla-%s-container.service\n", c.name)
+		if c.name == "nova_libvirt" { // as the image of kolla does; nova-compute has no resources without
+			script += "until podman exec nova_libvirt install -d -o nova -g nova /var/lib/nova/instances; do sleep 1; done\n"
+		}
 	}
 	Expect(host.SSH(ctx, script)).Error().NotTo(HaveOccurred())
 }
