@@ -52,7 +52,9 @@ func takeOverStories() {
 	}, SpecTimeout(15*time.Minute))
 
 	It("stops and starts the guest that it took over, and leaves when the guest has", func(ctx SpecContext) {
-		status := func() string { return openstack(ctx, "server", "show", theirs, "--format", "value", "--column", "status") }
+		status := func() string {
+			return openstack(ctx, "server", "show", theirs, "--format", "value", "--column", "status")
+		}
 		openstack(ctx, "server", "stop", theirs)
 		Eventually(status).WithTimeout(4 * time.Minute).Should(Equal("SHUTOFF"))
 		openstack(ctx, "server", "start", theirs)
