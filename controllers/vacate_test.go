@@ -120,6 +120,9 @@ var _ = Describe("A step that needs an empty host", func() {
 	}
 
 	It("has one host after the other drained, runs on each, and gives it back", func() {
+		// A host to which a guest is being moved is asked again after this delay whether it is busy.
+		w.opts.Engine.Backoff.Base = 5 * time.Second
+		w.restart()
 		permit("live")
 		add("n000", fakenova.Guest{Name: "a"})
 		add("n001", fakenova.Guest{Name: "b"})
