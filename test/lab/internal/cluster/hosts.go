@@ -141,7 +141,7 @@ func networkIsFree() error {
 		return err
 	}
 	for _, i := range interfaces {
-		addresses, _ := i.Addrs() // none of one that has gone
+		addresses, _ := i.Addrs() // an interface can disappear meanwhile
 		for _, a := range addresses {
 			if ip, _, err := net.ParseCIDR(a.String()); err == nil && network.Contains(ip) {
 				return fmt.Errorf("interface %s has the address %s, but %s is the network of the lab's hosts: "+

@@ -165,6 +165,9 @@ func hasComment(fields []string, tag string) bool {
 
 // removeLinks removes the network devices with a name that begins so and with the tag of the lab as their alias.
 func (l *Lab) removeLinks(ctx context.Context, prefix string) error {
+	if _, err := exec.LookPath("ip"); err != nil {
+		return nil // none was made
+	}
 	listing, err := command(ctx, "ip", "-json", "link", "show")
 	if err != nil {
 		return err
