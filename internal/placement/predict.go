@@ -316,8 +316,8 @@ func (s *simulation) create(ordinal int32) error {
 	return err
 }
 
-// class is that of a pod that was created. One that is replaced is in none with others: whether it or another one that
-// waits gets the room is whether a pod that ran is lost.
+// class returns the class of a pod that was created. A pod that is replaced has a class of its own: if one that waits
+// gets the room instead, a pod that ran is lost.
 func (s *simulation) class(pod *corev1.Pod, ordinal int32) string {
 	class := s.workload.Name + s.objects.reach(pod)
 	if old := s.existing[ordinal]; old != nil && old.Spec.NodeName != "" {
