@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -21,6 +20,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 // databases lets the Jobs of a namespace succeed, and counts them by name.
@@ -34,28 +34,12 @@ type databases struct {
 // startDatabases does it until the story ends.
 func startDatabases(namespace string, does ...func(*batchv1.Job)) *databases {
 	d := &databases{ran: map[string]map[types.UID]bool{}, does: does}
-	background, stop := context.WithCancel(ctx)
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		for background.Err() == nil {
-			d.run(background, namespace)
-			time.Sleep(50 * time.Millisecond)
-		}
-	})
-	DeferCleanup(func() { stop(); ended.Wait() })
-	return d
-}
-
-func (d *databases) run(ctx context.Context, namespace string) {
-	jobs := &batchv1.JobList{}
-	if err := api.List(ctx, jobs, client.InNamespace(namespace), client.MatchingLabels{podified.AppLabel: podified.JobApp}); err != nil {
-		return
-	}
-	for i := range jobs.Items {
-		if job := &jobs.Items[i]; job.Status.CompletionTime == nil && job.DeletionTimestamp.IsZero() {
+	story.Each(namespace, &batchv1.JobList{}, func(ctx context.Context, job *batchv1.Job) {
+		if job.Status.CompletionTime == nil && job.DeletionTimestamp.IsZero() {
 			d.succeed(ctx, job)
 		}
-	}
+	}, client.MatchingLabels{podified.AppLabel: podified.JobApp})
+	return d
 }
 
 func (d *databases) succeed(ctx context.Context, job *batchv1.Job) {

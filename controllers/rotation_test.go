@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -287,7 +288,11 @@ var _ = Describe("Another Secret for a Nova", func() {
 func (w *world) startPods(cell *novav1.NovaCell) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		readySets(ctx, w.ns)
+		sets := &appsv1.StatefulSetList{}
+		g.Expect(api.List(ctx, sets, client.InNamespace(w.ns))).To(Succeed())
+		for i := range sets.Items {
+			readySet(ctx, &sets.Items[i])
+		}
 		g.Expect(shown(g, cell, rolledOut)).To(HavePrefix("True/Ready/: All 2 pods"))
 	}).Should(Succeed())
 }

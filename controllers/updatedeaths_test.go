@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -21,27 +20,23 @@ import (
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 // startSets has the pods of all StatefulSets of a namespace ready until the story ends, and
-// notes the images that these have from time to time.
+// notes the images that these have, with each change.
 func startSets(namespace string) (seen func() []map[string]string) {
 	var mu sync.Mutex
-	var all []map[string]string
-	background, stop := context.WithCancel(ctx)
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		for background.Err() == nil {
-			images := readySets(background, namespace)
-			mu.Lock()
-			if len(all) == 0 || !maps.Equal(all[len(all)-1], images) {
-				all = append(all, images)
-			}
-			mu.Unlock()
-			time.Sleep(20 * time.Millisecond)
+	images, all := map[string]string{}, []map[string]string(nil)
+	story.Each(namespace, &appsv1.StatefulSetList{}, func(ctx context.Context, set *appsv1.StatefulSet) {
+		mu.Lock()
+		if image := set.Spec.Template.Spec.Containers[0].Image; images[set.Name] != image {
+			images[set.Name] = image
+			all = append(all, maps.Clone(images))
 		}
+		mu.Unlock()
+		readySet(ctx, set)
 	})
-	DeferCleanup(func() { stop(); ended.Wait() })
 	return func() []map[string]string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -49,22 +44,14 @@ func startSets(namespace string) (seen func() []map[string]string) {
 	}
 }
 
-// readySets has all StatefulSets ready, and returns their images as they were before.
-func readySets(ctx context.Context, namespace string) map[string]string {
-	sets, images := &appsv1.StatefulSetList{}, map[string]string{}
-	if api.List(ctx, sets, client.InNamespace(namespace)) != nil {
-		return images
+// readySet has the pods of a StatefulSet ready.
+func readySet(ctx context.Context, set *appsv1.StatefulSet) {
+	if set.Status.ObservedGeneration == set.Generation {
+		return
 	}
-	for i := range sets.Items {
-		set := &sets.Items[i]
-		images[set.Name] = set.Spec.Template.Spec.Containers[0].Image
-		if set.Status.ObservedGeneration < set.Generation {
-			before, replicas := client.MergeFrom(set.DeepCopy()), ptr.Deref(set.Spec.Replicas, 1)
-			set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: replicas, ReadyReplicas: replicas, UpdatedReplicas: replicas}
-			_ = api.Status().Patch(ctx, set, before) // else the next time
-		}
-	}
-	return images
+	before, replicas := client.MergeFrom(set.DeepCopy()), ptr.Deref(set.Spec.Replicas, 1)
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: replicas, ReadyReplicas: replicas, UpdatedReplicas: replicas}
+	_ = api.Status().Patch(ctx, set, before) // fails if the set has gone
 }
 
 // releases of the services in the order of an update, as conductors, scheduler, API, computes in pods.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,7 +33,7 @@ const later = 3 * time.Minute
 
 var (
 	// api is a client of an administrator: see [Connect].
-	api client.Client
+	api client.WithWatch
 	ctx = context.Background()
 )
 
@@ -46,7 +48,7 @@ func Connect(env *envtest.Env, change ...func(*rest.Config)) client.Client {
 		c(config)
 	}
 	var err error
-	api, err = client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Client.RESTMapper()})
+	api, err = client.NewWithWatch(config, client.Options{Scheme: env.Scheme, Mapper: env.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	return api
 }
@@ -63,6 +65,31 @@ func NewNamespace() string {
 func Get[T client.Object](g Gomega, obj T) T {
 	g.Expect(api.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
 	return obj
+}
+
+// Each calls do with each object of the kind of the list in the namespace, when it is made
+// and whenever it changes, until the story ends.
+func Each[T client.Object](namespace string, list client.ObjectList, do func(context.Context, T), opts ...client.ListOption) {
+	GinkgoHelper()
+	background, stop := context.WithCancel(ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for background.Err() == nil { // the API server ends each watch after some time
+			if w, err := api.Watch(background, list, append(opts, client.InNamespace(namespace))...); err == nil {
+				follow(background, w, do)
+			}
+		}
+	})
+	DeferCleanup(func() { stop(); ended.Wait() })
+}
+
+func follow[T client.Object](ctx context.Context, w watch.Interface, do func(context.Context, T)) {
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if obj, ok := event.Object.(T); ok && event.Type != watch.Deleted {
+			do(ctx, obj)
+		}
+	}
 }
 
 // Change changes a stored object, again if another writer was faster.
