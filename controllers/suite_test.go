@@ -18,9 +18,9 @@ import (
 
 const (
 	// soon is for what takes a few reconciliations, on a busy machine.
-	soon = 60 * time.Second
+	soon = 3 * time.Minute
 	// later is for what takes many runs.
-	later = 3 * time.Minute
+	later = 6 * time.Minute
 	// still is for what must not happen.
 	still = 700 * time.Millisecond
 )

@@ -37,7 +37,7 @@ func auditStories() {
 		}
 		Expect(findings.Unused).To(BeEmpty(), "remove the marker of a right that no one needs, or name in test/rights the suite that needs it")
 		Expect(findings.Stale).To(BeEmpty(), "take them out of test/rights")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 }
 
 // askedBy returns the requests of an account.

@@ -44,7 +44,7 @@ func batchStories() {
 		for _, host := range spare {
 			create(ctx, newNode(batchNS, batchRole, host))
 		}
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	It("takes one run, with a result for each host", func(ctx SpecContext) {
 		Eventually(func(g Gomega) {
@@ -58,52 +58,52 @@ func batchStories() {
 				g.Expect(result.Unreachable > 0).To(Equal(host.Name == silent.Name), host.Name)
 				g.Expect(result.Failed > 0).To(Equal(host.Name == broken.Name), host.Name)
 			}
-		}).WithTimeout(2 * time.Minute).Should(Succeed())
-	}, SpecTimeout(3*time.Minute))
+		}).WithTimeout(6 * time.Minute).Should(Succeed())
+	}, SpecTimeout(9*time.Minute))
 
 	It("says of the two with problems which problem", func(ctx SpecContext) {
-		Eventually(current(ctx, nodeNamed(batchNS, silent.Name))).WithTimeout(time.Minute).Should(
+		Eventually(current(ctx, nodeNamed(batchNS, silent.Name))).WithTimeout(3 * time.Minute).Should(
 			haveProblem(dataplanev1.ProvisionReadyCondition, dataplanev1.HostUnreachableReason, "quick-a", "refused", "next at"))
-		Eventually(current(ctx, nodeNamed(batchNS, broken.Name))).WithTimeout(time.Minute).Should(
+		Eventually(current(ctx, nodeNamed(batchNS, broken.Name))).WithTimeout(3 * time.Minute).Should(
 			haveProblem(condition.DeploymentReadyCondition, "Failed", "quick-a", "Check that the host is whole", "next at"))
 		for _, host := range bad {
 			Expect(current(ctx, computeNamed(batchNS, host.Name))()).To(
 				haveProblem(novav1.DataPlaneNodeReadyCondition, novav1.NodeNotReadyReason, host.Name))
 		}
-		Eventually(warnings).WithArguments(ctx, batchNS).WithTimeout(20 * time.Second).Should(ContainElements(
+		Eventually(warnings).WithArguments(ctx, batchNS).WithTimeout(60 * time.Second).Should(ContainElements(
 			silent.Name+": "+string(dataplanev1.HostUnreachableReason), broken.Name+": Failed"))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 
 	It("brings the two without problems all the way", func(ctx SpecContext) {
 		for _, host := range good {
-			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(5 * time.Minute).Should(beReady())
+			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(15 * time.Minute).Should(beReady())
 			Expect(trail(ctx, host)).To(HaveExactElements(startAndEnd(batchSteps...)), host.Name)
 		}
 		Expect(historyOf(ctx, silent)[silent.Name]).To(BeEmpty())
 		Expect(trail(ctx, broken)).To(HaveEach("start quick-a"))
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(18*time.Minute))
 
 	It("recovers automatically once the hosts are fixed", func(ctx SpecContext) {
 		Expect(silent.Console(ctx, "systemctl start ssh")).Error().NotTo(HaveOccurred())
 		Expect(broken.Console(ctx, "rm /etc/e2e-broken")).Error().NotTo(HaveOccurred())
 		for _, host := range bad {
-			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(6 * time.Minute).Should(beReady())
+			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(18 * time.Minute).Should(beReady())
 			Expect(node(ctx, batchNS, host.Name)).To(beReady())
 			Expect(sshOutput(ctx, host, "systemctl is-active edpm_nova_compute.service")).To(Equal("active"))
 		}
 		// The key of the host that was silent is known only now: the others take it over, and do
 		// nothing else.
 		for _, host := range good {
-			Eventually(trail).WithArguments(ctx, host).WithTimeout(time.Minute).Should(
+			Eventually(trail).WithArguments(ctx, host).WithTimeout(3*time.Minute).Should(
 				HaveExactElements(startAndEnd(append(slices.Clone(batchSteps), "live-migration")...)), host.Name)
 		}
 		for _, host := range bad { // the first of them that recovered takes it over too
 			Eventually(func(g Gomega) {
 				conditions := compute(ctx, batchNS, host.Name).GetConditions()
 				g.Expect(conditions.IsTrue(novav1.LiveMigrationReadyCondition)).To(BeTrue(), "%s: %v", host.Name, conditions)
-			}).WithTimeout(time.Minute).Should(Succeed())
+			}).WithTimeout(3 * time.Minute).Should(Succeed())
 		}
-	}, SpecTimeout(8*time.Minute))
+	}, SpecTimeout(24*time.Minute))
 
 	It("runs exactly once for each hash, however often the manager dies", func(ctx SpecContext) {
 		random := rand.New(rand.NewSource(seed()))
@@ -135,7 +135,7 @@ func batchStories() {
 			Expect(manager.Ready(ctx)).To(Succeed())
 		}
 		By("waiting for the last round")
-		Eventually(rolledOut).WithArguments(ctx, before).WithTimeout(6 * time.Minute).WithPolling(2 * time.Second).Should(BeTrue())
+		Eventually(rolledOut).WithArguments(ctx, before).WithTimeout(18 * time.Minute).WithPolling(2 * time.Second).Should(BeTrue())
 		for _, host := range spare {
 			starts, ends := startsAndEnds(ctx, batchNS, host)
 			Expect(starts).To(HaveEach(1), "how often each was started on %s", host.Name)
@@ -148,12 +148,12 @@ func batchStories() {
 		}
 		Expect(inFlight).To(BeNumerically(">=", least), "the manager hardly died while anything ran")
 		AddReportEntry(fmt.Sprintf("the manager died %d times in %d rounds, %d times while runs were under way", deaths, rounds, inFlight))
-	}, SpecTimeout(18*time.Minute))
+	}, SpecTimeout(54*time.Minute))
 
 	It("stays as it is when its runs are deleted, and when the manager has forgotten them", tier.Long, func(ctx SpecContext) {
 		before := historyOf(ctx, spare...)
 		Expect(k8s.DeleteAllOf(ctx, &ansibleeev1.OpenStackAnsibleEE{}, client.InNamespace(batchNS))).To(Succeed())
-		Eventually(allRuns).WithArguments(ctx, batchNS).WithTimeout(time.Minute).Should(BeEmpty())
+		Eventually(allRuns).WithArguments(ctx, batchNS).WithTimeout(3 * time.Minute).Should(BeEmpty())
 		Expect(manager.Kill(ctx)).To(Succeed())
 		Expect(manager.Ready(ctx)).To(Succeed())
 		// Longer than the manager gathers hosts, or waits for more of them.
@@ -162,7 +162,7 @@ func batchStories() {
 		for _, host := range spare {
 			Expect(current(ctx, computeNamed(batchNS, host.Name))()).To(beReady())
 		}
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("runs again when a run ends without a result, or is deleted midway", tier.Long, func(ctx SpecContext) {
 		before := historyOf(ctx, spare...)
@@ -170,7 +170,7 @@ func batchStories() {
 			s.Spec.Play = slowPlay
 		})
 		for _, host := range spare {
-			Eventually(before.since).WithArguments(ctx, host).WithTimeout(time.Minute).Should(Equal([]string{"start quick-b"}))
+			Eventually(before.since).WithArguments(ctx, host).WithTimeout(3 * time.Minute).Should(Equal([]string{"start quick-b"}))
 		}
 		runs := allRuns(ctx, batchNS)
 		Expect(runs).To(HaveLen(2), "batchSize is 2")
@@ -178,13 +178,13 @@ func batchStories() {
 		Expect(k8s.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(batchNS), client.GracePeriodSeconds(1),
 			client.MatchingLabels{"openstackansibleee_cr": runs[1].Name})).To(Succeed())
 		for _, host := range spare {
-			Eventually(before.since).WithArguments(ctx, host).WithTimeout(2*time.Minute).Should(
+			Eventually(before.since).WithArguments(ctx, host).WithTimeout(6*time.Minute).Should(
 				Equal([]string{"start quick-b", "start quick-b", "end quick-b"}), host.Name)
-			Eventually(current(ctx, nodeNamed(batchNS, host.Name))).WithTimeout(2 * time.Minute).Should(beReady())
-			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(2 * time.Minute).Should(beReady())
+			Eventually(current(ctx, nodeNamed(batchNS, host.Name))).WithTimeout(6 * time.Minute).Should(beReady())
+			Eventually(current(ctx, computeNamed(batchNS, host.Name))).WithTimeout(6 * time.Minute).Should(beReady())
 		}
 		Expect(gone(ctx, &runs[0])()).To(BeTrue())
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(18*time.Minute))
 }
 
 func seed() int64 {

@@ -49,9 +49,9 @@ func cellRuleStories() {
 	BeforeAll(func(ctx SpecContext) {
 		needPod()
 		before = historyOf(ctx, compute0, compute1, storage0)
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
-	AfterAll(func(ctx SpecContext) { Expect(scaleManager(ctx, 1)).To(Succeed()) }, NodeTimeout(3*time.Minute))
+	AfterAll(func(ctx SpecContext) { Expect(scaleManager(ctx, 1)).To(Succeed()) }, NodeTimeout(9*time.Minute))
 
 	It("refuses every way of moving a compute, and says what to do instead", func(ctx SpecContext) {
 		for what, write := range cellChanges(ctx) {
@@ -59,19 +59,19 @@ func cellRuleStories() {
 				MatchRegexp("edpm-compute-[01]"), ContainSubstring("cell nova-cell"), ContainSubstring("cannot move"),
 			)), what)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("refuses a customServiceConfig that nova could not read, with the line", func(ctx SpecContext) {
 		err := change(ctx, computeNamed(samplesNS, compute0.Name), func(c *novav1.NovaExternalCompute) {
 			c.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\nthis is no option\n"
 		})
 		Expect(err).To(MatchError(And(ContainSubstring("spec.customServiceConfig"), ContainSubstring("line 3"))))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("refuses changes of a cell while the manager is unavailable, and nothing else", tier.Long, func(ctx SpecContext) {
 		Expect(scaleManager(ctx, 0)).To(Succeed())
 		for what, write := range cellChanges(ctx) {
-			Eventually(write).WithTimeout(20*time.Second).Should(MatchError(ContainSubstring("failed calling webhook")), what)
+			Eventually(write).WithTimeout(60*time.Second).Should(MatchError(ContainSubstring("failed calling webhook")), what)
 		}
 		for _, obj := range []client.Object{
 			nodeNamed(samplesNS, compute0.Name), roleNamed(samplesNS, "edpm-compute"), computeNamed(samplesNS, compute0.Name),
@@ -85,15 +85,15 @@ func cellRuleStories() {
 			n.Spec.Node.AnsiblePort = 22 // as the role has it
 		})).To(Succeed())
 		Expect(scaleManager(ctx, 1)).To(Succeed())
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("leaves every compute where it was, and starts no run", func(ctx SpecContext) {
-		Eventually(current(ctx, computeNamed(samplesNS, compute0.Name))).WithTimeout(30 * time.Second).Should(beReady())
+		Eventually(current(ctx, computeNamed(samplesNS, compute0.Name))).WithTimeout(90 * time.Second).Should(beReady())
 		Consistently(before.since).WithArguments(ctx, compute0).WithTimeout(6 * time.Second).Should(BeEmpty())
 		before.untouched(ctx, compute0, compute1, storage0)
 		Expect(compute(ctx, samplesNS, compute0.Name).Spec.CellName).To(Equal("nova-cell1"))
 		Expect(compute(ctx, samplesNS, compute1.Name).Spec.CellName).To(Equal("nova-cell2"))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 }
 
 // scaleManager sets the number of pods of the manager and waits for them.

@@ -39,25 +39,25 @@ func classStories() {
 		node := newNode(classesNS, role, compute1)
 		node.Spec.Node.AnsibleUser = "cloud-admin"
 		create(ctx, newRole(classesNS, role, quick), node)
-		Eventually(current(ctx, nodeNamed(classesNS, compute1.Name))).WithTimeout(2 * time.Minute).Should(beReady())
-	}, NodeTimeout(3*time.Minute))
+		Eventually(current(ctx, nodeNamed(classesNS, compute1.Name))).WithTimeout(6 * time.Minute).Should(beReady())
+	}, NodeTimeout(9*time.Minute))
 
 	AfterAll(func(ctx SpecContext) {
 		Expect(k8s.Delete(ctx, nodeNamed(classesNS, compute1.Name))).To(Succeed())
-		Eventually(gone(ctx, nodeNamed(classesNS, compute1.Name))).WithTimeout(3 * time.Minute).Should(BeTrue())
-	}, NodeTimeout(4*time.Minute))
+		Eventually(gone(ctx, nodeNamed(classesNS, compute1.Name))).WithTimeout(9 * time.Minute).Should(BeTrue())
+	}, NodeTimeout(12*time.Minute))
 
 	It("run the node exporter of Prometheus on the host", func(ctx SpecContext) {
 		Expect(compute1.LoadImage(ctx, "node-exporter")).To(Succeed())
 		applyClass(ctx, "node_exporter")
 		before := historyOf(ctx, compute1, storage0)
 		annotateRole(ctx, "monitoring.example.org/node-exporter", "true")
-		Eventually(current(ctx, service(exporter))).WithTimeout(3 * time.Minute).Should(beReady())
+		Eventually(current(ctx, service(exporter))).WithTimeout(9 * time.Minute).Should(beReady())
 		Expect(metricsOn(ctx, compute1, "9100")).To(ContainSubstring(`nodename="` + compute1.Name + `"`))
 		Expect(node(ctx, classesNS, compute1.Name).Status.Services).To(ContainElement(
 			dataplanev1.NodeServiceStatus{Name: exporter, Ready: true, Kind: "EDPMService", ObjectName: exporter + "-" + compute1.Name}))
 		before.untouched(ctx, storage0)
-	}, SpecTimeout(8*time.Minute))
+	}, SpecTimeout(24*time.Minute))
 
 	It("run once for a change of the class, and the service is what it says", tier.Long, func(ctx SpecContext) {
 		class := &edpmv1.EDPMServiceClass{ObjectMeta: named(classesNS, exporter)}
@@ -66,22 +66,22 @@ func classStories() {
 		mustChange(ctx, class, func(c *edpmv1.EDPMServiceClass) {
 			c.Spec.Vars = jsonVars(map[string]any{"node_exporter_address": ":9109"})
 		})
-		Eventually(func() string { return metricsOn(ctx, compute1, "9109") }).WithTimeout(2 * time.Minute).Should(ContainSubstring("node_uname_info{"))
-		Eventually(current(ctx, service(exporter))).WithTimeout(time.Minute).Should(beReady())
+		Eventually(func() string { return metricsOn(ctx, compute1, "9109") }).WithTimeout(6 * time.Minute).Should(ContainSubstring("node_uname_info{"))
+		Eventually(current(ctx, service(exporter))).WithTimeout(3 * time.Minute).Should(beReady())
 		Expect(metricsOn(ctx, compute1, "9100")).To(BeEmpty(), "the exporter should have moved")
 		Consistently(runs).WithTimeout(5 * time.Second).Should(Equal(was + 1))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("leave the host of a node that opts out", func(ctx SpecContext) {
 		annotateRole(ctx, "monitoring.example.org/node-exporter", "false")
-		Eventually(gone(ctx, service(exporter))).WithTimeout(2 * time.Minute).Should(BeTrue())
+		Eventually(gone(ctx, service(exporter))).WithTimeout(6 * time.Minute).Should(BeTrue())
 		Expect(metricsOn(ctx, compute1, "9100")).To(BeEmpty())
 		Expect(metricsOn(ctx, compute1, "9109")).To(BeEmpty(), "where the long stories have moved it")
 		Expect(left(ctx, exporter)).To(BeEmpty())
 		class := &edpmv1.EDPMServiceClass{ObjectMeta: named(classesNS, exporter)}
 		Expect(k8s.Delete(ctx, class)).To(Succeed())
-		Eventually(gone(ctx, class)).WithTimeout(time.Minute).Should(BeTrue())
-	}, SpecTimeout(4*time.Minute))
+		Eventually(gone(ctx, class)).WithTimeout(3 * time.Minute).Should(BeTrue())
+	}, SpecTimeout(12*time.Minute))
 
 	It("start neutron's agent for SR-IOV with both configurations", tier.Long, func(ctx SpecContext) {
 		Expect(compute1.LoadImage(ctx, "sriov-agent")).To(Succeed())
@@ -95,16 +95,16 @@ func classStories() {
 		mine.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = true\n"
 		create(ctx, mine)
 		annotateRole(ctx, "neutron.example.org/sriov", "true")
-		Eventually(current(ctx, service(agent))).WithTimeout(4 * time.Minute).Should(beReady())
+		Eventually(current(ctx, service(agent))).WithTimeout(12 * time.Minute).Should(beReady())
 		log := func() string {
 			return sshOutput(ctx, compute1, "journalctl --quiet --identifier=edpm_"+agent+" --output=cat --no-pager")
 		}
-		Eventually(log).WithTimeout(2 * time.Minute).Should(And(
+		Eventually(log).WithTimeout(6 * time.Minute).Should(And(
 			ContainSubstring("RPC agent_id: nic-switch-agent."), ContainSubstring(" DEBUG neutron")))
 		annotateRole(ctx, "neutron.example.org/sriov", "false")
-		Eventually(gone(ctx, service(agent))).WithTimeout(2 * time.Minute).Should(BeTrue())
+		Eventually(gone(ctx, service(agent))).WithTimeout(6 * time.Minute).Should(BeTrue())
 		Expect(left(ctx, agent)).To(BeEmpty())
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(45*time.Minute))
 }
 
 // applyClass applies a class of config/samples/classes.

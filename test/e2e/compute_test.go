@@ -43,8 +43,8 @@ func computeStories() {
 		_, err := cluster.Kubectl(ctx, "apply", "--validate=strict", "-n", samplesNS, "-k", "config/samples")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(setOverride(ctx, compute0, 4)).To(Succeed())
-		Eventually(setOverride).WithArguments(ctx, compute1, 7).WithTimeout(time.Minute).Should(Succeed())
-	}, NodeTimeout(2*time.Minute))
+		Eventually(setOverride).WithArguments(ctx, compute1, 7).WithTimeout(3 * time.Minute).Should(Succeed())
+	}, NodeTimeout(6*time.Minute))
 
 	It("comes from each node of an annotated role, in the cell of the nearest annotation", func(ctx SpecContext) {
 		for _, want := range []struct{ host, cell string }{{compute0.Name, "nova-cell1"}, {compute1.Name, "nova-cell2"}} {
@@ -55,19 +55,19 @@ func computeStories() {
 				g.Expect(obj.OwnerReferences).To(HaveLen(1))
 				g.Expect(obj.OwnerReferences[0].Name).To(Equal(want.host))
 				g.Expect(obj.Spec.InventoryConfigMapName).To(Equal("dataplanenode-" + want.host))
-			}).WithTimeout(30 * time.Second).Should(Succeed())
+			}).WithTimeout(90 * time.Second).Should(Succeed())
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("becomes Ready, and so does a node without annotation", func(ctx SpecContext) {
 		for _, host := range []lab.Host{compute0, compute1} {
-			Eventually(current(ctx, computeNamed(samplesNS, host.Name))).WithTimeout(8 * time.Minute).Should(beReady())
+			Eventually(current(ctx, computeNamed(samplesNS, host.Name))).WithTimeout(24 * time.Minute).Should(beReady())
 			// A node shows what its services show a moment later.
-			Eventually(current(ctx, nodeNamed(samplesNS, host.Name))).WithTimeout(time.Minute).Should(And(beReady(),
+			Eventually(current(ctx, nodeNamed(samplesNS, host.Name))).WithTimeout(3 * time.Minute).Should(And(beReady(),
 				HaveField("Status.Services", ConsistOf(And(HaveField("Name", "nova"), HaveField("Ready", true))))))
 		}
-		Eventually(current(ctx, nodeNamed(samplesNS, storage0.Name))).WithTimeout(time.Minute).Should(beReady())
-	}, SpecTimeout(10*time.Minute))
+		Eventually(current(ctx, nodeNamed(samplesNS, storage0.Name))).WithTimeout(3 * time.Minute).Should(beReady())
+	}, SpecTimeout(30*time.Minute))
 
 	It("runs nova-compute and libvirt on its host", func(ctx SpecContext) {
 		for _, host := range []lab.Host{compute0, compute1} {
@@ -76,7 +76,7 @@ func computeStories() {
 			Expect(units).To(MatchRegexp(`edpm_libvirt_(virtqemud|libvirtd)\.service`), host.Name)
 			Expect(sshOutput(ctx, host, virsh+" list --all")).To(ContainSubstring("Id   Name   State"), host.Name)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("keeps its configuration valid, and readable for nova-compute only", func(ctx SpecContext) {
 		for _, host := range []lab.Host{compute0, compute1} {
@@ -87,13 +87,13 @@ func computeStories() {
 			Expect(sshOutput(ctx, host, "cat "+configDir+"/01-nova.conf")).To(And(
 				ContainSubstring("max_concurrent_live_migrations = 1\n"), ContainSubstring("transport_url = rabbit://nova:s3cr$$t-w0rd")), host.Name)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("runs with what customServiceConfig says, not with the default", func(ctx SpecContext) {
 		Expect(loggedOption(ctx, compute0, "max_concurrent_live_migrations")).To(Equal("4"))
 		Expect(loggedOption(ctx, compute1, "max_concurrent_live_migrations")).To(Equal("7"))
 		Expect(loggedOption(ctx, compute0, "allow_resize_to_same_host")).To(Equal("True"), "what it does not mention stays")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("runs phase 0, then libvirt, then nova, each once", func(ctx SpecContext) {
 		phase0 := dataplanev1.DefaultServices
@@ -104,7 +104,7 @@ func computeStories() {
 		Expect(trail(ctx, storage0)).To(HaveExactElements(startAndEnd(phase0...)))
 		Expect(apierrors.IsNotFound(k8s.Get(ctx, types.NamespacedName{Namespace: samplesNS, Name: storage0.Name}, &novav1.NovaExternalCompute{}))).To(BeTrue(),
 			"a node without annotation must not become a compute")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("needs one run for phase 0 and one for phase 1, the second after the end of the first", func(ctx SpecContext) {
 		for _, host := range []lab.Host{compute0, compute1} {
@@ -115,7 +115,7 @@ func computeStories() {
 			Expect(after.CreationTimestamp.Time).NotTo(BeTemporally("<", before.Status.CompletionTime.Time),
 				"%s: phase 1 started before phase 0 had ended", host.Name)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("stays unchanged by one more run", tier.Long, func(ctx SpecContext) {
 		const token = "once-more"
@@ -125,8 +125,8 @@ func computeStories() {
 		rerun(ctx, nodeNamed(samplesNS, compute1.Name), token)
 
 		steps := append(append([]string{}, dataplanev1.DefaultServices...), "libvirt-tls", "libvirt", "nova", "live-migration")
-		Eventually(trail).WithArguments(ctx, compute1).WithTimeout(4 * time.Minute).Should(HaveLen(len(runs) + 2*len(steps)))
-		Eventually(current(ctx, computeNamed(samplesNS, compute1.Name))).WithTimeout(time.Minute).Should(beReady())
+		Eventually(trail).WithArguments(ctx, compute1).WithTimeout(12 * time.Minute).Should(HaveLen(len(runs) + 2*len(steps)))
+		Eventually(current(ctx, computeNamed(samplesNS, compute1.Name))).WithTimeout(3 * time.Minute).Should(beReady())
 		Expect(trail(ctx, compute1)[len(runs):]).To(HaveExactElements(startAndEnd(steps...)))
 		for _, step := range steps {
 			Expect(resultOfRerun(ctx, compute1.Name, step, token).Changed).To(BeZero(), "step %s changed something", step)
@@ -134,7 +134,7 @@ func computeStories() {
 		Expect(startedAt(ctx, compute1, novaContainer)).To(Equal(before), "nova-compute was restarted")
 		Expect(trail(ctx, compute0)).To(Equal(others[compute0.Name]))
 		Expect(trail(ctx, storage0)).To(Equal(others[storage0.Name]))
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(18*time.Minute))
 }
 
 // setOverride writes the customServiceConfig of a compute, as a person does.

@@ -41,7 +41,7 @@ func glanceStories() {
 		glance.Spec.TopologyRef = &topologyv1.TopologyRef{Name: "one-per-node"}
 		glance.Spec.GlanceAPIs = map[string]glancev1.GlanceAPITemplate{"default": {APIService: glancev1.APIService{CustomServiceConfig: open}}}
 		create(ctx, glance)
-		Eventually(current(ctx, glance)).WithTimeout(4 * time.Minute).Should(beReady())
+		Eventually(current(ctx, glance)).WithTimeout(12 * time.Minute).Should(beReady())
 
 		url := images(ctx)
 		status, body := call(ctx, http.MethodPost, url, "application/json", `{"name": "cirros", "disk_format": "raw", "container_format": "bare"}`)
@@ -53,7 +53,7 @@ func glanceStories() {
 		status, body = call(ctx, http.MethodGet, url+"/"+image.ID+"/file", "", "")
 		Expect(status).To(Equal(http.StatusOK), body)
 		Expect(body).To(Equal("what an image is made of"))
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(18*time.Minute))
 
 	It("restarts with a changed customServiceConfig, which wins", tier.Long, func(ctx SpecContext) {
 		_ = images(ctx)
@@ -66,11 +66,11 @@ func glanceStories() {
 		Eventually(func() (bool, error) {
 			err := k8s.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 			return pod.UID != before && podReady(pod), client.IgnoreNotFound(err)
-		}).WithTimeout(3 * time.Minute).Should(BeTrue())
-		Eventually(current(ctx, glance)).WithTimeout(time.Minute).Should(beReady())
+		}).WithTimeout(9 * time.Minute).Should(BeTrue())
+		Eventually(current(ctx, glance)).WithTimeout(3 * time.Minute).Should(beReady())
 		status, body := call(ctx, http.MethodGet, images(ctx), "", "")
 		Expect(status).To(Equal(http.StatusUnauthorized), body)
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 }
 
 // call sends a request and returns what comes back.

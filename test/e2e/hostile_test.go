@@ -114,10 +114,10 @@ func hostileStories() {
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(giveBack(ctx, evil)).To(Succeed())
 			Expect(k8s.DeleteAllOf(ctx, &dataplanev1.OpenStackDataPlaneNode{}, client.InNamespace(hostileNS))).To(Succeed())
-			Eventually(nodesOf).WithArguments(ctx, hostileNS).WithTimeout(time.Minute).Should(BeEmpty())
-		}, NodeTimeout(2*time.Minute))
+			Eventually(nodesOf).WithArguments(ctx, hostileNS).WithTimeout(3 * time.Minute).Should(BeEmpty())
+		}, NodeTimeout(6*time.Minute))
 		Expect(k8s.DeleteAllOf(ctx, &dataplanev1.OpenStackDataPlaneNode{}, client.InNamespace(batchNS))).To(Succeed())
-		Eventually(nodesOf).WithArguments(ctx, batchNS).WithTimeout(3*time.Minute).Should(BeEmpty(), "the same hosts are in the batch still")
+		Eventually(nodesOf).WithArguments(ctx, batchNS).WithTimeout(9*time.Minute).Should(BeEmpty(), "the same hosts are in the batch still")
 		create(ctx, &corev1.ConfigMap{ObjectMeta: named(hostileNS, "openstack-aee-default-env"), Data: map[string]string{"ANSIBLE_REMOTE_USER": "cloud-admin"}},
 			sshKey(hostileNS))
 		service := quickService(hostileNS, hostileStep)
@@ -129,10 +129,10 @@ func hostileStories() {
 			create(ctx, node)
 		}
 		for _, host := range spare {
-			Eventually(current(ctx, nodeNamed(hostileNS, host.Name))).WithTimeout(3 * time.Minute).Should(beReady())
+			Eventually(current(ctx, nodeNamed(hostileNS, host.Name))).WithTimeout(9 * time.Minute).Should(beReady())
 		}
 		alone = lengthOf(lastRun(ctx, evil))
-	}, NodeTimeout(8*time.Minute))
+	}, NodeTimeout(24*time.Minute))
 
 	for i, attack := range hostileAnswers {
 		It("harms no other host and gets nothing of the runner", func(ctx SpecContext) {
@@ -141,15 +141,15 @@ func hostileStories() {
 			before := historyOf(ctx, mates...)
 			script := strings.NewReplacer("MATE", mates[0].Name, "SELF", evil.Name).Replace(attack.script)
 			takeOver(ctx, evil, script)
-			DeferCleanup(func(ctx SpecContext) { Expect(giveBack(ctx, evil)).To(Succeed()) }, NodeTimeout(time.Minute))
+			DeferCleanup(func(ctx SpecContext) { Expect(giveBack(ctx, evil)).To(Succeed()) }, NodeTimeout(3*time.Minute))
 			began := time.Now()
 			mustChange(ctx, roleNamed(hostileNS, hostileRole), func(r *dataplanev1.OpenStackDataPlaneRole) {
 				r.Spec.NodeTemplate.AnsibleVars = jsonVars(map[string]any{"e2e_attack": i})
 			})
 			for _, host := range mates {
-				Eventually(before.since).WithArguments(ctx, host).WithTimeout(2*time.Minute).Should(
+				Eventually(before.since).WithArguments(ctx, host).WithTimeout(6*time.Minute).Should(
 					Equal([]string{"start " + hostileStep, "end " + hostileStep}), host.Name)
-				Eventually(current(ctx, nodeNamed(hostileNS, host.Name))).WithTimeout(time.Minute).Should(beReady())
+				Eventually(current(ctx, nodeNamed(hostileNS, host.Name))).WithTimeout(3 * time.Minute).Should(beReady())
 			}
 			run := lastRun(ctx, mates[0])
 			Expect(run.Finished()).To(BeTrue())
@@ -165,15 +165,15 @@ func hostileStories() {
 			Expect(known).To(BeTrue())
 			Expect(result.Converged()).To(BeFalse())
 			Expect(result.Message).To(MatchRegexp(attack.reason))
-			Eventually(current(ctx, nodeNamed(hostileNS, evil.Name))).WithTimeout(time.Minute).Should(
+			Eventually(current(ctx, nodeNamed(hostileNS, evil.Name))).WithTimeout(3 * time.Minute).Should(
 				haveProblem(condition.DeploymentReadyCondition, "Failed", hostileStep))
 			Expect(loot(ctx, evil, mates)).To(BeEmpty())
 
 			By("giving the host back to its owner")
 			Expect(giveBack(ctx, evil)).To(Succeed())
 			rerun(ctx, nodeNamed(hostileNS, evil.Name), fmt.Sprint("clean-", i))
-			Eventually(current(ctx, nodeNamed(hostileNS, evil.Name))).WithTimeout(2 * time.Minute).Should(beReady())
-		}, SpecTimeout(5*time.Minute))
+			Eventually(current(ctx, nodeNamed(hostileNS, evil.Name))).WithTimeout(6 * time.Minute).Should(beReady())
+		}, SpecTimeout(15*time.Minute))
 	}
 }
 

@@ -296,14 +296,14 @@ func inputStories() {
 			}
 			create(ctx, n)
 		}
-	}, NodeTimeout(2*time.Minute))
+	}, NodeTimeout(6*time.Minute))
 
 	It("appear in a condition", func(ctx SpecContext) {
 		for i := range mistakes {
 			w := &mistakes[i]
-			Eventually(current(ctx, w.object())).WithTimeout(2*time.Minute).Should(haveProblem(w.condition, w.reason, w.words...), w.what)
+			Eventually(current(ctx, w.object())).WithTimeout(6*time.Minute).Should(haveProblem(w.condition, w.reason, w.words...), w.what)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("cause no load", func(ctx SpecContext) {
 		before := reconciles(ctx)
@@ -316,7 +316,7 @@ func inputStories() {
 		for host, runs := range runsPerHost(ctx, inputsNS) {
 			Expect(runs).To(BeNumerically("<=", 7), "%s is tried too often", host)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("heal once they are fixed", func(ctx SpecContext) {
 		for i := range mistakes {
@@ -329,12 +329,12 @@ func inputStories() {
 			switch {
 			case w.fix == nil:
 			case w.healed != nil:
-				Eventually(current(ctx, w.object())).WithTimeout(time.Minute).Should(Satisfy(w.healed), w.what)
+				Eventually(current(ctx, w.object())).WithTimeout(3*time.Minute).Should(Satisfy(w.healed), w.what)
 			default:
-				Eventually(current(ctx, w.object())).WithTimeout(3*time.Minute).Should(beReady(), w.what)
+				Eventually(current(ctx, w.object())).WithTimeout(9*time.Minute).Should(beReady(), w.what)
 			}
 		}
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(18*time.Minute))
 
 	It("fail at once where admission can know", func(ctx SpecContext) {
 		needPod()
@@ -348,7 +348,7 @@ func inputStories() {
 		} {
 			Expect(change(ctx, nodeNamed(inputsNS, "ssh-refused"), write)).To(MatchError(ContainSubstring(what)), what)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("let nodes be deleted", func(ctx SpecContext) {
 		nodes := &dataplanev1.OpenStackDataPlaneNodeList{}
@@ -356,8 +356,8 @@ func inputStories() {
 		Eventually(func() ([]dataplanev1.OpenStackDataPlaneNode, error) {
 			err := k8s.List(ctx, nodes, client.InNamespace(inputsNS))
 			return nodes.Items, err
-		}).WithTimeout(time.Minute).Should(BeEmpty())
-	}, SpecTimeout(2*time.Minute))
+		}).WithTimeout(3 * time.Minute).Should(BeEmpty())
+	}, SpecTimeout(6*time.Minute))
 }
 
 // reconciles is how often all controllers together have reconciled.

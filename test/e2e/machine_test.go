@@ -32,25 +32,25 @@ func machineStories() {
 		create(ctx, control(machineNS)...)
 		create(ctx, quickService(machineNS, quick))
 		create(ctx, inCell(newRole(machineNS, role, quick), "nova-cell1"), newNamed("before"))
-		Eventually(current(ctx, computeNamed(machineNS, "before"))).WithTimeout(3 * time.Minute).Should(beReady())
-	}, NodeTimeout(4*time.Minute))
+		Eventually(current(ctx, computeNamed(machineNS, "before"))).WithTimeout(9 * time.Minute).Should(beReady())
+	}, NodeTimeout(12*time.Minute))
 
 	AfterAll(func(ctx SpecContext) {
 		Expect(k8s.Delete(ctx, nodeNamed(machineNS, "after"))).To(Succeed())
-		Eventually(gone(ctx, nodeNamed(machineNS, "after"))).WithTimeout(3 * time.Minute).Should(BeTrue())
+		Eventually(gone(ctx, nodeNamed(machineNS, "after"))).WithTimeout(9 * time.Minute).Should(BeTrue())
 		Expect(sshOutput(ctx, compute1, remains)).To(BeEmpty())
-	}, NodeTimeout(4*time.Minute))
+	}, NodeTimeout(12*time.Minute))
 
 	It("keeps its services when the node that had its host before is cleaned up late", func(ctx SpecContext) {
 		_, err := compute1.Console(ctx, "systemctl stop ssh")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, nodeNamed(machineNS, "before"))).To(Succeed())
-		Eventually(current(ctx, computeNamed(machineNS, "before"))).WithTimeout(2 * time.Minute).Should(
+		Eventually(current(ctx, computeNamed(machineNS, "before"))).WithTimeout(6 * time.Minute).Should(
 			haveProblem(condition.DeploymentReadyCondition, novav1.CleanupFailedReason, common.SkipCleanupAnnotation))
 
 		By("adding it again: its node waits for the one of before")
 		create(ctx, newNamed("after"))
-		Eventually(current(ctx, nodeNamed(machineNS, "after"))).WithTimeout(time.Minute).Should(
+		Eventually(current(ctx, nodeNamed(machineNS, "after"))).WithTimeout(3 * time.Minute).Should(
 			haveProblem(condition.InputReadyCondition, dataplanev1.MachineConflictReason, "OpenStackDataPlaneNode before, which is being deleted", compute1.IP))
 
 		By("starting it: it is cleaned up, and only then deployed")
@@ -60,11 +60,11 @@ func machineStories() {
 		mustChange(ctx, nodeNamed(machineNS, "before"), func(n *dataplanev1.OpenStackDataPlaneNode) {
 			annotated(n, common.RerunAnnotation, "the host is up")
 		})
-		Eventually(gone(ctx, nodeNamed(machineNS, "before"))).WithTimeout(2 * time.Minute).Should(BeTrue())
-		Eventually(current(ctx, computeNamed(machineNS, "after"))).WithTimeout(3 * time.Minute).Should(beReady())
+		Eventually(gone(ctx, nodeNamed(machineNS, "before"))).WithTimeout(6 * time.Minute).Should(BeTrue())
+		Eventually(current(ctx, computeNamed(machineNS, "after"))).WithTimeout(9 * time.Minute).Should(beReady())
 		Expect(before.since(ctx, compute1)).To(Equal(startAndEnd("nova-cleanup", quick, "libvirt-tls", "libvirt", "nova", "live-migration")))
 		Expect(active(ctx)()).To(HavePrefix("active"))
-	}, SpecTimeout(8*time.Minute))
+	}, SpecTimeout(24*time.Minute))
 
 	It("keeps its services when it is of another node under another address, as its host key shows", func(ctx SpecContext) {
 		const second = "192.168.122.201"
@@ -78,12 +78,12 @@ func machineStories() {
 		other.Spec.AnsibleHost = second
 		create(ctx, other)
 		for _, name := range []string{"after", "other"} {
-			Eventually(current(ctx, nodeNamed(machineNS, name))).WithTimeout(2*time.Minute).Should(
+			Eventually(current(ctx, nodeNamed(machineNS, name))).WithTimeout(6*time.Minute).Should(
 				haveProblem(condition.InputReadyCondition, dataplanev1.MachineConflictReason, "is the same machine", "host key SHA256:"), name)
 		}
 		Expect(k8s.Delete(ctx, other)).To(Succeed())
-		Eventually(gone(ctx, nodeNamed(machineNS, "other"))).WithTimeout(2 * time.Minute).Should(BeTrue())
-		Eventually(current(ctx, computeNamed(machineNS, "after"))).WithTimeout(2 * time.Minute).Should(beReady())
+		Eventually(gone(ctx, nodeNamed(machineNS, "other"))).WithTimeout(6 * time.Minute).Should(BeTrue())
+		Eventually(current(ctx, computeNamed(machineNS, "after"))).WithTimeout(6 * time.Minute).Should(beReady())
 		Consistently(active(ctx)).WithTimeout(5 * time.Second).WithPolling(time.Second).Should(HavePrefix("active"))
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(18*time.Minute))
 }

@@ -50,7 +50,7 @@ func rightsStories() {
 		} {
 			Expect(allowed(ctx, question)).To(BeTrue(), question)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("deny the manager what it does not need", func(ctx SpecContext) {
 		needPod()
@@ -68,7 +68,7 @@ func rightsStories() {
 		} {
 			Expect(allowed(ctx, question)).To(BeFalse(), question)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("restrict metrics to those who may read them", func(ctx SpecContext) {
 		needPod()
@@ -80,7 +80,7 @@ func rightsStories() {
 		Expect(k8s.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: named(batchNS, "default")}, other)).To(Succeed())
 		_, err = pod.metricsAs(ctx, other.Status.Token)
 		Expect(err).To(MatchError(ContainSubstring("403 Forbidden")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("confine the manager's pod, and admit no other kind to its namespace", func(ctx SpecContext) {
 		needPod()
@@ -89,7 +89,7 @@ func rightsStories() {
 		Expect(pods).To(HaveLen(1))
 		expectConfined(&pods[0])
 		Expect(k8s.Create(ctx, privilegedPod(systemNS), client.DryRunAll)).To(MatchError(ContainSubstring("violates PodSecurity")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("confine the runs' pods, which have no token of the cluster", func(ctx SpecContext) {
 		Expect(k8s.Create(ctx, privilegedPod(batchNS), client.DryRunAll)).To(MatchError(ContainSubstring("violates PodSecurity")))
@@ -104,7 +104,7 @@ func rightsStories() {
 			}
 		}
 		Expect(runs).To(BeNumerically(">", 0), "there are no runs to look at")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 }
 
 // secretRightsStories tell that the manager works with a right on Secrets in some
@@ -129,7 +129,7 @@ func secretRightsStories() {
 			for _, ns := range testNamespaces {
 				Expect(client.IgnoreNotFound(k8s.Delete(ctx, in(ns)))).To(Succeed())
 			}
-		}, NodeTimeout(time.Minute))
+		}, NodeTimeout(3*time.Minute))
 		Expect(manager.Evict(ctx)).To(Succeed()) // watches that it has may continue
 		Expect(manager.Ready(ctx)).To(Succeed())
 		role := newRole(unboundNS, quick, quick)
@@ -137,12 +137,12 @@ func secretRightsStories() {
 		create(ctx, sshKey(unboundNS), quickService(unboundNS, quick), role, &dataplanev1.OpenStackDataPlaneNode{
 			ObjectMeta: named(unboundNS, "unbound"), Spec: dataplanev1.OpenStackDataPlaneNodeSpec{Role: quick, AnsibleHost: "192.168.122.250"},
 		})
-	}, NodeTimeout(5*time.Minute))
+	}, NodeTimeout(15*time.Minute))
 
 	It("show in a condition when a namespace lacks them", func(ctx SpecContext) {
-		Eventually(current(ctx, nodeNamed(unboundNS, "unbound"))).WithTimeout(time.Minute).
+		Eventually(current(ctx, nodeNamed(unboundNS, "unbound"))).WithTimeout(3 * time.Minute).
 			Should(haveProblem(condition.InputReadyCondition, common.SecretForbiddenReason, "no permissions for Secrets in namespace "+unboundNS))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("let everything continue when granted later", func(ctx SpecContext) {
 		create(ctx, in(unboundNS))
@@ -150,8 +150,8 @@ func secretRightsStories() {
 			n := nodeNamed(unboundNS, "unbound")
 			err := k8s.Get(ctx, client.ObjectKeyFromObject(n), n)
 			return n.Status.Conditions.IsTrue(condition.InputReadyCondition), err
-		}).WithTimeout(2 * time.Minute).Should(BeTrue())
-	}, SpecTimeout(3*time.Minute))
+		}).WithTimeout(6 * time.Minute).Should(BeTrue())
+	}, SpecTimeout(9*time.Minute))
 }
 
 func expectConfined(pod *corev1.Pod) {

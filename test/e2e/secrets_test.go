@@ -112,5 +112,5 @@ func secretsStories() {
 	It("appear in no log, event, condition, ConfigMap, Job or Pod", func(ctx SpecContext) {
 		Expect(collectLeaks(ctx)).To(BeNumerically(">", 100), "there is hardly anything to look at")
 		Expect(leaks).To(BeEmpty())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 }

@@ -15,7 +15,7 @@ var _ = Describe("edpm-operators", func() {
 		if CurrentSpecReport().Failed() {
 			dump(ctx)
 		}
-	}, NodeTimeout(2*time.Minute))
+	}, NodeTimeout(6*time.Minute))
 
 	Describe("A compute", Ordered, ContinueOnFailure, watchedForLeaks(computeStories))
 	Describe("The cell rule", Ordered, ContinueOnFailure, watchedForLeaks(cellRuleStories))
@@ -36,7 +36,7 @@ var _ = Describe("edpm-operators", func() {
 // watchedForLeaks looks for secrets where a story has left its traces.
 func watchedForLeaks(stories func()) func() {
 	return func() {
-		AfterAll(func(ctx SpecContext) { collectLeaks(ctx) }, NodeTimeout(2*time.Minute))
+		AfterAll(func(ctx SpecContext) { collectLeaks(ctx) }, NodeTimeout(6*time.Minute))
 		stories()
 	}
 }

@@ -56,7 +56,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	By("deploying the manager")
 	Expect(manager.Deploy(ctx)).To(Succeed())
 	Expect(makeNamespaces(ctx)).To(Succeed())
-}, NodeTimeout(25*time.Minute))
+}, NodeTimeout(75*time.Minute))
 
 func nameHosts() {
 	compute0 = cluster.Compute(0)

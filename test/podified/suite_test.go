@@ -15,7 +15,7 @@ import (
 
 const (
 	// soon is for what takes a few reconciliations, on a busy machine.
-	soon = 90 * time.Second
+	soon = 3 * time.Minute
 	// gather is how long the manager gathers changes.
 	gather = 500 * time.Millisecond
 	// still is for what must not happen: longer than changes are gathered, on a busy

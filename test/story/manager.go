@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,6 +30,8 @@ func StartManager(config *rest.Config, namespace string, opts controllers.Option
 	options := ctrl.Options{
 		Scheme: api.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: ptr.To(10 * time.Second),
 		Cache: held, Client: cache.ClientOptions(),
+		// One for all: each would read the groups and resources of the API server again.
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return api.RESTMapper(), nil },
 	}
 	options.Controller.SkipNameValidation = ptr.To(true)
 	for _, c := range change {

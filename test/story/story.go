@@ -29,7 +29,7 @@ import (
 )
 
 // later is for what takes many reconciliations, on a busy machine.
-const later = 3 * time.Minute
+const later = 6 * time.Minute
 
 var (
 	// api is a client of an administrator: see [Connect].

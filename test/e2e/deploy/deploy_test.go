@@ -46,7 +46,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	binaries, err := exec.CommandContext(ctx, filepath.Join(dir, "lab"), "binaries").Output()
 	Expect(err).NotTo(HaveOccurred())
 	kubectl = filepath.Join(strings.TrimSpace(string(binaries)), "kubectl")
-}, NodeTimeout(15*time.Minute))
+}, NodeTimeout(45*time.Minute))
 
 // run runs a program in the root of the repository and returns what it says.
 func run(ctx context.Context, variables []string, program string, args ...string) (string, error) {
@@ -84,7 +84,7 @@ var _ = Describe("An administrator", Ordered, func() {
 		Expect(out).To(And(ContainSubstring("nothing was applied"), ContainSubstring("  glances.glance.openstack.org"), ContainSubstring("OPERATORS=")))
 		Expect(out).NotTo(ContainSubstring("glanceapis"))
 		Expect(managers(ctx)).To(BeEmpty())
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 
 	It("deploys some operators next to another one: with their managers, webhooks and permissions", func(ctx SpecContext) {
 		_, err := deploy(ctx, "apply", "OPERATORS=ansibleee,nova,dataplane,topology")
@@ -98,7 +98,7 @@ var _ = Describe("An administrator", Ordered, func() {
 		out, err := deploy(ctx, "apply", "OPERATORS=nova,nonsense")
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("nonsense is not an operator"))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 
 	It("cannot deploy them a second time in another way", func(ctx SpecContext) {
 		kube(ctx, "label", "crd", "glances.glance.openstack.org", label+"=edpm-operators")
@@ -106,7 +106,7 @@ var _ = Describe("An administrator", Ordered, func() {
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(And(ContainSubstring("nothing was applied"), ContainSubstring("Deployment edpm-operators-system/edpm-operators-nova-manager")))
 		Expect(managers(ctx)).To(HaveLen(4))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 
 	It("adds the rest later, and removes them in part and as a whole", func(ctx SpecContext) {
 		_, err := deploy(ctx, "apply", "BASE=overlays/split", "RUNNER_IMG=example/runner:2")
@@ -126,7 +126,7 @@ var _ = Describe("An administrator", Ordered, func() {
 		Expect(kube(ctx, "get", "crd", "--output", "name")).To(Equal(definitions), "the objects stay")
 		Expect(kube(ctx, "get", "clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations", "--output", "name")).
 			NotTo(ContainElement(ContainSubstring("edpm-operators")))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("deploys them as one manager, and again", func(ctx SpecContext) {
 		for range 2 {
@@ -134,5 +134,5 @@ var _ = Describe("An administrator", Ordered, func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(managers(ctx)).To(Equal([]string{"edpm-operators-manager"}))
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 })

@@ -38,7 +38,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
   three: {type: edge, replicas: 2, topologyRef: {name: other}}`)
 		Eventually(zones).WithContext(ctx).Should(And(HaveLen(6), HaveEach(HavePrefix("zone"))))
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
-	}, NodeTimeout(2*time.Minute))
+	}, NodeTimeout(6*time.Minute))
 
 	It("updates exactly its users when it is edited", func(ctx SpecContext) {
 		before, untouched := mustIdentify(ctx, "glance-"), statefulSet(ctx, bystander+"-api")
@@ -54,7 +54,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 		for _, ordinal := range []string{"-0", "-1"} {
 			Expect(pod(ctx, bystander+"-api"+ordinal).UID).To(Equal(before[bystander+"-api"+ordinal]))
 		}
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("stays when it is deleted, says for whom, and takes no new users", func(ctx SpecContext) {
 		Expect(k8s.Delete(ctx, topology(shared))).To(Succeed())
@@ -70,7 +70,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 
 		edit(ctx, `glanceAPIs: {three: {topologyRef: {name: other}}}`)
 		Eventually(current(ctx, api(bystander))).Should(expect.Ready())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("disappears only once its users have another", func(ctx SpecContext) {
 		before := mustIdentify(ctx, "glance-")
@@ -88,7 +88,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 		}
 		Eventually(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(topology(shared)), topology(shared)) }).
 			Should(Satisfy(apierrors.IsNotFound))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("leaves the default behind when the reference is removed", func(ctx SpecContext) {
 		edit(ctx, `glanceAPIs: {one: {topologyRef: null}, two: {topologyRef: {name: null}}}`)
@@ -104,7 +104,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 			}
 		}
 		Eventually(topologyUsers).WithContext(ctx).WithArguments(late).Should(BeEmpty())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("applies from the control plane to the APIs that neither have their own nor opt out", func(ctx SpecContext) {
 		change(ctx, controlPlane(), func(p *openstackv1.OpenStackControlPlane) { p.Spec.TopologyRef = &topologyv1.TopologyRef{Name: late} })
@@ -112,7 +112,7 @@ var _ = Describe("A Topology in use", Ordered, tier.Long, func() {
 		Eventually(getPod).WithContext(ctx).WithArguments(users[0] + "-api-0").Should(HaveField("Spec.TopologySpreadConstraints", HaveLen(1)))
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
 		Expect(pod(ctx, users[1]+"-api-0").Spec.TopologySpreadConstraints).To(BeEmpty())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })
 
 // softly is a Topology that spreads the pods of each of its users over zones as

@@ -67,7 +67,7 @@ var _ = Describe("Three hundred GlanceAPIs that share a Topology", Ordered, tier
 		Expect(after.Errors - spent.Errors).To(BeZero())
 		Expect(after.Writes - spent.Writes).To(BeNumerically("<=", many*writesPerAPI))
 		Expect(after.Reconciles - spent.Reconciles).To(BeNumerically("<=", many*reconcilesPerAPI))
-	}, SpecTimeout(2*aWhile))
+	}, SpecTimeout(6*aWhile))
 
 	It("cost a manager that starts again no write at all", func(ctx SpecContext) {
 		manager.Stop()

@@ -28,14 +28,14 @@ var _ = Describe("One node, which has no zone", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		boot(ctx, labels{"crc": {}})
 		enter(ctx)
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	It("runs glance", func(ctx SpecContext) {
 		mustCreate(ctx, "000-control-plane.yaml")
 		Eventually(listing).WithContext(ctx).Should(Equal(map[string]string{"glance-default-single-0": "crc"}))
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
 		Expect(pod(ctx, "glance-default-single-0").Spec.Affinity).To(Equal(&corev1.Affinity{PodAntiAffinity: defaultAntiAffinity()}))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("leaves the pod Pending under a constraint on zones, and says why", func(ctx SpecContext) {
 		mustCreate(ctx, "000-topo.yaml")
@@ -54,7 +54,7 @@ var _ = Describe("One node, which has no zone", Ordered, func() {
 		Eventually(reasons).WithContext(ctx).WithArguments(apiName).Should(ContainElement(string(topologyv1.MissingNodeLabelReason)))
 		By("the Topology itself")
 		Eventually(current(ctx, topology("default-sample"))).Should(expect.False(topologyv1.SpreadReadyCondition, topologyv1.NoDomainReason, zoneKey))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("runs it once the constraint is soft", func(ctx SpecContext) {
 		change(ctx, topology("default-sample"), func(t *topologyv1.Topology) {
@@ -67,7 +67,7 @@ var _ = Describe("One node, which has no zone", Ordered, func() {
 		Expect(p.Spec.TopologySpreadConstraints).To(HaveLen(1))
 		Expect(p.Spec.TopologySpreadConstraints[0].WhenUnsatisfiable).To(Equal(corev1.ScheduleAnyway))
 		Expect(p.Spec.Affinity).To(Equal(&corev1.Affinity{PodAntiAffinity: defaultAntiAffinity()}))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })
 
 // reasons of the events about an object.

@@ -31,7 +31,7 @@ const (
 // seeds/003, with the hosts of the storage cluster as pretend nodes, and Rook played
 // by the suite.
 var _ = Describe("OSDs", func() {
-	const storyTimeout = SpecTimeout(2 * time.Minute)
+	const storyTimeout = SpecTimeout(6 * time.Minute)
 	BeforeEach(enterStorage)
 
 	DescribeTable("spread over all zones as evenly as possible, and over the hosts of each",
@@ -84,7 +84,7 @@ var _ = Describe("OSDs", func() {
 			rook{oneByOne: true}.provision(ctx, cephClusterWith(ctx, count))
 			expectZones(ctx, perZone)
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 
 	It("share zones evenly even if one has twice the hosts, and use tainted hosts of the storage cluster only", tier.Long, func(ctx SpecContext) {
 		hosts := storageHosts(4, 2, 2)
@@ -100,7 +100,7 @@ var _ = Describe("OSDs", func() {
 		rook{}.provision(ctx, cephCluster(ctx))
 		expectSpread(ctx, corev1.LabelTopologyZone, []int{4, 4, 4}, []int{2, 2, 2, 2, 1, 1, 1, 1})
 		Expect(osdsBy(ctx, corev1.LabelHostname)).NotTo(Or(HaveKey("app-0"), HaveKey("app-1")))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("spread over three racks that the operator makes of hosts without any topology", func(ctx SpecContext) {
 		boot(ctx, storageHosts(6).without(corev1.LabelTopologyZone))
@@ -116,7 +116,7 @@ var _ = Describe("OSDs", func() {
 		}
 		rook{}.provision(ctx, ceph)
 		expectSpread(ctx, rackKey, []int{3, 3, 3}, []int{2, 2, 2, 1, 1, 1})
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("stay as they are on upgrade, and those that come use the zone that was left out", func(ctx SpecContext) {
 		boot(ctx, storageHosts(2, 2, 2, 2))
@@ -167,7 +167,7 @@ var _ = Describe("OSDs", func() {
 		for name, uid := range running {
 			Expect(now).To(HaveKeyWithValue(name, uid), "the OSD that ran before")
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 })
 
 // enterStorage makes the namespace of the storage clusters, which is empty again at
@@ -177,7 +177,7 @@ func enterStorage(ctx SpecContext) {
 	Expect(client.IgnoreAlreadyExists(k8s.Create(ctx, ns))).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		removeAll(ctx, storageNamespace, &ocsv1.StorageCluster{}, &cephv1.CephCluster{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{})
-	}, NodeTimeout(2*time.Minute))
+	}, NodeTimeout(6*time.Minute))
 }
 
 // storageHosts are as many hosts for OSDs as given in zone-a, zone-b and so on.

@@ -26,14 +26,14 @@ var _ = Describe("The documentation", Ordered, func() {
 		edit(ctx, seed("001-all-external.yaml"))
 		Eventually(zonesOf("glance-")).WithContext(ctx).ShouldNot(BeEmpty())
 		terminal = newTerminal(ctx)
-	}, NodeTimeout(5*time.Minute))
+	}, NodeTimeout(15*time.Minute))
 
 	for _, page := range docpage.Suites["test/e2e/topology"] {
 		It("can be followed: "+page, func(ctx SpecContext) {
 			blocks, err := docpage.Commands(envtest.File(), page)
 			Expect(err).NotTo(HaveOccurred())
 			follow(ctx, terminal, blocks...)
-		}, SpecTimeout(3*time.Minute))
+		}, SpecTimeout(9*time.Minute))
 	}
 })
 

@@ -26,13 +26,13 @@ var _ = Describe("An edge API", Ordered, func() {
 		edit(ctx, seed("001-default-spread.yaml"))
 		Eventually(perZone("glance-default-")).WithContext(ctx).Should(twoPerNode)
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
-	}, NodeTimeout(2*time.Minute))
+	}, NodeTimeout(6*time.Minute))
 
 	It("cannot be spread by a field that does not exist, and the field that does is named", func(ctx SpecContext) {
 		err := create(ctx, seed("002-czone-spread-pods.yaml"))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(And(ContainSubstring("spec.topologySpreadConstraint"), ContainSubstring("write topologySpreadConstraints, in the plural"))))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("spreads over the zones by the value of its label glanceAPI", func(ctx SpecContext) {
 		Expect(create(ctx, strings.Replace(seed("002-czone-spread-pods.yaml"), "topologySpreadConstraint:", "topologySpreadConstraints:", 1))).To(Succeed())
@@ -40,7 +40,7 @@ var _ = Describe("An edge API", Ordered, func() {
 		Eventually(perZone(set)).WithContext(ctx).Should(Equal(map[string]int{"zoneA": 1, "zoneB": 1, "zoneC": 1}))
 		Eventually(current(ctx, api("glance-czone-edge"))).Should(expect.Ready(), "the selector is not inert")
 		Expect(perZone("glance-default-")(ctx)).To(twoPerNode)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("stays in one zone when pinned", func(ctx SpecContext) {
 		mustCreate(ctx, "002-czone-node-affinity.yaml")
@@ -49,7 +49,7 @@ var _ = Describe("An edge API", Ordered, func() {
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
 		Expect(pod(ctx, set+"-0").Spec.TopologySpreadConstraints).To(BeEmpty())
 		Expect(perZone("glance-default-")(ctx)).To(twoPerNode)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("leaves the other zones to its neighbours: the final table of fifteen pods", func(ctx SpecContext) {
 		mustCreate(ctx, "002-azone-node-affinity.yaml", "002-bzone-node-affinity.yaml")
@@ -74,5 +74,5 @@ var _ = Describe("An edge API", Ordered, func() {
 			"glance-azone-node-affinity": 1, "glance-bzone-node-affinity": 1, "glance-czone-node-affinity": 1,
 			"glance-czone-spread-pods": 0, "glance-default-spread-pods": 2,
 		}))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })

@@ -95,10 +95,10 @@ var _ = Describe("Another release", tier.Long, func() {
 		boot(ctx, sevenNodes())
 		enter(ctx)
 		replaceManager(ctx, other)
-		DeferCleanup(replaceManager, cluster, NodeTimeout(time.Minute))
+		DeferCleanup(replaceManager, cluster, NodeTimeout(3*time.Minute))
 		mustCreate(ctx, "001-control-plane.yaml")
 		edit(ctx, `glanceAPIs: {default: null, api: {type: single, replicas: 3}}`)
-		Eventually(current(ctx, controlPlane())).WithTimeout(2 * time.Minute).Should(expect.Ready())
+		Eventually(current(ctx, controlPlane())).WithTimeout(6 * time.Minute).Should(expect.Ready())
 		services := []string{single, "glance-api-public", "glance-api-internal"}
 		for _, service := range services {
 			Eventually(readyEndpoints).WithContext(ctx).WithArguments(service).Should(Equal(replicas))
@@ -113,14 +113,14 @@ var _ = Describe("Another release", tier.Long, func() {
 		Expect(pod(ctx, single+"-0").Labels).To(HaveKeyWithValue("glanceAPI", single))
 		replaceManager(ctx, cluster)
 		for name := range before {
-			Eventually(getPod).WithContext(ctx).WithTimeout(2 * time.Minute).WithArguments(name).Should(HaveField("Labels", HaveKeyWithValue("glanceAPI", "api")))
+			Eventually(getPod).WithContext(ctx).WithTimeout(6 * time.Minute).WithArguments(name).Should(HaveField("Labels", HaveKeyWithValue("glanceAPI", "api")))
 		}
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
 		settled(ctx)
 		p.expectService(replicas - 1)
 		Expect(claimNames(ctx)).To(Equal(claims))
 		Expect(statefulSet(ctx, single).Spec.Selector.MatchLabels).To(Equal(map[string]string{"service": "glance", "owner": single}))
-	}, SpecTimeout(12*time.Minute))
+	}, SpecTimeout(36*time.Minute))
 
 	It("replaces no pod when only libraries differ, neither as an upgrade nor as a downgrade", func(ctx SpecContext) {
 		other, p := deployed(ctx, earlierLibraries)
@@ -138,7 +138,7 @@ var _ = Describe("Another release", tier.Long, func() {
 			Expect(now.Status.UpdateRevision).To(Equal(set.Status.UpdateRevision))
 		}
 		p.expectService(replicas)
-	}, SpecTimeout(12*time.Minute))
+	}, SpecTimeout(36*time.Minute))
 })
 
 // What glance-operator made for the GlanceAPI of a person.
@@ -205,7 +205,7 @@ var _ = Describe("The pods of another operator", tier.Long, func() {
 			handOver(obj)
 		}
 		for name := range before {
-			Eventually(getPod).WithContext(ctx).WithTimeout(2 * time.Minute).WithArguments(name).Should(HaveField("Labels", HaveKeyWithValue("glanceAPI", "api")))
+			Eventually(getPod).WithContext(ctx).WithTimeout(6 * time.Minute).WithArguments(name).Should(HaveField("Labels", HaveKeyWithValue("glanceAPI", "api")))
 		}
 		Eventually(current(ctx, api(name))).Should(expect.Ready())
 		settled(ctx)
@@ -213,7 +213,7 @@ var _ = Describe("The pods of another operator", tier.Long, func() {
 		Expect(pod(ctx, name+"-0").Spec.Containers).To(HaveLen(1), "no container of the other operator stays")
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 		Expect(secret.Data).NotTo(HaveKey("00-config.conf"), "nor its configuration")
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(18*time.Minute))
 })
 
 // theirLabels are those by which glance-operator knows the pods of a GlanceAPI.

@@ -41,7 +41,7 @@ func TestTopology(t *testing.T) {
 	}
 	log.SetLogger(GinkgoLogr)
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyTimeout(3 * time.Minute)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
 	SetDefaultConsistentlyDuration(4 * time.Second)
 	SetDefaultConsistentlyPollingInterval(200 * time.Millisecond)
@@ -74,7 +74,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(webhooks.Install(config)).To(Succeed())
 	startManager(ctx, cluster, "manager.log")
 	runProvisioner()
-}, NodeTimeout(20*time.Minute))
+}, NodeTimeout(60*time.Minute))
 
 func connect(config *rest.Config) error {
 	config.WarningHandler = rest.NoWarnings{}
@@ -122,4 +122,4 @@ var _ = AfterEach(func(ctx SpecContext) {
 	if CurrentSpecReport().Failed() {
 		dump(ctx)
 	}
-}, NodeTimeout(time.Minute))
+}, NodeTimeout(3*time.Minute))

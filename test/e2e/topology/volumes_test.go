@@ -39,7 +39,7 @@ var _ = Describe("Volumes that are bound to a node", Ordered, tier.Long, func() 
 		edit(ctx, seed("001-default-replicas.yaml"))
 		Eventually(listing).WithContext(ctx).Should(Equal(nodes))
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
-	}, NodeTimeout(2*time.Minute))
+	}, NodeTimeout(6*time.Minute))
 
 	It("hold a roll-out back that would leave pods without a node, if the Topology says so", func(ctx SpecContext) {
 		before := mustIdentify(ctx, "glance-default-")
@@ -54,7 +54,7 @@ var _ = Describe("Volumes that are bound to a node", Ordered, tier.Long, func() 
 		}
 		Consistently(identities("glance-default-")).WithContext(ctx).Should(Equal(before), "no pod is recreated")
 		Expect(listing(ctx)).To(Equal(nodes))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("leave pods Pending as in the seed, if the Topology only warns", func(ctx SpecContext) {
 		change(ctx, topology(spread), func(t *topologyv1.Topology) { t.Spec.Enforcement = topologyv1.Warn })
@@ -68,13 +68,13 @@ var _ = Describe("Volumes that are bound to a node", Ordered, tier.Long, func() 
 				expect.False(condition.DeploymentReadyCondition, podified.PodsPendingReason, trappedPod,
 					"0/7 nodes are available", "1 node(s) didn't match pod topology spread constraints (missing required label)")))
 		}
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("lose their effect once the storage is external", func(ctx SpecContext) {
 		claims := claimNames(ctx)
 		Expect(claims).To(HaveLen(6))
 		edit(ctx, seed("001-default-external.yaml"))
-		Eventually(perZone("glance-default-")).WithContext(ctx).WithTimeout(2 * time.Minute).
+		Eventually(perZone("glance-default-")).WithContext(ctx).WithTimeout(6 * time.Minute).
 			Should(Equal(map[string]int{"zoneA": 2, "zoneB": 2, "zoneC": 2}))
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
 		Expect(perZone("glance-default-")(ctx)).To(Equal(map[string]int{"zoneA": 2, "zoneB": 2, "zoneC": 2}), "when the roll-out is over")
@@ -83,17 +83,17 @@ var _ = Describe("Volumes that are bound to a node", Ordered, tier.Long, func() 
 			Expect(p.Spec.Volumes).NotTo(ContainElement(HaveField("PersistentVolumeClaim", Not(BeNil()))))
 		}
 		Expect(claimNames(ctx)).To(Equal(claims), "what is on the volumes is no one's to delete")
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 
 	It("follow the pods to where the scheduler puts them, if the Topology exists first", func(ctx SpecContext) {
 		edit(ctx, `glanceAPIs: {default: null}`)
 		Eventually(listing).WithContext(ctx).Should(BeEmpty())
 		edit(ctx, `glanceAPIs: {late: {type: split, replicas: 3, topologyRef: {name: glance-default-spread-pods}}}`)
-		Eventually(perZone("glance-")).WithContext(ctx).WithTimeout(2 * time.Minute).
+		Eventually(perZone("glance-")).WithContext(ctx).WithTimeout(6 * time.Minute).
 			Should(Equal(map[string]int{"zoneA": 2, "zoneB": 2, "zoneC": 2}))
 		Expect(volumeOf(ctx, "glance-late-external-api-0")).NotTo(BeEmpty())
 		Eventually(current(ctx, controlPlane())).Should(expect.Ready())
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 })
 
 func claimNames(ctx SpecContext) []string {

@@ -56,7 +56,7 @@ func enter(ctx context.Context) {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	Expect(client.IgnoreAlreadyExists(k8s.Create(ctx, ns))).To(Succeed())
-	DeferCleanup(leave, NodeTimeout(6*time.Minute))
+	DeferCleanup(leave, NodeTimeout(18*time.Minute))
 	Expect(k8s.Create(ctx, &corev1.Secret{ObjectMeta: named("osp-secret"), StringData: map[string]string{
 		"GlancePassword": "12345678", "GlanceDatabasePassword": "12345678",
 	}})).To(Succeed())
@@ -67,7 +67,7 @@ func enter(ctx context.Context) {
 // first, with their pods.
 func leave(ctx SpecContext) {
 	removeAll(ctx, namespace, &openstackv1.OpenStackControlPlane{}, &glancev1.Glance{}, &dataplanev1.OpenStackDataPlaneRole{})
-	Eventually(pods).WithContext(ctx).WithTimeout(3*time.Minute).Should(BeEmpty(), "pods are deleted with their service")
+	Eventually(pods).WithContext(ctx).WithTimeout(9*time.Minute).Should(BeEmpty(), "pods are deleted with their service")
 	removeAll(ctx, namespace, &glancev1.GlanceAPI{}, &appsv1.StatefulSet{}, &corev1.Service{}, &corev1.Secret{},
 		&corev1.PersistentVolumeClaim{}, &topologyv1.Topology{})
 	Expect(k8s.DeleteAllOf(ctx, &eventsv1.Event{}, client.InNamespace(namespace))).To(Succeed())
@@ -81,7 +81,7 @@ func removeAll(ctx context.Context, ns string, kinds ...client.Object) {
 		Expect(k8s.DeleteAllOf(ctx, kind, client.InNamespace(ns), client.GracePeriodSeconds(0))).To(Succeed(), "%T", kind)
 	}
 	for _, kind := range kinds {
-		Eventually(remaining).WithArguments(ctx, ns, kind).WithTimeout(2*time.Minute).Should(BeEmpty(), "something holds objects: %T", kind)
+		Eventually(remaining).WithArguments(ctx, ns, kind).WithTimeout(6*time.Minute).Should(BeEmpty(), "something holds objects: %T", kind)
 	}
 }
 

@@ -26,7 +26,7 @@ var _ = Describe("Three zones", Ordered, func() {
 		enter(ctx)
 		mustCreate(ctx, "001-control-plane.yaml")
 		edit(ctx, seed("001-all-external.yaml"))
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	It("keep the pods of each edge API in the zone of its Topology", func(ctx SpecContext) {
 		mustCreate(ctx, "002-azone-node-affinity.yaml", "002-bzone-node-affinity.yaml", "002-czone-node-affinity.yaml")
@@ -39,7 +39,7 @@ var _ = Describe("Three zones", Ordered, func() {
 		spec := pod(ctx, "glance-azone-edge-api-0").Spec
 		Expect(spec.Affinity.NodeAffinity).NotTo(BeNil())
 		Expect(spec.Affinity.PodAntiAffinity).To(Equal(defaultAntiAffinity()), "what the Topology does not set stays")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("mean nothing to the pods of an API without a Topology", func(ctx SpecContext) {
 		edit(ctx, seed("001-default-replicas.yaml"))
@@ -48,7 +48,7 @@ var _ = Describe("Three zones", Ordered, func() {
 		spec := pod(ctx, "glance-default-internal-api-0").Spec
 		Expect(spec.TopologySpreadConstraints).To(BeEmpty())
 		Expect(spec.Affinity).To(Equal(&corev1.Affinity{PodAntiAffinity: defaultAntiAffinity()}))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("get two pods each of an API that refers to a Topology that spreads", func(ctx SpecContext) {
 		mustCreate(ctx, "002-default-spread-pods.yaml")
@@ -81,5 +81,5 @@ var _ = Describe("Three zones", Ordered, func() {
 			"DomainsSummary": Equal("zoneA=5,zoneB=5,zoneC=5"),
 			"SkewSummary":    Equal("0/1"),
 		}))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })
