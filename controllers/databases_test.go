@@ -85,36 +85,33 @@ var _ = Describe("A Nova with databases of its own", func() {
 	}
 
 	Context("prepares each database once for each content even if the manager dies at any write", func() {
-		for death := range 8 {
-			It(fmt.Sprintf("(death %d)", death), func() {
-				rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
-				w := newWorld(func(o *controllers.Options) { o.Images.NovaAPI, o.Images.NovaConductor = "api:1", "conductor:1" })
-				w.running.end()
-				done := startDatabases(w.ns)
-				nova := MakeNova("nova", w.ns, "osp-secret", "cell1")
-				nova.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1)
-				nova.Spec.CellTemplates[novav1.Cell0Name] = novav1.NovaCellTemplate{HasAPIAccess: true}
-				secret := MakeSecret("osp-secret", w.ns, "NovaPassword", "p")
-				secret.Data["NovaAPIDatabasePassword"], secret.Data["NovaCellDatabasePassword"] = []byte("a"), []byte("d")
-				w.make(secret, nova)
-				for _, cell := range []string{"cell0", "cell1"} {
-					w.make(MakeSecret("rabbitmq-transport-url-nova-"+cell+"-transport", w.ns, "transport_url", "rabbit://"+cell))
-				}
-				w.running = startManager(w.ns, w.opts)
-				at, answered := 1+rng.IntN(45), rng.IntN(2) == 0
-				By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
-				w.wire.cutAfter(at, answered).orUntil(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(7)) })
-				w.restart()
-				Eventually(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(7)) }).Should(Succeed())
-				Expect(done.times()).To(HaveLen(7))
-				Expect(done.times()).To(HaveEach(1))
+		eachDeath(2, 8, func(rng *rand.Rand) {
+			w := newWorld(func(o *controllers.Options) { o.Images.NovaAPI, o.Images.NovaConductor = "api:1", "conductor:1" })
+			w.running.end()
+			done := startDatabases(w.ns)
+			nova := MakeNova("nova", w.ns, "osp-secret", "cell1")
+			nova.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1)
+			nova.Spec.CellTemplates[novav1.Cell0Name] = novav1.NovaCellTemplate{HasAPIAccess: true}
+			secret := MakeSecret("osp-secret", w.ns, "NovaPassword", "p")
+			secret.Data["NovaAPIDatabasePassword"], secret.Data["NovaCellDatabasePassword"] = []byte("a"), []byte("d")
+			w.make(secret, nova)
+			for _, cell := range []string{"cell0", "cell1"} {
+				w.make(MakeSecret("rabbitmq-transport-url-nova-"+cell+"-transport", w.ns, "transport_url", "rabbit://"+cell))
+			}
+			w.running = startManager(w.ns, w.opts)
+			at, answered := 1+rng.IntN(45), rng.IntN(2) == 0
+			By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
+			w.wire.cutAfter(at, answered).orUntil(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(7)) })
+			w.restart()
+			Eventually(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(7)) }).Should(Succeed())
+			Expect(done.times()).To(HaveLen(7))
+			Expect(done.times()).To(HaveEach(1))
 
-				By("removing the Jobs and starting the manager again")
-				Expect(api.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace(w.ns), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-				w.restart()
-				w.calm()
-				Expect(done.times()).To(HaveEach(1))
-			})
-		}
+			By("removing the Jobs and starting the manager again")
+			Expect(api.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace(w.ns), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+			w.restart()
+			w.calm()
+			Expect(done.times()).To(HaveEach(1))
+		})
 	})
 })

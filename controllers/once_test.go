@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -68,6 +69,17 @@ func (w *world) firstRun(step string) *ansibleeev1.OpenStackAnsibleEE {
 	return found
 }
 
+// eachDeath tells a story in which the manager dies at a write that is drawn: few times, each
+// time the suite runs others, or many times with E2E_LONG=1.
+func eachDeath(few, many int, tell func(rng *rand.Rand)) {
+	if os.Getenv("E2E_LONG") == "1" {
+		few = many
+	}
+	for death := range few {
+		It(fmt.Sprintf("(death %d)", death), func() { tell(rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))) })
+	}
+}
+
 var _ = Describe("The engine", func() {
 	It("configures a host once per hash even if the manager restarts at ten random moments", func() {
 		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 1))
@@ -85,27 +97,24 @@ var _ = Describe("The engine", func() {
 	})
 
 	Context("configures a host once per hash even if the manager dies at any write", func() {
-		for death := range 16 {
-			It(fmt.Sprintf("(death %d)", death), func() {
-				rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
-				w := newCloud()
-				w.running.end()
-				at, answered := 1+rng.IntN(60), rng.IntN(2) == 0
-				By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
-				w.make(w.role("compute").Cell("cell1").Obj())
-				names := w.makeNodes(2, "compute")
-				w.running = startManager(w.ns, w.opts)
-				w.wire.cutAfter(at, answered).orUntil(func(g Gomega) {
-					for _, n := range names {
-						isReady(g, w.compute(n))
-					}
-				})
-				w.restart()
-				w.computesReady(names...)
-				w.exactlyOnce()
-				w.consistent(names...)
+		eachDeath(4, 16, func(rng *rand.Rand) {
+			w := newCloud()
+			w.running.end()
+			at, answered := 1+rng.IntN(60), rng.IntN(2) == 0
+			By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
+			w.make(w.role("compute").Cell("cell1").Obj())
+			names := w.makeNodes(2, "compute")
+			w.running = startManager(w.ns, w.opts)
+			w.wire.cutAfter(at, answered).orUntil(func(g Gomega) {
+				for _, n := range names {
+					isReady(g, w.compute(n))
+				}
 			})
-		}
+			w.restart()
+			w.computesReady(names...)
+			w.exactlyOnce()
+			w.consistent(names...)
+		})
 	})
 
 	It("configures a host once per hash in a thousand resyncs", long, func() {

@@ -244,22 +244,19 @@ var _ = Describe("The services of a NovaCompute in nova", func() {
 	})
 
 	Context("leave nothing in nova even if the manager dies at any write of a scale-down", func() {
-		for death := range 6 {
-			It(fmt.Sprintf("(death %d)", death), func() {
-				rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
-				serve("ironic-0", "ironic-1", "ironic-2")
-				w.running.end()
-				server.Stop("ironic-1", "ironic-2")
-				scale(1)
-				w.running = startManager(w.ns, w.opts)
-				at, answered := 1+rng.IntN(4), rng.IntN(2) == 0
-				By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
-				w.wire.cutAfter(at, answered).orUntil(func(g Gomega) { g.Expect(shown(g)).To(HaveLen(1)) })
-				w.restart()
-				w.condition(ironic, service, "True/Ready/", "in 1 pods")
-				Expect(slices.Concat([]fakenova.State{server.Host("ironic-1")}, []fakenova.State{server.Host("ironic-2")})).To(HaveEach(fakenova.State{}))
-				Expect(set(Default)).To(BeEquivalentTo(1))
-			})
-		}
+		eachDeath(2, 6, func(rng *rand.Rand) {
+			serve("ironic-0", "ironic-1", "ironic-2")
+			w.running.end()
+			server.Stop("ironic-1", "ironic-2")
+			scale(1)
+			w.running = startManager(w.ns, w.opts)
+			at, answered := 1+rng.IntN(4), rng.IntN(2) == 0
+			By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
+			w.wire.cutAfter(at, answered).orUntil(func(g Gomega) { g.Expect(shown(g)).To(HaveLen(1)) })
+			w.restart()
+			w.condition(ironic, service, "True/Ready/", "in 1 pods")
+			Expect(slices.Concat([]fakenova.State{server.Host("ironic-1")}, []fakenova.State{server.Host("ironic-2")})).To(HaveEach(fakenova.State{}))
+			Expect(set(Default)).To(BeEquivalentTo(1))
+		})
 	})
 })

@@ -263,24 +263,21 @@ var _ = Describe("Another Secret for a Nova", func() {
 	})
 
 	Context("ends in the same way even if the manager dies at any write", func() {
-		for death := range 8 {
-			It(fmt.Sprintf("(death %d)", death), func() {
-				rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
-				w, nova := start()
-				w.calm()
-				at, answered := 1+rng.IntN(40), rng.IntN(2) == 0
-				By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
-				cut := w.wire.cutAfter(at, answered)
-				rotate(nova)
-				remove(w.secret("osp-secret"), w.secret("rabbitmq-transport-url-nova-cell1-transport"))
-				cut.orUntil(func(g Gomega) {
-					g.Expect(api.Get(ctx, client.ObjectKeyFromObject(w.secret("osp-secret")), w.secret("osp-secret"))).NotTo(Succeed())
-				})
-				w.restart()
-				ended(w, nova)
-				w.exactlyOnce()
+		eachDeath(2, 8, func(rng *rand.Rand) {
+			w, nova := start()
+			w.calm()
+			at, answered := 1+rng.IntN(40), rng.IntN(2) == 0
+			By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))
+			cut := w.wire.cutAfter(at, answered)
+			rotate(nova)
+			remove(w.secret("osp-secret"), w.secret("rabbitmq-transport-url-nova-cell1-transport"))
+			cut.orUntil(func(g Gomega) {
+				g.Expect(api.Get(ctx, client.ObjectKeyFromObject(w.secret("osp-secret")), w.secret("osp-secret"))).NotTo(Succeed())
 			})
-		}
+			w.restart()
+			ended(w, nova)
+			w.exactlyOnce()
+		})
 	})
 })
 

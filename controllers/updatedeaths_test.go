@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -66,8 +65,7 @@ func releases(images map[string]string) []string {
 }
 
 var _ = Describe("An update of a Nova", func() {
-	die := func(death int) {
-		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(death)))
+	die := func(rng *rand.Rand) {
 		w, server := newOpenStack()
 		seen := startSets(w.ns)
 		nova := MakeNova("nova", w.ns, "", "")
@@ -120,12 +118,6 @@ var _ = Describe("An update of a Nova", func() {
 	}
 
 	Context("ends in the same way and runs each Job once even if the manager dies at any write", func() {
-		deaths := 10
-		if os.Getenv("E2E_LONG") == "1" {
-			deaths = 200
-		}
-		for death := range deaths {
-			It(fmt.Sprintf("(death %d)", death), func() { die(death) })
-		}
+		eachDeath(4, 200, die)
 	})
 })
