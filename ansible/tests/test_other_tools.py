@@ -149,6 +149,7 @@ class OtherToolsTest(realhost.HostTest):
             self.assertEqual(self.succeeds(playbook).changed, [])
         self.assertEqual((self.host("ovs-vsctl get Open_vSwitch . external_ids"), self.state(unit)), (external, before))
 
+    @realhost.long
     def test_y_a_host_of_packages_is_taken_over_with_its_guests(self):
         name = self.host("uname --nodename")
         instance = "/var/lib/nova/instances/6a5c7d1e-0f6c-4b1d-9d3a-1b2c3d4e5f60"
@@ -286,6 +287,7 @@ class OtherToolsTest(realhost.HostTest):
         self.succeeds("nova_cleanup")
         self.assertEqual(self.host(theirs), before)
 
+    @realhost.long
     def test_z_a_host_with_libvirt_of_packages_is_deployed_again_and_again(self):
         libvirtd = self.packaged("libvirtd", "Virtualization daemon")
         self.put("/etc/libvirt/qemu/networks/default.xml", "<network/>")

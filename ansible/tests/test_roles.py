@@ -430,7 +430,7 @@ class ConfigurationTest(realhost.HostTest):
         self.succeeds("nova", **self.variables("[DEFAULT]\ndebug = true\n"))
         before = self.state()
         refused = "Refused, nothing was changed: customServiceConfig line "
-        for override, reason in (
+        for number, (override, reason) in enumerate((
                 ("[libvirt]\n# comment\nvirt_type = kwm\n", "3: virt_type in [libvirt] is not valid: Valid values are [kvm, lxc, qemu, parallels], but found 'kwm'"),
                 ("[DEFAULT]\nresume_guests_state_on_host_boot = maybe", "2: resume_guests_state_on_host_boot in [DEFAULT] is not valid: Unexpected boolean value 'maybe'"),
                 ("[oslo_messaging_rabbit]\nrabbit_retry_interval = few\n",
@@ -438,8 +438,8 @@ class ConfigurationTest(realhost.HostTest):
                 ("[DEFAULT]\nS3cretPass\n", "2: No ':' or '=' found in assignment"),
                 ("[DEFAULT]\nhost = other\n", "2: host in [DEFAULT] must stay " + self.host("uname --nodename")),
                 ("[DEFAULT]\ntransport_url = rabbit://u:S3cretPass@127.0.0.1:5673/\n", "2: transport_url in [DEFAULT] must be that of 01-nova.conf"),
-        ):
-            for arguments in ((), ("--check",)):
+        )):
+            for arguments in ((), ("--check",))[:1 if number else 2]:
                 with self.subTest(override, arguments=arguments):
                     self.assertIn(refused + reason, self.fails(override, *arguments))
                     self.assertEqual(self.state(), before)
