@@ -990,6 +990,7 @@ class ValidateNetworkTest(realhost.HostTest):
         self.assertIn("(item=fe80::1%v0)", result.output)
 
 
+@realhost.long
 class CheckModeTest(realhost.HostTest):
     """With --check every playbook changes nothing, and reports what would be changed: on a converged host nothing."""
 
@@ -1032,7 +1033,6 @@ class CheckModeTest(realhost.HostTest):
                 result = self.check(playbook)
                 self.assertEqual(result.changed, [], result.output)
 
-    @realhost.long
     def test_2_what_differs_is_named(self):
         for playbook, changes, names in (
                 ("configure_network", {"edpm_hosts_entries": []}, ["Write the names of hosts"]),
@@ -1055,7 +1055,6 @@ class CheckModeTest(realhost.HostTest):
             entry = json.load(file)["hosts"]["host"]
         return {difference[1]: difference[2:] for difference in (entry[11] if len(entry) > 11 else [])}
 
-    @realhost.long
     def test_2_manual_changes_are_named(self):
         unit = "/etc/systemd/system/edpm_nova_compute.service"
         package = "files=$(dpkg -L iputils-ping); tar -cPf /root/package.tar --no-recursion $files /var/lib/dpkg/status; dpkg --remove --force-depends iputils-ping 2>&1"
@@ -1079,19 +1078,16 @@ class CheckModeTest(realhost.HostTest):
         message = self.refused("install_os", "--check", **self.variables())[1]
         self.assertEqual(message, "Install the packages that are missing: No package matching 'iputils-ping' is available")
 
-    @realhost.long
     def test_2_the_difference_of_a_unit_is_shown(self):
         result = self.check("libvirt", edpm_libvirt_args=["--privileged", "--network=host", "--label=a=b"])
         self.assertEqual(result.output.count('+  "--label=a=b" \\'), 2, result.output)
         self.assertIn("/etc/systemd/system/edpm_libvirt_virtlogd.service", result.output)
 
-    @realhost.long
     def test_3_a_password_is_not_shown(self):
         result = self.check("libvirt", edpm_libvirt_qemu_settings={"vnc_password": "S3cretPass"})
         self.assertEqual(result.changed, ["Configure the daemons"])
         self.assertNotIn("S3cretPass", result.output)
 
-    @realhost.long
     def test_4_cleanup(self):
         self.assertIn("Remove the units", self.check("nova_cleanup").changed)
         self.succeeds("nova_cleanup", **self.variables())

@@ -26,6 +26,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
@@ -64,8 +65,9 @@ func TestEndpoints(t *testing.T) {
 		"in httpd":     {withApplications, "uwsgi", "caught SIGWINCH"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, tls := range []bool{false, true} {
-				stops(t, newPod(t, c.image, c.without, api(tls)), c.log)
+			stops(t, newPod(t, c.image, c.without, api(true)), c.log)
+			if tier.All() {
+				stops(t, newPod(t, c.image, c.without, api(false)), c.log)
 			}
 			if c.image != withPrograms { // which waits for a conductor
 				answers(t, newPod(t, c.image, c.without, metadata()))
