@@ -444,6 +444,7 @@ class ConfigurationTest(realhost.HostTest):
                     self.assertIn(refused + reason, self.fails(override, *arguments))
                     self.assertEqual(self.state(), before)
 
+    @realhost.long
     def test_1_layers_of_the_cell_come_between_what_is_generated_and_the_override(self):
         layers = {"01-template-01-config.conf": "[DEFAULT]\nreserved_host_memory_mb = 1\nreserved_host_cpus = 1\n",
                   "01-template-01-secrets.conf": "[DEFAULT]\nreserved_host_cpus = 2\nreserved_host_disk_mb = 2\n",
@@ -459,6 +460,7 @@ class ConfigurationTest(realhost.HostTest):
             self.assertIn("Refused, nothing was changed: %s line 2: virt_type in [libvirt] is not valid%s" % (name, detail), message)
             self.assertEqual(self.state(), before)
 
+    @realhost.long
     def test_1_files_next_to_the_options_are_read_and_removed(self):
         provider = "meta: {schema_version: '1.0'}\nproviders:\n- identification: {uuid: $COMPUTE_NODE}\n  inventories:\n    additional:\n    - CUSTOM_LICENCE: {total: 4}\n"
         files = {"policy.yaml": "a: b\n", "vendor_data.json": "{}", "provider.yaml": provider}
