@@ -188,8 +188,8 @@ e2e-lab: e2e-needs ## Of these, those with the lab.
 	$(E2E_TEST) $(E2E_LAB)
 
 .PHONY: e2e-roles
-e2e-roles: e2e-needs ## Of these, those of the Ansible roles, on hosts of their own. They give way to others.
-	nice -n 5 $(E2E_TEST) $(E2E_ROLES)
+e2e-roles: e2e-needs ## Of these, those of the Ansible roles, on hosts of their own.
+	$(E2E_TEST) $(E2E_ROLES)
 
 .PHONY: e2e-without-lab
 e2e-without-lab: e2e-needs ## Of these, the others: pretend nodes, programs alone.

@@ -24,11 +24,9 @@ KEEP = os.environ.get("EDPM_TEST_KEEP") == "1"
 SUBNET = os.environ.get("EDPM_TEST_SUBNET", "192.168.124")
 IMAGE = "localhost/edpm-host:" + os.environ.get("EDPM_HOST_SUITE", "bookworm")
 LIMITS = ["--ulimit", "nofile=16384:16384", "--ulimit", "nproc=16384:16384"]
-# With a smaller share of the CPUs: it gives way to the lab, whose tests run at the same time and wait for something.
-SHARES = ["--cpu-shares", "384"]
 # A container as the lab starts it; see test/lab/internal/cluster/hosts.go for the reasons.
 OPTIONS = ["--privileged", "--cgroupns=private", "--systemd=false", "--env", "container=podman", "--stop-signal", "SIGRTMIN+3",
-           "--tmpfs", "/run:rw,mode=755", "--tmpfs", "/run/lock", "--tmpfs", "/tmp", *LIMITS, *SHARES]
+           "--tmpfs", "/run:rw,mode=755", "--tmpfs", "/run/lock", "--tmpfs", "/tmp", *LIMITS]
 long = runs.long
 
 
