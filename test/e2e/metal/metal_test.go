@@ -22,28 +22,28 @@ var _ = Describe("Machines that are registered", Ordered, tier.Long, func() {
 		for _, obj := range everything() {
 			Expect(k8s.Create(ctx, obj)).To(Succeed(), "creating %T %s", obj, obj.GetName())
 		}
-		Eventually(claims).WithArguments(ctx).WithTimeout(6 * time.Minute).ShouldNot(BeEmpty())
+		Eventually(claims).WithArguments(ctx).WithTimeout(2 * time.Minute).ShouldNot(BeEmpty())
 		killManager(ctx)
-		Eventually(claims).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(HaveLen(2))
-	}, SpecTimeout(15*time.Minute))
+		Eventually(claims).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(HaveLen(2))
+	}, SpecTimeout(5*time.Minute))
 
 	It("include one that cannot be provisioned, which another one replaces when a user asks for it", func(ctx SpecContext) {
 		broken := holder(ctx, "machine-1")
 		n := node(broken)
-		Eventually(expect.Read(ctx, k8s, n)).WithTimeout(6 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, n)).WithTimeout(2 * time.Minute).Should(
 			expect.Problem(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalErrorReason, "provisioning error: the disk is broken", common.ReplaceHostAnnotation))
 		followPages(ctx)
 		change(ctx, n, func() { n.Annotations = map[string]string{common.ReplaceHostAnnotation: "1"} })
 		killManager(ctx)
-		Eventually(claims).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(HaveKeyWithValue("machine-2", nodeName(broken)))
+		Eventually(claims).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(HaveKeyWithValue("machine-2", nodeName(broken)))
 		Expect(claims(ctx)).To(HaveLen(2))
-		Eventually(state).WithArguments(ctx, "machine-1").WithTimeout(3 * time.Minute).Should(Equal(metal3v1.StateAvailable))
-	}, SpecTimeout(15*time.Minute))
+		Eventually(state).WithArguments(ctx, "machine-1").WithTimeout(time.Minute).Should(Equal(metal3v1.StateAvailable))
+	}, SpecTimeout(5*time.Minute))
 
 	It("become computes that have their user, name, address and host key from cloud-init", func(ctx SpecContext) {
 		for i := range 2 {
-			Eventually(expect.Read(ctx, k8s, compute(i))).WithTimeout(30 * time.Minute).Should(expect.Ready())
-			Eventually(expect.Read(ctx, k8s, node(i))).WithTimeout(3 * time.Minute).Should(expect.Ready())
+			Eventually(expect.Read(ctx, k8s, compute(i))).WithTimeout(10 * time.Minute).Should(expect.Ready())
+			Eventually(expect.Read(ctx, k8s, node(i))).WithTimeout(time.Minute).Should(expect.Ready())
 			Expect(login(ctx, i, "hostname --fqdn; cloud-init status")).To(Equal(nodeName(i) + ".example.org\nstatus: done"))
 			found := steps(ctx, i)
 			delete(found, "live-migration") // runs again when a compute joins the cell
@@ -51,16 +51,16 @@ var _ = Describe("Machines that are registered", Ordered, tier.Long, func() {
 				"configure-network": 1, "validate-network": 1, "install-os": 1, "configure-os": 1, "run-os": 1, "libvirt-tls": 1, "libvirt": 1, "nova": 1,
 			}), "each step should have run once on the machine of %s", nodeName(i))
 		}
-	}, SpecTimeout(36*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("come back clean, even if the manager dies meanwhile", func(ctx SpecContext) {
 		left := holderOf(ctx, 0)
 		Expect(k8s.Delete(ctx, node(0))).To(Succeed())
-		Eventually(state).WithArguments(ctx, left).WithTimeout(15 * time.Minute).ShouldNot(Equal(metal3v1.StateProvisioned))
+		Eventually(state).WithArguments(ctx, left).WithTimeout(5 * time.Minute).ShouldNot(Equal(metal3v1.StateProvisioned))
 		killManager(ctx)
 		Eventually(func() bool {
 			return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(node(0)), node(0)))
-		}).WithTimeout(9 * time.Minute).Should(BeTrue())
+		}).WithTimeout(3 * time.Minute).Should(BeTrue())
 		Expect(claims(ctx)).To(HaveLen(1))
 		host := &metal3v1.BareMetalHost{ObjectMeta: named(left)}
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(host), host)).To(Succeed())
@@ -71,7 +71,7 @@ var _ = Describe("Machines that are registered", Ordered, tier.Long, func() {
 		_, err = cluster.Run(ctx, "podman", "volume", "exists", "edpm-lab-"+left)
 		Expect(err).To(HaveOccurred(), "the disk of %s should be empty", left)
 		Expect(expect.Read(ctx, k8s, node(1))()).To(expect.Ready())
-	}, SpecTimeout(30*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // killManager ends the manager without a warning.

@@ -51,7 +51,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	By("deploying the manager")
 	Expect(cluster.DeployManager(ctx)).To(Succeed())
-}, NodeTimeout(75*time.Minute))
+}, NodeTimeout(25*time.Minute))
 
 // startMetal starts test/lab/metal, and ends it with the suite.
 func startMetal(ctx context.Context) error {
@@ -88,7 +88,7 @@ func followPages(ctx context.Context) {
 	}
 }
 
-var _ = AfterEach(func(ctx SpecContext) { cluster.ReportFailure(ctx, dump) }, NodeTimeout(3*time.Minute))
+var _ = AfterEach(func(ctx SpecContext) { cluster.ReportFailure(ctx, dump) }, NodeTimeout(time.Minute))
 
 // dump is what a person would look at first.
 func dump(ctx context.Context, r *lab.Report) {

@@ -33,7 +33,7 @@ var _ = Describe("A Subscription", Ordered, func() {
 		Eventually(managers).WithContext(ctx).Should(HaveLen(1))
 
 		Eventually(planPhases).WithContext(ctx).Should(Equal([]string{"Complete"}))
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("gives the manager the permissions of the bundle, and what OLM adds for every operator", func(ctx SpecContext) {
 		granted, elsewhere := clusterRules(ctx)
@@ -49,7 +49,7 @@ var _ = Describe("A Subscription", Ordered, func() {
 			Equal(container+"-service-cert"), // the certificate of its webhooks
 			Equal("kube-system/extension-apiserver-authentication-reader"),
 		))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(time.Minute))
 
 	It("calls the webhooks through the Service and with the certificates of OLM", func(ctx SpecContext) {
 		mutating, validating := &admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{}
@@ -61,7 +61,7 @@ var _ = Describe("A Subscription", Ordered, func() {
 		needPod()
 		Eventually(func() error { return k8s.Create(ctx, spread("good", "zone"), client.DryRunAll) }).Should(Succeed())
 		Expect(k8s.Create(ctx, spread("bad", "no label!"), client.DryRunAll)).To(MatchError(ContainSubstring("vtopology.kb.io")))
-	}, SpecTimeout(9*time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("reconciles objects with these permissions", func(ctx SpecContext) {
 		needPod()
@@ -72,9 +72,9 @@ var _ = Describe("A Subscription", Ordered, func() {
 			return topology.Status.ObservedGeneration, err
 		}).Should(BeEquivalentTo(1))
 		Expect(cluster.Kubectl(ctx, "logs", "-n", systemNS, "deployment/"+container)).NotTo(ContainSubstring("is forbidden"))
-	}, SpecTimeout(9*time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
-	It("brings the samples to Ready, on nodes as they ask for", samplesBecomeReady, SpecTimeout(15*time.Minute))
+	It("brings the samples to Ready, on nodes as they ask for", samplesBecomeReady, SpecTimeout(5*time.Minute))
 
 	It("upgrades when the catalog has a next version", func(ctx SpecContext) {
 		before := definitions(ctx)
@@ -92,7 +92,7 @@ var _ = Describe("A Subscription", Ordered, func() {
 			Expect(k8s.Get(ctx, client.ObjectKeyFromObject(kept), kept)).To(Succeed())
 			Eventually(func() error { return k8s.Create(ctx, spread("next", "zone"), client.DryRunAll) }).Should(Succeed())
 		}
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("leaves kinds and objects where they are when it is removed", func(ctx SpecContext) {
 		before := definitions(ctx)
@@ -112,7 +112,7 @@ var _ = Describe("A Subscription", Ordered, func() {
 			kept := spread("kept", "")
 			Expect(k8s.Get(ctx, client.ObjectKeyFromObject(kept), kept)).To(Succeed())
 		}
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("installs some operators, with those that they need", func(ctx SpecContext) {
 		makeBundle(ctx, "glance", "OPERATORS=glance", "VERSION=0.2.0")
@@ -143,7 +143,7 @@ var _ = Describe("A Subscription", Ordered, func() {
 				return k8s.Get(ctx, client.ObjectKey{Namespace: systemNS, Name: lease}, &coordinationv1.Lease{})
 			}).Should(Succeed(), lease)
 		}
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
 
 // planPhases returns how far each InstallPlan is.

@@ -98,7 +98,7 @@ func removePretendNodes(ctx SpecContext) {
 		pods := &corev1.PodList{}
 		err := k8s.List(ctx, pods, client.InNamespace(userNS))
 		return pods.Items, err
-	}).WithTimeout(3 * time.Minute).Should(BeEmpty())
+	}).WithTimeout(time.Minute).Should(BeEmpty())
 	Expect(k8s.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"type": "kwok"})).To(Succeed())
 	cordon(ctx, false)
 }

@@ -86,7 +86,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	makeBundle(ctx, "0.2.0", "VERSION=0.2.0", "REPLACES=0.1.0")
 	makeNamespaces(ctx)
 	serveCatalog(ctx, []string{"0.1.0"})
-}, NodeTimeout(75*time.Minute))
+}, NodeTimeout(25*time.Minute))
 
 // bundleDir is where the bundle of a name is.
 func bundleDir(name string) string { return filepath.Join(dir, "bundle-"+name) }
@@ -135,4 +135,4 @@ func makeNamespaces(ctx context.Context) {
 	}
 }
 
-var _ = AfterEach(func(ctx SpecContext) { cluster.ReportFailure(ctx, dump) }, NodeTimeout(3*time.Minute))
+var _ = AfterEach(func(ctx SpecContext) { cluster.ReportFailure(ctx, dump) }, NodeTimeout(time.Minute))

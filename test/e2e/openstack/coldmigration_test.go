@@ -23,8 +23,8 @@ func coldStories(other func() lab.Host) {
 		Expect(hostOfGuest(ctx)).To(Equal(other().Name))
 		openstack(ctx, "server", "resize", "confirm", guest)
 		runsOn(ctx, other())
-		Eventually(compute.SSH).WithArguments(ctx, "ls /var/lib/nova/instances").WithTimeout(6*time.Minute).ShouldNot(ContainSubstring(guest), "what it had on the host before")
-	}, SpecTimeout(45*time.Minute))
+		Eventually(compute.SSH).WithArguments(ctx, "ls /var/lib/nova/instances").WithTimeout(2*time.Minute).ShouldNot(ContainSubstring(guest), "what it had on the host before")
+	}, SpecTimeout(15*time.Minute))
 
 	It("put a guest back whose resize is reverted", func(ctx SpecContext) {
 		onlyTo(ctx, compute, func() {
@@ -33,8 +33,8 @@ func coldStories(other func() lab.Host) {
 		Expect(hostOfGuest(ctx)).To(Equal(compute.Name))
 		openstack(ctx, "server", "resize", "revert", guest)
 		runsOn(ctx, other())
-		Eventually(compute.SSH).WithArguments(ctx, "ls /var/lib/nova/instances").WithTimeout(6 * time.Minute).ShouldNot(ContainSubstring(guest))
-	}, SpecTimeout(45*time.Minute))
+		Eventually(compute.SSH).WithArguments(ctx, "ls /var/lib/nova/instances").WithTimeout(2 * time.Minute).ShouldNot(ContainSubstring(guest))
+	}, SpecTimeout(15*time.Minute))
 
 	It("get another key without a restart, and move the guest back with it", func(ctx SpecContext) {
 		const key = "cat /var/lib/nova/.ssh/edpm-migration"
@@ -47,7 +47,7 @@ func coldStories(other func() lab.Host) {
 		Expect(change(ctx, cell, func(c *novav1.NovaCell) {
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, novav1.RotateMigrationKeyAnnotation, "story")
 		})).To(Succeed())
-		Eventually(other().SSH).WithArguments(ctx, "ls /var/lib/nova/.ssh; "+key).WithTimeout(24 * time.Minute).ShouldNot(Or(ContainSubstring(old), ContainSubstring("previous")))
+		Eventually(other().SSH).WithArguments(ctx, "ls /var/lib/nova/.ssh; "+key).WithTimeout(8 * time.Minute).ShouldNot(Or(ContainSubstring(old), ContainSubstring("previous")))
 		Expect(other().SSH(ctx, services)).To(Equal(before), "units and the process of the guest")
 		for _, host := range []lab.Host{compute, other()} {
 			reaches(ctx, host)
@@ -56,7 +56,7 @@ func coldStories(other func() lab.Host) {
 		Expect(statusOfGuest(ctx)).To(Equal("VERIFY_RESIZE"))
 		openstack(ctx, "server", "migration", "confirm", guest)
 		runsOn(ctx, compute)
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 }
 
 // onlyTo runs an action while the scheduler has no other host to choose.
@@ -76,7 +76,7 @@ func onlyTo(ctx context.Context, host lab.Host, action func()) {
 // runsOn waits until the guest runs on a host and prints its uptime again.
 func runsOn(ctx context.Context, host lab.Host) {
 	GinkgoHelper()
-	Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(12 * time.Minute).Should(Equal("ACTIVE"))
+	Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(4 * time.Minute).Should(Equal("ACTIVE"))
 	Expect(hostOfGuest(ctx)).To(Equal(host.Name))
-	Eventually(uptime).WithArguments(ctx).WithTimeout(9 * time.Minute).Should(BeNumerically(">", 0))
+	Eventually(uptime).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(BeNumerically(">", 0))
 }

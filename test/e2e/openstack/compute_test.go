@@ -49,9 +49,9 @@ func computeStories() {
 		describeCompute(ctx)
 		node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name)}
 		obj := &novav1.NovaExternalCompute{ObjectMeta: named(compute.Name)}
-		Eventually(expect.Read(ctx, k8s, obj)).WithTimeout(45 * time.Minute).Should(expect.Ready())
-		Eventually(expect.Read(ctx, k8s, node)).WithTimeout(3 * time.Minute).Should(expect.Ready())
-	}, SpecTimeout(51*time.Minute))
+		Eventually(expect.Read(ctx, k8s, obj)).WithTimeout(15 * time.Minute).Should(expect.Ready())
+		Eventually(expect.Read(ctx, k8s, node)).WithTimeout(time.Minute).Should(expect.Ready())
+	}, SpecTimeout(17*time.Minute))
 
 	It("registers in its cell", func(ctx SpecContext) {
 		By("reporting to the conductor of the cell")
@@ -59,14 +59,14 @@ func computeStories() {
 
 		By("having been mapped")
 		Expect(novaManage(ctx, "cell_v2", "list_hosts")).To(MatchRegexp(`(?m)^\| +cell1 +\| \S+ +\| +` + compute.Name + ` +\|$`))
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("runs a guest whose console shows what its config drive has", func(ctx SpecContext) {
 		openstack(ctx, "flavor", "create", "--vcpus", "1", "--ram", "128", "--disk", "1", "guest")
 		guest = createGuest(ctx, guestName, compute.Name)
-		Eventually(console).WithArguments(ctx).WithTimeout(12 * time.Minute).Should(And(
+		Eventually(console).WithArguments(ctx).WithTimeout(4 * time.Minute).Should(And(
 			ContainSubstring("guest: instance "+guest), ContainSubstring("guest: "+guestLine)))
-	}, SpecTimeout(30*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 }
 
 // openstack runs the program openstack as the administrator.
@@ -101,7 +101,7 @@ func createGuest(ctx context.Context, name, host string) string {
 		"--nic", "none", "--host", host, "--user-data", data, "--format", "value", "--column", "id", name)
 	Eventually(func() (string, error) {
 		return cluster.OpenStack(ctx, "server", "show", id, "--format", "value", "--column", "status")
-	}).WithTimeout(15 * time.Minute).Should(Or(Equal("ACTIVE"), Equal("ERROR")))
+	}).WithTimeout(5 * time.Minute).Should(Or(Equal("ACTIVE"), Equal("ERROR")))
 	Expect(openstack(ctx, "server", "show", id, "--format", "value", "--column", "status", "--column", "fault")).To(HavePrefix("ACTIVE"))
 	return id
 }

@@ -22,12 +22,12 @@ import (
 func controlStories() {
 	It("become Ready in order, and report to nova", func(ctx SpecContext) {
 		describeNova(ctx)
-		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(36 * time.Minute).Should(expect.Ready())
-		Eventually(hostsOfServices).WithArguments(ctx, "nova-conductor").WithTimeout(3 * time.Minute).Should(Equal(map[string]string{
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(12 * time.Minute).Should(expect.Ready())
+		Eventually(hostsOfServices).WithArguments(ctx, "nova-conductor").WithTimeout(time.Minute).Should(Equal(map[string]string{
 			"nova-cell0-conductor-0": "up", "nova-cell1-conductor-0": "up", "nova-cell2-conductor-0": "up",
 		}))
-		Eventually(hostsOfServices).WithArguments(ctx, "nova-scheduler").WithTimeout(3 * time.Minute).Should(Equal(map[string]string{"nova-scheduler-0": "up"}))
-	}, SpecTimeout(45*time.Minute))
+		Eventually(hostsOfServices).WithArguments(ctx, "nova-scheduler").WithTimeout(time.Minute).Should(Equal(map[string]string{"nova-scheduler-0": "up"}))
+	}, SpecTimeout(15*time.Minute))
 
 	It("know each cell by its own message bus and database", func(ctx SpecContext) {
 		cells := novaManage(ctx, "cell_v2", "list_cells")
@@ -38,12 +38,12 @@ func controlStories() {
 		} {
 			Expect(cells).To(MatchRegexp(row))
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(time.Minute))
 
 	It("answer through a metadata service and a console proxy with their certificate", func(ctx SpecContext) {
 		Expect(fetch(ctx, "nova-cell1-metadata", "/")).To(ContainSubstring("latest"))
 		Expect(fetch(ctx, "nova-cell1-novncproxy", "/vnc_lite.html")).To(ContainSubstring("noVNC"))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(time.Minute))
 }
 
 // rolloutStories have services that are replaced while a guest runs.
@@ -56,15 +56,15 @@ func rolloutStories() {
 		Eventually(func() (bool, error) {
 			err := k8s.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 			return err == nil && pod.UID != before && ready(pod), client.IgnoreNotFound(err)
-		}).WithTimeout(9 * time.Minute).Should(BeTrue())
-		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(3 * time.Minute).Should(expect.Ready())
+		}).WithTimeout(3 * time.Minute).Should(BeTrue())
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(time.Minute).Should(expect.Ready())
 		By("reporting through it")
 		openstack(ctx, "server", "stop", guest)
-		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(Equal("SHUTOFF"))
+		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(Equal("SHUTOFF"))
 		openstack(ctx, "server", "start", guest)
-		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(Equal("ACTIVE"))
-		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(3 * time.Minute).Should(HaveKeyWithValue(compute.Name, "up"))
-	}, SpecTimeout(24*time.Minute))
+		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(Equal("ACTIVE"))
+		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(time.Minute).Should(HaveKeyWithValue(compute.Name, "up"))
+	}, SpecTimeout(8*time.Minute))
 
 	It("rolls a changed configuration of the API out without a request that fails", func(ctx SpecContext) {
 		Expect(limit(ctx, "maxTotalInstances")).To(BeNumerically("==", 10), "nova's default")
@@ -74,10 +74,10 @@ func rolloutStories() {
 		before := obj.DeepCopy()
 		obj.Spec.APIServiceTemplate.CustomServiceConfig = "[quota]\ninstances = 3\n"
 		Expect(k8s.Patch(ctx, obj, client.MergeFrom(before))).To(Succeed())
-		Eventually(limit).WithArguments(ctx, "maxTotalInstances").WithTimeout(12 * time.Minute).Should(BeNumerically("==", 3))
-		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(12 * time.Minute).Should(expect.Ready())
+		Eventually(limit).WithArguments(ctx, "maxTotalInstances").WithTimeout(4 * time.Minute).Should(BeNumerically("==", 3))
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(4 * time.Minute).Should(expect.Ready())
 		Expect(failed()).To(BeEmpty())
-	}, SpecTimeout(30*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 }
 
 // novaManage runs nova-manage with the configuration of the API.

@@ -30,7 +30,7 @@ func drainStories(other func() lab.Host, guestThere *string) {
 		for i := range 5 {
 			guests = append(guests, createGuest(ctx, fmt.Sprintf("drained-%d", i), other().Name))
 		}
-	}, SpecTimeout(45*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	rounds := 1
 	if tier.All() {
@@ -49,20 +49,20 @@ func drainStories(other func() lab.Host, guestThere *string) {
 			time.Sleep(pause)
 			killManager(ctx)
 
-			Eventually(placesOf).WithArguments(ctx, guests[1:]).WithTimeout(45 * time.Minute).Should(HaveEach(to.Name + " ACTIVE"))
-			Eventually(drained).WithArguments(ctx, from).WithTimeout(6 * time.Minute).Should(And(
+			Eventually(placesOf).WithArguments(ctx, guests[1:]).WithTimeout(15 * time.Minute).Should(HaveEach(to.Name + " ACTIVE"))
+			Eventually(drained).WithArguments(ctx, from).WithTimeout(2 * time.Minute).Should(And(
 				HavePrefix("GuestsRemain "), ContainSubstring("is locked"), ContainSubstring(guests[0])))
 			Expect(placesOf(ctx, guests[:1])).To(Equal([]string{from.Name + " ACTIVE"}))
 
 			openstack(ctx, "server", "unlock", guests[0])
-			Eventually(drained).WithArguments(ctx, from).WithTimeout(30 * time.Minute).Should(HavePrefix(string(novav1.HostEmptyReason)))
+			Eventually(drained).WithArguments(ctx, from).WithTimeout(10 * time.Minute).Should(HavePrefix(string(novav1.HostEmptyReason)))
 			Expect(placesOf(ctx, guests)).To(HaveEach(to.Name + " ACTIVE"))
 			Expect(qemuOf(ctx, from)).To(BeEmpty())
 			Expect(qemuOf(ctx, to)).To(ContainElements(guests))
 
 			drain(ctx, from, "")
-			Eventually(hostsAndStates).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(HaveKeyWithValue(from.Name, "enabled"))
-		}, SpecTimeout(105*time.Minute))
+			Eventually(hostsAndStates).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(HaveKeyWithValue(from.Name, "enabled"))
+		}, SpecTimeout(35*time.Minute))
 	}
 
 	It("move a guest back and forth, which is never lost", func(ctx SpecContext) {
@@ -78,16 +78,16 @@ func drainStories(other func() lab.Host, guestThere *string) {
 				to = compute
 			}
 			move(ctx, to)
-			Eventually(boot).WithArguments(ctx).WithTimeout(3*time.Minute).Should(Equal(before), "the guest was started again by move %d", i)
+			Eventually(boot).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal(before), "the guest was started again by move %d", i)
 		}
-	}, SpecTimeout(6*time.Hour))
+	}, SpecTimeout(2*time.Hour))
 
 	It("have none of them at the end", func(ctx SpecContext) {
 		for _, id := range append(guests, *guestThere) {
 			openstack(ctx, "server", "delete", "--wait", id)
 		}
 		*guestThere = createGuest(ctx, "further", other().Name)
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 }
 
 // drain has the guests of a host moved in a way, or ends that.

@@ -46,13 +46,13 @@ func driftStories() {
 			Expect(compute.SSH(ctx, c.change)).Error().NotTo(HaveOccurred())
 		}
 		checked(ctx, common.RepairAsk)
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(75 * time.Minute).Should(expect.False(common.HostInSyncCondition, common.RepairAwaitedReason, "nova"))
-		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(75 * time.Minute).Should(expect.False(common.HostInSyncCondition, common.RepairAwaitedReason, "configure-os"))
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(25 * time.Minute).Should(expect.False(common.HostInSyncCondition, common.RepairAwaitedReason, "nova"))
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(25 * time.Minute).Should(expect.False(common.HostInSyncCondition, common.RepairAwaitedReason, "configure-os"))
 		for _, differs := range []string{"edpm_nova_compute.service", "01-nova.conf", "Load the firewall"} {
 			Expect(driftOf(ctx)).To(ContainSubstring(differs))
 		}
 		before.lives(ctx)
-	}, SpecTimeout(165*time.Minute))
+	}, SpecTimeout(55*time.Minute))
 
 	It("is repaired where that is asked for, while its guest runs", tier.Long, func(ctx SpecContext) {
 		before := look(ctx)
@@ -61,15 +61,15 @@ func driftStories() {
 			Eventually(func() error {
 				_, err := compute.SSH(ctx, c.isBack)
 				return err
-			}).WithTimeout(75*time.Minute).Should(Succeed(), c.what)
+			}).WithTimeout(25*time.Minute).Should(Succeed(), c.what)
 		}
 		for _, obj := range []phase.Object{external(), nodeOf(compute)} {
-			Eventually(expect.Read(ctx, k8s, obj)).WithTimeout(30 * time.Minute).Should(WithTransform(func(obj phase.Object) any {
+			Eventually(expect.Read(ctx, k8s, obj)).WithTimeout(10 * time.Minute).Should(WithTransform(func(obj phase.Object) any {
 				return obj.GetConditions().Get(common.HostInSyncCondition)
 			}, BeNil()))
 		}
 		checked(ctx, "")
 		settled(ctx)
 		before.lives(ctx)
-	}, SpecTimeout(150*time.Minute))
+	}, SpecTimeout(50*time.Minute))
 }

@@ -44,12 +44,12 @@ func evacuationStories(host func() lab.Host, guestThere *string) {
 		before := look(ctx)
 		_, err := cluster.Run(ctx, "podman", "kill", host().Name)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(expect.Read(ctx, k8s, there())).WithTimeout(9 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, there())).WithTimeout(3 * time.Minute).Should(
 			expect.Problem(novav1.ComputeServiceReadyCondition, novav1.ServiceDownReason, "has not reported to nova since"))
 		Expect(hostOf(ctx)).To(Equal(host().Name))
 
 		fence(ctx, "the story: it was killed")
-		Eventually(hostOf).WithArguments(ctx).WithTimeout(15 * time.Minute).Should(Equal(compute.Name))
+		Eventually(hostOf).WithArguments(ctx).WithTimeout(5 * time.Minute).Should(Equal(compute.Name))
 		Eventually(func() (string, error) {
 			obj := there()
 			err := k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
@@ -57,22 +57,22 @@ func evacuationStories(host func() lab.Host, guestThere *string) {
 				return string(c.Reason) + " " + c.Message, err
 			}
 			return "", err
-		}).WithTimeout(6 * time.Minute).Should(And(HavePrefix(string(novav1.HostEvacuatedReason)), ContainSubstring("1 guests were evacuated")))
-		Eventually(processes).WithArguments(ctx, compute).WithTimeout(6 * time.Minute).Should(Equal(1))
+		}).WithTimeout(2 * time.Minute).Should(And(HavePrefix(string(novav1.HostEvacuatedReason)), ContainSubstring("1 guests were evacuated")))
+		Eventually(processes).WithArguments(ctx, compute).WithTimeout(2 * time.Minute).Should(Equal(1))
 		Expect(openstack(ctx, "compute", "service", "list", "--os-compute-api-version", "2.69", "--service", "nova-compute", "--host", host().Name, "--long", "--format", "value",
 			"--column", "Status", "--column", "Forced Down")).To(Equal("disabled True"))
 		Expect(qemu(ctx)).To(ContainElements(before.processes), "the process of the guest that was there before")
 		before.speaks(ctx)
-	}, SpecTimeout(45*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("come back by themselves, and are not used", func(ctx SpecContext) {
 		Expect(bringUp(ctx, compute, host())).To(Succeed())
-		Eventually(host().SSH).WithArguments(ctx, "systemctl is-active edpm_nova_compute").WithTimeout(9 * time.Minute).Should(Equal("active"))
-		Eventually(host().SSH).WithArguments(ctx, "podman exec edpm_libvirt_libvirtd virsh --quiet list --all --uuid").WithTimeout(12 * time.Minute).ShouldNot(ContainSubstring(*guestThere))
+		Eventually(host().SSH).WithArguments(ctx, "systemctl is-active edpm_nova_compute").WithTimeout(3 * time.Minute).Should(Equal("active"))
+		Eventually(host().SSH).WithArguments(ctx, "podman exec edpm_libvirt_libvirtd virsh --quiet list --all --uuid").WithTimeout(4 * time.Minute).ShouldNot(ContainSubstring(*guestThere))
 		Consistently(processes).WithArguments(ctx, host()).WithTimeout(time.Minute).WithPolling(5 * time.Second).Should(BeZero())
 		Expect(processes(ctx, compute)).To(Equal(1))
 		Expect(hostsOfServices(ctx, "nova-compute")).To(HaveKeyWithValue(host().Name, "down"))
-	}, SpecTimeout(45*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("are used again once they were deployed again and nova has finished", func(ctx SpecContext) {
 		fence(ctx, "")
@@ -85,7 +85,7 @@ func evacuationStories(host func() lab.Host, guestThere *string) {
 		Expect([]int{processes(ctx, compute), processes(ctx, host())}).To(Equal([]int{1, 0}))
 		openstack(ctx, "server", "delete", "--wait", *guestThere)
 		*guestThere = createGuest(ctx, "further", host().Name)
-	}, SpecTimeout(45*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("are the computes that they were when their machines are replaced", func(ctx SpecContext) {
 		obj := there()
@@ -101,11 +101,11 @@ func evacuationStories(host func() lab.Host, guestThere *string) {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, common.HostKeyAnnotation, strings.TrimSpace(key))
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, common.RerunAnnotation, "another machine")
 		})).To(Succeed())
-		Eventually(host().SSH).WithArguments(ctx, "cat /var/lib/nova/compute_id").WithTimeout(30 * time.Minute).Should(Equal(known.ComputeID))
+		Eventually(host().SSH).WithArguments(ctx, "cat /var/lib/nova/compute_id").WithTimeout(10 * time.Minute).Should(Equal(known.ComputeID))
 		becomesReady(ctx, host().Name)
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
 		Expect([]string{obj.Status.ComputeService.ID, obj.Status.ComputeService.ComputeID}).To(Equal([]string{known.ID, known.ComputeID}))
 		Expect(openstack(ctx, "resource", "provider", "list", "--format", "value", "--column", "uuid")).To(ContainSubstring(known.ComputeID))
 		*guestThere = createGuest(ctx, "further", host().Name)
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 }

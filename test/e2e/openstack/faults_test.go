@@ -30,80 +30,80 @@ func faultStories() {
 	It("report down while the message bus is, which is named, and heal without a run", func(ctx SpecContext) {
 		runs := runsOf(ctx)
 		stop(ctx, "lab-rabbitmq")
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(12 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(4 * time.Minute).Should(
 			expect.Problem(novav1.ComputeServiceReadyCondition, novav1.ServiceDownReason, "has not reported to nova since", "NovaCell nova-cell1 is not Ready (PodsNotReady)"))
 		start(ctx, "lab-rabbitmq")
 		healed(ctx)
 		Expect(runsOf(ctx)).To(Equal(runs))
-	}, SpecTimeout(30*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("stay as they were while the database is down, which the Nova names", func(ctx SpecContext) {
 		stop(ctx, "lab-mariadb")
-		Eventually(unaskable).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(BeTrue())
+		Eventually(unaskable).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(BeTrue())
 		Expect(external()).To(WithTransform(read(ctx), expect.Ready()))
 		start(ctx, "lab-mariadb")
 		healed(ctx)
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("stay as they were while keystone is unavailable, also for a new manager", func(ctx SpecContext) {
 		stop(ctx, "lab-keystone")
 		killManager(ctx)
-		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(6 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(2 * time.Minute).Should(
 			expect.False(novav1.NovaComputeServicesReadyCondition, novav1.KeystoneUnreachableReason, "keystone at http://"+controller.IP+":5000", "shown as they were"))
 		Expect(external()).To(WithTransform(read(ctx), expect.Ready()))
 		start(ctx, "lab-keystone")
 		healed(ctx)
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("keep what worked with a wrong password of the message bus, which the result of the host has, and heal with the right one", func(ctx SpecContext) {
 		before, right := look(ctx), busURL(ctx)
 		setBus(ctx, strings.Replace(right, "lab-password", "wrong", 1))
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(18 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(6 * time.Minute).Should(
 			expect.Problem(condition.DeploymentReadyCondition, "Failed", "edpm_nova_compute.service does not stay up", "ACCESS_REFUSED"))
 		Expect(qemu(ctx)).To(Equal(before.processes), "the process of the guest")
 		setBus(ctx, right)
 		healed(ctx)
 		before.lives(ctx)
-	}, SpecTimeout(42*time.Minute))
+	}, SpecTimeout(14*time.Minute))
 
 	It("keep what worked with a wrong password of keystone, which the result of the host has, and heal with the right one", func(ctx SpecContext) {
 		before := look(ctx)
 		undo := configure(ctx, "[placement]\npassword = wrong\n")
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(15 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(5 * time.Minute).Should(
 			expect.Problem(condition.DeploymentReadyCondition, "Failed", "edpm_nova_compute.service does not stay up", "(HTTP 401)"))
-		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(6 * time.Minute).Should(Equal(map[string]string{compute.Name: "up"}))
+		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(2 * time.Minute).Should(Equal(map[string]string{compute.Name: "up"}))
 		undo()
 		healed(ctx)
 		before.lives(ctx)
-	}, SpecTimeout(36*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("wait for a placement that the catalogue does not have, which is named, and heal", func(ctx SpecContext) {
 		before := look(ctx)
 		restore := unlist(ctx, "placement")
 		killManager(ctx) // a token that is valid has the catalogue as it was
-		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(6 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(2 * time.Minute).Should(
 			expect.False(novav1.NovaComputeServicesReadyCondition, novav1.PlacementMissingReason, "no internal endpoint of type placement"))
 		Expect(external()).To(WithTransform(read(ctx), expect.Ready()))
 		before.lives(ctx)
 		restore()
 		healed(ctx)
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("report down while the conductor of their cell is too old to start, which its NovaCell says, and heal", func(ctx SpecContext) {
 		before, runs := look(ctx), runsOf(ctx)
 		restore := pretendVersion(ctx, 9999)
 		conductor := &corev1.Pod{ObjectMeta: named("nova-cell1-conductor-0")}
 		Expect(k8s.Delete(ctx, conductor, client.GracePeriodSeconds(0))).To(Succeed())
-		Eventually(expect.Read(ctx, k8s, &novav1.NovaCell{ObjectMeta: named("nova-cell1")})).WithTimeout(12 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, &novav1.NovaCell{ObjectMeta: named("nova-cell1")})).WithTimeout(4 * time.Minute).Should(
 			expect.Problem(condition.DeploymentReadyCondition, "PodsNotReady", "container nova-conductor of pod nova-cell1-conductor-0 has ended with exit code", "kubectl logs"))
 		Expect(cluster.Kubectl(ctx, "logs", "--namespace", namespace, "--previous", "--container", "nova-conductor", conductor.Name)).To(ContainSubstring("ServiceTooOld"))
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(12 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(4 * time.Minute).Should(
 			expect.Problem(novav1.ComputeServiceReadyCondition, novav1.ServiceDownReason, "NovaCell nova-cell1 is not Ready (PodsNotReady)"))
 		restore()
 		healed(ctx)
 		before.lives(ctx)
 		Expect(runsOf(ctx)).To(Equal(runs))
-	}, SpecTimeout(42*time.Minute))
+	}, SpecTimeout(14*time.Minute))
 }
 
 // purgeStories have rows of instances removed from the databases of cells.
@@ -119,13 +119,13 @@ func purgeStories() {
 			Eventually(func() (int32, error) {
 				err := k8s.Get(ctx, client.ObjectKeyFromObject(job), job)
 				return job.Status.Succeeded, err
-			}).WithTimeout(9*time.Minute).Should(BeEquivalentTo(1), name)
+			}).WithTimeout(3*time.Minute).Should(BeEquivalentTo(1), name)
 			log, err := cluster.Kubectl(ctx, "-n", namespace, "logs", "job/"+job.Name)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(log).To(ContainSubstring("Nothing was archived."))
 		}
-		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(3 * time.Minute).Should(expect.Ready())
-	}, SpecTimeout(18*time.Minute))
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(time.Minute).Should(expect.Ready())
+	}, SpecTimeout(6*time.Minute))
 }
 
 // cellStories have a cell that is removed.
@@ -134,11 +134,11 @@ func cellStories() {
 		Expect(novaManage(ctx, "cell_v2", "list_cells")).To(ContainSubstring("cell2"))
 		Expect(change(ctx, nova(), func(obj *novav1.Nova) { delete(obj.Spec.CellTemplates, "cell2") })).To(Succeed())
 		cell := &novav1.NovaCell{ObjectMeta: named("nova-cell2")}
-		Eventually(missing).WithArguments(ctx, cell).WithTimeout(9 * time.Minute).Should(BeTrue())
-		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(9 * time.Minute).Should(expect.Ready())
+		Eventually(missing).WithArguments(ctx, cell).WithTimeout(3 * time.Minute).Should(BeTrue())
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(3 * time.Minute).Should(expect.Ready())
 		Expect(novaManage(ctx, "cell_v2", "list_cells")).To(And(ContainSubstring("cell1"), Not(ContainSubstring("cell2"))))
 		Expect(hostsOfServices(ctx, "nova-conductor")).To(Equal(map[string]string{"nova-cell0-conductor-0": "up", "nova-cell1-conductor-0": "up"}))
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 }
 
 // deathStories have a manager that dies all the time.
@@ -147,13 +147,13 @@ func deathStories() {
 		rng := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 1))
 		node := nodeOf(compute)
 		Expect(client.IgnoreNotFound(k8s.Delete(ctx, node))).To(Succeed())
-		Eventually(missing).WithArguments(ctx, node).WithTimeout(24 * time.Minute).Should(BeTrue())
+		Eventually(missing).WithArguments(ctx, node).WithTimeout(8 * time.Minute).Should(BeTrue())
 		kills := keepKilling(ctx, rng)
 		for round := 0; round < 5 && kills() < 3; round++ {
 			addAndRemove(ctx)
 		}
 		Expect(kills()).To(BeNumerically(">=", 3), "kills of the manager")
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 }
 
 // addAndRemove adds the compute and removes it, and looks for it in nova after each.
@@ -162,15 +162,15 @@ func addAndRemove(ctx context.Context) {
 	By("adding it")
 	node := nodeOf(compute)
 	Expect(k8s.Create(ctx, node)).To(Succeed())
-	Eventually(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(external()), external()) }).WithTimeout(6 * time.Minute).Should(Succeed())
-	Eventually(expect.Read(ctx, k8s, external())).WithTimeout(30 * time.Minute).Should(expect.Ready())
+	Eventually(func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(external()), external()) }).WithTimeout(2 * time.Minute).Should(Succeed())
+	Eventually(expect.Read(ctx, k8s, external())).WithTimeout(10 * time.Minute).Should(expect.Ready())
 	Expect(hostsOfServices(ctx, "nova-compute")).To(Equal(map[string]string{compute.Name: "up"}))
 	Expect(strings.Count(novaManage(ctx, "cell_v2", "list_hosts"), compute.Name)).To(Equal(1))
 	Expect(strings.Count(openstack(ctx, "resource", "provider", "list", "--format", "value"), compute.Name)).To(Equal(1))
 
 	By("removing it")
 	Expect(k8s.Delete(ctx, node)).To(Succeed())
-	Eventually(missing).WithArguments(ctx, node).WithTimeout(24 * time.Minute).Should(BeTrue())
+	Eventually(missing).WithArguments(ctx, node).WithTimeout(8 * time.Minute).Should(BeTrue())
 	Expect(hostsOfServices(ctx, "nova-compute")).To(BeEmpty())
 	Expect(novaManage(ctx, "cell_v2", "list_hosts")).NotTo(ContainSubstring(compute.Name))
 	Expect(openstack(ctx, "resource", "provider", "list", "--format", "value")).NotTo(ContainSubstring(compute.Name))
@@ -198,9 +198,9 @@ func start(ctx context.Context, unit string) {
 // healed waits until the Nova and the compute are Ready, and nova says so.
 func healed(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(15 * time.Minute).Should(expect.Ready())
-	Eventually(expect.Read(ctx, k8s, external())).WithTimeout(15 * time.Minute).Should(expect.Ready())
-	Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(3 * time.Minute).Should(Equal(map[string]string{compute.Name: "up"}))
+	Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(5 * time.Minute).Should(expect.Ready())
+	Eventually(expect.Read(ctx, k8s, external())).WithTimeout(5 * time.Minute).Should(expect.Ready())
+	Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(time.Minute).Should(Equal(map[string]string{compute.Name: "up"}))
 }
 
 // unaskable reports whether the Nova says that keystone, its API or a database are not reached.

@@ -28,27 +28,27 @@ func guestStories() {
 		before := look(ctx)
 		rerun(ctx, "every playbook")
 		before.lives(ctx)
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("outlives another image of nova-compute", func(ctx SpecContext) {
 		before, image := look(ctx), anotherImage(ctx, "localhost/edpm-nova-compute")
 		Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) { obj.Spec.NovaComputeContainerImage = image })).To(Succeed())
-		Eventually(imageOf).WithArguments(ctx, "edpm_nova_compute").WithTimeout(12 * time.Minute).Should(Equal(image))
+		Eventually(imageOf).WithArguments(ctx, "edpm_nova_compute").WithTimeout(4 * time.Minute).Should(Equal(image))
 		settled(ctx)
 		before.lives(ctx)
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("outlives another image of libvirt, with which virtlogd waits for its end", func(ctx SpecContext) {
 		before, image := look(ctx), anotherImage(ctx, "localhost/edpm-nova-libvirt")
 		old := idOf(ctx, "edpm_libvirt_virtlogd")
 		Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) { obj.Spec.NovaLibvirtContainerImage = image })).To(Succeed())
-		Eventually(imageOf).WithArguments(ctx, "edpm_libvirt_libvirtd").WithTimeout(12 * time.Minute).Should(Equal(image))
+		Eventually(imageOf).WithArguments(ctx, "edpm_libvirt_libvirtd").WithTimeout(4 * time.Minute).Should(Equal(image))
 		settled(ctx)
 		before.lives(ctx)
 		By("saying so in the result of the host")
 		Expect(idOf(ctx, "edpm_libvirt_virtlogd")).To(Equal(old))
 		Expect(messageOf(ctx, "libvirt")).To(ContainSubstring(pendingRestart))
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("outlives a restart and a crash of libvirt, and a restart of podman", func(ctx SpecContext) {
 		before := look(ctx)
@@ -58,11 +58,11 @@ func guestStories() {
 			By(script)
 			_, err := compute.SSH(ctx, script)
 			Expect(err).NotTo(HaveOccurred())
-			Eventually(compute.SSH).WithArguments(ctx, "podman exec edpm_libvirt_libvirtd virsh --quiet uri").WithTimeout(3 * time.Minute).Should(ContainSubstring("qemu:///system"))
+			Eventually(compute.SSH).WithArguments(ctx, "podman exec edpm_libvirt_libvirtd virsh --quiet uri").WithTimeout(time.Minute).Should(ContainSubstring("qemu:///system"))
 			before.lives(ctx)
 		}
-		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(6 * time.Minute).Should(HaveKeyWithValue(compute.Name, "up"))
-	}, SpecTimeout(18*time.Minute))
+		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(2 * time.Minute).Should(HaveKeyWithValue(compute.Name, "up"))
+	}, SpecTimeout(6*time.Minute))
 
 	It("lets what waited for its end run", func(ctx SpecContext) {
 		openstack(ctx, "server", "delete", "--wait", guest)
@@ -70,7 +70,7 @@ func guestStories() {
 		Expect(imageOf(ctx, "edpm_libvirt_virtlogd")).To(HaveSuffix(":next"))
 		Expect(messageOf(ctx, "libvirt")).To(BeEmpty())
 		guest = createGuest(ctx, guestName, compute.Name)
-	}, SpecTimeout(36*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("shuts down with its host after nova-compute, which therefore starts it again", func(ctx SpecContext) {
 		resumeGuests(ctx)
@@ -78,11 +78,11 @@ func guestStories() {
 		Expect(compute.ShutDown(ctx)).To(Succeed())
 		Expect(statusOfGuest(ctx)).To(Equal("ACTIVE"), "nova-compute took the guest for stopped by its owner")
 		Expect(bringUp(ctx, compute)).To(Succeed())
-		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(9 * time.Minute).Should(HaveKeyWithValue(compute.Name, "up"))
-		Eventually(qemu).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(And(HaveLen(1), Not(Equal(before.processes))))
+		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(3 * time.Minute).Should(HaveKeyWithValue(compute.Name, "up"))
+		Eventually(qemu).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(And(HaveLen(1), Not(Equal(before.processes))))
 		Expect(statusOfGuest(ctx)).To(Equal("ACTIVE"))
 		Expect(compute.SSH(ctx, "grep -h 'shutting down' /var/log/containers/libvirt/qemu/*.log | tail -n 1")).To(HaveSuffix("reason=shutdown"))
-	}, SpecTimeout(45*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 }
 
 // resumeGuests has nova-compute start the guests of its host again when it starts.
@@ -91,7 +91,7 @@ func resumeGuests(ctx context.Context) {
 	Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) {
 		obj.Spec.CustomServiceConfig = "[DEFAULT]\nresume_guests_state_on_host_boot = True\n"
 	})).To(Succeed())
-	Eventually(compute.SSH).WithArguments(ctx, "podman exec edpm_nova_compute cat /etc/nova/nova.conf.d/02-nova-override.conf").WithTimeout(12 * time.Minute).Should(
+	Eventually(compute.SSH).WithArguments(ctx, "podman exec edpm_nova_compute cat /etc/nova/nova.conf.d/02-nova-override.conf").WithTimeout(4 * time.Minute).Should(
 		ContainSubstring("resume_guests_state_on_host_boot"))
 	settled(ctx)
 }
@@ -124,8 +124,8 @@ func (s sight) speaks(ctx context.Context) {
 	Eventually(func() (err error) {
 		now, err = uptime(ctx)
 		return err
-	}).WithTimeout(3*time.Minute).Should(Succeed(), "libvirt may be starting again")
-	Eventually(uptime).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(BeNumerically(">", max(now, s.uptime)))
+	}).WithTimeout(time.Minute).Should(Succeed(), "libvirt may be starting again")
+	Eventually(uptime).WithArguments(ctx).WithTimeout(time.Minute).Should(BeNumerically(">", max(now, s.uptime)))
 	Expect(statusOfGuest(ctx)).To(Equal("ACTIVE"))
 }
 
@@ -166,7 +166,7 @@ func boot(ctx context.Context) (string, error) {
 func rerun(ctx context.Context, token string) {
 	GinkgoHelper()
 	annotateRerun(ctx, token)
-	Eventually(tokenOfNova).WithArguments(ctx).WithTimeout(15 * time.Minute).Should(Equal(token))
+	Eventually(tokenOfNova).WithArguments(ctx).WithTimeout(5 * time.Minute).Should(Equal(token))
 	settled(ctx)
 }
 
@@ -187,8 +187,8 @@ func tokenOfNova(ctx context.Context) (string, error) {
 // settled waits until the compute is Ready, and nova says so.
 func settled(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(expect.Read(ctx, k8s, external())).WithTimeout(12 * time.Minute).Should(expect.Ready())
-	Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(6 * time.Minute).Should(HaveKeyWithValue(compute.Name, "up"))
+	Eventually(expect.Read(ctx, k8s, external())).WithTimeout(4 * time.Minute).Should(expect.Ready())
+	Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(2 * time.Minute).Should(HaveKeyWithValue(compute.Name, "up"))
 }
 
 // anotherImage has an image on the host that differs from the latest one in its id.

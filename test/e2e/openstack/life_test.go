@@ -25,52 +25,52 @@ func lifeStories() {
 		before := qemu(ctx)
 		Expect(before).NotTo(BeEmpty())
 		Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) { obj.Spec.CustomServiceConfig += "[DEFAULT]\ndebug = True\n" })).To(Succeed())
-		Eventually(compute.SSH).WithArguments(ctx, "grep -c DEBUG "+novaLog+" || true").WithTimeout(9 * time.Minute).ShouldNot(Equal("0"))
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(9 * time.Minute).Should(expect.Ready())
+		Eventually(compute.SSH).WithArguments(ctx, "grep -c DEBUG "+novaLog+" || true").WithTimeout(3 * time.Minute).ShouldNot(Equal("0"))
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(3 * time.Minute).Should(expect.Ready())
 		Expect(qemu(ctx)).To(Equal(before), "the process of the guest")
-		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(Equal("ACTIVE"))
-	}, SpecTimeout(21*time.Minute))
+		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal("ACTIVE"))
+	}, SpecTimeout(7*time.Minute))
 
 	It("stays disabled for the reason that its node gives, until that is removed", func(ctx SpecContext) {
 		Expect(annotate(ctx, "edpm: new memory")).To(Succeed())
-		Eventually(service).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(Equal("disabled up edpm: new memory"))
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(3 * time.Minute).Should(
+		Eventually(service).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal("disabled up edpm: new memory"))
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(time.Minute).Should(
 			expect.Problem(novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, "edpm: new memory"))
 		Expect(annotate(ctx, "")).To(Succeed())
-		Eventually(service).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(HavePrefix("enabled up"))
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(3 * time.Minute).Should(expect.Ready())
-	}, SpecTimeout(15*time.Minute))
+		Eventually(service).WithArguments(ctx).WithTimeout(time.Minute).Should(HavePrefix("enabled up"))
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(time.Minute).Should(expect.Ready())
+	}, SpecTimeout(5*time.Minute))
 
 	It("says that its service is down, runs nothing for it, and is Ready when it is back", func(ctx SpecContext) {
 		runs := external()
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(runs), runs)).To(Succeed())
 		_, err := compute.SSH(ctx, "systemctl stop edpm_nova_compute.service")
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(9 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(3 * time.Minute).Should(
 			expect.Problem(novav1.ComputeServiceReadyCondition, novav1.ServiceDownReason, "has not reported to nova since"))
 		_, err = compute.SSH(ctx, "systemctl start edpm_nova_compute.service")
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(6 * time.Minute).Should(expect.Ready())
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(2 * time.Minute).Should(expect.Ready())
 		now := external()
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(now), now)).To(Succeed())
 		Expect(now.Status.Runs).To(Equal(runs.Status.Runs))
-	}, SpecTimeout(21*time.Minute))
+	}, SpecTimeout(7*time.Minute))
 
 	It("stays until its guest is deleted, and then leaves nothing in nova, placement and on its host", func(ctx SpecContext) {
 		node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name)}
 		Expect(k8s.Delete(ctx, node)).To(Succeed())
-		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(3 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(time.Minute).Should(
 			expect.Problem(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "has 1 instances"))
 		Expect(service(ctx)).To(HavePrefix("disabled up"))
 		Expect(statusOfGuest(ctx)).To(Equal("ACTIVE"))
 
 		openstack(ctx, "server", "delete", "--wait", guest)
-		Eventually(func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(node), node)) }).WithTimeout(15 * time.Minute).Should(BeTrue())
+		Eventually(func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(node), node)) }).WithTimeout(5 * time.Minute).Should(BeTrue())
 		Expect(hostsOfServices(ctx, "nova-compute")).To(BeEmpty())
 		Expect(novaManage(ctx, "cell_v2", "list_hosts")).NotTo(ContainSubstring(compute.Name))
 		Expect(openstack(ctx, "resource", "provider", "list", "--format", "value")).NotTo(ContainSubstring(compute.Name))
 		Expect(compute.SSH(ctx, "systemctl list-units --all --plain --no-legend 'edpm_nova*' 'edpm_libvirt*'")).To(BeEmpty())
-	}, SpecTimeout(27*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 }
 
 func external() *novav1.NovaExternalCompute {

@@ -32,7 +32,7 @@ func moveStories(other func() lab.Host) {
 		for _, host := range []lab.Host{compute, other()} {
 			reaches(ctx, host)
 		}
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 
 	It("refuse what has no certificate of the cell, and others as well", func(ctx SpecContext) {
 		handshake := "timeout 20 openssl s_client -connect " + compute.IP + ":16514 -CAfile " + pki + "/CA/cacert.pem -quiet "
@@ -40,7 +40,7 @@ func moveStories(other func() lab.Host) {
 		Expect(other().SSH(ctx, handshake+"</dev/null 2>/dev/null | od -An -c | head -n 1")).NotTo(ContainSubstring("001"))
 		_, err := net.DialTimeout("tcp", compute.IP+":16514", 3*time.Second)
 		Expect(err).To(HaveOccurred(), "the machine is no compute")
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(2*time.Minute))
 
 	It("move a guest and its disk, which continues, with nothing in clear text", func(ctx SpecContext) {
 		before, err := boot(ctx)
@@ -52,18 +52,18 @@ func moveStories(other func() lab.Host) {
 		Expect(len(seen)).To(BeNumerically(">", 1<<20), "what was sent")
 		Expect(bytes.Contains(seen, []byte("uptime: "))).To(BeFalse(), "memory of the guest in clear text")
 		Expect(bytes.Contains(seen, []byte(guestLine))).To(BeFalse(), "the disk of the guest in clear text")
-		Eventually(boot).WithArguments(ctx).WithTimeout(6*time.Minute).Should(Equal(before), "the guest was started again")
-	}, SpecTimeout(36*time.Minute))
+		Eventually(boot).WithArguments(ctx).WithTimeout(2*time.Minute).Should(Equal(before), "the guest was started again")
+	}, SpecTimeout(12*time.Minute))
 
 	It("refuse a certificate of another authority, and the guest stays", func(ctx SpecContext) {
 		foreign(ctx, compute)
 		out, _ := cluster.OpenStack(ctx, "--os-compute-api-version", "2.30", "server", "migrate", "--live-migration", "--host", compute.Name, "--wait", guest)
-		Eventually(migrations).WithArguments(ctx).WithTimeout(12*time.Minute).Should(ContainElement(Or(Equal("failed"), Equal("error"))), out)
-		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(Equal("ACTIVE"))
+		Eventually(migrations).WithArguments(ctx).WithTimeout(4*time.Minute).Should(ContainElement(Or(Equal("failed"), Equal("error"))), out)
+		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(Equal("ACTIVE"))
 		Expect(hostOfGuest(ctx)).To(Equal(other().Name))
 		rerun(ctx, "its own certificate")
 		reaches(ctx, compute)
-	}, SpecTimeout(45*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("get other certificates without a restart, and move the guest back", func(ctx SpecContext) {
 		before := started(ctx, other())
@@ -77,14 +77,14 @@ func moveStories(other func() lab.Host) {
 			cell.MigrationCASecretName = "story-issuer"
 			n.Spec.CellTemplates["cell1"] = cell
 		})).To(Succeed())
-		Eventually(certificateOf).WithArguments(ctx, other()).WithTimeout(18 * time.Minute).ShouldNot(Equal(shown))
+		Eventually(certificateOf).WithArguments(ctx, other()).WithTimeout(6 * time.Minute).ShouldNot(Equal(shown))
 		Expect(started(ctx, other())).To(Equal(before), "units and the process of the guest")
 		for _, host := range []lab.Host{compute, other()} {
 			reaches(ctx, host)
 		}
 		move(ctx, compute)
 		Expect(hostOfGuest(ctx)).To(Equal(compute.Name))
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 }
 
 // reaches waits until a compute reaches the others of its cell.
@@ -94,16 +94,16 @@ func reaches(ctx context.Context, host lab.Host) {
 	Eventually(func() (bool, error) {
 		err := k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 		return obj.Status.Conditions.IsTrue(novav1.LiveMigrationReadyCondition), err
-	}).WithTimeout(18*time.Minute).Should(BeTrue(), "%s: %+v", host.Name, &obj.Status)
+	}).WithTimeout(6*time.Minute).Should(BeTrue(), "%s: %+v", host.Name, &obj.Status)
 }
 
 // move moves the guest to a host, and waits until that is completed.
 func move(ctx context.Context, to lab.Host) {
 	GinkgoHelper()
 	openstack(ctx, "--os-compute-api-version", "2.30", "server", "migrate", "--live-migration", "--host", to.Name, "--wait", guest)
-	Eventually(migrations).WithArguments(ctx).WithTimeout(24 * time.Minute).Should(ContainElement("completed"))
-	Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(Equal("ACTIVE"))
-	Eventually(hostOfGuest).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(Equal(to.Name))
+	Eventually(migrations).WithArguments(ctx).WithTimeout(8 * time.Minute).Should(ContainElement("completed"))
+	Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(Equal("ACTIVE"))
+	Eventually(hostOfGuest).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal(to.Name))
 }
 
 // migrations are the states of those of the guest.

@@ -34,7 +34,7 @@ func rotationStories() {
 			// The user of before has other cells too: it loses this one.
 			run(ctx, "rabbitmqctl clear_permissions -p cell1 "+userOf(url))
 		})
-	}, SpecTimeout(75*time.Minute))
+	}, SpecTimeout(25*time.Minute))
 
 	It("changes the users of all databases", func(ctx SpecContext) {
 		former := passwords(ctx)
@@ -53,7 +53,7 @@ func rotationStories() {
 		}, former, func() {
 			run(ctx, `mysql -N -e "SELECT CONCAT('DROP USER ', QUOTE(user), '@', QUOTE(host), ';') FROM mysql.user WHERE user = 'nova'" | mysql`)
 		})
-	}, SpecTimeout(75*time.Minute))
+	}, SpecTimeout(25*time.Minute))
 
 	It("changes the service user, which is then disabled", func(ctx SpecContext) {
 		former := passwords(ctx)
@@ -65,7 +65,7 @@ func rotationStories() {
 		rotate(ctx, func(n *novav1.Nova) { n.Spec.Secret, n.Spec.ServiceUser = "osp-secret-3", "nova-2" }, former, func() {
 			openstack(ctx, "user", "set", "--disable", "nova")
 		})
-	}, SpecTimeout(75*time.Minute))
+	}, SpecTimeout(25*time.Minute))
 }
 
 // rotate changes the Nova, deletes the former Secret, which is held, and revokes what is in it
@@ -79,8 +79,8 @@ func rotate(ctx context.Context, change func(*novav1.Nova), former *corev1.Secre
 	change(obj)
 	Expect(k8s.Patch(ctx, obj, client.MergeFrom(before))).To(Succeed())
 	Expect(k8s.Delete(ctx, former)).To(Succeed())
-	Eventually(rollout).WithArguments(ctx).WithTimeout(45 * time.Minute).Should(HavePrefix("True: "))
-	Eventually(func() bool { return missing(ctx, former) }).WithTimeout(3*time.Minute).Should(BeTrue(), "Secret %s is released", former.Name)
+	Eventually(rollout).WithArguments(ctx).WithTimeout(15 * time.Minute).Should(HavePrefix("True: "))
+	Eventually(func() bool { return missing(ctx, former) }).WithTimeout(time.Minute).Should(BeTrue(), "Secret %s is released", former.Name)
 	revoke()
 	time.Sleep(90 * time.Second) // what still used it has reported and failed by then
 	Expect(failures()).To(BeEmpty())

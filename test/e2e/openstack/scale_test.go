@@ -34,17 +34,17 @@ func scaleStories() {
 		Expect(hostsOfServices(ctx, "nova-compute")).To(Equal(map[string]string{compute.Name: "up", further.Name: "up", other().Name: "up"}))
 		second = createGuest(ctx, "further", further.Name)
 		before.lives(ctx)
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 
 	It("leave without guests while others have theirs", func(ctx SpecContext) {
 		before := look(ctx)
 		node := nodeOf(other())
 		Expect(k8s.Delete(ctx, node)).To(Succeed())
-		Eventually(missing).WithArguments(ctx, node).WithTimeout(18 * time.Minute).Should(BeTrue())
+		Eventually(missing).WithArguments(ctx, node).WithTimeout(6 * time.Minute).Should(BeTrue())
 		Expect(hostsOfServices(ctx, "nova-compute")).To(Equal(map[string]string{compute.Name: "up", further.Name: "up"}))
 		before.lives(ctx)
 		remove(ctx, other())
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	moveStories(host)
 	drainStories(host, &second)
@@ -59,9 +59,9 @@ func scaleStories() {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, common.SkipCleanupAnnotation, "true")
 		})).To(Succeed())
 		Expect(k8s.Delete(ctx, further)).To(Succeed())
-		Eventually(missing).WithArguments(ctx, further).WithTimeout(12 * time.Minute).Should(BeTrue())
+		Eventually(missing).WithArguments(ctx, further).WithTimeout(4 * time.Minute).Should(BeTrue())
 		Eventually(cluster.OpenStack).WithArguments(ctx, "compute", "service", "list", "--os-compute-api-version", "2.69", "--service", "nova-compute", "--host", further.Name, "--long", "--format", "value",
-			"--column", "Status", "--column", "State", "--column", "Forced Down").WithTimeout(6 * time.Minute).Should(Equal("disabled down False"))
+			"--column", "Status", "--column", "State", "--column", "Forced Down").WithTimeout(2 * time.Minute).Should(Equal("disabled down False"))
 		Expect(events(ctx, "ComputeServiceLeft")).To(ContainElement(ContainSubstring("1 instances")))
 
 		By("having the rest done by a person")
@@ -70,7 +70,7 @@ func scaleStories() {
 		openstack(ctx, "compute", "service", "delete", id)
 		Expect(novaManage(ctx, "cell_v2", "list_hosts")).NotTo(ContainSubstring(further.Name))
 		before.lives(ctx)
-	}, SpecTimeout(36*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("come back under their name in the other cell", func(ctx SpecContext) {
 		before := look(ctx)
@@ -82,18 +82,18 @@ func scaleStories() {
 		Expect(novaManage(ctx, "cell_v2", "list_hosts")).To(MatchRegexp(`(?m)^\| +cell2 +\| \S+ +\| +` + further.Name + ` +\|$`))
 		second = createGuest(ctx, "other-cell", further.Name)
 		before.lives(ctx)
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 
 	It("leave with their last guest", func(ctx SpecContext) {
 		before := look(ctx)
 		openstack(ctx, "server", "delete", "--wait", second)
 		Expect(k8s.Delete(ctx, further)).To(Succeed())
-		Eventually(missing).WithArguments(ctx, further).WithTimeout(24 * time.Minute).Should(BeTrue())
+		Eventually(missing).WithArguments(ctx, further).WithTimeout(8 * time.Minute).Should(BeTrue())
 		Expect(hostsOfServices(ctx, "nova-compute")).To(Equal(map[string]string{compute.Name: "up"}))
 		Expect(openstack(ctx, "resource", "provider", "list", "--format", "value")).NotTo(ContainSubstring(further.Name))
 		before.lives(ctx)
 		remove(ctx, host())
-	}, SpecTimeout(36*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 }
 
 // bringUp has the lab run these hosts.
@@ -114,9 +114,9 @@ func remove(ctx context.Context, host lab.Host) {
 func becomesReady(ctx context.Context, name string) {
 	GinkgoHelper()
 	obj := &novav1.NovaExternalCompute{ObjectMeta: named(name)}
-	Eventually(expect.Read(ctx, k8s, obj)).WithTimeout(36 * time.Minute).Should(expect.Ready())
+	Eventually(expect.Read(ctx, k8s, obj)).WithTimeout(12 * time.Minute).Should(expect.Ready())
 	node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(name)}
-	Eventually(expect.Read(ctx, k8s, node)).WithTimeout(3 * time.Minute).Should(expect.Ready())
+	Eventually(expect.Read(ctx, k8s, node)).WithTimeout(time.Minute).Should(expect.Ready())
 }
 
 // events are the messages of events with a reason.

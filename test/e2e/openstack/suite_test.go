@@ -46,9 +46,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	By("deploying the manager")
 	Expect(cluster.DeployManager(ctx)).To(Succeed())
-}, NodeTimeout(90*time.Minute))
+}, NodeTimeout(30*time.Minute))
 
-var _ = AfterEach(func(ctx SpecContext) { cluster.ReportFailure(ctx, dump) }, NodeTimeout(6*time.Minute))
+var _ = AfterEach(func(ctx SpecContext) { cluster.ReportFailure(ctx, dump) }, NodeTimeout(2*time.Minute))
 
 // dump is what a person would look at first.
 func dump(ctx context.Context, r *lab.Report) {

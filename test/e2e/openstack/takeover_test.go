@@ -26,18 +26,18 @@ func takeOverStories() {
 	It("is left as it is until a person names the tool", func(ctx SpecContext) {
 		Expect(bringUp(ctx, compute, host())).To(Succeed())
 		becomeKolla(ctx, host())
-		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(12 * time.Minute).Should(HaveKeyWithValue(host().Name, "up"))
+		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(4 * time.Minute).Should(HaveKeyWithValue(host().Name, "up"))
 		Eventually(func() string {
 			novaManage(ctx, "cell_v2", "discover_hosts")
 			return novaManage(ctx, "cell_v2", "list_hosts")
-		}).WithTimeout(6 * time.Minute).Should(ContainSubstring(host().Name))
+		}).WithTimeout(2 * time.Minute).Should(ContainSubstring(host().Name))
 		theirs = createGuest(ctx, "of-kolla", host().Name)
 		before := looksLike(ctx, host(), theirs)
 		Expect(k8s.Create(ctx, nodeOf(host()))).To(Succeed())
-		Eventually(expect.Read(ctx, k8s, nodeOf(host()))).WithTimeout(15 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, nodeOf(host()))).WithTimeout(5 * time.Minute).Should(
 			expect.Problem(condition.DeploymentReadyCondition, "Refused", "nova-compute of kolla-ansible is on this host"))
 		Expect(looksLike(ctx, host(), theirs)).To(Equal(before))
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 
 	It("is the same compute afterwards, with the same process of its guest", func(ctx SpecContext) {
 		before, others := looksLike(ctx, host(), theirs), look(ctx)
@@ -49,23 +49,23 @@ func takeOverStories() {
 		Expect(host().SSH(ctx, "podman ps --format '{{.Names}}' | sort")).To(And(
 			ContainSubstring("edpm_nova_compute"), Not(MatchRegexp(`(?m)^nova_`))))
 		others.lives(ctx)
-	}, SpecTimeout(45*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("stops and starts the guest that it took over, and leaves when the guest has", func(ctx SpecContext) {
 		status := func() string {
 			return openstack(ctx, "server", "show", theirs, "--format", "value", "--column", "status")
 		}
 		openstack(ctx, "server", "stop", theirs)
-		Eventually(status).WithTimeout(12 * time.Minute).Should(Equal("SHUTOFF"))
+		Eventually(status).WithTimeout(4 * time.Minute).Should(Equal("SHUTOFF"))
 		openstack(ctx, "server", "start", theirs)
-		Eventually(status).WithTimeout(12 * time.Minute).Should(Equal("ACTIVE"))
-		Eventually(cluster.OpenStack).WithArguments(ctx, "console", "log", "show", theirs).WithTimeout(12 * time.Minute).Should(ContainSubstring("guest: instance " + theirs))
+		Eventually(status).WithTimeout(4 * time.Minute).Should(Equal("ACTIVE"))
+		Eventually(cluster.OpenStack).WithArguments(ctx, "console", "log", "show", theirs).WithTimeout(4 * time.Minute).Should(ContainSubstring("guest: instance " + theirs))
 		openstack(ctx, "server", "delete", "--wait", theirs)
 		Expect(k8s.Delete(ctx, nodeOf(host()))).To(Succeed())
-		Eventually(missing).WithArguments(ctx, nodeOf(host())).WithTimeout(24 * time.Minute).Should(BeTrue())
+		Eventually(missing).WithArguments(ctx, nodeOf(host())).WithTimeout(8 * time.Minute).Should(BeTrue())
 		Expect(hostsOfServices(ctx, "nova-compute")).NotTo(HaveKey(host().Name))
 		remove(ctx, host())
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 }
 
 // looksLike returns what stays when a compute is taken over: the process of its guest and when that was started, the ID of

@@ -38,10 +38,10 @@ func updateStories(other func() lab.Host) {
 		}
 		_, err = cluster.Kubectl(ctx, args...)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(updateOffered).WithArguments(ctx).WithTimeout(9 * time.Minute).Should(ContainSubstring(nextImage))
+		Eventually(updateOffered).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(ContainSubstring(nextImage))
 		Consistently(imagesOfPods).WithArguments(ctx).WithTimeout(30 * time.Second).WithPolling(3 * time.Second).Should(Equal(before))
 		Expect(expect.Read(ctx, k8s, nova())()).To(expect.Ready())
-	}, SpecTimeout(90*time.Minute))
+	}, SpecTimeout(30*time.Minute))
 
 	It("are updated by one command while guests run, are created and deleted", tier.Long, func(ctx SpecContext) {
 		_, err := cluster.Run(ctx, "make", "--silent", "plugin")
@@ -49,12 +49,12 @@ func updateStories(other func() lab.Host) {
 		before, failures, silent := look(ctx), keepCreating(ctx), watchAPI(ctx)
 		_, err = cluster.Run(ctx, filepath.Join("bin", "kubectl-edpm"), "--kubeconfig", cluster.Kubeconfig, "-n", namespace, "update", "nova/nova", "--yes")
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(45 * time.Minute).Should(expect.Ready())
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(15 * time.Minute).Should(expect.Ready())
 		for _, host := range computes() {
 			Eventually(func() (map[string]string, error) {
 				obj := &novav1.NovaExternalCompute{ObjectMeta: named(host.Name)}
 				return obj.Status.Images, k8s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-			}).WithTimeout(45*time.Minute).Should(HaveKeyWithValue(novav1.ComputeComponent, nextImage), host.Name)
+			}).WithTimeout(15*time.Minute).Should(HaveKeyWithValue(novav1.ComputeComponent, nextImage), host.Name)
 			becomesReady(ctx, host.Name)
 			Expect(host.SSH(ctx, "podman container inspect --format {{.ImageName}} edpm_nova_compute")).To(Equal(nextImage))
 		}
@@ -62,16 +62,16 @@ func updateStories(other func() lab.Host) {
 		Expect(failures()).To(BeEmpty(), "guests that were created and deleted meanwhile")
 		before.lives(ctx)
 		Expect(imagesOfPods(ctx)).To(HaveEach(nextImage))
-	}, SpecTimeout(150*time.Minute))
+	}, SpecTimeout(50*time.Minute))
 
 	It("move a guest of the former release to one another", tier.Long, func(ctx SpecContext) {
 		before, err := boot(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		for _, to := range []lab.Host{other(), compute} {
 			move(ctx, to)
-			Eventually(boot).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(Equal(before))
+			Eventually(boot).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal(before))
 		}
-	}, SpecTimeout(75*time.Minute))
+	}, SpecTimeout(25*time.Minute))
 }
 
 // updateOffered is the message of the condition UpdateAvailable of the Nova, if it has it.

@@ -26,24 +26,24 @@ func vmStories() {
 		resumeGuests(ctx)
 		before := look(ctx)
 		configureKernel(ctx)
-		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(18 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(6 * time.Minute).Should(
 			expect.Problem(condition.DeploymentReadyCondition, "HostNotEmpty", "1 guests run", "kubectl edpm drain "+compute.Name))
 		before.lives(ctx)
-	}, SpecTimeout(30*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("is rebooted once for them when no guest runs, and has huge pages", func(ctx SpecContext) {
 		openstack(ctx, "server", "stop", guest)
-		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(12 * time.Minute).Should(Equal("SHUTOFF"))
+		Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(4 * time.Minute).Should(Equal("SHUTOFF"))
 		before := bootOfHost(ctx)
 		annotateRerun(ctx, "no guest runs")
-		Eventually(kernelArguments).WithArguments(ctx).WithTimeout(36 * time.Minute).Should(ContainElement("nosmt"))
-		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(24 * time.Minute).Should(expect.Ready())
+		Eventually(kernelArguments).WithArguments(ctx).WithTimeout(12 * time.Minute).Should(ContainElement("nosmt"))
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(expect.Ready())
 		settled(ctx)
 		Expect(bootOfHost(ctx)).NotTo(Equal(before))
 		Expect(compute.SSH(ctx, "cat /proc/sys/vm/nr_hugepages")).To(Equal("16"))
 		openstack(ctx, "server", "start", guest)
-		Eventually(uptime).WithArguments(ctx).WithTimeout(18 * time.Minute).Should(BeNumerically(">", 0))
-	}, SpecTimeout(90*time.Minute))
+		Eventually(uptime).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(BeNumerically(">", 0))
+	}, SpecTimeout(30*time.Minute))
 
 	It("runs everything after it lost its power, without a run of ours", func(ctx SpecContext) {
 		runs, err := compute.Runs(ctx)
@@ -52,41 +52,41 @@ func vmStories() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(units).NotTo(BeEmpty())
 		Expect(compute.Power(ctx, "reset")).To(Succeed())
-		Eventually(unitsOf).WithArguments(ctx).WithTimeout(18 * time.Minute).Should(Equal(units))
+		Eventually(unitsOf).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(Equal(units))
 		settled(ctx)
 		Expect(compute.Runs(ctx)).To(Equal(runs))
 		Expect(kernelArguments(ctx)).To(ContainElement("nosmt"))
 		guestIsBack(ctx)
-	}, SpecTimeout(45*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	// Every step of the node and of the compute is one of these runs.
 	for _, step := range []string{"install-os", "configure-os", "libvirt", "nova"} {
 		It("completes step "+step+", in the middle of which it lost its power", func(ctx SpecContext) {
 			token := "power is lost in " + step
 			annotateRerun(ctx, token)
-			Eventually(runningStep).WithArguments(ctx).WithTimeout(24 * time.Minute).WithPolling(500 * time.Millisecond).Should(Equal(step))
+			Eventually(runningStep).WithArguments(ctx).WithTimeout(8 * time.Minute).WithPolling(500 * time.Millisecond).Should(Equal(step))
 			time.Sleep(3 * time.Second) // into the step
 			Expect(compute.Power(ctx, "reset")).To(Succeed())
-			Eventually(tokenOfNova).WithArguments(ctx).WithTimeout(45 * time.Minute).Should(Equal(token))
-			Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(30 * time.Minute).Should(expect.Ready())
+			Eventually(tokenOfNova).WithArguments(ctx).WithTimeout(15 * time.Minute).Should(Equal(token))
+			Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(10 * time.Minute).Should(expect.Ready())
 			settled(ctx)
 			Expect(compute.SSH(ctx, "systemctl --failed --plain --no-legend 'edpm*'")).To(BeEmpty())
 			Expect(compute.SSH(ctx, "find /etc/systemd/system /var/lib/openstack /var/lib/edpm /etc/containers -name '*.service' -size 0 -o -name '*.conf' -size 0 -o -name '.ansible_tmp*'")).To(
 				BeEmpty(), "files that were half written")
 			guestIsBack(ctx)
-		}, SpecTimeout(105*time.Minute))
+		}, SpecTimeout(35*time.Minute))
 	}
 
 	It("names a disk that is full, and completes when there is room", func(ctx SpecContext) {
 		_, err := compute.SSH(ctx, "fallocate --length $(df --output=avail --block-size=1 / | tail -n 1) /var/tmp/fill || true; dd if=/dev/zero of=/var/tmp/rest bs=4k 2>/dev/null || true")
 		Expect(err).NotTo(HaveOccurred())
 		annotateRerun(ctx, "a full disk")
-		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(24 * time.Minute).Should(
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(
 			expect.Problem(condition.DeploymentReadyCondition, "Failed", "No space left"))
 		_, err = compute.SSH(ctx, "rm /var/tmp/fill /var/tmp/rest")
 		Expect(err).NotTo(HaveOccurred())
 		rerun(ctx, "room")
-	}, SpecTimeout(75*time.Minute))
+	}, SpecTimeout(25*time.Minute))
 }
 
 // configureKernel adds the step of kernel arguments and huge pages to those of the role.
@@ -137,7 +137,7 @@ func runningStep(ctx context.Context) (string, error) {
 // guestIsBack expects nova-compute to have started the guest again, which says so on its console.
 func guestIsBack(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(15 * time.Minute).Should(Equal("ACTIVE"))
-	Eventually(qemu).WithArguments(ctx).WithTimeout(15 * time.Minute).Should(HaveLen(1))
-	Eventually(uptime).WithArguments(ctx).WithTimeout(18 * time.Minute).Should(BeNumerically(">", 0))
+	Eventually(statusOfGuest).WithArguments(ctx).WithTimeout(5 * time.Minute).Should(Equal("ACTIVE"))
+	Eventually(qemu).WithArguments(ctx).WithTimeout(5 * time.Minute).Should(HaveLen(1))
+	Eventually(uptime).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(BeNumerically(">", 0))
 }

@@ -54,37 +54,37 @@ var _ = Describe("The class cinder-volume", Ordered, func() {
 			_, err := host.Console(ctx, "systemctl stop edpm_cinder-volume edpm_cinder-volume-tgtd edpm-cinder-volume-storage || true")
 			Expect(err).NotTo(HaveOccurred())
 			remove(ctx, host)
-		}, NodeTimeout(6*time.Minute))
+		}, NodeTimeout(2*time.Minute))
 		Expect(host.LoadImage(ctx, "cinder-volume")).To(Succeed())
 		var err error
 		others, err = volumeDevices(ctx, host)
 		Expect(err).NotTo(HaveOccurred())
 		describeVolumes(ctx, host)
 		prepareCinder(ctx, host)
-		Eventually(expect.Read(ctx, k8s, node)).WithTimeout(9 * time.Minute).Should(expect.Ready())
-	}, NodeTimeout(75*time.Minute))
+		Eventually(expect.Read(ctx, k8s, node)).WithTimeout(3 * time.Minute).Should(expect.Ready())
+	}, NodeTimeout(25*time.Minute))
 
 	AfterEach(func(ctx SpecContext) {
 		cluster.ReportFailure(ctx, func(ctx context.Context, r *lab.Report) {
 			r.Kubectl(ctx, "get", "edpm", "-n", volumesNS)
 			r.Console(ctx, host, "losetup --list; systemctl --no-pager --failed; journalctl --no-pager -n 100 -u 'edpm*cinder*'")
 		})
-	}, NodeTimeout(3*time.Minute))
+	}, NodeTimeout(time.Minute))
 
 	It("registers the volume service of an annotated node with cinder, which is up", func(ctx SpecContext) {
 		annotateVolumes(ctx, node, "true")
-		Eventually(expect.Read(ctx, k8s, service)).WithTimeout(15 * time.Minute).Should(expect.Ready())
-		Eventually(volumeServices).WithArguments(ctx, host).WithTimeout(6 * time.Minute).Should(MatchRegexp(volumesUp))
+		Eventually(expect.Read(ctx, k8s, service)).WithTimeout(5 * time.Minute).Should(expect.Ready())
+		Eventually(volumeServices).WithArguments(ctx, host).WithTimeout(2 * time.Minute).Should(MatchRegexp(volumesUp))
 		Expect(host.Console(ctx, "podman exec edpm_cinder-volume vgs --noheadings --options vg_name,lv_count")).To(MatchRegexp(`^ *cinder-volumes +0 *$`))
-	}, SpecTimeout(27*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 
 	It("restarts the service with what customServiceConfig changes", func(ctx SpecContext) {
 		Expect(volumeLog(ctx, host)).NotTo(ContainSubstring(" DEBUG "))
 		Expect(change(ctx, service, func(s *edpmv1.EDPMService) { s.Spec.CustomServiceConfig = "[DEFAULT]\ndebug = True\n" })).To(Succeed())
-		Eventually(volumeLog).WithArguments(ctx, host).WithTimeout(9 * time.Minute).Should(ContainSubstring(" DEBUG cinder.volume.manager "))
-		Eventually(expect.Read(ctx, k8s, service)).WithTimeout(6 * time.Minute).Should(expect.Ready())
+		Eventually(volumeLog).WithArguments(ctx, host).WithTimeout(3 * time.Minute).Should(ContainSubstring(" DEBUG cinder.volume.manager "))
+		Eventually(expect.Read(ctx, k8s, service)).WithTimeout(2 * time.Minute).Should(expect.Ready())
 		reportsAgain(ctx, host)
-	}, SpecTimeout(27*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 
 	It("attaches its volume group when the host starts it", func(ctx SpecContext) {
 		_, err := host.Console(ctx, "systemctl stop edpm_cinder-volume edpm_cinder-volume-tgtd edpm-cinder-volume-storage")
@@ -94,17 +94,17 @@ var _ = Describe("The class cinder-volume", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(volumeDevices(ctx, host)).NotTo(Equal(others))
 		reportsAgain(ctx, host)
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("leaves nothing on the host of a node that opts out", func(ctx SpecContext) {
 		annotateVolumes(ctx, node, "false")
-		Eventually(missing).WithArguments(ctx, service).WithTimeout(12 * time.Minute).Should(BeTrue())
+		Eventually(missing).WithArguments(ctx, service).WithTimeout(4 * time.Minute).Should(BeTrue())
 		Expect(volumeDevices(ctx, host)).To(Equal(others))
 		Expect(host.Console(ctx, "ls -d /etc/systemd/system/*cinder* /var/lib/openstack/cinder-volume /var/lib/edpm/services/cinder-volume* "+
 			"/run/edpm-cinder-volume /dev/edpm-cinder-volumes /dev/cinder-volumes 2>/dev/null; podman ps --all --format '{{.Names}}' | grep cinder; true")).To(BeEmpty())
 		Expect(k8s.Delete(ctx, node)).To(Succeed())
-		Eventually(missing).WithArguments(ctx, node).WithTimeout(6 * time.Minute).Should(BeTrue())
-	}, SpecTimeout(21*time.Minute))
+		Eventually(missing).WithArguments(ctx, node).WithTimeout(2 * time.Minute).Should(BeTrue())
+	}, SpecTimeout(7*time.Minute))
 })
 
 // describeVolumes has a host as a node whose phase 0 does nothing, and the class with its
@@ -169,7 +169,7 @@ func reportsAgain(ctx context.Context, host lab.Host) {
 		_, rest, _ := strings.Cut(list, ":-)")
 		return strings.TrimSpace(rest), err
 	}
-	Eventually(updated).WithTimeout(6*time.Minute).Should(Satisfy(func(at string) bool { return at > started }), "should have reported since %s", started)
+	Eventually(updated).WithTimeout(2*time.Minute).Should(Satisfy(func(at string) bool { return at > started }), "should have reported since %s", started)
 	Expect(volumeServices(ctx, host)).To(MatchRegexp(volumesUp))
 }
 

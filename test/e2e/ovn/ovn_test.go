@@ -31,14 +31,14 @@ func guestStories() {
 	It("find their hosts registered with neutron, with both agents", func(ctx SpecContext) {
 		describeHosts(ctx)
 		for _, h := range hosts {
-			Eventually(expect.Read(ctx, k8s, ovnController(h))).WithTimeout(45 * time.Minute).Should(expect.Ready())
-			Eventually(expect.Read(ctx, k8s, agent(h))).WithTimeout(15 * time.Minute).Should(expect.Ready())
+			Eventually(expect.Read(ctx, k8s, ovnController(h))).WithTimeout(15 * time.Minute).Should(expect.Ready())
+			Eventually(expect.Read(ctx, k8s, agent(h))).WithTimeout(5 * time.Minute).Should(expect.Ready())
 		}
-		Eventually(agents).WithArguments(ctx).WithTimeout(6 * time.Minute).Should(Equal([]string{
+		Eventually(agents).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(Equal([]string{
 			"edpm-compute-0 OVN Controller agent", "edpm-compute-0 OVN Metadata agent",
 			"edpm-compute-1 OVN Controller agent", "edpm-compute-1 OVN Metadata agent",
 		}))
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 
 	It("reach each other through Geneve", func(ctx SpecContext) {
 		createGuests(ctx)
@@ -49,11 +49,11 @@ func guestStories() {
 		tunnels, err := hosts[0].Console(ctx, `ovs-vsctl --bare --columns=options find Interface type=geneve`)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(tunnels).To(ContainSubstring("remote_ip=" + tenantAddress(hosts[1])))
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("read their own instance id from the metadata service", func(ctx SpecContext) {
 		informed(ctx)
-	}, SpecTimeout(36*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 }
 
 // changeStories have agents that are replaced while guests use what they made.
@@ -64,14 +64,14 @@ func changeStories() {
 			_, err := h.SSH(ctx, "systemctl restart edpm_ovn_controller")
 			Expect(err).NotTo(HaveOccurred())
 		}
-		Eventually(registered).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(Equal([]string{hosts[0].Name, hosts[1].Name}))
+		Eventually(registered).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal([]string{hosts[0].Name, hosts[1].Name}))
 		time.Sleep(10 * time.Second) // longer than ovn-controller keeps the flows of the one before
 		sent, lost := stop()
 		GinkgoWriter.Printf("%d of %d packets were lost while ovn-controller was restarted on both hosts\n", lost, sent)
 		AddReportEntry("lost packets", lost)
 		Expect(sent).To(BeNumerically(">=", 50))
 		Expect(lost).To(BeNumerically("<=", sent/50))
-	}, SpecTimeout(12*time.Minute))
+	}, SpecTimeout(4*time.Minute))
 
 	It("follows Open vSwitch when that is restarted, also with the unit that Red Hat has", func(ctx SpecContext) {
 		for _, h := range hosts {
@@ -82,12 +82,12 @@ systemctl daemon-reload && systemctl restart openvswitch-switch`)
 		for _, h := range hosts {
 			for _, container := range []string{"edpm_ovn_controller", "edpm_ovn_metadata_agent"} {
 				Eventually(h.Console).WithArguments(ctx, "podman exec "+container+" ovs-vsctl --timeout=5 br-exists br-int && echo yes").
-					WithTimeout(3*time.Minute).Should(Equal("yes"), "%s of %s reaches Open vSwitch", container, h.Name)
+					WithTimeout(time.Minute).Should(Equal("yes"), "%s of %s reaches Open vSwitch", container, h.Name)
 			}
 		}
 		connected(ctx)
 		informed(ctx)
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("updates the image of the agents, with its haproxy", func(ctx SpecContext) {
 		before := map[string]string{}
@@ -100,7 +100,7 @@ systemctl daemon-reload && systemctl restart openvswitch-switch`)
 		}
 		for _, h := range hosts {
 			for _, container := range []string{"edpm_ovn_controller", "edpm_ovn_metadata_agent"} {
-				Eventually(imageOf).WithArguments(ctx, h, container).WithTimeout(15 * time.Minute).Should(Equal(nextImage))
+				Eventually(imageOf).WithArguments(ctx, h, container).WithTimeout(5 * time.Minute).Should(Equal(nextImage))
 			}
 		}
 		ready(ctx)
@@ -109,7 +109,7 @@ systemctl daemon-reload && systemctl restart openvswitch-switch`)
 		for _, h := range hosts {
 			Expect(haproxy(ctx, h)).NotTo(Or(BeEmpty(), Equal(before[h.Name])), "haproxy of %s", h.Name)
 		}
-	}, SpecTimeout(36*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("configures the running agent with customServiceConfig", func(ctx SpecContext) {
 		for _, h := range hosts {
@@ -118,12 +118,12 @@ systemctl daemon-reload && systemctl restart openvswitch-switch`)
 		for _, h := range hosts {
 			// The agent prints all its options when it starts with this one.
 			Eventually(h.Console).WithArguments(ctx, `journalctl --no-pager --output cat --identifier edpm_ovn_metadata_agent`).
-				WithTimeout(15 * time.Minute).Should(MatchRegexp(`DEBUG .* debug += True`))
+				WithTimeout(5 * time.Minute).Should(MatchRegexp(`DEBUG .* debug += True`))
 		}
 		ready(ctx)
 		informed(ctx)
 		connected(ctx)
-	}, SpecTimeout(30*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 }
 
 // lifeStories have a host that is removed, and comes back.
@@ -133,14 +133,14 @@ func lifeStories() {
 		Eventually(func() (string, error) {
 			obj, err := expect.Read(ctx, k8s, agent(hosts[1]))()
 			return expect.Describe(obj), err
-		}).WithTimeout(12 * time.Minute).Should(ContainSubstring("1 interfaces of guests are in Open vSwitch of this host: tap-guest-1"))
+		}).WithTimeout(4 * time.Minute).Should(ContainSubstring("1 interfaces of guests are in Open vSwitch of this host: tap-guest-1"))
 		Expect(guests[0].ping(ctx, guests[1])).To(Succeed())
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("leaves nothing in OVN, in neutron and on its host when it is removed", func(ctx SpecContext) {
 		guests[1].unplug(ctx)
 		rerun(ctx, hosts[1])
-		Eventually(missing).WithArguments(ctx, node(hosts[1])).WithTimeout(30 * time.Minute).Should(BeTrue())
+		Eventually(missing).WithArguments(ctx, node(hosts[1])).WithTimeout(10 * time.Minute).Should(BeTrue())
 
 		Expect(registered(ctx)).To(Equal([]string{hosts[0].Name}))
 		private, err := controller.Console(ctx, "ovn-sbctl --bare --columns=name list Chassis_Private | grep -c .")
@@ -151,18 +151,18 @@ func lifeStories() {
 ovs-vsctl list-br; ovs-vsctl get Open_vSwitch . external_ids | grep -o ovn-remote; podman ps --all --quiet`)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(left).To(Equal("br-tenant"), "the bridge of the lab alone")
-		Eventually(guests[0].active).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(Equal("ACTIVE"))
-	}, SpecTimeout(42*time.Minute))
+		Eventually(guests[0].active).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal("ACTIVE"))
+	}, SpecTimeout(14*time.Minute))
 
 	It("returns under its name, with its guest", func(ctx SpecContext) {
 		Expect(k8s.Create(ctx, node(hosts[1]))).To(Succeed())
-		Eventually(func() bool { return !missing(ctx, agent(hosts[1])) }).WithTimeout(15 * time.Minute).Should(BeTrue())
+		Eventually(func() bool { return !missing(ctx, agent(hosts[1])) }).WithTimeout(5 * time.Minute).Should(BeTrue())
 		ready(ctx)
 		guests[1].plug(ctx)
 		connected(ctx)
 		informed(ctx)
 		Expect(agents(ctx)).To(HaveLen(4))
-	}, SpecTimeout(45*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 }
 
 // connected waits until both guests reach each other. The first packet to a new peer is
@@ -170,7 +170,7 @@ ovs-vsctl list-br; ovs-vsctl get Open_vSwitch . external_ids | grep -o ovn-remot
 func connected(ctx context.Context) {
 	GinkgoHelper()
 	for i, g := range guests {
-		Eventually(g.ping).WithArguments(ctx, guests[1-i]).WithTimeout(3*time.Minute).Should(Succeed(), "%s reaches the other guest", g.name)
+		Eventually(g.ping).WithArguments(ctx, guests[1-i]).WithTimeout(time.Minute).Should(Succeed(), "%s reaches the other guest", g.name)
 	}
 }
 
@@ -178,7 +178,7 @@ func connected(ctx context.Context) {
 func informed(ctx context.Context) {
 	GinkgoHelper()
 	for _, g := range guests {
-		Eventually(g.metadata).WithArguments(ctx).WithTimeout(15*time.Minute).Should(ContainSubstring(`"uuid": "`+g.instance+`"`), "metadata of %s", g.name)
+		Eventually(g.metadata).WithArguments(ctx).WithTimeout(5*time.Minute).Should(ContainSubstring(`"uuid": "`+g.instance+`"`), "metadata of %s", g.name)
 	}
 }
 
@@ -186,8 +186,8 @@ func informed(ctx context.Context) {
 func ready(ctx context.Context) {
 	GinkgoHelper()
 	for _, h := range hosts {
-		Eventually(expect.Read(ctx, k8s, ovnController(h))).WithTimeout(24 * time.Minute).Should(expect.Ready())
-		Eventually(expect.Read(ctx, k8s, agent(h))).WithTimeout(12 * time.Minute).Should(expect.Ready())
+		Eventually(expect.Read(ctx, k8s, ovnController(h))).WithTimeout(8 * time.Minute).Should(expect.Ready())
+		Eventually(expect.Read(ctx, k8s, agent(h))).WithTimeout(4 * time.Minute).Should(expect.Ready())
 	}
 }
 

@@ -26,16 +26,16 @@ tempest run --regex '^tempest\.api\.compute\.' --exclude-list ../excluded.txt --
 var _ = Describe("Tempest", Ordered, func() {
 	It("finds nova Ready with two computes that have OVN", func(ctx SpecContext) {
 		describe(ctx)
-		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(45 * time.Minute).Should(expect.Ready())
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(15 * time.Minute).Should(expect.Ready())
 		for _, h := range computes {
-			Eventually(expect.Read(ctx, k8s, &neutronv1.OVNController{ObjectMeta: named(h.Name)})).WithTimeout(45 * time.Minute).Should(expect.Ready())
-			Eventually(expect.Read(ctx, k8s, &novav1.NovaExternalCompute{ObjectMeta: named(h.Name)})).WithTimeout(45 * time.Minute).Should(expect.Ready())
+			Eventually(expect.Read(ctx, k8s, &neutronv1.OVNController{ObjectMeta: named(h.Name)})).WithTimeout(15 * time.Minute).Should(expect.Ready())
+			Eventually(expect.Read(ctx, k8s, &novav1.NovaExternalCompute{ObjectMeta: named(h.Name)})).WithTimeout(15 * time.Minute).Should(expect.Ready())
 		}
-	}, SpecTimeout(120*time.Minute))
+	}, SpecTimeout(40*time.Minute))
 
 	It("finds nothing of nova on the bus without TLS", func(ctx SpecContext) {
 		Expect(inClear(ctx)).To(BeEmpty())
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(time.Minute))
 
 	It("finds what it found before", func(ctx SpecContext) {
 		before := recorded()
@@ -45,7 +45,7 @@ var _ = Describe("Tempest", Ordered, func() {
 		Expect(now.worse(before)).To(BeEmpty(), "tests that passed before")
 		Expect(now.unexplained()).To(BeEmpty(), "tests that fail without a reason in testdata/results.txt")
 		Expect(now.share()).To(BeNumerically(">=", enough), "the part of the tests that pass")
-	}, SpecTimeout(270*time.Minute))
+	}, SpecTimeout(90*time.Minute))
 })
 
 // recorded are the results that are kept in the project.

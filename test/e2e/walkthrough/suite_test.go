@@ -28,7 +28,7 @@ func TestWalkthrough(t *testing.T) {
 	lab.SkipUnless(t, "E2E_OLM", "OLM would have to be compiled, see the package's comment")
 	lab.Reserve(t)
 	lab.SetUpGinkgo()
-	SetDefaultEventuallyTimeout(3 * time.Minute)
+	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
 	RunSpecs(t, "from nothing to two computes, and back")
 }
@@ -50,7 +50,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return shell.Close() })
 	DeferCleanup(cluster.TakeDown)
-}, NodeTimeout(75*time.Minute))
+}, NodeTimeout(25*time.Minute))
 
 // follow runs the next section of the page, and returns what its commands print.
 func follow(ctx context.Context, section string) string {
@@ -68,7 +68,7 @@ func follow(ctx context.Context, section string) string {
 	return printed.String()
 }
 
-var _ = AfterEach(func(ctx SpecContext) { cluster.ReportFailure(ctx, dump) }, NodeTimeout(3*time.Minute))
+var _ = AfterEach(func(ctx SpecContext) { cluster.ReportFailure(ctx, dump) }, NodeTimeout(time.Minute))
 
 // dump is what a person would look at first.
 func dump(ctx context.Context, r *lab.Report) {

@@ -21,13 +21,13 @@ var _ = Describe("A new user", Ordered, func() {
 	It("brings up a cluster with OLM, and hosts", func(ctx SpecContext) {
 		Expect(follow(ctx, "A cluster with OLM, and hosts")).To(MatchRegexp(`lab-worker-0 +Ready`))
 		Expect(cluster.Connect()).To(Succeed())
-	}, SpecTimeout(60*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 
 	It("makes a bundle and a catalog, and installs the operators", func(ctx SpecContext) {
 		follow(ctx, "A bundle and a catalog")
 		Expect(follow(ctx, "Install")).To(MatchRegexp(`edpm-operators.v0.1.0 .* Succeeded`))
 		Expect(managerImage(ctx)).To(HaveSuffix(":v0.1.0"))
-	}, SpecTimeout(30*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("deploys two computes, each in its cell", func(ctx SpecContext) {
 		follow(ctx, "What only you know")
@@ -41,12 +41,12 @@ var _ = Describe("A new user", Ordered, func() {
 			Expect(noted(ctx, host)).To(Equal(once(allSteps()...)), host.Name)
 			Expect(novaState(ctx, host)).To(Equal("active"), host.Name)
 		}
-	}, SpecTimeout(36*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("starts a guest on each", func(ctx SpecContext) {
 		Expect(strings.Count(follow(ctx, "Start guests"), "guest: hello from the config drive")).To(Equal(2))
 		guests = map[lab.Host]string{compute0: guestOn(ctx, compute0), compute1: guestOn(ctx, compute1)}
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("breaks one, and nothing else", func(ctx SpecContext) {
 		before := noted(ctx, compute0)
@@ -54,7 +54,7 @@ var _ = Describe("A new user", Ordered, func() {
 		Expect(noted(ctx, compute0)).To(Equal(before))
 		Expect(compute(ctx, compute0.Name)).To(expect.Ready())
 		Expect(compute(ctx, compute1.Name)).NotTo(expect.Ready())
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("finds out why", func(ctx SpecContext) {
 		printed := follow(ctx, "Find out why")
@@ -65,7 +65,7 @@ var _ = Describe("A new user", Ordered, func() {
 		Expect(printed).NotTo(ContainSubstring("edpm-compute-0"), "everything is about one host")
 		Expect(rest).To(ContainSubstring("see docs/"), "explain leads to the page")
 		Expect(searchArchive(ctx)).To(BeNumerically(">", 30), "there is hardly anything in the archive")
-	}, SpecTimeout(9*time.Minute))
+	}, SpecTimeout(3*time.Minute))
 
 	It("fixes it", func(ctx SpecContext) {
 		before := noted(ctx, compute0)
@@ -75,7 +75,7 @@ var _ = Describe("A new user", Ordered, func() {
 		Expect(trail[len(trail)-2:]).To(Equal(once("nova")))
 		Expect(novaState(ctx, compute1)).To(Equal("active"))
 		Expect(noted(ctx, compute0)).To(Equal(before))
-	}, SpecTimeout(18*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("upgrades while something runs: nothing is lost, and nothing runs again", func(ctx SpecContext) {
 		before := map[lab.Host][]string{compute0: noted(ctx, compute0), compute1: noted(ctx, compute1)}
@@ -88,7 +88,7 @@ var _ = Describe("A new user", Ordered, func() {
 			Expect(noted(ctx, host)).To(Equal(append(trail, once(allSteps()...)...)), host.Name)
 			Expect(guestOn(ctx, host)).To(Equal(guests[host]), "the process of the guest on %s", host.Name)
 		}
-	}, SpecTimeout(45*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("removes the operators, and finds hosts and objects as they were", func(ctx SpecContext) {
 		before0, before1 := noted(ctx, compute0), noted(ctx, compute1)
@@ -98,7 +98,7 @@ var _ = Describe("A new user", Ordered, func() {
 		Eventually(leader).WithArguments(ctx).Should(HavePrefix(managerPod(ctx).Name + "_"))
 		Consistently(noted).WithArguments(ctx, compute0).WithTimeout(10 * time.Second).WithPolling(time.Second).Should(Equal(before0))
 		Expect(noted(ctx, compute1)).To(Equal(before1))
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("removes the nodes, and with them what was on the hosts", func(ctx SpecContext) {
 		before := map[lab.Host][]string{compute0: noted(ctx, compute0), compute1: noted(ctx, compute1)}
@@ -107,11 +107,11 @@ var _ = Describe("A new user", Ordered, func() {
 			Expect(noted(ctx, host)).To(Equal(append(trail, once("nova-cleanup")...)), host.Name)
 			Expect(host.Console(ctx, remains)).To(BeEmpty(), host.Name)
 		}
-	}, SpecTimeout(18*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 
 	It("removes everything else", func(ctx SpecContext) {
 		follow(ctx, "Remove everything else")
 		Expect(ahead).To(BeEmpty(), "not all of the page was run")
 		Expect(cluster.Kubeconfig).NotTo(BeAnExistingFile())
-	}, SpecTimeout(24*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
