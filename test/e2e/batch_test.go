@@ -148,7 +148,7 @@ func batchStories() {
 		}
 		Expect(inFlight).To(BeNumerically(">=", least), "the manager hardly died while anything ran")
 		AddReportEntry(fmt.Sprintf("the manager died %d times in %d rounds, %d times while runs were under way", deaths, rounds, inFlight))
-	}, SpecTimeout(54*time.Minute))
+	}, SpecTimeout(30*time.Minute))
 
 	It("stays as it is when its runs are deleted, and when the manager has forgotten them", tier.Long, func(ctx SpecContext) {
 		before := historyOf(ctx, spare...)
