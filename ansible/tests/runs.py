@@ -16,7 +16,8 @@ COLLECTION = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENTRYPOINT = os.path.join(COLLECTION, "execution-environment", "entrypoint.py")
 MISSING = shutil.which("ansible-playbook") is None
 # For tests that are left out where every change is tested, and run by make e2e-all.
-long = unittest.skipUnless(os.environ.get("E2E_LONG") == "1", "E2E_LONG=1 is not set")
+LONG = os.environ.get("E2E_LONG") == "1"
+long = unittest.skipUnless(LONG, "E2E_LONG=1 is not set")
 
 
 def needs_ansible(case):
