@@ -73,6 +73,21 @@ func (d *databases) times() map[string]int {
 	return times
 }
 
+// makeNovaWithDatabases makes a Nova with an API and two cells, and the Secrets that it reads.
+func (w *world) makeNovaWithDatabases() *novav1.Nova {
+	GinkgoHelper()
+	nova := MakeNova("nova", w.ns, "osp-secret", "cell1")
+	nova.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1)
+	nova.Spec.CellTemplates[novav1.Cell0Name] = novav1.NovaCellTemplate{HasAPIAccess: true}
+	secret := MakeSecret("osp-secret", w.ns, "NovaPassword", "p")
+	secret.Data["NovaAPIDatabasePassword"], secret.Data["NovaCellDatabasePassword"] = []byte("a"), []byte("d")
+	w.make(secret, nova)
+	for _, cell := range []string{"cell0", "cell1"} {
+		w.make(MakeSecret("rabbitmq-transport-url-nova-"+cell+"-transport", w.ns, "transport_url", "rabbit://"+cell))
+	}
+	return nova
+}
+
 var _ = Describe("A Nova with databases of its own", func() {
 	// prepared returns the hashes of the Jobs that the Nova and its cells remember.
 	prepared := func(w *world, g Gomega) map[string]string {
@@ -89,15 +104,7 @@ var _ = Describe("A Nova with databases of its own", func() {
 			w := newWorld(func(o *controllers.Options) { o.Images.NovaAPI, o.Images.NovaConductor = "api:1", "conductor:1" })
 			w.running.end()
 			done := startDatabases(w.ns)
-			nova := MakeNova("nova", w.ns, "osp-secret", "cell1")
-			nova.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1)
-			nova.Spec.CellTemplates[novav1.Cell0Name] = novav1.NovaCellTemplate{HasAPIAccess: true}
-			secret := MakeSecret("osp-secret", w.ns, "NovaPassword", "p")
-			secret.Data["NovaAPIDatabasePassword"], secret.Data["NovaCellDatabasePassword"] = []byte("a"), []byte("d")
-			w.make(secret, nova)
-			for _, cell := range []string{"cell0", "cell1"} {
-				w.make(MakeSecret("rabbitmq-transport-url-nova-"+cell+"-transport", w.ns, "transport_url", "rabbit://"+cell))
-			}
+			w.makeNovaWithDatabases()
 			w.running = startManager(w.ns, w.opts)
 			at, answered := 1+rng.IntN(45), rng.IntN(2) == 0
 			By(fmt.Sprintf("dying at write %d, answered: %v, in %s", at, answered, w.ns))

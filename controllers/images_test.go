@@ -4,7 +4,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	"k8s.io/utils/ptr"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -69,15 +68,7 @@ var _ = Describe("A manager without images of OpenStack", func() {
 	It("says so on a cell and on a Nova, each of which continues when it names one", func() {
 		w := newWorld()
 		startDatabases(w.ns)
-		nova, cell := MakeNova("nova", w.ns, "osp-secret", "cell1"), MakeCell("nova-cell1", w.ns).Obj()
-		nova.Spec.APIServiceTemplate.Replicas = ptr.To[int32](1)
-		nova.Spec.CellTemplates[novav1.Cell0Name] = novav1.NovaCellTemplate{HasAPIAccess: true}
-		secret := MakeSecret("osp-secret", w.ns, "NovaPassword", "p")
-		secret.Data["NovaAPIDatabasePassword"], secret.Data["NovaCellDatabasePassword"] = []byte("a"), []byte("d")
-		w.make(secret, nova)
-		for _, cell := range []string{"cell0", "cell1"} {
-			w.make(MakeSecret("rabbitmq-transport-url-nova-"+cell+"-transport", w.ns, "transport_url", "rabbit://"+cell))
-		}
+		nova, cell := w.makeNovaWithDatabases(), MakeCell("nova-cell1", w.ns).Obj()
 		w.condition(cell, novav1.NovaConductorReadyCondition, "False/ImageMissing/Error", "nova-conductor", "RELATED_IMAGE_NOVA_CONDUCTOR_IMAGE_URL_DEFAULT")
 		w.condition(nova, novav1.NovaAPIReadyCondition, "False/ImageMissing/Error", "nova-api-os-compute", "RELATED_IMAGE_NOVA_API_IMAGE_URL_DEFAULT")
 		w.calm()
