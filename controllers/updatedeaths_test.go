@@ -50,7 +50,7 @@ func readySet(ctx context.Context, set *appsv1.StatefulSet) {
 	}
 	before, replicas := client.MergeFrom(set.DeepCopy()), ptr.Deref(set.Spec.Replicas, 1)
 	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: replicas, ReadyReplicas: replicas, UpdatedReplicas: replicas}
-	_ = api.Status().Patch(ctx, set, before) // fails if the set has gone
+	_ = api.Status().Patch(ctx, set, before) // fails if the set was deleted
 }
 
 // releases of the services in the order of an update, as conductors, scheduler, API, computes in pods.

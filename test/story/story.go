@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/textlogger"
@@ -73,12 +74,12 @@ func Each[T client.Object](namespace string, list client.ObjectList, do func(con
 	GinkgoHelper()
 	background, stop := context.WithCancel(ctx)
 	var ended sync.WaitGroup
-	ended.Go(func() {
-		for background.Err() == nil { // the API server ends each watch after some time
-			if w, err := api.Watch(background, list, append(opts, client.InNamespace(namespace))...); err == nil {
-				follow(background, w, do)
+	ended.Go(func() { // again, as the API server ends each watch after some time
+		wait.UntilWithContext(background, func(ctx context.Context) {
+			if w, err := api.Watch(ctx, list, append(opts, client.InNamespace(namespace))...); err == nil {
+				follow(ctx, w, do)
 			}
-		}
+		}, 50*time.Millisecond)
 	})
 	DeferCleanup(func() { stop(); ended.Wait() })
 }
