@@ -3,7 +3,6 @@ package controllers_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -72,7 +71,7 @@ func (w *world) firstRun(step string) *ansibleeev1.OpenStackAnsibleEE {
 // eachDeath tells a story in which the manager dies at a write that is drawn: few times, each
 // time the suite runs others, or many times with E2E_LONG=1.
 func eachDeath(few, many int, tell func(rng *rand.Rand)) {
-	if os.Getenv("E2E_LONG") == "1" {
+	if inFull {
 		few = many
 	}
 	for death := range few {

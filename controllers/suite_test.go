@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ const (
 	// still is for what must not happen.
 	still = 700 * time.Millisecond
 )
+
+// inFull is set with E2E_LONG=1, which runs what takes too long where every change is tested.
+var inFull = os.Getenv("E2E_LONG") == "1"
 
 // long is a story that is begun before others, so that no process is left with it at the end.
 const long = SpecPriority(1)
