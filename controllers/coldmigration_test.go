@@ -81,10 +81,10 @@ var _ = Describe("Cold migration", func() {
 			}
 		}
 	}
-	// fails has the step fail on a host.
-	fails := func(failing string) {
+	// fails has a step fail on a host.
+	fails := func(failing, at string) {
 		w.hosts.Decide(func(host, name string) fakekube.Outcome {
-			if host == failing && name == step {
+			if host == failing && name == at {
 				return fakekube.Failed
 			}
 			return fakekube.OK
@@ -121,6 +121,21 @@ var _ = Describe("Cold migration", func() {
 		w.exactlyOnce()
 	})
 
+	It("knows a host whose key is known though its node is not ready, and runs on the others once", func() {
+		fails("b", "install-os")
+		w.make(w.role("compute").Services("install-os", "configure-os").Cell("cell1").Obj(),
+			MakeNode("a", w.ns).Role("compute").Host("192.0.2.1").Obj(), MakeNode("b", w.ns).Role("compute").Host("2001:db8::2").Obj())
+		w.computesReady("a")
+		Expect(w.last("a", step).Files["known_hosts"]).To(And(ContainSubstring(keyOfA), ContainSubstring(keyOfB)))
+		By("correcting the host")
+		fails("", "")
+		annotate(w.node("b"), common.RerunAnnotation, "corrected")
+		w.computesReady("b")
+		w.condition(w.compute("b"), ready, "True/Ready/", "2 computes")
+		w.quiet()
+		Expect(w.times("a", step)).To(Equal(1))
+	})
+
 	It("gives each cell another key", func() {
 		w.makeCell("cell2")
 		Expect(get(Default, secret()).Data["ssh-privatekey"]).NotTo(Equal(get(Default, MakeSecret(novav1.MigrationKeySecretName("cell2"), w.ns, "", "")).Data["ssh-privatekey"]))
@@ -129,7 +144,7 @@ var _ = Describe("Cold migration", func() {
 	It("changes the key when asked, and accepts the one before until every host has the new one", func() {
 		pair()
 		before := used("a")
-		fails("b")
+		fails("b", step)
 		annotate(cell, novav1.RotateMigrationKeyAnnotation, "1")
 		w.condition(cell, keyReady, "True/Ready/", "the one before, "+before+", is accepted until all have it, and 1 of them do not")
 		after := used("a")
@@ -142,7 +157,7 @@ var _ = Describe("Cold migration", func() {
 		annotate(cell, novav1.RotateMigrationKeyAnnotation, "2")
 
 		By("letting b have it")
-		fails("")
+		fails("", step)
 		for _, name := range []string{"a", "b"} {
 			Eventually(func(g Gomega) {
 				g.Expect(used(name)).NotTo(BeElementOf(before, after))

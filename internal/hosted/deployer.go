@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -203,7 +204,7 @@ func (d *deployer) setup(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(d.empty(), builder.WithPredicates(watch.SpecChanges)).
-		Watches(&dataplanev1.OpenStackDataPlaneNode{}, d.Engine.Following(d.name, dataplane.Role, d.ofNode(watch.Itself), becameReady), builder.WithPredicates(watch.SpecOrReadyChanges)).
+		Watches(&dataplanev1.OpenStackDataPlaneNode{}, d.Engine.Following(d.name, dataplane.Role, d.ofNode(watch.Itself), becameReady), builder.WithPredicates(nodeChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneNode{}, watch.Gather(0, d.ofNode(dataplane.Rivals(mgr.GetClient()))), builder.WithPredicates(dataplane.MachineChanges)).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, d.Engine.Expecting(d.name, watch.ByName, d.ofNode(nodesOfRole(mgr.GetClient()))), builder.WithPredicates(watch.SpecChanges)).
 		WatchesMetadata(&corev1.ConfigMap{}, users("ConfigMap")).
@@ -227,6 +228,12 @@ func (d *deployer) busy(ctx context.Context, obj client.Object) string {
 	}
 	return d.Busy(ctx, obj)
 }
+
+// nodeChanges lets through what objects read of their node: what people change, Ready, and the
+// key of the host, by which others know it also while the node is not Ready.
+var nodeChanges = predicate.Or(watch.SpecOrReadyChanges, watch.Changes(func(obj client.Object) string {
+	return dataplane.HostKey(obj.(*dataplanev1.OpenStackDataPlaneNode))
+}))
 
 // becameReady reports whether phase 0 of a node has ended, so that services can follow.
 func becameReady(before, after client.Object) bool {

@@ -181,17 +181,17 @@ func isCheck(pod *corev1.Pod) bool {
 	})
 }
 
-// meet returns how a run ends on a host, and what it adds to the recap, given
-// which hosts are known. The caller holds the lock.
-func (s *Space) meet(e Execution, known string) (Outcome, []any) {
+// meet returns how a run ends on a host, and the key of the host if it is met for the first
+// time, given which hosts are known. The caller holds the lock.
+func (s *Space) meet(e Execution, known string) (Outcome, string) {
 	key := s.keys[e.Host]
 	switch {
 	case key == "" || strings.Contains(known, key):
-		return s.rule(e.Host, e.Step), nil
+		return s.rule(e.Host, e.Step), ""
 	case strings.Contains(known, fmt.Sprint(e.Vars["ansible_host"])+" "):
-		return Unreachable, nil
+		return Unreachable, ""
 	}
-	return s.rule(e.Host, e.Step), []any{"", key}
+	return s.rule(e.Host, e.Step), key
 }
 
 // Delay makes runs take some time.
@@ -335,7 +335,7 @@ func (s *Space) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (in
 			s.overlaps = append(s.overlaps, fmt.Sprintf("%s: %s and %s", host, other, job.Name))
 		}
 		s.busy[host] = job.Name
-		var met []any
+		var met string
 		var ran []string
 		outcome, done := OK, 0
 		for ; done < len(steps) && outcome == OK; done++ {
@@ -349,21 +349,18 @@ func (s *Space) play(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (in
 		}
 		switch outcome {
 		case OK:
-			recap[host] = append([]any{3 * done, 1, 0, 0, 0}, met...)
-			if note := s.notes[host]; note != "" && len(met) == 0 {
-				recap[host] = append(recap[host], note)
-			}
+			recap[host] = []any{3 * done, 1, 0, 0, 0, s.notes[host], met}
 			if found := s.differences(host, ran, isCheck(pod)); len(found) > 0 {
-				recap[host] = []any{3 * done, len(found), 0, 0, 0, "", "", done, 1, nil, 0, found}
+				recap[host] = []any{3 * done, len(found), 0, 0, 0, "", met, done, 1, nil, 0, found}
 			} else if isCheck(pod) {
 				recap[host][1] = 0
 			}
 		case Failed:
-			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: boom on " + host, "", done - 1}, false
+			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: boom on " + host, met, done - 1}, false
 		case Refused:
-			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: no such option", "", done - 1, 1, done, 1}, false
+			recap[host], good = []any{1, 0, 1, 0, 0, "task Configure: no such option", met, done - 1, 1, done, 1}, false
 		case Occupied:
-			recap[host], good = []any{1, 0, 1, 0, 0, "task Check: 1 guests run", "", done - 1, 1, nil, 0, []any{}, 1}, false
+			recap[host], good = []any{1, 0, 1, 0, 0, "task Check: 1 guests run", met, done - 1, 1, nil, 0, []any{}, 1}, false
 		case Unreachable:
 			recap[host], good = []any{done - 1, 0, 0, 1, 0, "connect to " + host + ": no route to host", "", done - 1, min(done-1, 1)}, false
 		case Missing:
