@@ -95,7 +95,8 @@ func batchStories() {
 		// nothing else.
 		for _, host := range good {
 			Eventually(trail).WithArguments(ctx, host).WithTimeout(3*time.Minute).Should(
-				HaveExactElements(startAndEnd(append(slices.Clone(batchSteps), "live-migration")...)), host.Name)
+				HaveExactElements(startAndEnd(append(slices.Clone(batchSteps), "live-migration")...)),
+				func() string { return trailWithRuns(ctx, host) })
 		}
 		for _, host := range bad { // the first of them that recovered takes it over too
 			Eventually(func(g Gomega) {

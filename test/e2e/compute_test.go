@@ -195,6 +195,17 @@ func trail(ctx context.Context, host lab.Host) []string {
 	return lines
 }
 
+// trailWithRuns is the end of the trail in one line, each entry with its run and its hash. It
+// describes assertions.
+func trailWithRuns(ctx context.Context, host lab.Host) string {
+	runs, err := host.Runs(ctx)
+	lines := []string{}
+	for _, r := range runs[max(0, len(runs)-8):] {
+		lines = append(lines, fmt.Sprintf("%s %s (%s, %.8s)", r.Event, r.Step, r.Run, r.Hash))
+	}
+	return fmt.Sprint(host.Name, ": ", strings.Join(lines, ", "), err)
+}
+
 // startAndEnd is the trail of steps that went well one after the other.
 func startAndEnd(steps ...string) []string {
 	lines := []string{}
