@@ -13,7 +13,7 @@ var (
 	dbSyncReady             = Condition{Type: condition.DBSyncReadyCondition}
 	deploymentReady         = Condition{Type: condition.DeploymentReadyCondition}
 
-	notChecked = Reason{condition.InitReason, "a phase has not been checked yet, because an earlier one is not complete", "see the conditions that are False"}
+	notChecked = Reason{condition.InitReason, "the phase waits for an earlier condition", "see the conditions that are False"}
 	failed     = Reason{condition.ErrorReason, "a fault of the environment, for example an API server that does not answer; the message has the details", "fix what the message names; it is retried automatically, with increasing delays"}
 	notReached = Reason{condition.RequestedReason, "(Unknown) no run has reached the host yet", "nothing: it continues automatically"}
 )

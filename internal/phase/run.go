@@ -35,7 +35,7 @@ func ReadyMessage(obj Object) string {
 	if ready := obj.GetConditions().Get(condition.ReadyCondition); ready != nil && ready.Message != "" {
 		return ready.Message
 	}
-	return "it has not been checked yet"
+	return "not reconciled yet"
 }
 
 // Runner reports the outcome of reconciliations.
@@ -105,7 +105,7 @@ const staleDelay = 5 * time.Millisecond
 func begin(obj Object, types []condition.Type) {
 	fresh := condition.Conditions{}
 	for _, t := range types {
-		fresh = append(fresh, *condition.UnknownCondition(t, condition.InitReason, "Not checked yet: see the conditions that are not True"))
+		fresh = append(fresh, *condition.UnknownCondition(t, condition.InitReason, "Waiting for an earlier condition: see the conditions that are not True"))
 	}
 	*obj.GetConditions() = fresh
 	if r, ok := obj.(recorder); ok {

@@ -99,7 +99,7 @@ func (s *scope) apiInputs(ctx context.Context) error {
 		return nil
 	}
 	for _, t := range append([]condition.Type{condition.DBSyncReadyCondition, novav1.NovaCellMappingsReadyCondition, novav1.OnlineMigrationsReadyCondition, novav1.NovaDBPurgeReadyCondition, novav1.NovaComputeServicesReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...) {
-		mark.Set(condition.UnknownCondition(t, condition.InitReason, "Not checked yet: see the conditions that are not True"))
+		mark.Set(condition.UnknownCondition(t, condition.InitReason, "Waiting for an earlier condition: see the conditions that are not True"))
 	}
 	if err := s.checkAPI(ctx); err != nil {
 		return err
