@@ -166,7 +166,7 @@ func TestServicesOfClassesAndOfOVN(t *testing.T) {
 	})
 	t.Run("must-gather has classes and services, and none of their secrets", k.gathersServices)
 	t.Run("an object of another node is neither shown nor run again, although it has the name", func(t *testing.T) {
-		const taken = `EDPMService "agent-edpm-compute-0" is for node "edpm-compute-0"`
+		const taken = `EDPMService "agent-edpm-compute-0" belongs to node "edpm-compute-0"`
 		k.make(&dataplanev1.OpenStackDataPlaneNode{ObjectMeta: k.meta("compute-0")})
 		k.showService("compute-0", dataplanev1.NodeServiceStatus{Name: "agent-edpm", Message: taken, Kind: "EDPMService", ObjectName: "agent-edpm-compute-0"})
 		out := k.says("", []string{"status", "compute-0"}, "1 agent-edpm   False", taken)

@@ -143,8 +143,8 @@ func (c *creator) setup(mgr ctrl.Manager) error {
 	return b.Complete(c)
 }
 
-// existence lets through that an object appears, is deleted, or goes, and that it gets
-// its finalizer.
+// existence passes create and delete events, and updates that set deletionTimestamp or
+// change finalizers.
 var existence = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
@@ -225,11 +225,11 @@ func kept(node client.Object) bool {
 func (p *post) unfit(obj Object, value string) (condition.Reason, string) {
 	if spec, _ := obj.Hosted(); spec.DataplaneNodeName != p.node.Name {
 		return common.ConflictReason, fmt.Sprintf(
-			"%s %q is for node %q (spec.dataplaneNodeName): if nothing needs it, delete it, and one is created for this node", p.name, obj.GetName(), spec.DataplaneNodeName)
+			"%s %q belongs to node %q (spec.dataplaneNodeName). Delete it if unused; the operator then creates one for this node", p.name, obj.GetName(), spec.DataplaneNodeName)
 	}
 	if service := p.serviceOf(obj); service != p.Offering.Name {
 		return common.ConflictReason, fmt.Sprintf(
-			"%s %q is for service %q: if nothing needs it, delete it, and one is created for service %q", p.name, obj.GetName(), service, p.Offering.Name)
+			"%s %q belongs to service %q. Delete it if unused; the operator then creates one for service %q", p.name, obj.GetName(), service, p.Offering.Name)
 	}
 	halt := p.mismatch(obj, p.Offering, value)
 	switch {
@@ -294,7 +294,7 @@ func (p *post) show(ctx context.Context, obj Object) error {
 	}
 	s := p.stateOf(obj)
 	if !metav1.IsControlledBy(obj, p.node) && !p.node.DeletionTimestamp.IsZero() {
-		s.message = "it does not belong to this node but is on its host: delete the object, and the service is removed from the host"
+		s.message = "not owned by this node, but deployed on its host. Delete the object to remove the service"
 	}
 	_, err := dataplane.SetServiceStatus(ctx, p.Client, p.node, p.entry(s))
 	return client.IgnoreNotFound(err)
