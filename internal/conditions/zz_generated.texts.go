@@ -42,7 +42,7 @@ var (
 	hostedCleanup                      = Reason{"CleaningUp", "the object is being deleted, and its service is being removed from the host", "nothing: it continues automatically"}
 	hostedCleanupFailed                = Reason{"CleanupFailed", "the host cannot be cleaned up; the message says why, and what is left on it", "fix the host and run `kubectl edpm rerun <node> --step <service>`, or skip clean-up with the annotation `edpm.openstack.org/skip-cleanup`: see [removing a node](how-to/scale-in.md)"}
 	hostedMachineConflict              = Reason{"MachineConflict", "the object is being deleted, and the clean-up would remove the services of another node that is deployed on the same machine", "set `edpm.openstack.org/skip-cleanup`, or delete the other node first: see [one host, two nodes](how-to/replace-a-host.md#one-host-two-nodes)"}
-	podifiedPodNodesReady              = Condition{Type: "PodNodesReady", Means: "no pod is on a node that does not answer"}
+	podifiedPodNodesReady              = Condition{Type: "PodNodesReady", Means: "all scheduled pods are on reachable nodes"}
 	podifiedNodeNotReady               = Reason{"NodeNotReady", "pods are on a node that does not answer", "bring the node back; its pods are evicted if it stays unavailable"}
 	podifiedPodsTerminating            = Reason{"PodsTerminating", "pods were evicted from a node that does not answer, and are not replaced while they are terminating", "bring the node back, delete the Node, or force the deletion of the pods: the message has the commands"}
 	podifiedRollingOut                 = Reason{"RollingOut", "pods are being created or replaced", "nothing: it continues automatically"}

@@ -220,7 +220,7 @@ func (r *jobRun) clear(ctx context.Context, done Jobs) (*batchv1.Job, error) {
 		if err := r.deleteJob(ctx, job); err != nil {
 			return nil, err
 		}
-		return nil, phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Waiting until Job %s is deleted, whose inputs have changed", job.Name)
+		return nil, phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Inputs changed: waiting for Job %s to be deleted", job.Name)
 	}
 	return present, nil
 }
@@ -284,7 +284,7 @@ func (r *jobRun) halt(err error) error {
 // progress says how far a Job is.
 func (r *jobRun) progress(ctx context.Context, job *batchv1.Job) error {
 	if jobCondition(job, batchv1.JobFailed) {
-		return phase.Stalled(r.condition, podifiedv1.JobFailedReason, "Job %s, which is to %s, has failed: delete it to run it again", job.Name, r.Purpose)
+		return phase.Stalled(r.condition, podifiedv1.JobFailedReason, "Job %s (%s) failed. Delete it to retry", job.Name, r.Purpose)
 	}
 	pods := &corev1.PodList{}
 	if err := r.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{jobPodIndex: job.Name}); err != nil {
@@ -292,7 +292,7 @@ func (r *jobRun) progress(ctx context.Context, job *batchv1.Job) error {
 	}
 	for i := range pods.Items {
 		if trouble := troubleOf(&pods.Items[i], r.causes()); trouble.Reason != "" {
-			return phase.Failing(r.condition, trouble.Reason, "Job %s, which is to %s, does not succeed: %s. It is retried automatically. See kubectl logs job/%[1]s", job.Name, r.Purpose, trouble.Text)
+			return phase.Failing(r.condition, trouble.Reason, "Job %s (%s) keeps failing: %s. Retrying automatically. See kubectl logs job/%[1]s", job.Name, r.Purpose, trouble.Text)
 		}
 	}
 	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s", job.Name, r.Purpose)

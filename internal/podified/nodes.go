@@ -26,7 +26,7 @@ func (p *deployment) nodes(ctx context.Context) error {
 		return err
 	}
 	if len(lost) == 0 {
-		p.mark().MarkTrue(podifiedv1.PodNodesReadyCondition, "No pod is on a node that does not answer")
+		p.mark().MarkTrue(podifiedv1.PodNodesReadyCondition, "All scheduled pods are on reachable nodes")
 		return nil
 	}
 	reason, texts := podifiedv1.NodeNotReadyReason, []string{}

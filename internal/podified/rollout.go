@@ -47,7 +47,7 @@ func (p *deployment) rollout() {
 	failing := p.firstCause(unready)
 	switch {
 	case p.held:
-		p.progress(podifiedv1.HeldReason, condition.SeverityWarning, "A change of StatefulSet %s is held back: see %s. %d of %d pods are ready without it. %s",
+		p.progress(podifiedv1.HeldReason, condition.SeverityWarning, "Rollout of StatefulSet %s is on hold (see %s). %d of %d pods of the current revision are ready. %s",
 			p.Name, topologyv1.PlacementReadyCondition, s.ReadyReplicas, p.Replicas, unplaced(waiting))
 	case len(waiting) > 0:
 		p.progress(podifiedv1.PodsPendingReason, condition.SeverityWarning, "%s", unplaced(waiting))

@@ -38,7 +38,7 @@ const InputHash = "input"
 // Conditions in addition to lib-common's InputReady, ServiceConfigReady, TopologyReady,
 // NetworkAttachmentsReady and DeploymentReady, and the PlacementReady of what has pods.
 const (
-	// PodNodesReadyCondition : no pod is on a node that does not answer.
+	// PodNodesReadyCondition : all scheduled pods are on reachable nodes.
 	PodNodesReadyCondition condition.Type = "PodNodesReady"
 )
 
