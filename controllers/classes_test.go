@@ -319,7 +319,7 @@ var _ = Describe("A service class", func() {
 	It("disappears at once when no node uses it", func() {
 		w := newPlane()
 		w.make(MakeServiceClass("agent", w.ns).Obj())
-		w.condition(w.class("agent"), edpmv1.ServicesReadyCondition, "True/Ready/", "No node has annotation example.org/agent")
+		w.condition(w.class("agent"), edpmv1.ServicesReadyCondition, "True/Ready/", "No node or role has annotation example.org/agent")
 		remove(w.class("agent"))
 		gone(w.class("agent"))
 	})

@@ -93,7 +93,7 @@ func (s *scope) preceding(ctx context.Context) error {
 		return phase.Waiting(edpmv1.PrecedingServicesReadyCondition, edpmv1.PrecedingNotReadyReason,
 			"Waiting for service %s of OpenStackDataPlaneNode %s to become Ready: see status.services of the node", name, s.Node.Name)
 	}
-	s.service.Status.Conditions.MarkTrue(edpmv1.PrecedingServicesReadyCondition, "The services that come before are Ready")
+	s.service.Status.Conditions.MarkTrue(edpmv1.PrecedingServicesReadyCondition, "All services in spec.after of EDPMServiceClass %s are Ready", s.class.Name)
 	return nil
 }
 

@@ -175,7 +175,7 @@ func (s *scope) ready(context.Context) error {
 		}
 	}
 	if status.Nodes == 0 {
-		status.Conditions.MarkTrue(edpmv1.ServicesReadyCondition, "No node has annotation %s, and no role has it", s.class.Spec.Annotation)
+		status.Conditions.MarkTrue(edpmv1.ServicesReadyCondition, "No node or role has annotation %s", s.class.Spec.Annotation)
 		return nil
 	}
 	status.Conditions.MarkTrue(edpmv1.ServicesReadyCondition, "The service is Ready on %s nodes", status.NodesSummary)
