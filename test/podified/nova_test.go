@@ -683,7 +683,7 @@ spec:
 
 		By("running no API")
 		change(nova(), func(n *novav1.Nova) { n.Spec.APIServiceTemplate.Replicas = ptr.To[int32](0) })
-		shows(nova(), novav1.NovaAPIReadyCondition, "True/Ready/", "No API is run", "spec.apiServiceTemplate.replicas")
+		shows(nova(), novav1.NovaAPIReadyCondition, "True/Ready/", "The API is disabled", "spec.apiServiceTemplate.replicas")
 		Eventually(w.births).Should(HaveLen(2))
 		Eventually(w.jobs).Should(And(HaveLen(2), HaveKey("nova-cell0-db-sync"), HaveKey("nova-cell1-db-sync")))
 		Expect(w.users("t")).To(ContainElement("Nova/nova"), "it still refers to it")
@@ -696,7 +696,7 @@ spec:
 		ready(nova())
 		Expect(w.births()).To(And(HaveLen(2), HaveKey("nova-cell0-conductor-0"), HaveKey("nova-cell1-conductor-0")))
 		Expect(w.ran(mark)).To(ConsistOf("nova-cell0-db-sync", "nova-cell1-db-sync"))
-		shows(nova(), novav1.NovaAPIReadyCondition, "True/Ready/", "No API is run")
+		shows(nova(), novav1.NovaAPIReadyCondition, "True/Ready/", "The API is disabled")
 	})
 
 	It("runs Jobs again for each new token, and none when a token is removed", func() {

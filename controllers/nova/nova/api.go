@@ -95,7 +95,7 @@ func (s *scope) apiInputs(ctx context.Context) error {
 			return err
 		}
 		s.nova.Status.API, s.nova.Status.Scheduler, s.nova.Status.Jobs = nil, nil, nil
-		mark.MarkTrue(novav1.NovaAPIReadyCondition, "No API is run: to run one, set spec.apiServiceTemplate.replicas")
+		mark.MarkTrue(novav1.NovaAPIReadyCondition, "The API is disabled. Set spec.apiServiceTemplate.replicas to enable it")
 		return nil
 	}
 	for _, t := range append([]condition.Type{condition.DBSyncReadyCondition, novav1.NovaCellMappingsReadyCondition, novav1.OnlineMigrationsReadyCondition, novav1.NovaDBPurgeReadyCondition, novav1.NovaComputeServicesReadyCondition, condition.ServiceConfigReadyCondition}, podified.Conditions...) {

@@ -96,7 +96,7 @@ func (s *scope) mapCells(ctx context.Context) error {
 	case w.err != nil:
 		return w.err
 	case w.halt == nil:
-		mark.MarkTrue(novav1.NovaCellMappingsReadyCondition, "The API knows every cell that has a database")
+		mark.MarkTrue(novav1.NovaCellMappingsReadyCondition, "All cells with a database are mapped")
 		s.noteMappings(ctx)
 		return nil
 	}

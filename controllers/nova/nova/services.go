@@ -78,7 +78,7 @@ func (s *scope) computeServices(ctx context.Context) error {
 		mark.MarkFalse(novav1.NovaComputeServicesReadyCondition, trouble.Reason, condition.SeverityWarning,
 			"%s. It is tried again automatically; until then computes that were up are shown as they were", trouble.Message)
 	default:
-		mark.MarkTrue(novav1.NovaComputeServicesReadyCondition, "The API is asked for the services of computes")
+		mark.MarkTrue(novav1.NovaComputeServicesReadyCondition, "Compute services are read from the Nova API")
 		err = s.mapHosts(ctx)
 	}
 	return err
