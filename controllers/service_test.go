@@ -113,7 +113,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.make(w.role("compute").Cell("cell1").Obj())
 		w.makeNodes(1, "compute")
 		w.computesReady("n000")
-		w.condition(w.compute("n000"), service, "True/NotObserved/", "NovaCell cell1 belongs to no Nova that runs an API")
+		w.condition(w.compute("n000"), service, "True/NotObserved/", "no Nova with an API manages NovaCell cell1")
 		Expect(get(Default, w.compute("n000")).Status.ComputeService).To(BeNil())
 	})
 
@@ -328,7 +328,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		up(server, "n000")
 		w.computesReady("n000")
 		w.make(MakeNode("n001", w.ns).Role("compute").Host("10.0.0.1").Vars(`{"edpm_nova_host": "n000"}`).Obj())
-		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason, "n001 and n000 are both host n000 in nova", "correct edpm_nova_host")
+		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason, "n001 and n000 both register host n000 in nova", "Fix edpm_nova_host")
 		annotate(w.node("n001"), common.DisableAnnotation, "new memory")
 		w.quiet()
 		w.computesReady("n000")
@@ -350,7 +350,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason)
 		Eventually(func() int { return w.times("n001", "nova") }).Should(Equal(1))
 		remove(w.node("n001"))
-		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason, "Deleting: ", "n001 and n000 are both host n000", common.SkipCleanupAnnotation)
+		w.halted(w.compute("n001"), service, novav1.ServiceConflictReason, "Deleting: ", "n001 and n000 both register host n000", common.SkipCleanupAnnotation)
 		annotate(w.node("n001"), common.SkipCleanupAnnotation, "true")
 		gone(w.compute("n001"))
 		Eventually(func() []string { return w.events("n001") }).Should(ContainElement(And(

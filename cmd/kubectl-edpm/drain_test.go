@@ -110,8 +110,8 @@ func TestDrain(t *testing.T) {
 		}
 		k.refuses([]string{"drain", second, "--timeout", "1s"}, "the drain of edpm-compute-1 continues")
 	})
-	t.Run("fails where no one can be asked to move guests", func(t *testing.T) {
-		k.say(second, is(novav1.DrainedCondition, novav1.DrainNotPossibleReason, "NovaCell c belongs to no Nova that runs an API"))
+	t.Run("fails where no Nova with an API manages the cell", func(t *testing.T) {
+		k.say(second, is(novav1.DrainedCondition, novav1.DrainNotPossibleReason, "No Nova with an API manages NovaCell c"))
 		k.refuses([]string{"drain", second}, "node edpm-compute-1 cannot be drained: DrainNotPossible")
 	})
 	t.Run("ends with what nova says of the service, which another user may have disabled", func(t *testing.T) {

@@ -206,8 +206,8 @@ const (
 	// namespace, which was created before, or is used twice; nothing is changed. Remedy: set
 	// `apiDatabaseName`, and `cellDatabaseName` of each cell, to other databases.
 	DatabaseConflictReason condition.Reason = "DatabaseConflict"
-	// NotObservedReason : (True) the cell belongs to no Nova that runs an API, so no API is
-	// asked. Remedy: nothing; to have it observed, run the API by
+	// NotObservedReason : (True) no Nova with an API manages the cell, so no API is asked.
+	// Remedy: nothing; to have it observed, run the API by
 	// `apiServiceTemplate.replicas` of the [Nova](nova.md).
 	NotObservedReason condition.Reason = "NotObserved"
 	// ServiceNotReportedReason : nova does not know a service nova-compute of the host.
@@ -252,8 +252,8 @@ const (
 	// Those that failed are tried again after a minute, and then less and less often. Remedy:
 	// see [guests that cannot move](how-to/drain.md#guests-that-cannot-move).
 	GuestsRemainReason condition.Reason = "GuestsRemain"
-	// DrainNotPossibleReason : the cell belongs to no Nova that runs an API, so no one can be
-	// asked to move guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
+	// DrainNotPossibleReason : no Nova with an API manages the cell, so the operator cannot
+	// move guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
 	// [Nova](nova.md), or move the guests and remove annotation `edpm.openstack.org/drain`.
 	DrainNotPossibleReason condition.Reason = "DrainNotPossible"
 	// HostFencedReason : the host is off, as annotation `edpm.openstack.org/fence` of the node or
@@ -268,8 +268,8 @@ const (
 	// No guest is evacuated. Remedy: power the host off, or remove annotation
 	// `edpm.openstack.org/fence`.
 	HostAliveReason condition.Reason = "FencedHostAlive"
-	// EvacuationNotPossibleReason : the cell belongs to no Nova that runs an API, so no one can
-	// be asked to evacuate guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
+	// EvacuationNotPossibleReason : no Nova with an API manages the cell, so the operator
+	// cannot evacuate guests. Remedy: run the API by `apiServiceTemplate.replicas` of the
 	// [Nova](nova.md), or evacuate the guests and remove annotation `edpm.openstack.org/fence`.
 	EvacuationNotPossibleReason condition.Reason = "EvacuationNotPossible"
 	// HostEvacuatedReason : (True) nova has nothing on the host. Remedy: nothing; it can be

@@ -38,7 +38,7 @@ func (s *Registration) findConflict(ctx context.Context, api *novav1.Nova, host 
 		if other, err = s.ownerOfPod(ctx, api, host); err != nil {
 			return nil, err
 		}
-		text = fmt.Sprintf("NovaExternalCompute %s and NovaCompute %s both have host %s in nova, so nothing is changed there for the former: correct %s in ansibleVars of its node",
+		text = fmt.Sprintf("NovaExternalCompute %s and NovaCompute %s both register host %s in nova; nova is not updated for the NovaExternalCompute. Fix %s in ansibleVars of its node",
 			s.compute.Name, other, host, hostVar)
 	}
 	if other == "" {
@@ -95,6 +95,6 @@ func rivals(compute, other *novav1.NovaExternalCompute) bool {
 }
 
 func conflictText(compute, other, host string) string {
-	return fmt.Sprintf("NovaExternalComputes %s and %s are both host %s in nova, so nothing is changed there for %s: correct %s in ansibleVars of the node that has the wrong name",
+	return fmt.Sprintf("NovaExternalComputes %s and %s both register host %s in nova; nova is not updated for %s. Fix %s in ansibleVars of the node with the wrong name",
 		compute, other, host, compute, hostVar)
 }

@@ -78,7 +78,7 @@ func TestWhoIsNotRecordedTakesNoHostFromWhoIs(t *testing.T) {
 			t.Errorf("%s: disputed is %v; want %v", title, got, c.want)
 		}
 	}
-	if text := conflictText("n1", "n0", "h"); !strings.HasPrefix(text, "NovaExternalComputes n1 and n0 are both host h in nova") {
+	if text := conflictText("n1", "n0", "h"); !strings.HasPrefix(text, "NovaExternalComputes n1 and n0 both register host h in nova") {
 		t.Errorf("it says %q", text)
 	}
 }

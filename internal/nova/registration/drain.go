@@ -118,7 +118,7 @@ func (s *Registration) undrainable() *phase.Halt {
 		return phase.Stalled(t, novav1.InvalidSpecReason, "OpenStackDataPlaneNode %s: %v", s.compute.Spec.DataplaneNodeName, errs.ToAggregate())
 	case s.api == nil && s.wantsDrain():
 		return phase.Stalled(t, novav1.DrainNotPossibleReason,
-			"NovaCell %s belongs to no Nova that runs an API, so no one can be asked to move guests: run it by apiServiceTemplate.replicas of the Nova, or move the guests and remove annotation %s of the node",
+			"No Nova with an API manages NovaCell %s, so the operator cannot move guests: enable the API with apiServiceTemplate.replicas of the Nova, or move the guests and remove annotation %s of the node",
 			s.compute.Spec.CellName, common.DrainAnnotation)
 	case halt != nil:
 		return &phase.Halt{Type: t, Reason: halt.Reason, Severity: halt.Severity, Message: halt.Message}

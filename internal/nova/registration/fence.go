@@ -126,7 +126,7 @@ func (s *Registration) unevacuable() *phase.Halt {
 		return phase.Stalled(t, novav1.InvalidSpecReason, "OpenStackDataPlaneNode %s: %v", s.compute.Spec.DataplaneNodeName, append(errs, wrong...).ToAggregate())
 	case s.api == nil && s.isOff():
 		return phase.Stalled(t, novav1.EvacuationNotPossibleReason,
-			"NovaCell %s belongs to no Nova that runs an API, so no one can be asked to evacuate guests: run it by apiServiceTemplate.replicas of the Nova, or evacuate the guests and remove annotation %s of the node",
+			"No Nova with an API manages NovaCell %s, so the operator cannot evacuate guests: enable the API with apiServiceTemplate.replicas of the Nova, or evacuate the guests and remove annotation %s of the node",
 			s.compute.Spec.CellName, common.FenceAnnotation)
 	case halt != nil:
 		return &phase.Halt{Type: t, Reason: halt.Reason, Severity: halt.Severity, Message: halt.Message}

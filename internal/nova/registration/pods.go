@@ -123,7 +123,7 @@ func (p *PodServices) findRival(ctx context.Context, api *novav1.Nova, host stri
 		return nil, err
 	}
 	return &computeservice.Trouble{Reason: novav1.ServiceConflictReason, Message: fmt.Sprintf(
-		"NovaCompute %s and NovaExternalCompute %s both have host %s in nova, so nothing is changed there for the pod: delete the node of the NovaExternalCompute, and give its host another name",
+		"NovaCompute %s and NovaExternalCompute %s both register host %s in nova; nova is not updated for the pod. Delete the node of the NovaExternalCompute, and give its host another name",
 		p.compute.Name, other, host)}, nil
 }
 

@@ -153,9 +153,9 @@ func (s *service) askable(ctx context.Context, api *novav1.Nova) (*computeservic
 	return s.observer.Client(ctx, key)
 }
 
-// notObserved is the condition of what belongs to no Nova that runs an API.
+// notObserved is the condition of a service whose cell no Nova with an API manages.
 func notObserved(cellName string) *condition.Condition {
-	c := condition.TrueCondition(novav1.ComputeServiceReadyCondition, "Not observed: NovaCell %s belongs to no Nova that runs an API", cellName)
+	c := condition.TrueCondition(novav1.ComputeServiceReadyCondition, "Not observed: no Nova with an API manages NovaCell %s", cellName)
 	c.Reason = novav1.NotObservedReason
 	return c
 }

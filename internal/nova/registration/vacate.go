@@ -166,7 +166,7 @@ func (s *Registration) requestDrain(ctx context.Context, state *edpm.State) (str
 	case s.wantsDrain():
 		return fmt.Sprintf("The host is being drained: see condition %s", novav1.DrainedCondition), nil
 	case s.api == nil:
-		return fmt.Sprintf("NovaCell %s belongs to no Nova that runs an API, so no one can be asked to move the guests. The step is tried again automatically", s.cellName), nil
+		return fmt.Sprintf("No Nova with an API manages NovaCell %s, so the operator cannot move the guests. The step is tried again automatically", s.cellName), nil
 	case s.permitted() == "":
 		return fmt.Sprintf("Run kubectl edpm drain %s, or set deployStrategy.drain of the node or its role, which permits to drain hosts for such steps", s.compute.Spec.DataplaneNodeName), nil
 	}
