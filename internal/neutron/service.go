@@ -73,7 +73,7 @@ func Read(ctx context.Context, s *hosted.Scope) (*Config, error) {
 			return nil, err
 		}
 	}
-	status.Conditions.MarkTrue(neutronv1.OVNConfigReadyCondition, "Secret %s has the OVN configuration", name)
+	status.Conditions.MarkTrue(neutronv1.OVNConfigReadyCondition, "OVN configuration read from Secret %s", name)
 	return c, nil
 }
 
