@@ -257,7 +257,7 @@ var tables = []Table{
 		inputReady.withMeaning("the fields of the spec are consistent").withReasons(ocsInvalidSpec, ocsUnsupportedField),
 		ocsNodesReady.withReasons(ocsNotEnoughNodes),
 		ocsFailureDomainReady.withReasons(ocsTooFewDomains, ocsNodesOutsideDomains),
-		placementReady.withMeaning("every OSD is scheduled, or would be: there is a node with room for it").withReasons(ocsDeviceClassUneven),
+		placementReady.withMeaning("all OSDs are scheduled or can be scheduled").withReasons(ocsDeviceClassUneven),
 		ocsCephClusterReady.withReasons(ocsRookMissing, ocsLayoutOrphans, ocsDeviceSetOrphans, ocsLegacyPlacement, ocsEncryptionUnset, ocsEncryptionDiffers,
 			commonConflict.withMeaning("the CephCluster is owned by another object, or existed before and was not handed over").
 				withRemedy("hand it over with the annotation that the message names, or choose another name for the StorageCluster; it continues automatically"),

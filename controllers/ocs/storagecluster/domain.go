@@ -155,6 +155,6 @@ func (s *scope) judgeDomains() {
 			"No OSD is placed on %s: give them the label %s (kubectl label node %s %s=<%s>), or remove the storage label",
 			names.List(outside, names.Few), key, outside[0], key, domain)
 	default:
-		status.Conditions.MarkTrue(ocsv1.FailureDomainReadyCondition, "The failure domain is the %s, of which there are %d", domain, found)
+		status.Conditions.MarkTrue(ocsv1.FailureDomainReadyCondition, "Failure domain: %s (%d found)", domain, found)
 	}
 }

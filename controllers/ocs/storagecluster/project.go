@@ -81,7 +81,7 @@ func (s *scope) project(ctx context.Context) error {
 	case unplayed > 0:
 		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "The next %d OSDs would be scheduled; %d more were not predicted, and are not in the distribution", osd.MaxPlayed, unplayed)
 	default:
-		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "Every OSD is scheduled, or would be: there is a node with the resources that it requests")
+		status.Conditions.MarkTrue(topologyv1.PlacementReadyCondition, "All OSDs are scheduled or can be scheduled")
 	}
 	return nil
 }
