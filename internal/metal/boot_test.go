@@ -310,12 +310,12 @@ func TestNetworkDataThatCannotBeMadeSaysWhatIsMissing(t *testing.T) {
 		"a NIC twice in a bond":   {Network{Bond: &Bond{Interfaces: []string{"eno1", "52:54:00:00:00:01"}}}, machine("h"), "name each NIC of BareMetalHost h once"},
 		"a MAC that is none":      {Network{Interface: "eno1"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware.NICs[0].MAC = "\x1b[2J" }), "has no NIC eno1"},
 		"names with controls":     {Network{Interface: "eno9"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware.NICs[0].Name = "\x1b[2Jeno1" }), "(it has  [2Jeno1)"},
-		"a mask of a further one": {Network{Others: []Further{{Name: "storage", Address: address("10.0.0.1"), Netmask: "64"}}}, machine("h"), `bootNetworks[storage].netmask: "64" is no netmask`},
+		"a mask of a further one": {Network{Others: []Further{{Name: "storage", Address: address("10.0.0.1"), Netmask: "64"}}}, machine("h"), `bootNetworks[storage].netmask: "64" is not a valid netmask`},
 		"no hardware":             {Network{Interface: "eno9"}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware = nil }), "no hardware data"},
 		"no NIC to boot from":     {Network{}, machine("h", func(h *metal3v1.BareMetalHost) { h.Status.Hardware.NICs[0].PXE = false }), "set baremetalSetTemplate.ctlplaneInterface"},
-		"a mask that is none":     {Network{Address: address("10.0.0.1"), Netmask: "255.0.255.0"}, machine("h"), `ctlplaneNetmask: "255.0.255.0" is no netmask for address 10.0.0.1`},
-		"a mask of IPv4 for v6":   {Network{Address: address("fd00::1"), Netmask: "255.255.255.0"}, machine("h"), "is no netmask for address fd00::1"},
-		"a prefix too long":       {Network{Address: address("10.0.0.1"), Netmask: "33"}, machine("h"), "is no netmask"},
+		"a mask that is none":     {Network{Address: address("10.0.0.1"), Netmask: "255.0.255.0"}, machine("h"), `ctlplaneNetmask: "255.0.255.0" is not a valid netmask for address 10.0.0.1`},
+		"a mask of IPv4 for v6":   {Network{Address: address("fd00::1"), Netmask: "255.255.255.0"}, machine("h"), "is not a valid netmask for address fd00::1"},
+		"a prefix too long":       {Network{Address: address("10.0.0.1"), Netmask: "33"}, machine("h"), "is not a valid netmask"},
 	} {
 		if _, err := c.network.Render(&c.host); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: it says %v; want %q", name, err, c.says)

@@ -76,11 +76,11 @@ func (w Want) named(hosts []metal3v1.BareMetalHost) (*metal3v1.BareMetalHost, st
 			continue
 		}
 		if problem := w.findObstacle(&hosts[i]); problem != "" {
-			return nil, fmt.Sprintf("BareMetalHost %s, which spec.bareMetalHost names, %s", w.Name, problem)
+			return nil, fmt.Sprintf("BareMetalHost %s (spec.bareMetalHost) %s", w.Name, problem)
 		}
 		return &hosts[i], ""
 	}
-	return nil, fmt.Sprintf("BareMetalHost %s, which spec.bareMetalHost names, does not exist in namespace %s: register the machine, or correct the name", w.Name, w.Namespace)
+	return nil, fmt.Sprintf("BareMetalHost %s (spec.bareMetalHost) does not exist in namespace %s: register the machine, or correct the name", w.Name, w.Namespace)
 }
 
 // used is how many nodes of the role each value of the label has already.

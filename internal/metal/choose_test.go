@@ -105,7 +105,7 @@ func TestAHostThatIsNotFreeIsNotChosen(t *testing.T) {
 				want := wants()
 				want.Name, want.Hints = named, &metal3v1.RootDeviceHints{Rotational: ptr.To(false)}
 				host, missing := want.Choose([]metal3v1.BareMetalHost{machine("h", c.change)})
-				if host != nil || !strings.Contains(strings.ReplaceAll(missing, ", which spec.bareMetalHost names,", ""), c.says) {
+				if host != nil || !strings.Contains(strings.ReplaceAll(missing, " (spec.bareMetalHost)", ""), c.says) {
 					t.Errorf("with name %q it chooses %v and says %q; want nothing, and %q", named, host, missing, c.says)
 				}
 				if len(missing) > 2000 {
@@ -237,7 +237,7 @@ func TestWhatIsMissingIsCounted(t *testing.T) {
 		t.Errorf("without hosts it says %q", missing)
 	}
 	want.Name = "absent"
-	if _, missing := want.Choose(hosts); !strings.Contains(missing, "absent, which spec.bareMetalHost names, does not exist in namespace ns") {
+	if _, missing := want.Choose(hosts); !strings.Contains(missing, "absent (spec.bareMetalHost) does not exist in namespace ns") {
 		t.Errorf("of a name that does not exist it says %q", missing)
 	}
 }

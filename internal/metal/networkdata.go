@@ -284,5 +284,5 @@ func netmask(text string, address netip.Addr) (string, error) {
 			return mask.String(), nil
 		}
 	}
-	return "", fmt.Errorf("%q is no netmask for address %s: set one such as 255.255.255.0, or the length of the prefix such as 24", text, address)
+	return "", fmt.Errorf("%q is not a valid netmask for address %s: use a mask (255.255.255.0) or a prefix length (24)", text, address)
 }

@@ -115,7 +115,7 @@ func netmaskErrors(at *field.Path, mask string) field.ErrorList {
 	if err4 == nil || err6 == nil {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, mask, "is no netmask: set one such as 255.255.255.0, or the length of the prefix such as 24")}
+	return field.ErrorList{field.Invalid(at, mask, "is not a valid netmask: use a mask (255.255.255.0) or a prefix length (24)")}
 }
 
 func referenceErrors(at *field.Path, namespace string, t *dataplanev1.BaremetalSetTemplate) field.ErrorList {
