@@ -123,7 +123,7 @@ func (l *logsCommand) output(ctx context.Context, out, notes io.Writer, r *ansib
 // recap prints what is left of a run whose output is not there, and why it is not.
 func (l *logsCommand) recap(out, notes io.Writer, view nodeview.Run, why string) error {
 	if view.Outcome == nodeview.Running && view.Recap == nil {
-		return fmt.Errorf("there is no output yet, because %s or has not started: try again later, or use -f to wait", why)
+		return fmt.Errorf("no output yet: %s, or it has not started. Retry, or wait with -f", why)
 	}
 	fmt.Fprintf(notes, "There is no output: %s. The status of the run has this result for the host:\n", why)
 	if view.Recap == nil {

@@ -322,7 +322,7 @@ func TestRerun(t *testing.T) {
 		})
 	}
 	t.Run("steps of phase 0 run again all together", func(t *testing.T) {
-		k.refuses([]string{"rerun", "edpm-compute-0", "--step", "run-os"}, "they have: [nova]. Steps of phase 0 are only run again together")
+		k.refuses([]string{"rerun", "edpm-compute-0", "--step", "run-os"}, "they have: [nova]. Phase 0 steps cannot be rerun one by one: omit --step")
 		k.refuses([]string{"rerun", "edpm-compute-9"}, "neither a node nor a role")
 		k.refuses([]string{"rerun", ""}, "name a node or a role")
 		if diff := cmp.Diff([]bool{false, false, false, false}, changed()); diff != "" {

@@ -167,8 +167,8 @@ func (r *rerunCommand) serviceObjects(ctx context.Context, nodes []dataplanev1.O
 	return objects, nil
 }
 
-// noSuchService says which services there are. Steps of phase 0 cannot be run
-// by themselves: the token is that of the whole phase.
+// noSuchService says which services there are. Phase 0 steps cannot be
+// rerun one by one: the token is that of the whole phase.
 func noSuchService(step string, nodes []dataplanev1.OpenStackDataPlaneNode) error {
 	var names []string
 	for _, n := range nodes {
@@ -181,5 +181,5 @@ func noSuchService(step string, nodes []dataplanev1.OpenStackDataPlaneNode) erro
 	if slices.Contains(names, step) {
 		return fmt.Errorf("--step %q: no object of this service belongs to these nodes: kubectl edpm status shows why", step)
 	}
-	return fmt.Errorf("--step %q: these nodes have no service of phase 1 with this name; they have: [%s]. Steps of phase 0 are only run again together: remove --step", step, strings.Join(names, " "))
+	return fmt.Errorf("--step %q: these nodes have no service of phase 1 with this name; they have: [%s]. Phase 0 steps cannot be rerun one by one: omit --step", step, strings.Join(names, " "))
 }

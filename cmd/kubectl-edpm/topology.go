@@ -38,7 +38,7 @@ type session struct {
 
 func newTopology(flags *genericclioptions.ConfigFlags) *cobra.Command {
 	s := &session{connection: connection{flags: flags}}
-	cmd := &cobra.Command{Use: "topology", Short: "See where the pods of services are, and where a Topology would put them"}
+	cmd := &cobra.Command{Use: "topology", Short: "Show current and predicted pod placement"}
 	cmd.PersistentFlags().StringVar(&s.key, "key", "", "label of the nodes whose values are the domains (default: the most frequent topologyKey of the Topologies in the namespace, else "+defaultKey+")")
 	cmd.PersistentFlags().StringVarP(&s.output, "output", "o", "text", "text, json or svg")
 	cmd.AddCommand(newMap(s), newSimulate(s))
