@@ -6,10 +6,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
@@ -17,49 +15,19 @@ import (
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakemetal"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
-// hostWrites are the writes to BareMetalHosts, not to their status.
-var hostWrites = admissionv1.RuleWithOperations{
-	Operations: []admissionv1.OperationType{admissionv1.Update},
-	Rule:       admissionv1.Rule{APIGroups: []string{"metal3.io"}, APIVersions: []string{"*"}, Resources: []string{"baremetalhosts"}},
-}
-
-// refuse has the API server refuse what the expression is false for, until the returned
-// function is called.
+// refuse has the API server refuse writes to BareMetalHosts of the namespace that the expression is
+// false for, until the returned function is called.
 func (w *world) refuse(expression string) (accept func()) {
 	GinkgoHelper()
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: hostWrites}}},
-		MatchConditions:  []admissionv1.MatchCondition{{Name: "namespace", Expression: fmt.Sprintf("object.metadata.namespace == %q", w.ns)}},
-		Validations:      []admissionv1.Validation{{Expression: expression, Message: "not with this host", Reason: ptr.To(metav1.StatusReasonForbidden)}},
-	}}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: w.ns, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}}
-	Expect(api.Create(ctx, policy)).To(Succeed())
-	Expect(api.Create(ctx, binding)).To(Succeed())
-	accept = func() {
-		Expect(client.IgnoreNotFound(api.Delete(ctx, binding))).To(Succeed())
-		Expect(client.IgnoreNotFound(api.Delete(ctx, policy))).To(Succeed())
-	}
-	DeferCleanup(accept)
-	return accept
+	return story.Refuse(w.ns, "metal3.io", "baremetalhosts", fmt.Sprintf("object.metadata.namespace == %q", w.ns), expression)
 }
 
 // silence has the API server ask a webhook that does not answer before each write to a
 // BareMetalHost of the namespace.
-func (w *world) silence() {
-	GinkgoHelper()
-	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Webhooks: []admissionv1.ValidatingWebhook{{
-		Name: "silent.metal3.io", Rules: []admissionv1.RuleWithOperations{hostWrites},
-		ClientConfig:      admissionv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/validate")},
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.ns}},
-		SideEffects:       ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-	}}}
-	Expect(api.Create(ctx, hook)).To(Succeed())
-	DeferCleanup(func() { Expect(client.IgnoreNotFound(api.Delete(ctx, hook))).To(Succeed()) })
-}
+func (w *world) silence() { GinkgoHelper(); story.Silence(w.ns, "metal3.io", "baremetalhosts") }
 
 // awaitRefusal returns once writes to a host are refused.
 func (w *world) awaitRefusal(host string) {
@@ -107,7 +75,7 @@ var _ = Describe("A machine whose release is refused", func() {
 			return api.Update(ctx, probe, client.DryRunAll)
 		}).ShouldNot(Succeed())
 		remove(w.node("n"))
-		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason, "Releasing BareMetalHost m0 is refused", "not with this host", common.SkipCleanupAnnotation)
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason, "Releasing BareMetalHost m0 is refused", "not with this object", common.SkipCleanupAnnotation)
 		Expect(w.claims()).To(HaveLen(1))
 		Expect(operator.Deprovisioned()).To(BeEmpty())
 		accept()
@@ -152,7 +120,7 @@ var _ = Describe("A machine whose release is refused", func() {
 			Expect(w.claims()).To(Equal(map[string]string{"m0": "n"}))
 			Eventually(func() []string { return w.events("n") }).Should(ContainElement(And(ContainSubstring("BareMetalHost m0 is left as it is"), ContainSubstring("It stays claimed"), ContainSubstring(says))))
 		},
-		Entry("when every write is refused", func(w *world) { w.refuse("false") }, "not with this host"),
+		Entry("when every write is refused", func(w *world) { w.refuse("false") }, "not with this object"),
 		Entry("when a webhook does not answer", func(w *world) { w.silence() }, "failed calling webhook"),
 	)
 
@@ -177,7 +145,7 @@ var _ = Describe("A machine whose claim is refused", func() {
 		accept := w.refuse("object.metadata.name != 'm0'")
 		w.awaitRefusal("m0")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
-		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason, "Claiming BareMetalHost m0 is refused", "not with this host", metal3v1.PausedAnnotation)
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason, "Claiming BareMetalHost m0 is refused", "not with this object", metal3v1.PausedAnnotation)
 		Expect(w.claims()).To(BeEmpty())
 		accept()
 		change(w.host("m0"), func(h *metal3v1.BareMetalHost) { h.Annotations = map[string]string{metal3v1.PausedAnnotation: ""} })

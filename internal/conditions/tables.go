@@ -256,7 +256,7 @@ var tables = []Table{
 	kind("StorageCluster",
 		inputReady.withMeaning("the fields of the spec are consistent").withReasons(ocsInvalidSpec, ocsUnsupportedField),
 		ocsNodesReady.withReasons(ocsNotEnoughNodes),
-		ocsFailureDomainReady.withReasons(ocsTooFewDomains, ocsNodesOutsideDomains),
+		ocsFailureDomainReady.withReasons(ocsTooFewDomains, ocsNodesOutsideDomains, ocsRefused),
 		placementReady.withMeaning("all OSDs are scheduled or can be scheduled").withReasons(ocsDeviceClassUneven),
 		ocsCephClusterReady.withReasons(ocsRookMissing, ocsLayoutOrphans, ocsDeviceSetOrphans, ocsLegacyPlacement, ocsEncryptionUnset, ocsEncryptionDiffers,
 			commonConflict.withMeaning("the CephCluster is owned by another object, or existed before and was not handed over").

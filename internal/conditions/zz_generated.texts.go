@@ -210,7 +210,7 @@ var (
 	ocsEncryptionUnset                 = Reason{"EncryptionUnset", "a new device set would be unencrypted while others are encrypted, and the spec does not set `encrypted`. The CephCluster is not changed", "set `encrypted` of the device set"}
 	ocsEncryptionDiffers               = Reason{"EncryptionDiffers", "`encrypted` in the spec differs from device sets of the CephCluster. The CephCluster is not changed", "set `encrypted` as the message says, or add a device set"}
 	ocsLegacyPlacement                 = Reason{"LegacyPlacement", "more than the count of a device set with OSDs that was found in the CephCluster has changed, which would recreate their pods with another placement. The CephCluster is not changed", "restore the device set, or set the annotation that the message names"}
-	ocsRefused                         = Reason{"Refused", "the API server rejects the CephCluster; the message has its error", "correct what the message names"}
+	ocsRefused                         = Reason{"Refused", "the API server, a webhook or a policy rejects the CephCluster, or the label of a rack on a node; the message has its error", "correct what the message names, or what rejects it; it is tried again each minute"}
 	topologyConsumersReady             = Condition{Type: "ConsumersReady", Means: "objects can refer to the Topology"}
 	topologySpreadReady                = Condition{Type: "SpreadReady", Means: "the running pods satisfy every constraint with `DoNotSchedule`"}
 	topologyInUse                      = Reason{"InUse", "the Topology is being deleted, and objects still use it; the message names them", "refer to another Topology in these objects, or remove the reference"}

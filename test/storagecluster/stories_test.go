@@ -14,6 +14,7 @@ import (
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 var _ = Describe("A StorageCluster", func() {
@@ -414,6 +415,37 @@ var _ = Describe("What is wrong", func() {
 		Expect(c.Status.SpreadSummary).To(Equal("z0=1,z1=1,z2=1"))
 		change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		wrong(c, topologyv1.PlacementReadyCondition, "Unsatisfiable/Warning", "uncordon")
+	})
+
+	It("reports that the rack of a node is refused, and continues when it is not", func() {
+		w.nodes("a", "b", "c")
+		accept := story.Refuse(w.ns, "", "nodes", "object.metadata.name == 'b'", "!('"+rack+"' in object.metadata.labels)")
+		probe := func() error {
+			node := get(Default, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
+			metav1.SetMetaDataLabel(&node.ObjectMeta, rack, "probe")
+			return api.Update(ctx, node, client.DryRunAll)
+		}
+		Eventually(probe).Should(MatchError(ContainSubstring("not with this object")))
+		c := w.cluster([]string{set("x", 1, 3)})
+		wrong(c, ocsv1.FailureDomainReadyCondition, "Refused/Error", "Label "+rack+"=rack1 of node b is refused", "not with this object")
+		accept()
+		Eventually(probe).Should(Succeed())
+		change(c, func(c *ocsv1.StorageCluster) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, "example.org/again", "1") })
+		ready(c)
+		Expect(c.Status.FailureDomainValues).To(Equal([]string{"rack0", "rack1", "rack2"}))
+	})
+
+	It("reports that a webhook of CephClusters does not answer, and continues when it does", func() {
+		w.zones(3)
+		end := story.Silence(w.ns, "ceph.rook.io", "cephclusters")
+		probe := func() error { return api.Create(ctx, w.ceph(), client.DryRunAll) }
+		Eventually(probe).Should(MatchError(ContainSubstring("failed calling webhook")))
+		c := w.cluster([]string{set("x", 1, 3)})
+		wrong(c, ocsv1.CephClusterReadyCondition, "Refused/Error", "CephCluster ocs-cephcluster is refused", "failed calling webhook")
+		end()
+		Eventually(probe).Should(Succeed())
+		change(c, func(c *ocsv1.StorageCluster) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, "example.org/again", "1") })
+		ready(c)
 	})
 
 	It("reports that the API server refuses the CephCluster", func() {

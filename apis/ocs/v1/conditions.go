@@ -75,7 +75,8 @@ const (
 	// CephCluster is not changed. Remedy: restore the device set, or set the annotation that
 	// the message names.
 	LegacyPlacementReason condition.Reason = "LegacyPlacement"
-	// RefusedReason : the API server rejects the CephCluster; the message has its error.
-	// Remedy: correct what the message names.
+	// RefusedReason : the API server, a webhook or a policy rejects the CephCluster, or the label
+	// of a rack on a node; the message has its error. Remedy: correct what the message names, or
+	// what rejects it; it is tried again each minute.
 	RefusedReason condition.Reason = "Refused"
 )

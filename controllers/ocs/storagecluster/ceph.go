@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -150,12 +151,19 @@ func (s *scope) write(ctx context.Context) error {
 	case err == nil:
 		s.wrote(written)
 		return nil
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		return phase.Stalled(ocsv1.CephClusterReadyCondition, ocsv1.RefusedReason, "The API server rejects it: %v", err)
+	case apply.IsRefusal(err):
+		return refusal(ocsv1.CephClusterReadyCondition, err, "CephCluster %s is refused", written.GetName())
 	case apierrors.IsNotFound(err):
 		return s.rookMissing(ctx) // the kind was there a moment ago
 	}
 	return apply.Halt(ocsv1.CephClusterReadyCondition, err)
+}
+
+// refusal says that a write was refused, and has it tried again.
+func refusal(t condition.Type, err error, format string, args ...any) *phase.Halt {
+	halt := phase.Stalled(t, ocsv1.RefusedReason, "%s: %v. Correct what it names, or the webhook or policy that refuses it; it is tried again each minute", fmt.Sprintf(format, args...), err)
+	halt.After = apply.RefusedRetry
+	return halt
 }
 
 // present returns the CephCluster that was read, nil if there was none.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocsv1 "github.com/edpm-operators/edpm-operators/apis/ocs/v1"
+	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
@@ -114,7 +115,11 @@ func (s *scope) labelRack(ctx context.Context, node *corev1.Node, rack string) (
 	// The lock keeps a rack that a person gives at the same moment.
 	patch := client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
 	ctrl.LoggerFrom(ctx).Info("Labelling node with its rack", "node", node.Name, "rack", rack)
-	if err := s.Patch(ctx, labelled, patch, client.FieldOwner(fieldManager)); err != nil {
+	err := s.Patch(ctx, labelled, patch, client.FieldOwner(fieldManager))
+	if apply.IsRefusal(err) {
+		return nil, refusal(ocsv1.FailureDomainReadyCondition, err, "Label %s=%s of node %s is refused", ocsv1.RackLabel, rack, node.Name)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("labelling node %s with %s=%s: %w", node.Name, ocsv1.RackLabel, rack, err)
 	}
 	return labelled, s.awaitRack(ctx, labelled)
