@@ -264,7 +264,7 @@ var _ = Describe("A compute that nova knows", func() {
 		annotate(w.node("n000"), common.RerunAnnotation, "installed again")
 		Eventually(func() int { return w.times("n000", "nova") }).Should(Equal(2))
 		told := w.did("n000", "nova")[1].Vars
-		Expect(told["edpm_nova_known_host"]).To(Equal("n000"))
+		Expect(told).To(And(HaveKeyWithValue("edpm_nova_known_host", "n000"), Not(HaveKey("edpm_nova_in_use"))))
 		Expect(server.RunAs("n000", "")).To(BeFalse(), "nova-compute refuses to start where its identity is lost")
 		Expect(server.RunAs("n000", told["edpm_nova_compute_id"].(string))).To(BeTrue())
 		w.computesReady("n000")
@@ -272,6 +272,14 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect([]string{now.ID, now.ComputeID}).To(Equal([]string{known.ID, known.ComputeID}))
 		Expect(server.Guest("guest-0").Host).To(Equal("n000"))
 		Expect(server.Requests("DELETE")).To(BeZero())
+	})
+
+	It("has its host look whether it is the one that is up under its name", func() {
+		up(server, "n001")
+		w.make(MakeNode("n001", w.ns).Role("compute").Obj())
+		w.computesReady("n001")
+		Expect(w.did("n001", "nova")[0].Vars).To(And(HaveKeyWithValue("edpm_nova_in_use", "n001"), HaveKeyWithValue("edpm_nova_compute_id", server.NodeID("n001"))))
+		Expect(w.did("n000", "nova")[0].Vars).NotTo(HaveKey("edpm_nova_in_use"))
 	})
 
 	It("leaves the service of another compute alone when it never ran on its host", func() {

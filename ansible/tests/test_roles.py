@@ -427,6 +427,12 @@ class ConfigurationTest(realhost.HostTest):
         self.assertNotIn("S3cretPass", result.output)
         return message.partition(": ")[2]
 
+    def test_0_a_host_of_which_nova_has_another_is_refused(self):
+        name, listing = self.host("uname --nodename"), "ls --recursive /var/lib/nova /var/lib/edpm %s 2>/dev/null || true" % self.DIRECTORY
+        before = self.host(listing)
+        self.assertIn("nova-compute is up as %s in nova, and has never run on this host." % name, self.fails("", edpm_nova_in_use=name, edpm_nova_compute_id="theirs"))
+        self.assertEqual(self.host(listing), before)
+
     def test_1_what_cannot_be_read_does_not_replace_anything(self):
         self.succeeds("nova", **self.variables("[DEFAULT]\ndebug = true\n"))
         before = self.state()
@@ -562,6 +568,8 @@ class ConfigurationTest(realhost.HostTest):
         self.assertIn("The host is %s in nova and would be renamed. Restore" % name, self.fails(""))
         self.assertIn("The host is %s in nova and would be %s, host name renamed. Restore" % (name, name), self.fails("", edpm_nova_host=name))
         self.assertEqual(self.state(), before)
+        self.host("hostname " + name)
+        self.assertEqual(self.succeeds("nova", **self.variables("", edpm_nova_in_use=name)).changed, [])
 
     @realhost.long
     def test_7_the_first_configuration(self):

@@ -198,9 +198,14 @@ func (s *Registration) record() {
 }
 
 // identify has step nova make a machine that is new, or was installed again, the compute that
-// nova knows.
+// nova knows, and refuse one that would be a second host of that name.
 func (s *Registration) identify(t *edpm.Target) {
-	if service := s.compute.Status.ComputeService; t.Step.Name == novav1.NovaStep && service != nil {
-		t.Hints = map[string]any{"edpm_nova_compute_id": service.ComputeID, "edpm_nova_known_host": s.compute.Status.NovaHost}
+	service := s.compute.Status.ComputeService
+	if t.Step.Name != novav1.NovaStep || service == nil {
+		return
+	}
+	t.Hints = map[string]any{"edpm_nova_compute_id": service.ComputeID, "edpm_nova_known_host": s.compute.Status.NovaHost}
+	if service.Up && s.compute.Status.NovaHost == "" {
+		t.Hints["edpm_nova_in_use"] = service.Host
 	}
 }
