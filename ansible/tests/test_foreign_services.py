@@ -9,7 +9,7 @@ import runs
 
 OURS = "# Written by the role edpm.operators.edpm_service, which overwrites changes.\n[Unit]\n"
 A, B = "a" * 64, "b" * 64
-ALL = ["nova", "libvirt", "ovn"]
+ALL = ["nova", "libvirt", "ovn", "ovs"]
 
 
 @runs.needs_ansible
@@ -56,7 +56,9 @@ class ForeignServicesTest(modules.ModuleTest):
                 ("kolla-nova_libvirt-container.service", "libvirt", ["kolla-ansible"]), ("tripleo_nova_virtqemud.service", "libvirt", []),
                 ("ovn-controller.service", "ovn", ["packages"]), ("edpm_ovn_controller.service", "ovn", ["edpm-ansible"]),
                 ("edpm_ovn_metadata_agent.service", "ovn", ["edpm-ansible"]), ("neutron-ovn-metadata-agent.service", "ovn", ["packages"]),
-                ("kolla-neutron_ovn_metadata_agent-container.service", "ovn", ["kolla-ansible"])):
+                ("kolla-neutron_ovn_metadata_agent-container.service", "ovn", ["kolla-ansible"]),
+                ("neutron-openvswitch-agent.service", "ovs", ["packages"]), ("kolla-neutron_openvswitch_agent-container.service", "ovs", ["kolla-ansible"]),
+                ("tripleo_neutron_ovs_agent.service", "ovs", []), ("devstack@q-agt.service", "ovs", [])):
             with self.subTest(name):
                 self.unit(name)
                 answer = self.look()
@@ -388,10 +390,12 @@ class ForeignServicesTest(modules.ModuleTest):
         self.unit("edpm_nova_compute.service", active="inactive", enabled="generated", directory="run/systemd/generator")
         self.assertEqual(self.found(), ["unit edpm_nova_compute.service (inactive, enabled)"])
 
-    def test_ovn_is_not_taken_over(self):
-        self.unit("ovn-controller.service")
-        self.assertEqual(self.failure(**self.take_over(services=["ovn"])),
-                         "OVN of packages cannot be taken over: unit ovn-controller.service (active, enabled). Disable it and rerun")
+    def test_what_guests_have_their_network_from_is_not_taken_over(self):
+        for unit, service, name in (("ovn-controller.service", "ovn", "OVN"), ("neutron-openvswitch-agent.service", "ovs", "neutron-openvswitch-agent")):
+            with self.subTest(unit):
+                self.unit(unit)
+                self.assertEqual(self.failure(**self.take_over(services=[service])),
+                                 "%s of packages cannot be taken over: unit %s (active, enabled). Disable it and rerun" % (name, unit))
         self.assertEqual(self.done(**self.take_over(services=ALL, replace=False, host=""))["changed"], False)
 
 

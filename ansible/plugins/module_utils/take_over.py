@@ -86,9 +86,10 @@ class TakeOver(object):
         others += [] if self.tool == "kolla-ansible" else ["container " + name for name in sorted(self.host.docker)]
         if others:
             return "Cannot be taken over from %s: %s" % (self.tool, others[0])
-        # It would remove the host from the south bound database when it stops.
-        if "ovn" in self.host.services and self.module.params["replace"]:
-            return "OVN of %s cannot be taken over: %s. Disable it and rerun" % (self.tool, self.host.found[0])
+        # Guests have their network from it; ovn-controller removes its host from the south bound database when it stops.
+        network = [name for service, name in (("ovn", "OVN"), ("ovs", "neutron-openvswitch-agent")) if service in self.host.services]
+        if network and self.module.params["replace"]:
+            return "%s of %s cannot be taken over: %s. Disable it and rerun" % (network[0], self.tool, self.host.found[0])
         return self.obstacle_of_name() or (self.obstacle_of_containers() if self.tool == "kolla-ansible" else "")
 
     def obstacle_of_name(self):

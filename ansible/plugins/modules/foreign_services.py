@@ -1,6 +1,6 @@
 #!/usr/bin/python
 # -*- coding: utf-8 -*-
-"""Module that finds nova-compute, libvirt and OVN of another tool on a host."""
+"""Module that finds nova-compute, libvirt, OVN and neutron's agent for Open vSwitch of another tool on a host."""
 
 from __future__ import absolute_import, division, print_function
 
@@ -8,9 +8,9 @@ __metaclass__ = type
 
 DOCUMENTATION = """
 module: foreign_services
-short_description: find nova-compute, libvirt and OVN of another tool
+short_description: find nova-compute, libvirt, OVN and neutron's agent for Open vSwitch of another tool
 description:
-  - Fails if another tool than this collection runs nova-compute, libvirt or OVN on the host, or has the host start them at boot. Nothing is changed.
+  - Fails if another tool than this collection runs nova-compute, libvirt, OVN or neutron's agent for Open vSwitch on the host, or has the host start them at boot. Nothing is changed.
   - The collection's own services are told by the first line of their units, and by the IDs of containers that these units note in C(/run).
   - libvirt of packages is foreign only with guests, which run or are defined, as nothing depends on it otherwise.
   - The failure has C(edpm_refused), because another run with the same inputs fails in the same way.
@@ -20,10 +20,10 @@ author:
   - The edpm-operators authors
 options:
   services:
-    description: What to look for. C(ovn) stands for ovn-controller and the metadata agent.
+    description: What to look for. C(ovn) stands for ovn-controller and the metadata agent, C(ovs) for neutron's agent for Open vSwitch.
     type: list
     elements: str
-    choices: [nova, libvirt, ovn]
+    choices: [nova, libvirt, ovn, ovs]
     required: true
   unless:
     description: Files, one of which a host has that was configured before. Such a host is not looked at.
@@ -41,7 +41,7 @@ options:
     default: ""
   replace:
     description: Stop and disable services of this tool. Not if the host would get another name in nova, or guests are in another directory than C(/var/lib/nova/instances), and
-      not OVN, without which guests have no network.
+      not OVN or neutron's agent, without which guests have no network.
     type: bool
     default: false
   host:
@@ -135,20 +135,21 @@ UNITS = (
     ("nova", re.compile(r"(?:.*[-_.@])?(?:nova[-_]compute|n-cpu)(?:-container)?\.service\Z")),
     ("libvirt", re.compile(r"(?:.*[-_])?nova_(?:libvirt|virt\w+d)(?:-container)?\.service\Z")),
     ("ovn", re.compile(r"(?:.*[-_.@])?ovn[-_](?:controller|(?:metadata[-_])?agent)(?:-container)?\.service\Z")),
+    ("ovs", re.compile(r"(?:.*[-_.@])?(?:neutron[-_](?:openvswitch|ovs)[-_]agent|q-agt)(?:-container)?\.service\Z")),
 )
 PROGRAMS = {"nova-compute": "nova", "libvirtd": "libvirt", "virtqemud": "libvirt", "ovn-controller": "ovn", "neutron-ovn-metadata-agent": "ovn",
-            "neutron-ovn-agent": "ovn"}
+            "neutron-ovn-agent": "ovn", "neutron-openvswitch-agent": "ovs"}
 # As kolla-ansible, TripleO and edpm-ansible name them.
 CONTAINERS = {"nova_compute": "nova", "nova_libvirt": "libvirt", "ovn_controller": "ovn", "neutron_ovn_metadata_agent": "ovn",
-              "ovn_metadata_agent": "ovn"}
+              "ovn_metadata_agent": "ovn", "neutron_openvswitch_agent": "ovs", "neutron_ovs_agent": "ovs"}
 TOOLS = {
     "kolla-ansible": re.compile(r"kolla-|container-"),
     "edpm-ansible": re.compile(r"edpm_"),
-    "packages": re.compile(r"(?:openstack-)?nova-compute|ovn-controller|neutron-ovn-"),
+    "packages": re.compile(r"(?:openstack-)?nova-compute|ovn-controller|neutron-(?:ovn|openvswitch)-"),
 }
 # By which unit each of them has a container started.
 STARTERS = ("kolla-%s-container.service", "container-%s.service", "edpm_%s.service")
-NAMES = {"nova": "nova-compute", "libvirt": "libvirt", "ovn": "OVN"}
+NAMES = {"nova": "nova-compute", "libvirt": "libvirt", "ovn": "OVN", "ovs": "neutron-openvswitch-agent"}
 CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
 UNIT_OF = re.compile(r"/([^/\s]+\.service)(?:/|\s|\Z)")
 RUNS = ("active", "activating", "reloading", "deactivating")
@@ -293,7 +294,7 @@ class Host(object):
 
     def message(self):
         """Returns why the host is refused, and what to do, in the few words that the status of a host has room for."""
-        names = " and ".join(NAMES[service] for service in ("nova", "libvirt", "ovn") if service in self.services)
+        names = " and ".join(NAMES[service] for service in ("nova", "libvirt", "ovn", "ovs") if service in self.services)
         more = " and %d more" % (len(self.found) - 1) if self.found[1:] else ""
         return "%s of %s is on this host: %s%s. Disable it and rerun, or take it over" % (
             names, " and ".join(sorted(self.tools)) or "another tool", self.found[0], more)
@@ -301,7 +302,7 @@ class Host(object):
 
 def main():
     module = AnsibleModule(supports_check_mode=True, argument_spec={
-        "services": dict(type="list", elements="str", choices=["nova", "libvirt", "ovn"], required=True),
+        "services": dict(type="list", elements="str", choices=["nova", "libvirt", "ovn", "ovs"], required=True),
         "unless": dict(type="list", elements="path", default=[]),
         "refuse": dict(type="bool", default=True),
         "take_over": dict(type="str", choices=[""] + sorted(CONFIGURATION), default=""), "replace": dict(type="bool", default=False),
