@@ -2,6 +2,8 @@ package webhooks_test
 
 import (
 	"os"
+	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -41,9 +43,28 @@ var _ = Describe("The webhooks of nova, once the options of an image are known,"
 		}, timeout).Should(MatchError(ContainSubstring(`spec.customServiceConfig: Forbidden: line 2: [libvirt] cpu_mode is "host-passthru", but should be one of`)))
 		cell.Spec.ComputeTemplates = []novav1.NovaComputeTemplate{{CustomServiceConfig: wrong}}
 		Expect(api.Update(ctx, cell)).To(MatchError(ContainSubstring("spec.computeTemplates[0].customServiceConfig: Forbidden: line 2")))
+		service := "containerImage: " + computeImage + "\ncustomServiceConfig: \"[libvirt]\\ncpu_mode = host-passthru\\n\""
+		for kind, paths := range map[string][]string{
+			"Nova": {"apiServiceTemplate", "schedulerServiceTemplate", "cellTemplates.cell1.conductorServiceTemplate", "cellTemplates.cell1.metadataServiceTemplate",
+				"cellTemplates.cell1.noVNCProxyServiceTemplate"},
+			"NovaCell":    {"conductorServiceTemplate", "metadataServiceTemplate", "noVNCProxyServiceTemplate"},
+			"NovaCompute": {""},
+		} {
+			for _, path := range paths {
+				refused(api.Create(ctx, with(w, kind, nested(path, service))), "customServiceConfig: Forbidden: line 2: [libvirt] cpu_mode")
+			}
+		}
 		odd := w.newCompute("odd", "cell1")
 		odd.Spec.CustomServiceConfig = "[libvirt]\ncpu_mdoe = none\n"
 		Expect(api.Create(ctx, odd)).To(Succeed())
 		Expect(warnings.take()).To(ContainElement(ContainSubstring("line 2: the image does not know [libvirt] cpu_mdoe and ignores it: do you mean [libvirt] cpu_mode?")))
 	})
 })
+
+// nested is YAML below the names of a path.
+func nested(path, text string) string {
+	for _, name := range slices.Backward(strings.FieldsFunc(path, func(r rune) bool { return r == '.' })) {
+		text = name + ":\n  " + strings.ReplaceAll(text, "\n", "\n  ")
+	}
+	return text
+}
