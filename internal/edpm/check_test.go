@@ -203,10 +203,13 @@ func TestACheckThatFailsKeepsWhatIsKnown(t *testing.T) {
 	if !d.Differs() || d.Message != "no route to host" || !d.Checked.After(first.Time) {
 		t.Errorf("the drift is %+v", d)
 	}
+	if n := y.states.drifted["nova"]; n != 1 {
+		t.Errorf("%d hosts are counted that differ; want 1", n)
+	}
 	y.checks.Interval = 0
 	y.converge(y.ledger, y.wanted())
-	if len(y.ledger.Drift) > 0 {
-		t.Errorf("without checks the ledger has %+v", y.ledger.Drift)
+	if n := y.states.drifted["nova"]; len(y.ledger.Drift) > 0 || n != 0 {
+		t.Errorf("without checks the ledger has %+v, and %d hosts are counted", y.ledger.Drift, n)
 	}
 }
 
