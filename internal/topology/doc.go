@@ -3,7 +3,7 @@
 // topologyRef uses it in the same way:
 //
 //	ref := topology.Nearest(api.Spec.TopologyRef, glance.Spec.TopologyRef)
-//	t, err := topology.Ensure(ctx, c, api, ref, api.Status.LastAppliedTopology)
+//	t, err := topology.Use(ctx, c, api, ref, api.Status.LastAppliedTopology)
 //	if err != nil {
 //		return err // a *phase.Halt when the Topology cannot be had
 //	}
@@ -11,5 +11,5 @@
 //	template.Spec.Affinity = topology.Default("glance")
 //	topology.Apply(&template, t, selector, topology.Consumer{Kind: "GlanceAPI", Name: api.Name})
 //
-// and calls Release when the object is deleted, IndexRefs and Users to be woken.
+// and watches with Users. What protects a Topology from deletion is in protect.go.
 package topology
