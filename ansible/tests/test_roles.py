@@ -428,7 +428,7 @@ class ConfigurationTest(realhost.HostTest):
         return message.partition(": ")[2]
 
     def test_0_a_host_of_which_nova_has_another_is_refused(self):
-        name, listing = self.host("uname --nodename"), "ls --recursive /var/lib/nova /var/lib/edpm %s 2>/dev/null || true" % self.DIRECTORY
+        name, listing = self.host("uname --nodename"), "ls --recursive /var/lib/nova /var/lib/edpm/nova-host %s 2>/dev/null || true" % self.DIRECTORY
         before = self.host(listing)
         self.assertIn("nova-compute is up as %s in nova, and has never run on this host." % name, self.fails("", edpm_nova_in_use=name, edpm_nova_compute_id="theirs"))
         self.assertEqual(self.host(listing), before)
