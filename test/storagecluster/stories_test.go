@@ -438,7 +438,11 @@ var _ = Describe("What is wrong", func() {
 	It("reports that a webhook of CephClusters does not answer, and continues when it does", func() {
 		w.zones(3)
 		end := story.Silence(w.ns, "ceph.rook.io", "cephclusters")
-		probe := func() error { return api.Create(ctx, w.ceph(), client.DryRunAll) }
+		probe := func() error {
+			ceph := w.ceph()
+			ceph.Object["spec"] = map[string]any{}
+			return api.Create(ctx, ceph, client.DryRunAll)
+		}
 		Eventually(probe).Should(MatchError(ContainSubstring("failed calling webhook")))
 		c := w.cluster([]string{set("x", 1, 3)})
 		wrong(c, ocsv1.CephClusterReadyCondition, "Refused/Error", "CephCluster ocs-cephcluster is refused", "failed calling webhook")
