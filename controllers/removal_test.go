@@ -279,7 +279,6 @@ var _ = Describe("A compute that nova knows", func() {
 		w.make(MakeNode("n001", w.ns).Role("compute").Obj())
 		w.computesReady("n001")
 		Expect(w.did("n001", "nova")[0].Vars).To(And(HaveKeyWithValue("edpm_nova_in_use", "n001"), HaveKeyWithValue("edpm_nova_compute_id", server.NodeID("n001"))))
-		Expect(w.did("n000", "nova")[0].Vars).NotTo(HaveKey("edpm_nova_in_use"))
 	})
 
 	It("leaves the service of another compute alone when it never ran on its host", func() {
