@@ -59,8 +59,8 @@ var _ = Describe("A new user", Ordered, func() {
 	It("finds out why", func(ctx SpecContext) {
 		printed := follow(ctx, "Find out why")
 		status, rest, _ := strings.Cut(printed, "What helps:")
-		Expect(status).To(And(MatchRegexp(`1 nova +False +Refused`), MatchRegexp(`debug\s+in\s+\[DEFAULT\]\s+is\s+not\s+valid:\s+Unexpected\s+boolean\s+value\s+'192.168.122.101'`)),
-			"status names the option and the value")
+		Expect(status).To(And(MatchRegexp(`1 nova +False +Refused`), MatchRegexp(`debug\s+in\s+\[DEFAULT\]\s+is\s+not\s+valid`)),
+			"status names the option")
 		Expect(rest).To(ContainSubstring("fatal: [edpm-compute-1]"), "logs have the task that failed")
 		Expect(printed).NotTo(ContainSubstring("edpm-compute-0"), "everything is about one host")
 		Expect(rest).To(ContainSubstring("see docs/"), "explain leads to the page")
