@@ -230,9 +230,9 @@ func (d *deployer) busy(ctx context.Context, obj client.Object) string {
 }
 
 // nodeChanges lets through what objects read of their node: what people change, Ready, and the
-// key of the host, by which others know it also while the node is not Ready.
+// recorded key of the host, by which others know it also while the node is not Ready.
 var nodeChanges = predicate.Or(watch.SpecOrReadyChanges, watch.Changes(func(obj client.Object) string {
-	return dataplane.HostKey(obj.(*dataplanev1.OpenStackDataPlaneNode))
+	return obj.(*dataplanev1.OpenStackDataPlaneNode).Status.HostKey
 }))
 
 // becameReady reports whether phase 0 of a node has ended, so that services can follow.
