@@ -439,6 +439,7 @@ class ConfigurationTest(realhost.HostTest):
         refused = "Refused, nothing was changed: customServiceConfig line "
         for number, (override, reason) in enumerate((
                 ("[libvirt]\n# comment\nvirt_type = kwm\n", "3: virt_type in [libvirt] is not valid: Valid values are [kvm, lxc, qemu, parallels], but found 'kwm'"),
+                ("[DEFAULT]\nresume_guests_state_on_host_boot = maybe", "2: resume_guests_state_on_host_boot in [DEFAULT] is not valid: Unexpected boolean value 'maybe'"),
                 # Only the host knows the value of the other option, which can be a secret one.
                 ("[DEFAULT]\nresume_guests_state_on_host_boot = $my_ip", "2: resume_guests_state_on_host_boot in [DEFAULT] is not valid"),
                 ("[oslo_messaging_rabbit]\nrabbit_retry_interval = few\n",
