@@ -62,7 +62,10 @@ UNDO = """\
 # Delete the node without clean-up first, or its next run stops them again.
 cd /etc/systemd/system || exit 1
 for unit in edpm-health-nova_compute.timer edpm_nova_compute.service edpm-health-libvirt_*.timer edpm_libvirt_*.service; do
-  ! head -n 1 "$unit" 2>/dev/null | grep -q '^# Written by the role edpm.operators.' || systemctl disable --now "$unit"
+  head -n 1 "$unit" 2>/dev/null | grep -q '^# Written by the role edpm.operators.' || continue
+  systemctl disable --now "$unit"
+  # A daemon of libvirt that is still busy after 30 seconds ends with status 1.
+  ! systemctl --quiet is-failed "$unit" || systemctl reset-failed "$unit"
 done
 systemctl disable --now edpm-libvirt-guests.service
 # A libvirt does not know guests whose state a newer one has written.
