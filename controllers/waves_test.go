@@ -131,6 +131,45 @@ var _ = Describe("Another image for the computes of a cell", func() {
 		Expect(w.deployedImages("n000")).To(Equal([]any{"compute:1", "mine:1", "compute:2"}))
 	})
 
+	It("is not brought to those for which templates of the cell name one, until they do not", func() {
+		images := func(t ...novav1.NovaComputeTemplate) {
+			GinkgoHelper()
+			w.layer(func(s *novav1.NovaCellSpec) { s.ComputeTemplates = t })
+		}
+		w.make(w.role("gpu").Cell("cell1").Obj(), MakeNode("gpu", w.ns).Role("gpu").Obj(), MakeNode("own", w.ns).Role("gpu").Obj())
+		w.computesReady("gpu", "own")
+		change(w.compute("own"), func(c *novav1.NovaExternalCompute) {
+			c.Spec.NovaComputeContainerImage, c.Spec.NovaLibvirtContainerImage = "mine:1", "mine-libvirt:1"
+		})
+		counts(cell, novav1.ComputesStatus{Total: 5, Current: 4, Pinned: 1, PinnedNames: []string{"own"}})
+		named := novav1.NovaComputeTemplate{Roles: []string{"gpu"}, Images: novav1.NovaComputeImages{Compute: "gpu:1", Libvirt: "libvirt:gpu"}}
+		images(novav1.NovaComputeTemplate{Roles: []string{"gpu"}, Images: novav1.NovaComputeImages{Compute: "gpu:0"}}, named)
+		pinned := novav1.ComputesStatus{Total: 5, Current: 3, Pinned: 2, PinnedNames: []string{"gpu", "own"}}
+		counts(cell, pinned)
+		setImage(cell, "compute:2")
+		Eventually(func(g Gomega) {
+			g.Expect(get(g, cell).Status.ComputeUpdate).To(HaveValue(Equal(novav1.ComputeUpdate{Image: "compute:2", Verified: true})))
+		}).Should(Succeed())
+		counts(cell, pinned)
+		w.computesReady(append(hosts, "gpu", "own")...)
+		Expect(w.deployedImages("gpu")).To(Equal([]any{"compute:1", "gpu:1"}))
+		Expect(w.deployedImages("own")).To(Equal([]any{"compute:1", "mine:1"}), "what a person wrote into its spec comes before templates")
+		of := func(host string) any {
+			runs := w.did(host, "libvirt")
+			return runs[len(runs)-1].Vars["edpm_libvirt_image"]
+		}
+		Expect([]any{of("gpu"), of("own"), of("n000")}).To(Equal([]any{"libvirt:gpu", "mine-libvirt:1", w.did("n000", "libvirt")[0].Vars["edpm_libvirt_image"]}))
+
+		By("an entry that no longer names one of nova-compute")
+		named.Images.Compute = ""
+		images(named)
+		counts(cell, novav1.ComputesStatus{Total: 5, Current: 4, Pinned: 1, PinnedNames: []string{"own"}})
+		Expect(w.deployedImages("gpu")).To(Equal([]any{"compute:1", "gpu:1", "compute:2"}))
+		Expect(of("gpu")).To(Equal("libvirt:gpu"))
+		w.calm()
+		w.quiet()
+	})
+
 	It("is brought to computes that an earlier version left behind only with the next one", func() {
 		w.running.end()
 		change(cell, func(c *novav1.NovaCell) { c.Spec.NovaComputeContainerImage = "compute:2" })

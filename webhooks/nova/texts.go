@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
 
@@ -26,7 +27,7 @@ func (i recorded) cell(at *field.Path, s cellServices, templates []novav1.NovaCo
 		i.service(at.Child("noVNCProxyServiceTemplate"), novav1.NoVNCProxyComponent, s.noVNCProxy.NovaServiceTemplate),
 	}
 	for n, t := range templates {
-		texts = append(texts, hook.Text{Path: at.Child("computeTemplates").Index(n).Child("customServiceConfig"), Image: i[novav1.ComputeComponent], Config: t.CustomServiceConfig})
+		texts = append(texts, hook.Text{Path: at.Child("computeTemplates").Index(n).Child("customServiceConfig"), Image: cmp.Or(t.Images.Compute, i[novav1.ComputeComponent]), Config: t.CustomServiceConfig})
 	}
 	return texts
 }
@@ -50,7 +51,7 @@ func novaTexts(nova *novav1.Nova) []hook.Text {
 }
 
 func computeTexts(compute *novav1.NovaExternalCompute) []hook.Text {
-	return []hook.Text{{Path: field.NewPath("spec", "customServiceConfig"), Image: compute.Spec.NovaComputeContainerImage, Config: compute.Spec.CustomServiceConfig}}
+	return []hook.Text{{Path: field.NewPath("spec", "customServiceConfig"), Image: rollout.Image(compute), Config: compute.Spec.CustomServiceConfig}}
 }
 
 func podifiedComputeTexts(compute *novav1.NovaCompute) []hook.Text {

@@ -94,6 +94,20 @@ type NovaComputeTemplate struct {
 	// +kubebuilder:validation:items:MinLength=1
 	CustomServiceConfigSecrets []string `json:"customServiceConfigSecrets,omitempty"`
 	FurtherFiles               `json:",inline"`
+	// Images of the computes. Those that the spec of a compute names come before them.
+	// +optional
+	Images NovaComputeImages `json:"images,omitempty,omitzero"`
+}
+
+// NovaComputeImages are images of computes on hosts, by the components in their status.
+type NovaComputeImages struct {
+	// Compute is the image of nova-compute, instead of that of the cell: these computes do not
+	// follow an update of the cell, and are counted as pinned.
+	// +optional
+	Compute string `json:"compute,omitempty"`
+	// Libvirt is the image of the libvirt daemons.
+	// +optional
+	Libvirt string `json:"libvirt,omitempty"`
 }
 
 // KeystoneScope is the region and the domains in which the services of a cell
@@ -370,8 +384,9 @@ type ComputesStatus struct {
 	// +optional
 	OwnConfig int32 `json:"ownConfig,omitempty"`
 
-	// Pinned computes have another image than the cell because a user or another program
-	// than the operators set it in their spec. They do not follow.
+	// Pinned computes have another image than the cell because computeTemplates name one, or
+	// because a user or another program than the operators set it in their spec. They do not
+	// follow.
 	// +optional
 	Pinned int32 `json:"pinned,omitempty"`
 

@@ -71,6 +71,11 @@ type NovaExternalComputeStatus struct {
 	// +optional
 	PulledImage string `json:"pulledImage,omitempty"`
 
+	// TemplateImage is the image of nova-compute that computeTemplates of the cell name for the
+	// compute, which does not follow that of the cell. Absent if they name none.
+	// +optional
+	TemplateImage string `json:"templateImage,omitempty"`
+
 	// Drain is that the host is drained for a step that needs it empty, until the step has run.
 	// Absent for a drain that only annotation edpm.openstack.org/drain of the node asks for.
 	// +optional

@@ -1,7 +1,6 @@
 package novaexternalcompute
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +49,7 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 		Inputs: append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate),
 			phase.OptionalOf(condition.DeploymentReadyCondition, service.Hold)),
 		Config:    []phase.Func{s.readLayers, s.migration.Join},
-		Images:    s.images,
+		Images:    func() map[string]images.Component { return s.rollout.Images(r.Images) },
 		Steps:     service.Steps(append(s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova}), s.rollout.Step())),
 		Vacate:    service.Vacate,
 		Deployed:  []phase.Phase{phase.InformationalOf(novav1.LiveMigrationReadyCondition, s.migration.Ready), phase.Of(novav1.ComputeServiceReadyCondition, s.noteConfig, s.rollout.NotePulled, service.Ready)},
@@ -102,7 +101,7 @@ func (s *scope) lookUpCell(ctx context.Context) error {
 	case !cell.ConfiguresComputes():
 		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting until NovaCell %s provides the configuration of its computes: see its conditions", name)
 	}
-	if err := s.rollout.Follow(ctx, s.Client, cell); err != nil {
+	if err := s.rollout.Follow(ctx, s.Client, cell, layers.Images(cell, s.Node.Spec.Role)); err != nil {
 		return err
 	}
 	s.cell = cell
@@ -128,15 +127,6 @@ func (s *scope) readLayers(ctx context.Context) error {
 	}
 	s.content = content
 	return s.Options.Judge(ctx, s.compute, podified.Texts{Image: rollout.Image(s.compute), Parts: content.Parts})
-}
-
-// images are those of the steps. A new compute has that of its cell: the operators may bring
-// a newer one, which a conductor does not know.
-func (s *scope) images() map[string]images.Component {
-	return map[string]images.Component{
-		novav1.ComputeComponent: {Spec: s.compute.Spec.NovaComputeContainerImage, Default: cmp.Or(s.cell.Status.Images[novav1.ComputeComponent], s.Images.NovaCompute), Program: "nova-compute"},
-		novav1.LibvirtComponent: {Spec: s.compute.Spec.NovaLibvirtContainerImage, Default: s.Images.NovaLibvirt, Program: "libvirt"},
-	}
 }
 
 func (s *scope) libvirt(t *edpm.Target) {

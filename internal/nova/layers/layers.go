@@ -5,6 +5,7 @@
 package layers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func Of(cell *novav1.NovaCell, role string, compute *novav1.NovaExternalCompute)
 func Templates(cell *novav1.NovaCell, role string) []Layer {
 	var layers []Layer
 	for i, t := range cell.Spec.ComputeTemplates {
-		if !concerns(t, role) {
+		if !concerns(t, role) || !isRead(t) {
 			continue
 		}
 		layers = append(layers, Layer{
@@ -80,9 +81,26 @@ func Templates(cell *novav1.NovaCell, role string) []Layer {
 	return layers
 }
 
-// concerns reports whether a template says something to computes of the role.
+// Images returns the images that the templates of a cell name for computes of the role, empty for
+// none: the later one wins.
+func Images(cell *novav1.NovaCell, role string) novav1.NovaComputeImages {
+	var all novav1.NovaComputeImages
+	for _, t := range cell.Spec.ComputeTemplates {
+		if concerns(t, role) {
+			all.Compute, all.Libvirt = cmp.Or(t.Images.Compute, all.Compute), cmp.Or(t.Images.Libvirt, all.Libvirt)
+		}
+	}
+	return all
+}
+
+// concerns reports whether a template is for computes of the role.
 func concerns(t novav1.NovaComputeTemplate, role string) bool {
-	return (len(t.Roles) == 0 || slices.Contains(t.Roles, role)) && (t.CustomServiceConfig != "" || len(t.CustomServiceConfigSecrets) > 0 || t.HasFiles())
+	return len(t.Roles) == 0 || slices.Contains(t.Roles, role)
+}
+
+// isRead reports whether a template has something to read.
+func isRead(t novav1.NovaComputeTemplate) bool {
+	return t.CustomServiceConfig != "" || len(t.CustomServiceConfigSecrets) > 0 || t.HasFiles()
 }
 
 // Content is what a compute reads of its layers.

@@ -10,6 +10,7 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
+	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -19,7 +20,9 @@ var pullStep = edpm.Step{Name: "pull-images", Playbook: "edpm.operators.pull_ima
 // Host is how a compute on a host follows its cell.
 type Host struct {
 	compute *novav1.NovaExternalCompute
-	cell    *novav1.NovaCell // known from Follow on
+	// Known from Follow on: the cell, and what its templates name for the compute.
+	cell  *novav1.NovaCell
+	named novav1.NovaComputeImages
 }
 
 // NewHost returns that of a compute, which is changed in place.
@@ -27,7 +30,29 @@ func NewHost(compute *novav1.NovaExternalCompute) *Host { return &Host{compute: 
 
 // Image returns that of nova-compute, as far as a compute says it.
 func Image(compute *novav1.NovaExternalCompute) string {
-	return cmp.Or(compute.Spec.NovaComputeContainerImage, compute.Status.Images[novav1.ComputeComponent])
+	return cmp.Or(named(compute, novav1.ComputeComponent, compute.Status.TemplateImage), compute.Status.Images[novav1.ComputeComponent])
+}
+
+// named returns the image of a component that is named for a compute: in its spec by a person, by
+// the templates of its cell, or in its spec by an update of the cell or as a default.
+func named(compute *novav1.NovaExternalCompute, component, template string) string {
+	if template != "" && ChosenBy(compute.ManagedFields, component) == "" {
+		return template
+	}
+	if component == novav1.LibvirtComponent {
+		return compute.Spec.NovaLibvirtContainerImage
+	}
+	return compute.Spec.NovaComputeContainerImage
+}
+
+// Images returns what decides about the images of the steps. A new compute has that of its cell:
+// the operators may bring a newer one, which a conductor does not know.
+func (h *Host) Images(defaults images.Defaults) map[string]images.Component {
+	compute, libvirt := novav1.ComputeComponent, novav1.LibvirtComponent
+	return map[string]images.Component{
+		compute: {Spec: named(h.compute, compute, h.compute.Status.TemplateImage), Default: cmp.Or(imageOf(h.cell), defaults.NovaCompute), Program: "nova-compute"},
+		libvirt: {Spec: named(h.compute, libvirt, h.named.Libvirt), Default: defaults.NovaLibvirt, Program: "libvirt"},
+	}
 }
 
 // due is the image to which the compute is to follow its cell, empty if it has it, if it was
@@ -50,16 +75,46 @@ func (h *Host) next() string {
 }
 
 // Follow sets the image of the cell in the spec of the compute if it is its turn, once the host has
-// pulled it. The compute has the new state afterwards; the error is a Conflict if it has
-// changed meanwhile.
-func (h *Host) Follow(ctx context.Context, c client.Client, cell *novav1.NovaCell) error {
-	h.cell = cell
-	update := cell.Status.ComputeUpdate
+// pulled it, and when templates of the cell, which name images, no longer name this one. The compute
+// has the new state afterwards; the error is a Conflict if it has changed meanwhile.
+func (h *Host) Follow(ctx context.Context, c client.Client, cell *novav1.NovaCell, named novav1.NovaComputeImages) error {
+	h.cell, h.named = cell, named
+	if named.Compute != "" || !h.isReleased() {
+		h.compute.Status.TemplateImage = cmp.Or(named.Compute, h.compute.Status.TemplateImage)
+		return h.set(ctx, c, h.turn())
+	}
+	if ChosenBy(h.compute.ManagedFields, novav1.ComputeComponent) == "" {
+		if err := h.set(ctx, c, imageOf(cell)); err != nil {
+			return err
+		}
+	}
+	h.compute.Status.TemplateImage = ""
+	return nil
+}
+
+// isReleased reports whether the compute has the image of a template that no longer names one, and
+// can have that of the cell: no other one is the first to try it.
+func (h *Host) isReleased() bool {
+	update := h.cell.Status.ComputeUpdate
+	return h.compute.Status.TemplateImage != "" && (update == nil || update.Verified)
+}
+
+// turn returns the image of the cell if it is the turn of the compute to get it, else nothing.
+func (h *Host) turn() string {
+	update := h.cell.Status.ComputeUpdate
 	if h.due() == "" || !update.Verified && update.First != h.compute.Name || !hasPulled(h.compute, update.Image) {
+		return ""
+	}
+	return update.Image
+}
+
+// set writes an image into the spec of the compute, unless it is there, or there is none.
+func (h *Host) set(ctx context.Context, c client.Client, image string) error {
+	if image == "" || image == h.compute.Spec.NovaComputeContainerImage {
 		return nil
 	}
 	followed := h.compute.DeepCopy()
-	followed.Spec.NovaComputeContainerImage = update.Image
+	followed.Spec.NovaComputeContainerImage = image
 	if err := c.Patch(ctx, followed, client.MergeFromWithOptions(h.compute, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("setting the image of the cell: %w", err)
 	}

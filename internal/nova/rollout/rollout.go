@@ -53,40 +53,44 @@ func OfHosts(cell client.Object) novav1.ComputeUpdate {
 
 func imageOf(cell *novav1.NovaCell) string { return cell.Status.Images[novav1.ComputeComponent] }
 
-// ChosenBy returns who chose the image in the spec of a compute; empty if it is the default
-// that admission has set. The API server knows who set a field:
+// imageFields are the fields of the spec of a compute with its images, as managedFields name them.
+var imageFields = map[string]string{novav1.ComputeComponent: "f:novaComputeContainerImage", novav1.LibvirtComponent: "f:novaLibvirtContainerImage"}
+
+// ChosenBy returns who chose the image of a component in the spec of a compute; empty if it is
+// the default that admission has set. The API server knows who set a field:
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
-func ChosenBy(managers []metav1.ManagedFieldsEntry) string {
+func ChosenBy(managers []metav1.ManagedFieldsEntry, component string) string {
 	for _, entry := range managers {
-		if entry.Manager != fieldManager && setsImage(entry) {
+		if entry.Manager != fieldManager && setsImage(entry, component) {
 			return entry.Manager
 		}
 	}
 	return ""
 }
 
-func setsImage(entry metav1.ManagedFieldsEntry) bool {
+func setsImage(entry metav1.ManagedFieldsEntry, component string) bool {
 	var fields struct {
-		Spec struct {
-			Image *struct{} `json:"f:novaComputeContainerImage"`
-		} `json:"f:spec"`
+		Spec map[string]json.RawMessage `json:"f:spec"`
 	}
-	return entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec.Image != nil
+	return entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec[imageFields[component]] != nil
 }
 
-// Managers returns of those who manage fields of a compute the ones that chose its image: of
+// Managers returns of those who manage fields of a compute the ones that chose its images: of
 // the others nothing has to be held in memory.
 func Managers(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	if ChosenBy(all) == "" {
+	kept := slices.DeleteFunc(all, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == fieldManager || !setsImage(entry, novav1.ComputeComponent) && !setsImage(entry, novav1.LibvirtComponent)
+	})
+	if len(kept) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(all, func(entry metav1.ManagedFieldsEntry) bool { return !setsImage(entry) })
+	return kept
 }
 
-// isPinned reports whether a compute keeps the image in its spec because it was chosen.
+// isPinned reports whether a compute keeps its image because it was chosen for it.
 func isPinned(compute *novav1.NovaExternalCompute, image string) bool {
-	own := compute.Spec.NovaComputeContainerImage
-	return own != "" && own != image && ChosenBy(compute.ManagedFields) != ""
+	own := Image(compute)
+	return own != "" && own != image && (compute.Status.TemplateImage != "" || ChosenBy(compute.ManagedFields, novav1.ComputeComponent) != "")
 }
 
 // isOutdated reports whether computes of a cell are still to get an image. Those that were left

@@ -37,6 +37,8 @@ func chosen(c *novav1.NovaExternalCompute) {
 	c.ManagedFields = []metav1.ManagedFieldsEntry{manages("kubectl-edit", imageField)}
 }
 
+func ofTemplate(c *novav1.NovaExternalCompute) { c.Status.TemplateImage = "3" }
+
 func halted(reason condition.Reason, severity condition.Severity) func(*novav1.NovaExternalCompute) {
 	return func(c *novav1.NovaExternalCompute) {
 		for _, t := range []condition.Type{condition.DeploymentReadyCondition, condition.ReadyCondition} {
@@ -82,16 +84,17 @@ func TestWhoChoseAnImage(t *testing.T) {
 		managers []metav1.ManagedFieldsEntry
 		want     string
 	}{
+		"a person, for libvirt only":  {[]metav1.ManagedFieldsEntry{own, manages("argocd", `{"f:spec":{"f:novaLibvirtContainerImage":{}}}`)}, ""},
 		"no one, as admission set it": {[]metav1.ManagedFieldsEntry{other, {Manager: "without fields"}}, ""},
 		"an update of the cell":       {[]metav1.ManagedFieldsEntry{own, other}, ""},
 		"another program":             {[]metav1.ManagedFieldsEntry{other, human}, "argocd"},
 		"both":                        {[]metav1.ManagedFieldsEntry{own, human}, "argocd"},
 	} {
-		if got := ChosenBy(c.managers); got != c.want {
+		if got := ChosenBy(c.managers, novav1.ComputeComponent); got != c.want {
 			t.Errorf("%s: it was chosen by %q, want %q", name, got, c.want)
 		}
 		kept := Managers(append([]metav1.ManagedFieldsEntry{}, c.managers...))
-		if got := ChosenBy(kept); got != c.want || len(kept) > 0 && c.want == "" {
+		if got := ChosenBy(kept, novav1.ComputeComponent); got != c.want || len(kept) > 1 || len(kept) == 1 && kept[0].Manager == fieldManager {
 			t.Errorf("%s: the cache keeps %v, by which it was chosen by %q, want %q", name, kept, got, c.want)
 		}
 	}
@@ -120,16 +123,17 @@ func TestComputesAreCounted(t *testing.T) {
 		compute novav1.NovaExternalCompute
 		want    novav1.ComputesStatus
 	}{
-		"current":                               {compute("c", "2"), novav1.ComputesStatus{Current: 1}},
-		"current with an image that was chosen": {compute("c", "2", chosen), novav1.ComputesStatus{Current: 1}},
-		"with an old image":                     {compute("c", "1"), novav1.ComputesStatus{Outdated: 1}},
-		"with an old image that was chosen":     {compute("c", "1", chosen), novav1.ComputesStatus{Pinned: 1, PinnedNames: []string{"c"}}},
-		"about to get the image":                {compute("c", "2", running), novav1.ComputesStatus{Outdated: 1, Busy: 1}},
-		"failed with the image":                 {compute("c", "2", failed), novav1.ComputesStatus{Outdated: 1, Failed: 1}},
-		"held":                                  {compute("c", "2", halted(condition.Reason(edpm.RolloutHeld), condition.SeverityInfo)), novav1.ComputesStatus{Outdated: 1}},
-		"down":                                  {compute("c", "2", down), novav1.ComputesStatus{Current: 1}},
-		"deployed for the first time":           {compute("c", "2", fresh), novav1.ComputesStatus{Busy: 1}},
-		"about to be deleted":                   {compute("c", "1", leaving), novav1.ComputesStatus{}},
+		"current":                                    {compute("c", "2"), novav1.ComputesStatus{Current: 1}},
+		"current with an image that was chosen":      {compute("c", "2", chosen), novav1.ComputesStatus{Current: 1}},
+		"with an old image":                          {compute("c", "1"), novav1.ComputesStatus{Outdated: 1}},
+		"with an old image that was chosen":          {compute("c", "1", chosen), novav1.ComputesStatus{Pinned: 1, PinnedNames: []string{"c"}}},
+		"with an image that a template names":        {compute("c", "1", ofTemplate), novav1.ComputesStatus{Pinned: 1, PinnedNames: []string{"c"}}},
+		"about to get the image":                     {compute("c", "2", running), novav1.ComputesStatus{Outdated: 1, Busy: 1}},
+		"failed with the image":                      {compute("c", "2", failed), novav1.ComputesStatus{Outdated: 1, Failed: 1}},
+		"held":                                       {compute("c", "2", halted(condition.Reason(edpm.RolloutHeld), condition.SeverityInfo)), novav1.ComputesStatus{Outdated: 1}},
+		"down":                                       {compute("c", "2", down), novav1.ComputesStatus{Current: 1}},
+		"deployed for the first time":                {compute("c", "2", fresh), novav1.ComputesStatus{Busy: 1}},
+		"about to be deleted":                        {compute("c", "1", leaving), novav1.ComputesStatus{}},
 		"whose spec has changed, and its status not": {compute("c", "2", func(c *novav1.NovaExternalCompute) { c.Generation = 1 }), novav1.ComputesStatus{Outdated: 1}},
 	} {
 		c.want.Total = 1
@@ -152,7 +156,7 @@ func TestOneComputeGetsANewImageFirst(t *testing.T) {
 		"one that is deployed rather than failed": {begun, computes{compute("a", "1", failed), compute("b", "1", down)}, first("b")},
 		"a failed one if all have failed":         {begun, computes{compute("a", "1", failed), compute("b", "1", failed)}, first("a")},
 		"none that is paused":                     {begun, computes{compute("a", "1", paused), compute("b", "1", failed)}, first("b")},
-		"none if all have it":                     {begun, computes{compute("a", "2", running), compute("b", "1", chosen), compute("c", "1", leaving)}, verified},
+		"none if all have it":                     {begun, computes{compute("a", "2", running), compute("b", "1", chosen), compute("d", "1", ofTemplate), compute("c", "1", leaving)}, verified},
 		"none if there are none":                  {begun, nil, verified},
 		"none while a host has not noticed":       {begun, computes{compute("a", "1"), compute("b", "1", unpulled)}, begun},
 		"none while a host pulls the image":       {begun, computes{compute("a", "1"), compute("b", "1", unpulled, running)}, begun},
