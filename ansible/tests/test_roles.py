@@ -1073,7 +1073,6 @@ class CheckModeTest(realhost.HostTest):
     @realhost.long
     def test_2_manual_changes_are_named(self):
         unit = "/etc/systemd/system/edpm_nova_compute.service"
-        package = "files=$(dpkg -L iputils-ping); tar -cPf /root/package.tar --no-recursion $files /var/lib/dpkg/status; dpkg --remove --force-depends iputils-ping 2>&1"
         for change, back, playbook, task, names in (
                 ("cp -p /etc/hosts /root/hosts; sed 's/192.0.2.1/192.0.2.66/' /root/hosts > /etc/hosts", "cat /root/hosts > /etc/hosts", "configure_network", "Write the names of hosts", ["/etc/hosts"]),
                 ("cp -p {0} /root/unit; echo '# mine' >> {0}".format(unit), "cp -p /root/unit {0}; systemctl daemon-reload".format(unit), "nova", "Run edpm_nova_compute", ["edpm_nova_compute.service"]),
@@ -1089,10 +1088,20 @@ class CheckModeTest(realhost.HostTest):
                 self.assertIn(task, found)
                 self.assertEqual(found[task], names)
         self.assertEqual(self.differences("nova"), {})
-        self.host(package)  # without a mirror it cannot be installed, which the check says, too
-        self.addCleanup(self.host, "tar -xPf /root/package.tar")
+
+    @realhost.long
+    def test_2_a_package_that_was_removed_is_found_and_installed(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "mirror.sh"), encoding="utf-8") as file:
+            self.put("/root/mirror.sh", file.read(), "755")
+        self.host("/root/mirror.sh iputils-ping")
+        self.host("mv /etc/apt/sources.list.d/mirror.list /root; rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin")  # without a mirror it cannot be installed, which the check says, too
         message = self.refused("install_os", "--check", **self.variables())[1]
         self.assertEqual(message, "Install the packages that are missing: No package matching 'iputils-ping' is available")
+        self.host("mv /root/mirror.list /etc/apt/sources.list.d; apt-get update")
+        self.assertEqual(list(self.differences("install_os")), ["Install the packages that are missing"])
+        self.succeeds("install_os", **self.variables())
+        self.host("ping -V")
+        self.assertEqual(self.differences("install_os"), {})
 
     @realhost.long
     def test_2_the_difference_of_a_unit_is_shown(self):

@@ -2,6 +2,8 @@ package openstack
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -22,6 +24,7 @@ func driftStories() {
 		{"a unit", "echo '# mine' >> /etc/systemd/system/edpm_nova_compute.service", "! grep -q mine /etc/systemd/system/edpm_nova_compute.service"},
 		{"the firewall", "nft delete table inet edpm", "nft list table inet edpm"},
 		{"a container", "systemctl stop edpm_nova_compute", "systemctl is-active edpm_nova_compute"},
+		{"a package", "/root/mirror.sh iputils-ping", "ping -V"},
 	}
 	driftOf := func(ctx context.Context) (string, error) {
 		return cluster.Kubectl(ctx, "get", "-n", namespace, "novaexternalcompute/"+compute.Name, "openstackdataplanenode/"+compute.Name, "-o", "jsonpath={.items[*].status.drift}")
@@ -33,7 +36,7 @@ func driftStories() {
 			role.Spec.DeployStrategy.DriftCheck = nil
 			if repair != "" {
 				role.Spec.DeployStrategy.DriftCheck = &dataplanev1.DriftCheck{
-					Interval: &metav1.Duration{Duration: 10 * time.Minute}, Steps: []string{"configure-os", "nova"}, Repair: repair,
+					Interval: &metav1.Duration{Duration: 10 * time.Minute}, Steps: []string{"install-os", "configure-os", "nova"}, Repair: repair,
 				}
 			}
 		})).To(Succeed())
@@ -41,6 +44,9 @@ func driftStories() {
 
 	It("is found to differ where someone has changed it", tier.Long, func(ctx SpecContext) {
 		before := look(ctx)
+		mirror, err := os.ReadFile("../../../ansible/tests/mirror.sh")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(compute.SSH(ctx, fmt.Sprintf("cat > /root/mirror.sh <<'EOF'\n%s\nEOF\nchmod +x /root/mirror.sh", mirror))).Error().NotTo(HaveOccurred())
 		for _, c := range changes {
 			By("changing " + c.what)
 			Expect(compute.SSH(ctx, c.change)).Error().NotTo(HaveOccurred())
@@ -48,7 +54,7 @@ func driftStories() {
 		checked(ctx, common.RepairAsk)
 		Eventually(expect.Read(ctx, k8s, external())).WithTimeout(25 * time.Minute).Should(expect.False(common.HostInSyncCondition, common.RepairAwaitedReason, "nova"))
 		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(25 * time.Minute).Should(expect.False(common.HostInSyncCondition, common.RepairAwaitedReason, "configure-os"))
-		for _, differs := range []string{"edpm_nova_compute.service", "01-nova.conf", "Load the firewall"} {
+		for _, differs := range []string{"edpm_nova_compute.service", "01-nova.conf", "Load the firewall", "Install the packages that are missing"} {
 			Expect(driftOf(ctx)).To(ContainSubstring(differs))
 		}
 		before.lives(ctx)
