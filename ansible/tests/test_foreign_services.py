@@ -182,7 +182,7 @@ class ForeignServicesTest(modules.ModuleTest):
         self.write("etc/libvirt/qemu/instance-1.xml", "<domain/>")
         self.unit("kolla-nova_compute-container.service")
         self.assertEqual(self.failure(services=ALL, root=self.directory),
-                         "nova-compute and libvirt and OVN of kolla-ansible and packages is on this host: unit kolla-nova_compute-container.service (active, enabled) "
+                         "nova-compute and libvirt and OVN of kolla-ansible and packages are on this host: unit kolla-nova_compute-container.service (active, enabled) "
                          "and 3 more. Disable it and rerun, or take it over")
 
     def take_over(self, **options):

@@ -294,10 +294,10 @@ class Host(object):
 
     def message(self):
         """Returns why the host is refused, and what to do, in the few words that the status of a host has room for."""
-        names = " and ".join(NAMES[service] for service in ("nova", "libvirt", "ovn", "ovs") if service in self.services)
+        names = [NAMES[service] for service in ("nova", "libvirt", "ovn", "ovs") if service in self.services]
         more = " and %d more" % (len(self.found) - 1) if self.found[1:] else ""
-        return "%s of %s is on this host: %s%s. Disable it and rerun, or take it over" % (
-            names, " and ".join(sorted(self.tools)) or "another tool", self.found[0], more)
+        return "%s of %s %s on this host: %s%s. Disable it and rerun, or take it over" % (
+            " and ".join(names), " and ".join(sorted(self.tools)) or "another tool", "are" if names[1:] else "is", self.found[0], more)
 
 
 def main():

@@ -28,7 +28,9 @@ var _ = Describe("Nova in a real OpenStack", Ordered, func() {
 	Describe("services", Label(vm), controlStories)
 	Describe("databases", purgeStories)
 	Describe("a compute", Label(vm), computeStories)
-	Describe("a host of kolla-ansible", takeOverStories)
+	for _, tool := range tools {
+		Describe("a host of "+tool.name, func() { takeOverStories(tool) })
+	}
 	Describe("while a guest runs", rolloutStories)
 	Describe("the guest", Label(vm), guestStories)
 	Describe("the host of a guest", driftStories)

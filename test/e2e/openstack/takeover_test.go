@@ -18,36 +18,50 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
 )
 
-// takeOverStories have a host whose nova-compute and libvirt kolla-ansible runs, with a guest.
-func takeOverStories() {
+// otherTool is another tool that runs nova-compute and libvirt on a host.
+type otherTool struct {
+	name  string
+	units string
+	// configuration of nova-compute on the host.
+	configuration string
+	// start is a script that starts both as the tool does, once the configuration is there.
+	start func() string
+}
+
+var tools = []otherTool{
+	{"kolla-ansible", "kolla-nova_compute-container.service kolla-nova_libvirt-container.service", "/etc/kolla/nova-compute/nova.conf", startContainers},
+	{"packages", "nova-compute.service libvirtd.service", "/etc/nova/nova.conf", func() string { return startPackages }},
+}
+
+// takeOverStories have a host whose nova-compute and libvirt another tool runs, with a guest.
+func takeOverStories(tool otherTool) {
 	var theirs string // the id of the guest
 	host := func() lab.Host { return cluster.Host("edpm-compute-1", "192.168.122.101") }
 
 	It("is left as it is until a person names the tool", func(ctx SpecContext) {
 		Expect(bringUp(ctx, compute, host())).To(Succeed())
-		becomeKolla(ctx, host())
+		become(ctx, host(), tool)
 		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(4 * time.Minute).Should(HaveKeyWithValue(host().Name, "up"))
 		Eventually(func() string {
 			novaManage(ctx, "cell_v2", "discover_hosts")
 			return novaManage(ctx, "cell_v2", "list_hosts")
 		}).WithTimeout(2 * time.Minute).Should(ContainSubstring(host().Name))
-		theirs = createGuest(ctx, "of-kolla", host().Name)
+		theirs = createGuest(ctx, "of-"+tool.name, host().Name)
 		before := looksLike(ctx, host(), theirs)
 		Expect(k8s.Create(ctx, nodeOf(host()))).To(Succeed())
 		Eventually(expect.Read(ctx, k8s, nodeOf(host()))).WithTimeout(5 * time.Minute).Should(
-			expect.Problem(condition.DeploymentReadyCondition, "Refused", "nova-compute of kolla-ansible is on this host"))
+			expect.Problem(condition.DeploymentReadyCondition, "Refused", "nova-compute and libvirt of "+tool.name+" are on this host"))
 		Expect(looksLike(ctx, host(), theirs)).To(Equal(before))
 	}, SpecTimeout(20*time.Minute))
 
 	It("is the same compute afterwards, with the same process of its guest", func(ctx SpecContext) {
 		before, others := looksLike(ctx, host(), theirs), look(ctx)
 		Expect(change(ctx, nodeOf(host()), func(node *dataplanev1.OpenStackDataPlaneNode) {
-			metav1.SetMetaDataAnnotation(&node.ObjectMeta, common.TakeOverAnnotation, "kolla-ansible")
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, common.TakeOverAnnotation, tool.name)
 		})).To(Succeed())
 		becomesReady(ctx, host().Name)
 		Expect(looksLike(ctx, host(), theirs)).To(Equal(before))
-		Expect(host().SSH(ctx, "podman ps --format '{{.Names}}' | sort")).To(And(
-			ContainSubstring("edpm_nova_compute"), Not(MatchRegexp(`(?m)^nova_`))))
+		Expect(host().SSH(ctx, "systemctl is-active edpm_nova_compute; systemctl is-active "+tool.units+" | sort --unique")).To(Equal("active\ninactive"))
 		others.lives(ctx)
 	}, SpecTimeout(15*time.Minute))
 
@@ -82,19 +96,25 @@ func looksLike(ctx context.Context, host lab.Host, guest string) []string {
 	}
 }
 
-// becomeKolla starts nova-compute and libvirt as kolla-ansible does, with the configuration of the other compute.
-func becomeKolla(ctx context.Context, host lab.Host) {
+// become has another tool run nova-compute and libvirt on a host, with the configuration of the other compute.
+func become(ctx context.Context, host lab.Host, tool otherTool) {
 	GinkgoHelper()
 	conf, err := compute.SSH(ctx, "cat /var/lib/openstack/nova/*.conf | grep -v ^log_file")
 	Expect(err).NotTo(HaveOccurred())
 	conf = strings.NewReplacer(compute.Name, host.Name, compute.IP, host.IP).Replace(conf)
+	write := fmt.Sprintf("set -e; mkdir -p $(dirname %[1]s); echo %[2]s | base64 -d > %[1]s\n", tool.configuration, base64.StdEncoding.EncodeToString([]byte(conf)))
+	Expect(host.SSH(ctx, write+tool.start())).Error().NotTo(HaveOccurred())
+}
+
+// startContainers runs them as kolla-ansible does.
+func startContainers() string {
 	const volumes = "--network host --privileged --volume /run:/run --volume /dev:/dev --volume nova_compute:/var/lib/nova --volume libvirtd:/var/lib/libvirt"
 	containers := []struct{ name, options, image, command string }{
 		{"nova_libvirt", "--pid host --cgroupns host --volume /sys/fs/cgroup:/sys/fs/cgroup --volume nova_libvirt_qemu:/etc/libvirt/qemu", "localhost/edpm-nova-libvirt:latest",
 			`sh -c 'printf "unix_sock_group = \"libvirt\"\nunix_sock_rw_perms = \"0770\"\nauth_unix_rw = \"none\"\n" > /etc/libvirt/libvirtd.conf; virtlogd --daemon; exec libvirtd'`},
 		{"nova_compute", "--init --user nova --volume /etc/kolla/nova-compute/nova.conf:/etc/nova/nova.conf:ro", "localhost/edpm-nova-compute:latest", "nova-compute"},
 	}
-	script := "set -e; mkdir -p /etc/kolla/nova-compute; echo " + base64.StdEncoding.EncodeToString([]byte(conf)) + " | base64 -d > /etc/kolla/nova-compute/nova.conf\n"
+	script := ""
 	for _, c := range containers {
 		script += fmt.Sprintf("podman create --name %s %s %s %s %s\n", c.name, volumes, c.options, c.image, c.command)
 		script += fmt.Sprintf(`printf '[Unit]\nDescription=podman kolla-%[1]s-container.service\nPartOf=kolla.target\n[Service]\nExecStart=/usr/bin/podman start -a %[1]s\n`+
@@ -104,5 +124,32 @@ func becomeKolla(ctx context.Context, host lab.Host) {
 			script += "until podman exec nova_libvirt install -d -o nova -g nova /var/lib/nova/instances; do sleep 1; done\n"
 		}
 	}
-	Expect(host.SSH(ctx, script)).Error().NotTo(HaveOccurred())
+	return script
 }
+
+// startPackages runs those of Debian's packages, which are in the image of nova: their units are
+// on the host, and see the files of the image but for those that belong to the host.
+const startPackages = `
+root=$(podman mount $(podman create localhost/edpm-nova-compute:latest))
+own() { stat --format "$1" $root/var/lib/nova; }
+groupadd --non-unique --gid $(own %g) nova
+useradd --non-unique --uid $(own %u) --gid nova --home-dir /var/lib/nova nova
+for name in nova libvirt; do
+  mkdir -p /var/lib/$name /etc/$name
+  cp -a -T $root/var/lib/$name /var/lib/$name
+  cp -a -T --no-clobber $root/etc/$name /etc/$name
+done
+: > /etc/nova/nova-compute.conf  # of the package: KVM
+chown nova /etc/nova/nova.conf
+echo 'auth_unix_rw = "none"' > /etc/libvirt/libvirtd.conf
+cp -a $root/usr/lib/systemd/system/nova-compute.service $root/usr/lib/systemd/system/libvirtd*.* $root/usr/lib/systemd/system/virtlogd*.* /usr/lib/systemd/system/
+for unit in nova-compute libvirtd virtlogd; do
+  mkdir -p /etc/systemd/system/$unit.service.d
+  printf '[Service]\nType=notify\nRootDirectory=%s\nMountAPIVFS=yes\nBindPaths=/run /etc/nova /etc/libvirt /var/lib/nova /var/lib/libvirt\n' "$root" > /etc/systemd/system/$unit.service.d/root.conf
+done
+gids=$(sed -n -E 's/^(kvm|libvirt):[^:]*:([0-9]+):.*/\2/p' $root/etc/group | tr '\n' ' ')
+for gid in $gids; do groupadd --non-unique --gid $gid nova-$gid; done
+printf 'SupplementaryGroups=%s\nLogsDirectory=nova\n' "$gids" >> /etc/systemd/system/nova-compute.service.d/root.conf
+systemctl daemon-reload
+systemctl enable --now libvirtd.socket libvirtd.service nova-compute.service
+`
