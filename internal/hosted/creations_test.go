@@ -93,7 +93,7 @@ func TestAnObjectThatTheCacheShowsWithoutItsStatusIsLookedAtAgain(t *testing.T) 
 		there := s.Object.DeepCopyObject().(*agent)
 		c.change(there)
 		s.Live = live{agent: there}
-		if err := s.recall(t.Context()); apierrors.IsConflict(err) != c.late || err != nil && !c.late {
+		if err := s.detectRestore(t.Context()); apierrors.IsConflict(err) != c.late || err != nil && !c.late {
 			t.Errorf("%s: the error is %v; a conflict is wanted: %t", name, err, c.late)
 		}
 		if got := s.status.Unknown(); got != c.unknown {

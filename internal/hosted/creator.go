@@ -47,10 +47,10 @@ type creator struct {
 	events events.EventRecorder
 }
 
-// post is one service on one node.
-type post struct {
+// serviceOnNode is one service on one node.
+type serviceOnNode struct {
 	*creator
-	Offering
+	ServiceClass
 	node *dataplanev1.OpenStackDataPlaneNode
 	role *dataplanev1.OpenStackDataPlaneRole
 }
@@ -68,26 +68,26 @@ func (c *creator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	offerings, err := c.concerned(ctx, node)
-	for _, o := range offerings {
-		err = errors.Join(err, (&post{c, o, node, role}).reconcile(ctx))
+	classes, err := c.concerned(ctx, node)
+	for _, o := range classes {
+		err = errors.Join(err, (&serviceOnNode{c, o, node, role}).reconcile(ctx))
 	}
 	return ctrl.Result{}, err
 }
 
 // reconcile brings the object of one service forward.
-func (p *post) reconcile(ctx context.Context) error {
+func (p *serviceOnNode) reconcile(ctx context.Context) error {
 	obj, err := p.read(ctx, p.Client)
 	if err != nil {
 		return err
 	}
-	value := p.value(p.node, p.role, p.Offering)
+	value := p.value(p.node, p.role, p.ServiceClass)
 	switch {
 	case !p.node.DeletionTimestamp.IsZero():
 		return p.remove(ctx, obj)
 	// Without its role the effective values of the node are unknown, which the node
 	// reports: an object that exists stays as it is.
-	case p.role != nil && value != "" && (obj != nil || !p.Ending):
+	case p.role != nil && value != "" && (obj != nil || !p.Removed):
 		return p.ensure(ctx, obj, value)
 	case p.deselects(value):
 		return p.deselect(ctx, obj)
@@ -97,16 +97,16 @@ func (p *post) reconcile(ctx context.Context) error {
 
 // deselects reports whether the service is to be removed from a node because it is no
 // longer selected.
-func (p *post) deselects(value string) bool {
-	return p.Several != nil && p.Annotation != "" && p.role != nil && value == ""
+func (p *serviceOnNode) deselects(value string) bool {
+	return p.MultiInstance != nil && p.Annotation != "" && p.role != nil && value == ""
 }
 
 // concerned are the services that the node can have, and those that it has or shows
 // although they are no longer defined.
-func (c *creator) concerned(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode) ([]Offering, error) {
-	offerings, err := c.offerings(ctx, node.Namespace)
-	if err != nil || c.Several == nil {
-		return offerings, err
+func (c *creator) concerned(ctx context.Context, node *dataplanev1.OpenStackDataPlaneNode) ([]ServiceClass, error) {
+	classes, err := c.classes(ctx, node.Namespace)
+	if err != nil || c.MultiInstance == nil {
+		return classes, err
 	}
 	objects, err := c.on(ctx, client.ObjectKeyFromObject(node))
 	if err != nil {
@@ -122,11 +122,11 @@ func (c *creator) concerned(ctx context.Context, node *dataplanev1.OpenStackData
 		}
 	}
 	for _, name := range services {
-		if !slices.ContainsFunc(offerings, func(o Offering) bool { return o.Name == name }) {
-			offerings = append(offerings, Offering{Name: name, Ending: true})
+		if !slices.ContainsFunc(classes, func(o ServiceClass) bool { return o.Name == name }) {
+			classes = append(classes, ServiceClass{Name: name, Removed: true})
 		}
 	}
-	return offerings, nil
+	return classes, nil
 }
 
 // setup adds the controller. The index on nodes is dataplane.RoleIndex.
@@ -137,8 +137,8 @@ func (c *creator) setup(mgr ctrl.Manager) error {
 		Watches(c.empty(), handler.EnqueueRequestsFromMapFunc(c.byNode), builder.WithPredicates(watch.SpecOr(c.stateOf))).
 		Watches(&dataplanev1.OpenStackDataPlaneRole{}, handler.EnqueueRequestsFromMapFunc(nodesOfRole(mgr.GetClient())), builder.WithPredicates(watch.SpecChanges)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8})
-	if c.Several != nil {
-		b.Watches(c.Several.Definition, handler.EnqueueRequestsFromMapFunc(c.nodesOfNamespace), builder.WithPredicates(existence))
+	if c.MultiInstance != nil {
+		b.Watches(c.MultiInstance.Definition, handler.EnqueueRequestsFromMapFunc(c.nodesOfNamespace), builder.WithPredicates(existence))
 	}
 	return b.Complete(c)
 }
@@ -167,9 +167,9 @@ func (k *kind) on(ctx context.Context, node client.ObjectKey) ([]Object, error) 
 }
 
 // read returns the object of the service on the node, nil if there is none.
-func (p *post) read(ctx context.Context, from client.Reader) (Object, error) {
+func (p *serviceOnNode) read(ctx context.Context, from client.Reader) (Object, error) {
 	obj := p.empty()
-	err := from.Get(ctx, client.ObjectKey{Namespace: p.node.Namespace, Name: p.objectName(p.Offering.Name, p.node.Name)}, obj)
+	err := from.Get(ctx, client.ObjectKey{Namespace: p.node.Namespace, Name: p.objectName(p.ServiceClass.Name, p.node.Name)}, obj)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
@@ -179,7 +179,7 @@ func (p *post) read(ctx context.Context, from client.Reader) (Object, error) {
 // ensure applies the fields that follow the node. An object that a person created
 // beforehand is adopted; one that cannot serve the node, or has another owner, is left
 // alone, and the node says so.
-func (p *post) ensure(ctx context.Context, obj Object, value string) error {
+func (p *serviceOnNode) ensure(ctx context.Context, obj Object, value string) error {
 	if obj != nil {
 		if reason, message := p.unfit(obj, value); reason != "" {
 			return p.refuse(ctx, reason, message)
@@ -188,7 +188,7 @@ func (p *post) ensure(ctx context.Context, obj Object, value string) error {
 	if !kept(p.node) || p.Unprotected && !p.owns(obj) {
 		return nil
 	}
-	if !dataplane.HasServiceStatus(p.node, p.Offering.Name) {
+	if !dataplane.HasServiceStatus(p.node, p.ServiceClass.Name) {
 		if _, err := dataplane.SetServiceStatus(ctx, p.Client, p.node, p.entry(state{message: deploying})); err != nil {
 			return client.IgnoreNotFound(err)
 		}
@@ -212,7 +212,9 @@ func (p *post) ensure(ctx context.Context, obj Object, value string) error {
 }
 
 // owns reports whether the object belongs to the node.
-func (p *post) owns(obj Object) bool { return obj != nil && metav1.IsControlledBy(obj, p.node) }
+func (p *serviceOnNode) owns(obj Object) bool {
+	return obj != nil && metav1.IsControlledBy(obj, p.node)
+}
 
 // kept reports whether the node has its finalizer. A node without one is deleted at once,
 // whatever its status, and its objects only after it, when the inventory that they need to
@@ -222,16 +224,16 @@ func kept(node client.Object) bool {
 }
 
 // unfit returns why the object cannot be that of the node, with an empty reason if it can.
-func (p *post) unfit(obj Object, value string) (condition.Reason, string) {
+func (p *serviceOnNode) unfit(obj Object, value string) (condition.Reason, string) {
 	if spec, _ := obj.Hosted(); spec.DataplaneNodeName != p.node.Name {
 		return common.ConflictReason, fmt.Sprintf(
 			"%s %q belongs to node %q (spec.dataplaneNodeName). Delete it if unused; the operator then creates one for this node", p.name, obj.GetName(), spec.DataplaneNodeName)
 	}
-	if service := p.serviceOf(obj); service != p.Offering.Name {
+	if service := p.serviceOf(obj); service != p.ServiceClass.Name {
 		return common.ConflictReason, fmt.Sprintf(
-			"%s %q belongs to service %q. Delete it if unused; the operator then creates one for service %q", p.name, obj.GetName(), service, p.Offering.Name)
+			"%s %q belongs to service %q. Delete it if unused; the operator then creates one for service %q", p.name, obj.GetName(), service, p.ServiceClass.Name)
 	}
-	halt := p.mismatch(obj, p.Offering, value)
+	halt := p.mismatch(obj, p.ServiceClass, value)
 	switch {
 	case halt == nil:
 		return "", ""
@@ -242,10 +244,10 @@ func (p *post) unfit(obj Object, value string) (condition.Reason, string) {
 }
 
 // desired has exactly the fields that follow the node.
-func (p *post) desired(value string) Object {
+func (p *serviceOnNode) desired(value string) Object {
 	obj, node := p.empty(), p.node
 	obj.SetNamespace(node.Namespace)
-	obj.SetName(p.objectName(p.Offering.Name, node.Name))
+	obj.SetName(p.objectName(p.ServiceClass.Name, node.Name))
 	obj.SetLabels(map[string]string{nodeLabel: names.Fit(node.Name, names.MaxLabel)})
 	spec, _ := obj.Hosted()
 	*spec = hostedv1.ServiceSpec{
@@ -256,8 +258,8 @@ func (p *post) desired(value string) Object {
 		NetworkAttachments:     inherit.NetworkAttachments(node, p.role),
 		Deploy:                 ptr.To(inherit.Deploy(node, p.role)),
 	}
-	if p.Several != nil {
-		p.Several.Assign(obj, p.Offering.Name)
+	if p.MultiInstance != nil {
+		p.MultiInstance.Assign(obj, p.ServiceClass.Name)
 	}
 	if p.Choose != nil {
 		p.Choose(obj, value)
@@ -266,9 +268,9 @@ func (p *post) desired(value string) Object {
 }
 
 // entry of the service in the status of the node.
-func (p *post) entry(s state) dataplanev1.NodeServiceStatus {
+func (p *serviceOnNode) entry(s state) dataplanev1.NodeServiceStatus {
 	entry := dataplanev1.NodeServiceStatus{
-		Name: p.Offering.Name, Ready: s.ready, Message: s.message, Kind: p.name, ObjectName: p.objectName(p.Offering.Name, p.node.Name),
+		Name: p.ServiceClass.Name, Ready: s.ready, Message: s.message, Kind: p.name, ObjectName: p.objectName(p.ServiceClass.Name, p.node.Name),
 	}
 	if !s.emptySince.IsZero() {
 		entry.EmptySince = &s.emptySince
@@ -277,7 +279,7 @@ func (p *post) entry(s state) dataplanev1.NodeServiceStatus {
 }
 
 // refuse shows on the node why it has no object.
-func (p *post) refuse(ctx context.Context, reason condition.Reason, message string) error {
+func (p *serviceOnNode) refuse(ctx context.Context, reason condition.Reason, message string) error {
 	changed, err := dataplane.SetServiceStatus(ctx, p.Client, p.node, p.entry(state{message: message}))
 	err = client.IgnoreNotFound(err)
 	if changed && err == nil {
@@ -288,7 +290,7 @@ func (p *post) refuse(ctx context.Context, reason condition.Reason, message stri
 
 // show makes the node show the state of its object. Without one the node shows
 // nothing, and is not held by it.
-func (p *post) show(ctx context.Context, obj Object) error {
+func (p *serviceOnNode) show(ctx context.Context, obj Object) error {
 	if !p.holds(obj) {
 		return p.forget(ctx)
 	}
@@ -303,8 +305,8 @@ func (p *post) show(ctx context.Context, obj Object) error {
 // holds reports whether the service may be on the host of the node: the object is for it, and
 // belongs to the node or has been deployed. That of service a on node b-c has the name of
 // that of service a-b on node c.
-func (p *post) holds(obj Object) bool {
-	if obj == nil || nodeOf(obj) != p.node.Name || p.serviceOf(obj) != p.Offering.Name {
+func (p *serviceOnNode) holds(obj Object) bool {
+	if obj == nil || nodeOf(obj) != p.node.Name || p.serviceOf(obj) != p.ServiceClass.Name {
 		return false
 	}
 	return metav1.IsControlledBy(obj, p.node) || len(obj.GetLedger().Runs) > 0
@@ -312,21 +314,21 @@ func (p *post) holds(obj Object) bool {
 
 // forget removes the entry from the node. The cache may not show an object that
 // has just been created, so the API server is asked.
-func (p *post) forget(ctx context.Context) error {
-	if !dataplane.HasServiceStatus(p.node, p.Offering.Name) {
+func (p *serviceOnNode) forget(ctx context.Context) error {
+	if !dataplane.HasServiceStatus(p.node, p.ServiceClass.Name) {
 		return nil
 	}
 	obj, err := p.read(ctx, p.Live)
 	if err != nil || p.holds(obj) {
 		return err // its event is on its way
 	}
-	_, err = dataplane.RemoveServiceStatus(ctx, p.Client, p.node, p.Offering.Name)
+	_, err = dataplane.RemoveServiceStatus(ctx, p.Client, p.node, p.ServiceClass.Name)
 	return err
 }
 
 // remove deletes the object of a node that is being deleted, or is no longer to have
 // the service. A node waits until it no longer shows the object.
-func (p *post) remove(ctx context.Context, obj Object) error {
+func (p *serviceOnNode) remove(ctx context.Context, obj Object) error {
 	if err := p.show(ctx, obj); err != nil {
 		return err
 	}
@@ -339,7 +341,7 @@ func (p *post) remove(ctx context.Context, obj Object) error {
 // deselect removes the service from a node that is no longer selected. That cannot be
 // taken back, and the caches of nodes and roles are late, each by its own time: where the
 // annotation moves from one to the other the API server is asked.
-func (p *post) deselect(ctx context.Context, obj Object) error {
+func (p *serviceOnNode) deselect(ctx context.Context, obj Object) error {
 	if obj == nil || !obj.GetDeletionTimestamp().IsZero() {
 		return p.remove(ctx, obj)
 	}
@@ -351,7 +353,7 @@ func (p *post) deselect(ctx context.Context, obj Object) error {
 	if err != nil {
 		return err
 	}
-	if role == nil || p.value(live, role, p.Offering) != "" {
+	if role == nil || p.value(live, role, p.ServiceClass) != "" {
 		return apply.CacheBehind(live, "OpenStackDataPlaneNode")
 	}
 	return p.remove(ctx, obj)

@@ -54,7 +54,7 @@ type Scope struct {
 	spec                 *hostedv1.ServiceSpec
 	status               *hostedv1.ServiceStatus
 	parts                Parts
-	offering             Offering
+	class                ServiceClass
 	keyHash, jumpKeyHash string
 	strategy             edpm.Strategy
 	// environment has digests of what runs take from the environment of the namespace.
@@ -88,7 +88,7 @@ func (d *deployer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if !obj.GetDeletionTimestamp().IsZero() {
-		return d.runner.Run(ctx, obj, phase.Deleting(s.phases(), condition.DeploymentReadyCondition, s.recall, s.lookUpNode, s.lookUpService, s.release)...)
+		return d.runner.Run(ctx, obj, phase.Deleting(s.phases(), condition.DeploymentReadyCondition, s.detectRestore, s.lookUpNode, s.lookUpService, s.release)...)
 	}
 	return d.runner.Run(ctx, obj, s.phases()...)
 }
@@ -98,15 +98,15 @@ func (d *deployer) scope(obj Object) *Scope {
 	s.spec, s.status = obj.Hosted()
 	s.restored = d.creations.restored(obj, d.Finalizer)
 	s.created = s.status.ObservedGeneration == 0
-	s.offering = d.only()
-	s.offering.Name = d.serviceOf(obj)
+	s.class = d.ownClass()
+	s.class.Name = d.serviceOf(obj)
 	s.parts = d.Bind(s)
 	return s
 }
 
 func (s *Scope) phases() []phase.Phase {
 	return slices.Concat(
-		[]phase.Phase{phase.Of(condition.InputReadyCondition, s.recall, s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.readInputs)}, s.parts.Inputs, s.images(),
+		[]phase.Phase{phase.Of(condition.InputReadyCondition, s.detectRestore, s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.readInputs)}, s.parts.Inputs, s.images(),
 		[]phase.Phase{
 			phase.Of(hostedv1.DataPlaneNodeReadyCondition, s.nodeReady),
 			phase.Of(condition.ServiceConfigReadyCondition, append([]phase.Func{s.serviceConfig}, s.parts.Config...)...),
@@ -138,13 +138,13 @@ func (d *deployer) withoutObject(ctx context.Context, req ctrl.Request) error {
 
 // awaited reports whether an object of the name is about to be created.
 func (d *deployer) awaited(ctx context.Context, req ctrl.Request) (bool, error) {
-	offerings, err := d.offerings(ctx, req.Namespace)
+	classes, err := d.classes(ctx, req.Namespace)
 	if err != nil {
 		return false, err
 	}
-	for _, o := range offerings {
+	for _, o := range classes {
 		node := req.Name
-		if d.Several != nil {
+		if d.MultiInstance != nil {
 			node = strings.TrimPrefix(req.Name, o.Name+"-")
 		}
 		if d.objectName(o.Name, node) != req.Name {
@@ -158,7 +158,7 @@ func (d *deployer) awaited(ctx context.Context, req ctrl.Request) (bool, error) 
 }
 
 // wanted reports whether a node is to have a service.
-func (d *deployer) wanted(ctx context.Context, key client.ObjectKey, o Offering) (bool, error) {
+func (d *deployer) wanted(ctx context.Context, key client.ObjectKey, o ServiceClass) (bool, error) {
 	node := &dataplanev1.OpenStackDataPlaneNode{}
 	if err := d.Get(ctx, key, node); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -168,8 +168,8 @@ func (d *deployer) wanted(ctx context.Context, key client.ObjectKey, o Offering)
 }
 
 // selects reports whether a service gets an object for the node if there is none yet.
-func (k *kind) selects(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole, o Offering) bool {
-	return role != nil && node.DeletionTimestamp.IsZero() && !o.Ending && k.value(node, role, o) != ""
+func (k *kind) selects(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole, o ServiceClass) bool {
+	return role != nil && node.DeletionTimestamp.IsZero() && !o.Removed && k.value(node, role, o) != ""
 }
 
 // roleOf returns the role of a node, nil if it does not exist.
@@ -192,7 +192,7 @@ func (d *deployer) setup(ctx context.Context, mgr ctrl.Manager) error {
 		Ledger: func(obj client.Object) *common.Ledger { return obj.(Object).GetLedger() },
 		Busy:   d.busy,
 	}
-	if d.Several != nil {
+	if d.MultiInstance != nil {
 		owner.Host, owner.HostIndex = nodeOf, NodeIndex
 		if err := mgr.GetFieldIndexer().IndexField(ctx, d.empty(), NodeIndex, indexNode); err != nil {
 			return err

@@ -30,7 +30,7 @@ func TestAServiceIsRemovedFromANodeOnlyIfTheAPIServerSaysSoToo(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := newScope(Parts{})
-		s.Several = several()
+		s.MultiInstance = several()
 		live := s.Node.DeepCopy()
 		live.Annotations = c.node
 		objects := []client.Object{live}
@@ -42,7 +42,7 @@ func TestAServiceIsRemovedFromANodeOnlyIfTheAPIServerSaysSoToo(t *testing.T) {
 		s.Client = fake.NewClientBuilder().WithScheme(scheme).Build()
 		s.Live = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 		s.Node.Annotations = nil
-		p := &post{&creator{kind: s.kind}, Offering{Name: "x", Annotation: "example.org/x"}, s.Node, &dataplanev1.OpenStackDataPlaneRole{}}
+		p := &serviceOnNode{&creator{kind: s.kind}, ServiceClass{Name: "x", Annotation: "example.org/x"}, s.Node, &dataplanev1.OpenStackDataPlaneRole{}}
 		err := p.deselect(t.Context(), newAgent("x"))
 		if apierrors.IsConflict(err) != c.late || !c.late && err != nil {
 			t.Errorf("%s: the error is %v, want a conflict: %v", name, err, c.late)

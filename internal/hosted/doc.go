@@ -10,7 +10,7 @@
 //   - The deployer brings the service of each object to its host, and removes it when
 //     the object is deleted.
 //
-// Where objects of a kind are for different services (Several), a node has one for each
+// Where objects of a kind are for different services (MultiInstance), a node has one for each
 // of its services, and each service is rolled out apart from the others.
 //
 // For each object the deployer asks Service.Bind for what the kind adds (Parts), and

@@ -28,8 +28,8 @@ func TestANodeIsNotHeldByTheObjectOfAnotherNodeOrService(t *testing.T) {
 		"another service on its node":           {"edge-0", "telemetry-edge", false},
 	} {
 		s := newScope(Parts{})
-		s.Several, s.Node.Name = several(), c.node
-		p := &post{&creator{kind: s.kind}, Offering{Name: c.service}, s.Node, s.Role}
+		s.MultiInstance, s.Node.Name = several(), c.node
+		p := &serviceOnNode{&creator{kind: s.kind}, ServiceClass{Name: c.service}, s.Node, s.Role}
 		if got := p.holds(telemetryOnEdge()); got != c.want {
 			t.Errorf("%s: it holds the node: %v, want %v", name, got, c.want)
 		}
@@ -38,7 +38,7 @@ func TestANodeIsNotHeldByTheObjectOfAnotherNodeOrService(t *testing.T) {
 
 func TestAnObjectWakesAllNodesOfWhichItCouldHaveTheName(t *testing.T) {
 	s := newScope(Parts{})
-	s.Several = several()
+	s.MultiInstance = several()
 	var got []string
 	for _, r := range s.byNode(t.Context(), telemetryOnEdge()) {
 		got = append(got, r.Namespace+"/"+r.Name)

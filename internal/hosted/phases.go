@@ -45,25 +45,25 @@ func (s *Scope) lookUpNode(ctx context.Context) error {
 // lookUpService is the phase that finds the service that the object is for. One that is
 // being deleted can do without.
 func (s *Scope) lookUpService(ctx context.Context) error {
-	if s.Several == nil {
+	if s.MultiInstance == nil {
 		return nil
 	}
-	found, err := s.Several.Find(ctx, s.Object.GetNamespace(), s.offering.Name)
+	found, err := s.MultiInstance.Find(ctx, s.Object.GetNamespace(), s.class.Name)
 	var halt *phase.Halt
 	switch {
 	case err == nil:
-		s.offering = found
+		s.class = found
 	case errors.As(err, &halt) && !s.Object.GetDeletionTimestamp().IsZero():
 		return nil
 	}
 	return err
 }
 
-// recall is the phase that finds out whether the object was restored from a
+// detectRestore is the phase that finds out whether the object was restored from a
 // backup without its status: then it is unknown whether its service is on the host. It
 // comes before every phase that can end with a status write, which would record the
 // object as new, and marks it as unknown also if the API server does not answer.
-func (s *Scope) recall(ctx context.Context) error {
+func (s *Scope) detectRestore(ctx context.Context) error {
 	if !s.restored {
 		return nil
 	}
@@ -100,11 +100,11 @@ func (s *Scope) readInputs(ctx context.Context) error {
 // selected returns why the annotation of the node does not select the object, nil if
 // it does. It is the last line of the rules that admission has for the annotation.
 func (s *Scope) selected() *phase.Halt {
-	value := s.value(s.Node, s.Role, s.offering)
+	value := s.value(s.Node, s.Role, s.class)
 	if s.Role == nil && value == "" { // the node says that it has no role
 		return nil
 	}
-	return s.mismatch(s.Object, s.offering, value)
+	return s.mismatch(s.Object, s.class, value)
 }
 
 // access reads how the host is reached: the image and environment of runs, its
@@ -159,7 +159,7 @@ func (s *Scope) runnerImage() string { return cmp.Or(s.chosenImage(), s.RunnerIm
 
 // chosenImage is the execution environment that a person chose; empty for none.
 func (s *Scope) chosenImage() string {
-	return cmp.Or(s.spec.AnsibleEEContainerImage, s.offering.RunnerImage)
+	return cmp.Or(s.spec.AnsibleEEContainerImage, s.class.RunnerImage)
 }
 
 // ReadVars reads Vars from the inventory. The error is a *phase.Halt when it is
@@ -279,8 +279,8 @@ func (s *Scope) target(step Step) edpm.Target {
 		Topology: topology.NameOf(inherit.TopologyRef(s.Node, s.Role)), HostKey: s.hostKey(),
 		EnvDigests: s.environment, Vars: maps.Clone(s.Vars),
 	}
-	if s.Several != nil {
-		t.Owner, t.Service = s.Object.GetName(), s.offering.Name
+	if s.MultiInstance != nil {
+		t.Owner, t.Service = s.Object.GetName(), s.class.Name
 	}
 	if step.Complete != nil {
 		step.Complete(&t)

@@ -55,7 +55,7 @@ func (s *Scope) forget(ctx context.Context, steps ...Step) error {
 func (s *Scope) takenOver() bool {
 	owner := metav1.GetControllerOf(s.Object)
 	return s.Node != nil && s.Node.DeletionTimestamp.IsZero() && owner != nil && owner.UID != s.Node.UID && owner.Name == s.Node.Name &&
-		owner.Kind == "OpenStackDataPlaneNode" && s.mismatch(s.Object, s.offering, s.value(s.Node, s.Role, s.offering)) == nil
+		owner.Kind == "OpenStackDataPlaneNode" && s.mismatch(s.Object, s.class, s.value(s.Node, s.Role, s.class)) == nil
 }
 
 // SkipCleanup reports whether the object or its node is deleted without clean-up.
@@ -153,5 +153,5 @@ func (s *Scope) leftBehind(err error) *phase.Halt {
 	host, _ := s.Vars["ansible_host"].(string)
 	return phase.Stalled(condition.DeploymentReadyCondition, hostedv1.CleanupFailedReason,
 		"Cannot clean up host %s: %v. Left on it: %s. Fix the access to the host and set annotation %s to a new value to try again, or skip clean-up with annotation %s: \"true\"",
-		cmp.Or(host, s.spec.DataplaneNodeName), err, cmp.Or(s.offering.Leftovers, s.parts.Leftovers), common.RerunAnnotation, common.SkipCleanupAnnotation)
+		cmp.Or(host, s.spec.DataplaneNodeName), err, cmp.Or(s.class.Leftovers, s.parts.Leftovers), common.RerunAnnotation, common.SkipCleanupAnnotation)
 }

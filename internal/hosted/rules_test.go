@@ -97,10 +97,10 @@ func TestATargetHasWhatAllHaveAndWhatTheStepAdds(t *testing.T) {
 
 // several has agents for the services x and y of every namespace. Their objects name
 // them in a label.
-func several() *Several {
-	return &Several{
-		All: func(context.Context, string) ([]Offering, error) {
-			return []Offering{{Name: "x", Annotation: "example.org/x"}, {Name: "y", Annotation: "example.org/y"}}, nil
+func several() *MultiInstance {
+	return &MultiInstance{
+		All: func(context.Context, string) ([]ServiceClass, error) {
+			return []ServiceClass{{Name: "x", Annotation: "example.org/x"}, {Name: "y", Annotation: "example.org/y"}}, nil
 		},
 		Of:     func(o Object) string { return o.GetLabels()["service"] },
 		Assign: func(o Object, service string) { o.SetLabels(map[string]string{"service": service}) },
@@ -120,10 +120,10 @@ func TestANodeHasAnObjectForEachOfItsServices(t *testing.T) {
 		"false on the role selects no one": {nil, map[string]string{"example.org/x": "false"}, nil},
 	} {
 		s := newScope(Parts{})
-		s.Several, s.Node.Annotations, s.Role.Annotations = several(), c.node, c.role
-		offerings, _ := s.offerings(t.Context(), "ns")
+		s.MultiInstance, s.Node.Annotations, s.Role.Annotations = several(), c.node, c.role
+		classes, _ := s.classes(t.Context(), "ns")
 		var got []string
-		for _, o := range offerings {
+		for _, o := range classes {
 			if s.selects(s.Node, s.Role, o) {
 				got = append(got, s.objectName(o.Name, s.Node.Name))
 			}
@@ -136,8 +136,8 @@ func TestANodeHasAnObjectForEachOfItsServices(t *testing.T) {
 
 func TestAServiceThatEndsGetsNoFurtherNode(t *testing.T) {
 	s := newScope(Parts{})
-	s.Several, s.Role.Annotations = several(), map[string]string{"example.org/x": "true"}
-	if s.selects(s.Node, s.Role, Offering{Name: "x", Annotation: "example.org/x", Ending: true}) {
+	s.MultiInstance, s.Role.Annotations = several(), map[string]string{"example.org/x": "true"}
+	if s.selects(s.Node, s.Role, ServiceClass{Name: "x", Annotation: "example.org/x", Removed: true}) {
 		t.Error("a node that has no object gets one")
 	}
 }
@@ -160,20 +160,20 @@ func TestTheNameOfAnObjectFitsAndIsStable(t *testing.T) {
 
 func TestAnObjectWithAnotherNameThanItsServiceAndNodeMakeServesNobody(t *testing.T) {
 	s := newScope(Parts{})
-	s.Several = several()
-	halt := s.mismatch(s.Object, Offering{Name: "x"}, "true")
+	s.MultiInstance = several()
+	halt := s.mismatch(s.Object, ServiceClass{Name: "x"}, "true")
 	if halt == nil || halt.Reason != hostedv1.InvalidSpecReason || !strings.Contains(halt.Message, `must be "x-n"`) {
 		t.Errorf("mismatch is %v", halt)
 	}
 	s.Object.SetName("x-n")
-	if halt := s.mismatch(s.Object, Offering{Name: "x"}, "true"); halt != nil {
+	if halt := s.mismatch(s.Object, ServiceClass{Name: "x"}, "true"); halt != nil {
 		t.Errorf("mismatch is %v, want none", halt)
 	}
 }
 
 func TestATargetOfOneOfSeveralServicesNamesItsOwner(t *testing.T) {
 	s := newScope(Parts{})
-	s.Several, s.offering = several(), Offering{Name: "x", RunnerImage: "mine:1"}
+	s.MultiInstance, s.class = several(), ServiceClass{Name: "x", RunnerImage: "mine:1"}
 	s.Object.SetName("x-n")
 	target := s.target(Step{Step: edpm.Step{Name: "x"}})
 	if target.Host != "n" || target.Owner != "x-n" || target.Service != "x" || target.Image != "mine:1" || !target.ImageChosen {

@@ -25,8 +25,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
-// Object is a service on one host. Its name is that of the node, unless nodes have
-// Several of its kind.
+// Object is a service on one host. Its name is that of the node, unless nodes can have
+// several of its kind (MultiInstance).
 type Object interface {
 	phase.Object
 	GetLedger() *common.Ledger
@@ -45,9 +45,9 @@ type Service struct {
 	// Annotation on a node, or else on its role, gives the node the service, unless it
 	// is empty. What the value means is for the kind to say.
 	Annotation string
-	// Several takes the place of Name and Annotation where objects of the kind are for
+	// MultiInstance takes the place of Name and Annotation where objects of the kind are for
 	// different services; nil where all are for the same.
-	Several *Several
+	MultiInstance *MultiInstance
 	// Finalizer by which objects are kept until the service is removed from the host.
 	Finalizer string
 	// Creator is the name of the controller that creates objects, and with prefix edpm-
@@ -127,8 +127,8 @@ type Step struct {
 	Applies func() bool
 }
 
-// Offering is one service that nodes can have.
-type Offering struct {
+// ServiceClass is one service that nodes can have.
+type ServiceClass struct {
 	// Name of the service in status.services of nodes.
 	Name string
 	// Annotation on a node, or else on its role, gives the node the service.
@@ -138,26 +138,26 @@ type Offering struct {
 	RunnerImage string
 	// Leftovers take the place of those in Parts unless empty.
 	Leftovers string
-	// Ending reports whether no further node gets the service.
-	Ending bool
+	// Removed reports whether no further node gets the service.
+	Removed bool
 	// Unprotected reports whether what defines the service has no finalizer yet: it could be
 	// deleted at once, and with it how the service is removed from hosts. No object of it
 	// belongs to a node until then.
 	Unprotected bool
 }
 
-// Several is for a kind whose objects are for different services: a node has one
+// MultiInstance is for a kind whose objects are for different services: a node has one
 // object for each of its services, named as ObjectName says. The value "false" of an
 // annotation gives a node no service, and an object whose node is no longer selected
 // is deleted.
-type Several struct {
+type MultiInstance struct {
 	// Definition is an empty object of the kind that defines a service. Nodes are looked
 	// at again when one appears or goes, and when its finalizers change.
 	Definition client.Object
 	// All returns the services that are defined in a namespace.
-	All func(ctx context.Context, namespace string) ([]Offering, error)
+	All func(ctx context.Context, namespace string) ([]ServiceClass, error)
 	// Find returns a service by its name; a *phase.Halt if there is none.
-	Find func(ctx context.Context, namespace, name string) (Offering, error)
+	Find func(ctx context.Context, namespace, name string) (ServiceClass, error)
 	// Of returns the name of the service that an object is for, and Assign sets it.
 	Of     func(Object) string
 	Assign func(obj Object, service string)
@@ -224,43 +224,43 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared Shared, service Service
 func (k *kind) empty() Object { return k.Object.DeepCopyObject().(Object) }
 
 // only is the service of a kind whose objects are all for the same.
-func (k *kind) only() Offering { return Offering{Name: k.Name, Annotation: k.Annotation} }
+func (k *kind) ownClass() ServiceClass { return ServiceClass{Name: k.Name, Annotation: k.Annotation} }
 
-// offerings are the services that nodes of a namespace can have.
-func (k *kind) offerings(ctx context.Context, namespace string) ([]Offering, error) {
-	if k.Several == nil {
-		return []Offering{k.only()}, nil
+// classes are the services that nodes of a namespace can have.
+func (k *kind) classes(ctx context.Context, namespace string) ([]ServiceClass, error) {
+	if k.MultiInstance == nil {
+		return []ServiceClass{k.ownClass()}, nil
 	}
-	return k.Several.All(ctx, namespace)
+	return k.MultiInstance.All(ctx, namespace)
 }
 
 // serviceOf returns the name of the service that an object is for.
 func (k *kind) serviceOf(obj Object) string {
-	if k.Several == nil {
+	if k.MultiInstance == nil {
 		return k.Name
 	}
-	return k.Several.Of(obj)
+	return k.MultiInstance.Of(obj)
 }
 
 // objectName is the name of the object of a service on a node.
 func (k *kind) objectName(service, node string) string {
-	if k.Several == nil {
+	if k.MultiInstance == nil {
 		return node
 	}
 	return ObjectName(service, node)
 }
 
 // value is by what the node has the service; empty if it has it not.
-func (k *kind) value(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole, o Offering) string {
+func (k *kind) value(node *dataplanev1.OpenStackDataPlaneNode, role *dataplanev1.OpenStackDataPlaneRole, o ServiceClass) string {
 	value := inherit.Annotation(node, role, o.Annotation)
-	if k.Several != nil && value == "false" {
+	if k.MultiInstance != nil && value == "false" {
 		return ""
 	}
 	return value
 }
 
 // mismatch returns why the object cannot serve the node, nil if it can.
-func (k *kind) mismatch(obj Object, o Offering, value string) *phase.Halt {
+func (k *kind) mismatch(obj Object, o ServiceClass, value string) *phase.Halt {
 	spec, _ := obj.Hosted()
 	switch name := k.objectName(o.Name, spec.DataplaneNodeName); {
 	case obj.GetName() != name:

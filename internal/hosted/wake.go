@@ -31,7 +31,7 @@ func nodesOfRole(c client.Reader) handler.MapFunc {
 // byNode maps an object to its node, and to those of which an object could have its name:
 // one that is refused because of it continues when the name is free.
 func (k *kind) byNode(_ context.Context, obj client.Object) []reconcile.Request {
-	if k.Several == nil { // named like its node, also when it belongs to something else
+	if k.MultiInstance == nil { // named like its node, also when it belongs to something else
 		return []reconcile.Request{watch.Request(obj.GetNamespace(), obj.GetName())}
 	}
 	requests := []reconcile.Request{watch.Request(obj.GetNamespace(), nodeOf(obj))}
@@ -46,7 +46,7 @@ func (k *kind) byNode(_ context.Context, obj client.Object) []reconcile.Request 
 // ofNode makes a map function to nodes one to the objects that these nodes have, or
 // are about to get.
 func (k *kind) ofNode(toNodes handler.MapFunc) handler.MapFunc {
-	if k.Several == nil { // objects are named like their nodes
+	if k.MultiInstance == nil { // objects are named like their nodes
 		return toNodes
 	}
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
@@ -78,11 +78,11 @@ func (k *kind) namesOn(ctx context.Context, key client.ObjectKey) []string {
 		return names
 	}
 	role, err := k.roleOf(ctx, k.Client, node)
-	offerings, oerr := k.offerings(ctx, key.Namespace)
+	classes, oerr := k.classes(ctx, key.Namespace)
 	if err != nil || oerr != nil {
 		return names
 	}
-	for _, o := range offerings {
+	for _, o := range classes {
 		if k.selects(node, role, o) {
 			names = append(names, k.objectName(o.Name, node.Name))
 		}

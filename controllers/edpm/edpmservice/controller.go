@@ -49,14 +49,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &edpmv1.EDPMService{}, Finalizer: edpmv1.EDPMServiceFinalizer,
 		Creator: "edpmservice-node", RunnerImage: r.Images.AnsibleEE, Identity: identity.Partner,
-		Several: &hosted.Several{
+		MultiInstance: &hosted.MultiInstance{
 			Definition: &edpmv1.EDPMServiceClass{},
-			All: func(ctx context.Context, namespace string) ([]hosted.Offering, error) {
-				return offerings(ctx, shared.Client, namespace)
+			All: func(ctx context.Context, namespace string) ([]hosted.ServiceClass, error) {
+				return serviceClasses(ctx, shared.Client, namespace)
 			},
-			Find: func(ctx context.Context, namespace, name string) (hosted.Offering, error) {
+			Find: func(ctx context.Context, namespace, name string) (hosted.ServiceClass, error) {
 				class, err := find(ctx, shared.Client, namespace, name)
-				return offering(class), err
+				return serviceClass(class), err
 			},
 			Of:     func(obj hosted.Object) string { return obj.(*edpmv1.EDPMService).Spec.ClassName },
 			Assign: func(obj hosted.Object, class string) { obj.(*edpmv1.EDPMService).Spec.ClassName = class },
@@ -68,24 +68,24 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	})
 }
 
-// offering is what nodes can have of a class.
-func offering(class *edpmv1.EDPMServiceClass) hosted.Offering {
-	return hosted.Offering{
+// serviceClass is what nodes can have of a class.
+func serviceClass(class *edpmv1.EDPMServiceClass) hosted.ServiceClass {
+	return hosted.ServiceClass{
 		Name: class.Name, Annotation: class.Spec.Annotation, RunnerImage: class.Spec.OpenStackAnsibleEERunnerImage,
-		Leftovers: class.Spec.Leftovers, Ending: !class.DeletionTimestamp.IsZero(),
+		Leftovers: class.Spec.Leftovers, Removed: !class.DeletionTimestamp.IsZero(),
 		Unprotected: !controllerutil.ContainsFinalizer(class, edpmv1.EDPMServiceClassFinalizer),
 	}
 }
 
-// offerings are those of all classes of a namespace.
-func offerings(ctx context.Context, c client.Reader, namespace string) ([]hosted.Offering, error) {
+// serviceClasses are those of all classes of a namespace.
+func serviceClasses(ctx context.Context, c client.Reader, namespace string) ([]hosted.ServiceClass, error) {
 	classes := &edpmv1.EDPMServiceClassList{}
 	if err := c.List(ctx, classes, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the service classes of namespace %s: %w", namespace, err)
 	}
-	all := make([]hosted.Offering, 0, len(classes.Items))
+	all := make([]hosted.ServiceClass, 0, len(classes.Items))
 	for i := range classes.Items {
-		all = append(all, offering(&classes.Items[i]))
+		all = append(all, serviceClass(&classes.Items[i]))
 	}
 	return all, nil
 }
