@@ -27,8 +27,8 @@ func TestNovaIsAskedLessAndLessOften(t *testing.T) {
 	opts, now := Options{Interval: 30 * time.Second, Soon: 5 * time.Second}, time.Unix(1e9, 0)
 	name := Name{NamespacedName: types.NamespacedName{Name: "n"}}
 	up := map[string]Service{"n": {ID: "1", Up: true}}
-	known := func(change func(*cloud)) *cloud {
-		c := &cloud{
+	known := func(change func(*novaState)) *novaState {
+		c := &novaState{
 			subjects: map[Name]Subject{name: {Hosts: []string{"n"}}}, awaited: map[Name]bool{name: true},
 			asked: true, services: up, mapped: map[string]string{"1": "n1"}, read: now, changed: now,
 		}
@@ -37,26 +37,26 @@ func TestNovaIsAskedLessAndLessOften(t *testing.T) {
 	}
 	trouble := &Trouble{Message: "x"}
 	for title, c := range map[string]struct {
-		cloud *cloud
+		state *novaState
 		after time.Duration
 		want  time.Duration
 	}{
-		"all are up":                                {known(func(*cloud) {}), 0, 30 * time.Second},
-		"all are up, some time later":               {known(func(*cloud) {}), 10 * time.Second, 20 * time.Second},
-		"it was not asked yet":                      {known(func(c *cloud) { c.asked = false }), 0, 5 * time.Second},
-		"one is awaited that is not there":          {known(func(c *cloud) { c.services = nil }), 0, 5 * time.Second},
-		"one is not there that no one awaits":       {known(func(c *cloud) { c.services, c.awaited = nil, nil }), 0, 30 * time.Second},
-		"one is awaited that is not mapped":         {known(func(c *cloud) { c.mapped = nil }), 0, 5 * time.Second},
-		"one is awaited for 40 s":                   {known(func(c *cloud) { c.services, c.changed = nil, now.Add(-40*time.Second) }), 0, 10 * time.Second},
-		"one is awaited for an hour":                {known(func(c *cloud) { c.services, c.changed = nil, now.Add(-time.Hour) }), 0, 30 * time.Second},
-		"it failed once":                            {known(func(c *cloud) { c.trouble, c.failures = trouble, 1 }), 0, 10 * time.Second},
-		"it failed often":                           {known(func(c *cloud) { c.trouble, c.failures = trouble, 99 }), 0, 30 * time.Second},
-		"it failed, and has another password since": {known(func(c *cloud) { c.trouble = trouble }), 0, 5 * time.Second},
-		"a guest of one is being moved":             {known(func(c *cloud) { c.followed = map[Name]bool{name: true} }), 0, 5 * time.Second},
-		"one is followed in which nothing moves":    {known(func(c *cloud) { c.followed = map[Name]bool{name: false} }), 0, 30 * time.Second},
-		"it is late":                                {known(func(*cloud) {}), time.Hour, 0},
+		"all are up":                                {known(func(*novaState) {}), 0, 30 * time.Second},
+		"all are up, some time later":               {known(func(*novaState) {}), 10 * time.Second, 20 * time.Second},
+		"it was not asked yet":                      {known(func(c *novaState) { c.asked = false }), 0, 5 * time.Second},
+		"one is awaited that is not there":          {known(func(c *novaState) { c.services = nil }), 0, 5 * time.Second},
+		"one is not there that no one awaits":       {known(func(c *novaState) { c.services, c.awaited = nil, nil }), 0, 30 * time.Second},
+		"one is awaited that is not mapped":         {known(func(c *novaState) { c.mapped = nil }), 0, 5 * time.Second},
+		"one is awaited for 40 s":                   {known(func(c *novaState) { c.services, c.changed = nil, now.Add(-40*time.Second) }), 0, 10 * time.Second},
+		"one is awaited for an hour":                {known(func(c *novaState) { c.services, c.changed = nil, now.Add(-time.Hour) }), 0, 30 * time.Second},
+		"it failed once":                            {known(func(c *novaState) { c.trouble, c.failures = trouble, 1 }), 0, 10 * time.Second},
+		"it failed often":                           {known(func(c *novaState) { c.trouble, c.failures = trouble, 99 }), 0, 30 * time.Second},
+		"it failed, and has another password since": {known(func(c *novaState) { c.trouble = trouble }), 0, 5 * time.Second},
+		"a guest of one is being moved":             {known(func(c *novaState) { c.followed = map[Name]bool{name: true} }), 0, 5 * time.Second},
+		"one is followed in which nothing moves":    {known(func(c *novaState) { c.followed = map[Name]bool{name: false} }), 0, 30 * time.Second},
+		"it is late":                                {known(func(*novaState) {}), time.Hour, 0},
 	} {
-		if got := c.cloud.due(opts, now.Add(c.after)); got != c.want {
+		if got := c.state.due(opts, now.Add(c.after)); got != c.want {
 			t.Errorf("%s: it is asked after %v; want %v", title, got, c.want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestNovaIsAskedLessAndLessOften(t *testing.T) {
 
 func TestHostsThatAreNeverMappedAreTriedLessAndLessOften(t *testing.T) {
 	opts, now := Options{Interval: 30 * time.Second, Soon: 5 * time.Second}, time.Unix(1e9, 0)
-	c := &cloud{subjects: map[Name]Subject{{NamespacedName: types.NamespacedName{Name: "n"}}: {Hosts: []string{"n"}}}, services: map[string]Service{"n": {ID: "1", Host: "n", Up: true}}}
+	c := &novaState{subjects: map[Name]Subject{{NamespacedName: types.NamespacedName{Name: "n"}}: {Hosts: []string{"n"}}}, services: map[string]Service{"n": {ID: "1", Host: "n", Up: true}}}
 	var pauses []time.Duration
 	for range 9 {
 		c.plan(now)
@@ -192,7 +192,7 @@ func TestWhatIsKnownOfACellIsKeptWhileItIsNotReached(t *testing.T) {
 	subject := func(name string) Subject {
 		return Subject{Hosts: []string{name}}
 	}
-	c := &cloud{
+	c := &novaState{
 		subjects: map[Name]Subject{}, asked: true, mapped: map[string]string{"1": "n1", "3": "n3"},
 		services: map[string]Service{"a": {ID: "1", Host: "a", Up: true}, "moved": {ID: "3", Host: "moved", Up: true}},
 	}
@@ -227,8 +227,8 @@ func TestTheComputeNodeOfAHostIsAskedForUntilItIsKnown(t *testing.T) {
 		"nova does not know the host":         {host, Service{}, nil, false},
 		"it is a pod, which may have many":    {pod, Service{ID: "1", Up: true}, map[string]string{"1": ""}, false},
 	} {
-		cloud := &cloud{subjects: map[Name]Subject{c.name: {Hosts: []string{"n"}}}, mapped: c.mapped}
-		if got := cloud.unsure(map[string]Service{"n": c.service}); got != c.want {
+		state := &novaState{subjects: map[Name]Subject{c.name: {Hosts: []string{"n"}}}, mapped: c.mapped}
+		if got := state.unsure(map[string]Service{"n": c.service}); got != c.want {
 			t.Errorf("%s: it is asked for: %t", title, got)
 		}
 	}
@@ -236,7 +236,7 @@ func TestTheComputeNodeOfAHostIsAskedForUntilItIsKnown(t *testing.T) {
 
 func TestAComputeThatCouldNotWriteIsWokenByTheNextAnswerOnly(t *testing.T) {
 	name := Name{NamespacedName: types.NamespacedName{Name: "n"}}
-	c := &cloud{subjects: map[Name]Subject{name: {Hosts: []string{"n"}}}, followed: map[Name]bool{name: true}}
+	c := &novaState{subjects: map[Name]Subject{name: {Hosts: []string{"n"}}}, followed: map[Name]bool{name: true}}
 	trouble := &Trouble{Reason: novav1.APIUnreachableReason}
 	c.note(answer{}, trouble, time.Now())
 	c.followed[name] = true
@@ -296,8 +296,8 @@ func TestAServiceHasReportedOnceItDidSinceItWasStarted(t *testing.T) {
 		"nova does not say when":              {Service{ID: "1", Host: "a", Up: true}, start, true},
 		"it is down":                          {Service{ID: "1", Host: "a", reported: start.Add(time.Second)}, start, false},
 	} {
-		cloud := &cloud{asked: true, services: map[string]Service{"a": c.service}, mapped: map[string]string{"1": "n1"}, trouble: &Trouble{Message: "down"}}
-		view := cloud.view(Subject{Hosts: []string{"a"}, Since: c.since})
+		state := &novaState{asked: true, services: map[string]Service{"a": c.service}, mapped: map[string]string{"1": "n1"}, trouble: &Trouble{Message: "down"}}
+		view := state.view(Subject{Hosts: []string{"a"}, Since: c.since})
 		if view.Reported != c.want {
 			t.Errorf("%s: it has reported: %t, want %t", name, view.Reported, c.want)
 		}

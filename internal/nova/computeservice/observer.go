@@ -40,7 +40,7 @@ type Observer struct {
 	opts Options
 
 	mu    sync.Mutex
-	novas map[types.NamespacedName]*cloud
+	novas map[types.NamespacedName]*novaState
 	// computeQueue, podQueue and novaQueue are those of the controllers that are woken.
 	computeQueue, podQueue, novaQueue watch.Queue
 }
@@ -50,7 +50,7 @@ func New(ctx context.Context, opts Options) *Observer {
 	if opts == (Options{}) {
 		opts = DefaultOptions
 	}
-	return &Observer{ctx: ctx, opts: opts, novas: map[types.NamespacedName]*cloud{}}
+	return &Observer{ctx: ctx, opts: opts, novas: map[types.NamespacedName]*novaState{}}
 }
 
 // Pause before nova is asked again for what it tells no one.
@@ -101,12 +101,12 @@ func (o *Observer) wakeComputes(names []Name) {
 func (o *Observer) Configure(nova types.NamespacedName, access Access) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := o.cloud(nova)
+	c := o.stateOf(nova)
 	if c.access != nil && *c.access == access {
 		return
 	}
 	c.access, c.api, c.failures = &access, nil, 0 // it is tried soon
-	c.hasten(time.Now())
+	c.pollSoon(time.Now())
 	o.adjust(nova, c)
 }
 
@@ -142,7 +142,7 @@ type Listing struct {
 func (o *Observer) Watch(nova types.NamespacedName) Listing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := o.cloud(nova)
+	c := o.stateOf(nova)
 	c.watched = true
 	o.adjust(nova, c)
 	return Listing{c.asked, slices.Collect(maps.Values(c.services)), c.trouble}
@@ -185,7 +185,7 @@ func (o *Observer) Observe(nova types.NamespacedName, s Subject) View {
 			o.drop(other, c, s.Name)
 		}
 	}
-	c := o.cloud(nova)
+	c := o.stateOf(nova)
 	c.subjects[s.Name] = s
 	switch {
 	case s.Mapped == "":
@@ -204,7 +204,7 @@ func (o *Observer) Await(nova types.NamespacedName, compute Name) {
 	defer o.mu.Unlock()
 	if c := o.novas[nova]; c != nil && !c.awaited[compute] {
 		c.awaited[compute] = true
-		c.hasten(time.Now())
+		c.pollSoon(time.Now())
 	}
 }
 
@@ -218,7 +218,7 @@ func (o *Observer) Follow(nova types.NamespacedName, compute Name, soon bool) {
 		return
 	}
 	if c.followed[compute] = soon; soon {
-		c.hurryUp()
+		c.reschedule()
 	}
 }
 
@@ -245,7 +245,7 @@ func (o *Observer) WithdrawPods(compute types.NamespacedName, kept ...string) {
 }
 
 // drop the compute from a Nova. The caller holds the lock.
-func (o *Observer) drop(nova types.NamespacedName, c *cloud, compute Name) {
+func (o *Observer) drop(nova types.NamespacedName, c *novaState, compute Name) {
 	if _, ok := c.subjects[compute]; ok {
 		delete(c.subjects, compute)
 		delete(c.awaited, compute)
@@ -286,18 +286,18 @@ func (o *Observer) Discovered(nova types.NamespacedName, r *Round) {
 	}
 }
 
-// cloud of a Nova. The caller holds the lock.
-func (o *Observer) cloud(nova types.NamespacedName) *cloud {
+// stateOf a Nova is what is known of it. The caller holds the lock.
+func (o *Observer) stateOf(nova types.NamespacedName) *novaState {
 	c := o.novas[nova]
 	if c == nil {
-		c = &cloud{subjects: map[Name]Subject{}, awaited: map[Name]bool{}, followed: map[Name]bool{}, mapped: map[string]string{}, byService: map[string]bool{}, hurry: make(chan struct{}, 1)}
+		c = &novaState{subjects: map[Name]Subject{}, awaited: map[Name]bool{}, followed: map[Name]bool{}, mapped: map[string]string{}, byService: map[string]bool{}, rescheduled: make(chan struct{}, 1)}
 		o.novas[nova] = c
 	}
 	return c
 }
 
 // adjust starts or ends asking a Nova. The caller holds the lock.
-func (o *Observer) adjust(nova types.NamespacedName, c *cloud) {
+func (o *Observer) adjust(nova types.NamespacedName, c *novaState) {
 	switch needed := c.access != nil && (len(c.subjects) > 0 || c.watched); {
 	case needed && c.stop == nil:
 		ctx, stop := context.WithCancel(o.ctx)
@@ -317,7 +317,7 @@ func (o *Observer) adjust(nova types.NamespacedName, c *cloud) {
 }
 
 // run asks a Nova until the context ends.
-func (o *Observer) run(ctx context.Context, nova types.NamespacedName, c *cloud) {
+func (o *Observer) run(ctx context.Context, nova types.NamespacedName, c *novaState) {
 	for {
 		o.mu.Lock()
 		due := c.due(o.opts, time.Now())
@@ -325,7 +325,7 @@ func (o *Observer) run(ctx context.Context, nova types.NamespacedName, c *cloud)
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.hurry:
+		case <-c.rescheduled:
 		case <-time.After(due):
 			o.ask(ctx, nova, c)
 		}
@@ -333,7 +333,7 @@ func (o *Observer) run(ctx context.Context, nova types.NamespacedName, c *cloud)
 }
 
 // ask lists the services of a Nova, and the mapped hosts if some are not known to be.
-func (o *Observer) ask(ctx context.Context, nova types.NamespacedName, c *cloud) {
+func (o *Observer) ask(ctx context.Context, nova types.NamespacedName, c *novaState) {
 	o.mu.Lock()
 	if ctx.Err() != nil {
 		o.mu.Unlock()
@@ -361,7 +361,7 @@ type answer struct {
 	mapped    map[string]string  // by id; nil if it was not asked
 }
 
-func (o *Observer) answer(ctx context.Context, c *cloud, access Access, client **api) (answer, error) {
+func (o *Observer) answer(ctx context.Context, c *novaState, access Access, client **api) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*o.opts.Timeout)
 	defer cancel()
 	var err error

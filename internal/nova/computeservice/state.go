@@ -10,8 +10,8 @@ import (
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 )
 
-// cloud is what is known of one Nova.
-type cloud struct {
+// novaState is what is known of one Nova.
+type novaState struct {
 	access   *Access // nil as long as nobody has said how it is asked
 	api      *api    // nil until it has been authenticated
 	subjects map[Name]Subject
@@ -21,9 +21,9 @@ type cloud struct {
 	watched bool
 	// followed are the subjects that are woken after the next answer of nova, and whether nova
 	// is asked soon for them.
-	followed map[Name]bool
-	stop     context.CancelFunc // nil while it is not asked
-	hurry    chan struct{}
+	followed    map[Name]bool
+	stop        context.CancelFunc // nil while it is not asked
+	rescheduled chan struct{}
 
 	asked    bool
 	services map[string]Service // by host
@@ -51,28 +51,28 @@ type cloud struct {
 }
 
 // reset forgets what nova said.
-func (c *cloud) reset() {
+func (c *novaState) reset() {
 	c.stop, c.api, c.asked, c.services, c.unreached, c.mapped, c.trouble, c.failures = nil, nil, false, nil, nil, map[string]string{}, nil, 0
 	c.byService, c.round, c.rounds = map[string]bool{}, nil, 0
 }
 
-// hasten makes nova be asked soon.
-func (c *cloud) hasten(now time.Time) {
+// pollSoon makes nova be asked soon.
+func (c *novaState) pollSoon(now time.Time) {
 	c.changed = now
-	c.hurryUp()
+	c.reschedule()
 }
 
-// hurryUp has it computed again when nova is asked.
-func (c *cloud) hurryUp() {
+// reschedule has it computed again when nova is asked.
+func (c *novaState) reschedule() {
 	select {
-	case c.hurry <- struct{}{}:
+	case c.rescheduled <- struct{}{}:
 	default:
 	}
 }
 
 // due is after which time nova is asked again. A compute that is awaited in vain is
 // looked for less and less often.
-func (c *cloud) due(opts Options, now time.Time) time.Duration {
+func (c *novaState) due(opts Options, now time.Time) time.Duration {
 	pause := opts.Interval
 	switch {
 	case !c.asked && c.trouble == nil:
@@ -89,7 +89,7 @@ func (c *cloud) due(opts Options, now time.Time) time.Duration {
 }
 
 // awaits reports whether a compute should be up and is not.
-func (c *cloud) awaits() bool {
+func (c *novaState) awaits() bool {
 	for name := range c.awaited {
 		if v := c.view(c.subjects[name]); !v.settled() || !v.Reported {
 			return true
@@ -100,7 +100,7 @@ func (c *cloud) awaits() bool {
 
 // unsure reports whether a compute that reports is not known to be mapped, or the compute node
 // of a host is not known: a machine that is replaced gets its id before it reports.
-func (c *cloud) unsure(services map[string]Service) bool {
+func (c *novaState) unsure(services map[string]Service) bool {
 	for name, s := range c.subjects {
 		service := firstHost(services, s.Hosts)
 		if service.Up && !c.isMapped(service.ID) || service.ID != "" && name.Pod == "" && c.mapped[service.ID] == "" {
@@ -111,12 +111,12 @@ func (c *cloud) unsure(services map[string]Service) bool {
 }
 
 // isMapped reports whether the host of a service is known to be mapped.
-func (c *cloud) isMapped(id string) bool {
+func (c *novaState) isMapped(id string) bool {
 	_, mapped := c.mapped[id]
 	return id != "" && (mapped || c.byService[id])
 }
 
-func (c *cloud) view(s Subject) View {
+func (c *novaState) view(s Subject) View {
 	v := View{Asked: c.asked, Service: firstHost(c.services, s.Hosts)}
 	if v.Service.ID == "" && slices.ContainsFunc(s.Hosts, func(host string) bool { return c.unreached[host] }) {
 		v.Asked = false
@@ -134,7 +134,7 @@ func (c *cloud) view(s Subject) View {
 }
 
 // note keeps what nova said, and returns the computes that it concerns.
-func (c *cloud) note(found answer, err error, now time.Time) []Name {
+func (c *novaState) note(found answer, err error, now time.Time) []Name {
 	before := map[Name]View{}
 	for name, s := range c.subjects {
 		before[name] = c.view(s)
@@ -170,7 +170,7 @@ func (c *cloud) note(found answer, err error, now time.Time) []Name {
 }
 
 // keepUnreached adds what is known of hosts that nova did not reach to what it said.
-func (c *cloud) keepUnreached(found answer) {
+func (c *novaState) keepUnreached(found answer) {
 	for host := range found.unreached {
 		s, known := c.services[host]
 		if !known {
@@ -196,7 +196,7 @@ func asTrouble(err error) *Trouble {
 
 // concernsNova reports whether the Nova watches the list, or does not know of the trouble,
 // or of hosts that are to be mapped.
-func (c *cloud) concernsNova() bool {
+func (c *novaState) concernsNova() bool {
 	known := sameTrouble(c.shownTrouble, c.trouble) && c.shownRound == c.round
 	c.shownTrouble, c.shownRound = c.trouble, c.round
 	return c.watched || !known
@@ -219,7 +219,7 @@ const slowest = 6
 
 // plan begins a round if hosts wait and none is in progress: those that come
 // meanwhile are in the next one, as two discoveries at once fail.
-func (c *cloud) plan(now time.Time) {
+func (c *novaState) plan(now time.Time) {
 	waiting := c.unmapped()
 	switch {
 	case len(waiting) == 0:
@@ -230,7 +230,7 @@ func (c *cloud) plan(now time.Time) {
 }
 
 // unmapped are the hosts that report to nova, and of which it does not know the cell.
-func (c *cloud) unmapped() []string {
+func (c *novaState) unmapped() []string {
 	var hosts []string
 	for _, s := range c.subjects {
 		if v := c.view(s); v.Service.Up && !v.Service.Mapped {
@@ -242,7 +242,7 @@ func (c *cloud) unmapped() []string {
 }
 
 // podsWait reports whether a pod is among the hosts that are unmapped.
-func (c *cloud) podsWait() bool {
+func (c *novaState) podsWait() bool {
 	for name, s := range c.subjects {
 		if v := c.view(s); name.Pod != "" && v.Service.Up && !v.Service.Mapped {
 			return true
@@ -256,7 +256,7 @@ func entryOf(s Service) string { return s.Host + " " + s.ID }
 
 // ended ends a round, and returns the pods that it has mapped. Hosts that came too late for
 // it are tried again soon, and then less and less often.
-func (c *cloud) ended(r *Round, opts Options, now time.Time) []Name {
+func (c *novaState) ended(r *Round, opts Options, now time.Time) []Name {
 	if c.round != r {
 		return nil
 	}
@@ -269,6 +269,6 @@ func (c *cloud) ended(r *Round, opts Options, now time.Time) []Name {
 	}
 	c.round, c.next = nil, now.Add(opts.Soon<<min(c.rounds, slowest))
 	c.rounds++
-	c.hasten(now)
+	c.pollSoon(now)
 	return pods
 }
