@@ -74,13 +74,13 @@ func (r *refusal) measure(s *simulation) error {
 	return nil
 }
 
-func (r *refusal) says(node *corev1.Node) *fwk.Status {
+func (r *refusal) statusOf(node *corev1.Node) *fwk.Status {
 	return r.fit.Diagnosis.NodeToStatus.Get(node.Name)
 }
 
 // refusedBecause returns the nodes of which the scheduler gave a reason.
 func (r *refusal) refusedBecause(reason string) []*corev1.Node {
-	return filter(r.nodes, func(n *corev1.Node) bool { return slices.Contains(r.says(n).Reasons(), reason) })
+	return filter(r.nodes, func(n *corev1.Node) bool { return slices.Contains(r.statusOf(n).Reasons(), reason) })
 }
 
 // heldByVolumes returns the volumes that the pod has and that no node which
@@ -150,11 +150,11 @@ func (r *refusal) why(node *corev1.Node) string {
 		return fmt.Sprintf("node %s is in %s %s, where one more pod would make the skew larger than maxSkew %d (%s)",
 			node.Name, s.TopologyKey, node.Labels[s.TopologyKey], s.MaxSkew, s.counts())
 	}
-	return fmt.Sprintf("of node %s the scheduler says: %s", node.Name, strings.Join(r.says(node).Reasons(), ", "))
+	return fmt.Sprintf("of node %s the scheduler says: %s", node.Name, strings.Join(r.statusOf(node).Reasons(), ", "))
 }
 
 func (r *refusal) lacksLabel(node *corev1.Node) bool {
-	return slices.Contains(r.says(node).Reasons(), podtopologyspread.ErrReasonNodeLabelNotMatch)
+	return slices.Contains(r.statusOf(node).Reasons(), podtopologyspread.ErrReasonNodeLabelNotMatch)
 }
 
 // keyLackedBy returns the key that the scheduler misses first.
@@ -169,7 +169,7 @@ func (r *refusal) keyLackedBy(node *corev1.Node) string {
 
 // overfull returns the constraint that keeps the pod off a node by its skew.
 func (r *refusal) overfull(node *corev1.Node) (Spread, bool) {
-	if !slices.Contains(r.says(node).Reasons(), podtopologyspread.ErrReasonConstraintsNotMatch) {
+	if !slices.Contains(r.statusOf(node).Reasons(), podtopologyspread.ErrReasonConstraintsNotMatch) {
 		return Spread{}, false
 	}
 	for _, s := range r.spreads {
@@ -236,7 +236,7 @@ func (r *refusal) unsatisfiable() Problem {
 	p := Problem{Reason: topologyv1.UnsatisfiableReason, Pods: []string{r.pod.Name}, Message: r.message}
 	rest := r.unexplained()
 	p.plugins = r.plugins(rest)
-	if slices.ContainsFunc(rest, func(n *corev1.Node) bool { return r.says(n).Plugin() == plugin.PodTopologySpread }) {
+	if slices.ContainsFunc(rest, func(n *corev1.Node) bool { return r.statusOf(n).Plugin() == plugin.PodTopologySpread }) {
 		for _, s := range r.spreads {
 			p.Message += fmt.Sprintf(" Pods by %s: %s.", s.TopologyKey, s.counts())
 		}
@@ -248,7 +248,7 @@ func (r *refusal) unsatisfiable() Problem {
 func (r *refusal) plugins(nodes []*corev1.Node) string {
 	refusedBy := map[string]bool{}
 	for _, node := range nodes {
-		refusedBy[r.says(node).Plugin()] = true
+		refusedBy[r.statusOf(node).Plugin()] = true
 	}
 	return strings.Join(slices.Sorted(maps.Keys(refusedBy)), ",")
 }

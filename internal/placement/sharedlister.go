@@ -15,7 +15,8 @@ import (
 
 // nodeInfos are the nodes of a snapshot with the sums over their pods that the
 // scheduler's plugins read. They never change, so that all predictions share them.
-// The scheduler's own snapshot can be neither shared nor updated outside its cache.
+// The scheduler's own snapshot (k8s.io/kubernetes/pkg/scheduler/backend/cache) copies all nodes
+// for each session of changes.
 type nodeInfos struct {
 	// What they were made of.
 	nodes []*corev1.Node

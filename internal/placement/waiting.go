@@ -32,15 +32,15 @@ func (w *Waiting) Note(object types.NamespacedName, name string, workloads ...Wo
 
 // All are the objects that wait. It is a map function for what makes room on a node.
 func (w *Waiting) All(context.Context, client.Object) []reconcile.Request {
-	return w.those(func(Workload) bool { return true })
+	return w.requestsOf(func(Workload) bool { return true })
 }
 
 // Concerned are the objects that wait and that the given one can matter to.
 func (w *Waiting) Concerned(_ context.Context, obj client.Object) []reconcile.Request {
-	return w.those(func(workload Workload) bool { return workload.Concerns(obj) })
+	return w.requestsOf(func(workload Workload) bool { return workload.Concerns(obj) })
 }
 
-func (w *Waiting) those(matters func(Workload) bool) []reconcile.Request {
+func (w *Waiting) requestsOf(matters func(Workload) bool) []reconcile.Request {
 	var requests []reconcile.Request
 	w.byPart.Range(func(of, workloads any) bool {
 		if slices.ContainsFunc(workloads.([]Workload), matters) {

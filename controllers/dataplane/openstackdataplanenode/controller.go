@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !node.DeletionTimestamp.IsZero() {
-		return r.Runner.Run(ctx, node, phase.Deleting(s.phases(), condition.DeploymentReadyCondition, s.recall, s.keepInventory, s.remove)...)
+		return r.Runner.Run(ctx, node, phase.Deleting(s.phases(), condition.DeploymentReadyCondition, s.detectRestore, s.keepInventory, s.remove)...)
 	}
 	return r.Runner.Run(ctx, node, s.phases()...)
 }
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (s *scope) phases() []phase.Phase {
 	return []phase.Phase{
 		phase.Of(condition.InputReadyCondition,
-			s.recall, s.lookUpRole, s.ensureFinalizer, s.inheritVars, s.trust, s.inventory, s.machine, s.sshKey, s.lookUpServices, s.buildTargets),
+			s.detectRestore, s.lookUpRole, s.ensureFinalizer, s.inheritVars, s.validateReach, s.inventory, s.checkMachineConflict, s.sshKey, s.lookUpServices, s.buildTargets),
 		phase.Of(dataplanev1.ProvisionReadyCondition),
 		phase.OptionalOf(dataplanev1.ProvisionReadyCondition, s.awaitMachine),
 		phase.OptionalOf(condition.TopologyReadyCondition, s.topology),

@@ -50,11 +50,11 @@ func (s *scope) finalizer(ctx context.Context, change func(client.Object, string
 	return apply.Finalizer(ctx, s.Client, s.node, dataplanev1.NodeFinalizer, change)
 }
 
-// recall is the phase that finds out whether the object was restored from a
+// detectRestore is the phase that finds out whether the object was restored from a
 // backup without its status: then no one knows what is on its host, and services
 // that are deleted with it are removed from there. It notes that also if the API server
 // does not answer: a status without it would say that nothing is there.
-func (s *scope) recall(ctx context.Context) error {
+func (s *scope) detectRestore(ctx context.Context) error {
 	if !s.restored {
 		return nil
 	}
@@ -95,10 +95,10 @@ func (s *scope) inheritVars(context.Context) (err error) {
 	return nil
 }
 
-// trust is the phase that repeats what admission refuses: variables by which hosts
+// validateReach is the phase that repeats what admission refuses: variables by which hosts
 // would be reached or trusted in another way, a jump host that is invalid, and a tool that
 // no role knows.
-func (s *scope) trust(context.Context) error {
+func (s *scope) validateReach(context.Context) error {
 	errs := validate.HostVars(field.NewPath("ansibleVars"), s.eff.Vars)
 	errs = append(errs, validate.ReachEnv(field.NewPath("env"), s.eff.Env)...)
 	if len(errs) > 0 {
@@ -162,8 +162,8 @@ func (s *scope) inventory(ctx context.Context) error {
 	return nil
 }
 
-// machine is the phase that refuses a host that another node has as well.
-func (s *scope) machine(ctx context.Context) error {
+// checkMachineConflict is the phase that refuses a host that another node has as well.
+func (s *scope) checkMachineConflict(ctx context.Context) error {
 	rival, err := dataplane.FindRival(ctx, s.Client, dataplane.HostOf(s.node, s.eff))
 	switch {
 	case err != nil || rival == nil:
@@ -229,7 +229,7 @@ func (s *scope) deploy(ctx context.Context) error {
 	}
 	if s.node.Status.HostKey != known {
 		// Now that its key is known it may turn out to be the machine of another node.
-		if err := s.machine(ctx); err != nil {
+		if err := s.checkMachineConflict(ctx); err != nil {
 			s.deploying = false
 			return err
 		}
@@ -287,7 +287,7 @@ func (s *scope) remove(ctx context.Context) error {
 	if err := s.Engine.Forget(ctx, Kind, s.node.Namespace, s.node.Name, stepsOf(s.node)...); err != nil {
 		return err
 	}
-	left, err := s.left(ctx)
+	left, err := s.remainingServices(ctx)
 	if err != nil {
 		return err
 	}
@@ -316,9 +316,9 @@ func (s *scope) awaitRelease() error {
 	return phase.Waiting(dataplanev1.ProvisionReadyCondition, dataplanev1.MetalReleasingReason, "Deleting: waiting until the machine is released")
 }
 
-// left are the services that the node shows, and objects of services that ran
+// remainingServices are the services that the node shows, and objects of services that ran
 // something on its host and that it does not show yet.
-func (s *scope) left(ctx context.Context) ([]string, error) {
+func (s *scope) remainingServices(ctx context.Context) ([]string, error) {
 	var left []string
 	for _, svc := range s.node.Status.Services {
 		left = append(left, fmt.Sprintf("%s (%s/%s: %s)", svc.Name, svc.Kind, svc.ObjectName, svc.Message))
