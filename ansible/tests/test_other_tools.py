@@ -57,6 +57,13 @@ class OtherToolsTest(realhost.HostTest):
         self.host("systemctl daemon-reload; systemctl enable --now %s 2>&1" % unit)
         return unit
 
+    def certificates(self):
+        names = ("ca.crt", "tls.crt", "tls.key")
+        for name in names:
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write("the content of " + name)
+        return {"edpm_config_files": {name: self.path(name) for name in names}}
+
     def packaged(self, program="nova-compute", description="OpenStack Compute"):
         self.put("/usr/bin/" + program, PROGRAM, "755")
         return self.service("/usr/lib/systemd/system/%s.service" % program, UNIT % (description, "/usr/bin/" + program))
@@ -221,8 +228,10 @@ class OtherToolsTest(realhost.HostTest):
         self.assertEqual([line for line in self.reports("--check", **asked) if line[0] != "found"], wanted)
         self.assertEqual(self.reports("--check", edpm_take_over="packages")[-1], ("take-over", False, "Cannot be taken over from packages: unit %s (active, enabled)" % units[0]))
         self.assertEqual(self.state(*units), before)
+        self.succeeds("libvirt_tls", **LIBVIRT, **self.certificates(), **asked)
         self.succeeds("libvirt", **LIBVIRT, **asked)
         self.succeeds("nova", **self.nova(), **asked)
+        self.assertEqual(self.host("cat /var/lib/libvirt/pki/CA/cacert.pem"), "the content of ca.crt")
         self.assertEqual(self.host("systemctl is-active {0} edpm_nova_compute edpm_libvirt_libvirtd; systemctl is-enabled {0}".format(" ".join(units)), check=False).split(),
                          ["inactive", "inactive", "active", "active", "disabled", "disabled"])
         self.assertEqual(self.guest_of("edpm_libvirt_libvirtd"), guest)
