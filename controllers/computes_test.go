@@ -1,6 +1,8 @@
 package controllers_test
 
 import (
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -12,6 +14,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
+	"github.com/edpm-operators/edpm-operators/test/story"
 )
 
 // computes are the names of all computes of the world, with their cells.
@@ -52,6 +55,24 @@ var _ = Describe("A node", func() {
 		By("annotating the role afterwards")
 		annotate(w.role("plain").Obj(), novav1.CellAnnotation, "cell1")
 		Eventually(w.computes).Should(HaveKeyWithValue("storage", "cell1"))
+	})
+
+	It("becomes a compute whatever its name is, and leaves nothing when it is deleted", func() {
+		w := newCloud()
+		w.make(w.role("compute").Cell("cell1").Obj())
+		start := strings.Repeat("a", 62)
+		// The 63rd character ends what fits a label.
+		names := []string{start + ".b", start + "-b", start + "b.example.com", strings.Repeat(start+".", 4) + "b"}
+		for _, name := range names {
+			w.make(MakeNode(name, w.ns).Role("compute").Obj())
+		}
+		w.computesReady(names...)
+		w.nodesReady(names...)
+		for _, name := range names {
+			Expect(api.Delete(ctx, w.node(name))).To(Succeed())
+			story.Gone(w.node(name))
+			story.Gone(w.compute(name))
+		}
 	})
 
 	It("becomes a compute in one run with the others that are annotated with it", func() {

@@ -16,6 +16,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 
 const (
@@ -61,7 +62,7 @@ func Replacement(node *dataplanev1.OpenStackDataPlaneNode) string {
 }
 
 // InventoryName is the name of the ConfigMap with the inventory of a node.
-func InventoryName(node string) string { return "dataplanenode-" + node }
+func InventoryName(node string) string { return names.Fit("dataplanenode-"+node, names.MaxObject) }
 
 // maxInventory is the most bytes of an inventory in a ConfigMap, which holds 1 MiB.
 const maxInventory = 1<<20 - 4<<10

@@ -163,13 +163,10 @@ type MultiInstance struct {
 	Assign func(obj Object, service string)
 }
 
-// maxName is the most characters that the name of an object can have.
-const maxName = 253
-
 // ObjectName returns the name of the object of a service on a node, where nodes have
 // several of a kind: <service>-<node>. One that is too long ends with a hash.
 func ObjectName(service, node string) string {
-	return names.Fit(service+"-"+node, maxName)
+	return names.Fit(service+"-"+node, names.MaxObject)
 }
 
 // namesOf steps.

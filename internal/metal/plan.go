@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	metal3v1 "github.com/edpm-operators/edpm-operators/apis/metal3/v1alpha1"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 )
 
 // Keys of the Secret of a node with what its machine boots with. baremetal-operator
@@ -24,7 +25,9 @@ const (
 )
 
 // SecretName is the name of the Secret of a node.
-func SecretName(node string) string { return "dataplanenode-" + node + "-metal" }
+func SecretName(node string) string {
+	return names.Fit("dataplanenode-"+node+"-metal", names.MaxObject)
+}
 
 // Plan is everything that decides what a machine boots with, but for its own host
 // key, which is generated.

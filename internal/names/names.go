@@ -13,6 +13,8 @@ const (
 	// MaxLabel is the most characters that a label value has, and a label of DNS: the name
 	// of a Job, which is a label of its Pods.
 	MaxLabel = 63
+	// MaxObject is the most characters that the name of an object has, unless it is a label too.
+	MaxObject = 253
 	// hashLength is how many characters of a hash tell names apart.
 	hashLength = 10
 )

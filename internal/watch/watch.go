@@ -28,6 +28,16 @@ func Request(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
+// NamedOrOwned are the objects of a kind that a child can concern: the one that its name says,
+// whosever it is, and its owner, which has another name if that was too long.
+func NamedOrOwned(child client.Object, name, kind string) []reconcile.Request {
+	requests := []reconcile.Request{Request(child.GetNamespace(), name)}
+	if owner := metav1.GetControllerOf(child); owner != nil && owner.Kind == kind && owner.Name != name {
+		requests = append(requests, Request(child.GetNamespace(), owner.Name))
+	}
+	return requests
+}
+
 // SpecChanges lets through what people change, and not status writes.
 var SpecChanges = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 

@@ -120,7 +120,7 @@ func nodeOfInventory(_ context.Context, cm client.Object) []reconcile.Request {
 	if !found {
 		return nil
 	}
-	return []reconcile.Request{watch.Request(cm.GetNamespace(), node)}
+	return watch.NamedOrOwned(cm, node, Kind)
 }
 
 func (r *Reconciler) nodesOfRole(ctx context.Context, role client.Object) []reconcile.Request {

@@ -20,6 +20,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/apply"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane"
 	"github.com/edpm-operators/edpm-operators/internal/dataplane/inherit"
+	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -45,10 +46,11 @@ type published struct {
 // role, from 1. No other part of any role can have it: the names of the first parts
 // have a hyphen where the others have a number.
 func InventoryName(role string, part int) string {
+	name := fmt.Sprintf("dataplanerole%d-%s", part, role)
 	if part == 1 {
-		return "dataplanerole-" + role
+		name = "dataplanerole-" + role
 	}
-	return fmt.Sprintf("dataplanerole%d-%s", part, role)
+	return names.Fit(name, names.MaxObject)
 }
 
 // inventoryPattern matches the names that InventoryName returns.
@@ -61,7 +63,7 @@ func roleOfInventory(_ context.Context, cm client.Object) []reconcile.Request {
 	if match == nil {
 		return nil
 	}
-	return []reconcile.Request{watch.Request(cm.GetNamespace(), match[1])}
+	return watch.NamedOrOwned(cm, match[1], "OpenStackDataPlaneRole")
 }
 
 // inventory is the phase that publishes the inventory of all nodes. It serves
