@@ -63,12 +63,22 @@ func computeStories() {
 		Expect(novaManage(ctx, "cell_v2", "list_hosts")).To(MatchRegexp(`(?m)^\| +cell1 +\| \S+ +\| +` + compute.Name + ` +\|$`))
 	}, SpecTimeout(5*time.Minute))
 
+	It("passes kubectl edpm preflight", func(ctx SpecContext) {
+		Expect(edpm(ctx, "preflight", compute.Name)).To(And(
+			MatchRegexp(`message bus +ok +reached: `), MatchRegexp(`keystone +ok +reached: `), Not(ContainSubstring("FAILED"))))
+	}, SpecTimeout(4*time.Minute))
+
 	It("runs a guest whose console shows what its config drive has", func(ctx SpecContext) {
 		openstack(ctx, "flavor", "create", "--vcpus", "1", "--ram", "128", "--disk", "1", "guest")
 		guest = createGuest(ctx, guestName, compute.Name)
 		Eventually(console).WithArguments(ctx).WithTimeout(4 * time.Minute).Should(And(
 			ContainSubstring("guest: instance "+guest), ContainSubstring("guest: "+guestLine)))
 	}, SpecTimeout(10*time.Minute))
+}
+
+// edpm runs kubectl edpm as the administrator.
+func edpm(ctx context.Context, args ...string) (string, error) {
+	return cluster.Run(ctx, "go", append([]string{"run", "./cmd/kubectl-edpm", "--kubeconfig", cluster.Kubeconfig, "--namespace", namespace}, args...)...)
 }
 
 // openstack runs the program openstack as the administrator.

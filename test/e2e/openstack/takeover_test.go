@@ -10,10 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/edpm-operators/edpm-operators/apis/common"
-	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
 )
@@ -52,13 +49,18 @@ func takeOverStories(tool otherTool) {
 		Eventually(expect.Read(ctx, k8s, nodeOf(host()))).WithTimeout(5 * time.Minute).Should(
 			expect.Problem(condition.DeploymentReadyCondition, "Refused", "nova-compute and libvirt of "+tool.name+" are on this host"))
 		Expect(looksLike(ctx, host(), theirs)).To(Equal(before))
+
+		By("showing what would be done")
+		Expect(edpm(ctx, "take-over", host().Name, "--from", tool.name, "--dry-run")).To(And(
+			ContainSubstring("host %s in nova", host().Name), ContainSubstring("1 directories of guests, 1 guests that run"),
+			ContainSubstring("systemctl disable --now "+strings.Fields(tool.units)[0])))
+		Expect(edpm(ctx, "take-over", host().Name, "--from", "edpm-ansible", "--dry-run")).Error().To(MatchError(ContainSubstring("Cannot be taken over from edpm-ansible")))
+		Expect(looksLike(ctx, host(), theirs)).To(Equal(before))
 	}, SpecTimeout(20*time.Minute))
 
 	It("is the same compute afterwards, with the same process of its guest", func(ctx SpecContext) {
 		before, others := looksLike(ctx, host(), theirs), look(ctx)
-		Expect(change(ctx, nodeOf(host()), func(node *dataplanev1.OpenStackDataPlaneNode) {
-			metav1.SetMetaDataAnnotation(&node.ObjectMeta, common.TakeOverAnnotation, tool.name)
-		})).To(Succeed())
+		Expect(edpm(ctx, "take-over", host().Name, "--from", tool.name)).Error().NotTo(HaveOccurred())
 		becomesReady(ctx, host().Name)
 		Expect(looksLike(ctx, host(), theirs)).To(Equal(before))
 		Expect(host().SSH(ctx, "systemctl is-active edpm_nova_compute; systemctl is-active "+tool.units+" | sort --unique")).To(Equal("active\ninactive"))
