@@ -151,18 +151,23 @@ func isSaid(said map[string]bool, object, path string) bool {
 	return false
 }
 
-// The counts of the documentation are logged.
+// The counts of the documentation are logged, those of the inputs that are here a golden file.
 func TestEverySampleBecomesObjectsOrLines(t *testing.T) {
-	objects, lines := 0, map[Verdict]int{}
+	objects, lines, counts := 0, map[Verdict]int{}, &bytes.Buffer{}
 	for _, file := range samples(t) {
-		plan := planOfSample(t, file)
+		plan, of := planOfSample(t, file), map[Verdict]int{}
 		objects += len(plan.Objects)
 		for _, f := range plan.Findings {
 			lines[f.Verdict]++
+			of[f.Verdict]++
 		}
 		if len(plan.Objects) == 0 && len(plan.Findings) == 0 {
 			t.Errorf("%s becomes nothing, and no line says why", file)
 		}
+		if filepath.Dir(file) == filepath.Join("testdata", "upstream") {
+			fmt.Fprintf(counts, "%s: %d objects, lines %v\n", filepath.Base(file), len(plan.Objects), of)
+		}
 	}
+	golden(t, "counts.txt", counts.Bytes())
 	t.Logf("%d inputs: %d objects, lines %v", len(samples(t)), objects, lines)
 }
