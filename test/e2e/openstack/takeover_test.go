@@ -141,6 +141,7 @@ for name in nova libvirt; do
   cp -a -T $root/var/lib/$name /var/lib/$name
   cp -a -T --no-clobber $root/etc/$name /etc/$name
 done
+install --directory --owner nova --group nova /var/lib/nova/instances  # as the package does
 : > /etc/nova/nova-compute.conf  # of the package: KVM
 chown nova /etc/nova/nova.conf
 echo 'auth_unix_rw = "none"' > /etc/libvirt/libvirtd.conf
