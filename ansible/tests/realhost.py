@@ -83,9 +83,16 @@ class HostTest(unittest.TestCase):
         if not KEEP or not os.path.exists(cls.path("key")):
             sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", cls.path("key"))
             script("load.sh", "edpm-host")
-            cls.clear()
-            sh("podman", "network", "create", "--subnet", SUBNET + ".0/24", NAME)
-            cls.start()
+            cls.renew()
+        else:
+            cls.wait()
+
+    @classmethod
+    def renew(cls):
+        """Makes the host as it is before anything is deployed."""
+        cls.clear()
+        sh("podman", "network", "create", "--subnet", SUBNET + ".0/24", NAME)
+        cls.start()
         cls.wait()
         cls.host("cat > /etc/environment; umask 337; echo 'Defaults env_file=/etc/environment' > /etc/sudoers.d/environment",
                  text="".join("%s=%s\n" % pair for pair in cls.ENVIRONMENT.items()))

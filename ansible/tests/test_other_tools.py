@@ -325,7 +325,23 @@ class EarlierVersionTest(realhost.HostTest):
 
     IMAGES = ("nova",)
 
+    # What roles leave on a host: files, what starts at boot, the firewall.
+    LEFT = ("find /etc /usr/local /var/lib/edpm /var/lib/openstack /var/lib/libvirt -not -type d | sort;"
+            "systemctl list-unit-files --state=enabled --no-legend | cut -d ' ' -f 1 | sort; nft list ruleset; podman ps --all --format '{{.Names}}' | sort")
+
     nova = OtherToolsTest.nova
+
+    def deploy(self, collection):
+        link = self.path("collections", "ansible_collections", "edpm", "operators")
+        os.unlink(link)
+        os.symlink(collection, link)
+        for playbook, variables in (("configure_network", {}), ("configure_os", {"edpm_chronyd_options": "-x"}), ("libvirt", LIBVIRT), ("nova", self.nova())):
+            self.succeeds(playbook, **variables)
+
+    def define(self):
+        """Has a guest run on the host."""
+        self.guest()
+        self.put("/etc/libvirt/qemu/instance-1.xml", "<domain/>")
 
     def test_hosts_of_an_earlier_version(self):
         repository = os.path.dirname(realhost.COLLECTION)
@@ -335,15 +351,14 @@ class EarlierVersionTest(realhost.HostTest):
         directory = tempfile.mkdtemp(prefix=realhost.NAME + "-earlier-")
         self.addCleanup(shutil.rmtree, directory, True)
         subprocess.run(["tar", "-x", "-C", directory], input=archive.stdout, check=True)
-        link = self.path("collections", "ansible_collections", "edpm", "operators")
-        steps = (("configure_network", {}), ("configure_os", {"edpm_chronyd_options": "-x"}), ("libvirt", LIBVIRT), ("nova", self.nova()))
-        for collection in (os.path.join(directory, "ansible"), realhost.COLLECTION):
-            os.unlink(link)
-            os.symlink(collection, link)
-            for playbook, variables in steps:
-                self.succeeds(playbook, **variables)
-            self.guest()
-            self.put("/etc/libvirt/qemu/instance-1.xml", "<domain/>")
+        self.deploy(realhost.COLLECTION)
+        self.define()
+        fresh = self.host(self.LEFT).splitlines()
+        self.renew()
+        self.deploy(os.path.join(directory, "ansible"))
+        self.define()
+        self.deploy(realhost.COLLECTION)
+        self.assertEqual(self.host(self.LEFT).splitlines(), fresh, "what differs was left by the earlier version")
 
 
 if __name__ == "__main__":
