@@ -36,13 +36,10 @@ func Image(compute *novav1.NovaExternalCompute) string {
 // named returns the image of a component that is named for a compute: in its spec by a person, by
 // the templates of its cell, or in its spec by an update of the cell or as a default.
 func named(compute *novav1.NovaExternalCompute, component, template string) string {
-	if template != "" && ChosenBy(compute.ManagedFields, component) == "" {
+	if template != "" && !isChosen(compute, component) {
 		return template
 	}
-	if component == novav1.LibvirtComponent {
-		return compute.Spec.NovaLibvirtContainerImage
-	}
-	return compute.Spec.NovaComputeContainerImage
+	return imageInSpec(compute, component)
 }
 
 // Images returns what decides about the images of the steps. A new compute has that of its cell:
@@ -83,7 +80,7 @@ func (h *Host) Follow(ctx context.Context, c client.Client, cell *novav1.NovaCel
 		h.compute.Status.TemplateImage = cmp.Or(named.Compute, h.compute.Status.TemplateImage)
 		return h.set(ctx, c, h.turn())
 	}
-	if ChosenBy(h.compute.ManagedFields, novav1.ComputeComponent) == "" {
+	if !isChosen(h.compute, novav1.ComputeComponent) {
 		if err := h.set(ctx, c, imageOf(cell)); err != nil {
 			return err
 		}

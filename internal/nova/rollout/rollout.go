@@ -90,7 +90,19 @@ func Managers(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 // isPinned reports whether a compute keeps its image because it was chosen for it.
 func isPinned(compute *novav1.NovaExternalCompute, image string) bool {
 	own := Image(compute)
-	return own != "" && own != image && (compute.Status.TemplateImage != "" || ChosenBy(compute.ManagedFields, novav1.ComputeComponent) != "")
+	return own != "" && own != image && (compute.Status.TemplateImage != "" || isChosen(compute, novav1.ComputeComponent))
+}
+
+// isChosen reports whether a person or another program chose the image of a component in the spec.
+func isChosen(compute *novav1.NovaExternalCompute, component string) bool {
+	return imageInSpec(compute, component) != "" && ChosenBy(compute.ManagedFields, component) != ""
+}
+
+func imageInSpec(compute *novav1.NovaExternalCompute, component string) string {
+	if component == novav1.LibvirtComponent {
+		return compute.Spec.NovaLibvirtContainerImage
+	}
+	return compute.Spec.NovaComputeContainerImage
 }
 
 // isOutdated reports whether computes of a cell are still to get an image. Those that were left

@@ -123,18 +123,19 @@ func TestComputesAreCounted(t *testing.T) {
 		compute novav1.NovaExternalCompute
 		want    novav1.ComputesStatus
 	}{
-		"current":                                    {compute("c", "2"), novav1.ComputesStatus{Current: 1}},
-		"current with an image that was chosen":      {compute("c", "2", chosen), novav1.ComputesStatus{Current: 1}},
-		"with an old image":                          {compute("c", "1"), novav1.ComputesStatus{Outdated: 1}},
-		"with an old image that was chosen":          {compute("c", "1", chosen), novav1.ComputesStatus{Pinned: 1, PinnedNames: []string{"c"}}},
-		"with an image that a template names":        {compute("c", "1", ofTemplate), novav1.ComputesStatus{Pinned: 1, PinnedNames: []string{"c"}}},
-		"about to get the image":                     {compute("c", "2", running), novav1.ComputesStatus{Outdated: 1, Busy: 1}},
-		"failed with the image":                      {compute("c", "2", failed), novav1.ComputesStatus{Outdated: 1, Failed: 1}},
-		"held":                                       {compute("c", "2", halted(condition.Reason(edpm.RolloutHeld), condition.SeverityInfo)), novav1.ComputesStatus{Outdated: 1}},
-		"down":                                       {compute("c", "2", down), novav1.ComputesStatus{Current: 1}},
-		"deployed for the first time":                {compute("c", "2", fresh), novav1.ComputesStatus{Busy: 1}},
-		"about to be deleted":                        {compute("c", "1", leaving), novav1.ComputesStatus{}},
-		"whose spec has changed, and its status not": {compute("c", "2", func(c *novav1.NovaExternalCompute) { c.Generation = 1 }), novav1.ComputesStatus{Outdated: 1}},
+		"current":                                             {compute("c", "2"), novav1.ComputesStatus{Current: 1}},
+		"current with an image that was chosen":               {compute("c", "2", chosen), novav1.ComputesStatus{Current: 1}},
+		"with an old image":                                   {compute("c", "1"), novav1.ComputesStatus{Outdated: 1}},
+		"with an old image that was chosen":                   {compute("c", "1", chosen), novav1.ComputesStatus{Pinned: 1, PinnedNames: []string{"c"}}},
+		"with an old image, and a choice that was taken back": {compute("c", "1", chosen, func(c *novav1.NovaExternalCompute) { c.Spec.NovaComputeContainerImage = "" }), novav1.ComputesStatus{Outdated: 1}},
+		"with an image that a template names":                 {compute("c", "1", ofTemplate), novav1.ComputesStatus{Pinned: 1, PinnedNames: []string{"c"}}},
+		"about to get the image":                              {compute("c", "2", running), novav1.ComputesStatus{Outdated: 1, Busy: 1}},
+		"failed with the image":                               {compute("c", "2", failed), novav1.ComputesStatus{Outdated: 1, Failed: 1}},
+		"held":                                                {compute("c", "2", halted(condition.Reason(edpm.RolloutHeld), condition.SeverityInfo)), novav1.ComputesStatus{Outdated: 1}},
+		"down":                                                {compute("c", "2", down), novav1.ComputesStatus{Current: 1}},
+		"deployed for the first time":                         {compute("c", "2", fresh), novav1.ComputesStatus{Busy: 1}},
+		"about to be deleted":                                 {compute("c", "1", leaving), novav1.ComputesStatus{}},
+		"whose spec has changed, and its status not":          {compute("c", "2", func(c *novav1.NovaExternalCompute) { c.Generation = 1 }), novav1.ComputesStatus{Outdated: 1}},
 	} {
 		c.want.Total = 1
 		if diff := cmp.Diff(&c.want, count("2", []novav1.NovaExternalCompute{c.compute})); diff != "" {
