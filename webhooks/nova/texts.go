@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
@@ -27,7 +28,12 @@ func (i recorded) cell(at *field.Path, s cellServices, templates []novav1.NovaCo
 		i.service(at.Child("noVNCProxyServiceTemplate"), novav1.NoVNCProxyComponent, s.noVNCProxy.NovaServiceTemplate),
 	}
 	for n, t := range templates {
-		texts = append(texts, hook.Text{Path: at.Child("computeTemplates").Index(n).Child("customServiceConfig"), Image: cmp.Or(t.Images.Compute, i[novav1.ComputeComponent]), Config: t.CustomServiceConfig})
+		role := "" // that of computes to which only templates for all apply
+		if len(t.Roles) > 0 {
+			role = t.Roles[0]
+		}
+		image := cmp.Or(layers.Images(templates, role).Compute, i[novav1.ComputeComponent])
+		texts = append(texts, hook.Text{Path: at.Child("computeTemplates").Index(n).Child("customServiceConfig"), Image: image, Config: t.CustomServiceConfig})
 	}
 	return texts
 }

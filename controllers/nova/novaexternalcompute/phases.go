@@ -101,7 +101,7 @@ func (s *scope) lookUpCell(ctx context.Context) error {
 	case !cell.ConfiguresComputes():
 		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting until NovaCell %s provides the configuration of its computes: see its conditions", name)
 	}
-	if err := s.rollout.Follow(ctx, s.Client, cell, layers.Images(cell, s.Node.Spec.Role)); err != nil {
+	if err := s.rollout.Follow(ctx, s.Client, cell, layers.Images(cell.Spec.ComputeTemplates, s.Node.Spec.Role)); err != nil {
 		return err
 	}
 	s.cell = cell

@@ -81,11 +81,11 @@ func Templates(cell *novav1.NovaCell, role string) []Layer {
 	return layers
 }
 
-// Images returns the images that the templates of a cell name for computes of the role, empty for
+// Images returns the images that templates of a cell name for computes of the role, empty for
 // none: the later one wins.
-func Images(cell *novav1.NovaCell, role string) novav1.NovaComputeImages {
+func Images(templates []novav1.NovaComputeTemplate, role string) novav1.NovaComputeImages {
 	var all novav1.NovaComputeImages
-	for _, t := range cell.Spec.ComputeTemplates {
+	for _, t := range templates {
 		if concerns(t, role) {
 			all.Compute, all.Libvirt = cmp.Or(t.Images.Compute, all.Compute), cmp.Or(t.Images.Libvirt, all.Libvirt)
 		}

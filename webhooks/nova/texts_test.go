@@ -1,0 +1,33 @@
+package nova
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+)
+
+func TestTextsOfTemplatesAreJudgedByTheImageOfTheirComputes(t *testing.T) {
+	of := func(image string, roles ...string) novav1.NovaComputeTemplate {
+		return novav1.NovaComputeTemplate{Roles: roles, Images: novav1.NovaComputeImages{Compute: image}}
+	}
+	for name, c := range map[string]struct {
+		templates []novav1.NovaComputeTemplate
+		want      []string
+	}{
+		"none names an image":                        {[]novav1.NovaComputeTemplate{of(""), of("", "gpu")}, []string{"cell", "cell"}},
+		"one names its own":                          {[]novav1.NovaComputeTemplate{of("1", "gpu"), of("")}, []string{"1", "cell"}},
+		"another one of the role names it":           {[]novav1.NovaComputeTemplate{of("", "gpu"), of("1", "gpu"), of("", "small")}, []string{"1", "1", "cell"}},
+		"one for all names it, and a later one more": {[]novav1.NovaComputeTemplate{of("1"), of("2", "gpu"), of("", "small")}, []string{"1", "2", "1"}},
+	} {
+		var got []string
+		for _, text := range (recorded{novav1.ComputeComponent: "cell"}).cell(field.NewPath("spec"), cellServices{}, c.templates)[3:] {
+			got = append(got, text.Image)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
