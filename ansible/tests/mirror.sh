@@ -4,7 +4,7 @@
 #
 #   mirror.sh PACKAGE...
 set -eu
-mirror=/root/mirror
+mirror=/srv/mirror
 for package; do
   root=$mirror/root
   mkdir -p "$root/DEBIAN"

@@ -1092,12 +1092,12 @@ class CheckModeTest(realhost.HostTest):
     @realhost.long
     def test_2_a_package_that_was_removed_is_found_and_installed(self):
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "mirror.sh"), encoding="utf-8") as file:
-            self.put("/root/mirror.sh", file.read(), "755")
-        self.host("/root/mirror.sh iputils-ping")
-        self.host("mv /etc/apt/sources.list.d/mirror.list /root; rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin")  # without a mirror it cannot be installed, which the check says, too
+            self.put("/srv/mirror.sh", file.read(), "755")
+        self.host("/srv/mirror.sh iputils-ping")
+        self.host("mv /etc/apt/sources.list.d/mirror.list /srv; rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin")  # without a mirror it cannot be installed, which the check says, too
         message = self.refused("install_os", "--check", **self.variables())[1]
         self.assertEqual(message, "Install the packages that are missing: No package matching 'iputils-ping' is available")
-        self.host("mv /root/mirror.list /etc/apt/sources.list.d; apt-get update")
+        self.host("mv /srv/mirror.list /etc/apt/sources.list.d; apt-get update")
         self.assertEqual(list(self.differences("install_os")), ["Install the packages that are missing"])
         self.succeeds("install_os", **self.variables())
         self.host("ping -V")

@@ -24,7 +24,7 @@ func driftStories() {
 		{"a unit", "echo '# mine' >> /etc/systemd/system/edpm_nova_compute.service", "! grep -q mine /etc/systemd/system/edpm_nova_compute.service"},
 		{"the firewall", "nft delete table inet edpm", "nft list table inet edpm"},
 		{"a container", "systemctl stop edpm_nova_compute", "systemctl is-active edpm_nova_compute"},
-		{"a package", "/root/mirror.sh iputils-ping", "ping -V"},
+		{"a package", "/srv/mirror.sh iputils-ping", "ping -V"},
 	}
 	driftOf := func(ctx context.Context) (string, error) {
 		return cluster.Kubectl(ctx, "get", "-n", namespace, "novaexternalcompute/"+compute.Name, "openstackdataplanenode/"+compute.Name, "-o", "jsonpath={.items[*].status.drift}")
@@ -46,7 +46,7 @@ func driftStories() {
 		before := look(ctx)
 		mirror, err := os.ReadFile("../../../ansible/tests/mirror.sh")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(compute.SSH(ctx, fmt.Sprintf("cat > /root/mirror.sh <<'EOF'\n%s\nEOF\nchmod +x /root/mirror.sh", mirror))).Error().NotTo(HaveOccurred())
+		Expect(compute.SSH(ctx, fmt.Sprintf("cat > /srv/mirror.sh <<'EOF'\n%s\nEOF\nchmod +x /srv/mirror.sh", mirror))).Error().NotTo(HaveOccurred())
 		for _, c := range changes {
 			By("changing " + c.what)
 			Expect(compute.SSH(ctx, c.change)).Error().NotTo(HaveOccurred())
