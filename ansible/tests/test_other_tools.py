@@ -239,10 +239,14 @@ class OtherToolsTest(realhost.HostTest):
                          ["id", "1"])
         for playbook, variables in (("libvirt", LIBVIRT), ("nova", self.nova())):
             self.assertEqual(self.succeeds(playbook, **variables, **asked).changed, [])
-        # And back.
+        # And back. The daemon of libvirt ends as one that is still busy after 30 seconds.
+        busy = "/etc/systemd/system/edpm_libvirt_libvirtd.service.d/busy.conf"
+        self.put(busy, "[Service]\nExecStop=/bin/false\n")
+        self.host("systemctl daemon-reload")
         self.host("/var/lib/edpm/undo-take-over.sh 2>&1")
         self.assertEqual(self.host("systemctl is-active {0} edpm_nova_compute edpm_libvirt_libvirtd; findmnt /var/lib/nova".format(" ".join(units)), check=False).split(),
                          ["active", "active", "inactive", "inactive"])
+        self.host("journalctl --unit edpm_libvirt_libvirtd | grep \"Failed with result 'exit-code'\"; rm {0}; systemctl daemon-reload".format(busy))
         self.host("for i in $(seq 30); do podman exec nova_libvirt virsh --quiet uri && break; sleep 1; done")
         self.assertEqual(self.guest_of("nova_libvirt"), guest)
         # Again, as someone has corrected what was wrong.
