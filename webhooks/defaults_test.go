@@ -10,7 +10,7 @@ import (
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeimage"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 )
 
@@ -62,7 +62,7 @@ var _ = Describe("The webhook for container images", func() {
 	})
 	It("counts as no one's choice, as long as no one changes what it has set", func() {
 		compute := apply("first")
-		chosenBy := func() string { return rollout.ChosenBy(compute.ManagedFields, novav1.ComputeComponent) }
+		chosenBy := func() string { return computeimage.ChosenBy(compute.ManagedFields, novav1.ComputeComponent) }
 		patch := func(text string) {
 			GinkgoHelper()
 			Expect(api.Patch(ctx, compute, client.RawPatch(types.MergePatchType, []byte(text)), client.FieldOwner("kubectl-patch"))).To(Succeed())

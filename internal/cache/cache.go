@@ -25,7 +25,7 @@ import (
 	cephv1 "github.com/edpm-operators/edpm-operators/apis/ceph/v1"
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeimage"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
@@ -94,7 +94,7 @@ func trimmed(obj any) (any, error) {
 // managers are those of an object's fields that are read: who chose the image of a compute.
 func managers(o metav1.Object) []metav1.ManagedFieldsEntry {
 	if _, ok := o.(*novav1.NovaExternalCompute); ok {
-		return rollout.Managers(o.GetManagedFields())
+		return computeimage.Managers(o.GetManagedFields())
 	}
 	return nil
 }

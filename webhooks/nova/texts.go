@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
-	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeimage"
 	"github.com/edpm-operators/edpm-operators/webhooks/internal/hook"
 )
 
@@ -32,7 +31,7 @@ func (i recorded) cell(at *field.Path, s cellServices, templates []novav1.NovaCo
 		if len(t.Roles) > 0 {
 			role = t.Roles[0]
 		}
-		image := cmp.Or(layers.Images(templates, role).Compute, i[novav1.ComputeComponent])
+		image := cmp.Or(computeimage.OfTemplates(templates, role).Compute, i[novav1.ComputeComponent])
 		texts = append(texts, hook.Text{Path: at.Child("computeTemplates").Index(n).Child("customServiceConfig"), Image: image, Config: t.CustomServiceConfig})
 	}
 	return texts
@@ -57,7 +56,7 @@ func novaTexts(nova *novav1.Nova) []hook.Text {
 }
 
 func computeTexts(compute *novav1.NovaExternalCompute) []hook.Text {
-	return []hook.Text{{Path: field.NewPath("spec", "customServiceConfig"), Image: rollout.Image(compute), Config: compute.Spec.CustomServiceConfig}}
+	return []hook.Text{{Path: field.NewPath("spec", "customServiceConfig"), Image: computeimage.Of(compute), Config: compute.Spec.CustomServiceConfig}}
 }
 
 func podifiedComputeTexts(compute *novav1.NovaCompute) []hook.Text {

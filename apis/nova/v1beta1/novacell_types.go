@@ -2,6 +2,7 @@ package v1beta1
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -97,6 +98,11 @@ type NovaComputeTemplate struct {
 	// Images of the computes. Those that the spec of a compute names come before them.
 	// +optional
 	Images NovaComputeImages `json:"images,omitempty,omitzero"`
+}
+
+// IsFor reports whether computes of the role have the template.
+func (t NovaComputeTemplate) IsFor(role string) bool {
+	return len(t.Roles) == 0 || slices.Contains(t.Roles, role)
 }
 
 // NovaComputeImages are images of computes on hosts, by the components in their status.

@@ -22,6 +22,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeimage"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
@@ -102,7 +103,7 @@ func computesWithLayer(c client.Reader, kind string) handler.MapFunc {
 // image.
 func reads(obj hosted.Object) []string {
 	compute := obj.(*novav1.NovaExternalCompute)
-	names := append(inputs.FileNames(compute.Spec.ConfigFiles), "ConfigMap/"+options.Name(rollout.Image(compute)))
+	names := append(inputs.FileNames(compute.Spec.ConfigFiles), "ConfigMap/"+options.Name(computeimage.Of(compute)))
 	for _, name := range compute.Spec.CustomServiceConfigSecrets {
 		names = append(names, "Secret/"+name)
 	}

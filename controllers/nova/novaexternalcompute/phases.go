@@ -15,6 +15,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/images"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeimage"
 	"github.com/edpm-operators/edpm-operators/internal/nova/layers"
 	"github.com/edpm-operators/edpm-operators/internal/nova/migration"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
@@ -101,7 +102,7 @@ func (s *scope) lookUpCell(ctx context.Context) error {
 	case !cell.ConfiguresComputes():
 		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting until NovaCell %s provides the configuration of its computes: see its conditions", name)
 	}
-	if err := s.rollout.Follow(ctx, s.Client, cell, layers.Images(cell.Spec.ComputeTemplates, s.Node.Spec.Role)); err != nil {
+	if err := s.rollout.Follow(ctx, s.Client, cell, s.Node.Spec.Role); err != nil {
 		return err
 	}
 	s.cell = cell
@@ -126,7 +127,7 @@ func (s *scope) readLayers(ctx context.Context) error {
 		return err
 	}
 	s.content = content
-	return s.Options.Judge(ctx, s.compute, podified.Texts{Image: rollout.Image(s.compute), Parts: content.Parts})
+	return s.Options.Judge(ctx, s.compute, podified.Texts{Image: computeimage.Of(s.compute), Parts: content.Parts})
 }
 
 func (s *scope) libvirt(t *edpm.Target) {

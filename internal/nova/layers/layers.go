@@ -5,12 +5,10 @@
 package layers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -70,7 +68,7 @@ func Of(cell *novav1.NovaCell, role string, compute *novav1.NovaExternalCompute)
 func Templates(cell *novav1.NovaCell, role string) []Layer {
 	var layers []Layer
 	for i, t := range cell.Spec.ComputeTemplates {
-		if !concerns(t, role) || !isRead(t) {
+		if !t.IsFor(role) || !isRead(t) {
 			continue
 		}
 		layers = append(layers, Layer{
@@ -79,23 +77,6 @@ func Templates(cell *novav1.NovaCell, role string) []Layer {
 		})
 	}
 	return layers
-}
-
-// Images returns the images that templates of a cell name for computes of the role, empty for
-// none: the later one wins.
-func Images(templates []novav1.NovaComputeTemplate, role string) novav1.NovaComputeImages {
-	var all novav1.NovaComputeImages
-	for _, t := range templates {
-		if concerns(t, role) {
-			all.Compute, all.Libvirt = cmp.Or(t.Images.Compute, all.Compute), cmp.Or(t.Images.Libvirt, all.Libvirt)
-		}
-	}
-	return all
-}
-
-// concerns reports whether a template is for computes of the role.
-func concerns(t novav1.NovaComputeTemplate, role string) bool {
-	return len(t.Roles) == 0 || slices.Contains(t.Roles, role)
 }
 
 // isRead reports whether a template has something to read.

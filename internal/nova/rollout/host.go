@@ -11,6 +11,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/images"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeimage"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -28,27 +29,13 @@ type Host struct {
 // NewHost returns that of a compute, which is changed in place.
 func NewHost(compute *novav1.NovaExternalCompute) *Host { return &Host{compute: compute} }
 
-// Image returns that of nova-compute, as far as a compute says it.
-func Image(compute *novav1.NovaExternalCompute) string {
-	return cmp.Or(named(compute, novav1.ComputeComponent, compute.Status.TemplateImage), compute.Status.Images[novav1.ComputeComponent])
-}
-
-// named returns the image of a component that is named for a compute: in its spec by a person, by
-// the templates of its cell, or in its spec by an update of the cell or as a default.
-func named(compute *novav1.NovaExternalCompute, component, template string) string {
-	if template != "" && !isChosen(compute, component) {
-		return template
-	}
-	return imageInSpec(compute, component)
-}
-
 // Images returns what decides about the images of the steps. A new compute has that of its cell:
 // the operators may bring a newer one, which a conductor does not know.
 func (h *Host) Images(defaults images.Defaults) map[string]images.Component {
 	compute, libvirt := novav1.ComputeComponent, novav1.LibvirtComponent
 	return map[string]images.Component{
-		compute: {Spec: named(h.compute, compute, h.compute.Status.TemplateImage), Default: cmp.Or(imageOf(h.cell), defaults.NovaCompute), Program: "nova-compute"},
-		libvirt: {Spec: named(h.compute, libvirt, h.named.Libvirt), Default: defaults.NovaLibvirt, Program: "libvirt"},
+		compute: {Spec: computeimage.Named(h.compute, compute, h.compute.Status.TemplateImage), Default: cmp.Or(imageOf(h.cell), defaults.NovaCompute), Program: "nova-compute"},
+		libvirt: {Spec: computeimage.Named(h.compute, libvirt, h.named.Libvirt), Default: defaults.NovaLibvirt, Program: "libvirt"},
 	}
 }
 
@@ -56,7 +43,7 @@ func (h *Host) Images(defaults images.Defaults) map[string]images.Component {
 // chosen, and if the cell has not changed its own.
 func (h *Host) due() string {
 	update := h.cell.Status.ComputeUpdate
-	if update == nil || update.Image != imageOf(h.cell) || Image(h.compute) == update.Image || isPinned(h.compute, update.Image) {
+	if update == nil || update.Image != imageOf(h.cell) || computeimage.Of(h.compute) == update.Image || isPinned(h.compute, update.Image) {
 		return ""
 	}
 	return update.Image
@@ -72,15 +59,15 @@ func (h *Host) next() string {
 }
 
 // Follow sets the image of the cell in the spec of the compute if it is its turn, once the host has
-// pulled it, and when templates of the cell, which name images, no longer name this one. The compute
+// pulled it, and when templates of the cell for the role no longer name the image it has. The compute
 // has the new state afterwards; the error is a Conflict if it has changed meanwhile.
-func (h *Host) Follow(ctx context.Context, c client.Client, cell *novav1.NovaCell, named novav1.NovaComputeImages) error {
-	h.cell, h.named = cell, named
-	if named.Compute != "" || !h.isReleased() {
-		h.compute.Status.TemplateImage = cmp.Or(named.Compute, h.compute.Status.TemplateImage)
+func (h *Host) Follow(ctx context.Context, c client.Client, cell *novav1.NovaCell, role string) error {
+	h.cell, h.named = cell, computeimage.OfTemplates(cell.Spec.ComputeTemplates, role)
+	if h.named.Compute != "" || !h.isReleased() {
+		h.compute.Status.TemplateImage = cmp.Or(h.named.Compute, h.compute.Status.TemplateImage)
 		return h.set(ctx, c, h.turn())
 	}
-	if !isChosen(h.compute, novav1.ComputeComponent) {
+	if !computeimage.IsChosen(h.compute, novav1.ComputeComponent) {
 		if err := h.set(ctx, c, imageOf(cell)); err != nil {
 			return err
 		}
@@ -112,7 +99,7 @@ func (h *Host) set(ctx context.Context, c client.Client, image string) error {
 	}
 	followed := h.compute.DeepCopy()
 	followed.Spec.NovaComputeContainerImage = image
-	if err := c.Patch(ctx, followed, client.MergeFromWithOptions(h.compute, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldManager)); err != nil {
+	if err := c.Patch(ctx, followed, client.MergeFromWithOptions(h.compute, client.MergeFromWithOptimisticLock{}), client.FieldOwner(computeimage.FieldManager)); err != nil {
 		return fmt.Errorf("setting the image of the cell: %w", err)
 	}
 	h.compute.ObjectMeta, h.compute.Spec = followed.ObjectMeta, followed.Spec

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,11 +19,9 @@ import (
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeimage"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
-
-// fieldManager of the image in the spec of computes that follow.
-const fieldManager = "edpm-nova-rollout"
 
 // mostNames is how many computes are named that do not follow.
 const mostNames = 10
@@ -53,56 +50,10 @@ func OfHosts(cell client.Object) novav1.ComputeUpdate {
 
 func imageOf(cell *novav1.NovaCell) string { return cell.Status.Images[novav1.ComputeComponent] }
 
-// imageFields are the fields of the spec of a compute with its images, as managedFields name them.
-var imageFields = map[string]string{novav1.ComputeComponent: "f:novaComputeContainerImage", novav1.LibvirtComponent: "f:novaLibvirtContainerImage"}
-
-// ChosenBy returns who chose the image of a component in the spec of a compute; empty if it is
-// the default that admission has set. The API server knows who set a field:
-// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
-func ChosenBy(managers []metav1.ManagedFieldsEntry, component string) string {
-	for _, entry := range managers {
-		if entry.Manager != fieldManager && setsImage(entry, component) {
-			return entry.Manager
-		}
-	}
-	return ""
-}
-
-func setsImage(entry metav1.ManagedFieldsEntry, component string) bool {
-	var fields struct {
-		Spec map[string]json.RawMessage `json:"f:spec"`
-	}
-	return entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec[imageFields[component]] != nil
-}
-
-// Managers returns of those who manage fields of a compute the ones that chose its images: of
-// the others nothing has to be held in memory.
-func Managers(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	kept := slices.DeleteFunc(all, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == fieldManager || !setsImage(entry, novav1.ComputeComponent) && !setsImage(entry, novav1.LibvirtComponent)
-	})
-	if len(kept) == 0 {
-		return nil
-	}
-	return kept
-}
-
 // isPinned reports whether a compute keeps its image because it was chosen for it.
 func isPinned(compute *novav1.NovaExternalCompute, image string) bool {
-	own := Image(compute)
-	return own != "" && own != image && (compute.Status.TemplateImage != "" || isChosen(compute, novav1.ComputeComponent))
-}
-
-// isChosen reports whether a person or another program chose the image of a component in the spec.
-func isChosen(compute *novav1.NovaExternalCompute, component string) bool {
-	return imageInSpec(compute, component) != "" && ChosenBy(compute.ManagedFields, component) != ""
-}
-
-func imageInSpec(compute *novav1.NovaExternalCompute, component string) string {
-	if component == novav1.LibvirtComponent {
-		return compute.Spec.NovaLibvirtContainerImage
-	}
-	return compute.Spec.NovaComputeContainerImage
+	own := computeimage.Of(compute)
+	return own != "" && own != image && (compute.Status.TemplateImage != "" || computeimage.IsChosen(compute, novav1.ComputeComponent))
 }
 
 // isOutdated reports whether computes of a cell are still to get an image. Those that were left

@@ -76,30 +76,6 @@ func leaving(c *novav1.NovaExternalCompute) { c.DeletionTimestamp = ptr.To(metav
 
 func fresh(c *novav1.NovaExternalCompute) { c.Status.Hash = nil; running(c) }
 
-func TestWhoChoseAnImage(t *testing.T) {
-	other := manages("edpm-nova-computenode", `{"f:spec":{"f:cellName":{}}}`)
-	own := manages(fieldManager, imageField)
-	human := manages("argocd", imageField)
-	for name, c := range map[string]struct {
-		managers []metav1.ManagedFieldsEntry
-		want     string
-	}{
-		"a person, for libvirt only":  {[]metav1.ManagedFieldsEntry{own, manages("argocd", `{"f:spec":{"f:novaLibvirtContainerImage":{}}}`)}, ""},
-		"no one, as admission set it": {[]metav1.ManagedFieldsEntry{other, {Manager: "without fields"}}, ""},
-		"an update of the cell":       {[]metav1.ManagedFieldsEntry{own, other}, ""},
-		"another program":             {[]metav1.ManagedFieldsEntry{other, human}, "argocd"},
-		"both":                        {[]metav1.ManagedFieldsEntry{own, human}, "argocd"},
-	} {
-		if got := ChosenBy(c.managers, novav1.ComputeComponent); got != c.want {
-			t.Errorf("%s: it was chosen by %q, want %q", name, got, c.want)
-		}
-		kept := Managers(append([]metav1.ManagedFieldsEntry{}, c.managers...))
-		if got := ChosenBy(kept, novav1.ComputeComponent); got != c.want || len(kept) > 1 || len(kept) == 1 && kept[0].Manager == fieldManager {
-			t.Errorf("%s: the cache keeps %v, by which it was chosen by %q, want %q", name, kept, got, c.want)
-		}
-	}
-}
-
 func TestAChangeOfTheImageBeginsAnUpdate(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, image string
