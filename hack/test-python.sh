@@ -29,12 +29,14 @@ else
   $python -m unittest discover -s ansible/tests -p 'test_entrypoint.py'
 fi
 
-# The same with the newest release that is served, in an image. Those of podman take a minute
-# and need nothing of Ansible.
+# The same with the newest release that is served, in an image, but for those that only run
+# modules: these are programs, whatever release sends them to a host.
 if [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ]; then
   test/lab/images/build.sh ansible-newest >/dev/null
   limit=$(ulimit -Hn)
+  cd ansible/tests
+  mapfile -t files < <({ grep --files-without-match 'modules\.ModuleTest' test_*.py; grep --files-with-matches 'runs\.Run\b' test_*.py; } | sort --unique)
   podman --runtime runc run --rm --network none --privileged --ulimit "nofile=$limit:$limit" --ulimit nproc=16384:16384 \
-    --volume "$PWD:/src:ro" --workdir /src --env PYTHONDONTWRITEBYTECODE=1 --env LANG=C.UTF-8 \
-    localhost/edpm-ansible-newest:latest python3 -m unittest discover -s ansible/tests -p 'test_[!p]*.py'
+    --volume "$PWD/../..:/src:ro" --workdir /src/ansible/tests --env PYTHONDONTWRITEBYTECODE=1 --env LANG=C.UTF-8 \
+    localhost/edpm-ansible-newest:latest python3 -m unittest "${files[@]%.py}"
 fi
