@@ -9,8 +9,9 @@ for package; do
   root=$mirror/root
   mkdir -p "$root/DEBIAN"
   dpkg-query --status "$package" | sed '/^Conffiles:/,/^[^ ]/{/^Conffiles:/d; /^ /d}; /^Status:/d' >"$root/DEBIAN/control"
-  # The image of the host leaves out documentation.
-  dpkg-query --listfiles "$package" | while read -r file; do [ -d "$file" ] || [ ! -e "$file" ] || cp -a --parents "$file" "$root"; done
+  # The image of the host leaves out documentation. Directories such as /bin can be links.
+  dpkg-query --listfiles "$package" | while read -r file; do [ -d "$file" ] || [ ! -e "$file" ] || echo "${file#/}"; done |
+    tar --create --directory / --files-from - | tar --extract --directory "$root"
   dpkg-deb --root-owner-group --build "$root" "$mirror/$package.deb" >/dev/null
   {
     cat "$root/DEBIAN/control"
