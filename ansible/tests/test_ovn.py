@@ -145,6 +145,8 @@ class OVNTest(realhost.HostTest):
         self.succeeds("ovn_metadata", **self.metadata())
         before = self.started("ovn_metadata_agent")
         self.unchanged("ovn_metadata", **self.metadata())
+        _, message = self.refused("ovn_metadata", **self.metadata("[ovn]\novn_sb_connection = tcp:192.0.2.1:6642\n"))
+        self.assertIn("customServiceConfig line 2: ovn_sb_connection in [ovn] must be that of 01-ovn-metadata*.conf", message)
         result, message = self.refused("ovn_metadata", **self.metadata("[DEFAULT]\ndebug = perhaps\n"))
         self.assertIn("customServiceConfig line 2: debug in [DEFAULT] is not valid", message)
         self.assertNotIn("S3cretPass", result.output)

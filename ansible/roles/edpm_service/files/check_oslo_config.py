@@ -153,10 +153,10 @@ class Identity(object):
     def problems(self, conf, places):
         """Returns the options that make another service of the daemon, each with what is wrong with it."""
         problems = [(option_of(option), "must stay %s" % value) for option, value in self.values if value_of(conf, option_of(option)) != value]
-        for option, name in self.files:
+        for option, pattern in self.files:
             place = places.last.get(option_of(option))
-            if place and os.path.basename(place[0]) != name:
-                problems.append((option_of(option), "must be that of %s" % name))
+            if place and not fnmatch.fnmatch(os.path.basename(place[0]), pattern):
+                problems.append((option_of(option), "must be that of %s" % pattern))
         return problems
 
     def left(self, conf):
@@ -203,7 +203,7 @@ def main():
     parser.add_argument("--source", action="append", default=[], help="what people call a file, as name=source")
     parser.add_argument("--hidden", action="append", default=[], help="pattern of the names of files whose values are secret, whatever they are for")
     parser.add_argument("--value", action="append", nargs=2, default=[], help="option, as section/name, and the value that it must have")
-    parser.add_argument("--set-in", action="append", nargs=2, default=[], help="option, and the only file that may set it")
+    parser.add_argument("--set-in", action="append", nargs=2, default=[], help="option, and the pattern of the names of files that may set it")
     parser.add_argument("--keep", action="append", nargs=3, default=[], help="option with a directory, what the daemon keeps there, and the pattern of its names")
     parser.add_argument("--previous", help="directory of the configuration that the daemon has now")
     parser.add_argument("--root", default="", help="where that directory and those that it names are")
