@@ -130,10 +130,11 @@ class CheckTest(unittest.TestCase):
                 ("", []), ("[default]\ndash_name = other\n", []), ("[DEFAULT]\nDash_name = other\n", None),
                 ("[DEFAULT]\ndash_name = other\n", ["theirs line 2: dash_name in [DEFAULT] must stay me"]),
                 ("[DEFAULT]\ndash_name: \n  other\n", ["theirs line 2: dash_name in [DEFAULT] must stay me"]),
-                ("[DEFAULT]\ndash_name = me\nworkers = 3\n", ["theirs line 3: workers in [DEFAULT] must be that of 1*.conf"])):
+                ("[DEFAULT]\ndash_name = me\nworkers = 3\n", ["theirs line 3: workers in [DEFAULT] must be that of 1*.conf"]),
+                ("[NET]\naddress = 192.0.2.1\n", ["theirs line 2: address in [NET] must be that of 1*.conf"])):
             with self.subTest(theirs):
                 code, warnings, found = self.check("[DEFAULT]\ndash_name = me\nworkers = 2\n", theirs,
-                                                   arguments=("--value", "DEFAULT/dash_name", "me", "--set-in", "DEFAULT/workers", "1*.conf"))
+                                                   arguments=("--value", "DEFAULT/dash_name", "me", "--set-in", "DEFAULT/workers", "1*.conf", "--set-in", "net/address", "1*.conf"))
                 self.assertEqual((code, found), (78 if errors else 0, errors or []), warnings)
 
     def test_what_the_service_keeps_in_a_directory(self):

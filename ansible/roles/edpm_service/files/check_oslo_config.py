@@ -154,9 +154,8 @@ class Identity(object):
         """Returns the options that make another service of the daemon, each with what is wrong with it."""
         problems = [(option_of(option), "must stay %s" % value) for option, value in self.values if value_of(conf, option_of(option)) != value]
         for option, pattern in self.files:
-            place = places.last.get(option_of(option))
-            if place and not fnmatch.fnmatch(os.path.basename(place[0]), pattern):
-                problems.append((option_of(option), "must be that of %s" % pattern))
+            problems += [(each, "must be that of %s" % pattern) for each, place in sorted(places.last.items())
+                         if (group_of(each[0]), each[1]) == option_of(option) and not fnmatch.fnmatch(os.path.basename(place[0]), pattern)]
         return problems
 
     def left(self, conf):
@@ -168,6 +167,11 @@ class Identity(object):
 def option_of(text):
     """Returns section and name of an option, which is given as section/name."""
     return tuple(text.split("/", 1))
+
+
+def group_of(section):
+    """Returns the group to which a section sets options: oslo.config ignores its case, but for DEFAULT (cfg.py, _normalize_group_name)."""
+    return section if section == "DEFAULT" else section.lower()
 
 
 def value_of(conf, option):
