@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// manyDraws show everything that is drawn: the rarest about seven times.
-const manyDraws = 1000
+// manyDraws show everything that is drawn: the rarest about 15 times.
+const manyDraws = 2000
 
 // maxDiffer is after how many differences no more draws are compared.
 const maxDiffer = 10
@@ -105,7 +105,7 @@ func requireVariety(t *testing.T, seen map[string]int) {
 				n += times
 			}
 		}
-		if n < *drawsFlag/manyDraws {
+		if n < 5 {
 			t.Errorf("the draws show %q only %d times", reason, n)
 		}
 	}

@@ -14,10 +14,7 @@ import (
 // The first remedy is tried on the model before it is given: once it is applied the pods
 // fit, whatever kube-scheduler chooses.
 func TestTheFirstRemedyHelps(t *testing.T) {
-	draws := 8
-	if *drawsFlag >= manyDraws {
-		draws = *drawsFlag / 20
-	}
+	draws := max(8, *drawsFlag/20)
 	problems := 0
 	for i := range draws {
 		for _, d := range []*draw{newDraw(*seedFlag, i), newShapes(*seedFlag, i), newRetained(*seedFlag, i)} {
