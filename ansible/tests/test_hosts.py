@@ -366,7 +366,7 @@ class HostsTest(unittest.TestCase):
         files = {"template": "network_config:\n- type: interface\n  name: {{ nic }}\n"}
         inventory = self.inventory(edpm_network_config_template="/runner/config/template", nic="eth0")
         result = self.ee("edpm.operators.configure_network", inventory=inventory, files=files)
-        self.assertRegex(result.hosts[self.hosts[0].name][5], "needs os-net-config or nmstate")
+        self.assertRegex(result.hosts[self.hosts[0].name][5], "needs os-net-config or nmstate or netplan")
         for host in self.hosts:
             host.run("printf '#!/bin/sh\\necho \"$@\" >> /tmp/applied; exit 2\\n' > /usr/local/bin/os-net-config; "
                      "chmod 755 /usr/local/bin/os-net-config")

@@ -86,6 +86,55 @@ class InterruptedTest(realhost.HostTest):
 
 
 @realhost.long
+class NetworkTemplateTest(realhost.HostTest):
+    """A change of the network that cuts the host off is rolled back by the host, and not tried again with the same template."""
+
+    # What a wrong address does to a connection: packets are dropped, and no one says so.
+    TOOL = """#!/bin/sh
+grep -q broken "$3" && { echo "$3: is broken"; exit 1; }
+nft delete table inet cut 2>/dev/null
+grep -q cut "$3" || exit 2
+nft add table inet cut
+nft 'add chain inet cut input { type filter hook input priority 0; policy drop; }'
+exit 2
+"""
+
+    def configure(self, template, *arguments, timeout=30):
+        with open(self.path("template"), "w", encoding="utf-8") as file:
+            file.write(template + "\n")
+        return self.run_playbook("configure_network", *arguments, edpm_network_config_template=self.path("template"), edpm_network_timeout_seconds=timeout)
+
+    def recap(self):
+        with open(self.path("recap"), encoding="utf-8") as file:
+            return json.load(file)["hosts"]["host"]
+
+    def applied(self):
+        return self.host("cat /etc/os-net-config/config.yaml; systemctl is-active edpm-network-roll-back.timer; ls /var/lib/edpm/network/before.tar", check=False).splitlines()
+
+    def test_a_host_that_is_cut_off_comes_back(self):
+        self.put("/usr/sbin/os-net-config", self.TOOL, "755")
+        self.assertEqual(self.configure("good").code, 0)
+        self.assertEqual(self.applied()[:2], ["good", "inactive"])
+        failed = self.configure("cut")
+        self.assertNotEqual(failed.code, 0, failed.output)
+        self.assertIn("the host could not be reached with it in time, and has rolled it back; correct networkConfig.template", self.recap()[5])
+        self.assertEqual(self.recap()[-1], 1, "refused: the same template is not tried again")
+        self.assertEqual(self.applied()[:2], ["good", "inactive"])
+        self.assertTrue(self.ssh())
+        with self.subTest("check mode says what differs"):
+            checked = self.configure("cut", "--check")
+            self.assertEqual((checked.code, checked.changed), (0, ["Apply the network configuration"]), checked.output)
+        with self.subTest("a tool that fails"):
+            failed = self.configure("broken")
+            self.assertIn("os-net-config: /etc/os-net-config/config.yaml: is broken (exit code 1); rolled back", self.recap()[5])
+            self.assertEqual(self.applied()[:2], ["good", "inactive"])
+        self.assertEqual(self.configure("better").code, 0)
+        self.assertEqual(self.applied()[:2], ["better", "inactive"])
+        result = self.configure("better")
+        self.assertEqual((result.code, result.changed), (0, []), result.output)
+
+
+@realhost.long
 class FirewallTest(realhost.HostTest):
     """Tables of others survive whatever is done with ours."""
 

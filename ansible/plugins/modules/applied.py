@@ -26,7 +26,10 @@ options:
     elements: path
     required: true
   command:
-    description: Command with its arguments.
+    description:
+      - Command with its arguments.
+      - Exit code 78 (EX_CONFIG of sysexits.h) says that it fails each time for these files. Then the task returns C(edpm_refused), and the
+        run is not repeated with the same inputs.
     type: list
     elements: str
     required: true
@@ -34,11 +37,6 @@ options:
     description: Command that fails if what was applied is no longer in effect, so that it is applied again.
     type: list
     elements: str
-  success_codes:
-    description: Exit codes of the command that mean success.
-    type: list
-    elements: int
-    default: [0]
   directory:
     description: Directory of the records.
     type: path
@@ -63,6 +61,10 @@ differs:
   type: list
   elements: str
   returned: always
+edpm_refused:
+  description: Whether the command fails each time for these files.
+  type: bool
+  returned: when the command failed
 """
 
 import hashlib
@@ -71,6 +73,8 @@ import os
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
+
+EX_CONFIG = 78
 
 
 def checksum(path):
@@ -111,10 +115,11 @@ def differing(module, before, now):
 def apply(module):
     """Runs the command, and fails with what it printed."""
     code, out, err = module.run_command(module.params["command"])
-    if code not in module.params["success_codes"]:
+    if code != 0:
         last = (err.strip() or out.strip()).splitlines()[-1:]
-        module.fail_json(msg="%s failed with exit code %d: %s" % (" ".join(module.params["command"]), code, "".join(last)),
-                         rc=code, stdout=out, stderr=err)
+        program = " ".join([os.path.basename(module.params["command"][0])] + module.params["command"][1:2])
+        module.fail_json(msg="%s failed with exit code %d: %s" % (program, code, "".join(last)),
+                         rc=code, stdout=out, stderr=err, edpm_refused=code == EX_CONFIG)
 
 
 def main():
@@ -123,7 +128,6 @@ def main():
         files=dict(type="list", elements="path", required=True),
         command=dict(type="list", elements="str", required=True),
         in_effect=dict(type="list", elements="str"),
-        success_codes=dict(type="list", elements="int", default=[0]),
         directory=dict(type="path", default="/var/lib/edpm/applied"),
     ))
     path = os.path.join(module.params["directory"], module.params["name"])

@@ -87,6 +87,44 @@ func vmStories() {
 		Expect(err).NotTo(HaveOccurred())
 		rerun(ctx, "room")
 	}, SpecTimeout(25*time.Minute))
+
+	It("rolls back a network template that cuts it off, and takes one that does not", func(ctx SpecContext) {
+		before := look(ctx)
+		configureNetwork(ctx, "{{ ansible_host }}/24")
+		Eventually(networkOf).WithArguments(ctx).WithTimeout(10 * time.Minute).Should(Equal("kept " + compute.IP + "/24"))
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(expect.Ready())
+		configureNetwork(ctx, "192.0.2.1/24")
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(12 * time.Minute).Should(
+			expect.Problem(condition.DeploymentReadyCondition, "Refused", "rolled it back", "correct networkConfig.template"))
+		Expect(networkOf(ctx)).To(Equal("kept " + compute.IP + "/24"))
+		configureNetwork(ctx, "{{ ansible_host }}/24")
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(expect.Ready())
+		settled(ctx)
+		before.lives(ctx)
+	}, SpecTimeout(35*time.Minute))
+
+	It("names a root file system that has become read-only, and completes when it is not", func(ctx SpecContext) {
+		_, err := compute.SSH(ctx, "echo u > /proc/sysrq-trigger; sleep 2; ! touch /etc/x")
+		Expect(err).NotTo(HaveOccurred())
+		annotateRerun(ctx, "a read-only root")
+		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(
+			expect.Problem(condition.DeploymentReadyCondition, "Failed", "Read-only file system"))
+		_, err = compute.SSH(ctx, "mount -o remount,rw /")
+		Expect(err).NotTo(HaveOccurred())
+		rerun(ctx, "a root that can be written")
+	}, SpecTimeout(25*time.Minute))
+
+	for _, day := range []string{"a day ahead", "a day behind"} {
+		It("is deployed and reports to nova with a clock that is "+day, func(ctx SpecContext) {
+			before := look(ctx)
+			shift := map[string]string{"a day ahead": "1 day", "a day behind": "2 days ago"}[day]
+			_, err := compute.SSH(ctx, "date --set \"$(date --date '"+shift+"')\"")
+			Expect(err).NotTo(HaveOccurred())
+			rerun(ctx, day)
+			Expect(statusOfGuest(ctx)).To(Equal("ACTIVE"))
+			Expect(qemu(ctx)).To(Equal(before.processes))
+		}, SpecTimeout(20*time.Minute))
+	}
 }
 
 // configureKernel adds the step of kernel arguments and huge pages to those of the role.
@@ -102,6 +140,26 @@ func configureKernel(ctx context.Context) {
 		role.Spec.NodeTemplate.AnsibleVars = &apiextensionsv1.JSON{Raw: []byte(`{"edpm_nova_virt_type": "qemu", "edpm_kernel_args": "nosmt",
 			"edpm_reboot_strategy": "auto", "edpm_kernel_hugepages": [{"size": "2M", "count": 16}]}`)}
 	})).To(Succeed())
+}
+
+// configureNetwork has the role give its hosts an address, by netplan.
+func configureNetwork(ctx context.Context, address string) {
+	GinkgoHelper()
+	role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: named("edpm-compute")}
+	Expect(change(ctx, role, func(role *dataplanev1.OpenStackDataPlaneRole) {
+		role.Spec.NodeTemplate.NetworkConfig = &dataplanev1.NetworkConfigSection{Template: `network:
+  version: 2
+  ethernets:
+    eth0:
+      addresses: ["` + address + `"]
+      routes: [{to: default, via: 192.168.122.1}]
+`}
+	})).To(Succeed())
+}
+
+// networkOf says whether the host keeps the network that netplan has given it, and its address.
+func networkOf(ctx context.Context) (string, error) {
+	return compute.SSH(ctx, "test -e /etc/netplan/90-edpm.yaml && ! test -e /var/lib/edpm/network/before.tar && echo kept $(ip -o -4 address show eth0 | tr -s ' ' | cut -d ' ' -f 4)")
 }
 
 // bootOfHost identifies the boot of the host.

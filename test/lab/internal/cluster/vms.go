@@ -122,7 +122,8 @@ func identityOf(h Host, publicKey string) map[string]string {
 		"/etc/hostname":    h.Name + "\n",
 		"/etc/hosts":       "127.0.0.1 localhost\n" + h.IP + " " + h.Name + "\n",
 		"/etc/resolv.conf": "nameserver " + gateway + "\n",
-		"/etc/systemd/network/10-lab.network": "[Match]\nType=ether\n\n[Network]\nAddress=" + h.IP + "/24\n" +
+		// Behind what netplan writes for roles.
+		"/etc/systemd/network/90-lab.network": "[Match]\nType=ether\n\n[Network]\nAddress=" + h.IP + "/24\n" +
 			"Gateway=" + gateway + "\n",
 		// sshd_config of edpm-host lets these keys into every account.
 		"/etc/edpm-lab/authorized_keys": publicKey,

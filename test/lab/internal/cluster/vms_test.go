@@ -34,7 +34,7 @@ func TestADiskGetsTheIdentityOfItsHost(t *testing.T) {
 	if err := writeToDisk(t.Context(), disk, files); err != nil {
 		t.Fatal(err)
 	}
-	listing, err := command(t.Context(), "debugfs", "-R", "stat /etc/systemd/network/10-lab.network", disk)
+	listing, err := command(t.Context(), "debugfs", "-R", "stat /etc/systemd/network/90-lab.network", disk)
 	if err != nil || !strings.Contains(listing, "Mode:  0644") {
 		t.Errorf("services cannot read the file: %s (%v)", listing, err)
 	}
