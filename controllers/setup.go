@@ -73,7 +73,7 @@ type Options struct {
 	// Services says how often nova is asked for the services of computes; zero means
 	// computeservice.DefaultOptions.
 	Services computeservice.Options
-	// RunnerResources of the Pod of each run.
+	// RunnerResources of the Pod of a run with 50 hosts.
 	RunnerResources corev1.ResourceRequirements
 	// OperatorCondition of the manager, by which OLM is told when not to upgrade it;
 	// without a name there is none.

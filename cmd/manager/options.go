@@ -59,7 +59,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.engine.MaxRuns, "max-concurrent-runs", o.engine.MaxRuns, "maximum number of runs of Ansible in progress in all namespaces; 0 means no limit")
 	fs.IntVar(&o.engine.History, "run-history", o.engine.History, "number of finished runs that are kept per role and step")
 	fs.IntVar(&o.engine.HistoryTotal, "run-history-total", o.engine.HistoryTotal, "number of finished runs that are kept in total; the oldest are deleted first")
-	fs.Var((*resourceList)(&o.runner.Requests), "runner-requests", "resource requests of the Pod of a run; empty means none")
+	fs.Var((*resourceList)(&o.runner.Requests), "runner-requests", "resource requests of the Pod of a run with 50 hosts, which with fewer requests less memory; empty means none")
 	fs.Var((*resourceList)(&o.runner.Limits), "runner-limits", "resource limits of the Pod of a run; empty means no limits")
 }
 

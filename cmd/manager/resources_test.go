@@ -12,7 +12,7 @@ func TestTheResourcesOfRunnersAreFlags(t *testing.T) {
 		requests, limits string
 		refused          bool
 	}{
-		"nothing is said":           {nil, "cpu=250m,memory=512Mi", "cpu=2,memory=2Gi", false},
+		"nothing is said":           {nil, "cpu=250m,memory=1Gi", "cpu=2,memory=2Gi", false},
 		"both are said":             {[]string{"--runner-requests=memory=1Gi, cpu=1", "--runner-limits=memory=4Gi"}, "cpu=1,memory=1Gi", "memory=4Gi", false},
 		"nothing is wanted":         {[]string{"--runner-requests=", "--runner-limits="}, "", "", false},
 		"no quantity":               {[]string{"--runner-requests=cpu"}, "", "", true},

@@ -51,7 +51,7 @@ type Reconciler struct {
 	Live client.Reader
 	// DefaultImage of the execution environment, for specs without one.
 	DefaultImage string
-	// Resources of the container of each run.
+	// Resources of the container of a run with 50 hosts; one with fewer requests less memory.
 	Resources corev1.ResourceRequirements
 
 	attachments bool // whether the cluster has network attachment definitions

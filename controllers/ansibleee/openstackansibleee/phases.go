@@ -48,7 +48,7 @@ func (s *scope) inputs(ctx context.Context) error {
 		}
 	}
 	metav1.SetMetaDataAnnotation(&job.ObjectMeta, hashAnnotation, hash)
-	job.Spec.Template.Spec.Containers[0].Resources = s.Resources
+	job.Spec.Template.Spec.Containers[0].Resources = resourcesOf(s.Resources, len(s.run.Spec.Targets))
 	s.want = job
 	return s.environment(ctx, hash)
 }

@@ -1,10 +1,12 @@
 package openstackansibleee
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ansibleeev1 "github.com/edpm-operators/edpm-operators/apis/ansibleee/v1beta1"
@@ -12,9 +14,27 @@ import (
 )
 
 func TestRunnersHaveTheResourcesOfTheManager(t *testing.T) {
-	for name, want := range map[string]corev1.ResourceRequirements{"the defaults": DefaultResources(), "none": {}} {
+	for name, c := range map[string]struct {
+		resources corev1.ResourceRequirements
+		hosts     int
+		memory    string
+	}{
+		"the defaults, for all hosts that a run can have": {DefaultResources(), ansibleeev1.MaxTargets, "1Gi"},
+		"the defaults, for ten hosts":                     {DefaultResources(), 10, "410Mi"},
+		"the defaults, for one host":                      {DefaultResources(), 1, "272Mi"},
+		"the defaults, for none":                          {DefaultResources(), 0, "256Mi"},
+		"none":                                            {corev1.ResourceRequirements{}, 10, ""},
+		"CPU only":                                        {corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}, 10, ""},
+	} {
 		run := &ansibleeev1.OpenStackAnsibleEE{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
-		s := &scope{Reconciler: &Reconciler{Resources: want, DefaultImage: "runner:1"}, run: run}
+		for i := range c.hosts {
+			run.Spec.Targets = append(run.Spec.Targets, ansibleeev1.Target{Host: fmt.Sprintf("h%d", i)})
+		}
+		want := *c.resources.DeepCopy()
+		if c.memory != "" {
+			want.Requests[corev1.ResourceMemory] = resource.MustParse(c.memory)
+		}
+		s := &scope{Reconciler: &Reconciler{Resources: c.resources, DefaultImage: "runner:1"}, run: run}
 		if err := s.inputs(t.Context()); err != nil {
 			t.Fatal(err)
 		}
