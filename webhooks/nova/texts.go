@@ -27,14 +27,29 @@ func (i recorded) cell(at *field.Path, s cellServices, templates []novav1.NovaCo
 		i.service(at.Child("noVNCProxyServiceTemplate"), novav1.NoVNCProxyComponent, s.noVNCProxy.NovaServiceTemplate),
 	}
 	for n, t := range templates {
-		role := "" // that of computes to which only templates for all apply
-		if len(t.Roles) > 0 {
-			role = t.Roles[0]
+		for _, image := range i.ofComputes(templates, t) {
+			texts = append(texts, hook.Text{Path: at.Child("computeTemplates").Index(n).Child("customServiceConfig"), Image: image, Config: t.CustomServiceConfig})
 		}
-		image := cmp.Or(computeimage.OfTemplates(templates, role).Compute, i[novav1.ComputeComponent])
-		texts = append(texts, hook.Text{Path: at.Child("computeTemplates").Index(n).Child("customServiceConfig"), Image: image, Config: t.CustomServiceConfig})
 	}
 	return texts
+}
+
+// ofComputes are the images of the computes that a template is for. One for all roles is for computes
+// of each role for which another template names an image, too.
+func (i recorded) ofComputes(templates []novav1.NovaComputeTemplate, t novav1.NovaComputeTemplate) []string {
+	roles := t.Roles
+	if len(roles) == 0 {
+		roles = []string{""} // those to which only templates for all roles apply
+		for _, other := range templates {
+			roles = append(roles, other.Roles...)
+		}
+	}
+	var images []string
+	for _, role := range roles {
+		images = append(images, cmp.Or(computeimage.OfTemplates(templates, role).Compute, i[novav1.ComputeComponent]))
+	}
+	slices.Sort(images)
+	return slices.Compact(images)
 }
 
 func cellTexts(cell *novav1.NovaCell) []hook.Text {

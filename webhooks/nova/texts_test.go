@@ -15,16 +15,21 @@ func TestTextsOfTemplatesAreJudgedByTheImageOfTheirComputes(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		templates []novav1.NovaComputeTemplate
-		want      []string
+		want      [][]string
 	}{
-		"none names an image":                        {[]novav1.NovaComputeTemplate{of(""), of("", "gpu")}, []string{"cell", "cell"}},
-		"one names its own":                          {[]novav1.NovaComputeTemplate{of("1", "gpu"), of("")}, []string{"1", "cell"}},
-		"another one of the role names it":           {[]novav1.NovaComputeTemplate{of("", "gpu"), of("1", "gpu"), of("", "small")}, []string{"1", "1", "cell"}},
-		"one for all names it, and a later one more": {[]novav1.NovaComputeTemplate{of("1"), of("2", "gpu"), of("", "small")}, []string{"1", "2", "1"}},
+		"none names an image":                        {[]novav1.NovaComputeTemplate{of(""), of("", "gpu")}, [][]string{{"cell"}, {"cell"}}},
+		"one names its own":                          {[]novav1.NovaComputeTemplate{of("1", "gpu"), of("")}, [][]string{{"1"}, {"1", "cell"}}},
+		"another one of the role names it":           {[]novav1.NovaComputeTemplate{of("", "gpu"), of("1", "gpu"), of("", "small")}, [][]string{{"1"}, {"1"}, {"cell"}}},
+		"one for all names it, and a later one more": {[]novav1.NovaComputeTemplate{of("1"), of("2", "gpu"), of("", "small")}, [][]string{{"1", "2"}, {"2"}, {"1"}}},
+		"one of its roles has another image":         {[]novav1.NovaComputeTemplate{of("", "small", "gpu"), of("1", "gpu")}, [][]string{{"1", "cell"}, {"1"}}},
 	} {
-		var got []string
-		for _, text := range (recorded{novav1.ComputeComponent: "cell"}).cell(field.NewPath("spec"), cellServices{}, c.templates)[3:] {
-			got = append(got, text.Image)
+		got, at := make([][]string, len(c.templates)), field.NewPath("spec")
+		for _, text := range (recorded{novav1.ComputeComponent: "cell"}).cell(at, cellServices{}, c.templates) {
+			for n := range c.templates {
+				if text.Path.String() == at.Child("computeTemplates").Index(n).Child("customServiceConfig").String() {
+					got[n] = append(got[n], text.Image)
+				}
+			}
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
