@@ -51,9 +51,9 @@ func computeStories() {
 		describeCompute(ctx)
 		node := &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name)}
 		obj := &novav1.NovaExternalCompute{ObjectMeta: named(compute.Name)}
-		Eventually(expect.Read(ctx, k8s, obj)).WithTimeout(15 * time.Minute).Should(expect.Ready())
+		Eventually(expect.Read(ctx, k8s, obj)).WithTimeout(25 * time.Minute).Should(expect.Ready())
 		Eventually(expect.Read(ctx, k8s, node)).WithTimeout(time.Minute).Should(expect.Ready())
-	}, SpecTimeout(17*time.Minute))
+	}, SpecTimeout(27*time.Minute))
 
 	It("registers in its cell", func(ctx SpecContext) {
 		By("reporting to the conductor of the cell")
