@@ -54,7 +54,8 @@ func (v Prediction) Fits() bool {
 // exist keep their volumes; others are made, and bound as their storage class says.
 //
 // A pod that does not fit waits, and is tried again whenever another one was placed or
-// removed, as kube-scheduler does. The roll-out stops at a running pod that finds no
+// removed, as kube-scheduler does: mostly at once, after five minutes where none of its
+// plugins expects that to help. The roll-out stops at a running pod that finds no
 // place again: the prediction continues, so that all problems are reported at once, but
 // nothing that happens after it helps that pod, or one of a higher ordinal.
 //

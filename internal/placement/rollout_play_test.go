@@ -187,7 +187,7 @@ func (r *rollOut) follow() error {
 		order, reported, err := r.explain(placed)
 		if err != nil {
 			// One that did not fit before may have been placed meanwhile, and be bound after those that it made room for.
-			if r.awaitMore(waiting, len(placed)) != nil {
+			if r.awaitMore(soon, waiting, len(placed)) != nil {
 				return err
 			}
 			continue
@@ -200,7 +200,7 @@ func (r *rollOut) follow() error {
 			}
 			return r.agreeOnMessages(placed)
 		}
-		if err := errors.Join(r.bind(placed), r.awaitMore(waiting, len(placed))); err != nil {
+		if err := errors.Join(r.bind(placed), r.awaitMore(retried, waiting, len(placed))); err != nil {
 			return fmt.Errorf("by the prediction %s fits on %v: %w", fits[0].pod.Name, fits[0].last.feasible, err)
 		}
 	}
@@ -239,8 +239,8 @@ func (r *rollOut) placedOf(uids []string) []placedPod {
 	return placed
 }
 
-func (r *rollOut) awaitMore(uids []string, than int) error {
-	return r.awaitAny(func() bool { return len(r.placedOf(uids)) > than })
+func (r *rollOut) awaitMore(limit time.Duration, uids []string, than int) error {
+	return r.awaitAny(limit, func() bool { return len(r.placedOf(uids)) > than })
 }
 
 // explain makes the simulation the one in which kube-scheduler could take these
@@ -373,9 +373,17 @@ func (r *rollOut) placedByClass(fits func(int32) bool) map[string]int {
 	return placed
 }
 
+const (
+	soon = time.Minute
+	// retried is when kube-scheduler has tried every pod again. Its queueing hints know of most changes that make a pod
+	// fit, but not of all: if the only pod is deleted that a pod's own affinity selects, the pod itself would be the
+	// first one, and is tried again after five minutes (podMaxInUnschedulablePodsDuration), looked at every half a minute.
+	retried = 7 * time.Minute
+)
+
 // awaitAny waits for changes of pods until it is so.
-func (c *cluster) awaitAny(is func() bool) error {
-	late := time.After(time.Minute)
+func (c *cluster) awaitAny(limit time.Duration, is func() bool) error {
+	late := time.After(limit)
 	for !is() {
 		select {
 		case event, open := <-c.pods:
@@ -385,7 +393,7 @@ func (c *cluster) awaitAny(is func() bool) error {
 			}
 			c.note(pod)
 		case <-late:
-			return errors.New("nothing of it within a minute")
+			return fmt.Errorf("nothing of it within %s", limit)
 		}
 	}
 	return nil
@@ -393,7 +401,7 @@ func (c *cluster) awaitAny(is func() bool) error {
 
 // await waits until a pod is as it should be.
 func (c *cluster) await(pod *corev1.Pod, ready func(*corev1.Pod) bool) error {
-	return c.awaitAny(func() bool { return c.latest[pod.UID] != nil && ready(c.latest[pod.UID]) })
+	return c.awaitAny(soon, func() bool { return c.latest[pod.UID] != nil && ready(c.latest[pod.UID]) })
 }
 
 // note notes what became of a pod, and which pods were placed when.
