@@ -49,6 +49,7 @@ type Reconciler struct {
 	Options *options.Finder
 
 	registrar *registration.Registrar
+	cells     migration.Cells
 }
 
 // SetupWithManager adds the controllers of computes.

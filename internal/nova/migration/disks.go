@@ -67,6 +67,9 @@ func (m *Migration) disks(t *edpm.Target) {
 	t.Vars["edpm_migration_ssh_port"] = login.Port
 	t.Vars["edpm_nova_compute_image"] = m.compute.Status.Images[novav1.ComputeComponent]
 	t.Files = m.keys.Files(hosts)
+	for name, content := range t.Files {
+		t.Files[name] = m.told.note(name, content)
+	}
 }
 
 // noteKey notes which key the host has, once the steps have run.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,8 +37,9 @@ const libvirtStep = "libvirt"
 type Migration struct {
 	*hosted.Scope
 	compute *novav1.NovaExternalCompute
-	// cellIndex is the index of computes by their cell.
+	// cellIndex is the index of computes by their cell, told what those of this cell are told.
 	cellIndex string
+	told      *told
 	network   string
 	address   netip.Addr
 	// files of the certificate, nil if none can be made.
@@ -59,8 +61,10 @@ type Migration struct {
 
 // New returns the part of the compute of a scope in live migrations. The index has computes
 // by their cell.
-func New(s *hosted.Scope, cellIndex string) *Migration {
-	return &Migration{Scope: s, compute: s.Object.(*novav1.NovaExternalCompute), cellIndex: cellIndex}
+func New(s *hosted.Scope, cellIndex string, cells *Cells) *Migration {
+	compute := s.Object.(*novav1.NovaExternalCompute)
+	told := cells.cell(types.NamespacedName{Namespace: compute.Namespace, Name: compute.Spec.CellName})
+	return &Migration{Scope: s, compute: compute, cellIndex: cellIndex, told: told}
 }
 
 // Prepare is the phase that finds out what the steps need. What is missing shows in Ready,
@@ -212,7 +216,7 @@ func (m *Migration) certificate(t *edpm.Target) {
 
 // firewall completes the step that lets the others in, and reaches for them.
 func (m *Migration) firewall(t *edpm.Target) {
-	peers, running := map[string]any{}, []any{}
+	peers, running := map[string]string{}, []string{}
 	for _, peer := range m.peers {
 		peers[peer.Name] = peer.Status.LiveMigration.Address
 		if peer.Status.Hash[certificateStep.Name] != "" && peer.Status.Hash[libvirtStep] != "" {
@@ -223,7 +227,8 @@ func (m *Migration) firewall(t *edpm.Target) {
 	// It looks again when something was changed that others connect to. Peers are in the hash by
 	// their digest, as there may be thousands.
 	t.Vars["edpm_migration_configured"] = inputs.Digest(map[string][]byte{"steps": []byte(strings.Join(m.configured, " ")), "peers": []byte(digest(m.peers, addressOf))})
-	t.Hints = map[string]any{"edpm_migration_running": running, "edpm_migration_peers": peers}
+	slices.Sort(running)
+	t.Hints = map[string]any{"edpm_migration_running": m.told.hint("running", running), "edpm_migration_peers": m.told.hint("peers", peers)}
 	if m.copiesDisks() {
 		m.disks(t)
 	}
