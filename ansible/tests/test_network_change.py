@@ -26,7 +26,7 @@ class NetworkChangeTest(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.root = directory.name
         self.calls, self.codes, self.dies_at = [], {}, None
-        paths = {name: self.root + getattr(change, name) for name in ("STATE", "BEFORE", "CHANGE", "ROLLED_BACK", "LOCK", "UNITS")}
+        paths = {name: self.root + getattr(change, name) for name in ("STATE", "BEFORE", "CHANGE", "ROLLED_BACK", "ATTEMPT", "LOCK", "UNITS")}
         paths["NETWORK_FILES"] = [self.root + name for name in change.NETWORK_FILES]
         for name, value in dict(paths, run=self.run_command).items():
             patch = mock.patch.object(change, name, value)
@@ -133,6 +133,23 @@ class NetworkChangeTest(unittest.TestCase):
                 self.dies_at = None
                 change.roll_back()
                 self.assertEqual(self.files(), before)
+
+    def test_a_timer_of_before_does_not_roll_back_a_change_that_is_newer(self):
+        self.apply()
+        locked = change.locked
+
+        @contextlib.contextmanager
+        def waits():
+            with mock.patch.object(change, "locked", locked):
+                self.put(self.source, "newer")
+                self.assertEqual(self.apply()[0], 0)
+            with locked():
+                yield True
+
+        with mock.patch.object(change, "locked", waits):
+            change.roll_back()
+        self.assertEqual(self.confirm()[0], 0)
+        self.assertEqual(self.files()["/etc/os-net-config/config.yaml"], "newer")
 
     def test_no_one_confirms_while_the_tool_runs(self):
         self.apply()

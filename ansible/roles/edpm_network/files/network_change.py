@@ -21,6 +21,7 @@ STATE = "/var/lib/edpm/network"
 BEFORE = STATE + "/before.tar"
 CHANGE = STATE + "/change.json"
 ROLLED_BACK = STATE + "/rolled-back"
+ATTEMPT = STATE + "/attempt"
 LOCK = STATE + "/lock"
 UNITS = "/etc/systemd/system"
 UNIT = "edpm-network-roll-back"
@@ -116,6 +117,7 @@ def stop_timer():
 def apply(seconds, source, path, *command):
     with locked():
         remove(ROLLED_BACK)
+        write(ATTEMPT, os.urandom(16).hex().encode())
         keep(path, list(command))
         start_timer(int(seconds))
         with open(source, "rb") as stream:
@@ -160,8 +162,18 @@ def restore():
     stop_timer()
 
 
+def attempt():
+    """Returns what identifies the last change."""
+    with contextlib.suppress(FileNotFoundError), open(ATTEMPT, "rb") as stream:
+        return stream.read()
+    return b""
+
+
 def roll_back():
+    due = attempt()
     with locked():
+        if attempt() != due:
+            return 0  # another change was made while this waited for the lock, and has a timer of its own
         if os.path.exists(BEFORE):
             write(ROLLED_BACK, b"")
             restore()
