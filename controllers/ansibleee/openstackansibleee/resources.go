@@ -17,13 +17,18 @@ func DefaultResources() corev1.ResourceRequirements {
 }
 
 // resourcesOf a run with some hosts, given those of the largest: it requests a quarter of the memory,
-// which Ansible needs for the first host, and for each host its share of the rest.
+// which Ansible needs for the first host, and for each host its share of the rest, but not more than
+// the limit.
 func resourcesOf(largest corev1.ResourceRequirements, hosts int) corev1.ResourceRequirements {
 	resources := *largest.DeepCopy()
 	if memory, ok := resources.Requests[corev1.ResourceMemory]; ok {
 		const mebi = 1 << 20
 		full := memory.Value()
 		share := full/4 + (full-full/4)*int64(min(hosts, ansibleeev1.MaxTargets))/ansibleeev1.MaxTargets
+		if limit, ok := resources.Limits[corev1.ResourceMemory]; ok && limit.Value() < share {
+			resources.Requests[corev1.ResourceMemory] = limit // a Pod that requests more is not created
+			return resources
+		}
 		resources.Requests[corev1.ResourceMemory] = *resource.NewQuantity((share+mebi-1)/mebi*mebi, resource.BinarySI)
 	}
 	return resources

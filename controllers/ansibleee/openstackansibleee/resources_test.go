@@ -13,6 +13,13 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/podsecurity"
 )
 
+// limited are the defaults with a limit that a person has set.
+func limited(memory string) corev1.ResourceRequirements {
+	resources := DefaultResources()
+	resources.Limits[corev1.ResourceMemory] = resource.MustParse(memory)
+	return resources
+}
+
 func TestRunnersHaveTheResourcesOfTheManager(t *testing.T) {
 	for name, c := range map[string]struct {
 		resources corev1.ResourceRequirements
@@ -23,6 +30,7 @@ func TestRunnersHaveTheResourcesOfTheManager(t *testing.T) {
 		"the defaults, for ten hosts":                     {DefaultResources(), 10, "410Mi"},
 		"the defaults, for one host":                      {DefaultResources(), 1, "272Mi"},
 		"the defaults, for none":                          {DefaultResources(), 0, "256Mi"},
+		"not more than the limit":                         {limited("768Mi"), ansibleeev1.MaxTargets, "768Mi"},
 		"none":                                            {corev1.ResourceRequirements{}, 10, ""},
 		"CPU only":                                        {corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}, 10, ""},
 	} {
