@@ -67,8 +67,8 @@ func (m *Migration) disks(t *edpm.Target) {
 	t.Vars["edpm_migration_ssh_port"] = login.Port
 	t.Vars["edpm_nova_compute_image"] = m.compute.Status.Images[novav1.ComputeComponent]
 	t.Files = m.keys.Files(hosts)
-	for name, content := range t.Files {
-		t.Files[name] = m.told.note(name, content)
+	for _, name := range []string{login.AuthorizedKeysFile, login.KnownHostsFile} {
+		t.Files[name] = m.told.note(name, t.Files[name])
 	}
 }
 
