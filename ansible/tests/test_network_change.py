@@ -92,6 +92,8 @@ class NetworkChangeTest(unittest.TestCase):
         code, said = self.apply()
         self.assertEqual((code, self.files()), (1, before))
         self.assertIn("os-net-config: what it said (exit code 1); rolled back", said)
+        code, confirmed = self.confirm()
+        self.assertEqual((code, confirmed), (1, said), "whoever lost the connection meanwhile is told the same")
 
     def test_os_net_config_ends_with_2_when_it_changed_something(self):
         self.codes[" ".join(TOOL)] = 2

@@ -117,17 +117,19 @@ def stop_timer():
 def apply(seconds, source, path, *command):
     with locked():
         remove(ROLLED_BACK)
-        write(ATTEMPT, os.urandom(16).hex().encode())
         keep(path, list(command))
         start_timer(int(seconds))
+        write(ATTEMPT, os.urandom(16).hex().encode())
         with open(source, "rb") as stream:
             write(path, stream.read())
         code, said = run(command)
         # os-net-config ends with 2 when it changed something.
         if code == 0 or code == 2 and "--detailed-exit-codes" in command:
             return 0
+        why = "%s: %s (exit code %d); rolled back" % (os.path.basename(command[0]), said, code)
+        write(ROLLED_BACK, why.encode())  # whoever asked may have lost the connection
         restore()
-    print("%s: %s (exit code %d); rolled back" % (os.path.basename(command[0]), said, code))
+    print(why)
     return 1
 
 
@@ -137,8 +139,10 @@ def confirm():
             print("the network is being changed")
             return EX_TEMPFAIL
         if os.path.exists(ROLLED_BACK):
-            print("the host could not be reached with it in time, and has rolled it back; correct networkConfig.template")
-            return EX_CONFIG
+            with open(ROLLED_BACK, encoding="utf-8") as stream:
+                why = stream.read()
+            print(why or "the host could not be reached with it in time, and has rolled it back; correct networkConfig.template")
+            return 1 if why else EX_CONFIG
         remove(BEFORE)
         stop_timer()
     return 0
