@@ -77,17 +77,6 @@ func vmStories() {
 		}, SpecTimeout(35*time.Minute))
 	}
 
-	It("names a disk that is full, and completes when there is room", func(ctx SpecContext) {
-		_, err := compute.SSH(ctx, "fallocate --length $(df --output=avail --block-size=1 / | tail -n 1) /var/tmp/fill || true; dd if=/dev/zero of=/var/tmp/rest bs=4k 2>/dev/null || true")
-		Expect(err).NotTo(HaveOccurred())
-		annotateRerun(ctx, "a full disk")
-		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(
-			expect.Problem(condition.DeploymentReadyCondition, "Failed", "No space left"))
-		_, err = compute.SSH(ctx, "rm /var/tmp/fill /var/tmp/rest")
-		Expect(err).NotTo(HaveOccurred())
-		rerun(ctx, "room")
-	}, SpecTimeout(25*time.Minute))
-
 	It("rolls back a network template that cuts it off, and takes one that does not", func(ctx SpecContext) {
 		before := look(ctx)
 		configureNetwork(ctx, "{{ ansible_host }}/24")
@@ -103,16 +92,22 @@ func vmStories() {
 		before.lives(ctx)
 	}, SpecTimeout(35*time.Minute))
 
-	It("names a root file system that has become read-only, and completes when it is not", func(ctx SpecContext) {
-		_, err := compute.SSH(ctx, "echo u > /proc/sysrq-trigger; sleep 2; ! touch /etc/x")
-		Expect(err).NotTo(HaveOccurred())
-		annotateRerun(ctx, "a read-only root")
-		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(
-			expect.Problem(condition.DeploymentReadyCondition, "Failed", "Read-only file system"))
-		_, err = compute.SSH(ctx, "mount -o remount,rw /")
-		Expect(err).NotTo(HaveOccurred())
-		rerun(ctx, "a root that can be written")
-	}, SpecTimeout(25*time.Minute))
+	for _, c := range []struct{ what, happens, says, repair string }{
+		{
+			"a disk that is full", "fallocate --length $(df --output=avail --block-size=1 / | tail -n 1) /var/tmp/fill || true; dd if=/dev/zero of=/var/tmp/rest bs=4k 2>/dev/null || true",
+			"No space left", "rm /var/tmp/fill /var/tmp/rest",
+		},
+		{"a root file system that is read-only", "echo u > /proc/sysrq-trigger; sleep 2; ! touch /etc/x", "Read-only file system", "mount -o remount,rw /"},
+	} {
+		It("names "+c.what+", and completes when that is repaired", func(ctx SpecContext) {
+			Expect(compute.SSH(ctx, c.happens)).Error().NotTo(HaveOccurred())
+			annotateRerun(ctx, c.what)
+			Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(
+				expect.Problem(condition.DeploymentReadyCondition, "Failed", c.says))
+			Expect(compute.SSH(ctx, c.repair)).Error().NotTo(HaveOccurred())
+			rerun(ctx, c.what+" was repaired")
+		}, SpecTimeout(25*time.Minute))
+	}
 
 	for _, day := range []string{"a day ahead", "a day behind"} {
 		It("is deployed and reports to nova with a clock that is "+day, func(ctx SpecContext) {
