@@ -224,9 +224,12 @@ var _ = Describe("A cell", func() {
 	})
 
 	It("keeps its queues when it was restored from a backup without its status", func() {
-		c := make("x", "rabbit://u:p@h/one")
-		change(MakeSecret("c-bus", w.ns, "", ""), func(s *corev1.Secret) { s.Data["quorumqueues"] = []byte("false") })
-		Eventually(config).ShouldNot(ContainSubstring("quorum"))
+		bus := MakeSecret("c-bus", w.ns, "transport_url", "rabbit://u:p@h/one")
+		bus.Data["quorumqueues"] = []byte("false")
+		c := MakeCell("c", w.ns).Obj()
+		w.make(bus, MakeSecret("c-password", w.ns, "ServicePassword", "x"), c)
+		w.ready(c)
+		Expect(config(Default)).NotTo(ContainSubstring("quorum"))
 		change(MakeSecret("c-bus", w.ns, "", ""), func(s *corev1.Secret) { delete(s.Data, "quorumqueues") })
 		w.ready(c)
 
