@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,30 +163,32 @@ func paths(files map[string][]byte) map[string]any {
 
 // shareVars moves variables with the same value on all hosts out of hosts.
 func shareVars(hosts map[string]map[string]any) map[string]any {
-	shared := map[string]string{}
-	first := true
+	var shared map[string]any
 	for _, vars := range hosts {
-		if first {
-			for k, v := range vars {
-				shared[k] = encode(v)
-			}
-			first = false
-			continue
+		if shared == nil {
+			shared = maps.Clone(vars)
 		}
-		for k, text := range shared {
-			if v, ok := vars[k]; !ok || encode(v) != text {
-				delete(shared, k)
-			}
-		}
+		maps.DeleteFunc(shared, func(name string, value any) bool {
+			v, ok := vars[name]
+			return !ok || !isSame(v, value)
+		})
 	}
-	out := map[string]any{}
-	for k := range shared {
-		for _, vars := range hosts {
-			out[k] = vars[k]
-			delete(vars, k)
-		}
+	for _, vars := range hosts {
+		maps.DeleteFunc(vars, func(name string, _ any) bool { _, ok := shared[name]; return ok })
 	}
-	return out
+	if shared == nil {
+		return map[string]any{}
+	}
+	return shared
+}
+
+// isSame reports whether two values are written as the same text. Most are compared without
+// writing them: what computes know of a cell has thousands of entries.
+func isSame(a, b any) bool {
+	if v := reflect.ValueOf(a); v.IsValid() && v.Comparable() && a == b {
+		return true
+	}
+	return encode(a) == encode(b)
 }
 
 func encode(v any) string {
