@@ -75,7 +75,7 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient(), "Secret")))).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient(), "ConfigMap"))).
 		WatchesRawSource(r.Services.Computes())
-	migration.Watch(b, mgr.GetClient(), cellIndex)
+	r.cells.Watch(b)
 	registration.WatchMachines(b)
 	return errors.Join(
 		registration.WatchDrains(ctx, b, mgr.GetClient(), mgr.GetFieldIndexer()),

@@ -44,7 +44,7 @@ type scope struct {
 
 func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	compute, service := h.Object.(*novav1.NovaExternalCompute), r.registrar.Of(h)
-	s := &scope{Scope: h, Reconciler: r, compute: compute, migration: migration.New(h, cellIndex, &r.cells), rollout: rollout.NewHost(compute)}
+	s := &scope{Scope: h, Reconciler: r, compute: compute, migration: migration.New(h, &r.cells), rollout: rollout.NewHost(compute)}
 	return hosted.Parts{
 		Cell: compute.Spec.CellName,
 		Inputs: append(service.Phases(), phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate),

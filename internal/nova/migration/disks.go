@@ -3,6 +3,7 @@ package migration
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,18 +59,10 @@ func (m *Migration) copiesDisks() bool {
 
 // disks completes the step that lets the others in for what it takes to copy disks.
 func (m *Migration) disks(t *edpm.Target) {
-	var hosts []login.Host
-	for _, peer := range m.peers {
-		if key := hostKeyOf(peer); key != "" {
-			hosts = append(hosts, login.Host{Address: addressOf(peer), Key: key})
-		}
-	}
 	t.Vars["edpm_migration_ssh_port"] = login.Port
 	t.Vars["edpm_nova_compute_image"] = m.compute.Status.Images[novav1.ComputeComponent]
-	t.Files = m.keys.Files(hosts)
-	for _, name := range []string{login.AuthorizedKeysFile, login.KnownHostsFile} {
-		t.Files[name] = m.told.note(name, t.Files[name])
-	}
+	t.Files = m.keys.Private()
+	maps.Copy(t.Files, m.peers.files(m.keys))
 }
 
 // noteKey notes which key the host has, once the steps have run.
@@ -79,15 +72,10 @@ func (m *Migration) noteKey() {
 	}
 }
 
-// notCopied is why disks are not copied to or from other computes; empty if they are.
-func (m *Migration) notCopied() string {
+// notCopied is why disks are not copied to or from other computes, or to how many of how many they
+// are; empty if they are copied to all.
+func (m *Migration) notCopied(of, copying int) string {
 	const not = ". Cold migration and resize to other hosts are not configured: "
-	copying := 0
-	for _, peer := range m.peers {
-		if hostKeyOf(peer) != "" {
-			copying++
-		}
-	}
 	switch {
 	case m.compute.Status.ColdMigration == nil:
 		return fmt.Sprintf(not+"an earlier version of the operators has deployed the host. kubectl edpm rerun %s configures them", m.compute.Spec.DataplaneNodeName)
@@ -95,7 +83,7 @@ func (m *Migration) notCopied() string {
 		return fmt.Sprintf(not+"the key of the host is not known. Set annotation %s on OpenStackDataPlaneNode %s", common.HostKeyAnnotation, m.compute.Spec.DataplaneNodeName)
 	case m.keys == nil:
 		return fmt.Sprintf(not+"see condition %s of NovaCell %s", novav1.MigrationKeyReadyCondition, m.compute.Spec.CellName)
-	case copying < len(m.peers):
+	case copying < of:
 		return fmt.Sprintf(". Cold migration and resize are configured on %d of them only", copying)
 	}
 	return ""

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,17 +36,14 @@ const libvirtStep = "libvirt"
 type Migration struct {
 	*hosted.Scope
 	compute *novav1.NovaExternalCompute
-	// cellIndex is the index of computes by their cell, told what those of this cell are told.
-	cellIndex string
-	told      *told
-	network   string
-	address   netip.Addr
+	network string
+	address netip.Addr
 	// files of the certificate, nil if none can be made.
 	files map[string][]byte
-	// peers are all computes of the cell that have an address, the compute among them,
-	// isSettled reports whether the cell has settled on these, and othersJoin whether it waits
-	// for other computes before it does.
-	peers                 []*novav1.NovaExternalCompute
+	// peers are all computes of the cell, the compute among them, isSettled reports whether the cell
+	// has settled on those that have an address, and othersJoin whether it waits for other computes
+	// before it does.
+	peers                 *peers
 	isSettled, othersJoin bool
 	// keys by which disks are copied, nil if there are none, and whether others are about to
 	// take their place.
@@ -59,12 +55,10 @@ type Migration struct {
 	configured []string
 }
 
-// New returns the part of the compute of a scope in live migrations. The index has computes
-// by their cell.
-func New(s *hosted.Scope, cellIndex string, cells *Cells) *Migration {
+// New returns the part of the compute of a scope in live migrations.
+func New(s *hosted.Scope, cells *Cells) *Migration {
 	compute := s.Object.(*novav1.NovaExternalCompute)
-	told := cells.cell(types.NamespacedName{Namespace: compute.Namespace, Name: compute.Spec.CellName})
-	return &Migration{Scope: s, compute: compute, cellIndex: cellIndex, told: told}
+	return &Migration{Scope: s, compute: compute, peers: cells.peersOf(compute)}
 }
 
 // Prepare is the phase that finds out what the steps need. What is missing shows in Ready,
@@ -96,7 +90,8 @@ func (m *Migration) Prepare(ctx context.Context, cell *novav1.NovaCell) error {
 	if err := m.readKeys(ctx, cell); err != nil {
 		return err
 	}
-	return m.findPeers(ctx, cell)
+	m.isSettled, m.othersJoin = m.peers.settled(m.compute, cell.Status.MigrationPeers)
+	return nil
 }
 
 // isEarlier reports whether a version without live migration has deployed the host, and no one
@@ -152,25 +147,6 @@ func (m *Migration) sign(ctx context.Context, cell *novav1.NovaCell) error {
 	return m.signConsoles(ctx, cell, compute)
 }
 
-// findPeers reads which computes the cell has.
-func (m *Migration) findPeers(ctx context.Context, cell *novav1.NovaCell) error {
-	list := &novav1.NovaExternalComputeList{}
-	err := m.List(ctx, list, client.InNamespace(m.compute.Namespace), client.MatchingFields{m.cellIndex: m.compute.Spec.CellName}, client.UnsafeDisableDeepCopy)
-	for i := range list.Items {
-		peer := &list.Items[i]
-		if peer.Name == m.compute.Name {
-			peer = m.compute
-		} else if isJoining(peer) {
-			m.othersJoin = true
-		}
-		if addressOf(peer) != "" {
-			m.peers = append(m.peers, peer)
-		}
-	}
-	m.isSettled = cell.Status.MigrationPeers == digest(m.peers, identityOf)
-	return err
-}
-
 // Join is the phase that waits, before a host is deployed for the first time, until the cell
 // has taken note of its address and key, so that one run does all steps. It does not wait for
 // the runs of other computes.
@@ -216,19 +192,11 @@ func (m *Migration) certificate(t *edpm.Target) {
 
 // firewall completes the step that lets the others in, and reaches for them.
 func (m *Migration) firewall(t *edpm.Target) {
-	peers, running := map[string]string{}, []string{}
-	for _, peer := range m.peers {
-		peers[peer.Name] = peer.Status.LiveMigration.Address
-		if peer.Status.Hash[certificateStep.Name] != "" && peer.Status.Hash[libvirtStep] != "" {
-			running = append(running, peer.Name)
-		}
-	}
 	t.Vars["edpm_migration_address"] = m.address.String()
 	// It looks again when something was changed that others connect to. Peers are in the hash by
 	// their digest, as there may be thousands.
-	t.Vars["edpm_migration_configured"] = inputs.Digest(map[string][]byte{"steps": []byte(strings.Join(m.configured, " ")), "peers": []byte(digest(m.peers, addressOf))})
-	slices.Sort(running)
-	t.Hints = map[string]any{"edpm_migration_running": m.told.hint("running", running), "edpm_migration_peers": m.told.hint("peers", peers)}
+	t.Vars["edpm_migration_configured"] = inputs.Digest(map[string][]byte{"steps": []byte(strings.Join(m.configured, " ")), "peers": []byte(m.peers.digestOfAddresses())})
+	t.Hints = map[string]any{"edpm_migration_running": running{m.peers}, "edpm_migration_peers": addressesByName{m.peers}}
 	if m.copiesDisks() {
 		m.disks(t)
 	}

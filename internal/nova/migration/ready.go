@@ -8,16 +8,10 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
-	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -55,7 +49,8 @@ func (m *Migration) Ready(context.Context) error {
 		return phase.Failing(ready, novav1.PeerUnreachableReason,
 			"The host does not reach libvirt over TLS on %s: see the conditions there, and what drops the ports between the hosts; then rerun this compute", strings.Join(names, ", "))
 	}
-	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s%s%s", m.compute.Spec.CellName, len(m.peers), m.address, m.notCopied(), m.inClear())
+	count, copying := m.peers.count()
+	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s%s%s", m.compute.Spec.CellName, count, m.address, m.notCopied(count, copying), m.inClear())
 	return nil
 }
 
@@ -83,20 +78,14 @@ func unreachable(note string) []string {
 func (m *Migration) unreachable() []string {
 	tried := ended(m.compute, peersStep.Name)
 	return slices.DeleteFunc(slices.Clone(m.compute.Status.LiveMigration.UnreachablePeers), func(name string) bool {
-		i := slices.IndexFunc(m.peers, func(peer *novav1.NovaExternalCompute) bool { return isOf(name, peer) })
-		return i >= 0 && listensSince(m.peers[i]).After(tried)
+		return m.peers.listensSince(nameIn(name)).After(tried)
 	})
 }
 
-// isOf reports whether a host speaks of a compute, with the reason in brackets.
-func isOf(unreached string, compute client.Object) bool {
+// nameIn returns the compute that a host has not reached; the reason follows it in brackets.
+func nameIn(unreached string) string {
 	name, _, _ := strings.Cut(unreached, " ")
-	return name == compute.GetName()
-}
-
-// Watch wakes computes when one was configured that they did not reach.
-func Watch(b *builder.Builder, c client.Reader, cellIndex string) {
-	b.Watches(&novav1.NovaExternalCompute{}, handler.EnqueueRequestsFromMapFunc(complaining(c, cellIndex)), builder.WithPredicates(configurations))
+	return name
 }
 
 // PeerChanges lets through what Settle reads of a compute, and that it is created or no longer
@@ -114,17 +103,15 @@ var PeerChanges = watch.Changes(func(obj client.Object) (seen struct {
 // Settle says in the status of a cell which computes let one another in. Those that are on
 // their way are waited for: each change is a run on all hosts of the cell.
 func Settle(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute) {
-	var peers []*novav1.NovaExternalCompute
+	peers := map[string]peer{}
 	for i := range computes {
 		c := &computes[i]
 		if isJoining(c) {
 			return
 		}
-		if addressOf(c) != "" {
-			peers = append(peers, c)
-		}
+		peers[c.Name] = peerOf(c)
 	}
-	cell.Status.MigrationPeers = digest(peers, identityOf)
+	cell.Status.MigrationPeers = digest(peers, peer.identity)
 }
 
 // isJoining reports whether a compute is about to have its address, or to be in a run.
@@ -137,51 +124,9 @@ func isJoining(c *novav1.NovaExternalCompute) bool {
 		(c.Status.ObservedGeneration == 0 || isDue(condition.DeploymentReadyCondition) || isDue(novav1.LiveMigrationReadyCondition))
 }
 
-// digest identifies computes by their names and by what of returns.
-func digest(peers []*novav1.NovaExternalCompute, of func(client.Object) string) string {
-	lines := make([]string, len(peers))
-	for i, peer := range peers {
-		lines[i] = peer.Name + "=" + of(peer)
-	}
-	slices.Sort(lines)
-	return inputs.Digest(map[string][]byte{"peers": []byte(strings.Join(lines, " "))})[:32]
-}
-
 func addressOf(obj client.Object) string {
 	if status := obj.(*novav1.NovaExternalCompute).Status.LiveMigration; status != nil {
 		return status.Address
 	}
 	return ""
-}
-
-// identityOf a compute is its address, and the key of its host if disks are copied to it.
-func identityOf(obj client.Object) string {
-	return strings.TrimSpace(addressOf(obj) + " " + hostKeyOf(obj))
-}
-
-// configurations lets through that a run has ended that may have changed what others connect to.
-var configurations = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return !listensSince(e.ObjectNew.(*novav1.NovaExternalCompute)).Equal(listensSince(e.ObjectOld.(*novav1.NovaExternalCompute)))
-	},
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
-}
-
-// complaining maps a compute to those of its cell that have not reached it.
-func complaining(c client.Reader, cellIndex string) handler.MapFunc {
-	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		list, cell := &novav1.NovaExternalComputeList{}, obj.(*novav1.NovaExternalCompute).Spec.CellName
-		err := c.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{cellIndex: cell}, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return nil // the cache has stopped
-		}
-		var requests []reconcile.Request
-		for _, compute := range list.Items {
-			if status := compute.Status.LiveMigration; status != nil && slices.ContainsFunc(status.UnreachablePeers, func(name string) bool { return isOf(name, obj) }) {
-				requests = append(requests, watch.Request(compute.Namespace, compute.Name))
-			}
-		}
-		return requests
-	}
 }

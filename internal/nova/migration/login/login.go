@@ -101,13 +101,14 @@ func (k *Keys) Previous() string {
 	return ssh.FingerprintSHA256(k.previous)
 }
 
-// Files of a compute that lets in the hosts and connects to them.
-func (k *Keys) Files(hosts []Host) map[string][]byte {
-	files := map[string][]byte{
-		corev1.SSHAuthPrivateKey: k.data[corev1.SSHAuthPrivateKey],
-		AuthorizedKeysFile:       k.authorizedKeys(hosts),
-		KnownHostsFile:           knownHosts(hosts),
-	}
+// Public returns the public files of a compute that lets in the hosts and connects to them.
+func (k *Keys) Public(hosts []Host) map[string][]byte {
+	return map[string][]byte{AuthorizedKeysFile: k.authorizedKeys(hosts), KnownHostsFile: knownHosts(hosts)}
+}
+
+// Private returns the files with the private keys.
+func (k *Keys) Private() map[string][]byte {
+	files := map[string][]byte{corev1.SSHAuthPrivateKey: k.data[corev1.SSHAuthPrivateKey]}
 	if k.previous != nil {
 		files[PreviousKey] = k.data[PreviousKey]
 	}

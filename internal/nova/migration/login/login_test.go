@@ -77,7 +77,7 @@ func TestSSHFindsHostsByAddressAndPort(t *testing.T) {
 func TestAuthorizedKeys(t *testing.T) {
 	data := next(t, nil, "", false)
 	keys := parsed(t, data)
-	key, _, options, rest, err := ssh.ParseAuthorizedKey(keys.Files([]Host{{"192.0.2.2", keyOne}, {"2001:db8::1", keyTwo}, {"192.0.2.2", keyOne}})[AuthorizedKeysFile])
+	key, _, options, rest, err := ssh.ParseAuthorizedKey(keys.Public([]Host{{"192.0.2.2", keyOne}, {"2001:db8::1", keyTwo}, {"192.0.2.2", keyOne}})[AuthorizedKeysFile])
 	if err != nil || len(rest) > 0 {
 		t.Fatal(err, rest)
 	}
@@ -87,7 +87,7 @@ func TestAuthorizedKeys(t *testing.T) {
 	if ssh.FingerprintSHA256(key) != keys.Fingerprint() {
 		t.Error("another key is accepted")
 	}
-	if got := keys.Files(nil)[AuthorizedKeysFile]; len(got) > 0 {
+	if got := keys.Public(nil)[AuthorizedKeysFile]; len(got) > 0 {
 		t.Errorf("without hosts some are let in: %s", got)
 	}
 }
@@ -116,8 +116,8 @@ func TestRotation(t *testing.T) {
 	if bytes.Equal(second[corev1.SSHAuthPrivateKey], first[corev1.SSHAuthPrivateKey]) || !bytes.Equal(second[PreviousKey], first[corev1.SSHAuthPrivateKey]) {
 		t.Error("the key should be another one, and the one before the previous one")
 	}
-	files := parsed(t, second).Files([]Host{{"192.0.2.1", keyOne}})
-	if lines := bytes.Count(files[AuthorizedKeysFile], []byte("\n")); lines != 2 || files[PreviousKey] == nil {
+	public, private := parsed(t, second).Public([]Host{{"192.0.2.1", keyOne}}), parsed(t, second).Private()
+	if lines := bytes.Count(public[AuthorizedKeysFile], []byte("\n")); lines != 2 || private[PreviousKey] == nil {
 		t.Errorf("%d keys are accepted", lines)
 	}
 	if diff := cmp.Diff(second, next(t, second, "b", false)); diff != "" {
