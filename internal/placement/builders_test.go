@@ -45,12 +45,21 @@ func tainted(node *corev1.Node, effect corev1.TaintEffect) *corev1.Node {
 	return node
 }
 
-// makePod returns a pod that runs on a node.
+// makePod returns a pod that is Ready on a node, or has none if its name is empty.
 func makePod(name, node string, labels ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: labelled(labels...)}}
 	pod.Spec.NodeName = node
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "none"}}
+	if node != "" {
+		setReady(pod, corev1.ConditionTrue)
+	}
 	return pod
+}
+
+// setReady gives a pod the status of one that runs and is Ready or not.
+func setReady(pod *corev1.Pod, ready corev1.ConditionStatus) {
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
 }
 
 // podsOn returns so many pods with the labels on each named node.

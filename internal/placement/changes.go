@@ -20,13 +20,43 @@ import (
 // inertReason is that of problems that keep no pod from its place.
 const inertReason = topologyv1.InertSelectorReason
 
-// changes are what can be done, what changes least first: to nodes that are out of use,
-// to how they count, to what they refuse and lack, to how pods are spread, to what costs
+// changes are what can be done, what changes least first: to pods that the roll-out
+// deletes in any case, to nodes that are out of use, to how they count, to what they refuse and lack, to how pods are spread, to what costs
 // hardware, and last to what loses data. Each returns remedies that are variants of one,
 // none if it does not apply.
 var changes = []func(*situation) []remedy{
-	raiseQuotas, honorTaints, labelNodes, lowerMinDomains, uncordon, recoverNodes, untaint, fixAffinity, relaxPodAffinity, freePorts, endOtherPods,
+	deleteOldPods, raiseQuotas, honorTaints, labelNodes, lowerMinDomains, uncordon, recoverNodes, untaint, fixAffinity, relaxPodAffinity, freePorts, endOtherPods,
 	makeRoom, raiseDriverLimits, provideVolumes, returnNodes, raiseMaxSkew, scheduleAnyway, addNodes, untaintControlPlane, dropClaims, deleteClaims,
+}
+
+// deleteOldPods deletes available pods of the old template: what has stopped the roll-out
+// may be that they keep a pod of the new one from its place.
+func deleteOldPods(s *situation) []remedy {
+	old := map[string]stuckPod{}
+	for i := range s.workloads {
+		w := &s.workloads[i]
+		if !slices.Contains(s.stuckWorkloads(), w) {
+			continue
+		}
+		for _, pod := range s.Pods {
+			if ordinal, ok := w.ordinal(pod); ok && ordinal < w.Replicas && !w.keeps(pod) && isAvailable(pod) {
+				old[pod.Namespace+"/"+pod.Name] = stuckPod{i, pod.Name}
+			}
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	named := slices.Sorted(maps.Keys(old))
+	namespace := s.workloads[old[named[0]].workload].Namespace
+	return []remedy{{
+		text: always("delete the pods that run with the old template and keep others from their place; they are made again from the new one (kubectl delete pod -n %s): %s",
+			namespace, names.List(collectNames(named, func(key string) string { return old[key].name }), names.Few)),
+		apply: func(s *situation) {
+			s.Pods = filter(s.Pods, func(p *corev1.Pod) bool { return !slices.Contains(named, p.Namespace+"/"+p.Name) })
+		},
+		deletes: slices.Collect(maps.Values(old)),
+	}}
 }
 
 func raiseQuotas(s *situation) []remedy {

@@ -92,7 +92,7 @@ func TestAgreesWithKubeScheduler(t *testing.T) {
 func requireVariety(t *testing.T, seen map[string]int) {
 	t.Helper()
 	for _, reason := range []string{
-		"fits", "promised a volume",
+		"fits", "promised a volume", "unavailable pods that are replaced",
 		"didn't match pod topology spread constraints", "(missing required label)", "didn't match PersistentVolume's node affinity",
 		"didn't find available persistent volumes to bind", "unbound immediate PersistentVolumeClaims", "untolerated taint", "were unschedulable",
 		"Pod's node affinity/selector", "didn't satisfy plugin", "match pod affinity rules", "match pod anti-affinity rules", "existing pods anti-affinity rules",
@@ -421,17 +421,19 @@ func (c *cluster) createAsIs(object client.Object) error {
 }
 
 func (c *cluster) createPod(pod *corev1.Pod) error {
-	phase, terminating := pod.Status.Phase, pod.DeletionTimestamp != nil
+	phase, conditions, terminating := pod.Status.Phase, pod.Status.Conditions, pod.DeletionTimestamp != nil
 	if err := c.Create(c.ctx, pod); err != nil {
 		return err
 	}
-	switch {
-	case terminating:
+	if phase != "" {
+		pod.Status.Phase, pod.Status.Conditions = phase, conditions
+		if err := c.Status().Update(c.ctx, pod); err != nil {
+			return err
+		}
+	}
+	if terminating {
 		pod.DeletionTimestamp = ptr.To(metav1.Now())
 		return c.deleteNow(pod)
-	case phase != "":
-		pod.Status.Phase = phase
-		return c.Status().Update(c.ctx, pod)
 	}
 	return nil
 }
@@ -484,15 +486,22 @@ func (c *cluster) deleteNow(pod *corev1.Pod) error {
 	return c.Delete(c.ctx, pod, client.GracePeriodSeconds(0))
 }
 
+// withoutFinalizers has an object deleted that only its finalizers keep.
+func (c *cluster) withoutFinalizers(object client.Object) error {
+	if len(object.GetFinalizers()) == 0 {
+		return nil
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	return client.IgnoreNotFound(c.Patch(c.ctx, object.DeepCopyObject().(client.Object), patch))
+}
+
 // clean deletes what a draw and its roll-out have left, object by object: to delete
 // a collection the API server lists it, and waits up to 100 ms for each list until
 // its cache has caught up with etcd. That volumes are still promised to pods of the
 // last draw harms no other: no names are alike.
 func (c *cluster) clean(d *draw) error {
 	for _, object := range c.created {
-		if len(object.GetFinalizers()) > 0 {
-			_ = c.Patch(c.ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-		}
+		_ = c.withoutFinalizers(object)
 	}
 	err := each(c.created, func(object client.Object) error {
 		return client.IgnoreNotFound(c.Delete(c.ctx, object, client.GracePeriodSeconds(0)))

@@ -4,7 +4,11 @@
 // [Predict] runs the code of kube-scheduler itself, filters and scores, over a
 // snapshot of the cluster (a [Snapshot]) and plays the roll-out as the StatefulSet
 // controller does with podManagementPolicy Parallel, and kube-scheduler with pods that
-// wait: it tries them again. Every reason comes from what the scheduler says of
+// wait: it tries them again. The StatefulSet controller is that of Kubernetes 1.37, where
+// MaxUnavailableStatefulSet is enabled by default: it replaces pods that are not available
+// at once, and an available pod only while all others are available. Releases before 1.37
+// replace pods from the highest ordinal down, and do not count those of lower ordinals that
+// are unavailable: there a roll-out can complete that is predicted to stop. Every reason comes from what the scheduler says of
 // each node; this package only groups the statements and names what to do.
 // [Measure] counts the pods per domain of a topology spread constraint and its
 // skew, by the scheduler's rule. Both are pure: they read and write nothing.
@@ -27,8 +31,8 @@
 // that have the image, the room of a CSIStorageCapacity that is used up pod by pod,
 // the zone that a provisioner chooses for a volume with Immediate binding,
 // VolumeAttachments without a pod (volumes that are being detached count for the limit
-// of a driver), that kube-scheduler scores only some of more than 100 nodes, and
-// changes of the cluster during the roll-out. docs/topology.md has the list for users.
+// of a driver), that kube-scheduler scores only some of more than 100 nodes, the order in
+// which pods leave that are deleted at once, and changes of the cluster during the roll-out. docs/topology.md has the list for users.
 //
 // [Predictor] is for controllers: it shares one view of the cluster, and limits
 // how often the same is predicted.

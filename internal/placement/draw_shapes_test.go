@@ -363,6 +363,7 @@ func (s *shapes) drawOwnPods() {
 		if s.maybe(0.6) {
 			pod := s.workload.pod(ordinal)
 			pod.Spec.NodeName, pod.Spec.Affinity, pod.Spec.TopologySpreadConstraints = s.node(), nil, nil
+			s.age(pod)
 			s.snapshot.Pods = append(s.snapshot.Pods, pod)
 		}
 	}

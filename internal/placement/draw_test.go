@@ -177,8 +177,28 @@ func (d *draw) drawRunningPods() {
 		if d.maybe(0.6) {
 			pod := makePod(d.workload.podName(ordinal), d.node(), "service", "glance", "app", "a")
 			pod.Spec.Volumes = d.workload.volumes(nil, ordinal)
+			d.age(pod)
 			d.snapshot.Pods = append(d.snapshot.Pods, pod)
 		}
+	}
+}
+
+// age makes a pod of the workload one of an old template. Most are Ready; others are not,
+// or are terminating, or have no node: kube-scheduler leaves pods with a gate alone.
+func (d *draw) age(pod *corev1.Pod) {
+	setReady(pod, corev1.ConditionTrue)
+	switch {
+	case d.maybe(0.15):
+		setReady(pod, corev1.ConditionFalse)
+	case d.maybe(0.07):
+		pod.DeletionTimestamp, pod.Finalizers = ptr.To(metav1.Unix(1, 0)), []string{held}
+	case d.maybe(0.07):
+		pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{}
+		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: held}}
+	}
+	if d.maybe(0.2) {
+		apart := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: labelled("service", "glance")}}
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{apart}}}
 	}
 }
 

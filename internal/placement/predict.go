@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,17 +48,20 @@ func (v Prediction) Fits() bool {
 }
 
 // Predict returns what would happen if every pod of the workload were recreated
-// from its template, as the StatefulSet controller does with podManagementPolicy
-// Parallel: all missing pods at once, then those that run from the highest ordinal down,
-// each leaving its node first. Those that the workload keeps stay where they are, and
-// pods beyond the replicas are deleted. All other pods of the snapshot stay. Claims that
-// exist keep their volumes; others are made, and bound as their storage class says.
+// from its template, as the StatefulSet controller of Kubernetes 1.37 does with
+// podManagementPolicy Parallel and maxUnavailable 1: all missing pods are created at once;
+// then those that are not available are deleted and made again, all at once, and pods
+// beyond the replicas are deleted; then available pods are replaced one at a time, from
+// the highest ordinal down, each leaving its node first. Those that the workload keeps stay
+// where they are, and all other pods of the snapshot stay. Claims that exist keep their
+// volumes; others are made, and bound as their storage class says.
 //
 // A pod that does not fit waits, and is tried again whenever another one was placed or
 // removed, as kube-scheduler does: mostly at once, after five minutes where none of its
-// plugins expects that to help. The roll-out stops at a running pod that finds no
-// place again: the prediction continues, so that all problems are reported at once, but
-// nothing that happens after it helps that pod, or one of a higher ordinal.
+// plugins expects that to help. No available pod is replaced while another one, of whatever
+// ordinal, has no node: the roll-out has stopped. The prediction continues, so that all
+// problems are reported at once, but nothing that happens after it helps the pods that
+// wait. Pods that have a node are taken to become Ready.
 //
 // Of nodes that score alike kube-scheduler takes one at random, and of pods that wait any
 // can be the next, which can decide what fits later. So the roll-out is played with all
@@ -171,53 +175,50 @@ func (s *simulation) begin(workload Workload) error {
 // rollOut plays the whole roll-out. Pods that find no place wait: giveUp notes their
 // results.
 func (s *simulation) rollOut(ctx context.Context, last bool) error {
-	missing, running := s.workload.order(s.existing)
-	s.more = !last || len(running) > 0
+	missing, unavailable, available := s.workload.order(s.existing)
 	for ordinal, pod := range s.existing {
 		if s.workload.keeps(pod) && ordinal < s.workload.Replicas {
 			s.results[ordinal] = result{PodPrediction{Name: pod.Name, Node: pod.Spec.NodeName, Fits: true}, nil}
 		}
 	}
-	for _, ordinal := range missing {
-		if err := s.create(ordinal); err != nil {
+	s.more = !last || len(unavailable)+len(available) > 0
+	if err := s.replace(ctx, nil, missing); err != nil {
+		return err
+	}
+	s.more = !last || len(available) > 0
+	if err := s.replace(ctx, slices.Concat(s.surplus(), unavailable), unavailable); err != nil {
+		return err
+	}
+	for i := range available {
+		// What waits has stopped the real roll-out before.
+		if err := s.giveUp(func(w *waitingPod) bool { return w.workload == s.number }); err != nil {
 			return err
 		}
-	}
-	if err := s.schedule(ctx); err != nil {
-		return err
-	}
-	if err := s.scaleDown(ctx); err != nil {
-		return err
-	}
-	for i, ordinal := range running {
-		s.more = !last || i < len(running)-1
-		if err := s.replace(ctx, ordinal); err != nil {
+		s.more = !last || i < len(available)-1
+		if err := s.replace(ctx, available[i:i+1], available[i:i+1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// scaleDown removes the pods beyond the replicas, all at once.
-func (s *simulation) scaleDown(ctx context.Context) error {
-	for ordinal, pod := range s.existing {
-		if ordinal >= s.workload.Replicas {
-			if err := s.remove(pod); err != nil {
-				return err
-			}
-		}
-	}
-	return s.schedule(ctx)
+// surplus are the ordinals of the pods beyond the replicas.
+func (s *simulation) surplus() []int32 {
+	return filter(slices.Sorted(maps.Keys(s.existing)), func(ordinal int32) bool { return ordinal >= s.workload.Replicas })
 }
 
-// replace removes a pod that runs and creates it again. What waits and has a higher
-// ordinal has stopped the real roll-out before.
-func (s *simulation) replace(ctx context.Context, ordinal int32) error {
-	if err := s.giveUp(func(w *waitingPod) bool { return w.workload == s.number && w.ordinal > ordinal }); err != nil {
-		return err
+// replace removes the pods of some ordinals, all at once, creates those of others, and
+// schedules what waits.
+func (s *simulation) replace(ctx context.Context, removed, created []int32) error {
+	for _, ordinal := range removed {
+		if err := s.remove(s.existing[ordinal]); err != nil {
+			return err
+		}
 	}
-	if err := s.create(ordinal); err != nil {
-		return err
+	for _, ordinal := range created {
+		if err := s.create(ordinal); err != nil {
+			return err
+		}
 	}
 	return s.schedule(ctx)
 }
@@ -298,13 +299,8 @@ func (s *simulation) remove(pod *corev1.Pod) error {
 }
 
 // create adds the pod of an ordinal to those that wait, or notes that the API server
-// refuses it. The one that is there is deleted first.
+// refuses it.
 func (s *simulation) create(ordinal int32) error {
-	if old := s.existing[ordinal]; old != nil {
-		if err := s.remove(old); err != nil {
-			return err
-		}
-	}
 	pod, err := s.admit(ordinal)
 	if denied(err) {
 		o := outcome{pod: pod, denied: err}
@@ -317,11 +313,12 @@ func (s *simulation) create(ordinal int32) error {
 	return err
 }
 
-// class returns the class of a pod that was created. A pod that is replaced has a class of its own: if one that waits
-// gets the room instead, a pod that ran is lost.
+// class returns the class of a pod that was created. A pod that replaces an available one
+// has a class of its own: if a pod of another workload that waits gets the room instead, a
+// pod that served is lost.
 func (s *simulation) class(pod *corev1.Pod, ordinal int32) string {
 	class := s.workload.Name + s.objects.reach(pod)
-	if old := s.existing[ordinal]; old != nil && old.Spec.NodeName != "" {
+	if old := s.existing[ordinal]; old != nil && isAvailable(old) {
 		class += "/" + pod.Name
 	}
 	return class

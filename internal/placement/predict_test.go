@@ -297,16 +297,27 @@ func TestTwoCausesAreTwoProblems(t *testing.T) {
 
 func TestOrderOfTheRollOut(t *testing.T) {
 	w := makeWorkload(5)
-	existing := map[int32]*corev1.Pod{1: {}, 3: {}, 4: {}, 7: {}}
-	missing, running := w.order(existing)
-	if !slices.Equal(missing, []int32{0, 2}) || !slices.Equal(running, []int32{4, 3, 1}) {
-		t.Errorf("got %v, %v", missing, running)
-	}
-	existing[3], existing[4] = makePod(w.podName(3), "n"), makePod(w.podName(4), "")
-	w.Kept = []string{w.podName(3), w.podName(4)}
-	missing, running = w.order(existing)
-	if !slices.Equal(missing, []int32{0, 2, 4}) || !slices.Equal(running, []int32{1}) {
-		t.Errorf("with one that stays and one that only lacks a node, got %v, %v", missing, running)
+	ready := func(ordinal int32) *corev1.Pod { return makePod(w.podName(ordinal), "n") }
+	unready, terminating := ready(3), ready(3)
+	setReady(unready, corev1.ConditionFalse)
+	terminating.DeletionTimestamp = ptr.To(metav1.Now())
+	pending := makePod(w.podName(4), "")
+	for name, c := range map[string]struct {
+		existing                        map[int32]*corev1.Pod
+		kept                            []string
+		missing, unavailable, available []int32
+	}{
+		"from the highest ordinal down":                      {map[int32]*corev1.Pod{1: ready(1), 3: ready(3), 4: ready(4), 7: ready(7)}, nil, []int32{0, 2}, nil, []int32{4, 3, 1}},
+		"one that is not Ready before those that are":        {map[int32]*corev1.Pod{1: ready(1), 3: unready, 4: ready(4)}, nil, []int32{0, 2}, []int32{3}, []int32{4, 1}},
+		"one that is terminating, and one without a node":    {map[int32]*corev1.Pod{1: ready(1), 3: terminating, 4: pending}, nil, []int32{0, 2}, []int32{4, 3}, []int32{1}},
+		"with one that stays and one that only lacks a node": {map[int32]*corev1.Pod{1: ready(1), 3: ready(3), 4: pending}, []string{w.podName(3), w.podName(4)}, []int32{0, 2, 4}, nil, []int32{1}},
+		"one that stays, though it is not Ready as it runs":  {map[int32]*corev1.Pod{3: unready}, []string{w.podName(3)}, []int32{0, 1, 2, 4}, nil, nil},
+	} {
+		w.Kept = c.kept
+		missing, unavailable, available := w.order(c.existing)
+		if !slices.Equal(missing, c.missing) || !slices.Equal(unavailable, c.unavailable) || !slices.Equal(available, c.available) {
+			t.Errorf("%s: got %v, %v, %v", name, missing, unavailable, available)
+		}
 	}
 }
 
@@ -415,14 +426,68 @@ func TestPodsThatTakeEachOthersPlaceAreNotByChance(t *testing.T) {
 	}
 }
 
-// Which of the two gets the room that the deletion makes is left to chance, and whether a pod that ran is lost.
-func TestAReplacedPodAndOneThatWaitedAreByChance(t *testing.T) {
+// A pod that waits stops the roll-out: an available pod does not lose its place to it,
+// whichever ordinal they have. One that is not available is made again at once.
+func TestAPodThatWaitsStopsTheRollOut(t *testing.T) {
+	w := makeWorkload(2)
+	node := makeNode("n")
+	node.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")
+	for name, c := range map[string]struct {
+		ready corev1.ConditionStatus
+		runs  int32
+		want  []bool
+	}{
+		"of a lower ordinal":                  {corev1.ConditionTrue, 1, []bool{false, true}},
+		"of a higher ordinal":                 {corev1.ConditionTrue, 0, []bool{true, false}},
+		"but gets the room of an unready one": {corev1.ConditionFalse, 1, []bool{true, false}},
+	} {
+		old := makePod(w.podName(c.runs), "n")
+		setReady(old, c.ready)
+		v := predict(t, Snapshot{Nodes: []*corev1.Node{node}, Pods: []*corev1.Pod{old}}, w)
+		for i, fits := range c.want {
+			if v.Pods[i].Fits != fits || v.Pods[i].ByChance {
+				t.Errorf("%s: got %+v", name, v.Pods)
+			}
+		}
+	}
+}
+
+// The old template keeps the pod of the new one off the only node, and is never replaced
+// while that pod waits.
+func TestAnOldPodThatStopsTheRollOutIsNamed(t *testing.T) {
+	apart := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selecting("service", "glance")}
+	w := makeWorkload(2)
+	w.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: apart}},
+	}}
+	old := makePod(w.podName(1), "w1", "service", "glance")
+	old.Spec.Affinity = required(apart)
+	snapshot := Snapshot{Nodes: []*corev1.Node{makeNode("w1")}, Pods: []*corev1.Pod{old}}
+	v := predict(t, snapshot, w)
+	p := problem(t, v, topologyv1.UnsatisfiableReason, "existing pods anti-affinity rules")
+	if v.Pods[0].Fits || !v.Pods[1].Fits || !slices.Equal(p.Pods, []string{w.podName(0)}) {
+		t.Errorf("got %+v in %+v", p, v.Pods)
+	}
+	if first, _, _ := strings.Cut(p.Remedy, "; or "); !strings.HasPrefix(first, "delete the pods that run with the old template") || !strings.HasSuffix(first, "(kubectl delete pod -n openstack): "+old.Name) {
+		t.Errorf("the first remedy is %q", first)
+	}
+	t.Run("without it all fit", func(t *testing.T) {
+		fine(t, predict(t, Snapshot{Nodes: snapshot.Nodes}, w))
+	})
+	t.Run("it is replaced at once where it is not Ready", func(t *testing.T) {
+		setReady(old, corev1.ConditionFalse)
+		fine(t, predict(t, snapshot, w))
+	})
+}
+
+// A pod that runs is not deleted where it could not be made again.
+func TestOldPodsThatWouldBeLostAreNotDeleted(t *testing.T) {
 	w := makeWorkload(2)
 	node := makeNode("n")
 	node.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")
 	v := predict(t, Snapshot{Nodes: []*corev1.Node{node}, Pods: []*corev1.Pod{makePod(w.podName(1), "n")}}, w)
-	if v.Pods[0].Fits || !v.Pods[0].ByChance || v.Pods[1].Fits || !v.Pods[1].ByChance {
-		t.Errorf("got %+v", v.Pods)
+	if p := problem(t, v, topologyv1.UnsatisfiableReason, "make room on nodes"); strings.Contains(p.Remedy, "delete") {
+		t.Errorf("got %q", p.Remedy)
 	}
 }
 

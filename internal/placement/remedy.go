@@ -35,6 +35,8 @@ type remedy struct {
 	apply func(*situation)
 	// loses reports whether data is lost.
 	loses bool
+	// deletes are pods that are deleted and made again: it only helps if they fit, too.
+	deletes []stuckPod
 }
 
 func only(r remedy) []remedy { return []remedy{r} }
@@ -87,14 +89,23 @@ func (r *remedies) try(plays int, chosen ...remedy) (map[stuckPod]bool, error) {
 		return nil, err
 	}
 	fits := map[stuckPod]bool{}
-	for _, stuck := range r.start.stuck {
-		fits[stuck] = true
-		for _, play := range all.outcomes {
-			at := slices.IndexFunc(play[stuck.workload].results, func(p result) bool { return p.Name == stuck.name })
-			fits[stuck] = fits[stuck] && play[stuck.workload].results[at].Fits
+	for _, remedy := range chosen {
+		if !slices.ContainsFunc(remedy.deletes, func(p stuckPod) bool { return !all.fit(p) }) {
+			continue
 		}
+		return fits, nil // pods that run would be lost
+	}
+	for _, stuck := range r.start.stuck {
+		fits[stuck] = all.fit(stuck)
 	}
 	return fits, nil
+}
+
+// fit reports whether a pod fits in all plays.
+func (p plays) fit(pod stuckPod) bool {
+	return !slices.ContainsFunc(p.outcomes, func(play []rolledOut) bool {
+		return slices.ContainsFunc(play[pod.workload].results, func(r result) bool { return r.Name == pod.name && !r.Fits })
+	})
 }
 
 // of returns what helps against a problem of the workload of a number, the first of which

@@ -30,47 +30,39 @@ type rollOut struct {
 	reported map[string][]string
 }
 
-// play takes the steps of the StatefulSet controller (updateStatefulSet in
-// pkg/controller/statefulset) with podManagementPolicy Parallel.
+// play takes the steps of the StatefulSet controller (updateStatefulSet and
+// updateStatefulSetAfterInvariantEstablished in pkg/controller/statefulset) with
+// podManagementPolicy Parallel.
 func (r *rollOut) play() error {
-	missing, running := r.s.workload.order(r.s.existing)
-	if err := r.create(missing); err != nil {
+	missing, unavailable, available := r.s.workload.order(r.s.existing)
+	r.seen["unavailable pods that are replaced"] += len(unavailable)
+	if err := r.replace(nil, missing); err != nil {
 		return err
 	}
-	if err := r.follow(); err != nil {
+	if err := r.replace(slices.Concat(r.s.surplus(), unavailable), unavailable); err != nil {
 		return err
 	}
-	if err := r.scaleDown(); err != nil {
-		return err
-	}
-	for _, ordinal := range running {
-		if err := r.replace(ordinal); err != nil {
+	for i := range available {
+		if err := r.giveUp(); err != nil {
+			return err
+		}
+		if err := r.replace(available[i:i+1], available[i:i+1]); err != nil {
 			return err
 		}
 	}
-	return r.giveUp(-1)
+	return r.giveUp()
 }
 
-func (r *rollOut) scaleDown() error {
-	for ordinal, pod := range r.s.existing {
-		if ordinal < r.s.workload.Replicas {
-			continue
-		}
+// replace deletes the pods of some ordinals, all at once, creates those of others, and
+// follows what kube-scheduler does.
+func (r *rollOut) replace(deleted, created []int32) error {
+	for _, ordinal := range deleted {
+		pod := r.s.existing[ordinal]
 		if err := errors.Join(r.deleteReal(pod), r.do(func(s *simulation) error { return s.remove(pod) })); err != nil {
 			return err
 		}
 	}
-	return r.follow()
-}
-
-func (r *rollOut) replace(ordinal int32) error {
-	if err := r.giveUp(ordinal); err != nil {
-		return err
-	}
-	if err := r.deleteReal(r.s.existing[ordinal]); err != nil {
-		return err
-	}
-	if err := r.create([]int32{ordinal}); err != nil {
+	if err := r.create(created); err != nil {
 		return err
 	}
 	return r.follow()
@@ -83,14 +75,13 @@ func (r *rollOut) do(step func(*simulation) error) error {
 }
 
 func (r *rollOut) deleteReal(pod *corev1.Pod) error {
-	return errors.Join(r.deleteNow(pod), r.released(r.draw, pod))
+	return errors.Join(r.deleteNow(pod), r.withoutFinalizers(pod), r.released(r.draw, pod))
 }
 
-// giveUp deletes what waits and has a higher ordinal: in the simulation it waits no
+// giveUp deletes what waits, and has stopped the roll-out: in the simulation it waits no
 // longer either.
-func (r *rollOut) giveUp(above int32) error {
-	chosen := func(w *waitingPod) bool { return w.ordinal > above }
-	for _, w := range filter(r.s.waiting, chosen) {
+func (r *rollOut) giveUp() error {
+	for _, w := range r.s.waiting {
 		for _, reason := range reasons(w.last.message()) {
 			r.seen[reason]++
 		}
@@ -98,7 +89,7 @@ func (r *rollOut) giveUp(above int32) error {
 			return err
 		}
 	}
-	return r.do(func(s *simulation) error { return s.giveUp(chosen) })
+	return r.do(func(s *simulation) error { return s.giveUp(func(*waitingPod) bool { return true }) })
 }
 
 // create creates pods as the StatefulSet controller does: one, then two at once, then

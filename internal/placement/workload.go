@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // Workload is a StatefulSet to be. Its pods are <name>-<ordinal> and their
@@ -75,19 +76,30 @@ func (w Workload) Owns(pod *corev1.Pod) bool {
 }
 
 // order returns the ordinals whose pods the StatefulSet controller creates at once, as
-// the missing ones with podManagementPolicy Parallel, and those that it replaces one
-// after the other with RollingUpdate, from the highest down.
-func (w Workload) order(existing map[int32]*corev1.Pod) (missing, running []int32) {
+// the missing ones with podManagementPolicy Parallel, those of the old revision that it
+// deletes at once because they are unavailable, and those that it replaces one after the
+// other with RollingUpdate, from the highest down.
+func (w Workload) order(existing map[int32]*corev1.Pod) (missing, unavailable, available []int32) {
 	for i := range w.Replicas {
 		switch pod := existing[i]; {
 		case w.lacks(pod):
 			missing = append(missing, i)
-		case !w.keeps(pod):
-			running = append(running, i)
+		case w.keeps(pod):
+		case isAvailable(pod):
+			available = append(available, i)
+		default:
+			unavailable = append(unavailable, i)
 		}
 	}
-	slices.Reverse(running)
-	return missing, running
+	slices.Reverse(unavailable)
+	slices.Reverse(available)
+	return missing, unavailable, available
+}
+
+// isAvailable reports whether the StatefulSet controller counts a pod as available, where
+// minReadySeconds is 0.
+func isAvailable(pod *corev1.Pod) bool {
+	return podutil.IsPodReady(pod) && pod.DeletionTimestamp == nil
 }
 
 // pod returns what the StatefulSet controller would create, before admission.
