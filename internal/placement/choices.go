@@ -138,7 +138,7 @@ func play(ctx context.Context, snapshot *Snapshot, workloads []Workload, choices
 
 // prediction on the workload of a number.
 func (p plays) prediction(number int, snapshot *Snapshot, workload *Workload) (Prediction, error) {
-	inert, err := workload.InertRules(snapshot.Nodes, snapshot.Pods)
+	inert, err := workload.InertRules(snapshot.Nodes, snapshot.Pods, snapshot.Namespaces)
 	if err != nil {
 		return Prediction{}, err
 	}

@@ -49,16 +49,16 @@ func (w Workload) mayUse(class string) bool {
 func (w Workload) selects(pod *corev1.Pod) bool {
 	self := admit(w.pod(0))
 	terms := requiredTerms(self.Spec.Affinity)
-	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return termSelects(t, self.Namespace, pod) }) ||
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return maySelect(t, self.Namespace, pod) }) ||
 		pod.Namespace == self.Namespace && slices.ContainsFunc(self.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
 			selector, err := Selector(c, self.Labels)
 			return c.WhenUnsatisfiable == corev1.DoNotSchedule && err == nil && selector.Matches(labels.Set(pod.Labels))
 		})
 }
 
-// termSelects reports whether a term selects a pod, or would if its namespace had
-// other labels.
-func termSelects(term corev1.PodAffinityTerm, own string, pod *corev1.Pod) bool {
+// maySelect reports whether a term selects a pod, or would if its namespace had other
+// labels, which can change.
+func maySelect(term corev1.PodAffinityTerm, own string, pod *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
 	if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
 		return false

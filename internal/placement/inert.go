@@ -17,8 +17,8 @@ import (
 // select none of the workload's pods, affinities that select no pod at all, and keys that
 // no pod or no node has. That a constraint with DoNotSchedule names a key that no node has
 // keeps pods from their place, and is reported as that.
-func (w Workload) InertRules(nodes []*corev1.Node, pods []*corev1.Pod) ([]Problem, error) {
-	i := &inertRules{workload: w, nodes: nodes, pods: pods}
+func (w Workload) InertRules(nodes []*corev1.Node, pods []*corev1.Pod, namespaces []*corev1.Namespace) ([]Problem, error) {
+	i := &inertRules{workload: w, nodes: nodes, pods: pods, namespaces: namespaces}
 	for ordinal := range max(w.Replicas, 1) {
 		i.own = append(i.own, w.pod(ordinal))
 	}
@@ -38,7 +38,8 @@ type inertRules struct {
 	workload Workload
 	nodes    []*corev1.Node
 	// own are the pods to be, pods those of the cluster.
-	own, pods []*corev1.Pod
+	own, pods  []*corev1.Pod
+	namespaces []*corev1.Namespace
 	// preference reports whether the rule need not hold.
 	preference bool
 	problems   []Problem
@@ -125,17 +126,48 @@ func (i *inertRules) affinity(a *corev1.Affinity) {
 // term reports a term of the affinity between pods that selects no pod, and its keys.
 func (i *inertRules) term(kind string, term corev1.PodAffinityTerm) {
 	rule := fmt.Sprintf("the %s on %q", kind, term.TopologyKey)
-	selects := func(p *corev1.Pod) bool { return termSelects(term, i.workload.Namespace, p) }
-	const remedy = "fix the labelSelector so that it matches the labels of the pods that are meant"
+	selects := i.matcher(term)
+	remedy := "fix the labelSelector so that it matches the labels of the pods that are meant"
+	if term.NamespaceSelector != nil {
+		remedy += ", or the namespaceSelector: it includes the pod's own namespace only if it matches the labels of that"
+	}
 	switch {
 	case term.LabelSelector == nil:
 		i.add(term.TopologyKey, "set a labelSelector: without one no pod is selected, and {} selects all pods", "%s has no labelSelector: it has no effect", rule)
 	case !slices.ContainsFunc(i.own, selects) && !slices.ContainsFunc(i.pods, selects):
-		i.add(term.TopologyKey, remedy, "%s selects pods with %s, and there is none: it has no effect", rule, metav1.FormatLabelSelector(term.LabelSelector))
+		i.add(term.TopologyKey, remedy, "%s selects %s, and there is none: it has no effect", rule, selectedBy(term))
 	}
 	i.podKeys(rule, term.TopologyKey, "matchLabelKeys", term.MatchLabelKeys)
 	i.podKeys(rule, term.TopologyKey, "mismatchLabelKeys", term.MismatchLabelKeys)
 	i.nodeKey(rule, term.TopologyKey)
+}
+
+// selectedBy writes which pods a term selects.
+func selectedBy(term corev1.PodAffinityTerm) string {
+	text := "pods with " + metav1.FormatLabelSelector(term.LabelSelector)
+	if term.NamespaceSelector != nil {
+		text += " in namespaces with " + metav1.FormatLabelSelector(term.NamespaceSelector)
+	}
+	return text
+}
+
+// matcher returns which pods a term selects, by the rules of kube-scheduler: of the
+// namespaces that it names, those whose labels its namespaceSelector matches, and of its own
+// if it has neither.
+func (i *inertRules) matcher(term corev1.PodAffinityTerm) func(*corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+	ofNamespaces, invalid := metav1.LabelSelectorAsSelector(term.NamespaceSelector)
+	if err != nil || invalid != nil {
+		return func(*corev1.Pod) bool { return false }
+	}
+	selected := map[string]bool{i.workload.Namespace: len(term.Namespaces) == 0 && term.NamespaceSelector == nil}
+	for _, name := range term.Namespaces {
+		selected[name] = true
+	}
+	for _, namespace := range i.namespaces {
+		selected[namespace.Name] = selected[namespace.Name] || ofNamespaces.Matches(labels.Set(namespace.Labels))
+	}
+	return func(pod *corev1.Pod) bool { return selected[pod.Namespace] && selector.Matches(labels.Set(pod.Labels)) }
 }
 
 // nodeTerm reports keys of a preference that no node has, though it asks for them.

@@ -46,14 +46,18 @@ func TestRulesWithoutEffectAreReported(t *testing.T) {
 			}),
 			"names the label topology.kubernetes.io/zoen, which no node has",
 		},
-		"anti-affinity without a selector":                  {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host})}, "has no labelSelector"},
-		"anti-affinity with a misspelt label":               {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "glnace")})}, "selects pods with service=glnace, and there is none"},
-		"anti-affinity to pods of another service":          {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "galera")})}, ""},
-		"anti-affinity to such pods in another namespace":   {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, Namespaces: []string{otherNS}, LabelSelector: selecting("service", "galera")})}, "there is none"},
-		"anti-affinity to its own pods":                     {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "glance")})}, ""},
-		"anti-affinity on a key that no node has":           {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: "rack", LabelSelector: selecting("service", "glance")})}, "names the label rack, which no node has"},
-		"anti-affinity with keys that no pod has to differ": {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "glance"), MismatchLabelKeys: []string{"tenant"}})}, "mismatchLabelKeys of the podAntiAffinity"},
-		"a preference for pods that are not there":          {corev1.PodSpec{Affinity: preferred(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "none")})}, "the podAffinity on \"kubernetes.io/hostname\" selects pods with service=none"},
+		"anti-affinity without a selector":                   {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host})}, "has no labelSelector"},
+		"anti-affinity with a misspelt label":                {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "glnace")})}, "selects pods with service=glnace, and there is none"},
+		"anti-affinity to pods of another service":           {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "galera")})}, ""},
+		"anti-affinity to such pods in another namespace":    {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, Namespaces: []string{otherNS}, LabelSelector: selecting("service", "galera")})}, "there is none"},
+		"anti-affinity by namespaces that have no such pods": {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, NamespaceSelector: selecting("team", "other"), LabelSelector: selecting("service", "glance")})}, "in namespaces with team=other, and there is none"},
+		"anti-affinity by a label that no namespace has":     {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, NamespaceSelector: selecting("team", "cluod"), LabelSelector: selecting("service", "glance")})}, "in namespaces with team=cluod, and there is none"},
+		"anti-affinity by the label of its own namespace":    {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, NamespaceSelector: selecting("team", "cloud"), LabelSelector: selecting("service", "glance")})}, ""},
+		"anti-affinity in all namespaces":                    {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, NamespaceSelector: selecting(), LabelSelector: selecting("service", "glance")})}, ""},
+		"anti-affinity to its own pods":                      {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "glance")})}, ""},
+		"anti-affinity on a key that no node has":            {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: "rack", LabelSelector: selecting("service", "glance")})}, "names the label rack, which no node has"},
+		"anti-affinity with keys that no pod has to differ":  {corev1.PodSpec{Affinity: required(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "glance"), MismatchLabelKeys: []string{"tenant"}})}, "mismatchLabelKeys of the podAntiAffinity"},
+		"a preference for pods that are not there":           {corev1.PodSpec{Affinity: preferred(corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selecting("service", "none")})}, "the podAffinity on \"kubernetes.io/hostname\" selects pods with service=none"},
 		"a preference for nodes by a key that none has": {corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
 			{Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpIn, Values: []string{"ssd"}}}}},
 		}}}}, "a preference of the nodeAffinity names the label disk"},
@@ -65,7 +69,7 @@ func TestRulesWithoutEffectAreReported(t *testing.T) {
 			w := makeWorkload(2)
 			c.spec.Containers = w.Template.Spec.Containers
 			w.Template.Spec = c.spec
-			v := predict(t, Snapshot{Nodes: sevenNodes(), Pods: []*corev1.Pod{makePod("galera-0", "master-0", "service", "galera")}}, w)
+			v := predict(t, Snapshot{Nodes: sevenNodes(), Namespaces: drawnNamespaces(), Pods: []*corev1.Pod{makePod("galera-0", "master-0", "service", "galera")}}, w)
 			if c.says == "" && len(v.Preferences) == 0 {
 				fine(t, v)
 				return

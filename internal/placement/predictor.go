@@ -160,13 +160,16 @@ func (p *Predictor) remember(key Key, workloads []Workload, predictions []Predic
 func (p *Predictor) InertRules(ctx context.Context, workload Workload) ([]Problem, error) {
 	var nodes []*corev1.Node
 	var pods []*corev1.Pod
+	var namespaces []*corev1.Namespace
 	from := func(object client.Object, list client.ObjectList, each func(any)) error {
 		return p.each(ctx, object, list, each)
 	}
-	if err := errors.Join(into(&nodes, from, &corev1.Node{}, &corev1.NodeList{}), into(&pods, from, &corev1.Pod{}, &corev1.PodList{})); err != nil {
+	err := errors.Join(into(&nodes, from, &corev1.Node{}, &corev1.NodeList{}), into(&pods, from, &corev1.Pod{}, &corev1.PodList{}),
+		into(&namespaces, from, &corev1.Namespace{}, &corev1.NamespaceList{}))
+	if err != nil {
 		return nil, err
 	}
-	return workload.InertRules(nodes, pods)
+	return workload.InertRules(nodes, pods, namespaces)
 }
 
 // known returns the predictions on roll-outs that are not to be predicted again yet.
