@@ -7,15 +7,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 )
 
 // InertRules returns the rules of the template that have no effect: constraints that
-// select none of the workload's pods, affinities that select no pod at all, and keys that
-// no pod or no node has. That a constraint with DoNotSchedule names a key that no node has
+// select none of the workload's pods or each only itself, affinities of which the same is
+// true over all pods, preferences that no node matches, and keys that no pod or no node has. That a constraint with DoNotSchedule names a key that no node has
 // keeps pods from their place, and is reported as that.
 func (w Workload) InertRules(nodes []*corev1.Node, pods []*corev1.Pod, namespaces []*corev1.Namespace) ([]Problem, error) {
 	i := &inertRules{workload: w, nodes: nodes, pods: pods, namespaces: namespaces}
@@ -67,11 +66,43 @@ func (i *inertRules) constraint(c corev1.TopologySpreadConstraint) error {
 		i.add(c.TopologyKey, remedy, "%s selects %s, but the pods of %s have the labels %s: it spreads nothing",
 			rule, selected(c), i.workload.Name, labels.Set(i.workload.Template.Labels))
 	}
+	if keys := i.keysPerPod(c.MatchLabelKeys); !inert && len(keys) > 0 && i.countsOnlyItself(c) {
+		i.addPerPod(rule, c.TopologyKey, keys, "it spreads nothing")
+	}
 	i.podKeys(rule, c.TopologyKey, "matchLabelKeys", c.MatchLabelKeys)
 	if c.WhenUnsatisfiable == corev1.ScheduleAnyway {
 		i.prefer(func() { i.nodeKey(rule, c.TopologyKey) })
 	}
 	return nil
+}
+
+// keysPerPod returns those of the keys whose values differ between pods of the workload.
+func (i *inertRules) keysPerPod(keys []string) []string {
+	return filter(keys, func(key string) bool {
+		return slices.ContainsFunc(i.own, func(p *corev1.Pod) bool { return p.Labels[key] != i.own[0].Labels[key] })
+	})
+}
+
+// countsOnlyItself reports whether no pod of the workload counts another pod. The selector
+// is valid.
+func (i *inertRules) countsOnlyItself(c corev1.TopologySpreadConstraint) bool {
+	for _, self := range i.own {
+		selector, _ := Selector(c, self.Labels)
+		counts := func(p *corev1.Pod) bool {
+			return p.Name != self.Name && p.Namespace == self.Namespace && selector.Matches(labels.Set(p.Labels))
+		}
+		if slices.ContainsFunc(i.own, counts) || slices.ContainsFunc(i.pods, counts) {
+			return false
+		}
+	}
+	return true
+}
+
+// addPerPod reports a rule by which each pod selects only itself.
+func (i *inertRules) addPerPod(rule, topologyKey string, keys []string, consequence string) {
+	list := strings.Join(keys, ", ")
+	i.add(topologyKey, fmt.Sprintf("remove %s from matchLabelKeys", list),
+		"%s selects, of each pod, only the pod itself: matchLabelKeys has %s, of which each pod of %s has its own value: %s", rule, list, i.workload.Name, consequence)
 }
 
 // podKeys reports keys that none of the workload's pods has: the scheduler ignores them.
@@ -103,7 +134,11 @@ func (i *inertRules) prefer(judge func()) {
 
 func (i *inertRules) affinity(a *corev1.Affinity) {
 	if p := a.PodAffinity; p != nil {
-		// Without effect, required terms leave a pod without a node, which is reported.
+		// That a required term selects no pod, or that no node has its key, leaves a pod
+		// without a node, which is reported.
+		for _, term := range p.RequiredDuringSchedulingIgnoredDuringExecution {
+			i.termKeys("podAffinity", term)
+		}
 		for _, term := range p.PreferredDuringSchedulingIgnoredDuringExecution {
 			i.prefer(func() { i.term("podAffinity", term.PodAffinityTerm) })
 		}
@@ -119,62 +154,6 @@ func (i *inertRules) affinity(a *corev1.Affinity) {
 	if n := a.NodeAffinity; n != nil {
 		for _, term := range n.PreferredDuringSchedulingIgnoredDuringExecution {
 			i.prefer(func() { i.nodeTerm(term.Preference) })
-		}
-	}
-}
-
-// term reports a term of the affinity between pods that selects no pod, and its keys.
-func (i *inertRules) term(kind string, term corev1.PodAffinityTerm) {
-	rule := fmt.Sprintf("the %s on %q", kind, term.TopologyKey)
-	selects := i.matcher(term)
-	remedy := "fix the labelSelector so that it matches the labels of the pods that are meant"
-	if term.NamespaceSelector != nil {
-		remedy += ", or the namespaceSelector: it includes the pod's own namespace only if it matches the labels of that"
-	}
-	switch {
-	case term.LabelSelector == nil:
-		i.add(term.TopologyKey, "set a labelSelector: without one no pod is selected, and {} selects all pods", "%s has no labelSelector: it has no effect", rule)
-	case !slices.ContainsFunc(i.own, selects) && !slices.ContainsFunc(i.pods, selects):
-		i.add(term.TopologyKey, remedy, "%s selects %s, and there is none: it has no effect", rule, selectedBy(term))
-	}
-	i.podKeys(rule, term.TopologyKey, "matchLabelKeys", term.MatchLabelKeys)
-	i.podKeys(rule, term.TopologyKey, "mismatchLabelKeys", term.MismatchLabelKeys)
-	i.nodeKey(rule, term.TopologyKey)
-}
-
-// selectedBy writes which pods a term selects.
-func selectedBy(term corev1.PodAffinityTerm) string {
-	text := "pods with " + metav1.FormatLabelSelector(term.LabelSelector)
-	if term.NamespaceSelector != nil {
-		text += " in namespaces with " + metav1.FormatLabelSelector(term.NamespaceSelector)
-	}
-	return text
-}
-
-// matcher returns which pods a term selects, by the rules of kube-scheduler: of the
-// namespaces that it names, those whose labels its namespaceSelector matches, and of its own
-// if it has neither.
-func (i *inertRules) matcher(term corev1.PodAffinityTerm) func(*corev1.Pod) bool {
-	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
-	ofNamespaces, invalid := metav1.LabelSelectorAsSelector(term.NamespaceSelector)
-	if err != nil || invalid != nil {
-		return func(*corev1.Pod) bool { return false }
-	}
-	selected := map[string]bool{i.workload.Namespace: len(term.Namespaces) == 0 && term.NamespaceSelector == nil}
-	for _, name := range term.Namespaces {
-		selected[name] = true
-	}
-	for _, namespace := range i.namespaces {
-		selected[namespace.Name] = selected[namespace.Name] || ofNamespaces.Matches(labels.Set(namespace.Labels))
-	}
-	return func(pod *corev1.Pod) bool { return selected[pod.Namespace] && selector.Matches(labels.Set(pod.Labels)) }
-}
-
-// nodeTerm reports keys of a preference that no node has, though it asks for them.
-func (i *inertRules) nodeTerm(term corev1.NodeSelectorTerm) {
-	for _, r := range term.MatchExpressions {
-		if r.Operator != corev1.NodeSelectorOpNotIn && r.Operator != corev1.NodeSelectorOpDoesNotExist {
-			i.nodeKey("a preference of the nodeAffinity", r.Key)
 		}
 	}
 }
