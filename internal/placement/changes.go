@@ -29,36 +29,6 @@ var changes = []func(*situation) []remedy{
 	makeRoom, raiseDriverLimits, provideVolumes, returnNodes, raiseMaxSkew, scheduleAnyway, addNodes, untaintControlPlane, dropClaims, deleteClaims,
 }
 
-// deleteOldPods deletes available pods of the old template: what has stopped the roll-out
-// may be that they keep a pod of the new one from its place.
-func deleteOldPods(s *situation) []remedy {
-	old := map[string]stuckPod{}
-	for i := range s.workloads {
-		w := &s.workloads[i]
-		if !slices.Contains(s.stuckWorkloads(), w) {
-			continue
-		}
-		for _, pod := range s.Pods {
-			if ordinal, ok := w.ordinal(pod); ok && ordinal < w.Replicas && !w.keeps(pod) && isAvailable(pod) {
-				old[pod.Namespace+"/"+pod.Name] = stuckPod{i, pod.Name}
-			}
-		}
-	}
-	if len(old) == 0 {
-		return nil
-	}
-	named := slices.Sorted(maps.Keys(old))
-	namespace := s.workloads[old[named[0]].workload].Namespace
-	return []remedy{{
-		text: always("delete the pods that run with the old template and keep others from their place; they are made again from the new one (kubectl delete pod -n %s): %s",
-			namespace, names.List(collectNames(named, func(key string) string { return old[key].name }), names.Few)),
-		apply: func(s *situation) {
-			s.Pods = filter(s.Pods, func(p *corev1.Pod) bool { return !slices.Contains(named, p.Namespace+"/"+p.Name) })
-		},
-		deletes: slices.Collect(maps.Values(old)),
-	}}
-}
-
 func raiseQuotas(s *situation) []remedy {
 	if len(s.ResourceQuotas)+len(s.LimitRanges) == 0 {
 		return nil
@@ -181,15 +151,17 @@ func uncordon(s *situation) []remedy {
 	if len(nodes) == 0 {
 		return nil
 	}
-	return []remedy{{
-		text: always("uncordon nodes (kubectl uncordon): %s", names.List(nodes, names.Few)),
-		apply: func(s *situation) {
-			s.changeNodes(cordoned, func(n *corev1.Node) {
-				n.Spec.Unschedulable = false
-				n.Spec.Taints = filter(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != corev1.TaintNodeUnschedulable })
-			})
-		},
-	}}
+	return only(divisible(nodes, func(some []string) remedy {
+		return remedy{
+			text: always("uncordon nodes (kubectl uncordon): %s", names.List(some, names.Few)),
+			apply: func(s *situation) {
+				s.changeNodes(isNamed(some, (*corev1.Node).GetName), func(n *corev1.Node) {
+					n.Spec.Unschedulable = false
+					n.Spec.Taints = filter(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != corev1.TaintNodeUnschedulable })
+				})
+			},
+		}
+	}))
 }
 
 // Kinds of taints: those that Kubernetes sets while something is wrong with a node,
@@ -223,14 +195,16 @@ func (s *situation) withoutTaints(kind func(corev1.Taint) bool, format string) [
 	if len(nodes) == 0 {
 		return nil
 	}
-	return []remedy{{
-		text: always(format, names.List(nodes, names.Few)),
-		apply: func(s *situation) {
-			s.changeNodes(func(n *corev1.Node) bool { return slices.ContainsFunc(n.Spec.Taints, kind) }, func(n *corev1.Node) {
-				n.Spec.Taints = filter(n.Spec.Taints, func(t corev1.Taint) bool { return !kind(t) })
-			})
-		},
-	}}
+	return only(divisible(nodes, func(some []string) remedy {
+		return remedy{
+			text: always(format, names.List(some, names.Few)),
+			apply: func(s *situation) {
+				s.changeNodes(isNamed(some, (*corev1.Node).GetName), func(n *corev1.Node) {
+					n.Spec.Taints = filter(n.Spec.Taints, func(t corev1.Taint) bool { return !kind(t) })
+				})
+			},
+		}
+	}))
 }
 
 func fixAffinity(s *situation) []remedy {
@@ -251,87 +225,6 @@ func fixAffinity(s *situation) []remedy {
 				}
 			})
 		},
-	}}
-}
-
-func relaxPodAffinity(s *situation) []remedy {
-	relax := func(a *corev1.Affinity) {
-		if a != nil && a.PodAffinity != nil {
-			a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
-		}
-		if a != nil && a.PodAntiAffinity != nil {
-			a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
-		}
-	}
-	has := func(p *corev1.Pod) bool { return len(requiredTerms(p.Spec.Affinity)) > 0 }
-	own := slices.ContainsFunc(s.stuckWorkloads(), func(w *Workload) bool { return len(requiredTerms(w.Template.Spec.Affinity)) > 0 })
-	var variants []remedy
-	if own {
-		variants = append(variants, remedy{
-			text:  always("relax the required affinity between pods"),
-			apply: func(s *situation) { s.changeTemplates(func(t *corev1.PodTemplateSpec) { relax(t.Spec.Affinity) }) },
-		})
-	}
-	if others := filter(s.Pods, has); len(others) > 0 {
-		variants = append(variants, remedy{
-			text: always("relax the required anti-affinity of other pods (%s)", names.List(collectNames(others, (*corev1.Pod).GetName), names.Few)),
-			apply: func(s *situation) {
-				s.Pods = replaced(s.Pods, has, (*corev1.Pod).DeepCopy, func(p *corev1.Pod) { relax(p.Spec.Affinity) })
-			},
-		})
-	}
-	return variants
-}
-
-// eachPort calls a function with the ports of containers.
-func eachPort(spec *corev1.PodSpec, do func(*corev1.ContainerPort)) {
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			for j := range containers[i].Ports {
-				do(&containers[i].Ports[j])
-			}
-		}
-	}
-}
-
-func freePorts(s *situation) []remedy {
-	uses := func(p *corev1.Pod) bool {
-		found := false
-		eachPort(&p.Spec, func(port *corev1.ContainerPort) { found = found || port.HostPort > 0 })
-		return found
-	}
-	if len(filter(s.Pods, uses)) == 0 {
-		return nil
-	}
-	return []remedy{{
-		text: always("free the host ports that other pods use"),
-		apply: func(s *situation) {
-			s.Pods = replaced(s.Pods, uses, (*corev1.Pod).DeepCopy, func(p *corev1.Pod) {
-				p.Spec.HostNetwork = false
-				eachPort(&p.Spec, func(port *corev1.ContainerPort) { port.HostPort = 0 })
-			})
-		},
-	}}
-}
-
-// endOtherPods ends pods that use the claims of stuck ones.
-func endOtherPods(s *situation) []remedy {
-	claims := map[string]bool{}
-	for _, claim := range s.stuckClaims() {
-		claims[claim.Namespace+"/"+claim.Name] = true
-	}
-	uses := func(p *corev1.Pod) bool {
-		return !slices.ContainsFunc(s.workloads, func(w Workload) bool { return w.Owns(p) }) && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-			return v.PersistentVolumeClaim != nil && claims[p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName]
-		})
-	}
-	others := filter(s.Pods, uses)
-	if len(others) == 0 {
-		return nil
-	}
-	return []remedy{{
-		text:  always("end the other pods that use the volumes (%s)", names.List(collectNames(others, (*corev1.Pod).GetName), names.Few)),
-		apply: func(s *situation) { s.Pods = filter(s.Pods, func(p *corev1.Pod) bool { return !uses(p) }) },
 	}}
 }
 

@@ -14,8 +14,9 @@ import (
 
 // InertRules returns the rules of the template that have no effect: constraints that
 // select none of the workload's pods or each only itself, affinities of which the same is
-// true over all pods, preferences that no node matches, and keys that no pod or no node has. That a constraint with DoNotSchedule names a key that no node has
-// keeps pods from their place, and is reported as that.
+// true over all pods, preferences that no node matches, and keys that no pod or no node has.
+// That a constraint with DoNotSchedule names a key that no node has keeps pods from their
+// place, and is reported as that.
 func (w Workload) InertRules(nodes []*corev1.Node, pods []*corev1.Pod, namespaces []*corev1.Namespace) ([]Problem, error) {
 	i := &inertRules{workload: w, nodes: nodes, pods: pods, namespaces: namespaces}
 	for ordinal := range max(w.Replicas, 1) {

@@ -79,7 +79,7 @@ func (i *inertRules) selection(term corev1.PodAffinityTerm) selection {
 	for _, self := range i.own[:min(2, len(i.own))] {
 		narrowed := *term.DeepCopy()
 		matchLabelKeys(&narrowed, self.Labels)
-		selects := i.matcher(narrowed)
+		selects := matcher(narrowed, self.Namespace, i.namespaces)
 		other := func(p *corev1.Pod) bool { return (p.Name != self.Name || p.Namespace != self.Namespace) && selects(p) }
 		if slices.ContainsFunc(i.own, other) || slices.ContainsFunc(i.pods, other) {
 			return otherPods
@@ -91,20 +91,20 @@ func (i *inertRules) selection(term corev1.PodAffinityTerm) selection {
 	return found
 }
 
-// matcher returns which pods a term selects, by the rules of kube-scheduler: of the
-// namespaces that it names, those whose labels its namespaceSelector matches, and of its own
-// if it has neither.
-func (i *inertRules) matcher(term corev1.PodAffinityTerm) func(*corev1.Pod) bool {
+// matcher returns which pods a term of a pod in a namespace selects, by the rules of
+// kube-scheduler: of the namespaces that it names, those whose labels its namespaceSelector
+// matches, and its own if it has neither.
+func matcher(term corev1.PodAffinityTerm, own string, namespaces []*corev1.Namespace) func(*corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
 	ofNamespaces, invalid := metav1.LabelSelectorAsSelector(term.NamespaceSelector)
 	if err != nil || invalid != nil {
 		return func(*corev1.Pod) bool { return false }
 	}
-	selected := map[string]bool{i.workload.Namespace: len(term.Namespaces) == 0 && term.NamespaceSelector == nil}
+	selected := map[string]bool{own: len(term.Namespaces) == 0 && term.NamespaceSelector == nil}
 	for _, name := range term.Namespaces {
 		selected[name] = true
 	}
-	for _, namespace := range i.namespaces {
+	for _, namespace := range namespaces {
 		selected[namespace.Name] = selected[namespace.Name] || ofNamespaces.Matches(labels.Set(namespace.Labels))
 	}
 	return func(pod *corev1.Pod) bool { return selected[pod.Namespace] && selector.Matches(labels.Set(pod.Labels)) }

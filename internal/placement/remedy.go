@@ -10,8 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxRemedies is how many remedies of a problem are given.
-const maxRemedies = 3
+const (
+	// maxRemedies is how many remedies of a problem are given.
+	maxRemedies = 3
+	// maxNarrowing is how often a remedy is tried with fewer members.
+	maxNarrowing = 12
+)
 
 // situation is a cluster and the roll-outs in it, to be changed: objects are replaced,
 // never written.
@@ -37,9 +41,29 @@ type remedy struct {
 	loses bool
 	// deletes are pods that are deleted and made again: it only helps if they fit, too.
 	deletes []stuckPod
+	// members are the names of the objects that it changes, and of is the remedy that changes
+	// only some of them. One that is not divisible has none.
+	members []string
+	of      func(members []string) remedy
 }
 
 func only(r remedy) []remedy { return []remedy{r} }
+
+// divisible returns the remedy that changes all members, and can be narrowed to some.
+func divisible(members []string, of func([]string) remedy) remedy {
+	r := of(members)
+	r.members, r.of = members, of
+	return r
+}
+
+// isNamed returns which objects have one of the names.
+func isNamed[T any](some []string, name func(T) string) func(T) bool {
+	chosen := map[string]bool{}
+	for _, n := range some {
+		chosen[n] = true
+	}
+	return func(object T) bool { return chosen[name(object)] }
+}
 
 // remedies are those that help against each problem of each workload.
 type remedies struct {
@@ -56,6 +80,8 @@ type remedies struct {
 type trial struct {
 	remedies  []remedy
 	fits, all map[stuckPod]bool
+	// narrower are those with fewer members that were found to help.
+	narrower []*trial
 }
 
 // newRemedies returns everything that could be done about pods that do not fit. Each is
@@ -109,29 +135,29 @@ func (p plays) fit(pod stuckPod) bool {
 }
 
 // of returns what helps against a problem of the workload of a number, the first of which
-// helps whatever kube-scheduler chooses: single remedies, or several together. That data
-// is lost is only among them if nothing else helps.
+// helps whatever kube-scheduler chooses: single remedies, or several together, that change as
+// few objects as was found. That data is lost is only among them if nothing else helps.
 func (r *remedies) of(workload int, p Problem) ([][]remedy, error) {
-	if helpful, err := r.known(workload, p); err != nil || len(helpful) > 0 {
-		return helpful, err
+	trials, err := r.known(workload, p)
+	if err == nil && len(trials) == 0 {
+		trials, err = r.combined(workload, p)
 	}
-	for _, plays := range []int{1, maxPlays} {
-		t, err := r.several(plays, workload, p)
-		if err != nil || t == nil {
-			return nil, err
+	var helpful [][]remedy
+	for i, t := range trials {
+		if err != nil {
+			break
 		}
-		if certain, err := r.isCertain(t, workload, p); err != nil || certain {
-			r.together = append(r.together, t)
-			return [][]remedy{t.remedies}, err
+		if t, err = r.narrowed(t, workload, p, i == 0); err == nil {
+			helpful = append(helpful, t.remedies)
 		}
 	}
-	return nil, nil
+	return helpful, err
 }
 
 // known returns what helps of the remedies that are tried alone, and of those that helped
 // together before. None of them loses data.
-func (r *remedies) known(workload int, p Problem) ([][]remedy, error) {
-	var helpful [][]remedy
+func (r *remedies) known(workload int, p Problem) ([]*trial, error) {
+	var helpful []*trial
 	given := map[string]bool{} // variants of a remedy have one text
 	for _, t := range slices.Concat(r.all, r.together) {
 		if len(helpful) > 0 && (len(t.remedies) > 1 || len(helpful) == maxRemedies) {
@@ -144,10 +170,75 @@ func (r *remedies) known(workload int, p Problem) ([][]remedy, error) {
 		case err != nil:
 			return nil, err
 		case helps:
-			helpful, given[t.remedies[0].text(p)] = append(helpful, t.remedies), true
+			helpful, given[t.remedies[0].text(p)] = append(helpful, t), true
 		}
 	}
 	return helpful, nil
+}
+
+// combined returns remedies that help together, if there are some.
+func (r *remedies) combined(workload int, p Problem) ([]*trial, error) {
+	for _, plays := range []int{1, maxPlays} {
+		t, err := r.several(plays, workload, p)
+		if err != nil || t == nil {
+			return nil, err
+		}
+		if certain, err := r.isCertain(t, workload, p); err != nil || certain {
+			r.together = append(r.together, t)
+			return []*trial{t}, err
+		}
+	}
+	return nil, nil
+}
+
+// narrowed returns the trial with fewer members that still helps: one that was found for
+// another problem, or else what is left once those are dropped without which it helps.
+func (r *remedies) narrowed(t *trial, workload int, p Problem, certainly bool) (*trial, error) {
+	for _, fewer := range t.narrower {
+		if helps, err := r.helps(fewer, workload, p, certainly); err != nil || helps {
+			return fewer, err
+		}
+	}
+	narrowed := t
+	for i := range t.remedies {
+		var err error
+		if narrowed, err = r.narrow(narrowed, i, workload, p, certainly); err != nil {
+			return nil, err
+		}
+	}
+	if narrowed != t {
+		t.narrower = append(t.narrower, narrowed)
+	}
+	return narrowed, nil
+}
+
+// narrow drops members of one of the remedies, first half of them at once, then fewer.
+func (r *remedies) narrow(t *trial, i, workload int, p Problem, certainly bool) (*trial, error) {
+	trials := 0
+	for size := len(t.remedies[i].members) / 2; size > 0; size /= 2 {
+		for end := len(t.remedies[i].members); end > 0; end -= size {
+			start := max(0, end-size)
+			if trials++; trials > maxNarrowing || end-start == len(t.remedies[i].members) {
+				break
+			}
+			fewer := t.without(i, start, end)
+			helps, err := r.helps(fewer, workload, p, certainly)
+			if err != nil {
+				return nil, err
+			}
+			if helps {
+				t = fewer
+			}
+		}
+	}
+	return t, nil
+}
+
+// without returns the trial in which one of the remedies lacks some of its members.
+func (t *trial) without(i, start, end int) *trial {
+	chosen := slices.Clone(t.remedies)
+	chosen[i] = divisible(slices.Delete(slices.Clone(chosen[i].members), start, end), chosen[i].of)
+	return &trial{remedies: chosen}
 }
 
 // helps reports whether a trial helps, with all choices if it has to be certain.

@@ -1,11 +1,13 @@
 package placement
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
@@ -200,4 +202,72 @@ func TestEveryFilterIsKnown(t *testing.T) {
 	if !slices.Equal(filters, want) {
 		t.Errorf("the filters are %v, want %v", filters, want)
 	}
+}
+
+// small makes a node too small for any pod that requests CPU.
+func small(node *corev1.Node) *corev1.Node {
+	node.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("1m")
+	return node
+}
+
+// apartFrom returns a pod of a namespace that refuses pods with a label on its node.
+func apartFrom(namespace, name, node string, pairs ...string) *corev1.Pod {
+	pod := makePod(name, node)
+	pod.Namespace = namespace
+	pod.Spec.Affinity = required(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, Namespaces: []string{ns}, LabelSelector: selecting(pairs...)})
+	return pod
+}
+
+// A remedy names the objects that have to change, and not all of their kind.
+func TestRemediesChangeAsLittleAsHelps(t *testing.T) {
+	full := small(makeNode("w1"))
+	var many []*corev1.Node
+	for i := range 16 {
+		many = append(many, small(cordoned(makeNode(fmt.Sprintf("old-%02d", i)))))
+	}
+	for name, c := range map[string]struct {
+		nodes []*corev1.Node
+		pods  []*corev1.Pod
+		want  string
+	}{
+		"one of two cordoned nodes":      {[]*corev1.Node{full, small(cordoned(makeNode("old"))), cordoned(makeNode("w2"))}, nil, "uncordon nodes (kubectl uncordon): w2; or"},
+		"one of many cordoned nodes":     {append(many, cordoned(makeNode("new"))), nil, "uncordon nodes (kubectl uncordon): new; or"},
+		"one of two nodes that would do": {[]*corev1.Node{full, cordoned(makeNode("w2")), cordoned(makeNode("w3"))}, nil, "uncordon nodes (kubectl uncordon): w2; or"},
+		"one of two nodes with taints": {
+			[]*corev1.Node{full, small(tainted(makeNode("old"), corev1.TaintEffectNoSchedule)), tainted(makeNode("w2"), corev1.TaintEffectNoSchedule)}, nil, "take the taints off nodes, or tolerate them: w2; or",
+		},
+		"the pods that refuse it, and not those that refuse others": {
+			[]*corev1.Node{makeNode("w1"), full},
+			[]*corev1.Pod{apartFrom(otherNS, "b", "w1", "service", "glance"), apartFrom(otherNS, "a", "w1", "service", "glance"), apartFrom(ns, "c", "w1", "service", "glance"), apartFrom(ns, "d", "w1", "service", "nova")},
+			"relax the required anti-affinity of other pods (c, other/a, other/b); or",
+		},
+		"one of two that refuse it on two nodes": {
+			[]*corev1.Node{makeNode("w1"), makeNode("w2")},
+			[]*corev1.Pod{apartFrom(ns, "a", "w1", "service", "glance"), apartFrom(ns, "b", "w2", "service", "glance")},
+			"relax the required anti-affinity of other pods (a); or",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := makeWorkload(1)
+			w.Template.Spec.Containers[0].Resources.Requests = resources("cpu", "1")
+			p := problem(t, predict(t, Snapshot{Nodes: c.nodes, Pods: c.pods}, w), topologyv1.UnsatisfiableReason)
+			if !strings.HasPrefix(p.Remedy, c.want) {
+				t.Errorf("the remedy is %q; want %q", p.Remedy, c.want)
+			}
+		})
+	}
+	t.Run("one of two old pods", func(t *testing.T) {
+		apart := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selecting("service", "glance")}
+		w := makeWorkload(3)
+		w.Template.Spec.Containers[0].Resources.Requests = resources("cpu", "1")
+		plain, refusing := makePod(w.podName(1), "w1", "service", "glance"), makePod(w.podName(2), "w2", "service", "glance")
+		refusing.Spec.Affinity = required(apart)
+		nodes := []*corev1.Node{makeNode("w1"), makeNode("w2")}
+		nodes[0].Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("1")
+		plain.Spec.Containers[0].Resources.Requests = resources("cpu", "1")
+		p := problem(t, predict(t, Snapshot{Nodes: nodes, Pods: []*corev1.Pod{plain, refusing}}, w), topologyv1.UnsatisfiableReason)
+		if want := "(kubectl delete pod -n openstack): " + refusing.Name + "; or"; !strings.Contains(p.Remedy, want) {
+			t.Errorf("the remedy is %q; want %q", p.Remedy, want)
+		}
+	})
 }
