@@ -289,7 +289,7 @@ func (s *setup) core(ctx context.Context) error {
 }
 
 func (s *setup) topology(ctx context.Context) error {
-	return (&topology.Reconciler{Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("topology"), Gather: s.Gather}).SetupWithManager(ctx, s.Manager)
+	return (&topology.Reconciler{Client: s.GetClient(), Live: s.GetAPIReader(), Runner: s.runner("topology"), Gather: s.Gather, Predictor: s.predictor}).SetupWithManager(ctx, s.Manager)
 }
 
 func (s *setup) ocs(ctx context.Context) error {

@@ -7,7 +7,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +32,9 @@ func (w *world) zoned(zones ...string) string {
 		}
 		w.make(node)
 		DeferCleanup(func() { _ = api.Delete(ctx, node) })
+		change(node, func(n *corev1.Node) { n.Spec.Taints = nil }) // the API server takes a new node as not ready
+		node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")}
+		Expect(api.Status().Update(ctx, node)).To(Succeed())
 	}
 	return key
 }
@@ -48,6 +53,8 @@ func (w *world) pod(t *topologyv1.Topology, consumer string, worker int) *corev1
 	topology.Apply(template, t, &metav1.LabelSelector{MatchLabels: map[string]string{"api": consumer}}, topology.Consumer{Kind: "OpenStackDataPlaneRole", Name: consumer})
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Namespace, pod.GenerateName = w.ns, consumer+"-"
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: consumer, UID: "none"}}
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	w.make(pod)
 	return pod
 }
@@ -103,7 +110,7 @@ var _ = Describe("A Topology", func() {
 		others := w.pod(w.topology("other"), "b", 0)
 		w.shows("spread", "1|zoneA=2,zoneB=0|2/1")
 		w.halted(spread, topologyv1.SpreadReadyCondition, topologyv1.SkewExceededReason,
-			"spec.topologySpreadConstraints[0]", "a skew of 2, and maxSkew is 1", "delete pods of the")
+			"spec.topologySpreadConstraints[0]", "a skew of 2, and maxSkew is 1", "delete pods of the", fmt.Sprintf("(kubectl delete pod -n %s %s: it would be scheduled in zoneB)", w.ns, first.Name))
 		Eventually(func() []string { return w.events("spread") }).Should(ContainElement(HavePrefix("Warning SkewExceeded SpreadReady: ")))
 
 		change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.worker(2)}}, func(n *corev1.Node) { n.Labels[key] = "zoneB" })

@@ -172,6 +172,17 @@ func (p *Predictor) InertRules(ctx context.Context, workload Workload) ([]Proble
 	return workload.InertRules(nodes, pods, namespaces)
 }
 
+// Replace returns what [Replace] does in the cluster as the cache has it.
+func (p *Predictor) Replace(ctx context.Context, pods []*corev1.Pod) ([]Replacement, error) {
+	p.running.Lock()
+	defer p.running.Unlock()
+	snapshot, err := p.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Replace(ctx, snapshot, pods)
+}
+
 // known returns the predictions on roll-outs that are not to be predicted again yet.
 func (p *Predictor) known(key Key, workloads []Workload) ([]Prediction, bool) {
 	p.mu.Lock()

@@ -28,8 +28,9 @@ const (
 	// stay Pending. Remedy: label the nodes, or correct `topologyKey`.
 	NoDomainReason condition.Reason = "NoDomain"
 	// SkewExceededReason : the skew of the running pods exceeds `maxSkew`, or there are fewer
-	// domains than `minDomains`. Remedy: delete pods of the domain with the most pods, one at
-	// a time: the scheduler does not move running pods.
+	// domains than `minDomains`. Remedy: do what the message says: set `nodeTaintsPolicy: Honor`,
+	// or delete the pod that it names and that would be scheduled in another domain; the
+	// scheduler does not move running pods.
 	SkewExceededReason condition.Reason = "SkewExceeded"
 )
 
@@ -73,8 +74,8 @@ const (
 	// the scheduler's. Remedy: see [my pod is Pending](pod-pending.md).
 	UnsatisfiableReason condition.Reason = "Unsatisfiable"
 	// InertSelectorReason : a constraint or an affinity has no effect: its `labelSelector`
-	// matches none of the pods, or no pod or no node has its key. Remedy: correct the
-	// `labelSelector` or the key that the message names, or remove the rule.
+	// matches none of the pods, or no pod or no node has its keys or values. Remedy: correct
+	// what the message names, or remove the rule.
 	InertSelectorReason condition.Reason = "InertSelector"
 )
 

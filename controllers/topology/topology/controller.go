@@ -15,6 +15,7 @@ import (
 
 	topologyv1 "github.com/edpm-operators/edpm-operators/apis/topology/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
+	"github.com/edpm-operators/edpm-operators/internal/placement"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
@@ -35,9 +36,16 @@ type Reconciler struct {
 	// Gather is how long changes of pods, nodes and consumers are gathered into one
 	// summary: a roll-out changes many of them.
 	Gather time.Duration
+	// Predictor says where pods would go that are made again.
+	Predictor Predictor
 
 	// kinds whose objects use Topologies and that the cluster has.
 	kinds []topology.Kind
+}
+
+// Predictor is what the controller needs of a [placement.Predictor].
+type Predictor interface {
+	Replace(ctx context.Context, pods []*corev1.Pod) ([]placement.Replacement, error)
 }
 
 // scope is what one reconciliation works on. Nodes and pods are those of the

@@ -17,7 +17,7 @@ import (
 )
 
 // spread is the phase that measures how the pods are spread.
-func (s *scope) spread(context.Context) error {
+func (s *scope) spread(ctx context.Context) error {
 	status := &s.topology.Status
 	status.Constraints = nil
 	var domains, skews []string
@@ -32,8 +32,7 @@ func (s *scope) spread(context.Context) error {
 		skews = append(skews, fmt.Sprintf("%d/%d", m.skew, c.MaxSkew))
 	}
 	status.DomainsSummary, status.SkewSummary = strings.Join(domains, "; "), strings.Join(skews, "; ")
-	s.judge()
-	return nil
+	return s.judge(ctx)
 }
 
 // measurement is how the pods that a constraint counts are spread. A constraint
@@ -168,7 +167,7 @@ func first[V any](of map[string]V, n int) []string {
 
 // judge sets the condition: of constraints that are ScheduleAnyway nothing is
 // demanded.
-func (s *scope) judge() {
+func (s *scope) judge(ctx context.Context) error {
 	status := &s.topology.Status
 	for i, c := range status.Constraints {
 		at := fmt.Sprintf("spec.topologySpreadConstraints[%d]", i)
@@ -177,15 +176,19 @@ func (s *scope) judge() {
 		case c.DomainCount == 0:
 			status.Conditions.MarkFalse(topologyv1.SpreadReadyCondition, topologyv1.NoDomainReason, condition.SeverityWarning,
 				"%s: no node has the label %s, so no pod can be scheduled: label the nodes, set topologyKey to a label that they have, or set whenUnsatisfiable: ScheduleAnyway", at, c.TopologyKey)
-			return
+			return nil
 		case !c.Holds:
+			remedy, err := s.remedy(ctx, &s.topology.Spec.TopologySpreadConstraints[i])
+			if err != nil {
+				return fmt.Errorf("looking for what reduces the skew of constraint %d: %w", i, err)
+			}
 			status.Conditions.MarkFalse(topologyv1.SpreadReadyCondition, topologyv1.SkewExceededReason, condition.SeverityWarning,
-				"%s: the pods are spread over %s with a skew of %d, and maxSkew is %d. The scheduler does not move running pods: delete pods of the %s with the most pods, one at a time, add domains if there are fewer than minDomains, or raise maxSkew",
-				at, c.TopologyKey, c.Skew, c.MaxSkew, c.TopologyKey)
-			return
+				"%s: the pods are spread over %s with a skew of %d, and maxSkew is %d. %s", at, c.TopologyKey, c.Skew, c.MaxSkew, remedy)
+			return nil
 		}
 	}
 	status.Conditions.MarkTrue(topologyv1.SpreadReadyCondition, "%s", holding(status.Constraints))
+	return nil
 }
 
 func holding(constraints []topologyv1.ConstraintStatus) string {
