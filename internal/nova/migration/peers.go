@@ -3,7 +3,6 @@ package migration
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -47,24 +46,14 @@ func wake(q watch.Queue, obj client.Object, names []string) {
 // note returns which computes are to look again after a compute has changed.
 func (c *Cells) note(obj client.Object) []string {
 	compute := obj.(*novav1.NovaExternalCompute)
-	c.mu.Lock()
-	if c.of == nil {
-		c.of = map[types.NamespacedName]*peers{}
-	}
-	if c.of[cellOf(compute)] == nil {
-		c.of[cellOf(compute)] = &peers{of: map[string]peer{}}
-	}
-	of := c.of[cellOf(compute)]
-	c.mu.Unlock()
-	return of.put(compute.Name, peerOf(compute))
+	return c.peersOf(compute).put(compute.Name, peerOf(compute))
 }
 
 // forget returns which computes are to look again after a compute has been deleted.
 func (c *Cells) forget(obj client.Object) []string {
 	compute := obj.(*novav1.NovaExternalCompute)
-	of := c.peersOf(compute)
-	names := of.remove(compute.Name)
-	if len(of.of) == 0 { // only events of computes change it, which come one after the other
+	names, isEmpty := c.peersOf(compute).remove(compute.Name)
+	if isEmpty {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.of, cellOf(compute))
@@ -76,10 +65,15 @@ func (c *Cells) forget(obj client.Object) []string {
 func (c *Cells) peersOf(compute *novav1.NovaExternalCompute) *peers {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if of := c.of[cellOf(compute)]; of != nil {
-		return of
+	if c.of == nil {
+		c.of = map[types.NamespacedName]*peers{}
 	}
-	return &peers{}
+	of := c.of[cellOf(compute)]
+	if of == nil {
+		of = &peers{of: map[string]peer{}, awaited: map[string]string{}}
+		c.of[cellOf(compute)] = of
+	}
+	return of
 }
 
 func cellOf(compute *novav1.NovaExternalCompute) types.NamespacedName {
@@ -92,8 +86,8 @@ type peers struct {
 	of map[string]peer // by name
 	// joining is how many are about to have their address, or to be in a run.
 	joining int
-	// awaited identifies the computes that someone has waited for; empty for no one.
-	awaited string
+	// awaited has the computes that wait until all are those of a digest, by the cell.
+	awaited map[string]string
 	known
 }
 
@@ -143,13 +137,15 @@ func (p *peers) put(name string, now peer) []string {
 	return p.arrived()
 }
 
-// remove returns which computes are to look again when the named one no longer exists.
-func (p *peers) remove(name string) []string {
+// remove returns which computes are to look again when the named one no longer exists, and
+// whether there is none any more.
+func (p *peers) remove(name string) (names []string, isEmpty bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.changed(p.of[name], peer{})
 	delete(p.of, name)
-	return p.arrived()
+	delete(p.awaited, name)
+	return p.arrived(), len(p.of) == 0
 }
 
 // changed counts who joins, and drops what followed from the former address and key.
@@ -176,14 +172,20 @@ func (p *peers) complaining(name string) []string {
 	return names
 }
 
-// arrived are all computes if they are those that someone has waited for. A cell never settles
+// arrived are the computes that have waited for those that there are now. A cell never settles
 // while one joins.
 func (p *peers) arrived() []string {
-	if p.awaited == "" || p.joining > 0 || p.awaited != p.digest() {
+	if len(p.awaited) == 0 || p.joining > 0 {
 		return nil
 	}
-	p.awaited = ""
-	return slices.Collect(maps.Keys(p.of))
+	var names []string
+	for name, digest := range p.awaited {
+		if digest == p.digest() {
+			names = append(names, name)
+			delete(p.awaited, name)
+		}
+	}
+	return names
 }
 
 // settled reports whether the digest, by its cell, is that of the computes as they are, the given one
@@ -196,12 +198,12 @@ func (p *peers) settled(compute *novav1.NovaExternalCompute, digest string) (isS
 	if seen.isJoining {
 		others--
 	}
-	if seen.identity() == peerOf(compute).identity() && p.digest() == digest {
-		p.awaited = ""
-		return true, others > 0
+	if seen.identity() != peerOf(compute).identity() || p.digest() != digest {
+		p.awaited[compute.Name] = digest
+		return false, others > 0
 	}
-	p.awaited = digest
-	return false, others > 0
+	delete(p.awaited, compute.Name)
+	return true, others > 0
 }
 
 // digest identifies the computes that have an address, with their keys.

@@ -95,12 +95,30 @@ func TestComputesAreWokenWhenTheCellHasWhatTheyWaitFor(t *testing.T) {
 	if woken := cells.note(joining(b.DeepCopy())); woken != nil {
 		t.Errorf("%v are woken while one joins; want none", woken)
 	}
-	woken := cells.note(b)
-	if slices.Sort(woken); !slices.Equal(woken, []string{"a", "b"}) {
-		t.Errorf("%v are woken; want both", woken)
+	if woken := cells.note(b); !slices.Equal(woken, []string{"a"}) {
+		t.Errorf("%v are woken; want the one that waits", woken)
 	}
 	if woken := cells.forget(b); woken != nil {
 		t.Errorf("%v are woken again; want none", woken)
+	}
+}
+
+func TestEachComputeIsWokenForTheStateOfTheCellThatItRead(t *testing.T) {
+	cells, a, b := &Cells{}, compute("a", "192.0.2.1", "key"), compute("b", "192.0.2.2", "key")
+	of := cells.peersOf(a) // of a reconciliation that began before any event
+	if isSettled, _ := of.settled(a, settle(a, b)); isSettled {
+		t.Fatal("the events of both computes are still to come")
+	}
+	cells.note(a)
+	cells.note(b)
+	if isSettled, _ := of.settled(a, settle(a)); isSettled {
+		t.Fatal("the cell has no second compute yet")
+	}
+	if isSettled, _ := of.settled(b, settle(a, b)); !isSettled {
+		t.Fatal("the cell has both computes")
+	}
+	if woken := cells.forget(b); !slices.Equal(woken, []string{"a"}) {
+		t.Errorf("%v are woken; want the one that waits for the state without the other", woken)
 	}
 }
 
