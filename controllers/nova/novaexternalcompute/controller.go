@@ -58,7 +58,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
 		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE, Identity: identity.HostCompute,
-		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, EmptySince: registration.EmptySince, Notices: []condition.Type{novav1.EvacuatedCondition, novav1.DrainedCondition}, Reads: reads, Busy: r.Services.Busy,
+		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, EmptySince: registration.EmptySince, Notices: []condition.Type{novav1.EvacuatedCondition, novav1.DrainedCondition}, Reads: reads,
+		Busy: func(ctx context.Context, obj client.Object) string {
+			return registration.Busy(ctx, mgr.GetClient(), r.Services, obj)
+		},
 		Bind: r.bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 			return r.watch(ctx, mgr, shared, b)

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // inProgress are the states of a migration in which nova-compute of both hosts works on it
@@ -17,19 +14,9 @@ var inProgress = []string{"queued", "accepted", "preparing", "running", "pre-mig
 // oldestMigration that is looked at: nova notes the progress of one that is running.
 const oldestMigration = 24 * time.Hour
 
-// Busy returns what the host of a compute does in nova that a restart of nova-compute would
-// interrupt; empty if nothing, if nova does not know the host, and if nova cannot be asked,
-// which is not to keep anyone from repairing it.
-func (o *Observer) Busy(ctx context.Context, compute client.Object) string {
-	nova, service := o.serviceOf(client.ObjectKeyFromObject(compute))
-	host := service.Host
-	if host == "" || service.ForcedDown { // nova-compute does nothing on a host that was off
-		return ""
-	}
-	c, err := o.Client(ctx, nova)
-	if err != nil {
-		return ""
-	}
+// Busy returns what a host does that a restart of nova-compute would interrupt; empty if nothing,
+// and if nova does not answer, which is not to keep anyone from repairing it.
+func (c *Client) Busy(ctx context.Context, host string) string {
 	migrations, err := c.Migrations(ctx, host)
 	if err != nil {
 		return ""
@@ -44,16 +31,4 @@ func (o *Observer) Busy(ctx context.Context, compute client.Object) string {
 		return fmt.Sprintf("server %s has the task %s", guests[at].ID, Shorten(guests[at].Task))
 	}
 	return ""
-}
-
-// serviceOf returns the Nova that a compute is observed in, and its service there.
-func (o *Observer) serviceOf(compute types.NamespacedName) (nova types.NamespacedName, service Service) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for nova, c := range o.novas {
-		if s, observed := c.subjects[Name{NamespacedName: compute}]; observed {
-			return nova, c.view(s).Service
-		}
-	}
-	return nova, Service{}
 }

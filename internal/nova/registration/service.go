@@ -146,11 +146,40 @@ func findAPI(ctx context.Context, reader client.Reader, namespace, cellName stri
 // askable returns a client of a Nova. Before the Nova was looked at by a manager that has
 // just been started the attempt is repeated, and nothing is said.
 func (s *service) askable(ctx context.Context, api *novav1.Nova) (*computeservice.Client, error) {
-	key := client.ObjectKeyFromObject(api)
-	if !s.observer.Configured(key) && api.Status.Conditions.IsTrue(condition.InputReadyCondition) {
+	if isUnseen(s.observer, api) {
 		return nil, apply.CacheBehind(api, "Nova")
 	}
-	return s.observer.Client(ctx, key)
+	return s.observer.Client(ctx, client.ObjectKeyFromObject(api))
+}
+
+// isUnseen reports whether a manager that has just been started has yet to look at a Nova, whose
+// API it can ask then.
+func isUnseen(observer *computeservice.Observer, api *novav1.Nova) bool {
+	return !observer.Configured(client.ObjectKeyFromObject(api)) && api.Status.Conditions.IsTrue(condition.InputReadyCondition)
+}
+
+// Busy returns what the host of a NovaExternalCompute does in nova that a restart of nova-compute
+// would interrupt; empty if nothing, if nova does not know the host, and if nova cannot be asked,
+// which is not to keep anyone from repairing it. The host is the one that the compute shows: a
+// manager that has just been started has not listed the services yet.
+func Busy(ctx context.Context, reader client.Reader, observer *computeservice.Observer, obj client.Object) string {
+	compute := obj.(*novav1.NovaExternalCompute)
+	service := compute.Status.ComputeService
+	if service == nil || service.ForcedDown { // nova-compute does nothing on a host that was off
+		return ""
+	}
+	_, api, err := findAPI(ctx, reader, compute.Namespace, compute.Spec.CellName)
+	if err != nil || api == nil {
+		return ""
+	}
+	if isUnseen(observer, api) {
+		return "the operators have just been started, and have not asked nova yet what it does on the host"
+	}
+	nova, err := observer.Client(ctx, client.ObjectKeyFromObject(api))
+	if err != nil {
+		return ""
+	}
+	return nova.Busy(ctx, service.Host)
 }
 
 // notObserved is the condition of a service whose cell no Nova with an API manages.
