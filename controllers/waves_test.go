@@ -276,6 +276,21 @@ var _ = Describe("A restart of nova-compute", func() {
 		w.exactlyOnce()
 	})
 
+	It("waits before a manager that was just started has listed the services of computes", func() {
+		deploy("n000")
+		server.Boot("n000", 1)
+		server.Alter("guest-0", func(g *fakenova.Guest) { g.Task = "spawning" })
+		w.opts.Services.Interval, w.opts.Services.Soon = time.Hour, time.Hour
+		w.restart()
+		configure("n000")
+		w.halted(w.compute("n000"), condition.DeploymentReadyCondition, condition.Reason(edpm.HostBusy), "has the task spawning")
+		Expect(w.times("n000", novav1.NovaStep)).To(Equal(1))
+
+		By("nothing being done any more")
+		server.Alter("guest-0", func(g *fakenova.Guest) { g.Task = "" })
+		Eventually(func() int { return w.times("n000", novav1.NovaStep) }).Should(Equal(2))
+	})
+
 	It("waits, as one of libvirt does, for a resize on both of its hosts", func() {
 		deploy("n000", "n001")
 		complete := server.Resize("n000", "n001")
@@ -337,6 +352,11 @@ var _ = Describe("The services of a cell in pods", func() {
 
 		sick := w.sick(map[string]fakekube.Outcome{"n001/nova": fakekube.Failed})
 		setImage(cell, "compute:2")
+		w.calm()
+		counts(cell, novav1.ComputesStatus{Total: 2, Outdated: 2})
+
+		By("the conductor being ready, which comes before computes")
+		startSets(w.ns)
 		w.halted(w.compute("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
 		counts(cell, novav1.ComputesStatus{Total: 2, Current: 1, Outdated: 1, Failed: 1})
 		Expect(template(Default)).To(Equal(before))

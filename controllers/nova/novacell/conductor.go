@@ -85,8 +85,25 @@ func (s *scope) countComputes(ctx context.Context) error {
 		return fmt.Errorf("listing the computes of the cell in pods: %w", err)
 	}
 	s.computes, s.inPods = computes.Items, inPods.Items
+	if err := s.advanceComputes(ctx); err != nil {
+		return err
+	}
 	rollout.Sum(s.cell, s.computes, s.inPods)
 	migration.Settle(s.cell, computes.Items)
+	return nil
+}
+
+// advanceComputes brings the update of the computes forward, in a cell without a Nova once the
+// conductor runs its new image, and so the schema has its new version: a Nova names the image of the
+// computes when their turn in the order of nova has come.
+func (s *scope) advanceComputes(ctx context.Context) error {
+	if metav1.GetControllerOf(s.cell) == nil && s.withoutConductor() == "" {
+		lagging, err := podified.Lagging(ctx, s.Client, s.cell.Namespace, novav1.ConductorName(s.cell.Name), s.image())
+		if lagging != "" || err != nil {
+			return err
+		}
+	}
+	rollout.Advance(s.cell, s.computes)
 	return nil
 }
 

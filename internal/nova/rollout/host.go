@@ -52,7 +52,7 @@ func (h *Host) due() string {
 // next is the image that the host pulls while its services run with another one, empty for
 // none. A host that is deployed for the first time has nothing to interrupt.
 func (h *Host) next() string {
-	if !isDeployed(h.compute) {
+	if !isDeployed(h.compute) || isInRepair(h.compute) {
 		return ""
 	}
 	return h.due()
@@ -86,7 +86,7 @@ func (h *Host) isReleased() bool {
 // turn returns the image of the cell if it is the turn of the compute to get it, else nothing.
 func (h *Host) turn() string {
 	update := h.cell.Status.ComputeUpdate
-	if h.due() == "" || !update.Verified && update.First != h.compute.Name || !hasPulled(h.compute, update.Image) {
+	if h.due() == "" || isInRepair(h.compute) || !update.Verified && update.First != h.compute.Name || !hasPulled(h.compute, update.Image) {
 		return ""
 	}
 	return update.Image

@@ -28,6 +28,7 @@ func TestAHostPullsTheImageThatItsComputeIsAboutToGet(t *testing.T) {
 		"which the compute has":                {&novav1.ComputeUpdate{Image: "2"}, []func(*novav1.NovaExternalCompute){own("2")}, ""},
 		"not in place of a chosen one":         {&novav1.ComputeUpdate{Image: "2"}, []func(*novav1.NovaExternalCompute){chosen}, ""},
 		"not before its first deployment":      {&novav1.ComputeUpdate{Image: "2"}, []func(*novav1.NovaExternalCompute){fresh}, ""},
+		"not while it is in repair":            {&novav1.ComputeUpdate{Image: "2"}, []func(*novav1.NovaExternalCompute){inRepair}, ""},
 		"not when it is deleted":               {&novav1.ComputeUpdate{Image: "2"}, []func(*novav1.NovaExternalCompute){leaving}, ""},
 		"although the spec names no image":     {&novav1.ComputeUpdate{Image: "2"}, []func(*novav1.NovaExternalCompute){own("")}, "2"},
 		"also after its turn, until it has it": {&novav1.ComputeUpdate{Image: "2", Verified: true}, []func(*novav1.NovaExternalCompute){unpulled}, "2"},

@@ -85,10 +85,15 @@ var Changes = watch.SpecOr(func(obj client.Object) (seen struct{ image, deployed
 	return seen
 })
 
-// Sum counts the computes of a cell, and brings their update forward.
+// Advance brings the update of the computes of a cell forward. It is for when the conductors of
+// the cell have the release of the new image.
+func Advance(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute) {
+	advance(cell.Status.ComputeUpdate, imageOf(cell), computes)
+}
+
+// Sum counts the computes of a cell, and says which of those in pods is next in their update.
 func Sum(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute, inPods []novav1.NovaCompute) {
 	status, image := &cell.Status, imageOf(cell)
-	advance(status.ComputeUpdate, image, computes)
 	if status.ComputeUpdate != nil {
 		status.ComputeUpdate.Pods = nextPods(image, inPods)
 	}
@@ -96,9 +101,17 @@ func Sum(cell *novav1.NovaCell, computes []novav1.NovaExternalCompute, inPods []
 	if len(computes) > 0 {
 		status.Computes = count(image, computes)
 	}
-	if u := status.ComputeUpdate; u != nil && u.Verified && !isOutdated(cell, u.Image) {
+	if u := status.ComputeUpdate; u != nil && u.Verified && !isOutdated(cell, u.Image) && !keepsEarlier(u.Image, computes) {
 		status.ComputesRelease = u.Image
 	}
+}
+
+// keepsEarlier reports whether a compute has another image than its cell because it was chosen for
+// it. Services that restarted now would ask in vain which release all computes have.
+func keepsEarlier(image string, computes []novav1.NovaExternalCompute) bool {
+	return slices.ContainsFunc(computes, func(c novav1.NovaExternalCompute) bool {
+		return isDeployed(&c) && c.Status.Images[novav1.ComputeComponent] != image
+	})
 }
 
 // Release identifies the images that the computes of cells have had since all followed the last
@@ -226,6 +239,13 @@ func hasPulled(c *novav1.NovaExternalCompute, image string) bool {
 	return !isDeployed(c) || c.Status.PulledImage == image
 }
 
+// isInRepair reports whether a host is down and was disabled by the annotation of its node: an update
+// leaves it until it is up again. A step that fails on it would keep others from theirs (maxUnavailable).
+func isInRepair(c *novav1.NovaExternalCompute) bool {
+	service := c.Status.ComputeService
+	return service != nil && !service.Up && service.Disabled && service.DisabledFor != "" && service.DisabledReason == service.DisabledFor
+}
+
 // inProgress are the reasons of computes on which a step is about to be run.
 var inProgress = []condition.Reason{condition.Reason(edpm.Pending), condition.Reason(edpm.RolloutHeld), condition.Reason(edpm.HostBusy), condition.Reason(edpm.Running)}
 
@@ -233,7 +253,7 @@ var inProgress = []condition.Reason{condition.Reason(edpm.Pending), condition.Re
 // which a step fails, is not waited for; it keeps its image.
 func pulls(c *novav1.NovaExternalCompute, image string) bool {
 	deployed := c.Status.Conditions.Get(condition.DeploymentReadyCondition)
-	return !hasPulled(c, image) && deployed != nil && (deployed.Status == "True" || slices.Contains(inProgress, deployed.Reason))
+	return !hasPulled(c, image) && !isInRepair(c) && deployed != nil && (deployed.Status == "True" || slices.Contains(inProgress, deployed.Reason))
 }
 
 // choose returns which of the computes without an image gets it first, empty while hosts pull

@@ -70,6 +70,10 @@ func waitsForNode(c *novav1.NovaExternalCompute) {
 	c.Status.Conditions.MarkUnknown(condition.DeploymentReadyCondition, condition.InitReason, "no")
 }
 
+func inRepair(c *novav1.NovaExternalCompute) {
+	c.Status.ComputeService = &novav1.ComputeServiceStatus{Disabled: true, DisabledFor: "repair", DisabledReason: "repair"}
+}
+
 func paused(c *novav1.NovaExternalCompute) { c.Spec.Deploy = ptr.To(false) }
 
 func leaving(c *novav1.NovaExternalCompute) { c.DeletionTimestamp = ptr.To(metav1.Now()) }
@@ -141,6 +145,7 @@ func TestOneComputeGetsANewImageFirst(t *testing.T) {
 		"none if no host could pull it":           {begun, computes{compute("a", "1", unpulled, failed), compute("b", "1", unpulled, failed)}, begun},
 		"one that could pull it":                  {begun, computes{compute("a", "1", unpulled, failed), compute("b", "1")}, first("b")},
 		"one although nothing is run on another":  {begun, computes{compute("a", "1", unpulled, waitsForNode), compute("b", "1")}, first("b")},
+		"one although another is in repair":       {begun, computes{compute("a", "1", unpulled, inRepair), compute("b", "1")}, first("b")},
 		"one that is deployed for the first time": {begun, computes{compute("a", "1", unpulled, fresh)}, first("a")},
 		"it stays while it runs":                  {first("b"), computes{compute("a", "1"), compute("b", "2", running)}, first("b")},
 		"it stays when it fails":                  {first("b"), computes{compute("a", "1"), compute("b", "2", failed)}, first("b")},
@@ -204,6 +209,7 @@ func TestServicesOfACellRestartOnceAllComputesHaveFollowed(t *testing.T) {
 		"all have followed":            {sum(update, compute("a", "2"), compute("b", "2", failed, leaving)), "2"},
 		"one has not":                  {sum(update, compute("a", "2"), compute("b", "2", running)), ""},
 		"the first has not":            {sum(&novav1.ComputeUpdate{Image: "2", First: "a"}, compute("a", "2", running)), ""},
+		"one keeps an earlier one":     {sum(update, compute("a", "2"), compute("b", "1", chosen)), ""},
 		"there has been no update":     {sum(nil, compute("a", "2")), ""},
 		"the update is to another one": {sum(&novav1.ComputeUpdate{Image: "1", Verified: true}, compute("a", "2")), ""},
 	} {
