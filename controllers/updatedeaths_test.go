@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,6 +94,9 @@ var _ = Describe("An update of a Nova", func() {
 			g.Expect(status.UpgradeCheck).To(BeNil())
 			g.Expect(releases(w.images(g))).To(HaveEach("2"))
 			g.Expect(status.Jobs).To(And(HaveKey("nova-cell0-mapping"), HaveKey("nova-cell1-mapping")))
+		}
+		if rng.IntN(2) == 0 { // as a day later
+			Expect(api.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace(w.ns), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		}
 		cut := w.wire.cutAfter(at, answered)
 		annotate(nova, common.UpdateAnnotation, id)

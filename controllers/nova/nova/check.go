@@ -21,11 +21,11 @@ import (
 
 func checkJobName(nova string) string { return nova + "-upgrade-check" }
 
-// forgetRefused takes the images of an update that was not allowed to change anything for
-// not chosen: it is taken back when nothing asks for them any more.
+// forgetRefused takes images that have not passed the check, and so have changed nothing, for not
+// chosen: they are taken back when nothing asks for them any more.
 func (s *scope) forgetRefused() {
-	if status := &s.nova.Status; status.Deployed != nil && status.UpgradeCheck == nil {
-		status.Images = maps.Clone(status.Deployed)
+	if s.nova.Status.Deployed != nil && !s.checked() {
+		s.nova.Status.Images = maps.Clone(s.target())
 	}
 }
 
@@ -48,7 +48,8 @@ func (s *scope) checked() bool {
 }
 
 // checkUpdate is the phase that keeps an update from changing anything until its images are
-// known to work. It halts for nothing: what is deployed is looked after meanwhile.
+// known to work. It does not halt for what is wrong: what is deployed is looked after meanwhile. That
+// they work is recorded before anything is changed, or a manager that dies would not know it.
 func (s *scope) checkUpdate(ctx context.Context) error {
 	status := &s.nova.Status
 	if status.Deployed == nil {
@@ -67,6 +68,9 @@ func (s *scope) checkUpdate(ctx context.Context) error {
 			return err
 		}
 		status.UpgradeCheck = &novav1.UpgradeCheck{Images: maps.Clone(status.Images), Warnings: warnings}
+		begins := phase.Waiting(novav1.UpgradeCheckReadyCondition, novav1.UpdatingReason, "The new images can be used: the update begins")
+		begins.After = again
+		return begins
 	}
 	s.Services.Unwatch(client.ObjectKeyFromObject(s.nova))
 	status.Conditions.MarkTrue(novav1.UpgradeCheckReadyCondition, "The new images can be used. Warnings: %s", cmp.Or(status.UpgradeCheck.Warnings, "none"))
@@ -117,8 +121,10 @@ func (s *scope) checkData(ctx context.Context) error {
 	if w.err != nil || w.halt == nil {
 		return w.err
 	}
-	return phase.Failing(novav1.UpgradeCheckReadyCondition, novav1.DataNotMigratedReason,
+	halt := phase.Failing(novav1.UpgradeCheckReadyCondition, novav1.DataNotMigratedReason,
 		"Data of the release that is deployed is not migrated: %s. Nothing is updated until condition %s is True", strings.TrimSuffix(w.halt.Message, "."), novav1.OnlineMigrationsReadyCondition)
+	halt.Severity = w.halt.Severity // one that is in progress is waited for
+	return halt
 }
 
 // firstImage is the one that an update would begin with: that of the API, which updates

@@ -256,7 +256,7 @@ func synced(obj client.Object) bool {
 func computesWaitedFor(obj client.Object) string {
 	cell := obj.(*novav1.NovaCell)
 	image := cell.Status.Images[novav1.ComputeComponent]
-	return fmt.Sprint(image, rollout.Lagging(cell, image))
+	return fmt.Sprint(image, rollout.Lagging(cell, image), cell.Status.ComputesRelease)
 }
 
 // readInputs is the phase that selects the passwords of the cells. It takes what is there of

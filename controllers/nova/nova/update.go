@@ -8,6 +8,7 @@ import (
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
@@ -99,6 +100,10 @@ func (s *scope) update(ctx context.Context) error {
 	if halt := s.restartOnce(); halt != nil {
 		return halt
 	}
+	if cell := s.restarting(); cell != "" {
+		s.updating("NovaCell " + cell + " has restarted its services, as all computes are updated: see its conditions")
+		return nil
+	}
 	s.reached = true
 	if s.configured() {
 		s.updating("the data of all cells is migrated: see condition " + string(novav1.OnlineMigrationsReadyCondition))
@@ -120,6 +125,18 @@ func (s *scope) restartOnce() *phase.Halt {
 	halt := phase.Waiting(novav1.UpdateReadyCondition, novav1.UpdatingReason, "All computes are updated: restarting the services of the cells")
 	halt.After = again
 	return halt
+}
+
+// restarting is the first cell whose services have not been told the release of all computes; empty
+// if all have. That their pods have restarted is for lagging to say.
+func (s *scope) restarting() string {
+	for _, cell := range s.cells {
+		made := rotation.Inputs(s.credentials(cell.ShortName()), s.restarts())
+		if rollout := cell.Status.ConfigRollout; rollout == nil || rollout.Inputs != made {
+			return cell.Name
+		}
+	}
+	return ""
 }
 
 // finishUpdate ends an update that is complete, unless other images were chosen since. It
