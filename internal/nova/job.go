@@ -163,7 +163,11 @@ func DiscoveryJob(name string, hosts []string, found time.Time, byService bool, 
 	if byService {
 		command = append(command, "--by-service")
 	}
-	job, err := newJob(name, fmt.Sprintf("map %d hosts to their cells", len(hosts)), config, podified.Snippets{}, command)
+	purpose := fmt.Sprintf("map %d hosts to their cells", len(hosts))
+	if len(hosts) == 0 {
+		purpose = "map all hosts to their cells"
+	}
+	job, err := newJob(name, purpose, config, podified.Snippets{}, command)
 	if err != nil {
 		return nil, err
 	}

@@ -169,7 +169,7 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 	if s.nova.Status.Jobs == nil {
 		s.nova.Status.Jobs = map[string]string{}
 	}
-	names := append([]string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name)}, s.optionsJobs()...)
+	names := append([]string{databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name), allHostsJobName(s.nova.Name)}, s.optionsJobs()...)
 	for cell := range s.nova.Spec.CellTemplates {
 		names = append(names, mappingJobName(s.nova.Name, cell), migrationsJobName(s.nova.Name, cell))
 	}

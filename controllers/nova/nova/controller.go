@@ -162,7 +162,7 @@ var kind = podified.Kind{
 // name of each cell, and those of its services and Jobs.
 func secretsOf(obj client.Object) []string {
 	s := scopeOf(obj)
-	names, jobs := append([]string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, s.nova.Status.HeldSecrets...), append(s.optionsJobs(), databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name), checkJobName(s.nova.Name))
+	names, jobs := append([]string{s.nova.Spec.Secret, s.nova.Spec.NotificationsBusSecretName, s.nova.Spec.CABundleSecretName}, s.nova.Status.HeldSecrets...), append(s.optionsJobs(), databaseJobName(s.nova.Name), discoveryJobName(s.nova.Name), allHostsJobName(s.nova.Name), checkJobName(s.nova.Name))
 	for cell, template := range s.nova.Spec.CellTemplates {
 		names = append(names, novav1.CellName(s.nova.Name, cell), s.bus(cell, template))
 		jobs = append(jobs, mappingJobName(s.nova.Name, cell), migrationsJobName(s.nova.Name, cell), purgeJobName(s.nova.Name, cell))

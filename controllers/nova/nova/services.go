@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
@@ -86,11 +88,10 @@ func (s *scope) computeServices(ctx context.Context) error {
 
 // mapHosts runs the Job for hosts that wait for it. The Nova is Ready meanwhile.
 func (s *scope) mapHosts(ctx context.Context) error {
-	round := s.Services.Discovery(client.ObjectKeyFromObject(s.nova))
-	if round == nil {
-		return nil
+	err := s.mapAgain(ctx)
+	if round := s.Services.Discovery(client.ObjectKeyFromObject(s.nova)); err == nil && round != nil {
+		err = s.discover(ctx, round)
 	}
-	err := s.discover(ctx, round)
 	var halt *phase.Halt
 	mark := &s.nova.Status.Conditions
 	switch {
@@ -118,6 +119,18 @@ func (s *scope) hasComputes(ctx context.Context) (bool, error) {
 }
 
 func discoveryJobName(nova string) string { return nova + "-discover-hosts" }
+
+func allHostsJobName(nova string) string { return nova + "-discover-all-hosts" }
+
+// mapAgain maps all hosts that are not mapped, once for each token by which a person asks for all
+// Jobs again: of hosts that were mapped nova is not asked again whether they are.
+func (s *scope) mapAgain(ctx context.Context) error {
+	if s.nova.Annotations[common.RerunAnnotation] == "" {
+		return nil
+	}
+	job, err := nova.DiscoveryJob(allHostsJobName(s.nova.Name), nil, time.Time{}, true, s.config)
+	return s.run(ctx, novav1.NovaComputeServicesReadyCondition, job, err)
+}
 
 // discover maps the hosts of a round. That it was done is not remembered: nova knows,
 // and is asked again.
