@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -76,7 +73,7 @@ func (u *updateCommand) run(ctx context.Context, in io.Reader, out io.Writer, ar
 		fmt.Fprintf(out, "%s: the operators bring no other images\n", arg)
 		return nil
 	}
-	if err := plan(out, r); err != nil {
+	if err := u.plan(ctx, out, r); err != nil {
 		return err
 	}
 	if !u.yes && !confirmed(in, out, arg) {
@@ -119,19 +116,6 @@ func read(obj *unstructured.Unstructured) (*released, error) {
 	}
 	r := &released{}
 	return r, json.Unmarshal(text, r)
-}
-
-// plan prints what the update replaces.
-func plan(out io.Writer, r *released) error {
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "COMPONENT\tPRESENT IMAGE\tNEW IMAGE")
-	for _, name := range slices.Sorted(maps.Keys(r.Status.Update.Images)) {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", name, r.Status.Images[name], r.Status.Update.Images[name])
-	}
-	if r.Kind == "Nova" {
-		fmt.Fprintf(w, "Nothing changes until a check of databases and computes has passed: see condition %s\n", novav1.UpgradeCheckReadyCondition)
-	}
-	return w.Flush()
 }
 
 // confirmed reports whether a person answers with yes.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
@@ -18,8 +19,19 @@ func (k *kubectl) makeNova() *novav1.Nova {
 	k.make(nova)
 	nova.Status.Conditions = condition.Conditions{is(condition.ReadyCondition, "", "")}
 	nova.Status.Images = map[string]string{"api": "api:1", "conductor": "conductor:1"}
-	nova.Status.Update = &common.Update{ID: "0123abcd", Images: map[string]string{"api": "api:2"}}
+	nova.Status.Update = &common.Update{ID: "0123abcd", Images: map[string]string{"api": "api:2", "compute": "compute:2"}}
 	k.writeStatus(nova)
+	for name, owner := range map[string]*novav1.Nova{"nova-cell1": nova, "other-cell1": nil} {
+		cell := &novav1.NovaCell{ObjectMeta: k.meta(name)}
+		cell.Spec.CellName = name
+		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.KeystoneAuthURL = "osp-secret", "bus", "http://keystone.example:5000"
+		if owner != nil {
+			cell.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, novav1.GroupVersion.WithKind("Nova"))}
+		}
+		k.make(cell)
+		cell.Status.Computes = &novav1.ComputesStatus{Total: 4, Pinned: 1}
+		k.writeStatus(cell)
+	}
 	return nova
 }
 
@@ -55,6 +67,8 @@ func TestUpdate(t *testing.T) {
 	t.Run("accepts what it has shown, and follows it", func(t *testing.T) {
 		screen, ended := k.start("update", "Nova/nova", "--yes")
 		screen.await(t, "api        api:1          api:2\n")
+		screen.await(t, "  1. the schema of the API database\n  2. the API\n  3. computes, one first, then a few at a time\n")
+		screen.await(t, "NovaCell nova-cell1: 3 hosts; 1 keep an image that was chosen for them\n")
 		await(t, "0123abcd")
 		nova.Status.Update, nova.Status.Images["api"] = nil, "api:2"
 		nova.Status.Conditions = condition.Conditions{is(condition.ReadyCondition, "JobRunning", "Job nova-api-db-sync is to sync")}
