@@ -140,16 +140,33 @@ var _ = Describe("A machine whose release is refused", func() {
 })
 
 var _ = Describe("A machine whose claim is refused", func() {
-	It("shows a remedy, and the node claims another one once it is paused", func() {
+	It("gives way to another one", func() {
 		w, _ := newMetal("m0", "m1")
-		accept := w.refuse("object.metadata.name != 'm0'")
+		w.refuse("object.metadata.name != 'm0'")
 		w.awaitRefusal("m0")
 		w.make(MakeNode("n", w.ns).Role("compute").Obj())
-		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason, "Claiming BareMetalHost m0 is refused", "not with this object", metal3v1.PausedAnnotation)
-		Expect(w.claims()).To(BeEmpty())
-		accept()
-		change(w.host("m0"), func(h *metal3v1.BareMetalHost) { h.Annotations = map[string]string{metal3v1.PausedAnnotation: ""} })
 		Expect(w.provisioned("n").Name).To(Equal("m1"))
+		Expect(w.claims()).To(Equal(map[string]string{"m1": "n"}))
+	})
+
+	It("shows a remedy if there is no other one, and is claimed when it is corrected", func() {
+		w, _ := newMetal("m0")
+		accept := w.refuse("object.metadata.name != 'm0'")
+		w.awaitRefusal("m0")
+		node := MakeNode("n", w.ns).Role("compute").Obj()
+		node.Spec.BareMetalHost = "m0"
+		w.make(node)
+		w.halted(w.node("n"), dataplanev1.ProvisionReadyCondition, dataplanev1.MetalWriteRefusedReason, "Claiming BareMetalHost m0 is refused", "not with this object", "name another host in spec.bareMetalHost of the node")
+		Expect(w.claims()).To(BeEmpty())
+		Expect(get(Default, w.node("n")).Status.BareMetalHost).To(BeNil())
+		accept()
+		Eventually(func(g Gomega) { // which wakes the node
+			host := w.bmh(g, "m0")
+			host.Labels = map[string]string{"corrected": time.Now().Format("150405.000000000")}
+			g.Expect(api.Update(ctx, host)).To(Succeed())
+			g.Expect(w.claims()).To(HaveLen(1))
+		}).Should(Succeed())
+		Expect(w.provisioned("n").Name).To(Equal("m0"))
 	})
 
 	It("gives way to another one if rootDeviceHints meet a root volume in software RAID", func() {

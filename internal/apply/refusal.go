@@ -22,6 +22,19 @@ func IsRefusal(err error) bool {
 	return errors.As(err, &status) && (refused(status) || unanswered(status))
 }
 
+// IsUnanswered reports whether an error is that of a write that a webhook could not be asked about.
+func IsUnanswered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && unanswered(status)
+}
+
+// IsDryRunUnsupported reports whether an error is that of a dry run which a webhook with side effects
+// keeps from being made: it says nothing of the write.
+func IsDryRunUnsupported(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && strings.Contains(status.Status().Message, "does not support dry run")
+}
+
 // refused reports whether the object is not accepted. A webhook chooses the code of its denial,
 // which can be that of a conflict.
 func refused(err apierrors.APIStatus) bool {

@@ -54,11 +54,21 @@ func judgeError(host *metal3v1.BareMetalHost) Verdict {
 	case !host.DeletionTimestamp.IsZero():
 		return stopped(host, dataplanev1.MetalHostLostReason, "is being deleted while this node uses it: baremetal-operator deprovisions it. Delete the node too, or set annotation "+common.ReplaceHostAnnotation+" to have another machine")
 	case has(host, metal3v1.PausedAnnotation):
-		return stopped(host, dataplanev1.MetalPausedReason, "is paused: baremetal-operator does nothing. Remove annotation "+metal3v1.PausedAnnotation)
+		return Unattended(host)
 	case host.Status.OperationalStatus == metal3v1.StatusError || host.Status.ErrorType != "":
 		return Verdict{dataplanev1.MetalErrorReason, condition.SeverityWarning, fmt.Sprintf(
 			"BareMetalHost %s: %s. baremetal-operator tries again; correct what the message names, or set annotation %s of the node to have another machine",
 			host.Name, Complaint(host), common.ReplaceHostAnnotation)}
+	}
+	return Verdict{}
+}
+
+// Unattended says that baremetal-operator is not to do anything with a host, if that is so.
+func Unattended(host *metal3v1.BareMetalHost) Verdict {
+	for annotation, what := range map[string]string{metal3v1.PausedAnnotation: "paused", metal3v1.DetachedAnnotation: "detached"} {
+		if has(host, annotation) {
+			return stopped(host, dataplanev1.MetalPausedReason, "is "+what+": baremetal-operator does nothing. Remove annotation "+annotation)
+		}
 	}
 	return Verdict{}
 }
@@ -83,6 +93,9 @@ func escapeForeignText(text string) string {
 
 // judgeProgress judges the states from registration to the image.
 func judgeProgress(host *metal3v1.BareMetalHost, state metal3v1.ProvisioningState) Verdict {
+	if v := Unattended(host); !v.Done() {
+		return v
+	}
 	waits := func(reason condition.Reason, text string) Verdict {
 		return Verdict{reason, condition.SeverityInfo, fmt.Sprintf("BareMetalHost %s %s", host.Name, text)}
 	}

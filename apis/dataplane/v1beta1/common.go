@@ -678,8 +678,8 @@ const (
 	// MetalWriteRefusedReason : a write to the BareMetalHost is refused, by baremetal-operator's
 	// webhook or another rule of the cluster, or the webhook does not answer; the message has
 	// its words. Remedy: correct the BareMetalHost or the webhook, and it continues
-	// automatically; to have another machine, set annotation `baremetalhost.metal3.io/paused`
-	// on the BareMetalHost; to delete the node and leave the machine as it is, annotation
+	// automatically; to have another machine, register one, or name it in `spec.bareMetalHost`;
+	// to delete the node and leave the machine as it is, set annotation
 	// `edpm.openstack.org/skip-cleanup: "true"` on the node.
 	MetalWriteRefusedReason condition.Reason = "BareMetalHostWriteRefused"
 	// MetalReleasingReason : the node is being deleted, or its machine replaced, and waits

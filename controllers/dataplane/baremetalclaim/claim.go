@@ -238,12 +238,38 @@ func (s *scope) chooseHost(ctx context.Context) (*metal3v1.BareMetalHost, error)
 	if host, err := s.chosenBefore(want, hosts); err != nil || host != nil {
 		return host, err
 	}
-	host, err := want.from(hosts)
+	host, err := s.acceptable(ctx, want, hosts)
 	if err != nil {
 		return nil, err
 	}
 	s.node.Status.BareMetalHost = s.newChoice(host.Name)
 	return nil, errNoted
+}
+
+// mostTried is how many hosts are tried at a time to be claimed.
+const mostTried = 10
+
+// acceptable returns the host to claim: the best one whose claim is not refused in a dry run. A webhook
+// of baremetal-operator judges the whole object, also what was there before, so that a host can refuse
+// every change. The error is what is said of the first of them if all are refused.
+func (s *scope) acceptable(ctx context.Context, want wanting, hosts []metal3v1.BareMetalHost) (*metal3v1.BareMetalHost, error) {
+	var refusal error
+	for range mostTried {
+		host, err := want.from(hosts)
+		if err != nil {
+			return nil, cmp.Or(refusal, err)
+		}
+		err = s.patchClaim(ctx, host.DeepCopy(), *s.role.Spec.BaremetalSetTemplate.Image, client.DryRunAll)
+		switch {
+		case err == nil || apply.IsDryRunUnsupported(err):
+			return host, nil
+		case !apply.IsRefusal(err) || apply.IsUnanswered(err):
+			return nil, s.claimError(host, err)
+		}
+		refusal = cmp.Or(refusal, s.claimError(host, err))
+		hosts = slices.DeleteFunc(slices.Clone(hosts), func(h metal3v1.BareMetalHost) bool { return h.Name == host.Name })
+	}
+	return nil, refusal
 }
 
 // anyHost is an error if the cache has no host that the node has or may claim. One
@@ -359,17 +385,30 @@ func (s *scope) writeClaim(ctx context.Context, host *metal3v1.BareMetalHost, pl
 	if err != nil {
 		return err
 	}
-	t := s.role.Spec.BaremetalSetTemplate
-	patch, err := metal.Claim{Node: s.node, Secret: metal.SecretName(s.node.Name), Image: plan.Image, Hints: t.RootDeviceHints, CleaningMode: t.AutomatedCleaningMode}.Patch(host)
-	if err != nil {
-		return err
-	}
-	if err := s.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
-		return metal.WriteError(host, "Claiming", "Correct the BareMetalHost or baremetalSetTemplate, or set annotation "+metal3v1.PausedAnnotation+" on the BareMetalHost to have another one", err)
+	if err := s.patchClaim(ctx, host, plan.Image); err != nil {
+		return s.claimError(host, err)
 	}
 	claimed := s.node.Status.BareMetalHost
 	claimed.Claimed, claimed.InputHash = true, hash
 	return nil
+}
+
+// patchClaim writes the claim of the host, which has the answer afterwards.
+func (s *scope) patchClaim(ctx context.Context, host *metal3v1.BareMetalHost, image metal3v1.Image, options ...client.PatchOption) error {
+	t := s.role.Spec.BaremetalSetTemplate
+	patch, err := metal.Claim{Node: s.node, Secret: metal.SecretName(s.node.Name), Image: image, Hints: t.RootDeviceHints, CleaningMode: t.AutomatedCleaningMode}.Patch(host)
+	if err != nil {
+		return err
+	}
+	return s.Patch(ctx, host, client.RawPatch(types.MergePatchType, patch), append(options, client.FieldOwner(fieldManager))...)
+}
+
+func (s *scope) claimError(host *metal3v1.BareMetalHost, err error) error {
+	remedy := "Correct the BareMetalHost or baremetalSetTemplate, or register another host"
+	if s.node.Spec.BareMetalHost != "" {
+		remedy = "Correct the BareMetalHost or baremetalSetTemplate, or name another host in spec.bareMetalHost of the node"
+	}
+	return metal.WriteError(host, "Claiming", remedy, err)
 }
 
 // intendedAddress is the static address of the node, empty if it has none.

@@ -112,6 +112,9 @@ func (s *scope) deprovision(ctx context.Context, host *metal3v1.BareMetalHost, w
 		}
 		return err
 	}
+	if v := metal.Unattended(host); !v.Done() {
+		return s.waitFor(v)
+	}
 	progress := fmt.Sprintf("it is %q", host.Status.Provisioning.State)
 	if host.Status.ErrorMessage != "" {
 		progress += fmt.Sprintf(" (%s)", metal.Complaint(host))
