@@ -26,7 +26,7 @@ class NetworkChangeTest(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.root = directory.name
         self.calls, self.codes, self.dies_at = [], {}, None
-        paths = {name: self.root + getattr(change, name) for name in ("STATE", "BEFORE", "CHANGE", "ROLLED_BACK", "ATTEMPT", "LOCK", "UNITS")}
+        paths = {name: self.root + getattr(change, name) for name in ("STATE", "BEFORE", "CHANGE", "ROLLED_BACK", "DONE", "ATTEMPT", "LOCK", "UNITS")}
         paths["NETWORK_FILES"] = [self.root + name for name in change.NETWORK_FILES]
         for name, value in dict(paths, run=self.run_command).items():
             patch = mock.patch.object(change, name, value)
@@ -64,7 +64,7 @@ class NetworkChangeTest(unittest.TestCase):
 
     def confirm(self):
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            return change.confirm(), said.getvalue()
+            return change.confirm(self.source), said.getvalue()
 
     def test_a_change_that_is_confirmed_is_kept(self):
         self.assertEqual(self.apply()[0], 0)
@@ -94,6 +94,39 @@ class NetworkChangeTest(unittest.TestCase):
         self.assertIn("os-net-config: what it said (exit code 1); rolled back", said)
         code, confirmed = self.confirm()
         self.assertEqual((code, confirmed), (1, said), "whoever lost the connection meanwhile is told the same")
+
+    def test_a_change_that_was_not_applied_to_the_end_is_not_confirmed(self):
+        self.apply()
+        self.assertEqual(self.confirm()[0], 0)
+        before, calls = self.files(), list(dict.fromkeys(self.calls))
+        self.put(self.source, "newer")
+        with self.subTest("the connection was lost before the program was started"):
+            code, said = self.confirm()
+            self.assertEqual((code, "was not applied" in said, self.files()), (1, True, before), said)
+        for call in calls[:calls.index(" ".join(TOOL)) + 1]:
+            with self.subTest("the host lost its power at " + call):
+                self.dies_at = call
+                with contextlib.suppress(Killed):
+                    self.apply()
+                self.dies_at = None
+                self.assertEqual((self.confirm()[0], self.files()), (1, before))
+        with self.subTest("and was rolled back when it was up again"):
+            self.dies_at = " ".join(TOOL)
+            with contextlib.suppress(Killed):
+                self.apply()
+            self.dies_at = None
+            change.roll_back()
+            self.assertEqual((self.confirm()[0], self.files()), (1, before))
+        self.assertEqual((self.apply()[0], self.confirm()[0]), (0, 0))
+        self.assertEqual(self.files()["/etc/os-net-config/config.yaml"], "newer")
+
+    def test_a_template_is_not_refused_for_another_one(self):
+        self.apply()
+        change.roll_back()
+        self.put(self.source, "never tried")
+        self.assertEqual(self.confirm()[0], 1)
+        self.put(self.source, "new")
+        self.assertEqual(self.confirm()[0], change.EX_CONFIG)
 
     def test_os_net_config_ends_with_2_when_it_changed_something(self):
         self.codes[" ".join(TOOL)] = 2

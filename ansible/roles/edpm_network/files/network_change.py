@@ -2,15 +2,16 @@
 """Applies a network configuration to this host, which is rolled back unless the change is confirmed through the network.
 
   apply SECONDS SOURCE FILE COMMAND...   copies SOURCE to FILE and runs the command; SECONDS later the change is rolled back
-  confirm                                keeps the change; fails with 78 (EX_CONFIG) if it was rolled back
+  confirm SOURCE                         keeps the change, if SOURCE was applied; fails with 78 (EX_CONFIG) if it was rolled back
   roll-back                              restores the files of before, and has them read again
 
 A timer of systemd rolls back, also after a restart of the host: a new configuration may cut off whoever applied it. Until
-then the files of before are in BEFORE. Whoever changes something holds LOCK.
+then the files of before are in BEFORE. DONE identifies what was applied, and ROLLED_BACK what was rolled back. Whoever changes something holds LOCK.
 """
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import subprocess
@@ -21,6 +22,7 @@ STATE = "/var/lib/edpm/network"
 BEFORE = STATE + "/before.tar"
 CHANGE = STATE + "/change.json"
 ROLLED_BACK = STATE + "/rolled-back"
+DONE = STATE + "/done"
 ATTEMPT = STATE + "/attempt"
 LOCK = STATE + "/lock"
 UNITS = "/etc/systemd/system"
@@ -54,6 +56,13 @@ def write(path, content, mode=0o600):
         stream.write(content)
         os.fsync(stream.fileno())
     os.rename(path + ".part", path)
+
+
+def read(path):
+    """Returns what a file contains, nothing if it does not exist."""
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as stream:
+        return stream.read()
+    return b""
 
 
 def remove(path):
@@ -115,34 +124,60 @@ def stop_timer():
 
 
 def apply(seconds, source, path, *command):
+    content = read(source)
     with locked():
+        remove(DONE)
         remove(ROLLED_BACK)
         keep(path, list(command))
         start_timer(int(seconds))
         write(ATTEMPT, os.urandom(16).hex().encode())
-        with open(source, "rb") as stream:
-            write(path, stream.read())
+        write(path, content)
         code, said = run(command)
         # os-net-config ends with 2 when it changed something.
         if code == 0 or code == 2 and "--detailed-exit-codes" in command:
+            write(DONE, digest(content))
             return 0
         why = "%s: %s (exit code %d); rolled back" % (os.path.basename(command[0]), said, code)
-        write(ROLLED_BACK, why.encode())  # whoever asked may have lost the connection
+        refuse(digest(content), why)  # whoever asked may have lost the connection
         restore()
     print(why)
     return 1
 
 
-def confirm():
+def digest(content):
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def refuse(source, why):
+    """Notes that what has this digest is rolled back, and why; it has no reason if no one confirmed it in time."""
+    write(ROLLED_BACK, json.dumps({"source": source.decode(), "why": why}).encode())
+
+
+def refusal(source):
+    """Returns why what has this digest was rolled back, and None if it was not."""
+    try:
+        found = json.loads(read(ROLLED_BACK).decode())
+        return found["why"] if found["source"] == source.decode() else None
+    except (ValueError, KeyError, TypeError):
+        return None  # as an earlier version wrote it
+
+
+def confirm(source):
     with locked(wait=False) as ours:
         if not ours:
             print("the network is being changed")
             return EX_TEMPFAIL
-        if os.path.exists(ROLLED_BACK):
-            with open(ROLLED_BACK, encoding="utf-8") as stream:
-                why = stream.read()
+        wanted = digest(read(source))
+        why = refusal(wanted)
+        if why is not None:
             print(why or "the host could not be reached with it in time, and has rolled it back; correct networkConfig.template")
             return 1 if why else EX_CONFIG
+        if read(DONE) != wanted:
+            # The connection was lost before the program was started, or the host was restarted while the tool ran.
+            if os.path.exists(BEFORE):
+                restore()
+            print("it was not applied, or not to the end, and the host has the network of before; the next run applies it")
+            return 1
         remove(BEFORE)
         stop_timer()
     return 0
@@ -162,24 +197,20 @@ def restore():
         if run(["systemctl", "is-active", "--quiet", service])[0] == 0:
             run(["systemctl", "restart", service], LIMIT_SECONDS)
     os.sync()
+    remove(DONE)
     remove(BEFORE)
     stop_timer()
 
 
-def attempt():
-    """Returns what identifies the last change."""
-    with contextlib.suppress(FileNotFoundError), open(ATTEMPT, "rb") as stream:
-        return stream.read()
-    return b""
-
-
 def roll_back():
-    due = attempt()
+    due = read(ATTEMPT)
     with locked():
-        if attempt() != due:
+        if read(ATTEMPT) != due:
             return 0  # another change was made while this waited for the lock, and has a timer of its own
         if os.path.exists(BEFORE):
-            write(ROLLED_BACK, b"")
+            done = read(DONE)
+            if done:  # otherwise the template is not to blame
+                refuse(done, "")
             restore()
         stop_timer()
     return 0
