@@ -27,6 +27,7 @@ class NetworkChangeTest(unittest.TestCase):
         self.root = directory.name
         self.calls, self.codes, self.dies_at = [], {}, None
         paths = {name: self.root + getattr(change, name) for name in ("STATE", "BEFORE", "CHANGE", "ROLLED_BACK", "DONE", "ATTEMPT", "LOCK", "UNITS")}
+        paths["STORED"] = ["/etc", paths["STATE"]]
         paths["NETWORK_FILES"] = [self.root + name for name in change.NETWORK_FILES]
         for name, value in dict(paths, run=self.run_command).items():
             patch = mock.patch.object(change, name, value)
@@ -119,6 +120,29 @@ class NetworkChangeTest(unittest.TestCase):
             self.assertEqual((self.confirm()[0], self.files()), (1, before))
         self.assertEqual((self.apply()[0], self.confirm()[0]), (0, 0))
         self.assertEqual(self.files()["/etc/os-net-config/config.yaml"], "newer")
+
+    def synced(self):
+        """Returns what there is each time that the disk has stored it: the file of the tool, what is restored, and the timer."""
+        found, run = [], change.run
+
+        def noted(command, limit=None):
+            if command[0] == "sync":
+                timer = "systemctl enable --quiet edpm-network-roll-back.timer" in self.calls and os.path.exists(change.UNITS + "/edpm-network-roll-back.timer")
+                found.append((self.files().get("/etc/os-net-config/config.yaml"), os.path.exists(change.BEFORE), timer))
+            return run(command, limit)
+
+        patch = mock.patch.object(change, "run", noted)
+        patch.start()
+        self.addCleanup(patch.stop)
+        return found
+
+    def test_a_loss_of_power_does_not_undo_what_it_relies_on(self):
+        found = self.synced()
+        self.apply()
+        self.assertEqual(found, [(None, True, True)], "the timer is on the disk before the file of the tool is written")
+        self.assertEqual(self.calls[self.calls.index(" ".join(TOOL)) - 1], "sync --file-system /etc " + change.STATE)
+        self.confirm()
+        self.assertEqual(found[1:], [("new", False, False)], "a change that is confirmed is not rolled back")
 
     def test_a_template_is_not_refused_for_another_one(self):
         self.apply()

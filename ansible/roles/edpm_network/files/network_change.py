@@ -34,6 +34,8 @@ NETWORK_FILES = [
     "/etc/sysconfig/network-scripts", "/etc/systemd/network",
 ]
 SERVICES = ["NetworkManager", "systemd-networkd", "networking", "network"]
+# Directories with all files of a change, this program and its units among them.
+STORED = ["/etc", STATE]
 # Of a tool or a service when a change is rolled back.
 LIMIT_SECONDS = 120
 EX_TEMPFAIL, EX_CONFIG = 75, 78
@@ -56,6 +58,11 @@ def write(path, content, mode=0o600):
         stream.write(content)
         os.fsync(stream.fileno())
     os.rename(path + ".part", path)
+
+
+def sync():
+    """Has the disk store all that was written. Only file systems with files of a change: one of a server that does not answer would block it."""
+    run(["sync", "--file-system"] + STORED)
 
 
 def read(path):
@@ -131,6 +138,7 @@ def apply(seconds, source, path, *command):
         keep(path, list(command))
         start_timer(int(seconds))
         write(ATTEMPT, os.urandom(16).hex().encode())
+        sync()  # what rolls back must survive a loss of power that the change survives
         write(path, content)
         code, said = run(command)
         # os-net-config ends with 2 when it changed something.
@@ -180,6 +188,7 @@ def confirm(source):
             return 1
         remove(BEFORE)
         stop_timer()
+        sync()  # or the timer is there again after a loss of power, and what it restores
     return 0
 
 
@@ -196,7 +205,7 @@ def restore():
     for service in SERVICES:
         if run(["systemctl", "is-active", "--quiet", service])[0] == 0:
             run(["systemctl", "restart", service], LIMIT_SECONDS)
-    os.sync()
+    sync()
     remove(DONE)
     remove(BEFORE)
     stop_timer()
