@@ -4,7 +4,9 @@ import contextlib
 import importlib.util
 import io
 import os
+import signal
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -26,7 +28,7 @@ class NetworkChangeTest(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.root = directory.name
         self.calls, self.codes, self.dies_at = [], {}, None
-        paths = {name: self.root + getattr(change, name) for name in ("STATE", "BEFORE", "CHANGE", "ROLLED_BACK", "DONE", "ATTEMPT", "LOCK", "UNITS")}
+        paths = {name: self.root + getattr(change, name) for name in ("STATE", "BEFORE", "CHANGE", "ROLLED_BACK", "DONE", "LOCK", "UNITS")}
         paths["STORED"] = ["/etc", paths["STATE"]]
         paths["NETWORK_FILES"] = [self.root + name for name in change.NETWORK_FILES]
         for name, value in dict(paths, run=self.run_command).items():
@@ -61,7 +63,11 @@ class NetworkChangeTest(unittest.TestCase):
     def apply(self):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            return change.apply("60", self.source, self.path, *TOOL), said.getvalue()
+            return change.apply("60", "300", self.source, self.path, *TOOL), said.getvalue()
+
+    def attempt(self):
+        """Returns what the unit gives to the program: the attempt that it is to roll back."""
+        return self.files()["/etc/systemd/system/edpm-network-roll-back.service"].split()[-1]
 
     def confirm(self):
         with contextlib.redirect_stdout(io.StringIO()) as said:
@@ -195,20 +201,46 @@ class NetworkChangeTest(unittest.TestCase):
 
     def test_a_timer_of_before_does_not_roll_back_a_change_that_is_newer(self):
         self.apply()
-        locked = change.locked
-
-        @contextlib.contextmanager
-        def waits():
-            with mock.patch.object(change, "locked", locked):
-                self.put(self.source, "newer")
-                self.assertEqual(self.apply()[0], 0)
-            with locked():
-                yield True
-
-        with mock.patch.object(change, "locked", waits):
-            change.roll_back()
+        due = self.attempt()
+        self.put(self.source, "newer")
+        self.assertEqual(self.apply()[0], 0)
+        self.calls.clear()
+        self.assertEqual(change.roll_back(due), 0)
+        self.assertEqual(self.calls, ["systemctl daemon-reload", "systemctl restart edpm-network-roll-back.timer"], "the newer one can be rolled back")
         self.assertEqual(self.confirm()[0], 0)
         self.assertEqual(self.files()["/etc/os-net-config/config.yaml"], "newer")
+
+    def test_nothing_is_rolled_back_while_the_tool_runs(self):
+        due = []
+
+        def fires(command, limit=None):
+            if list(command) == TOOL:
+                due.append(self.attempt())
+                self.calls.clear()
+                self.assertEqual(change.roll_back(due[0]), 0)
+                self.assertEqual(self.calls[-1], "systemctl restart edpm-network-roll-back.timer")
+                self.calls.clear()
+            return self.run_command(command, limit)
+
+        with mock.patch.object(change, "run", fires):
+            self.assertEqual(self.apply()[0], 0)
+        self.assertEqual(self.calls[-1], "systemctl restart edpm-network-roll-back.timer", "the host has all of the time after the tool has ended")
+        change.roll_back(due[0])
+        self.assertEqual(self.files()["/etc/os-net-config/config.yaml"], "new", "the timer elapsed while the tool ran")
+        change.roll_back(self.attempt())
+        self.assertNotIn("/etc/os-net-config/config.yaml", self.files())
+
+    def test_a_change_whose_time_cannot_begin_is_rolled_back(self):
+        before, restart = self.files(), "systemctl restart edpm-network-roll-back.timer"
+
+        def fails(command, limit=None):
+            self.codes[restart] = int(TOOL[0] in " ".join(self.calls))
+            return self.run_command(command, limit)
+
+        with mock.patch.object(change, "run", fails):
+            code, said = self.apply()
+        self.assertEqual((code, self.files()), (1, before))
+        self.assertIn("restart edpm-network-roll-back.timer: what it said; rolled back", said)
 
     def test_no_one_confirms_while_the_tool_runs(self):
         self.apply()
@@ -219,11 +251,45 @@ class NetworkChangeTest(unittest.TestCase):
     def test_the_state_of_nmstate_is_kept_and_applied(self):
         shown = mock.Mock(stdout=b"interfaces: []\n")
         with mock.patch.object(change.subprocess, "run", return_value=shown):
-            change.apply("60", self.source, self.root + "/etc/nmstate.yaml", "nmstatectl", "apply", "x")
+            change.apply("60", "300", self.source, self.root + "/etc/nmstate.yaml", "nmstatectl", "apply", "x")
         self.calls.clear()
         change.roll_back()
         self.assertEqual(self.calls[0], "nmstatectl apply %s/state.yaml" % change.STATE)
         self.assertFalse(os.path.exists(self.root + "/etc/nmstate.yaml"), "a file outside of the directories that did not exist")
+
+
+class RunTest(unittest.TestCase):
+    def test_returns_the_exit_code_and_the_last_line(self):
+        self.assertEqual(change.run(["sh", "-c", "echo first; echo last >&2; exit 3"]), (3, "last"))
+        self.assertEqual(change.run(["/does/not/exist"])[0], 1)
+
+    def test_kills_a_command_that_hangs_with_its_children(self):
+        with tempfile.TemporaryDirectory() as directory:
+            code, said = change.run(["sh", "-c", "sleep 60 & echo $! > %s/child; echo begun; wait" % directory], 1)
+            with open(directory + "/child", encoding="ascii") as stream:
+                child = "/proc/%s/stat" % stream.read().strip()
+        self.assertEqual((code, said), (change.TIMED_OUT, "killed after 1 seconds"))
+        for _ in range(100):
+            if not is_running(child):
+                return
+            time.sleep(0.1)
+        self.fail("the child of the command runs")
+
+    def test_does_not_wait_for_a_daemon_that_keeps_its_output(self):
+        begun = time.monotonic()
+        code, child = change.run(["sh", "-c", "sleep 60 & echo $!"])
+        self.addCleanup(os.kill, int(child), signal.SIGKILL)
+        self.assertEqual(code, 0)
+        self.assertLess(time.monotonic() - begun, 30)
+
+
+def is_running(stat):
+    """Reports whether a process runs; one that ended may wait for its parent."""
+    try:
+        with open(stat, encoding="ascii") as stream:
+            return stream.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 if __name__ == "__main__":

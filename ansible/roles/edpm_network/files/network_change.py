@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Applies a network configuration to this host, which is rolled back unless the change is confirmed through the network.
 
-  apply SECONDS SOURCE FILE COMMAND...   copies SOURCE to FILE and runs the command; SECONDS later the change is rolled back
-  confirm SOURCE                         keeps the change, if SOURCE was applied; fails with 78 (EX_CONFIG) if it was rolled back
-  roll-back                              restores the files of before, and has them read again
+  apply SECONDS LIMIT SOURCE FILE COMMAND...   copies SOURCE to FILE and runs the command, for LIMIT seconds at most; SECONDS after
+                                               its end the change is rolled back
+  confirm SOURCE                               keeps the change, if SOURCE was applied; fails with 78 (EX_CONFIG) if it was rolled back
+  roll-back ATTEMPT                            restores the files of before, and has them read again, unless the unit is of another attempt
 
 A timer of systemd rolls back, also after a restart of the host: a new configuration may cut off whoever applied it. Until
 then the files of before are in BEFORE. DONE identifies what was applied, and ROLLED_BACK what was rolled back. Whoever changes something holds LOCK.
@@ -14,6 +15,7 @@ import fcntl
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -23,7 +25,6 @@ BEFORE = STATE + "/before.tar"
 CHANGE = STATE + "/change.json"
 ROLLED_BACK = STATE + "/rolled-back"
 DONE = STATE + "/done"
-ATTEMPT = STATE + "/attempt"
 LOCK = STATE + "/lock"
 UNITS = "/etc/systemd/system"
 UNIT = "edpm-network-roll-back"
@@ -38,17 +39,36 @@ SERVICES = ["NetworkManager", "systemd-networkd", "networking", "network"]
 STORED = ["/etc", STATE]
 # Of a tool or a service when a change is rolled back.
 LIMIT_SECONDS = 120
+KILL_SECONDS = 10
+TIMED_OUT = 124  # as timeout(1) has it
 EX_TEMPFAIL, EX_CONFIG = 75, 78
 
 
-def run(command, limit=None):
-    """Returns the exit code of a command, and the last line that it printed."""
+def run(command, limit=LIMIT_SECONDS):
+    """Returns the exit code of a command, and the last line that it printed. It is killed with its process group after the limit."""
+    # No pipe: daemons that the command starts keep its output open. No file: the disk may be full.
+    with os.fdopen(os.memfd_create("output"), "r+b") as output:
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        except OSError as error:
+            return 1, str(error)
+        code = end(process, limit)
+        output.seek(0)
+        lines = output.read().decode("utf-8", "replace").strip().splitlines()
+    if code == TIMED_OUT:
+        lines.append("killed after %d seconds" % limit)
+    return code, lines[-1] if lines else ""
+
+
+def end(process, limit):
+    """Waits for a process, and returns its exit code. One that the kernel holds is left behind after it was killed."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return 1, str(error)
-    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
-    return done.returncode, lines[-1] if lines else ""
+        return process.wait(limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(KILL_SECONDS)
+        return TIMED_OUT
 
 
 def write(path, content, mode=0o600):
@@ -112,44 +132,67 @@ def files_of(names):
     return below | {name for name in names if os.path.isfile(name)}
 
 
+def unit(kind):
+    return "%s/%s.%s" % (UNITS, UNIT, kind)
+
+
 def start_timer(seconds):
-    write("%s/%s.service" % (UNITS, UNIT), (HEADER + "[Unit]\nDescription=Roll back a change of the network\n\n"
-                                            "[Service]\nType=oneshot\nExecStart=/usr/bin/env python3 %s roll-back\n" % os.path.abspath(__file__)).encode(), 0o644)
-    write("%s/%s.timer" % (UNITS, UNIT), (HEADER + "[Unit]\nDescription=Wait for a change of the network to be confirmed\n\n"
-                                          "[Timer]\nOnActiveSec=%d\nAccuracySec=1\n\n[Install]\nWantedBy=timers.target\n" % seconds).encode(), 0o644)
+    """Starts the time of an attempt, in place of one before; returns why it cannot. The unit, which is replaced in one step, says which attempt it is."""
+    command = "/usr/bin/env python3 %s roll-back %s" % (os.path.abspath(__file__), os.urandom(16).hex())
+    write(unit("service"), (HEADER + "[Unit]\nDescription=Roll back a change of the network\n\n"
+                            "[Service]\nType=oneshot\nExecStart=%s\n" % command).encode(), 0o644)
+    write(unit("timer"), (HEADER + "[Unit]\nDescription=Wait for a change of the network to be confirmed\n\n"
+                          "[Timer]\nOnActiveSec=%d\nAccuracySec=1\n\n[Install]\nWantedBy=timers.target\n" % seconds).encode(), 0o644)
     for command in (["daemon-reload"], ["enable", "--quiet", UNIT + ".timer"], ["restart", UNIT + ".timer"]):
         code, said = run(["systemctl"] + command)
         if code != 0:
-            sys.exit("systemctl %s: %s; the network is as before, since a change could not be rolled back" % (" ".join(command), said))
+            return "systemctl %s: %s" % (" ".join(command), said)
+    return ""
+
+
+def restart_timer():
+    """Starts the time again. The service that does so may be of a unit that was replaced meanwhile."""
+    for command in (["daemon-reload"], ["restart", UNIT + ".timer"]):
+        run(["systemctl"] + command)
 
 
 def stop_timer():
     run(["systemctl", "disable", "--quiet", "--now", UNIT + ".timer"])
     for kind in ("service", "timer"):
-        remove("%s/%s.%s" % (UNITS, UNIT, kind))
+        remove(unit(kind))
     run(["systemctl", "daemon-reload"])
 
 
-def apply(seconds, source, path, *command):
+def apply(seconds, limit, source, path, *command):
     content = read(source)
     with locked():
         remove(DONE)
         remove(ROLLED_BACK)
         keep(path, list(command))
-        start_timer(int(seconds))
-        write(ATTEMPT, os.urandom(16).hex().encode())
+        problem = start_timer(int(seconds))
+        if problem:
+            sys.exit("%s; the network is as before, since a change could not be rolled back" % problem)
         sync()  # what rolls back must survive a loss of power that the change survives
         write(path, content)
-        code, said = run(command)
-        # os-net-config ends with 2 when it changed something.
-        if code == 0 or code == 2 and "--detailed-exit-codes" in command:
+        # From now on the host has all of the time to be reached, however long the tool took.
+        problem = failure_of(command, int(limit)) or start_timer(int(seconds))
+        if not problem:
             write(DONE, digest(content))
             return 0
-        why = "%s: %s (exit code %d); rolled back" % (os.path.basename(command[0]), said, code)
+        why = problem + "; rolled back"
         refuse(digest(content), why)  # whoever asked may have lost the connection
         restore()
     print(why)
     return 1
+
+
+def failure_of(command, limit):
+    """Runs the tool, and returns how it failed."""
+    code, said = run(command, limit)
+    # os-net-config ends with 2 when it changed something.
+    if code == 0 or code == 2 and "--detailed-exit-codes" in command:
+        return ""
+    return "%s: %s (exit code %d)" % (os.path.basename(command[0]), said, code)
 
 
 def digest(content):
@@ -211,11 +254,15 @@ def restore():
     stop_timer()
 
 
-def roll_back():
-    due = read(ATTEMPT)
-    with locked():
-        if read(ATTEMPT) != due:
-            return 0  # another change was made while this waited for the lock, and has a timer of its own
+def roll_back(attempt=""):
+    """Rolls a change back, unless one is being made or confirmed, or another one was made: then the time starts again.
+
+    It does not wait: while it did, its timer would not start it again.
+    """
+    with locked(wait=False) as ours:
+        if not ours or attempt.encode() not in read(unit("service")):
+            restart_timer()
+            return 0
         if os.path.exists(BEFORE):
             done = read(DONE)
             if done:  # otherwise the template is not to blame
