@@ -123,6 +123,43 @@ class TemplatesTest(unittest.TestCase):
             "g_numbers = [1, 2]", "h_none = []", 'i_backslash = "a\\b"'])
 
 
+class Audit(runs.Run):
+    """A run that notes a start and an end, on a host whose sync writes to the same log."""
+
+    def __init__(self, *arguments, sync="true"):
+        self.log, self.sync = [], sync
+        self.environment = {"PATH": os.environ["PATH"]}  # raw has no keyword environment
+        task = {"ansible.builtin.import_role": {"name": "edpm.operators.edpm_audit"}}
+        super().__init__([{"hosts": "all", "gather_facts": False, "vars": {"edpm_audit_log": "{{ inventory_dir }}/../host/runs.log"},
+                           "tasks": [dict(task, vars={"edpm_audit_event": event}) for event in ("start", "end")]}],
+                         hosts=("h1",), arguments=arguments, environment=self.environment, prepare=self.prepare)
+
+    def prepare(self, _):
+        self.write("bin/sync", '#!/bin/sh\necho "- sync $*" >> %s\n%s\n' % (self.path("host", "runs.log"), self.sync), 0o755)
+        self.environment["PATH"] = self.path("bin") + os.pathsep + self.environment["PATH"]
+
+    def after(self):
+        if os.path.exists(self.path("host", "runs.log")):
+            with open(self.path("host", "runs.log"), encoding="utf-8") as file:
+                self.log = [line.split(" ", 1)[1].strip() for line in file]
+
+
+@runs.needs_ansible
+class AuditTest(unittest.TestCase):
+    def test_the_end_is_noted_when_the_files_of_the_step_are_on_the_disk(self):
+        run = Audit()
+        self.assertEqual((run.code, [line.split()[0] for line in run.log]), (0, ["start", "sync", "end"]), run.output)
+        self.assertRegex(run.log[1], "^sync --file-system / .*/etc .*/var/lib")
+
+    def test_a_host_that_cannot_store_them_has_not_ended(self):
+        run = Audit(sync="exit 1")
+        self.assertEqual((run.code, [line.split()[0] for line in run.log]), (2, ["start", "sync"]), run.output)
+
+    def test_check_mode_writes_nothing(self):
+        run = Audit("--check")
+        self.assertEqual((run.code, run.log), (0, []), run.output)
+
+
 class Consoles(runs.Run):
     """A run that writes qemu.conf, and the certificates of consoles, by the variables of the roles."""
 
