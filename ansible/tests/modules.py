@@ -11,6 +11,21 @@ import unittest
 import runs
 
 COMMAND = '#!/bin/sh\necho "%(name)s $*" >> %(calls)s\n%(script)s\n'
+# Notes what a module has the disk store, and the names that it gives.
+NOTES_WRITES = """
+import os
+
+def noted(name, function):
+    def noting(*arguments):
+        path = os.fsdecode(os.readlink("/proc/self/fd/%%d" %% arguments[0]) if name == "fsync" else arguments[-1])
+        with open(%r, "a") as file:
+            file.write("%%s %%s\\n" %% (name, "temporary" if os.path.basename(path).startswith("tmp") else path))
+        return function(*arguments)
+    return noting
+
+for name in ("fsync", "rename"):
+    setattr(os, name, noted(name, getattr(os, name)))
+"""
 
 
 class ModuleTest(unittest.TestCase):
@@ -26,6 +41,7 @@ class ModuleTest(unittest.TestCase):
         os.makedirs(tree)
         os.symlink(runs.COLLECTION, os.path.join(tree, "operators"))
         os.makedirs(self.path("bin"))
+        self.write("bin/sync", "#!/bin/sh\n", 0o755)  # that of this machine takes long
 
     def path(self, *parts):
         return os.path.join(self.directory, *parts)
@@ -52,6 +68,17 @@ class ModuleTest(unittest.TestCase):
         lines = self.read("calls").splitlines()
         os.unlink(self.path("calls"))
         return [line for line in lines if not words or line.startswith(words)]
+
+    def note_writes(self):
+        self.write("collections/sitecustomize.py", NOTES_WRITES % self.path("writes"))
+
+    def writes(self, *names):
+        """Returns in their order what was stored, and renamed, of files with these names and temporary ones, since the last question."""
+        if not os.path.exists(self.path("writes")):
+            return []
+        lines = [line.split(" ", 1) for line in self.read("writes").splitlines()]
+        os.unlink(self.path("writes"))
+        return ["%s %s" % (what, os.path.basename(path)) for what, path in lines if os.path.basename(path) in names + ("temporary",)]
 
     def module(self, check=False, **arguments):
         """Returns what the module answers."""

@@ -199,6 +199,21 @@ class ConfigFilesTest(unittest.TestCase):
 
 
 @runs.needs_ansible
+class StoredTest(modules.ModuleTest):
+    MODULE = "config_files"
+
+    def test_an_edit_of_a_file_of_others_survives_a_loss_of_power(self):
+        self.note_writes()
+        path = self.write("sshd_config", "Port 22\n")
+        edit = {"edits": [{"path": path, "steps": [{"line": "Port 2222", "regexp": "^Port"}]}]}
+        self.done(check=True, **edit)
+        self.assertEqual(self.writes("sshd_config"), [])
+        self.done(**edit)
+        self.assertEqual(self.writes("sshd_config"), ["fsync temporary", "rename sshd_config", "fsync sshd_config"])
+        self.assertEqual(self.read("sshd_config"), "Port 2222\n")
+
+
+@runs.needs_ansible
 class UnrenderedTest(modules.ModuleTest):
     """What the module does with what an action sends that has rendered nothing."""
 

@@ -222,6 +222,17 @@ class ForeignServicesTest(modules.ModuleTest):
         self.done(**self.take_over())
         self.assertEqual(self.read("var/lib/edpm/undo-take-over.sh.guests/instance-1.xml"), "<domstatus pid='7'>")
 
+    def test_nothing_is_stopped_before_copies_of_guests_are_on_the_disk(self):
+        self.packages()
+        self.command("sync", "echo 'Input/output error' >&2; exit 1")
+        self.assertEqual(self.failure(**self.take_over()), "Input/output error")
+        copies = self.path("var/lib/edpm/undo-take-over.sh.guests")
+        self.assertEqual(self.calls("sync", "systemctl disable"), ["sync --file-system " + copies])
+        self.assertEqual(os.listdir(copies), ["instance-1.xml.new"], "a copy has its name when it is on the disk")
+        self.write("bin/sync", "#!/bin/sh\n", 0o755)
+        self.done(**self.take_over())
+        self.assertEqual(self.read("var/lib/edpm/undo-take-over.sh.guests/instance-1.xml"), "<domstatus pid='7'>")
+
     def test_phase_0_of_a_host_that_is_taken_over_stops_nothing(self):
         self.packages()
         answer = self.done(**self.take_over(replace=False, hostname="another", host="compute-0"))

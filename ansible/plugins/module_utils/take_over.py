@@ -12,7 +12,7 @@ import re
 import shlex
 import shutil
 
-from ansible_collections.edpm.operators.plugins.module_utils.files import write
+from ansible_collections.edpm.operators.plugins.module_utils.files import store_file_system, write
 
 # What the tools configure nova-compute with, in the order in which it is read: the options decide by which name nova knows the host. Kolla-ansible
 # has nova.conf in node_config_directory, edpm-ansible has files in edpm_nova_config_dest, which was config/nova until 2025.
@@ -269,15 +269,18 @@ class TakeOver(object):
         return OWNER.format(user=found.st_uid, group=found.st_gid) if found else ""
 
     def keep(self, directory, paths, name=""):
-        """Copies files and directories into a directory, unless that has them."""
+        """Copies files and directories into a directory, unless that has them. A copy with its name is complete, also after a loss of power."""
         if not os.path.isdir(directory):
             os.makedirs(directory, 0o700)
-        for path in paths:
-            copy = os.path.join(directory, name or os.path.basename(path))
-            if not os.path.exists(copy):
-                shutil.rmtree(copy + ".new", ignore_errors=True)
-                (shutil.copytree if os.path.isdir(path) else shutil.copy2)(path, copy + ".new")
-                os.rename(copy + ".new", copy)
+        copies = [(path, os.path.join(directory, name or os.path.basename(path))) for path in paths]
+        missing = [(path, copy) for path, copy in copies if not os.path.exists(copy)]
+        for path, copy in missing:
+            shutil.rmtree(copy + ".new", ignore_errors=True)
+            (shutil.copytree if os.path.isdir(path) else shutil.copy2)(path, copy + ".new")
+        if missing:
+            store_file_system(self.module, directory)
+        for _, copy in missing:
+            os.rename(copy + ".new", copy)
 
 
 def unit_of(where):

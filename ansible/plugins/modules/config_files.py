@@ -11,7 +11,7 @@ module: config_files
 short_description: write the directories and files of a service at once
 description:
   - Makes directories, writes files, edits lines of files that others own, and removes what is not wanted, in this order, in one task.
-  - Files are replaced in one step, and only if they differ.
+  - Files are replaced in one step, and only if they differ. Those in I(edits) survive a loss of power in it; the end of a step stores the others.
   - Names are relative to I(directory). Those of I(templates) and I(texts) can be paths, too.
 author:
   - The edpm-operators authors
@@ -159,6 +159,7 @@ import shutil
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.edpm.operators.plugins.module_utils.files import replace
 from ansible_collections.edpm.operators.plugins.module_utils.mask import mask
 
 # Exit code of a command that checks files: it refuses these each time. os.EX_CONFIG is not everywhere.
@@ -255,25 +256,28 @@ class Tree(object):
         if made or changed:
             self.note(path, "made" if made else "owner, group or mode")
 
-    def file(self, path, content, values, secret=False, validate=None):
-        """Writes a file if it differs."""
+    def file(self, path, content, values, secret=False, validate=None, stored=False):
+        """Writes a file if it differs, and has the disk store it at once if it is to be."""
         before = read(path)
         if before != content:
             if not self.module.check_mode:
-                self.replace(path, content, validate)
+                self.replace(path, content, validate, stored)
             self.attributes(path, values)
             self.note(path, "content" if before is not None else "made",
                       *([] if secret else [text.decode("utf-8", "replace") for text in (before or b"", content)]))
         elif self.attributes(path, values):
             self.note(path, "owner, group or mode")
 
-    def replace(self, path, content, validate):
+    def replace(self, path, content, validate, stored):
         descriptor, temporary = tempfile.mkstemp(dir=self.module.tmpdir)
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
         if validate:
             self.validate(path, validate, temporary)
-        self.module.atomic_move(temporary, path)
+        if stored:
+            replace(self.module, temporary, path)
+        else:
+            self.module.atomic_move(temporary, path)
 
     def validate(self, path, command, temporary):
         if "%s" not in command:
@@ -292,7 +296,7 @@ class Tree(object):
         for step in entry["steps"]:
             edit.apply(step)
         values = dict((key, self.module.params[key]) for key in ("owner", "group", "mode")) if entry["create"] else {}
-        self.file(entry["path"], edit.text.encode("utf-8", "surrogateescape"), values, validate=entry["validate"])
+        self.file(entry["path"], edit.text.encode("utf-8", "surrogateescape"), values, validate=entry["validate"], stored=True)
 
     def remove(self, path):
         if not os.path.lexists(path):
