@@ -64,6 +64,7 @@ class PodmanImagesTest(modules.ModuleTest):
     def test_what_nothing_uses_is_removed(self):
         self.write("store/c", "id-c")
         self.write("records/agent/1/service.json", json.dumps({"unit": "", "image": "id-d", "directories": []}))
+        self.write("records/agent/2/service.json", "")  # as a loss of power leaves it
         self.write("store/old", "id-old")
         self.assertEqual((self.run_it(prune=True, check=True), self.store()), (
             ["pull a", "remove id-old", "remove id-stuck", "remove dangling"], ["b", "c", "d", "old", "stuck"]))

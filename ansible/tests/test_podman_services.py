@@ -427,6 +427,27 @@ class RollbackTest(ServicesTest):
         self.assertNotEqual(os.listdir(self.path("records", "agent")), kept)
         self.assertEqual(len(self.tree("records/agent")), 2, "a unit and a file")
 
+    def test_what_is_kept_survives_a_loss_of_power(self):
+        self.note_writes()
+        self.write("config/agent.conf", "b")
+        self.run_it()
+        definition = os.listdir(self.path("records", "agent"))[0]
+        self.assertEqual(self.writes("agent.conf", "service.json", definition)[-4:],
+                         ["fsync temporary", "rename agent.conf", "fsync service.json", "rename " + definition])
+
+    def test_what_a_loss_of_power_has_emptied_is_kept_again(self):
+        """Earlier versions did not have the disk store what they kept."""
+        name = "records/agent/%s/service.json" % os.listdir(self.path("records", "agent"))[0]
+        description = self.read(name)
+        for text in ("", "{}", "[]"):
+            with self.subTest(text):
+                self.write(name, text)
+                self.assertEqual(self.run_it()["changes"], [])
+                self.assertEqual(self.read(name), description)
+        self.write(name, "")
+        message, _ = self.bad()
+        self.assertTrue(message.startswith("edpm_agent.service does not stay up"), "there is nothing that could be put back: " + message)
+
     def tree(self, name):
         return sorted(os.path.join(place, file) for place, _, files in os.walk(self.path(name)) for file in files)
 

@@ -11,6 +11,8 @@ import shutil
 import tempfile
 import time
 
+from ansible_collections.edpm.operators.plugins.module_utils.files import store
+
 DESCRIPTION = "service.json"
 # What did not stay up. The dot tells it from definitions.
 REFUSED = ".refused.json"
@@ -32,7 +34,7 @@ def same_owner(source, target):
 
 
 def mirror(source, target):
-    """Makes one directory the same as another. Each file is replaced in one step."""
+    """Makes one directory the same as another. Each file is replaced in one step, which a loss of power does not halve."""
     if not os.path.isdir(target):
         os.makedirs(target, 0o700)
     for name in sorted(set(os.listdir(target)) - set(os.listdir(source))):
@@ -45,6 +47,7 @@ def mirror(source, target):
             temporary = tempfile.mkstemp(dir=target)[1]
             shutil.copyfile(each, temporary)
             same_owner(each, temporary)
+            store(temporary)
             os.rename(temporary, os.path.join(target, name))
     same_owner(source, target)
 
@@ -63,9 +66,13 @@ class LastGood(object):
         return os.path.join(self.directory, *names)
 
     def definitions(self):
-        """Returns all definitions, the last one first. A name with a dot is one that is being made."""
+        """Returns all definitions, the last one first. A name with a dot is one that is being made.
+
+        Earlier versions did not have the disk store them: of one that a loss of power has emptied nothing can be put back.
+        """
         found = os.listdir(self.directory) if os.path.isdir(self.directory) else []
-        return sorted((name for name in found if not name.startswith(".")), key=lambda name: -os.stat(self.path(name)).st_ctime)
+        complete = [name for name in found if not name.startswith(".") and self.description(name)]
+        return sorted(complete, key=lambda name: -os.stat(self.path(name)).st_ctime)
 
     def before(self, definition):
         """Returns the definition to go back to from one that does not come up. There is none if that one came up before."""
@@ -90,11 +97,19 @@ class LastGood(object):
             mirror(directory, os.path.join(new, str(number)))
         with open(os.path.join(new, DESCRIPTION), "w") as stream:
             json.dump(description, stream)
+        store(os.path.join(new, DESCRIPTION))
+        if os.path.isdir(self.path(definition)):  # not complete
+            remove(self.path(definition))
         os.rename(new, self.path(definition))
 
     def description(self, definition):
-        with open(self.path(definition, DESCRIPTION)) as stream:
-            return json.load(stream)
+        """Returns what is kept of a definition, and None if it cannot be read."""
+        try:
+            with open(self.path(definition, DESCRIPTION)) as stream:
+                found = json.load(stream)
+        except (IOError, OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) and all(key in found for key in ("unit", "image", "directories")) else None
 
     def images(self):
         """Returns the IDs of the images of all definitions."""
@@ -106,6 +121,7 @@ class LastGood(object):
         descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=".")
         with os.fdopen(descriptor, "w") as stream:
             json.dump({"attempt": attempt, "why": why, "time": time.time()}, stream)
+        store(temporary)
         os.rename(temporary, self.path(REFUSED))
 
     def forget(self):
