@@ -107,6 +107,39 @@ class FurtherFilesTest(unittest.TestCase):
         self.assertEqual([line.split(":")[0] for line in run.output.splitlines() if line.startswith(("changed: ", "ok: "))][::2], ["changed", "ok", "changed", "changed"])
 
 
+class Identity(runs.Run):
+    """A run of the tasks of the role edpm_nova that give a host the ID of its compute, if there is one, on a host with a file of it."""
+
+    def __init__(self, before, *arguments, ident="new-id"):
+        self.ident = None
+        with open(os.path.join(Configuration.ROLE, "tasks", "main.yml"), encoding="utf-8") as file:
+            every = json.loads(json.dumps(yaml.safe_load(file)).replace("/var/lib/nova/", "{{ inventory_dir }}/../nova/"))
+        names = [task["name"] for task in every]
+        first = names.index("Remove an ID of the compute that a loss of power has emptied")
+        variables = {"edpm_nova_compute_id": ident, "edpm_nova_in_use": "", "edpm_nova_uid": str(os.getuid()), "edpm_nova_gid": str(os.getgid())}
+        super().__init__([{"hosts": "all", "gather_facts": False, "vars": variables, "tasks": every[first:names.index("Run nova-compute")]}], hosts=("h1",),
+                         arguments=arguments, files={"nova/compute_id": before} if before is not None else {"nova/other": ""})
+
+    def after(self):
+        if os.path.exists(self.path("nova", "compute_id")):
+            with open(self.path("nova", "compute_id"), encoding="utf-8") as file:
+                self.ident = file.read()
+
+
+@runs.needs_ansible
+class IdentityTest(unittest.TestCase):
+    def test_a_host_keeps_the_id_of_its_compute_unless_it_is_empty(self):
+        for name, run, want in (
+                ("the host has one", Identity("of-the-host"), ("of-the-host", "changed=0")),
+                ("it was installed again", Identity(None), ("new-id", "changed=1")),
+                ("a loss of power has emptied it", Identity(""), ("new-id", "changed=2")),
+                ("and nova knows none", Identity("", ident=""), (None, "changed=1")),
+                ("check mode", Identity("", "--check"), ("", "changed=0"))):
+            with self.subTest(name):
+                self.assertEqual((run.code, run.ident), (0, want[0]), run.output)
+                self.assertIn(want[1], run.output)
+
+
 @runs.needs_ansible
 class TemplatesTest(unittest.TestCase):
     def rendered(self, role, template, **variables):
