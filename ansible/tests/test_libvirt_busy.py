@@ -70,6 +70,15 @@ class WhoWaitsTest(unittest.TestCase):
             waits = ["/bin/sh", "-c", file.read().rstrip("\n"), "busy", "/bin/true", "--runtime", "crun"]
         self.assertEqual([self.asked(role) for role in ("edpm_libvirt", "edpm_nova", "edpm_ovn_controller", "edpm_ovn_metadata")], [[waits], [waits], [[]], [[]]])
 
+    def test_the_task_has_time_to_wait_and_to_restart(self):
+        with open(os.path.join(runs.COLLECTION, "roles", "edpm_service", "tasks", "services.yml"), encoding="utf-8") as file:
+            timeout = yaml.safe_load(file)[0]["timeout"]
+        for limit, total in (({}, 900), ({"ANSIBLE_TASK_TIMEOUT": "1000"}, 1300)):
+            with self.subTest(limit):
+                run = runs.Run([{"hosts": "all", "gather_facts": False, "vars": {"edpm_service_busy_seconds": "300"},
+                                 "tasks": [{"ansible.builtin.debug": {"msg": "it has %s seconds" % timeout}}]}], hosts=["h1"], environment=limit)
+                self.assertIn("it has %d seconds" % total, run.output)
+
 
 if __name__ == "__main__":
     unittest.main()

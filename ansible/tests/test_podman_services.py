@@ -1,5 +1,6 @@
 """The module that runs containers as services, with a podman and a systemctl that answer what the test says."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -126,6 +127,17 @@ class PodmanServicesTest(ServicesTest):
         self.assertEqual(self.read("asked"), "", "nothing is restarted")
         self.assertIn("restart edpm_agent.service", self.done(**self.arguments(image="image:2"), busy=busy["busy"], busy_seconds=0)["changes"])
         self.assertEqual(self.read("asked"), "", "it is not to wait")
+
+    def test_a_run_while_an_earlier_one_is_still_at_work(self):
+        """A task that has timed out continues on the host."""
+        os.makedirs(self.path("records"))
+        earlier = os.open(self.path("records"), os.O_RDONLY)
+        fcntl.flock(earlier, fcntl.LOCK_EX)
+        self.assertIn("An earlier run is still at work on the services of this host", self.failure(**self.arguments()))
+        self.assertEqual((self.systemctl(), os.path.exists(self.path("units/edpm_agent.service"))), ([], False))
+        self.assertTrue(self.run_it(check=True)["changed"], "check mode changes nothing")
+        os.close(earlier)
+        self.assertTrue(self.run_it()["changed"])
 
     def test_the_unit_of_one_with_another_conmon(self):
         self.run_it(conmon="/there/conmon")

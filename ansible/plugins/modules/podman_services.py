@@ -18,6 +18,7 @@ description:
     all services that changed are put back and they are started with them. The module fails nevertheless.
   - A later run with the same unit, image and configuration fails as well, once it has put the files back. It restarts nothing that is active. After
     I(refused_seconds), as the cause may have been elsewhere, it is tried again. If the health of what runs instead is bad, the next run tries it.
+  - It fails, and changes nothing, while an earlier run of it is still at work on the host, as one is whose task has timed out.
 author:
   - The edpm-operators authors
 options:
@@ -204,6 +205,7 @@ edpm_note:
   returned: when a unit waits
 """
 
+import fcntl
 import fnmatch
 import glob
 import hashlib
@@ -537,14 +539,25 @@ def wait_until_idle(module, services):
     """Waits as long as a restart would interrupt something. Fails if that takes too long."""
     if not module.params["busy"] or not module.params["busy_seconds"] or not any("restart" in service.steps() and service.active() for service in services):
         return
-    end = time.time() + module.params["busy_seconds"]
+    end = time.monotonic() + module.params["busy_seconds"]
     while True:
         work = module.run_command(module.params["busy"])[1].strip()
         if not work:
             return
-        if time.time() >= end:
+        if time.monotonic() >= end:
             module.fail_json(msg="A restart would interrupt work on the host: %s. Nothing was restarted, and it is tried again" % "; ".join(work.splitlines()[:3]))
         time.sleep(min(5, module.params["busy_seconds"]))
+
+
+def exclude_others(module):
+    """Locks the records until the module ends, whatever ends it. When a task times out, only its worker ends, and not the module on the host."""
+    records = module.params["records"]
+    if not os.path.isdir(records):
+        os.makedirs(records, 0o700)
+    try:
+        fcntl.flock(os.open(records, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        module.fail_json(msg="An earlier run is still at work on the services of this host; nothing was changed, and it is tried again")
 
 
 def run(module, services):
@@ -648,6 +661,8 @@ def main():
         health_seconds=dict(type="int", default=120), directory=dict(type="path", default="/etc/systemd/system"), records=dict(type="path", default="/var/lib/edpm/services"),
         refused_seconds=dict(type="int", default=3600), rerun=dict(type="str", default=""),
         busy=strings, busy_seconds=dict(type="int", default=300), proc=dict(type="path", default="/proc")))
+    if not module.check_mode:
+        exclude_others(module)
     images, running = image_ids(module), labels(module)
     services = [Service(module, each, images[each["image"]], running.get(each["name"])) for each in module.params["services"]]
     try:
