@@ -15,6 +15,7 @@ import threading
 import time
 import types
 import unittest
+from unittest import mock
 
 import modules
 import runs
@@ -152,6 +153,20 @@ class PreflightTest(modules.ModuleTest):
                 pass
         threading.Thread(target=talk, daemon=True).start()
         return listener.getsockname()[1]
+
+    def test_an_authority_that_nova_compute_accepts_is_accepted_whatever_python_the_host_has(self):
+        self.write("extensions", "subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=none\n")
+        for command in ("req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=authority -keyout ca.key -out ca.crt",
+                        "req -newkey rsa:2048 -nodes -subj /CN=test -keyout key -out request",
+                        "x509 -req -in request -CA ca.crt -CAkey ca.key -set_serial 2 -days 1 -extfile extensions -out crt"):
+            subprocess.run(["openssl"] + command.split(), cwd=self.directory, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        served = self.endpoint("keystone", self.serve(certificate=self.write("certificate.pem", self.read("key") + self.read("crt"))), tls=True, path="/v3")
+        strict = ssl.create_default_context()
+        strict.verify_flags |= ssl.VERIFY_X509_STRICT  # the default from Python 3.13 on
+        module = load("modules", "preflight")
+        with mock.patch.object(module.ssl, "create_default_context", return_value=strict):
+            checks = {check["check"]: check for check in module.check_endpoints([served], self.read("ca.crt"), 3)}
+        self.assertEqual((checks["keystone"]["ok"], checks["tls"]), (True, {"check": "tls", "ok": True, "message": "certificates are accepted", "remedy": ""}))
 
     def test_certificates_of_what_was_not_reached_are_not_called_accepted(self):
         checks = self.look(endpoints=[self.endpoint("keystone", closed(self), tls=True, path="/v3")])

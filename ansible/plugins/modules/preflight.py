@@ -215,11 +215,22 @@ REMEDIES = {
 }
 
 
-def check_endpoints(endpoints, ca, timeout):
-    """Returns whether each kind of endpoint can be reached, and whether the certificates of all are trusted."""
+def trusting(ca):
+    """Returns a context with the authorities of the host, and those that are given.
+
+    It verifies as nova-compute does, which runs with the Python of its image: py-amqp, and urllib3 before 2.4 or with Python before 3.13,
+    set no flags. From Python 3.13 on the default context of the host refuses certificates without an identifier of their authority's key.
+    """
     context = ssl.create_default_context()
+    context.verify_flags = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).verify_flags
     if ca:
         context.load_verify_locations(cadata=ca)
+    return context
+
+
+def check_endpoints(endpoints, ca, timeout):
+    """Returns whether each kind of endpoint can be reached, and whether the certificates of all are trusted."""
+    context = trusting(ca)
     failures, untrusted, secured = dict((name, []) for name in REMEDIES), [], False
     for endpoint in endpoints:
         where = "%s:%s" % (endpoint["host"], endpoint["port"])
