@@ -44,9 +44,7 @@ func driftStories() {
 
 	It("is found to differ where someone has changed it", tier.Long, func(ctx SpecContext) {
 		before := look(ctx)
-		mirror, err := os.ReadFile("../../../ansible/tests/mirror.sh")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(compute.SSH(ctx, fmt.Sprintf("cat > /srv/mirror.sh <<'EOF'\n%s\nEOF\nchmod +x /srv/mirror.sh", mirror))).Error().NotTo(HaveOccurred())
+		copyMirror(ctx)
 		for _, c := range changes {
 			By("changing " + c.what)
 			Expect(compute.SSH(ctx, c.change)).Error().NotTo(HaveOccurred())
@@ -78,4 +76,12 @@ func driftStories() {
 		settled(ctx)
 		before.lives(ctx)
 	}, SpecTimeout(50*time.Minute))
+}
+
+// copyMirror copies to the host what removes packages that steps install again, from a mirror on the host.
+func copyMirror(ctx context.Context) {
+	GinkgoHelper()
+	mirror, err := os.ReadFile("../../../ansible/tests/mirror.sh")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(compute.SSH(ctx, fmt.Sprintf("cat > /srv/mirror.sh <<'EOF'\n%s\nEOF\nchmod +x /srv/mirror.sh", mirror))).Error().NotTo(HaveOccurred())
 }

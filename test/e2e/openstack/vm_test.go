@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,34 +60,18 @@ func vmStories() {
 		guestIsBack(ctx)
 	}, SpecTimeout(15*time.Minute))
 
-	// Every step of the node and of the compute is one of these runs.
-	for _, step := range []string{"install-os", "configure-os", "libvirt", "nova"} {
-		It("completes step "+step+", in the middle of which it lost its power", func(ctx SpecContext) {
-			token := "power is lost in " + step
-			annotateRerun(ctx, token)
-			Eventually(runningStep).WithArguments(ctx).WithTimeout(8 * time.Minute).WithPolling(500 * time.Millisecond).Should(Equal(step))
-			time.Sleep(3 * time.Second) // into the step
-			Expect(compute.Power(ctx, "reset")).To(Succeed())
-			Eventually(tokenOfNova).WithArguments(ctx).WithTimeout(15 * time.Minute).Should(Equal(token))
-			Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(10 * time.Minute).Should(expect.Ready())
-			settled(ctx)
-			Expect(compute.SSH(ctx, "systemctl --failed --plain --no-legend 'edpm*'")).To(BeEmpty())
-			Expect(compute.SSH(ctx, "find /etc/systemd/system /var/lib/openstack /var/lib/edpm /etc/containers -name '*.service' -size 0 -o -name '*.conf' -size 0 -o -name '.ansible_tmp*'")).To(
-				BeEmpty(), "files that were half written")
-			guestIsBack(ctx)
-		}, SpecTimeout(35*time.Minute))
-	}
+	lossesOfPower()
 
 	It("rolls back a network template that cuts it off, and takes one that does not", func(ctx SpecContext) {
 		before := look(ctx)
-		configureNetwork(ctx, "{{ ansible_host }}/24")
+		configureNetwork(ctx, "{{ ansible_host }}/24", 0)
 		Eventually(networkOf).WithArguments(ctx).WithTimeout(10 * time.Minute).Should(Equal("kept " + compute.IP + "/24"))
 		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(expect.Ready())
-		configureNetwork(ctx, "192.0.2.1/24")
+		configureNetwork(ctx, "192.0.2.1/24", 0)
 		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(12 * time.Minute).Should(
 			expect.Problem(condition.DeploymentReadyCondition, "Refused", "rolled it back", "correct networkConfig.template"))
 		Expect(networkOf(ctx)).To(Equal("kept " + compute.IP + "/24"))
-		configureNetwork(ctx, "{{ ansible_host }}/24")
+		configureNetwork(ctx, "{{ ansible_host }}/24", 0)
 		Eventually(expect.Read(ctx, k8s, nodeOf(compute))).WithTimeout(8 * time.Minute).Should(expect.Ready())
 		settled(ctx)
 		before.lives(ctx)
@@ -137,8 +122,8 @@ func configureKernel(ctx context.Context) {
 	})).To(Succeed())
 }
 
-// configureNetwork has the role give its hosts an address, by netplan.
-func configureNetwork(ctx context.Context, address string) {
+// configureNetwork has the role give its hosts an address, by netplan. The file has the number.
+func configureNetwork(ctx context.Context, address string, number int) {
 	GinkgoHelper()
 	role := &dataplanev1.OpenStackDataPlaneRole{ObjectMeta: named("edpm-compute")}
 	Expect(change(ctx, role, func(role *dataplanev1.OpenStackDataPlaneRole) {
@@ -148,7 +133,7 @@ func configureNetwork(ctx context.Context, address string) {
     eth0:
       addresses: ["` + address + `"]
       routes: [{to: default, via: 192.168.122.1}]
-`}
+# ` + strconv.Itoa(number) + "\n"}
 	})).To(Succeed())
 }
 
